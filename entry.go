@@ -1,0 +1,97 @@
+package fanfare
+
+import "time"
+
+// An Entry is one line of the record: what one attempt led to. Entries are
+// appended and never changed; the one with the highest attempt is the
+// delivery's state.
+type Entry struct {
+	Delivery DeliveryRef
+	Attempt  uint16 // from 1; a delivery settled without a try has one more than the tries before
+	State    State
+	Code     int       // the protocol's own code, 0 without one
+	Text     string    // the reply, or the reason
+	Relay    string    // who answered, host:port
+	Address  string    // as sent
+	At       time.Time // when the outcome was known
+	NextAt   time.Time // of a Deferred entry: when the next attempt is due
+}
+
+// A Slice names members of one manifest that are to be delivered, the part of a
+// batch that goes over the bus. It is a hint: who takes it reads first which of
+// the members are settled.
+type Slice struct {
+	Manifest  ManifestID `json:"m"`
+	From      uint32     `json:"f,omitempty"` // first position
+	To        uint32     `json:"t,omitempty"` // behind the last position
+	Positions []uint32   `json:"p,omitempty"` // instead of From and To: single positions, ascending
+	Attempt   uint16     `json:"a"`           // the number that this try would have, from 1
+}
+
+// Len is the number of members named.
+func (s *Slice) Len() int {
+	if s.Positions != nil {
+		return len(s.Positions)
+	}
+	return int(s.To - s.From)
+}
+
+// A Batch is the unit of hand-over between generation and delivery, and of the
+// lease: slices of manifests of one day for one channel and lane.
+type Batch struct {
+	Day     Day     `json:"d"`
+	Channel uint16  `json:"c"`
+	Lane    Lane    `json:"l"`
+	Slices  []Slice `json:"s"`
+}
+
+// Members is the number of members named by all slices.
+func (b *Batch) Members() int {
+	n := 0
+	for i := range b.Slices {
+		n += b.Slices[i].Len()
+	}
+	return n
+}
+
+// MaxBatch is the most members a batch may name.
+const MaxBatch = 1000
+
+// A Frozen event is what generation commits in one transaction.
+type Frozen struct {
+	Posted    *Posted
+	KeptAt    time.Time
+	MatchedAt time.Time
+	Matched   int64 // subscriptions
+	Messages  int64 // members
+	Manifests []Manifest
+}
+
+// Progress is how far a broadcast has come, as it is kept.
+type Progress struct {
+	Counts    Counts
+	First     time.Time
+	Last      time.Time
+	Completed time.Time // zero while deliveries are open
+}
+
+// A Due is work that waits for its time.
+type Due struct {
+	At      time.Time // whole seconds
+	Channel uint16
+	Lane    Lane
+	Slice   Slice
+}
+
+// A Completion ends a broadcast: all of its deliveries are settled.
+type Completion struct {
+	Seq      EventSeq
+	Progress Progress
+}
+
+// A Commit is what one group of attempts leads to, kept in one transaction.
+type Commit struct {
+	Entries     []Entry
+	Dues        []Due
+	Completions []Completion
+}

@@ -1,0 +1,67 @@
+package fanfare
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Code classifies an error for those who act on it. package api maps each code
+// to an HTTP status, cmd/fanfare to an exit code; nobody else does.
+type Code string
+
+// The codes.
+const (
+	Invalid         Code = "invalid"         // the input is wrong; repeating it is of no use
+	Unauthenticated Code = "unauthenticated" // no key, or one that nobody knows
+	Forbidden       Code = "forbidden"       // the key is good, but not for this
+	NotFound        Code = "not_found"       // no such thing in this service
+	Conflict        Code = "conflict"        // the thing is in a state that does not allow this
+	TooLarge        Code = "too_large"       // over a documented limit
+	DiskFull        Code = "disk_full"       // below the disk floor: intake is closed, delivery goes on
+	Unavailable     Code = "unavailable"     // not now: starting, stopping, overloaded
+	Internal        Code = "internal"        // our fault; the log has more under the request id
+)
+
+// An Error is one that a user can meet. It says what was wrong, where, and what
+// to do about it, and never what is inside.
+type Error struct {
+	Code    Code     // what kind of failure
+	Message string   // what was wrong, a sentence without a full stop
+	Pointer string   // where: a JSON pointer (RFC 6901) into the input, or ""
+	Line    int      // where: line of a file or of a template, from 1, or 0
+	Column  int      // where: column of that line, from 1, or 0
+	Hint    string   // what to do, or ""
+	Details []*Error // the other members of the input that are wrong, or nil
+}
+
+// Error joins all that is known into one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Pointer != "" {
+		b.WriteString(e.Pointer + ": ")
+	}
+	if e.Line > 0 {
+		b.WriteString("line " + strconv.Itoa(e.Line))
+		if e.Column > 0 {
+			b.WriteString(", column " + strconv.Itoa(e.Column))
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Message)
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	for _, d := range e.Details {
+		b.WriteString("; " + d.Error())
+	}
+	return b.String()
+}
+
+// CodeOf returns the code of err: Internal for an error that is not an *Error.
+func CodeOf(err error) Code {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return Internal
+}

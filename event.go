@@ -1,0 +1,32 @@
+package fanfare
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// An Event is one thing that happened, in the words of CloudEvents 1.0.
+type Event struct {
+	ID      string          `json:"id"`     // unique for its source; made by Fanfare where the sender has none
+	Source  string          `json:"source"` // URI-reference of the sender
+	Type    string          `json:"type"`   // defaults to the topic's name
+	Subject string          `json:"subject,omitempty"`
+	Time    time.Time       `json:"time"`
+	Data    json.RawMessage `json:"data,omitempty"` // a JSON value that the topic's schema accepts
+}
+
+// A Posted event is one that intake has validated and is about to keep, or has
+// kept: the event and what Fanfare added to it.
+type Posted struct {
+	Service    string    `json:"service"`
+	Topic      string    `json:"topic"`
+	Lane       Lane      `json:"lane"`
+	ChangeSeq  uint64    `json:"change_seq"` // the last change of a subscription that this event must see
+	ReceivedAt time.Time `json:"received_at"`
+	Event      Event     `json:"event"`
+
+	Seq EventSeq `json:"-"` // known once it is kept
+}
+
+// Ref returns the name of the event.
+func (p *Posted) Ref() EventRef { return EventRef{DayOf(p.ReceivedAt), p.Seq} }

@@ -1,0 +1,9 @@
+package fanfare
+
+// A Hit is one subscription that wants an event.
+type Hit struct {
+	Place      Place  // of the subscription
+	Subscriber Place  // its subscriber, in the same partition
+	Channel    uint16 // the channel's number, see registry
+	Rule       int16  // position in the topic's order of rules; -1 for an own filter, or none
+}

@@ -1,0 +1,166 @@
+package fanfare
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ids that Fanfare makes carry the place of what they name, so that looking one
+// up needs no index:
+//
+//	evt-20261120-1001          event: day of receipt (UTC), sequence in hex
+//	dlv-20261120-40041-17      delivery: day, manifest and position in hex
+//	sub-1c00004e               subscription: its place in hex
+//
+// Ids that clients choose must not begin with one of these prefixes.
+const (
+	eventPrefix        = "evt-"
+	deliveryPrefix     = "dlv-"
+	subscriptionPrefix = "sub-"
+)
+
+// ReservedID reports whether a client may not choose id because it looks like
+// one that Fanfare makes.
+func ReservedID(id string) bool {
+	return strings.HasPrefix(id, eventPrefix) || strings.HasPrefix(id, deliveryPrefix) ||
+		strings.HasPrefix(id, subscriptionPrefix)
+}
+
+// Day is a UTC calendar day, counted from 1970-01-01. What belongs to an event
+// is stored in the file of the day on which the event was received.
+type Day int32
+
+// DayOf returns the UTC day of t.
+func DayOf(t time.Time) Day { return Day(t.Unix() / 86400) }
+
+// String returns the day as 20060102.
+func (d Day) String() string { return d.Time().Format("20060102") }
+
+// Time returns the day's first instant.
+func (d Day) Time() time.Time { return time.Unix(int64(d)*86400, 0).UTC() }
+
+// ParseDay reads what Day.String wrote.
+func ParseDay(s string) (Day, error) {
+	t, err := time.Parse("20060102", s)
+	if err != nil {
+		return 0, err
+	}
+	return DayOf(t), nil
+}
+
+// indexBits is how much of an EventSeq numbers the event within its intake
+// group; MaxGroup is how many events a group may hold.
+const (
+	indexBits = 12
+	MaxGroup  = 1 << indexBits
+)
+
+// An EventSeq orders events: the sequence of the intake group in the EVENTS
+// stream, and the event's index inside that group in the lower 12 bits.
+type EventSeq uint64
+
+// NewEventSeq joins a stream sequence and an index inside the group.
+func NewEventSeq(stream uint64, index int) EventSeq {
+	return EventSeq(stream<<indexBits | uint64(index))
+}
+
+// Stream returns the sequence of the group in the EVENTS stream.
+func (s EventSeq) Stream() uint64 { return uint64(s) >> indexBits }
+
+// An EventRef names an event for good: its day and its sequence.
+type EventRef struct {
+	Day Day
+	Seq EventSeq
+}
+
+// String returns the public id.
+func (r EventRef) String() string {
+	return fmt.Sprintf("%s%s-%x", eventPrefix, r.Day, uint64(r.Seq))
+}
+
+// ParseEventRef reads a public event id.
+func ParseEventRef(id string) (EventRef, bool) {
+	day, hex, ok := cutRef(id, eventPrefix)
+	if !ok {
+		return EventRef{}, false
+	}
+	seq, err := strconv.ParseUint(hex, 16, 64)
+	return EventRef{day, EventSeq(seq)}, err == nil
+}
+
+func cutRef(id, prefix string) (Day, string, bool) {
+	rest, ok := strings.CutPrefix(id, prefix)
+	if !ok {
+		return 0, "", false
+	}
+	dayText, rest, ok := strings.Cut(rest, "-")
+	day, err := ParseDay(dayText)
+	return day, rest, ok && err == nil
+}
+
+// A ManifestID is unique in its day: the event's sequence, and the first
+// partition that the manifest covers in the lower six bits.
+type ManifestID uint64
+
+// NewManifestID joins an event and the first partition covered.
+func NewManifestID(seq EventSeq, partition int) ManifestID {
+	return ManifestID(uint64(seq)*Partitions + uint64(partition))
+}
+
+// Event returns the event that the manifest belongs to.
+func (m ManifestID) Event() EventSeq { return EventSeq(m / Partitions) }
+
+// Partition returns the first partition that the manifest covers.
+func (m ManifestID) Partition() int { return int(m % Partitions) }
+
+// A DeliveryRef names a delivery for good: its position in its manifest. Every
+// attempt has the same one, and the Message-ID of a mail is made of it.
+type DeliveryRef struct {
+	Day      Day
+	Manifest ManifestID
+	Position uint32
+}
+
+// String returns the public id.
+func (r DeliveryRef) String() string {
+	return string(r.Append(nil))
+}
+
+// Append appends the public id to dst.
+func (r DeliveryRef) Append(dst []byte) []byte {
+	dst = append(dst, deliveryPrefix...)
+	dst = r.Day.Time().AppendFormat(dst, "20060102")
+	dst = append(dst, '-')
+	dst = strconv.AppendUint(dst, uint64(r.Manifest), 16)
+	dst = append(dst, '-')
+	return strconv.AppendUint(dst, uint64(r.Position), 16)
+}
+
+// ParseDeliveryRef reads a public delivery id.
+func ParseDeliveryRef(id string) (DeliveryRef, bool) {
+	day, rest, ok := cutRef(id, deliveryPrefix)
+	if !ok {
+		return DeliveryRef{}, false
+	}
+	first, second, ok := strings.Cut(rest, "-")
+	manifest, err1 := strconv.ParseUint(first, 16, 64)
+	position, err2 := strconv.ParseUint(second, 16, 32)
+	return DeliveryRef{day, ManifestID(manifest), uint32(position)}, ok && err1 == nil && err2 == nil
+}
+
+// SubscriptionID returns the public id of a subscription whose client chose none.
+func SubscriptionID(p Place) string {
+	return subscriptionPrefix + strconv.FormatUint(uint64(p), 16)
+}
+
+// ParseSubscriptionID reads what SubscriptionID wrote.
+func ParseSubscriptionID(id string) (Place, bool) {
+	hex, ok := strings.CutPrefix(id, subscriptionPrefix)
+	if !ok {
+		return 0, false
+	}
+	p, err := strconv.ParseUint(hex, 16, 32)
+	return Place(p), err == nil
+}

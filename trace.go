@@ -1,0 +1,142 @@
+package fanfare
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Counts says how many deliveries are in each state.
+type Counts [States]int64
+
+// Total is the number of deliveries counted.
+func (c Counts) Total() int64 {
+	var n int64
+	for _, v := range c {
+		n += v
+	}
+	return n
+}
+
+// Settled is the number of deliveries that are over.
+func (c Counts) Settled() int64 { return c.Total() - c[Pending] - c[Deferred] }
+
+// MarshalJSON writes the counts by name of state, zeros left out.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	byName := make(map[string]int64, len(c))
+	for s, n := range c {
+		if n != 0 {
+			byName[State(s).String()] = n
+		}
+	}
+	return json.Marshal(byName)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Counts) UnmarshalJSON(b []byte) error {
+	byName := map[string]int64{}
+	if err := json.Unmarshal(b, &byName); err != nil {
+		return err
+	}
+	for s, name := range stateNames {
+		c[s] = byName[name]
+	}
+	return nil
+}
+
+// Stages are the times at which an event, or the first or last of what it set
+// off, left a stage. Zero means: not yet.
+type Stages struct {
+	Received  time.Time `json:"received"`           // intake read it
+	Kept      time.Time `json:"kept,omitzero"`      // durable in EVENTS, then 202
+	Matched   time.Time `json:"matched,omitzero"`   // the set of recipients is known
+	Frozen    time.Time `json:"frozen,omitzero"`    // manifests durable
+	First     time.Time `json:"first,omitzero"`     // first outcome durable
+	Last      time.Time `json:"last,omitzero"`      // last outcome durable so far
+	Completed time.Time `json:"completed,omitzero"` // every delivery settled
+}
+
+// A Broadcast is everything that one event set off, seen as one thing.
+type Broadcast struct {
+	Event    string          `json:"event"` // public id (evt-…)
+	Service  string          `json:"service"`
+	Topic    string          `json:"topic"`
+	Source   string          `json:"source"`   // of the CloudEvent
+	SourceID string          `json:"sourceid"` // id of the CloudEvent
+	Lane     string          `json:"lane"`
+	State    string          `json:"state"` // queued, running, paused, cancelled, completed
+	Reason   string          `json:"reason,omitempty"`
+	Matched  int64           `json:"matched"`  // subscriptions that wanted it
+	Messages int64           `json:"messages"` // members of its manifests: one per address and channel
+	Counts   Counts          `json:"deliveries"`
+	Stages   Stages          `json:"stages"`
+	Data     json.RawMessage `json:"data,omitempty"` // the event's data; left out of lists
+}
+
+// An Attempt is one try of a delivery.
+type Attempt struct {
+	Number int       `json:"attempt"` // from 1
+	State  State     `json:"-"`
+	Status string    `json:"state"` // the state that the try led to
+	Code   int       `json:"code,omitempty"`
+	Text   string    `json:"text,omitempty"`
+	Relay  string    `json:"relay,omitempty"`
+	At     time.Time `json:"at"`
+	NextAt time.Time `json:"next_at,omitzero"` // of a deferred one
+}
+
+// A Delivery is one message for one recipient, as support asks for it.
+type Delivery struct {
+	ID            string    `json:"id"`    // dlv-…
+	Event         string    `json:"event"` // evt-…
+	Service       string    `json:"service"`
+	Topic         string    `json:"topic"`
+	Channel       string    `json:"channel"`
+	Subscriber    string    `json:"subscriber"`
+	Subscriptions []string  `json:"subscriptions"`
+	Template      string    `json:"template"` // name@version
+	Address       string    `json:"address"`  // as sent; the current one while nothing was sent
+	State         string    `json:"state"`
+	Attempts      []Attempt `json:"attempts"`
+}
+
+// ScopeKind says what a control command reaches.
+type ScopeKind string
+
+// The scopes, widest first.
+const (
+	ScopeAll       ScopeKind = "all"
+	ScopeService   ScopeKind = "service"
+	ScopeChannel   ScopeKind = "channel"   // service/channel
+	ScopeBroadcast ScopeKind = "broadcast" // event id
+)
+
+// A Scope is what a pause, resume or cancel reaches.
+type Scope struct {
+	Kind ScopeKind `json:"kind"`
+	Name string    `json:"name,omitempty"` // of the service, "service/channel", or the public event id
+}
+
+// A Switch stops a broadcast, or its part in one channel.
+type Switch struct {
+	Event   EventRef
+	Channel uint16 // 0: all channels
+	State   string // SwitchPaused or SwitchCancelled; "" removes the switch
+	Reason  string
+}
+
+// The states of a Switch.
+const (
+	SwitchPaused    = "paused"
+	SwitchCancelled = "cancelled"
+)
+
+// Parked is work that failed too often and waits for an operator.
+type Parked struct {
+	ID       string    `json:"id"`
+	Kind     string    `json:"kind"` // event or batch
+	Event    string    `json:"event"`
+	Reason   string    `json:"reason"`
+	Failures int       `json:"failures"`
+	Members  int       `json:"members,omitempty"` // recipients it holds up
+	At       time.Time `json:"at"`
+}
