@@ -1,0 +1,164 @@
+// Package bus is the two durable hops of Fanfare on NATS JetStream: the stream
+// EVENTS between intake and matching, and the work queue BATCHES between
+// generation and delivery. No other package knows of NATS.
+//
+// State. By default the server runs inside this process, without a network
+// port, with its files in the data directory; with a URL the same streams live
+// on a cluster. An append has returned only when the stream has the message: in
+// durability fsync it is synced by then.
+//
+// Failure. What a consumer took and did not finish comes again: after the lease
+// where the holder fell silent, at once where it gave it back, and at once after
+// a restart of an embedded bus, since nobody else can have held it. Duplicates
+// are therefore normal, and no promise of Fanfare rests on their absence.
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// MaxPayload is the most bytes one message may have: what a NATS server allows
+// unless it is told otherwise, less room for headers.
+const MaxPayload = 1<<20 - 16<<10
+
+// Options say where the bus is and how durable.
+type Options struct {
+	Dir      string        // directory of the embedded server's files
+	URL      string        // of a cluster; empty for the embedded server
+	Sync     bool          // embedded: sync each append to the disk
+	Lease    time.Duration // how long a taken message stays with a silent holder; at least 1 s
+	FirstSeq uint64        // lowest sequence that a new EVENTS stream may use, above all that the store knows
+	Logger   *slog.Logger
+}
+
+// Bus is an open bus.
+type Bus struct {
+	options  Options
+	embedded *server.Server // nil with a cluster
+	conn     *nats.Conn
+	js       jetstream.JetStream
+	events   jetstream.Stream
+	batches  jetstream.Stream
+
+	mu     sync.Mutex
+	leases map[*Lease]struct{}
+	queues map[string]*Queue
+
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+	once    sync.Once
+}
+
+// Open starts or connects the bus and makes sure of its streams.
+func Open(ctx context.Context, options Options) (*Bus, error) {
+	if options.Lease < time.Second {
+		return nil, fmt.Errorf("bus: lease %v is under a second", options.Lease)
+	}
+	b := &Bus{options: options, leases: map[*Lease]struct{}{}, queues: map[string]*Queue{}}
+	if err := b.open(ctx); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	background, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	b.stopped.Go(func() { b.keepLeases(background) })
+	return b, nil
+}
+
+func (b *Bus) open(ctx context.Context) error {
+	var err error
+	if b.options.URL == "" {
+		if b.embedded, err = startEmbedded(b.options); err != nil {
+			return err
+		}
+		b.conn, err = nats.Connect("", nats.InProcessServer(b.embedded))
+	} else {
+		b.conn, err = nats.Connect(b.options.URL, nats.Name("fanfare"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false))
+	}
+	if err != nil {
+		return fmt.Errorf("connect to NATS: %w", err)
+	}
+	if b.js, err = jetstream.New(b.conn, jetstream.WithPublishAsyncMaxPending(1024)); err != nil {
+		return err
+	}
+	return b.makeStreams(ctx)
+}
+
+func startEmbedded(options Options) (*server.Server, error) {
+	s, err := server.NewServer(&server.Options{
+		ServerName: "fanfare",
+		DontListen: true,
+		JetStream:  true,
+		StoreDir:   options.Dir,
+		SyncAlways: options.Sync,
+		NoSigs:     true,
+		NoLog:      true,
+
+		DisableJetStreamBanner: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("embedded NATS: %w", err)
+	}
+	s.SetLoggerV2(serverLog{options.Logger}, false, false, false)
+	s.Start()
+	if !s.ReadyForConnections(20 * time.Second) {
+		s.Shutdown()
+		return nil, errors.New("embedded NATS did not start within 20 s")
+	}
+	return s, nil
+}
+
+// Close ends the consumers and, where it is embedded, the server. What was
+// taken and not finished comes again at the next start.
+func (b *Bus) Close() error {
+	b.once.Do(func() {
+		if b.stop != nil {
+			b.stop()
+		}
+		b.mu.Lock()
+		queues := b.queues
+		b.queues = map[string]*Queue{}
+		b.mu.Unlock()
+		for _, q := range queues {
+			q.close()
+		}
+		b.stopped.Wait()
+		if b.conn != nil {
+			b.conn.Close()
+		}
+		if b.embedded != nil {
+			b.embedded.Shutdown()
+			b.embedded.WaitForShutdown()
+		}
+	})
+	return nil
+}
+
+// Connected reports whether appends and leases can succeed now.
+func (b *Bus) Connected() bool { return b.conn.IsConnected() }
+
+// serverLog passes the embedded server's warnings and errors on.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Noticef(string, ...any) {}
+func (l serverLog) Debugf(string, ...any)  {}
+func (l serverLog) Tracef(string, ...any)  {}
+func (l serverLog) Warnf(format string, args ...any) {
+	l.log.Warn("bus: " + fmt.Sprintf(format, args...))
+}
+
+func (l serverLog) Errorf(format string, args ...any) {
+	l.log.Error("bus: " + fmt.Sprintf(format, args...))
+}
+
+func (l serverLog) Fatalf(format string, args ...any) {
+	l.log.Error("bus: " + fmt.Sprintf(format, args...))
+}

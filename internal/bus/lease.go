@@ -1,0 +1,72 @@
+package bus
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Lease is one message in the hands of this process. The bus renews it until
+// Done or Later is called, or this process falls silent.
+type Lease struct {
+	bus   *Bus
+	msg   jetstream.Msg
+	until atomic.Int64 // unix nanoseconds
+
+	Data       []byte
+	Seq        uint64    // sequence in its stream
+	Kept       time.Time // when the stream took it
+	Deliveries int       // how often it was handed out, this time included
+}
+
+// Until is the time up to which nobody else can be given the message.
+func (l *Lease) Until() time.Time { return time.Unix(0, l.until.Load()) }
+
+// Done takes the message off the queue for good. It does not wait: where the
+// word is lost, the message comes again.
+func (l *Lease) Done() error {
+	l.forget()
+	return l.msg.Ack()
+}
+
+// Later gives the message back, to come again after a delay.
+func (l *Lease) Later(delay time.Duration) error {
+	l.forget()
+	return l.msg.NakWithDelay(delay)
+}
+
+func (l *Lease) forget() {
+	l.bus.mu.Lock()
+	delete(l.bus.leases, l)
+	l.bus.mu.Unlock()
+}
+
+// keepLeases renews all leases three times within their length.
+func (b *Bus) keepLeases(ctx context.Context) {
+	ticker := time.NewTicker(b.options.Lease / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if !b.conn.IsConnected() {
+			continue
+		}
+		b.mu.Lock()
+		held := make([]*Lease, 0, len(b.leases))
+		for l := range b.leases {
+			held = append(held, l)
+		}
+		b.mu.Unlock()
+		for _, l := range held {
+			start := time.Now()
+			if err := l.msg.InProgress(); err == nil {
+				l.until.Store(start.Add(b.options.Lease).UnixNano())
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"fanfare.dev/fanfare"
+)
+
+const (
+	eventsStream  = "EVENTS"
+	batchesStream = "BATCHES"
+)
+
+func eventsSubject(lane fanfare.Lane) string { return "fanfare.events." + lane.String() }
+
+func batchesSubject(channel uint16, lane fanfare.Lane) string {
+	return fmt.Sprintf("fanfare.batches.%d.%s", channel, lane)
+}
+
+// makeStreams creates the streams where they do not exist. EVENTS keeps what was
+// matched as well, until TrimEvents, so that intake can rebuild its memory of
+// ids; BATCHES forgets a batch when it is done.
+func (b *Bus) makeStreams(ctx context.Context) error {
+	var err error
+	b.events, err = b.js.Stream(ctx, eventsStream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		b.events, err = b.js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: eventsStream, Subjects: []string{"fanfare.events.*"},
+			Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage,
+			FirstSeq: max(1, b.options.FirstSeq),
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", eventsStream, err)
+	}
+	b.batches, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: batchesStream, Subjects: []string{"fanfare.batches.>"},
+		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
+	})
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", batchesStream, err)
+	}
+	return nil
+}
+
+// AppendEvents keeps one group of events and returns its sequence. It blocks
+// until the group is durable.
+func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte) (uint64, error) {
+	ack, err := b.js.Publish(ctx, eventsSubject(lane), group)
+	if err != nil {
+		return 0, fmt.Errorf("append to %s: %w", eventsStream, err)
+	}
+	return ack.Sequence, nil
+}
+
+// A Batch is one message for the work queue.
+type Batch struct {
+	Channel uint16
+	Lane    fanfare.Lane
+	Data    []byte
+}
+
+// PublishBatches keeps the batches; all of them are durable when it returns
+// without an error, any of them may be after one.
+func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
+	if len(batches) == 1 {
+		_, err := b.js.Publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data)
+		return err
+	}
+	futures := make([]jetstream.PubAckFuture, 0, len(batches))
+	for _, batch := range batches {
+		future, err := b.js.PublishAsync(batchesSubject(batch.Channel, batch.Lane), batch.Data)
+		if err != nil {
+			return fmt.Errorf("publish a batch: %w", err)
+		}
+		futures = append(futures, future)
+	}
+	for _, future := range futures {
+		select {
+		case <-future.Ok():
+		case err := <-future.Err():
+			return fmt.Errorf("publish a batch: %w", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// ReplayEvents visits the groups that EVENTS still has and that were kept since
+// a time, oldest first.
+func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq uint64, kept time.Time, group []byte) error) error {
+	info, err := b.events.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.State.Msgs == 0 || info.State.LastTime.Before(since) {
+		return nil
+	}
+	consumer, err := b.js.OrderedConsumer(ctx, eventsStream, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since,
+	})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	for {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return err
+		}
+		if err := visit(meta.Sequence.Stream, meta.Timestamp, msg.Data()); err != nil {
+			return err
+		}
+		if meta.Sequence.Stream >= info.State.LastSeq {
+			return nil
+		}
+	}
+}
+
+// TrimEvents forgets groups that are both matched and older than a time.
+func (b *Bus) TrimEvents(ctx context.Context, before time.Time) error {
+	info, err := b.events.Info(ctx)
+	if err != nil || info.State.Msgs == 0 || !info.State.FirstTime.Before(before) {
+		return err
+	}
+	floor := info.State.LastSeq + 1
+	for _, lane := range fanfare.Lanes {
+		consumer, err := b.events.Consumer(ctx, consumerName(eventsSubject(lane)))
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		state := consumer.CachedInfo()
+		if state.NumPending > 0 || state.NumAckPending > 0 {
+			floor = min(floor, state.AckFloor.Stream+1)
+		}
+	}
+	first, err := b.firstSince(ctx, before, floor)
+	if err != nil {
+		return err
+	}
+	return b.events.Purge(ctx, jetstream.WithPurgeSequence(first))
+}
+
+// firstSince finds the first sequence in [FirstSeq, floor) kept at or after a
+// time, or floor, by halving: the times in a stream ascend.
+func (b *Bus) firstSince(ctx context.Context, since time.Time, floor uint64) (uint64, error) {
+	info, err := b.events.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	low, high := info.State.FirstSeq, floor
+	for low < high {
+		middle := low + (high-low)/2
+		msg, err := b.events.GetMsg(ctx, middle)
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return 0, err
+		}
+		if err == nil && !msg.Time.Before(since) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low, nil
+}
+
+// Backlog says how many messages wait or are under way in each hop.
+type Backlog struct {
+	EventGroups uint64 // not yet matched and frozen
+	Batches     uint64 // not yet done
+}
+
+// Backlog counts what waits in both hops.
+func (b *Bus) Backlog(ctx context.Context) (Backlog, error) {
+	var backlog Backlog
+	for _, lane := range fanfare.Lanes {
+		consumer, err := b.events.Consumer(ctx, consumerName(eventsSubject(lane)))
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			continue
+		}
+		if err != nil {
+			return backlog, err
+		}
+		info := consumer.CachedInfo()
+		backlog.EventGroups += info.NumPending + uint64(max(info.NumAckPending, 0))
+	}
+	info, err := b.batches.Info(ctx)
+	if err != nil {
+		return backlog, err
+	}
+	backlog.Batches = info.State.Msgs
+	return backlog, nil
+}
