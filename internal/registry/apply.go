@@ -1,0 +1,234 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// errMoved says that the configuration changed while a plan was made.
+var errMoved = errors.New("registry: the configuration changed meanwhile")
+
+// Plan checks everything in d, dry-runs each template that it names or that a
+// topic in it uses, and returns what Apply would change. It changes nothing.
+// That a filter in use does not fit a changed schema is found by Apply alone,
+// which then changes nothing either.
+func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
+	pl, err := r.plan(d)
+	if err != nil {
+		return Diff{}, err
+	}
+	err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.checkUse(w) }})
+	if err != nil {
+		return Diff{}, d.locate(err)
+	}
+	return pl.diff, nil
+}
+
+// Apply is Plan, and then makes it so: everything or nothing. Applied again, the
+// same document changes nothing and gives an empty Diff. A schema that an active
+// filter does not fit, and a rule, topic or channel that goes while there are
+// active subscriptions to it, is a Conflict.
+func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
+	for {
+		pl, err := r.plan(d)
+		if err != nil || len(pl.diff.Changes) == 0 {
+			return Diff{}, err
+		}
+		err = r.writer.submit(ctx, &job{run: pl.apply})
+		if errors.Is(err, errMoved) {
+			continue
+		}
+		if err != nil {
+			return Diff{}, d.locate(err)
+		}
+		return pl.diff, nil
+	}
+}
+
+// A plan is what has to be done for a document, on top of one snapshot.
+type plan struct {
+	r        *Registry
+	doc      *Document
+	from, to *snapshot
+	svc      *service // in to
+	diff     Diff
+	records  []ConfigRecord
+	defined  []*Topic   // new or changed
+	gone     []*Topic   // deleted
+	closed   []*Channel // deleted
+	wrong    []*fanfare.Error
+}
+
+func (r *Registry) plan(d *Document) (*plan, error) {
+	from := r.config.Load()
+	pl := &plan{r: r, doc: d, from: from, to: from.clone()}
+	pl.service()
+	for _, name := range slices.Sorted(maps.Keys(d.Channels)) {
+		pl.channel(name, d.Channels[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Templates)) {
+		pl.template(name, d.Templates[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Topics)) {
+		pl.topic(name, d.Topics[name])
+	}
+	pl.references()
+	if len(pl.wrong) == 0 {
+		pl.dryRun()
+	}
+	if len(pl.wrong) > 0 {
+		return nil, d.locate(gather(pl.wrong[:min(len(pl.wrong), maxFaults)]))
+	}
+	return pl, nil
+}
+
+// fail notes err, which concerns the member at the pointer.
+func (pl *plan) fail(at string, err error) {
+	pl.wrong = append(pl.wrong, below(at, err))
+}
+
+func (pl *plan) service() {
+	name := pl.doc.Service
+	if pl.svc = pl.to.services[name]; pl.svc != nil {
+		return
+	}
+	if !namePattern.MatchString(name) {
+		pl.fail("/service", invalid("", nameHint, "%s is not a name", quote(name)))
+	}
+	pl.svc = newService(nextNumber(maps.Keys(pl.to.names)), name)
+	pl.to.services[name], pl.to.names[pl.svc.number] = pl.svc, name
+	pl.diff.add(kindService, name, "create", nil)
+	pl.records = append(pl.records, ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: name, Body: []byte("{}")})
+}
+
+// references checks that every template that a topic names is there.
+func (pl *plan) references() {
+	check := func(at, name string) {
+		if name != "" && pl.svc.templates[name] == nil {
+			pl.fail(at, invalid("", didYouMean(name, maps.Keys(pl.svc.templates), "the service has no templates"), "unknown template %s", quote(name)))
+		}
+	}
+	for _, t := range sortedValues(pl.svc.topics) {
+		at := pointer("topics", t.Name)
+		check(at+"/template", t.Template)
+		for i, rule := range t.Rules {
+			check(fmt.Sprintf("%s/rules/%d/template", at, i), rule.Template)
+		}
+	}
+}
+
+// dryRun checks each template against each topic that uses it, where the
+// document names one of them.
+func (pl *plan) dryRun() {
+	used := map[string]bool{}
+	run := func(t *Topic, name string, params map[string]string) {
+		src := pl.svc.templates[name]
+		if src == nil {
+			return
+		}
+		used[name] = true
+		if pl.doc.Topics[t.Name] == nil && pl.doc.Templates[name] == nil {
+			return
+		}
+		if err := pl.r.opt.DryRunTemplate(src, t.Schema, params); err != nil {
+			e := below("", err)
+			e.Message += " (in topic " + t.Name + ")"
+			pl.wrong = append(pl.wrong, e)
+		}
+	}
+	for _, t := range sortedValues(pl.svc.topics) {
+		run(t, t.Template, nil)
+		for _, rule := range t.Rules {
+			if rule.Template != "" {
+				run(t, rule.Template, rule.Params)
+			} else {
+				run(t, t.Template, rule.Params)
+			}
+		}
+	}
+	for name := range pl.doc.Templates {
+		if src := pl.svc.templates[name]; src != nil && !used[name] {
+			if err := pl.r.opt.DryRunTemplate(src, nil, nil); err != nil {
+				pl.fail("", err)
+			}
+		}
+	}
+}
+
+// checkUse refuses to delete what active subscriptions need.
+func (pl *plan) checkUse(w *writer) error {
+	var wrong []*fanfare.Error
+	for _, t := range pl.gone {
+		if n := pl.r.opt.Conditions.Len(t.key()); n > 0 {
+			wrong = append(wrong, inUse(pointer("topics", t.Name), int64(n)))
+		}
+	}
+	for _, c := range pl.closed {
+		if n := w.channelUse[c.Number]; n > 0 {
+			wrong = append(wrong, inUse(pointer("channels", c.Name), n))
+		}
+	}
+	return gather(wrong)
+}
+
+func inUse(at string, subscriptions int64) *fanfare.Error {
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Hint: "end them first",
+		Message: fmt.Sprintf("cannot be deleted: active subscriptions need it, %d of them", subscriptions)}
+}
+
+// apply runs in the writer.
+func (pl *plan) apply(w *writer) error {
+	r := pl.r
+	if r.config.Load() != pl.from {
+		return errMoved
+	}
+	if err := pl.checkUse(w); err != nil {
+		return err
+	}
+	for i, t := range pl.defined {
+		if err := r.opt.Conditions.Define(t.key(), t.definition()); err != nil {
+			pl.restore(i)
+			return below(pointer("topics", t.Name), err)
+		}
+	}
+	if err := r.opt.Store.Commit(&Batch{Config: pl.records}); err != nil {
+		pl.restore(len(pl.defined))
+		return err
+	}
+	r.config.Store(pl.to)
+	return nil
+}
+
+// restore gives the first n changed topics back what they said before. A new
+// one stays in the index, where nobody asks for it.
+func (pl *plan) restore(n int) {
+	for _, t := range pl.defined[:n] {
+		if old := pl.from.topics[t.Number]; old != nil {
+			// It was good a moment ago, for the same subscriptions.
+			_ = pl.r.opt.Conditions.Define(old.key(), old.definition())
+		}
+	}
+}
+
+// locate adds the line and column of the member that an error points at, where
+// it has none of its own.
+func (d *Document) locate(err error) error {
+	e, ok := err.(*fanfare.Error)
+	if !ok || len(d.positions) == 0 {
+		return err
+	}
+	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
+		for at := part.Pointer; at != "" && part.Line == 0; at = at[:strings.LastIndexByte(at, '/')] {
+			if pos, ok := d.positions[at]; ok {
+				part.Line, part.Column = pos.line, pos.column
+			}
+		}
+	}
+	return e
+}

@@ -1,0 +1,281 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+
+	"fanfare.dev/fanfare"
+)
+
+// nextNumber is one above the highest, from 1.
+func nextNumber[N ~uint16 | ~uint32](taken iter.Seq[N]) N {
+	var highest N
+	for n := range taken {
+		highest = max(highest, n)
+	}
+	return highest + 1
+}
+
+func (pl *plan) channel(name string, spec *ChannelSpec) {
+	at := pointer("channels", name)
+	old := pl.svc.channels[name]
+	if spec.Delete {
+		if old != nil {
+			delete(pl.svc.channels, name)
+			pl.closed = append(pl.closed, old)
+			pl.diff.add(kindChannel, name, "delete", nil)
+			pl.record(kindChannel, uint32(old.Number), name, old.ChannelSettings, true)
+		}
+		return
+	}
+	ch := &Channel{Service: pl.svc.name, Name: name, ChannelSettings: spec.ChannelSettings}
+	switch {
+	case old != nil:
+		changed := fieldChanges(old.ChannelSettings, ch.ChannelSettings)
+		if len(changed) == 0 {
+			return
+		}
+		if kindOf(old.Driver) != kindOf(ch.Driver) {
+			pl.fail(at+"/driver", invalid("", "make another channel", "the addresses of %s are not those of %s", old.Driver, ch.Driver))
+		}
+		ch.Number = old.Number
+		pl.diff.add(kindChannel, name, "update", changed)
+	default:
+		pl.diff.add(kindChannel, name, "create", nil)
+		ch.Number = pl.channelNumber(name)
+	}
+	pl.svc.channels[name], pl.to.channels[ch.Number] = ch, ch
+	pl.record(kindChannel, uint32(ch.Number), name, ch.ChannelSettings, false)
+}
+
+// channelNumber is the number that the name had before it was deleted, or a new
+// one.
+func (pl *plan) channelNumber(name string) uint16 {
+	for number, c := range pl.to.channels {
+		if c.Service == pl.svc.name && c.Name == name {
+			return number
+		}
+	}
+	if len(pl.to.channels) >= math.MaxUint16 {
+		pl.fail(pointer("channels", name), &fanfare.Error{Code: fanfare.TooLarge, Message: "there are no numbers left for channels"})
+	}
+	return nextNumber(maps.Keys(pl.to.channels))
+}
+
+func (pl *plan) template(name string, spec *TemplateSpec) {
+	old := pl.svc.templates[name]
+	if spec.Delete {
+		if old != nil {
+			delete(pl.svc.templates, name)
+			pl.diff.add(kindTemplate, name, "delete", nil)
+			pl.record(kindTemplate, old.Number, name, templateBody{old.Version, TemplateParts{old.Subject, old.Text, old.HTML}}, true)
+		}
+		return
+	}
+	src := &TemplateSource{Service: pl.svc.name, Name: name, Subject: spec.Subject, Text: spec.Text, HTML: spec.HTML}
+	for _, t := range pl.to.templates {
+		if t.Service == src.Service && t.Name == name {
+			src.Version = max(src.Version, t.Version)
+		}
+	}
+	src.Version++
+	if err := pl.r.opt.CompileTemplate(src); err != nil {
+		pl.fail("", err)
+		return
+	}
+	if old == nil {
+		pl.diff.add(kindTemplate, name, "create", nil)
+	} else {
+		changed := fieldChanges(TemplateParts{old.Subject, old.Text, old.HTML}, spec.TemplateParts)
+		if len(changed) == 0 {
+			return
+		}
+		pl.diff.add(kindTemplate, name, "update", changed)
+	}
+	src.Number = nextNumber(maps.Keys(pl.to.templates))
+	pl.svc.templates[name], pl.to.templates[src.Number] = src, src
+	pl.record(kindTemplate, src.Number, name, templateBody{src.Version, spec.TemplateParts}, false)
+}
+
+func (pl *plan) topic(name string, spec *TopicSpec) {
+	at := pointer("topics", name)
+	old := pl.svc.topics[name]
+	if spec.Delete {
+		if old != nil {
+			delete(pl.svc.topics, name)
+			pl.gone = append(pl.gone, old)
+			pl.diff.add(kindTopic, name, "delete", nil)
+			pl.record(kindTopic, old.Number, name, old.body, true)
+		}
+		return
+	}
+	body := &topicBody{TopicSettings: spec.TopicSettings}
+	known := &topicBody{}
+	if old != nil {
+		known = old.body
+	} else if gone := pl.deletedTopic(name); gone != nil {
+		body.LastRule = gone.body.LastRule // numbers of its rules are in ended subscriptions
+	}
+	ruleChanges := body.merge(name, known, spec.Rules)
+	var number uint32
+	switch {
+	case old != nil:
+		number = old.Number
+		changed := fieldChanges(known.TopicSettings, body.TopicSettings)
+		if len(changed) == 0 && len(ruleChanges) == 0 && sameOrder(known.Rules, body.Rules) {
+			pl.recheck(at, old)
+			return
+		}
+		if !sameOrder(known.Rules, body.Rules) {
+			changed = append(changed, FieldChange{"rules", ruleOrder(known.Rules), ruleOrder(body.Rules)})
+		}
+		if len(changed) > 0 {
+			pl.diff.add(kindTopic, name, "update", changed)
+		}
+	default:
+		number = nextNumber(maps.Keys(pl.to.topics))
+		if gone := pl.deletedTopic(name); gone != nil {
+			number = gone.Number
+		}
+		pl.diff.add(kindTopic, name, "create", nil)
+	}
+	pl.diff.Changes = append(pl.diff.Changes, ruleChanges...)
+	t, err := newTopic(pl.svc, number, name, body)
+	if err != nil {
+		pl.fail(at, err)
+		return
+	}
+	pl.recheck(at, t)
+	pl.svc.topics[name], pl.to.topics[number] = t, t
+	pl.defined = append(pl.defined, t)
+	pl.record(kindTopic, number, name, body, false)
+}
+
+// recheck compiles the topic's conditions.
+func (pl *plan) recheck(at string, t *Topic) {
+	if err := pl.r.opt.Conditions.Check(t.definition()); err != nil {
+		pl.fail(at, err)
+	}
+}
+
+func (pl *plan) deletedTopic(name string) *Topic {
+	for _, t := range pl.to.topics {
+		if t.service == pl.svc.number && t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// merge sets the rules: the named ones in the order of the document, then the
+// others that are known, in theirs.
+func (b *topicBody) merge(topic string, known *topicBody, specs []RuleSpec) []Change {
+	b.LastRule = max(b.LastRule, known.LastRule)
+	var diff Diff
+	named := map[string]bool{}
+	for _, spec := range specs {
+		named[spec.Name] = true
+		i := slices.IndexFunc(known.Rules, func(r ruleBody) bool { return r.Name == spec.Name })
+		full := topic + "/" + spec.Name
+		switch {
+		case spec.Delete && i >= 0:
+			diff.add("rule", full, "delete", nil)
+		case spec.Delete:
+		case i < 0:
+			b.LastRule++
+			b.Rules = append(b.Rules, ruleBody{b.LastRule, spec.Rule})
+			diff.add("rule", full, "create", nil)
+		default:
+			b.Rules = append(b.Rules, ruleBody{known.Rules[i].Number, spec.Rule})
+			if changed := fieldChanges(known.Rules[i].Rule, spec.Rule); len(changed) > 0 {
+				diff.add("rule", full, "update", changed)
+			}
+		}
+	}
+	for _, r := range known.Rules {
+		if !named[r.Name] {
+			b.Rules = append(b.Rules, r)
+		}
+	}
+	return diff.Changes
+}
+
+// sameOrder reports whether the rules that both have stand in the same order.
+func sameOrder(a, b []ruleBody) bool {
+	return ruleOrder(common(a, b)) == ruleOrder(common(b, a))
+}
+
+func common(of, with []ruleBody) []ruleBody {
+	return slices.DeleteFunc(slices.Clone(of), func(r ruleBody) bool {
+		return !slices.ContainsFunc(with, func(o ruleBody) bool { return o.Number == r.Number })
+	})
+}
+
+func ruleOrder(rules []ruleBody) string {
+	s := ""
+	for i, r := range rules {
+		if i > 0 {
+			s += ", "
+		}
+		s += r.Name
+	}
+	return s
+}
+
+// record notes what is to be kept of a member.
+func (pl *plan) record(kind string, number uint32, name string, body any, deleted bool) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		pl.fail("", fmt.Errorf("%s %s: %w", kind, name, err))
+	}
+	pl.records = append(pl.records, ConfigRecord{Kind: kind, Number: number, Service: pl.svc.number, Name: name, Body: b, Deleted: deleted})
+}
+
+func (d *Diff) add(kind, name, action string, fields []FieldChange) {
+	d.Changes = append(d.Changes, Change{Kind: kind, Name: name, Action: action, Fields: fields})
+}
+
+// fieldChanges compares two values of one type, field by field as JSON spells
+// them.
+func fieldChanges(before, after any) []FieldChange {
+	was, is := fieldTexts(before), fieldTexts(after)
+	names := slices.Collect(maps.Keys(was))
+	for name := range is {
+		if _, both := was[name]; !both {
+			names = append(names, name)
+		}
+	}
+	var changed []FieldChange
+	for _, name := range names {
+		if was[name] != is[name] {
+			changed = append(changed, FieldChange{Field: name, Old: was[name], New: is[name]})
+		}
+	}
+	slices.SortFunc(changed, func(a, b FieldChange) int { return cmp.Compare(a.Field, b.Field) })
+	return changed
+}
+
+func fieldTexts(v any) map[string]string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	var raw map[string]json.RawMessage
+	if json.Unmarshal(b, &raw) != nil {
+		return nil
+	}
+	texts := make(map[string]string, len(raw))
+	for name, value := range raw {
+		var s string
+		if json.Unmarshal(value, &s) != nil {
+			s = string(value)
+		}
+		texts[name] = s
+	}
+	return texts
+}

@@ -1,0 +1,68 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+func sharedPuts(from, n int) []registry.Put {
+	puts := make([]registry.Put, n)
+	for i := range puts {
+		puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("person%d@example.com", from+i), Filter: sharedFilter,
+			Data: json.RawMessage(fmt.Sprintf(`{"name":"Person %d","links":["https://example.org/a/%d"]}`, from+i, from+i))}
+	}
+	return puts
+}
+
+// importAll puts all in slices from several goroutines at once.
+func importAll(tb testing.TB, r *registry.Registry, puts []registry.Put, slice, callers int) {
+	next := make(chan []registry.Put, len(puts)/slice+1)
+	for from := 0; from < len(puts); from += slice {
+		next <- puts[from:min(from+slice, len(puts))]
+	}
+	close(next)
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			results := make([]registry.PutResult, slice)
+			for part := range next {
+				if err := r.PutSubscriptions(context.Background(), "notify", part, results[:len(part)]); err != nil {
+					tb.Error(err)
+					return
+				}
+				for i := range part {
+					if results[i].Err != nil {
+						tb.Error(results[i].Err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkImport puts subscriptions in slices of 5,000 from two goroutines.
+func BenchmarkImport(b *testing.B) {
+	r, _ := openAt(b, b.TempDir())
+	apply(b, r, weather)
+	puts := sharedPuts(0, b.N)
+	b.ResetTimer()
+	importAll(b, r, puts, 5000, 2)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+}
+
+// BenchmarkSinglePuts puts one subscription a call from 50 goroutines.
+func BenchmarkSinglePuts(b *testing.B) {
+	r, _ := openAt(b, b.TempDir())
+	apply(b, r, weather)
+	puts := sharedPuts(0, b.N)
+	b.ResetTimer()
+	importAll(b, r, puts, 1, 50)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+}

@@ -1,0 +1,269 @@
+package registry
+
+import (
+	"bytes"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// put decides on each want of the job. A want that cannot be decided on gets
+// its own error.
+func (g *group) put(j *job) {
+	r := g.w.r
+	if conf := r.config.Load(); conf != j.conf {
+		// The configuration changed after the caller checked.
+		svc, err := conf.service(j.svc.name)
+		for i := range j.wants {
+			if w := &j.wants[i]; err != nil {
+				w.err = err
+			} else if w.err == nil {
+				r.check(svc, w.put, w)
+			}
+		}
+	}
+	for i := range j.wants {
+		if w := &j.wants[i]; w.err == nil {
+			w.err = g.putOne(w)
+		}
+	}
+}
+
+func (g *group) putOne(w *want) error {
+	if w.put.Filter != "" && w.filter == 0 {
+		w.filter = g.filter(w.put.Filter)
+	}
+	owner, isNew, err := g.owner(w)
+	if err != nil {
+		return err
+	}
+	asked := SubscriptionRecord{
+		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
+		Filter: w.filter, Rule: w.rule, Params: w.params, Data: w.put.Data,
+	}
+	hash := w.idHash
+	if asked.ID == "" {
+		hash = g.w.r.hash.natural(&asked)
+	}
+	var old fanfare.Place
+	if !isNew || asked.ID != "" { // a new subscriber has no subscriptions yet
+		if old, err = g.find(hash, w.topic.service, &asked); err != nil {
+			return err
+		}
+	}
+	if old != 0 {
+		s, err := g.subscription(old)
+		if err != nil {
+			return err
+		}
+		if !s.Ended && s.Topic == asked.Topic && s.Subscriber == asked.Subscriber {
+			w.place = old
+			return g.update(s, &asked)
+		}
+		if !s.Ended {
+			if err := g.endPlace(old, "replaced"); err != nil {
+				return err
+			}
+		}
+	}
+	partition := owner.Partition()
+	local := &g.w.nextSubscription[partition]
+	if *local > fanfare.MaxLocal {
+		return full()
+	}
+	asked.Place = fanfare.NewPlace(partition, *local)
+	*local++
+	if old != 0 {
+		g.replace(&g.w.r.identities, hash, old, asked.Place)
+	} else {
+		g.insert(&g.w.r.identities, hash, asked.Place)
+	}
+	w.place, w.created = asked.Place, true
+	g.batch.Subscriptions[partition] = append(g.batch.Subscriptions[partition], asked)
+	return nil
+}
+
+func full() error {
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition is full: no place is left for one more"}
+}
+
+// owner finds or makes the subscriber.
+func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
+	p := w.put
+	first, others := g.w.r.addresses.lookup(w.addressHash)
+	for first != 0 {
+		s, err := g.subscriber(first)
+		if err != nil {
+			return 0, false, unavailable(err)
+		}
+		if s != nil && s.Service == w.topic.service && s.Kind == w.kind && s.Address == w.address {
+			g.updateSubscriber(s, p)
+			return first, false, nil
+		}
+		if len(others) == 0 {
+			break
+		}
+		first, others = others[0], others[1:]
+	}
+	local := &g.w.nextSubscriber[w.partition]
+	if *local > fanfare.MaxLocal {
+		return 0, false, full()
+	}
+	place = fanfare.NewPlace(int(w.partition), *local)
+	*local++
+	g.insert(&g.w.r.addresses, w.addressHash, place)
+	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], SubscriberRecord{
+		Place: place, Service: w.topic.service, Kind: w.kind, Address: w.address,
+		Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes,
+	})
+	return place, true, nil
+}
+
+// updateSubscriber takes over what p says of the person; what it leaves out stays.
+func (g *group) updateSubscriber(s *SubscriberRecord, p *Put) {
+	was := *s
+	if p.Locale != "" {
+		s.Locale = p.Locale
+	}
+	if p.TimeZone != "" {
+		s.TimeZone = p.TimeZone
+	}
+	if len(p.Attributes) > 0 {
+		s.Attributes = p.Attributes
+	}
+	if s.Locale == was.Locale && s.TimeZone == was.TimeZone && bytes.Equal(s.Attributes, was.Attributes) {
+		return
+	}
+	if g.subscribers[s.Place] == s { // a new one is written as it is now
+		g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
+	}
+}
+
+// find returns the place of the subscription with the identity of asked, 0 if
+// there is none.
+func (g *group) find(hash uint64, service uint32, asked *SubscriptionRecord) (fanfare.Place, error) {
+	first, others := g.w.r.identities.lookup(hash)
+	for first != 0 {
+		s, err := g.subscription(first)
+		if err != nil {
+			return 0, unavailable(err)
+		}
+		if s != nil && g.w.r.sameIdentity(s, service, asked) {
+			return first, nil
+		}
+		if len(others) == 0 {
+			break
+		}
+		first, others = others[0], others[1:]
+	}
+	return 0, nil
+}
+
+// sameIdentity compares a row with what is asked for: by the client's id, or
+// without one by the natural key.
+func (r *Registry) sameIdentity(s *SubscriptionRecord, service uint32, asked *SubscriptionRecord) bool {
+	if asked.ID != "" {
+		return s.ID == asked.ID && r.serviceOf(s) == service
+	}
+	return s.ID == "" && s.Subscriber == asked.Subscriber && s.Topic == asked.Topic && s.Channel == asked.Channel &&
+		s.Filter == asked.Filter && s.Rule == asked.Rule && bytes.Equal(s.Params, asked.Params)
+}
+
+// serviceOf returns the number of the service that a subscription belongs to.
+func (r *Registry) serviceOf(s *SubscriptionRecord) uint32 {
+	if t := r.config.Load().topics[s.Topic]; t != nil {
+		return t.service
+	}
+	return 0
+}
+
+// update makes the subscription as asked for, if it is not already.
+func (g *group) update(s, asked *SubscriptionRecord) error {
+	if s.Channel == asked.Channel && s.Filter == asked.Filter && s.Rule == asked.Rule &&
+		bytes.Equal(s.Params, asked.Params) && bytes.Equal(s.Data, asked.Data) {
+		return nil
+	}
+	s, err := g.change(s.Place)
+	if err != nil {
+		return unavailable(err)
+	}
+	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
+	return nil
+}
+
+// filter returns the number of a text that no transaction before had.
+func (g *group) filter(text string) uint32 {
+	if n := g.w.r.filters.number(text); n != 0 { // since the caller looked
+		return n
+	}
+	if n := g.filters[text]; n != 0 {
+		return n
+	}
+	if g.filters == nil {
+		g.filters = map[string]uint32{}
+	}
+	n := g.w.nextFilter
+	g.w.nextFilter++
+	g.filters[text] = n
+	g.batch.Filters = append(g.batch.Filters, FilterRecord{Number: n, Text: strings.Clone(text)})
+	return n
+}
+
+// end decides on one end. A subscription that has ended already is no error.
+func (g *group) end(svc *service, e *end) error {
+	place := e.place
+	if place == 0 {
+		var err error
+		if place, err = g.byID(svc, e.id); err != nil {
+			return err
+		}
+	}
+	s, err := g.subscription(place)
+	switch {
+	case err != nil:
+		return unavailable(err)
+	case s == nil:
+		return unknownSubscription(e.id)
+	}
+	e.place = place
+	if s.Ended {
+		return nil
+	}
+	return g.endPlace(place, e.reason)
+}
+
+func (g *group) endPlace(place fanfare.Place, reason string) error {
+	s, err := g.change(place)
+	if err != nil {
+		return unavailable(err)
+	}
+	s.Ended, s.Reason = true, reason
+	return nil
+}
+
+// byID returns the place of the subscription with a public id.
+func (g *group) byID(svc *service, id string) (fanfare.Place, error) {
+	r := g.w.r
+	if place, ok := fanfare.ParseSubscriptionID(id); ok {
+		s, err := g.subscription(place)
+		if err != nil {
+			return 0, unavailable(err)
+		}
+		if s != nil && s.ID == "" && r.serviceOf(s) == svc.number {
+			return place, nil
+		}
+		return 0, unknownSubscription(id)
+	}
+	place, err := g.find(r.hash.clientID(svc.number, id), svc.number, &SubscriptionRecord{ID: id})
+	if err == nil && place == 0 {
+		err = unknownSubscription(id)
+	}
+	return place, err
+}
+
+func unknownSubscription(id string) error {
+	if id == "" {
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no such subscription"}
+	}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + quote(id)}
+}

@@ -1,0 +1,249 @@
+package registry
+
+import (
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// maxPutBytes is how long the JSON of one Put may be.
+const maxPutBytes = 128 << 10
+
+// DecodePut reads the JSON object of one Put. It is strict: an unknown field, a
+// field given twice, a value of the wrong type and anything behind the object
+// are errors that name the field. null is the same as leaving a field out.
+//
+// It copies line once; all of p lies in that copy, so that line may be reused.
+func DecodePut(line []byte, p *Put) error {
+	*p = Put{}
+	if len(line) > maxPutBytes {
+		return tooLarge("", len(line), maxPutBytes)
+	}
+	d := putDecoder{b: append(make([]byte, 0, len(line)), line...)}
+	return d.object(p)
+}
+
+// A putDecoder walks over the copy of one line.
+type putDecoder struct {
+	b []byte
+	i int
+}
+
+var putFields = []string{"id", "topic", "channel", "to", "filter", "rule", "locale", "time_zone", "params", "data", "attributes"}
+
+// text and raw return where a field goes, and its bit among those seen.
+func (p *Put) text(name string) (*string, uint) {
+	switch name {
+	case "topic":
+		return &p.Topic, 1 << 0
+	case "channel":
+		return &p.Channel, 1 << 1
+	case "to":
+		return &p.To, 1 << 2
+	case "filter":
+		return &p.Filter, 1 << 3
+	case "rule":
+		return &p.Rule, 1 << 4
+	case "id":
+		return &p.ID, 1 << 5
+	case "locale":
+		return &p.Locale, 1 << 6
+	case "time_zone":
+		return &p.TimeZone, 1 << 7
+	}
+	return nil, 0
+}
+
+func (p *Put) raw(name string) (*json.RawMessage, uint) {
+	switch name {
+	case "params":
+		return &p.Params, 1 << 8
+	case "data":
+		return &p.Data, 1 << 9
+	case "attributes":
+		return &p.Attributes, 1 << 10
+	}
+	return nil, 0
+}
+
+func (d *putDecoder) object(p *Put) error {
+	if !d.take('{') {
+		return invalid("", "", "a subscription must be a JSON object")
+	}
+	var seen uint
+	for first := true; ; first = false {
+		if d.take('}') {
+			break
+		}
+		if !first && !d.take(',') {
+			return d.syntax("a comma or the end of the object is missing")
+		}
+		d.space()
+		name, ok := d.str()
+		if !ok {
+			return d.syntax("the name of a field is missing")
+		}
+		if !d.take(':') {
+			return d.syntax("a colon is missing after the name of a field")
+		}
+		d.space()
+		bit, err := d.field(p, name)
+		if err != nil {
+			return err
+		}
+		if seen&bit != 0 {
+			return invalid(pointer(name), "", "%s is given twice", name)
+		}
+		seen |= bit
+	}
+	if d.space(); d.i != len(d.b) {
+		return d.syntax("there is more after the object")
+	}
+	return nil
+}
+
+func (d *putDecoder) field(p *Put, name string) (uint, error) {
+	if dst, bit := p.text(name); dst != nil {
+		if d.null() {
+			return bit, nil
+		}
+		s, ok := d.str()
+		if !ok {
+			return 0, d.wrong(name, "a text")
+		}
+		*dst = s
+		return bit, nil
+	}
+	dst, bit := p.raw(name)
+	if dst == nil {
+		return 0, invalid(pointer(name), didYouMean(name, slices.Values(putFields), ""), "unknown field %s", quote(name))
+	}
+	if d.null() {
+		return bit, nil
+	}
+	from := d.i
+	if d.i == len(d.b) || d.b[d.i] != '{' {
+		return 0, d.wrong(name, "an object")
+	}
+	if !d.skipObject() || !json.Valid(d.b[from:d.i]) {
+		return 0, invalid(pointer(name), "", "%s is not valid JSON", name)
+	}
+	*dst = d.b[from:d.i:d.i]
+	return bit, nil
+}
+
+// wrong words a value of the wrong type, or one that is broken.
+func (d *putDecoder) wrong(name, want string) error {
+	if d.i < len(d.b) && d.b[d.i] == '"' && want == "a text" {
+		return invalid(pointer(name), "", "%s is not a valid JSON text", name)
+	}
+	return invalid(pointer(name), "", "%s must be %s", name, want)
+}
+
+func (d *putDecoder) syntax(what string) error {
+	e := invalid("", "", "not valid JSON: %s", what)
+	e.Line, e.Column = 1, d.i+1
+	return e
+}
+
+func (d *putDecoder) space() {
+	for d.i < len(d.b) && (d.b[d.i] == ' ' || d.b[d.i] == '\t' || d.b[d.i] == '\n' || d.b[d.i] == '\r') {
+		d.i++
+	}
+}
+
+func (d *putDecoder) take(c byte) bool {
+	d.space()
+	if d.i < len(d.b) && d.b[d.i] == c {
+		d.i++
+		return true
+	}
+	return false
+}
+
+func (d *putDecoder) null() bool {
+	if len(d.b)-d.i >= 4 && string(d.b[d.i:d.i+4]) == "null" {
+		d.i += 4
+		return true
+	}
+	return false
+}
+
+// str reads a string. One without escapes is not copied again.
+func (d *putDecoder) str() (string, bool) {
+	if d.i == len(d.b) || d.b[d.i] != '"' {
+		return "", false
+	}
+	from := d.i
+	ascii := true
+	for i := from + 1; i < len(d.b); i++ {
+		switch c := d.b[i]; {
+		case c == '"':
+			s := d.b[from+1 : i]
+			if !ascii && !utf8.Valid(s) {
+				return "", false
+			}
+			d.i = i + 1
+			return unsafe.String(unsafe.SliceData(s), len(s)), true
+		case c == '\\':
+			return d.escaped(from)
+		case c < ' ':
+			return "", false
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return "", false
+}
+
+// escaped reads the string that begins at from with the library's rules.
+func (d *putDecoder) escaped(from int) (string, bool) {
+	end := stringEnd(d.b, from)
+	if end < 0 || !utf8.Valid(d.b[from:end]) {
+		return "", false
+	}
+	var s string
+	if json.Unmarshal(d.b[from:end], &s) != nil {
+		return "", false
+	}
+	d.i = end
+	return s, true
+}
+
+// stringEnd returns the index behind the string that begins at from, or -1.
+func stringEnd(b []byte, from int) int {
+	for i := from + 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// skipObject moves behind the object that begins here. Whether it is valid is
+// for others to say.
+func (d *putDecoder) skipObject() bool {
+	depth := 0
+	for i := d.i; i < len(d.b); i++ {
+		switch d.b[i] {
+		case '"':
+			end := stringEnd(d.b, i)
+			if end < 0 {
+				return false
+			}
+			i = end - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				d.i = i + 1
+				return true
+			}
+		}
+	}
+	return false
+}

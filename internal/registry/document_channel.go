@@ -1,0 +1,160 @@
+package registry
+
+import (
+	"net"
+	"net/mail"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Defaults of channels.
+const (
+	defaultConnections = 50
+	defaultSendTimeout = Duration(5 * time.Minute)
+	defaultExpiry      = Duration(24 * time.Hour)
+	maxConnections     = 1000
+	maxRetries         = 50
+)
+
+// defaultRate is gentle, because an unknown relay is: who knows theirs, raises it.
+var defaultRate = Rate{30, time.Second}
+
+// defaultRetry are the waits between attempts; each gets jitter.
+var defaultRetry = []Duration{
+	Duration(30 * time.Second), Duration(2 * time.Minute), Duration(10 * time.Minute),
+	Duration(time.Hour), Duration(4 * time.Hour), Duration(12 * time.Hour),
+}
+
+func (p *documentReader) channel(n node) *ChannelSpec {
+	c := &ChannelSpec{}
+	all := fields{
+		"driver":       func(v node) { c.Driver = v.choice("smtp", "file") },
+		"delete":       func(v node) { c.Delete = v.yes() },
+		"from":         func(v node) { c.From = v.mailbox() },
+		"sender":       func(v node) { c.Sender = v.address() },
+		"reply_to":     func(v node) { c.ReplyTo = v.mailbox() },
+		"connections":  func(v node) { c.Connections = v.number(1, maxConnections) },
+		"rate":         func(v node) { c.Rate = v.rate() },
+		"expiry":       func(v node) { c.Expiry = v.duration() },
+		"retry":        func(v node) { c.Retry = v.durations() },
+		"send_timeout": func(v node) { c.SendTimeout = v.duration() },
+		"domain":       func(v node) { c.Domain = v.host() },
+		"list_id":      func(v node) { c.ListID = v.line() },
+	}
+	driver := "smtp"
+	if pair := n.find("driver"); pair != nil {
+		quiet := documentReader{doc: p.doc, anchors: p.anchors} // read for good below
+		driver = node{Node: pair.Value, p: &quiet}.text()
+	}
+	switch driver {
+	case "smtp":
+		all["relay"] = func(v node) { c.Relay = v.hostPort() }
+		all["tls"] = func(v node) { c.TLS = v.choice("off", "opportunistic", "required", "implicit") }
+		all["username"] = func(v node) { c.Username = v.line() }
+		all["password_env"] = func(v node) { c.PasswordEnv = v.line() }
+		all["password_file"] = func(v node) { c.PasswordFile = v.path() }
+		all["hello"] = func(v node) { c.Hello = v.host() }
+		all["grouping"] = func(v node) { c.Grouping = v.choice("auto", "pipelining", "lockstep") }
+		c.TLS, c.Grouping, c.Rate = "opportunistic", "auto", defaultRate
+	case "file":
+		all["path"] = func(v node) { c.Path = v.path() }
+	}
+	c.Connections, c.SendTimeout, c.Expiry, c.Retry = defaultConnections, defaultSendTimeout, defaultExpiry, defaultRetry
+	n.fields(all)
+	if c.Delete {
+		n.alone("delete", true)
+		c.ChannelSettings = ChannelSettings{}
+		return c
+	}
+	n.needs("driver", "use smtp or file")
+	n.needs("from", "such as Example <news@example.org>")
+	switch c.Driver {
+	case "smtp":
+		n.needs("relay", "such as 127.0.0.1:25")
+		n.oneOf("password_env", "password_file")
+		if secret := c.PasswordEnv + c.PasswordFile; (c.Username == "") != (secret == "") {
+			n.fault("give username and password_env or password_file, or none", "username and password belong together")
+		}
+	case "file":
+		n.needs("path", "name the folder that mails are written to")
+	}
+	return c
+}
+
+func (n node) needs(field, hint string) {
+	if !n.has(field) {
+		n.fault(hint, "%s is missing", field)
+	}
+}
+
+// mailbox reads a header address such as Name <a@example.org> (RFC 5322, 3.4).
+func (n node) mailbox() string {
+	s := n.line()
+	if _, err := mail.ParseAddress(s); err != nil {
+		n.fault("write it as Name <name@example.org>", "%s is not a mail address", quote(s))
+	}
+	return s
+}
+
+// address reads an address alone.
+func (n node) address() string {
+	s := n.line()
+	if a, err := mail.ParseAddress(s); err != nil || a.Address != s {
+		n.fault("write it as name@example.org", "%s is not an address", quote(s))
+	}
+	return s
+}
+
+func (n node) hostPort() string {
+	s := n.line()
+	host, port, err := net.SplitHostPort(s)
+	number, portErr := strconv.Atoi(port)
+	if err != nil || host == "" || portErr != nil || number < 1 || number > 65535 {
+		n.fault("write it as host:port", "%s is not a host and port", quote(s))
+	}
+	return s
+}
+
+func (n node) host() string {
+	s := n.line()
+	if s == "" || len(s) > 253 || strings.ContainsAny(s, " \t@<>/") {
+		n.fault("write it as mail.example.org", "%s is not a host name", quote(s))
+	}
+	return s
+}
+
+// path reads a path on the server; a relative one is below the document.
+func (n node) path() string {
+	s := n.line()
+	if s == "" {
+		n.fault("", "the path is empty")
+		return s
+	}
+	if !filepath.IsAbs(s) && n.p.dir != "" {
+		if abs, err := filepath.Abs(filepath.Join(n.p.dir, s)); err == nil {
+			return abs
+		}
+	}
+	return s
+}
+
+func (n node) rate() Rate {
+	s := n.text()
+	r, err := ParseRate(s)
+	if err != nil {
+		n.fault("write it as 30/s, 1000/min, 5000/h or unlimited", "%s is not a rate", quote(s))
+	}
+	return r
+}
+
+func (n node) durations() []Duration {
+	var all []Duration
+	n.each(func(v node) { all = append(all, v.duration()) })
+	if len(all) > maxRetries {
+		n.fault("", "more than %d waits", maxRetries)
+	}
+	return slices.Clip(all)
+}

@@ -1,0 +1,237 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"fanfare.dev/fanfare"
+)
+
+// Limits of a document.
+const (
+	maxDocumentBytes = 8 << 20
+	maxFileBytes     = 1 << 20 // of each *_file
+	maxFaults        = 20      // that are reported
+)
+
+// ParseDocument reads an apply document, YAML or JSON. Unknown fields are
+// errors. Files (schema_file, text_file and the like) are read below dir and
+// become part of the document; without dir they are refused. The error has line,
+// column and pointer; further faults are its Details.
+func ParseDocument(b []byte, dir string) (*Document, error) {
+	if len(b) > maxDocumentBytes {
+		return nil, tooLarge("", len(b), maxDocumentBytes)
+	}
+	if !utf8.Valid(b) {
+		return nil, invalid("", "save the file as UTF-8", "the document is not valid UTF-8")
+	}
+	file, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		return nil, syntaxFault(err)
+	}
+	if len(file.Docs) > 1 {
+		return nil, invalid("", "apply them one after the other", "there are %d documents in one", len(file.Docs))
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, invalid("", "", "the document is empty")
+	}
+	d := &Document{Channels: map[string]*ChannelSpec{}, Topics: map[string]*TopicSpec{}, Templates: map[string]*TemplateSpec{},
+		positions: map[string]position{}}
+	p := &documentReader{doc: d, dir: dir, anchors: map[string]ast.Node{}}
+	ast.Walk(p, file.Docs[0].Body)
+	p.document(node{p: p, Node: file.Docs[0].Body})
+	if len(p.wrong) > 0 {
+		return nil, gather(p.wrong[:min(len(p.wrong), maxFaults)])
+	}
+	return d, nil
+}
+
+func syntaxFault(err error) error {
+	e := invalid("", "", "%s", strings.TrimSpace(err.Error()))
+	if s, ok := errors.AsType[*yaml.SyntaxError](err); ok {
+		e.Message = s.GetMessage()
+		e.Line, e.Column = s.GetToken().Position.Line, s.GetToken().Position.Column
+	}
+	return e
+}
+
+// A documentReader turns the tree into a Document and collects what is wrong.
+type documentReader struct {
+	doc     *Document
+	dir     string
+	anchors map[string]ast.Node
+	wrong   []*fanfare.Error
+}
+
+// Visit collects the anchors, which aliases refer to.
+func (p *documentReader) Visit(n ast.Node) ast.Visitor {
+	if a, ok := n.(*ast.AnchorNode); ok {
+		p.anchors[a.Name.String()] = a.Value
+	}
+	return p
+}
+
+var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
+
+const nameHint = "use lower case letters, digits and _ . -, at most 64"
+
+func (p *documentReader) document(n node) {
+	n.fields(fields{
+		"service": func(v node) { p.doc.Service = v.name() },
+		"channels": func(v node) {
+			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
+		},
+		"topics": func(v node) {
+			v.members(func(name string, v node) { p.doc.Topics[name] = p.topic(v) })
+		},
+		"templates": func(v node) {
+			v.members(func(name string, v node) { p.doc.Templates[name] = p.template(v) })
+		},
+	})
+	if p.doc.Service == "" && !n.has("service") {
+		n.fault("", "service is missing")
+	}
+}
+
+func (p *documentReader) topic(n node) *TopicSpec {
+	t := &TopicSpec{}
+	t.Lane = fanfare.Normal.String()
+	n.fields(fields{
+		"title": func(v node) { t.Title = v.text() },
+		"lane": func(v node) {
+			lane, err := fanfare.ParseLane(v.text())
+			if err != nil {
+				v.fail(err)
+			}
+			t.Lane = lane.String()
+		},
+		"template":    func(v node) { t.Template = v.name() },
+		"expiry":      func(v node) { t.Expiry = v.duration() },
+		"schema":      func(v node) { t.Schema = v.json() },
+		"schema_file": func(v node) { t.Schema = v.jsonFile() },
+		"rules": func(v node) {
+			v.each(func(v node) { t.Rules = append(t.Rules, p.rule(v)) })
+		},
+		"delete": func(v node) { t.Delete = v.yes() },
+	})
+	n.oneOf("schema", "schema_file")
+	n.alone("delete", t.Delete)
+	seen := map[string]bool{}
+	for _, r := range t.Rules {
+		if r.Name != "" && seen[r.Name] {
+			n.fault("", "two rules are named %s", quote(r.Name))
+		}
+		seen[r.Name] = true
+	}
+	return t
+}
+
+func (p *documentReader) rule(n node) RuleSpec {
+	var r RuleSpec
+	n.fields(fields{
+		"name":     func(v node) { r.Name = v.name() },
+		"when":     func(v node) { r.When = v.text() },
+		"template": func(v node) { r.Template = v.name() },
+		"params": func(v node) {
+			r.Params = map[string]string{}
+			v.entries(func(name string, v node) { r.Params[name] = v.text() })
+		},
+		"delete": func(v node) { r.Delete = v.yes() },
+	})
+	if !n.has("name") {
+		n.fault("", "the rule has no name")
+	}
+	if !r.Delete && !n.has("when") {
+		n.fault("say for which events it is, such as event.mag >= sub.min_mag", "the rule has no when")
+	}
+	return r
+}
+
+func (p *documentReader) template(n node) *TemplateSpec {
+	t := &TemplateSpec{}
+	n.fields(fields{
+		"subject":      func(v node) { t.Subject = v.text() },
+		"subject_file": func(v node) { t.Subject = strings.TrimRight(v.file(), "\r\n") },
+		"text":         func(v node) { t.Text = v.text() },
+		"text_file":    func(v node) { t.Text = v.file() },
+		"html":         func(v node) { t.HTML = v.text() },
+		"html_file":    func(v node) { t.HTML = v.file() },
+		"delete":       func(v node) { t.Delete = v.yes() },
+	})
+	n.oneOf("subject", "subject_file")
+	n.oneOf("text", "text_file")
+	n.oneOf("html", "html_file")
+	n.alone("delete", t.Delete)
+	return t
+}
+
+// file reads the file that n names. Only what lies below the document's folder
+// is reached.
+func (n node) file() string {
+	name := n.text()
+	switch {
+	case name == "":
+		return ""
+	case n.p.dir == "":
+		n.fault("give the content itself, or apply with the command, which reads the files", "files cannot be read here")
+		return ""
+	}
+	root, err := os.OpenRoot(n.p.dir)
+	if err != nil {
+		n.fault("", "cannot open the document's folder")
+		return ""
+	}
+	defer root.Close()
+	b, err := root.ReadFile(filepath.Clean(name))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		n.fault("the path is relative to the document", "there is no file %s", quote(name))
+	case err != nil:
+		n.fault("it must be readable and lie in the document's folder", "cannot read the file %s", quote(name))
+	case len(b) > maxFileBytes:
+		n.fault("", "the file %s has %d bytes, more than %d", quote(name), len(b), maxFileBytes)
+	case !utf8.Valid(b):
+		n.fault("save the file as UTF-8", "the file %s is not valid UTF-8", quote(name))
+	}
+	return string(b)
+}
+
+// jsonFile reads a file that holds JSON, or YAML.
+func (n node) jsonFile() json.RawMessage {
+	before := len(n.p.wrong)
+	text := n.file()
+	if len(n.p.wrong) > before || text == "" {
+		return nil
+	}
+	if json.Valid([]byte(text)) {
+		return compact([]byte(text))
+	}
+	var v any
+	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+		fault := syntaxFault(err).(*fanfare.Error)
+		fault.Pointer = n.at
+		fault.Message = "the file " + quote(n.text()) + " is not JSON: " + fault.Message
+		n.p.wrong = append(n.p.wrong, fault)
+		return nil
+	}
+	return n.encode(v)
+}
+
+func (n node) duration() Duration {
+	text := n.text()
+	v, err := time.ParseDuration(text)
+	if err != nil || v <= 0 {
+		n.fault("write it as 30s, 10m or 1h30m", "%s is not a duration", quote(text))
+	}
+	return Duration(v)
+}

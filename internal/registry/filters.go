@@ -1,0 +1,83 @@
+package registry
+
+import (
+	"strings"
+	"sync"
+)
+
+// filters interns the distinct texts of filters: each has a number, from 1.
+// One goroutine adds; any number read.
+type filters struct {
+	mu      sync.RWMutex
+	numbers map[string]uint32
+	texts   []string // by number
+}
+
+func newFilters() *filters { return &filters{numbers: map[string]uint32{}, texts: make([]string, 1)} }
+
+// number returns the number of text, 0 if it is not known.
+func (f *filters) number(text string) uint32 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.numbers[text]
+}
+
+// text returns the text of a number, "" if there is none.
+func (f *filters) text(number uint32) string {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if int(number) >= len(f.texts) {
+		return ""
+	}
+	return f.texts[number]
+}
+
+// next is the lowest number that was never given.
+func (f *filters) next() uint32 { return uint32(len(f.texts)) }
+
+func (f *filters) add(records []FilterRecord) {
+	if len(records) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range records {
+		for int(r.Number) >= len(f.texts) {
+			f.texts = append(f.texts, "")
+		}
+		text := strings.Clone(r.Text) // not to hold on to the line that it came in
+		f.texts[r.Number] = text
+		f.numbers[text] = r.Number
+	}
+}
+
+// maxChecked is how many texts a topic remembers as good. Above it forgets them
+// all: that costs a compilation each, not a mistake.
+const maxChecked = 20_000
+
+// A checkedTexts remembers what was found good, so that a million equal lines
+// are checked once.
+type checkedTexts struct {
+	mu   sync.RWMutex
+	good map[string]struct{}
+}
+
+// check calls f unless text is known to be good. Errors are not remembered.
+func (c *checkedTexts) check(text string, f func(string) error) error {
+	c.mu.RLock()
+	_, ok := c.good[text]
+	c.mu.RUnlock()
+	if ok {
+		return nil
+	}
+	if err := f(text); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.good == nil || len(c.good) >= maxChecked {
+		c.good = map[string]struct{}{}
+	}
+	c.good[strings.Clone(text)] = struct{}{}
+	return nil
+}

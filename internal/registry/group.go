@@ -1,0 +1,215 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
+)
+
+// A group is what one transaction does: the decisions on its jobs, in their
+// order, each seeing those before it.
+type group struct {
+	w     *writer
+	batch Batch
+
+	// The first new place of each partition: what is at or above it is in batch.
+	baseSubscriber, baseSubscription [fanfare.Partitions]uint32
+
+	// Rows of the store that the group reads, as they are now in the group's
+	// eyes, and the ones that it changed.
+	subscribers   map[fanfare.Place]*SubscriberRecord
+	subscriptions map[fanfare.Place]*SubscriptionRecord
+	changed       map[fanfare.Place]SubscriptionRecord // before the change
+
+	filters map[string]uint32 // new ones
+	undone  []tableChange
+	entries map[match.Key][]match.Entry
+}
+
+// A tableChange is how to take back one change of a table.
+type tableChange struct {
+	table      *table
+	hash       uint64
+	old, place fanfare.Place // old 0: place was inserted
+}
+
+// begin starts the next transaction.
+func (g *group) begin(w *writer) {
+	g.w = w
+	g.batch.ChangeSeq, g.batch.At = 0, w.r.opt.Now().UnixNano()
+	g.baseSubscriber, g.baseSubscription = w.nextSubscriber, w.nextSubscription
+}
+
+// release lets go of everything that belongs to the callers; the large slices
+// are kept for the next transaction.
+func (g *group) release() {
+	b := &g.batch
+	for i := range fanfare.Partitions {
+		clear(b.Subscribers[i])
+		clear(b.Subscriptions[i])
+		b.Subscribers[i], b.Subscriptions[i] = b.Subscribers[i][:0], b.Subscriptions[i][:0]
+	}
+	b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil
+	g.subscribers, g.subscriptions, g.changed, g.filters = nil, nil, nil, nil
+	g.undone = g.undone[:0]
+}
+
+// prefetch reads the rows that the callers believe to be concerned, many at a
+// time. What they missed is read when its turn comes.
+func (g *group) prefetch(jobs []*job) error {
+	var subscribers, subscriptions []fanfare.Place
+	for _, j := range jobs {
+		for i := range j.wants {
+			if p := j.wants[i].subscriber; p != 0 {
+				subscribers = append(subscribers, p)
+			}
+			if p := j.wants[i].subscription; p != 0 {
+				subscriptions = append(subscriptions, p)
+			}
+		}
+	}
+	ctx := context.Background()
+	if err := g.readSubscribers(ctx, sorted(subscribers)); err != nil {
+		return err
+	}
+	return g.readSubscriptions(ctx, sorted(subscriptions))
+}
+
+func sorted(places []fanfare.Place) []fanfare.Place {
+	slices.Sort(places)
+	return slices.Compact(places)
+}
+
+func (g *group) readSubscribers(ctx context.Context, places []fanfare.Place) error {
+	if len(places) == 0 {
+		return nil
+	}
+	if g.subscribers == nil {
+		g.subscribers = make(map[fanfare.Place]*SubscriberRecord, len(places))
+	}
+	return g.w.r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
+		kept := *s
+		kept.Attributes = bytes.Clone(s.Attributes)
+		g.subscribers[s.Place] = &kept
+		return nil
+	})
+}
+
+func (g *group) readSubscriptions(ctx context.Context, places []fanfare.Place) error {
+	if len(places) == 0 {
+		return nil
+	}
+	if g.subscriptions == nil {
+		g.subscriptions = make(map[fanfare.Place]*SubscriptionRecord, len(places))
+	}
+	return g.w.r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+		kept := *s
+		kept.Params, kept.Data = bytes.Clone(s.Params), bytes.Clone(s.Data)
+		g.subscriptions[s.Place] = &kept
+		return nil
+	})
+}
+
+// subscriber returns the row at p as the group sees it, nil if there is none.
+// The pointer is good until the next new row.
+func (g *group) subscriber(p fanfare.Place) (*SubscriberRecord, error) {
+	if i, rows := int(p.Local())-int(g.baseSubscriber[p.Partition()]), g.batch.Subscribers[p.Partition()]; i >= 0 && i < len(rows) {
+		return &rows[i], nil
+	}
+	if s := g.subscribers[p]; s != nil {
+		return s, nil
+	}
+	err := g.readSubscribers(context.Background(), []fanfare.Place{p})
+	return g.subscribers[p], err
+}
+
+// subscription returns the row at p as the group sees it, nil if there is none.
+// The pointer is good until the next new row.
+func (g *group) subscription(p fanfare.Place) (*SubscriptionRecord, error) {
+	if g.isNew(p) {
+		return &g.batch.Subscriptions[p.Partition()][p.Local()-g.baseSubscription[p.Partition()]], nil
+	}
+	if s := g.subscriptions[p]; s != nil {
+		return s, nil
+	}
+	err := g.readSubscriptions(context.Background(), []fanfare.Place{p})
+	return g.subscriptions[p], err
+}
+
+// isNew reports whether the subscription at p was made by this group.
+func (g *group) isNew(p fanfare.Place) bool {
+	i := int(p.Local()) - int(g.baseSubscription[p.Partition()])
+	return i >= 0 && i < len(g.batch.Subscriptions[p.Partition()])
+}
+
+// change returns the row at p for changing, and remembers what it was.
+func (g *group) change(p fanfare.Place) (*SubscriptionRecord, error) {
+	s, err := g.subscription(p)
+	if err != nil || g.isNew(p) {
+		return s, err
+	}
+	if _, ok := g.changed[p]; !ok {
+		if g.changed == nil {
+			g.changed = map[fanfare.Place]SubscriptionRecord{}
+		}
+		g.changed[p] = *s
+	}
+	return s, nil
+}
+
+func (g *group) insert(t *table, hash uint64, place fanfare.Place) {
+	t.insert(hash, place)
+	g.undone = append(g.undone, tableChange{t, hash, 0, place})
+}
+
+func (g *group) replace(t *table, hash uint64, old, place fanfare.Place) {
+	t.replace(hash, old, place)
+	g.undone = append(g.undone, tableChange{t, hash, old, place})
+}
+
+// undo takes back what the group did to the tables, the last first.
+func (g *group) undo() {
+	for _, c := range slices.Backward(g.undone) {
+		if c.old == 0 {
+			c.table.remove(c.hash, c.place)
+		} else {
+			c.table.replace(c.hash, c.place, c.old)
+		}
+	}
+}
+
+// finish completes the batch. It is false if there is nothing to commit.
+func (g *group) finish() bool {
+	b := &g.batch
+	subscriptions := len(g.changed)
+	others := len(b.Filters) + len(b.SubscriberUpdates)
+	for i := range fanfare.Partitions {
+		subscriptions += len(b.Subscriptions[i])
+		others += len(b.Subscribers[i])
+	}
+	if subscriptions == 0 && others == 0 {
+		return false
+	}
+	b.ChangeSeq = g.w.changeSeq + 1
+	for p := range g.changed {
+		b.SubscriptionUpdates = append(b.SubscriptionUpdates, g.subscriptions[p])
+	}
+	for i := range b.Subscriptions {
+		for k := range b.Subscriptions[i] {
+			s := &b.Subscriptions[i][k]
+			s.CreatedAt, s.CreatedSeq = b.At, b.ChangeSeq
+			if s.Ended { // made and ended within the group
+				b.SubscriptionUpdates = append(b.SubscriptionUpdates, s)
+			}
+		}
+	}
+	for _, s := range b.SubscriptionUpdates {
+		if s.Ended && s.EndedSeq == 0 {
+			s.EndedAt, s.EndedSeq = b.At, b.ChangeSeq
+		}
+	}
+	return true
+}

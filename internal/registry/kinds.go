@@ -1,0 +1,146 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// Kinds of ConfigRecord.
+const (
+	kindService  = "service"
+	kindChannel  = "channel"
+	kindTopic    = "topic"
+	kindTemplate = "template"
+	kindKey      = "key"
+	kindSwitch   = "switch"
+)
+
+// TopicSettings is what a document says about a topic, but for its rules.
+type TopicSettings struct {
+	Title    string          `json:"title,omitempty"`
+	Lane     string          `json:"lane,omitempty"`
+	Schema   json.RawMessage `json:"schema,omitempty"`
+	Template string          `json:"template,omitempty"`
+	Expiry   Duration        `json:"expiry,omitempty"`
+}
+
+// topicBody is what is kept of a topic.
+type topicBody struct {
+	TopicSettings
+	Rules    []ruleBody `json:"rules,omitempty"`
+	LastRule uint32     `json:"last_rule,omitempty"` // number that no new rule gets
+}
+
+type ruleBody struct {
+	Number uint32 `json:"number"`
+	Rule
+}
+
+// TemplateParts is what a document says about a template.
+type TemplateParts struct {
+	Subject string `json:"subject,omitempty"`
+	Text    string `json:"text,omitempty"`
+	HTML    string `json:"html,omitempty"`
+}
+
+// templateBody is what is kept of one version of a template.
+type templateBody struct {
+	Version int `json:"version"`
+	TemplateParts
+}
+
+// loadConfig puts a kept record into s. Services come first.
+func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
+	switch c.Kind {
+	case kindService:
+		svc := newService(c.Number, c.Name)
+		s.services[c.Name], s.names[c.Number] = svc, c.Name
+		return nil
+	case kindKey:
+		return r.loadKey(s, c)
+	case kindSwitch:
+		return r.loadSwitch(c)
+	}
+	svc := s.services[s.names[c.Service]]
+	if svc == nil {
+		return fmt.Errorf("no service %d", c.Service)
+	}
+	switch c.Kind {
+	case kindChannel:
+		return loadChannel(s, svc, c)
+	case kindTopic:
+		return r.loadTopic(s, svc, c)
+	case kindTemplate:
+		return loadTemplate(s, svc, c)
+	}
+	return fmt.Errorf("unknown kind; was the store written by a newer version?")
+}
+
+func loadChannel(s *snapshot, svc *service, c *ConfigRecord) error {
+	ch := &Channel{Number: uint16(c.Number), Service: svc.name, Name: c.Name}
+	if err := json.Unmarshal(c.Body, &ch.ChannelSettings); err != nil {
+		return err
+	}
+	s.channels[ch.Number] = ch
+	delete(svc.channels, c.Name)
+	if !c.Deleted {
+		svc.channels[c.Name] = ch
+	}
+	return nil
+}
+
+func (r *Registry) loadTopic(s *snapshot, svc *service, c *ConfigRecord) error {
+	var body topicBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return err
+	}
+	t, err := newTopic(svc, c.Number, c.Name, &body)
+	if err != nil {
+		return err
+	}
+	s.topics[t.Number] = t
+	if c.Deleted {
+		return nil
+	}
+	svc.topics[t.Name] = t
+	return r.opt.Conditions.Define(t.key(), t.definition())
+}
+
+// newTopic makes the topic that body describes.
+func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic, error) {
+	lane, err := fanfare.ParseLane(body.Lane)
+	if err != nil {
+		return nil, err
+	}
+	check, err := compileSchema(body.Schema)
+	if err != nil {
+		return nil, below("/schema", err)
+	}
+	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: body.Schema,
+		Template: body.Template, Expiry: time.Duration(body.Expiry), ValidateData: check,
+		topicState: topicState{service: svc.number, filters: &checkedTexts{}, body: body}}
+	for _, r := range body.Rules {
+		r.Rule.Number = r.Number
+		t.Rules = append(t.Rules, r.Rule)
+	}
+	return t, nil
+}
+
+func loadTemplate(s *snapshot, svc *service, c *ConfigRecord) error {
+	var body templateBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return err
+	}
+	t := &TemplateSource{Number: c.Number, Service: svc.name, Name: c.Name, Version: body.Version,
+		Subject: body.Subject, Text: body.Text, HTML: body.HTML}
+	s.templates[t.Number] = t
+	if c.Deleted {
+		delete(svc.templates, c.Name)
+	} else {
+		svc.templates[c.Name] = t // records come in the order of their numbers
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
+)
+
+// loadChunk is how many entries the match index gets at a time.
+const loadChunk = 4096
+
+// load rebuilds everything in memory from the store.
+func (r *Registry) load(ctx context.Context) error {
+	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), entries: map[uint32][]match.Entry{}}
+	err := r.opt.Store.Load(ctx, Loader{
+		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
+		Config:       l.config,
+		Filter:       func(f *FilterRecord) error { r.filters.add([]FilterRecord{*f}); return nil },
+		Subscriber:   l.subscriber,
+		Subscription: l.subscription,
+	})
+	if err != nil {
+		return fmt.Errorf("load the registry: %w", err)
+	}
+	for topic := range l.entries {
+		if err := l.flush(topic); err != nil {
+			return err
+		}
+	}
+	if err := l.resolve(ctx); err != nil {
+		return fmt.Errorf("load the registry: %w", err)
+	}
+	r.writer.nextFilter = r.filters.next()
+	r.config.Store(l.snapshot)
+	return nil
+}
+
+type loader struct {
+	r        *Registry
+	w        *writer
+	snapshot *snapshot
+	entries  map[uint32][]match.Entry // by topic, not yet in the index
+
+	// Places whose hash was taken when they came.
+	identityClash []clash
+}
+
+type clash struct {
+	hash  uint64
+	place fanfare.Place
+}
+
+func (l *loader) config(c *ConfigRecord) error {
+	if err := l.r.loadConfig(l.snapshot, c); err != nil {
+		return fmt.Errorf("%s %s: %w", c.Kind, c.Name, err)
+	}
+	return nil
+}
+
+func (l *loader) subscriber(s *SubscriberRecord) error {
+	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
+	// An address belongs to one subscriber, so a taken hash is a collision and
+	// both stay; there is nothing to resolve.
+	l.r.addresses.insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
+	return nil
+}
+
+func (l *loader) subscription(s *SubscriptionRecord) error {
+	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
+	t := l.snapshot.topics[s.Topic]
+	if t == nil {
+		return fmt.Errorf("subscription %s has the unknown topic %d", fanfare.SubscriptionID(s.Place), s.Topic)
+	}
+	switch {
+	case s.ID != "":
+		hash := l.r.hash.clientID(t.service, s.ID)
+		if l.r.identities.insert(hash, s.Place) != 0 {
+			l.identityClash = append(l.identityClash, clash{hash, s.Place})
+		}
+	case !s.Ended:
+		l.r.identities.insert(l.r.hash.natural(s), s.Place)
+	}
+	if s.Ended {
+		return nil
+	}
+	l.r.live.set(s.Place)
+	l.w.channelUse[s.Channel]++
+	e := l.r.entry(t, s)
+	if s.Rule != 0 {
+		e.Params = bytes.Clone(e.Params)
+	}
+	entries := l.entries[s.Topic]
+	if entries == nil {
+		entries = make([]match.Entry, 0, loadChunk)
+	}
+	l.entries[s.Topic] = append(entries, e)
+	if len(entries)+1 >= loadChunk {
+		return l.flush(s.Topic)
+	}
+	return nil
+}
+
+func (l *loader) flush(topic uint32) error {
+	entries := l.entries[topic]
+	err := l.r.opt.Conditions.Add(l.snapshot.topics[topic].key(), entries)
+	if err != nil {
+		return fmt.Errorf("fill the match index: %w", err)
+	}
+	clear(entries)
+	l.entries[topic] = entries[:0]
+	return nil
+}
+
+// resolve decides which row an id belongs to where several have its hash: of
+// one id, the active row, or else the newest.
+func (l *loader) resolve(ctx context.Context) error {
+	done := map[uint64]bool{}
+	for _, c := range l.identityClash {
+		if done[c.hash] {
+			continue
+		}
+		done[c.hash] = true
+		first, others := l.r.identities.lookup(c.hash)
+		places := sorted(append(others, first))
+		newest := map[string]SubscriptionRecord{}
+		var beaten []fanfare.Place
+		err := l.r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+			if s.ID == "" {
+				return nil
+			}
+			id := fmt.Sprint(l.snapshot.topics[s.Topic].service, "/", s.ID)
+			loser := *s
+			if was, ok := newest[id]; !ok || newer(s, &was) {
+				loser, newest[id] = was, *s
+			}
+			if loser.Place != 0 {
+				beaten = append(beaten, loser.Place)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range beaten {
+			l.r.identities.remove(c.hash, p)
+		}
+	}
+	return nil
+}
+
+// newer reports whether a is what the id of a and b stands for now.
+func newer(a, b *SubscriptionRecord) bool {
+	switch {
+	case a.Ended != b.Ended:
+		return b.Ended
+	case a.CreatedSeq != b.CreatedSeq:
+		return a.CreatedSeq > b.CreatedSeq
+	case a.EndedSeq != b.EndedSeq: // made in one transaction, in which the second ended the first
+		return a.EndedSeq > b.EndedSeq
+	}
+	return a.Place > b.Place
+}

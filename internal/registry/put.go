@@ -1,0 +1,118 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+)
+
+// PutSubscriptions makes each put so, and is durable when it returns. It writes
+// results[i] for puts[i]; results must be as long as puts. Members that are
+// wrong have their own error and do not hold up the others. The error is for
+// what concerns all: the service is unknown, or nothing could be kept.
+//
+// A put is the same subscription as before if it has the same ID, or, without
+// one, the same address, topic, channel and condition. Then nothing new is
+// made: what differs is changed in place. An ID that comes with another topic or
+// address ends the subscription that had it and begins a new one under that ID;
+// so does one whose subscription has ended.
+//
+// The puts and what they point to must not be changed until it returns.
+func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []Put, results []PutResult) error {
+	if len(results) != len(puts) {
+		return fmt.Errorf("registry: %d results for %d puts", len(results), len(puts))
+	}
+	for from := 0; from < len(puts); from += maxJob {
+		to := min(from+maxJob, len(puts))
+		err := r.putSome(ctx, service, puts[from:to], results[from:to])
+		if err == nil {
+			continue
+		}
+		if from == 0 {
+			return err
+		}
+		for i := range results[from:] { // the members before are kept
+			results[from+i] = PutResult{Err: err}
+		}
+		return nil
+	}
+	return nil
+}
+
+func (r *Registry) putSome(ctx context.Context, name string, puts []Put, results []PutResult) error {
+	conf := r.config.Load()
+	svc, err := conf.service(name)
+	if err != nil {
+		return err
+	}
+	j := &job{svc: svc, conf: conf, wants: make([]want, len(puts))}
+	good := 0
+	for i := range puts {
+		w := &j.wants[i]
+		if r.check(svc, &puts[i], w); w.err == nil {
+			good++
+		}
+	}
+	if good > 0 {
+		if err := r.writer.submit(ctx, j); err != nil {
+			return err
+		}
+	}
+	for i := range j.wants {
+		w := &j.wants[i]
+		results[i] = PutResult{Created: w.created, Err: w.err}
+		switch {
+		case w.err != nil:
+		case puts[i].ID != "":
+			results[i].ID = puts[i].ID
+		default:
+			results[i].ID = fanfare.SubscriptionID(w.place)
+		}
+	}
+	return nil
+}
+
+// EndSubscription ends a subscription, named by its public id. When it returns,
+// the end is durable, no event that is accepted from now on matches it, and no
+// letter for it is on the wire. To end it again is no error.
+func (r *Registry) EndSubscription(ctx context.Context, service, id, reason string) error {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return err
+	}
+	return r.end(ctx, svc, &end{id: id, reason: reason})
+}
+
+// EndByPlace is EndSubscription for who has the place, such as a signed link.
+func (r *Registry) EndByPlace(ctx context.Context, place fanfare.Place, reason string) error {
+	if place == 0 {
+		return unknownSubscription("")
+	}
+	return r.end(ctx, nil, &end{place: place, reason: reason})
+}
+
+func (r *Registry) end(ctx context.Context, svc *service, e *end) error {
+	e.reason = clean(e.reason)
+	if err := r.writer.submit(ctx, &job{svc: svc, end: e}); err != nil {
+		return err
+	}
+	if r.opt.AfterEnd != nil {
+		r.opt.AfterEnd(e.place)
+	}
+	return nil
+}
+
+// maxReasonBytes is how much of a reason is kept.
+const maxReasonBytes = 256
+
+// clean makes a reason one short line.
+func clean(reason string) string {
+	b := []byte(reason[:min(len(reason), maxReasonBytes)])
+	for i, c := range b {
+		if c < ' ' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}

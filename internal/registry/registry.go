@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// Options are the parts that a registry works with.
+type Options struct {
+	Store      Store      // the registry's from now on: Close closes it
+	Conditions Conditions // the match index, empty
+
+	// ParseAddress checks a mail address and returns its normal form: two
+	// spellings of one mailbox have the same.
+	ParseAddress func(string) (string, error)
+
+	// CompileTemplate checks the syntax of a template. The pointers of its
+	// errors begin with /templates/NAME.
+	CompileTemplate func(*TemplateSource) error
+
+	// DryRunTemplate checks a template against a topic that uses it: its schema
+	// (nil: any field), and the params of the rule (nil: none). The pointers of
+	// its errors begin with /templates/NAME.
+	DryRunTemplate func(src *TemplateSource, schema json.RawMessage, params map[string]string) error
+
+	// AfterEnd is called for an ended subscription once the end is durable and
+	// out of the index. It returns when no letter for it is on the wire. Nil
+	// is nothing to wait for.
+	AfterEnd func(fanfare.Place)
+
+	Now func() time.Time // nil is time.Now
+}
+
+// A Registry is safe for concurrent use.
+type Registry struct {
+	opt        Options
+	hash       hasher
+	config     atomic.Pointer[snapshot]
+	filters    *filters
+	addresses  table // address -> subscriber
+	identities table // client's id or natural key -> subscription
+	live       *liveSet
+	changeSeq  atomic.Uint64
+	known      knownNames
+	principals principals
+	switches   switches
+	writer     *writer
+
+	closing sync.RWMutex // held for reading while a job is handed in
+	closed  bool
+}
+
+// Open loads everything that the store has and fills the match index.
+func Open(ctx context.Context, opt Options) (*Registry, error) { return open(ctx, opt, newHasher()) }
+
+func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(liveSet)}
+	r.writer = newWriter(r)
+	if err := r.load(ctx); err != nil {
+		return nil, errors.Join(err, opt.Store.Close())
+	}
+	r.writer.start()
+	return r, nil
+}
+
+// Close does what was handed in and closes the store. A second call does nothing.
+func (r *Registry) Close() error {
+	r.closing.Lock()
+	if r.closed {
+		r.closing.Unlock()
+		return nil
+	}
+	r.closed = true
+	close(r.writer.jobs)
+	r.closing.Unlock()
+	r.writer.gone.Wait()
+	return r.opt.Store.Close()
+}
+
+// ChangeSeq returns the number of the last change of subscriptions that the
+// match index has.
+func (r *Registry) ChangeSeq() uint64 { return r.changeSeq.Load() }
+
+// Live reports whether the subscription is active. It is false from the moment
+// in which an end is durable.
+func (r *Registry) Live(place fanfare.Place) bool { return r.live.has(place) }

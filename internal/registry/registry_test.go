@@ -1,0 +1,90 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+const weather = `
+service: notify
+channels:
+  email: {driver: smtp, relay: "127.0.0.1:25", from: "News <news@example.org>", rate: unlimited}
+  print: {driver: file, path: /tmp/mails, from: "News <news@example.org>"}
+topics:
+  change:
+    schema: {type: object, properties: {title: {type: string}, mag: {type: number}}}
+    rules:
+      - {name: near, when: "event.mag >= sub.min_mag && contains_ci(event.title, sub.place)", params: {min_mag: number, place: string}}
+      - {name: strong, when: "event.mag >= 6.0"}
+  other: {}
+`
+
+const sharedFilter = `contains_ci(title,'vancouver') || contains_ci(title,'victoria')`
+
+func parseAddress(s string) (string, error) {
+	local, domain, ok := strings.Cut(s, "@")
+	if !ok || local == "" || domain == "" || strings.ContainsAny(s, " <>,;") {
+		return "", errors.New("it has no form like name@example.org")
+	}
+	for i := range len(domain) {
+		if c := domain[i]; 'A' <= c && c <= 'Z' {
+			return local + "@" + strings.ToLower(domain), nil
+		}
+	}
+	return s, nil
+}
+
+// TB is what a test, a benchmark and a property have in common.
+type TB interface {
+	Helper()
+	Fatal(...any)
+}
+
+func options(store registry.Store, index registry.Conditions) registry.Options {
+	return registry.Options{
+		Store: store, Conditions: index, ParseAddress: parseAddress,
+		CompileTemplate: func(*registry.TemplateSource) error { return nil },
+		DryRunTemplate:  func(*registry.TemplateSource, json.RawMessage, map[string]string) error { return nil },
+	}
+}
+
+func openStore(tb TB, dir string, durability sqlite.Durability) *sqlite.Control {
+	tb.Helper()
+	store, err := sqlite.OpenControl(context.Background(), filepath.Join(dir, "control.db"), durability)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return store
+}
+
+func openAt(tb testing.TB, dir string) (*registry.Registry, *match.Index) {
+	tb.Helper()
+	index := match.New()
+	r, err := registry.Open(context.Background(), options(openStore(tb, dir, sqlite.Fsync), index))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { r.Close() })
+	return r, index
+}
+
+func apply(tb TB, r *registry.Registry, text string) registry.Diff {
+	tb.Helper()
+	d, err := registry.ParseDocument([]byte(text), "")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	diff, err := r.Apply(context.Background(), d)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return diff
+}

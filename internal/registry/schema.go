@@ -1,0 +1,128 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"fanfare.dev/fanfare"
+)
+
+// schemaURL is what a topic's schema is called while it is compiled.
+const schemaURL = "topic:/schema"
+
+// maxSchemaFaults is how many faults of one event are listed.
+const maxSchemaFaults = 10
+
+// noLoader refuses every $ref that leaves the document: a schema must not make
+// the server read files or ask the network.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("a $ref to another document (%s) is not allowed", url)
+}
+
+// compileSchema returns the check of event data for a JSON Schema (draft 2020-12
+// unless $schema says otherwise); nil allows any JSON value.
+func compileSchema(schema json.RawMessage) (func(json.RawMessage) error, error) {
+	if len(schema) == 0 {
+		return checkJSON, nil
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return nil, invalid("", "", "the schema is not valid JSON: %v", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noLoader{})
+	c.AssertFormat()
+	if err := c.AddResource(schemaURL, doc); err != nil {
+		return nil, invalid("", "", "the schema cannot be used: %v", err)
+	}
+	compiled, err := c.Compile(schemaURL)
+	if err != nil {
+		return nil, schemaFault(err)
+	}
+	return func(data json.RawMessage) error { return validate(compiled, data) }, nil
+}
+
+// schemaFault words the error of a schema that does not compile.
+func schemaFault(err error) error {
+	if e, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		if v, ok := errors.AsType[*jsonschema.ValidationError](e.Err); ok {
+			return gather(faults(v, "", nil))
+		}
+	}
+	if e, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
+		return invalid("", "copy what is referred to into $defs", "%v", e.Err)
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return invalid("", "", "the schema cannot be used: %s", text)
+}
+
+func checkJSON(data json.RawMessage) error {
+	if len(data) > 0 && !json.Valid(data) {
+		return invalid("/data", "", "data is not valid JSON")
+	}
+	return nil
+}
+
+func validate(schema *jsonschema.Schema, data json.RawMessage) error {
+	if len(data) == 0 {
+		data = json.RawMessage("null")
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return invalid("/data", "", "data is not valid JSON")
+	}
+	err = schema.Validate(value)
+	if err == nil {
+		return nil
+	}
+	if v, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		return gather(faults(v, "/data", nil))
+	}
+	return invalid("/data", "", "%v", err)
+}
+
+var english = message.NewPrinter(language.English)
+
+// faults lists the leaves of v: what is wrong, and not what follows from it.
+func faults(v *jsonschema.ValidationError, at string, found []*fanfare.Error) []*fanfare.Error {
+	if len(found) == maxSchemaFaults {
+		return found
+	}
+	here := at + pointer(v.InstanceLocation...)
+	switch k := v.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		// The leaves contradict each other: none of them alone is the fault.
+		return append(found, invalid(here, "", "fits none of the allowed forms"))
+	case *kind.Required:
+		for _, name := range k.Missing {
+			found = append(found, invalid(here+pointer(name), "", "is missing"))
+		}
+		return found
+	case *kind.AdditionalProperties:
+		for _, name := range k.Properties {
+			found = append(found, invalid(here+pointer(name), "", "the schema has no such field"))
+		}
+		return found
+	}
+	if len(v.Causes) == 0 {
+		return append(found, invalid(here, "", "%s", v.ErrorKind.LocalizedString(english)))
+	}
+	causes := slices.SortedFunc(slices.Values(v.Causes), func(a, b *jsonschema.ValidationError) int {
+		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+	})
+	for _, cause := range causes {
+		found = faults(cause, at, found)
+	}
+	return found
+}

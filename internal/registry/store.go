@@ -1,0 +1,104 @@
+package registry
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+)
+
+// Store is what the registry needs of a database. One goroutine writes (Load,
+// then Commit); any number read at the same time.
+type Store interface {
+	// Load visits everything that is kept: first the change sequence and the
+	// configuration, then the filters, then subscribers and subscriptions, each
+	// of these two in ascending order of place and from a goroutine of its own.
+	// It is called once, before any Commit.
+	Load(ctx context.Context, v Loader) error
+
+	// Commit keeps all of b in one transaction, durably, or nothing of it. An
+	// error is a *fanfare.Error: DiskFull when there is no room, else
+	// Unavailable. The store is usable after an error.
+	Commit(b *Batch) error
+
+	// SubscriberRecords and SubscriptionRecords visit the rows at places, which
+	// are sorted ascending, in that order; missing ones are skipped. The
+	// strings of a record may be kept, its bytes only until visit returns.
+	SubscriberRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriberRecord) error) error
+	SubscriptionRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriptionRecord) error) error
+
+	Close() error
+}
+
+// A Loader takes what Load visits. Nothing of a record may be kept, not even
+// its strings.
+type Loader struct {
+	ChangeSeq    func(uint64)
+	Config       func(*ConfigRecord) error
+	Filter       func(*FilterRecord) error
+	Subscriber   func(*SubscriberRecord) error
+	Subscription func(*SubscriptionRecord) error
+}
+
+// A Batch is what one commit keeps. New rows are grouped by partition and
+// ascending in it.
+type Batch struct {
+	ChangeSeq     uint64 // the new one; 0 if no subscription changes
+	At            int64  // Unix nanoseconds
+	Config        []ConfigRecord
+	Filters       []FilterRecord
+	Subscribers   [fanfare.Partitions][]SubscriberRecord
+	Subscriptions [fanfare.Partitions][]SubscriptionRecord
+
+	// Updates of rows that were kept before: locale, time zone and attributes;
+	// and all but place, subscriber, topic, id and creation.
+	SubscriberUpdates   []*SubscriberRecord
+	SubscriptionUpdates []*SubscriptionRecord
+}
+
+// A ConfigRecord is one named thing of the configuration: small, read as a
+// whole at start.
+type ConfigRecord struct {
+	Kind    string // service, channel, topic, template, key or switch
+	Number  uint32 // within the kind, for good, from 1
+	Service uint32 // number of the service; 0 if it belongs to none
+	Name    string
+	Body    []byte // JSON object
+	Deleted bool   // its number stays taken
+}
+
+// A FilterRecord is one distinct filter text.
+type FilterRecord struct {
+	Number uint32 // from 1
+	Text   string
+}
+
+// A SubscriberRecord is a subscriber as kept.
+type SubscriberRecord struct {
+	Place      fanfare.Place
+	Service    uint32
+	Kind       uint8  // of the address
+	ID         string // chosen by the client, or ""
+	Address    string
+	Locale     string
+	TimeZone   string
+	Attributes []byte // JSON object, or empty
+}
+
+// A SubscriptionRecord is a subscription as kept.
+type SubscriptionRecord struct {
+	Place      fanfare.Place
+	Subscriber fanfare.Place
+	Topic      uint32
+	Channel    uint16
+	ID         string // chosen by the client, or ""
+	Filter     uint32 // 0: none
+	Rule       uint32 // 0: none
+	Params     []byte // canonical JSON object, or empty
+	Data       []byte // JSON object, or empty
+	Ended      bool
+	CreatedAt  int64 // Unix nanoseconds
+	CreatedSeq uint64
+	EndedAt    int64
+	EndedSeq   uint64
+	Reason     string
+}

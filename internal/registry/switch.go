@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// switchBody is what is kept of a switch.
+type switchBody struct {
+	Scope  fanfare.Scope `json:"scope"`
+	Paused bool          `json:"paused"`
+	Reason string        `json:"reason,omitempty"`
+	Since  time.Time     `json:"since"`
+}
+
+// switches are the scopes that were ever paused.
+type switches struct {
+	mu   sync.RWMutex
+	all  map[fanfare.Scope]pauseSwitch
+	last uint32 // number of the last one
+}
+
+type pauseSwitch struct {
+	number uint32
+	switchBody
+}
+
+func (s *switches) set(number uint32, body switchBody) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[fanfare.Scope]pauseSwitch{}
+	}
+	s.all[body.Scope] = pauseSwitch{number, body}
+	s.last = max(s.last, number)
+}
+
+func (s *switches) get(scope fanfare.Scope) (pauseSwitch, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	one, ok := s.all[scope]
+	return one, ok
+}
+
+// SetPaused pauses or resumes a scope. It is durable when it returns.
+func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bool, reason string) error {
+	return r.writer.submit(ctx, &job{run: func(w *writer) error {
+		if err := r.checkScope(scope); err != nil {
+			return err
+		}
+		was, known := r.switches.get(scope)
+		if was.Paused == paused && (!paused || was.Reason == clean(reason)) {
+			return nil
+		}
+		number := was.number
+		if !known {
+			number = r.switches.last + 1
+		}
+		now := switchBody{Scope: scope, Paused: paused, Reason: clean(reason), Since: r.opt.Now().UTC()}
+		body, err := json.Marshal(now)
+		if err != nil {
+			return err
+		}
+		record := ConfigRecord{Kind: kindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
+		if err := r.opt.Store.Commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
+			return err
+		}
+		r.switches.set(number, now)
+		return nil
+	}})
+}
+
+// checkScope refuses a scope that names nothing. Whether an event exists is not
+// known here.
+func (r *Registry) checkScope(scope fanfare.Scope) error {
+	conf := r.config.Load()
+	switch scope.Kind {
+	case fanfare.ScopeAll:
+		if scope.Name == "" {
+			return nil
+		}
+	case fanfare.ScopeService:
+		_, err := conf.service(scope.Name)
+		return err
+	case fanfare.ScopeChannel:
+		service, channel, _ := strings.Cut(scope.Name, "/")
+		svc, err := conf.service(service)
+		if err != nil {
+			return err
+		}
+		if svc.channels[channel] == nil {
+			return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + quote(scope.Name), Hint: "write service/channel"}
+		}
+		return nil
+	case fanfare.ScopeBroadcast:
+		if _, ok := fanfare.ParseEventRef(scope.Name); ok {
+			return nil
+		}
+		return invalid("", "give the event's id, evt-…", "%s is not an event", quote(scope.Name))
+	}
+	return invalid("", "use all, service, channel or broadcast", "unknown scope %s", quote(string(scope.Kind)+" "+scope.Name))
+}
+
+// Paused lists what is paused, the longest first.
+func (r *Registry) Paused() []PausedScope {
+	r.switches.mu.RLock()
+	defer r.switches.mu.RUnlock()
+	var paused []PausedScope
+	for _, s := range r.switches.all {
+		if s.Paused {
+			paused = append(paused, PausedScope{Scope: s.Scope, Reason: s.Reason, Since: s.Since})
+		}
+	}
+	slices.SortFunc(paused, func(a, b PausedScope) int { return a.Since.Compare(b.Since) })
+	return paused
+}
+
+func (r *Registry) loadSwitch(c *ConfigRecord) error {
+	var body switchBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return err
+	}
+	r.switches.set(c.Number, body)
+	return nil
+}

@@ -1,0 +1,256 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"golang.org/x/text/language"
+
+	"fanfare.dev/fanfare"
+)
+
+// Limits of one Put, in bytes.
+const (
+	maxIDBytes         = 128
+	maxFilterBytes     = 4 << 10
+	maxParamsBytes     = 4 << 10
+	maxDataBytes       = 16 << 10
+	maxAttributesBytes = 16 << 10
+)
+
+// A want is a Put that was found good: what the writer needs to decide on it.
+type want struct {
+	put         *Put
+	topic       *Topic
+	channel     *Channel
+	rule        uint32 // number, or 0
+	filter      uint32 // number; 0 with a text in put: not interned yet
+	kind        uint8
+	partition   uint8
+	address     string // normal form
+	addressHash uint64
+	idHash      uint64 // only with a client's id
+	params      []byte // canonical, or nil
+
+	// Where the rows seem to be, so that they can be read before their turn.
+	subscriber, subscription fanfare.Place
+
+	err     error // refused: the writer passes it by
+	place   fanfare.Place
+	created bool
+}
+
+// check fills w from p, or sets w.err.
+func (r *Registry) check(svc *service, p *Put, w *want) {
+	*w = want{put: p}
+	if w.err = r.checkNames(svc, p, w); w.err != nil {
+		return
+	}
+	if w.err = r.checkAddress(svc, p, w); w.err != nil {
+		return
+	}
+	if w.err = checkFreeFields(&r.known, p); w.err != nil {
+		return
+	}
+	if w.err = r.checkCondition(p, w); w.err != nil {
+		return
+	}
+	w.addressHash = r.hash.address(svc.number, w.kind, w.address)
+	w.subscriber, _ = r.addresses.lookup(w.addressHash)
+	if p.ID != "" {
+		w.idHash = r.hash.clientID(svc.number, p.ID)
+		w.subscription, _ = r.identities.lookup(w.idHash)
+	} else if w.subscriber != 0 && (w.filter != 0 || p.Filter == "") {
+		natural := SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
+			Filter: w.filter, Rule: w.rule, Params: w.params}
+		w.subscription, _ = r.identities.lookup(r.hash.natural(&natural))
+	}
+}
+
+func (r *Registry) checkNames(svc *service, p *Put, w *want) error {
+	var ok bool
+	if w.topic, ok = svc.topics[p.Topic]; !ok {
+		if p.Topic == "" {
+			return invalid("/topic", didYouMean("", maps.Keys(svc.topics), "apply one first"), "topic is missing")
+		}
+		return invalid("/topic", didYouMean(p.Topic, maps.Keys(svc.topics), "the service has no topics, apply one first"), "unknown topic %s", quote(p.Topic))
+	}
+	if w.channel, ok = svc.channels[p.Channel]; !ok {
+		if p.Channel == "" {
+			return invalid("/channel", didYouMean("", maps.Keys(svc.channels), "apply one first"), "channel is missing")
+		}
+		return invalid("/channel", didYouMean(p.Channel, maps.Keys(svc.channels), "the service has no channels, apply one first"), "unknown channel %s", quote(p.Channel))
+	}
+	return checkID(p.ID)
+}
+
+// checkID allows letters, digits and . _ : @ / - and no id that looks like one
+// of Fanfare's own.
+func checkID(id string) error {
+	if len(id) > maxIDBytes {
+		return tooLarge("/id", len(id), maxIDBytes)
+	}
+	for i := range len(id) {
+		if !idByte[id[i]] {
+			return invalid("/id", "use letters, digits and . _ : @ / -", "id has the character %q", id[i])
+		}
+	}
+	if fanfare.ReservedID(id) {
+		return invalid("/id", "choose one that does not begin with evt-, dlv- or sub-", "id %s is reserved", quote(id))
+	}
+	return nil
+}
+
+var idByte = func() (t [256]bool) {
+	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@/-" {
+		t[c] = true
+	}
+	return t
+}()
+
+func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
+	w.kind = kindOf(w.channel.Driver)
+	if p.To == "" {
+		return invalid("/to", "", "to is missing")
+	}
+	if strings.ContainsAny(p.To, "\r\n\x00") {
+		return invalid("/to", "", "to has a line break or a zero byte in it")
+	}
+	address, err := r.opt.ParseAddress(p.To)
+	if err != nil {
+		return invalid("/to", "", "%s is not an address: %s", quote(p.To), reason(err))
+	}
+	w.address = address
+	w.partition = uint8(partitionOf(svc.name, w.kind, address))
+	return nil
+}
+
+// reason is the message of an error alone, where it has more.
+func reason(err error) string {
+	if e, ok := err.(*fanfare.Error); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+func tooLarge(pointer string, is, limit int) *fanfare.Error {
+	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("%d bytes, more than %d", is, limit)}
+}
+
+func checkFreeFields(known *knownNames, p *Put) error {
+	if err := checkObject("/data", p.Data, maxDataBytes); err != nil {
+		return err
+	}
+	if err := checkObject("/attributes", p.Attributes, maxAttributesBytes); err != nil {
+		return err
+	}
+	if p.Locale != "" {
+		if err := known.locales.check(p.Locale, checkLocale); err != nil {
+			return err
+		}
+	}
+	if p.TimeZone != "" {
+		return known.zones.check(p.TimeZone, checkTimeZone)
+	}
+	return nil
+}
+
+// knownNames are locales and time zones that were found good.
+type knownNames struct{ locales, zones checkedTexts }
+
+func checkLocale(s string) error {
+	if _, err := language.Parse(s); err != nil || len(s) > 64 {
+		return invalid("/locale", "use a language tag such as en, pt-BR or zh-Hant", "unknown locale %s", quote(s))
+	}
+	return nil
+}
+
+func checkTimeZone(s string) error {
+	if _, err := time.LoadLocation(s); err != nil || s == "Local" {
+		return invalid("/time_zone", "use a name such as Europe/Berlin or America/Vancouver", "unknown time zone %s", quote(s))
+	}
+	return nil
+}
+
+func checkObject(pointer string, b json.RawMessage, limit int) error {
+	switch {
+	case len(b) == 0:
+		return nil
+	case len(b) > limit:
+		return tooLarge(pointer, len(b), limit)
+	case !isObject(b):
+		return invalid(pointer, "", "%s must be a JSON object", pointer[1:])
+	case !json.Valid(b):
+		return invalid(pointer, "", "%s is not valid JSON", pointer[1:])
+	}
+	return nil
+}
+
+func isObject(b []byte) bool {
+	b = bytes.TrimLeft(b, " \t\r\n")
+	return len(b) > 0 && b[0] == '{'
+}
+
+func (r *Registry) checkCondition(p *Put, w *want) error {
+	hasParams := len(p.Params) > 0 && !bytes.Equal(p.Params, []byte("null"))
+	switch {
+	case p.Filter != "" && p.Rule != "":
+		return invalid("/rule", "give the one or the other", "a subscription has a filter or a rule, not both")
+	case p.Rule != "":
+		return r.checkRule(p, w)
+	case hasParams:
+		return invalid("/params", "name the rule that they belong to", "params without a rule")
+	case p.Filter == "":
+		return nil
+	case len(p.Filter) > maxFilterBytes:
+		return tooLarge("/filter", len(p.Filter), maxFilterBytes)
+	}
+	t := w.topic
+	err := t.filters.check(p.Filter, func(text string) error { return r.opt.Conditions.CheckFilter(t.key(), text) })
+	if err != nil {
+		return below("", err)
+	}
+	w.filter = r.filters.number(p.Filter)
+	return nil
+}
+
+func (r *Registry) checkRule(p *Put, w *want) error {
+	rule := w.topic.rule(p.Rule)
+	if rule == nil {
+		return invalid("/rule", didYouMean(p.Rule, w.topic.ruleNames(), "the topic has no rules, use a filter"),
+			"topic %s has no rule %s", quote(p.Topic), quote(p.Rule))
+	}
+	if len(p.Params) > maxParamsBytes {
+		return tooLarge("/params", len(p.Params), maxParamsBytes)
+	}
+	if len(p.Params) > 0 && !isObject(p.Params) {
+		return invalid("/params", "", "params must be a JSON object")
+	}
+	if err := r.opt.Conditions.CheckParams(w.topic.key(), p.Rule, p.Params); err != nil {
+		return below("", err)
+	}
+	w.rule = rule.Number
+	w.params = canonical(p.Params)
+	return nil
+}
+
+// canonical writes an object that is known to be good in the one way that is
+// used to compare: members sorted, numbers shortest, no spaces. It is nil for an
+// empty one.
+func canonical(object []byte) []byte {
+	var members map[string]any
+	if json.Unmarshal(object, &members) != nil || len(members) == 0 {
+		return nil
+	}
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if e.Encode(members) != nil {
+		return nil
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}

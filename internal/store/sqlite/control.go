@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitemigration"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+const (
+	controlWriterCacheKiB = 32 << 10
+	controlReaderCacheKiB = 4 << 10
+	controlReaders        = 4 // at once; more wait
+
+	// controlAppID marks the file ("FanC").
+	controlAppID = 0x46616e43
+)
+
+//go:embed control/*.sql
+var controlMigrations embed.FS
+
+// Control keeps the registry in control.db. It satisfies registry.Store.
+type Control struct {
+	path    string
+	writer  *sqlite.Conn
+	readers chan *sqlite.Conn
+}
+
+var _ registry.Store = (*Control)(nil)
+
+// OpenControl opens or creates the file and brings its schema up to date.
+func OpenControl(ctx context.Context, path string, durability Durability) (*Control, error) {
+	writer, err := openWriter(path, durability, controlWriterCacheKiB)
+	if err != nil {
+		return nil, err
+	}
+	c := &Control{path: path, writer: writer, readers: make(chan *sqlite.Conn, controlReaders)}
+	if err := c.migrate(ctx); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, c.Close()))
+	}
+	for range controlReaders {
+		reader, err := openReader(path, controlReaderCacheKiB)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		c.readers <- reader
+	}
+	return c, nil
+}
+
+func (c *Control) migrate(ctx context.Context) error {
+	files, err := fs.Glob(controlMigrations, "control/*.sql")
+	if err != nil {
+		return err
+	}
+	schema := sqlitemigration.Schema{AppID: controlAppID}
+	for _, name := range files { // Glob sorts by name, which begins with the number
+		script, err := controlMigrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		schema.Migrations = append(schema.Migrations, string(script))
+	}
+	return sqlitemigration.Migrate(ctx, c.writer, schema)
+}
+
+// Close closes all connections. Nothing else may be under way.
+func (c *Control) Close() error {
+	var errs []error
+	for {
+		select {
+		case reader := <-c.readers:
+			errs = append(errs, reader.Close())
+			continue
+		default:
+		}
+		break
+	}
+	if c.writer != nil {
+		errs = append(errs, c.writer.Close())
+		c.writer = nil
+	}
+	return errors.Join(errs...)
+}
+
+// read runs f on a connection that only reads, and interrupts it when ctx ends.
+func (c *Control) read(ctx context.Context, f func(*sqlite.Conn) error) error {
+	var conn *sqlite.Conn
+	select {
+	case conn = <-c.readers:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() {
+		conn.SetInterrupt(nil)
+		c.readers <- conn
+	}()
+	conn.SetInterrupt(ctx.Done())
+	err := f(conn)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// storeError turns an error of SQLite into one for users. The cause stays
+// inside for the log.
+func storeError(err error) error {
+	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull {
+		return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk is full, nothing was kept",
+			Hint: "free some space and try again"}
+	}
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the control store could not be written, nothing was kept",
+		Hint: "the server's log has the cause"}
+}

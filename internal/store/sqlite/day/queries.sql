@@ -1,0 +1,82 @@
+-- name: freeze
+INSERT OR IGNORE INTO broadcasts (seq, service, topic, posted, matched, messages, kept_at, matched_at, frozen_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: manifest_insert
+INSERT INTO manifests (id, members) VALUES (?, ?)
+-- name: manifest
+SELECT members FROM manifests WHERE id = ?
+-- name: manifests_of_event
+SELECT id, members FROM manifests WHERE id >= ? AND id < ? ORDER BY id
+-- name: manifest_of_partition
+SELECT id, members FROM manifests WHERE id >= ? AND id <= ? ORDER BY id DESC LIMIT 1
+-- name: manifests_behind
+SELECT id, members FROM manifests WHERE id >= ? ORDER BY id
+-- name: posted
+SELECT posted FROM broadcasts WHERE seq = ?
+-- name: attempts_insert
+INSERT INTO attempts (manifest, position, attempt, state, code, at, next_at, text, relay, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: latest
+SELECT position, attempt, state FROM attempts WHERE manifest = ? AND position >= ? AND position < ? ORDER BY position, attempt
+-- name: attempts
+SELECT position, attempt, state, code, at, next_at, text, relay, address FROM attempts
+WHERE manifest = ? AND position >= ? AND position < ? ORDER BY position, attempt
+-- name: complete
+INSERT OR REPLACE INTO completions (seq, counts, first_at, last_at, completed_at) VALUES (?, ?, ?, ?, ?)
+-- name: open_broadcasts
+SELECT seq, messages FROM broadcasts WHERE messages > 0 AND seq NOT IN (SELECT seq FROM completions) ORDER BY seq
+-- name: open_attempts
+SELECT manifest, position, attempt, state, at FROM attempts WHERE manifest >= ? AND manifest < ? ORDER BY manifest, position, attempt
+-- name: highest
+SELECT coalesce(max(seq), 0) FROM broadcasts
+-- name: broadcast
+SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason
+FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
+WHERE b.seq = ?
+-- name: broadcasts
+SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason
+FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
+WHERE b.seq < ? ORDER BY b.seq DESC
+-- name: switch
+INSERT OR REPLACE INTO switches (seq, channel, state, reason, at) VALUES (?, ?, ?, ?, ?)
+-- name: unswitch
+DELETE FROM switches WHERE seq = ? AND channel = ?
+-- name: switches
+SELECT seq, channel, state, reason FROM switches
+-- name: due_insert
+INSERT OR REPLACE INTO due (due_at, manifest, first, channel, lane, attempt, positions) VALUES (?, ?, ?, ?, ?, ?, ?)
+-- name: due
+SELECT due_at, manifest, first, channel, lane, attempt, positions FROM due WHERE due_at <= ? ORDER BY due_at, manifest, first LIMIT ?
+-- name: due_next
+SELECT min(due_at) FROM due
+-- name: due_delete
+DELETE FROM due WHERE due_at = ? AND manifest = ? AND first = ? AND attempt = ?
+-- name: due_hasten
+UPDATE OR REPLACE due SET due_at = 0 WHERE manifest >= ? AND manifest < ?
+-- name: hold
+INSERT INTO held (batch) VALUES (?)
+-- name: held
+SELECT id, batch FROM held ORDER BY id
+-- name: held_delete
+DELETE FROM held WHERE id = ?
+-- name: park
+INSERT INTO parked (kind, seq, reason, failures, members, at, payload) VALUES (?, ?, ?, ?, ?, ?, ?)
+-- name: parked
+SELECT id, kind, seq, reason, failures, members, at, payload FROM parked ORDER BY id
+-- name: parked_delete
+DELETE FROM parked WHERE id = ?
+-- name: history_insert
+INSERT OR REPLACE INTO history (kind, segment, first, pairs) VALUES (?, ?, ?, ?)
+-- name: history_blocks
+SELECT first, pairs FROM history WHERE kind = ? AND segment = ? AND first >=
+  coalesce((SELECT max(first) FROM history WHERE kind = ? AND segment = ? AND first <= ?), 0)
+ORDER BY first
+-- name: history_position
+SELECT seq, segment FROM history_position
+-- name: history_advance
+UPDATE history_position SET seq = ?, segment = ?
+-- name: broadcasts_behind
+SELECT seq, posted FROM broadcasts WHERE seq > ? ORDER BY seq LIMIT ?
+-- name: behind
+SELECT count(*) FROM broadcasts WHERE seq > ?

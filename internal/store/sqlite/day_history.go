@@ -1,0 +1,310 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+
+	"fanfare.dev/fanfare"
+)
+
+// The history of a person is found through sorted runs of (subscriber, event)
+// pairs, built behind the hot path from the manifests: a look-up reads one or
+// two blocks of each run. What is not in a run yet is looked up in the manifests
+// themselves, so an answer is complete however far the runs lag.
+
+const (
+	historySubscribers = 0
+	historyEventIDs    = 1
+
+	blockPairs = 1024
+	// runEvents and runPairs bound one run, and so the memory it takes to sort.
+	runEvents = 50_000
+	runPairs  = 1_000_000
+	// blocksPerCommit bounds how long indexing keeps the recorder waiting.
+	blocksPerCommit = 64
+)
+
+type pair struct {
+	key uint64
+	seq fanfare.EventSeq
+}
+
+// IndexHistory adds one run of what came since the last one, and reports how
+// many events it covered; 0 means that the runs are complete.
+func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, error) {
+	d, err := s.day(ctx, of, false)
+	if err != nil {
+		return 0, err
+	}
+	var people, ids []pair
+	var position, segment int64
+	events := 0
+	err = d.read(ctx, func(conn *sqlite.Conn) error {
+		if err := historyPosition(conn, &position, &segment); err != nil {
+			return err
+		}
+		last := position
+		err := dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
+			seq := fanfare.EventSeq(stmt.ColumnInt64(0))
+			var posted fanfare.Posted
+			if err := json.Unmarshal(bytesAt(stmt, 1), &posted); err != nil {
+				return err
+			}
+			added, err := subscriberPairs(conn, people, seq)
+			if err != nil {
+				return err
+			}
+			people = added
+			ids = append(ids, pair{eventIDKey(posted.Service, posted.Event.ID), seq})
+			last = int64(seq)
+			events++
+			if len(people) >= runPairs {
+				return errEnough{}
+			}
+			return nil
+		}, position, int64(runEvents))
+		position = last
+		return err
+	})
+	if err != nil && !errors.Is(err, errEnough{}) {
+		return 0, err
+	}
+	if events == 0 {
+		return 0, nil
+	}
+	if err := d.writeRun(historySubscribers, segment, people); err != nil {
+		return 0, err
+	}
+	if err := d.writeRun(historyEventIDs, segment, ids); err != nil {
+		return 0, err
+	}
+	return events, d.write(func(conn *sqlite.Conn) error {
+		return dayQueries.run(conn, "history_advance", position, segment+1)
+	})
+}
+
+func subscriberPairs(conn *sqlite.Conn, pairs []pair, seq fanfare.EventSeq) ([]pair, error) {
+	err := dayQueries.each(conn, "manifests_of_event", func(stmt *sqlite.Stmt) error {
+		m, err := manifestAt(stmt)
+		for i := range m.Sections {
+			for j := range m.Sections[i].Members {
+				pairs = append(pairs, pair{uint64(m.Sections[i].Members[j].Subscriber), seq})
+			}
+		}
+		return err
+	}, int64(fanfare.NewManifestID(seq, 0)), int64(fanfare.NewManifestID(seq+1, 0)))
+	return pairs, err
+}
+
+// writeRun sorts pairs and writes them in blocks, a few to a transaction. Until
+// the position advances they are not read, and a rerun writes over them.
+func (d *day) writeRun(kind, segment int64, pairs []pair) error {
+	slices.SortFunc(pairs, func(a, b pair) int {
+		if a.key != b.key {
+			if a.key < b.key {
+				return -1
+			}
+			return 1
+		}
+		return int(int64(a.seq) - int64(b.seq))
+	})
+	var blob []byte
+	for len(pairs) > 0 {
+		err := d.write(func(conn *sqlite.Conn) error {
+			for range blocksPerCommit {
+				n := blockEnd(pairs)
+				if n == 0 {
+					return nil
+				}
+				blob = appendPairs(blob[:0], pairs[:n])
+				if err := dayQueries.run(conn, "history_insert", kind, segment, int64(pairs[0].key), blob); err != nil {
+					return err
+				}
+				pairs = pairs[n:]
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blockEnd is how many pairs go into the next block: a key never begins in two.
+func blockEnd(pairs []pair) int {
+	n := min(blockPairs, len(pairs))
+	for n > 0 && n < len(pairs) && pairs[n].key == pairs[n-1].key {
+		n++
+	}
+	return n
+}
+
+func appendPairs(b []byte, pairs []pair) []byte {
+	var before pair
+	for _, p := range pairs {
+		b = binary.AppendUvarint(b, p.key-before.key)
+		b = binary.AppendVarint(b, int64(p.seq)-int64(before.seq))
+		before = p
+	}
+	return b
+}
+
+func findPairs(b []byte, key uint64, found []fanfare.EventSeq) []fanfare.EventSeq {
+	var at pair
+	for len(b) > 0 {
+		delta, n := binary.Uvarint(b)
+		if n <= 0 {
+			return found
+		}
+		seqDelta, m := binary.Varint(b[n:])
+		if m <= 0 {
+			return found
+		}
+		b = b[n+m:]
+		at.key += delta
+		at.seq += fanfare.EventSeq(seqDelta)
+		if at.key == key {
+			found = append(found, at.seq)
+		} else if at.key > key {
+			return found
+		}
+	}
+	return found
+}
+
+// History returns the events of a day that have a delivery to a subscriber,
+// newest first.
+func (s *Deliveries) History(ctx context.Context, of fanfare.Day, subscriber fanfare.Place) ([]fanfare.EventSeq, error) {
+	d, err := s.day(ctx, of, false)
+	if err != nil {
+		return nil, err
+	}
+	var found []fanfare.EventSeq
+	err = d.read(ctx, func(conn *sqlite.Conn) error {
+		var position, segments int64
+		if err := historyPosition(conn, &position, &segments); err != nil {
+			return err
+		}
+		if found, err = findInRuns(conn, historySubscribers, segments, uint64(subscriber)); err != nil {
+			return err
+		}
+		return dayQueries.each(conn, "manifests_behind", func(stmt *sqlite.Stmt) error {
+			id := fanfare.ManifestID(stmt.ColumnInt64(0))
+			if id.Partition() > subscriber.Partition() {
+				return nil // begins behind the subscriber's partition
+			}
+			m, err := manifestAt(stmt)
+			if err != nil {
+				return err
+			}
+			if len(m.PositionsOf(subscriber)) > 0 {
+				found = append(found, id.Event())
+			}
+			return nil
+		}, int64(fanfare.NewManifestID(fanfare.EventSeq(position)+1, 0)))
+	})
+	slices.Sort(found)
+	slices.Reverse(found)
+	return slices.Compact(found), err
+}
+
+// FindEvent returns the newest event of a day whose CloudEvent has an id; 0 if
+// there is none.
+func (s *Deliveries) FindEvent(ctx context.Context, of fanfare.Day, service, id string) (fanfare.EventSeq, error) {
+	d, err := s.day(ctx, of, false)
+	if err != nil {
+		return 0, err
+	}
+	var newest fanfare.EventSeq
+	err = d.read(ctx, func(conn *sqlite.Conn) error {
+		var position, segments int64
+		if err := historyPosition(conn, &position, &segments); err != nil {
+			return err
+		}
+		candidates, err := findInRuns(conn, historyEventIDs, segments, eventIDKey(service, id))
+		if err != nil {
+			return err
+		}
+		is := func(posted []byte) bool {
+			var p fanfare.Posted
+			return json.Unmarshal(posted, &p) == nil && p.Service == service && p.Event.ID == id
+		}
+		for _, seq := range candidates {
+			if err := dayQueries.each(conn, "posted", func(stmt *sqlite.Stmt) error {
+				if is(bytesAt(stmt, 0)) {
+					newest = max(newest, seq)
+				}
+				return nil
+			}, int64(seq)); err != nil {
+				return err
+			}
+		}
+		return dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
+			if is(bytesAt(stmt, 1)) {
+				newest = max(newest, fanfare.EventSeq(stmt.ColumnInt64(0)))
+			}
+			return nil
+		}, position, int64(runEvents))
+	})
+	return newest, err
+}
+
+// HistoryLag counts the events of a day that are not in a run yet.
+func (s *Deliveries) HistoryLag(ctx context.Context, of fanfare.Day) (int64, error) {
+	d, err := s.day(ctx, of, false)
+	if err != nil {
+		return 0, err
+	}
+	var lag int64
+	err = d.read(ctx, func(conn *sqlite.Conn) error {
+		var position, segment int64
+		if err := historyPosition(conn, &position, &segment); err != nil {
+			return err
+		}
+		return dayQueries.each(conn, "behind", func(stmt *sqlite.Stmt) error {
+			lag = stmt.ColumnInt64(0)
+			return nil
+		}, position)
+	})
+	return lag, err
+}
+
+func findInRuns(conn *sqlite.Conn, kind, segments int64, key uint64) ([]fanfare.EventSeq, error) {
+	var found []fanfare.EventSeq
+	for segment := range segments {
+		err := dayQueries.each(conn, "history_blocks", func(stmt *sqlite.Stmt) error {
+			if uint64(stmt.ColumnInt64(0)) > key {
+				return errEnough{}
+			}
+			found = findPairs(bytesAt(stmt, 1), key, found)
+			return nil
+		}, kind, segment, kind, segment, int64(key))
+		if err != nil && !errors.Is(err, errEnough{}) {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func historyPosition(conn *sqlite.Conn, seq, segment *int64) error {
+	return dayQueries.each(conn, "history_position", func(stmt *sqlite.Stmt) error {
+		*seq, *segment = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+		return nil
+	})
+}
+
+// eventIDKey is a 63-bit hash, so that its order is the same signed.
+func eventIDKey(service, id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(service))
+	h.Write([]byte{0})
+	h.Write([]byte(id))
+	return h.Sum64() >> 1
+}
