@@ -1,0 +1,38 @@
+// Package format turns an event, a subscriber and the subscriptions that matched
+// into the bytes of an RFC 5322 message.
+//
+// State: a [Template] is compiled once and safe for concurrent use. A [Mailing]
+// is what all recipients of a batch share; its [Writer] holds everything that
+// does not change from one recipient to the next (decoded event, rendered and
+// encoded text, header lines) and belongs to one goroutine. Nothing is kept
+// beyond that, and nothing here does I/O.
+//
+// Failure: every error is a *fanfare.Error with the code Invalid that names the
+// template and line, the variable, or the header value that was wrong. A failed
+// recipient leaves the Writer usable for the next one. No byte of any value can
+// end a header line or a boundary early.
+//
+// # Templates
+//
+// Templates are Liquid. They see
+//
+//	event            the event's data: {{ event.title }}
+//	meta             id, source, type, subject, time (RFC 3339), topic, service
+//	subscriber       id, address, locale, time_zone, attributes
+//	subscription     the first that matched: id, rule, params, data
+//	subscriptions    all that matched, each of the same shape
+//	unsubscribe_url  the signed link, empty where the server has no public_url
+//
+// In HTML every output is escaped; {{ x | raw }} opts out. Text and subject are
+// not escaped. Control characters never reach a message.
+//
+// A variable that does not exist fails the message and is named. A null is
+// empty. Two places may ask for what may be missing: the conditions of if,
+// unless, case, and the value directly before the filter default. The names of
+// variables, tags and filters are checked when the template is compiled, the
+// fields of event against the topic's schema by [Template.Check].
+//
+// Three things differ from other Liquids: {%- and -%} trim the text beside them
+// and never a value, include and render do not exist, and a lone { or % needs no
+// care but an unclosed {{ or {% is an error.
+package format

@@ -1,0 +1,75 @@
+package format
+
+import (
+	"html"
+	"strconv"
+	"strings"
+
+	"github.com/osteele/liquid"
+)
+
+// mode says how values become text in a part.
+type mode bool
+
+const (
+	plain  mode = false // subject and text: as they are
+	markup mode = true  // HTML: escaped, unless safe
+)
+
+// safe is text that is HTML already and is not escaped again.
+type safe string
+
+// Filters that only the compiler writes. A template that names one is refused,
+// as one that names an unknown filter.
+const (
+	needFilter  = "fanfare_need"  // base | need: "path", segment... : the value, or an error where it is missing
+	maybeFilter = "fanfare_maybe" // the same, but nil where it is missing
+	slotFilter  = "fanfare_slot"  // n | slot: marks the place of the nth personal unit
+	outFilter   = "fanfare_out"   // value | out: its text, escaped as the part needs
+)
+
+// filterNames lists the filters that templates may use.
+const filterNames = " abs append capitalize ceil compact concat date default divided_by downcase escape escape_once" +
+	" first floor inspect join json last lstrip map minus modulo newline_to_br plus prepend raw remove remove_first" +
+	" replace replace_first reverse round rstrip safe size slice sort sort_natural split strip strip_html" +
+	" strip_newlines sum times truncate truncatewords uniq upcase url_decode url_encode where "
+
+func knownFilter(name string) bool { return strings.Contains(filterNames, " "+name+" ") }
+
+// newEngine returns a Liquid engine with the standard filters and those above.
+// An engine must not change after its first template, so each part has its own.
+func newEngine(m mode) *liquid.Engine {
+	e := liquid.NewEngine()
+	e.UnregisterTag("include") // would read files of the server
+	e.UnregisterTag("render")
+	e.RegisterFilter(needFilter, func(base any, name string, path ...any) (any, error) {
+		value, ok := lookup(base, path)
+		if !ok {
+			return nil, missingError(name)
+		}
+		return value, nil
+	})
+	e.RegisterFilter(maybeFilter, func(base any, _ string, path ...any) any {
+		value, _ := lookup(base, path)
+		return value
+	})
+	e.RegisterFilter(slotFilter, func(n int) string { return slotMark + strconv.Itoa(n) + slotMark })
+	e.RegisterFilter(outFilter, func(value any) string { return string(appendValue(nil, value, m)) })
+	markSafe := func(value any) any { return safe(appendValue(nil, value, plain)) }
+	e.RegisterFilter("raw", markSafe)
+	e.RegisterFilter("safe", markSafe)
+	if m == markup {
+		e.RegisterFilter("escape", func(value any) any { return safe(appendValue(nil, value, markup)) })
+		e.RegisterFilter("escape_once", func(s string) any { return safe(html.EscapeString(html.UnescapeString(s))) })
+		e.RegisterFilter("newline_to_br", func(value any) any {
+			return safe(strings.ReplaceAll(string(appendValue(nil, value, markup)), "\n", "<br>\n"))
+		})
+	}
+	return e
+}
+
+// A missingError is the name of a variable that a message needed and that does
+// not exist.
+type missingError string
+
+func (e missingError) Error() string { return "undefined variable " + string(e) }

@@ -1,0 +1,181 @@
+package format
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"github.com/osteele/liquid"
+	"github.com/osteele/liquid/expressions"
+	"github.com/osteele/liquid/parser"
+)
+
+// A part is a compiled subject, text or HTML. It can be rendered whole, and
+// where the personal pieces stand apart it can be split: shared is rendered once
+// for all recipients and has slots for the pieces, which are rendered for each.
+// Both ways give the same bytes.
+type part struct {
+	name  string
+	mode  mode
+	whole *liquid.Template
+	paths []path // all that it reads
+
+	split  bool             // shared and pieces are set
+	shared *liquid.Template // with the nth piece as slotMark n slotMark
+	pieces []piece
+}
+
+// A piece is one personal unit of a split part: a field, or else a template.
+type piece struct {
+	field    *field
+	template *liquid.Template
+	paths    []path // what it reads
+}
+
+// slotMark stands around the number of a piece. No value and no template can
+// contain it.
+const slotMark = "\x00"
+
+func compilePart(name, source string, limit int, m mode) (*part, *fanfare.Error) {
+	if err := checkSource(source, limit); err != nil {
+		return nil, err
+	}
+	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
+	p := &part{name: name, mode: m}
+	// Liquid sees the source as written first, so that what it has to say about
+	// the syntax is in the author's words.
+	if _, err := p.parse(source, 1); err != nil {
+		return nil, err
+	}
+	s := splitter{mode: m}
+	s.scope, s.captured = newScope(parser.Scan(source, parser.SourceLoc{LineNo: 1}, nil))
+	s.split(source)
+	if len(s.wrong) > 0 {
+		s.wrong[0].Details = s.wrong[1:]
+		return nil, s.wrong[0]
+	}
+	var whole strings.Builder
+	for _, u := range s.units {
+		whole.WriteString(u.source)
+		p.paths = append(p.paths, u.paths...)
+	}
+	var err *fanfare.Error
+	if p.whole, err = p.parse(whole.String(), 1); err != nil {
+		return nil, err
+	}
+	return p, p.divide(s.units)
+}
+
+// divide makes shared and pieces, unless a personal unit depends on a variable
+// that another unit assigns, or assigns one.
+func (p *part) divide(units []unit) *fanfare.Error {
+	var shared strings.Builder
+	var pieces []piece
+	for _, u := range units {
+		own, assigned := false, len(u.writes) > 0
+		for _, path := range u.paths {
+			own = own || personal(path.root)
+			assigned = assigned || path.assigned
+		}
+		if !own {
+			shared.WriteString(u.source)
+			continue
+		}
+		if assigned {
+			return nil
+		}
+		piece := piece{field: newField(u), paths: u.paths}
+		if piece.field == nil {
+			var err *fanfare.Error
+			if piece.template, err = p.parse(u.source, u.line); err != nil {
+				return err
+			}
+		}
+		shared.WriteString("{{ " + strconv.Itoa(len(pieces)) + " | " + slotFilter +
+			strings.Repeat("\n", strings.Count(u.source, "\n")) + " }}")
+		pieces = append(pieces, piece)
+	}
+	t, err := p.parse(shared.String(), 1)
+	if err != nil {
+		return err
+	}
+	p.split, p.shared, p.pieces = true, t, pieces
+	return nil
+}
+
+// parse hands source to Liquid. The location has a path because Liquid replaces
+// the line of an error that has none by that of the block around it.
+func (p *part) parse(source string, line int) (t *liquid.Template, wrong *fanfare.Error) {
+	defer func() {
+		if r := recover(); r != nil {
+			t, wrong = nil, invalid(0, "", "Liquid cannot read the template: %v", r)
+		}
+	}()
+	t, err := newEngine(p.mode).ParseTemplateLocation([]byte(source), p.name, line)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return t, nil
+}
+
+// render runs t. It returns a *fanfare.Error without a pointer.
+func render(t *liquid.Template, vars map[string]any) (out []byte, wrong *fanfare.Error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out, wrong = nil, invalid(0, "", "a value does not fit its use: %.200s", fmt.Sprint(r))
+		}
+	}()
+	var w bounded
+	if err := t.FRender(&w, vars); err != nil {
+		return nil, explain(err)
+	}
+	return w.Bytes(), nil
+}
+
+// explain translates an error of Liquid.
+func explain(err liquid.SourceError) *fanfare.Error {
+	wrong := invalid(max(0, err.LineNumber()), "", "%s", err.Error())
+	cause := err.Cause()
+	if cause == nil {
+		// The message is all there is: take it out of its frame.
+		message := strings.TrimPrefix(err.Error(), "Liquid error")
+		if _, rest, ok := strings.Cut(message, ": "); ok {
+			message = rest
+		}
+		if i := strings.LastIndex(message, " in "+err.Path()); i > 0 && err.Path() != "" {
+			message = message[:i]
+		}
+		if tag, ok := strings.CutSuffix(strings.TrimSpace(message), " not inside"); ok {
+			message = tag + " without a begin"
+		}
+		wrong.Message = message
+		return wrong
+	}
+	wrong.Message = cause.Error()
+	if f, ok := errors.AsType[expressions.FilterError](cause); ok {
+		wrong.Message = fmt.Sprintf("filter %s: %v", f.FilterName, f.Err)
+		cause = f.Err
+	}
+	if m, ok := errors.AsType[missingError](cause); ok {
+		wrong.Message = m.Error()
+	}
+	return wrong
+}
+
+// bounded is a buffer that refuses to grow beyond maxRenderBytes.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxRenderBytes {
+		return 0, errors.New("the rendered template is over " + strconv.Itoa(maxRenderBytes>>20) + " MB")
+	}
+	return b.Buffer.Write(p)
+}
+
+func (b *bounded) WriteString(s string) (int, error) { return b.Write([]byte(s)) }
+
+var _ io.StringWriter = (*bounded)(nil)

@@ -1,0 +1,203 @@
+package format
+
+import (
+	"encoding/json"
+
+	"fanfare.dev/fanfare"
+)
+
+// DryRun renders the template with sample data: each field of the schema with a
+// value that fits it (its first example, default or enumerated value where it has
+// one), and everything else that the template reads with a stand-in. schema may
+// be empty. The error is a *fanfare.Error with pointer and line.
+func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, err error) {
+	var root any
+	if len(schema) > 0 {
+		if err := json.Unmarshal(schema, &root); err != nil {
+			return "", "", "", &fanfare.Error{Code: fanfare.Invalid, Message: "the schema is not valid JSON"}
+		}
+	}
+	// Of params, data and attributes only the names are known. A template that
+	// can work with any of these stand-ins is good.
+	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
+		var rendered [3]string
+		if rendered, err = t.dryRun(root, standIn); err == nil {
+			return rendered[0], rendered[1], rendered[2], nil
+		}
+	}
+	return "", "", "", err
+}
+
+func (t *Template) dryRun(root, standIn any) (rendered [3]string, err error) {
+	subscription := map[string]any{"id": "sub-1", "rule": "sample", "params": map[string]any{}, "data": map[string]any{}}
+	vars := map[string]any{
+		"event": settleSample(sample(root, root, 0)),
+		"meta": map[string]any{
+			"id": "sample", "source": "/sample", "type": "sample", "subject": "sample",
+			"time": "2026-01-31T12:00:00Z", "topic": "sample", "service": "sample",
+		},
+		"subscriber": map[string]any{
+			"id": "sample", "address": "sample@example.org", "locale": "en", "time_zone": "UTC",
+			"attributes": map[string]any{},
+		},
+		"subscription":    subscription,
+		"subscriptions":   []any{subscription},
+		"unsubscribe_url": "https://example.org/u/sample",
+	}
+	for _, part := range t.parts() {
+		for _, p := range part.paths {
+			if p.root != "" {
+				vars[p.root] = ensure(vars[p.root], p.segments, standIn)
+			}
+		}
+	}
+	vars["subscription"] = vars["subscriptions"].([]any)[0]
+	for i, part := range []*part{t.subject, t.text, t.html} {
+		if part == nil {
+			continue
+		}
+		out, wrong := render(part.whole, vars)
+		if wrong != nil {
+			wrong.Pointer = t.pointer(part.name)
+			return rendered, wrong
+		}
+		rendered[i] = string(out)
+	}
+	rendered[0] = string(cleanSubject([]byte(rendered[0])))
+	return rendered, nil
+}
+
+// sample makes a value that fits a schema, or nil where it says nothing.
+func sample(root, schema any, depth int) any {
+	one, ok := schema.(map[string]any)
+	if !ok || depth > maxDepth/4 {
+		return nil
+	}
+	if examples, ok := one["examples"].([]any); ok && len(examples) > 0 {
+		return examples[0]
+	}
+	for _, word := range []string{"const", "default"} {
+		if v, ok := one[word]; ok && v != nil {
+			return v
+		}
+	}
+	if values, ok := one["enum"].([]any); ok {
+		for _, v := range values {
+			if v != nil {
+				return v
+			}
+		}
+	}
+	if ref, ok := one["$ref"].(string); ok {
+		if target, ok := dereference(root, ref); ok {
+			return sample(root, target, depth+1)
+		}
+	}
+	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
+		if branches, ok := one[word].([]any); ok && one["properties"] == nil {
+			for _, branch := range branches {
+				if v := sample(root, branch, depth+1); v != nil {
+					return v
+				}
+			}
+		}
+	}
+	kind := ""
+	if all := types(one); len(all) > 0 {
+		kind = all[0]
+	} else if one["properties"] != nil {
+		kind = "object"
+	}
+	switch kind {
+	case "object":
+		object := map[string]any{}
+		if properties, ok := one["properties"].(map[string]any); ok {
+			for name, property := range properties {
+				if v := sample(root, property, depth+1); v != nil {
+					object[name] = v
+				}
+			}
+		}
+		return object
+	case "array":
+		if v := sample(root, one["items"], depth+1); v != nil {
+			return []any{v}
+		}
+		return []any{}
+	case "integer", "number":
+		if least, ok := one["minimum"].(float64); ok && least > 1 {
+			return least
+		}
+		return 1.0
+	case "boolean":
+		return true
+	case "string":
+		return sampleString(one)
+	}
+	return nil
+}
+
+func sampleString(schema map[string]any) string {
+	switch schema["format"] {
+	case "date-time":
+		return "2026-01-31T12:00:00Z"
+	case "date":
+		return "2026-01-31"
+	case "email":
+		return "sample@example.org"
+	case "uri", "uri-reference":
+		return "https://example.org/sample"
+	}
+	return "sample"
+}
+
+// settleSample gives whole numbers the type that decode gives them.
+func settleSample(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if v == float64(int(v)) {
+			return int(v)
+		}
+	case []any:
+		for i := range v {
+			v[i] = settleSample(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = settleSample(v[k])
+		}
+	}
+	return v
+}
+
+// ensure makes the path exist under v, with standIn at its end.
+func ensure(v any, path []segment, standIn any) any {
+	if len(path) == 0 {
+		if v == nil {
+			return standIn
+		}
+		return v
+	}
+	s, rest := path[0], path[1:]
+	object, isObject := v.(map[string]any)
+	list, isList := v.([]any)
+	switch {
+	case s.name == "" && !s.index, v != nil && !isObject && !isList:
+		return v
+	case s.index || !isObject && (s.name == "first" || s.name == "last" || s.name == "size"):
+		if isObject {
+			return v
+		}
+		if len(list) == 0 {
+			list = []any{nil}
+		}
+		list[0] = ensure(list[0], rest, standIn)
+		return list
+	case isList:
+		return v
+	case object == nil:
+		object = map[string]any{}
+	}
+	object[s.name] = ensure(object[s.name], rest, standIn)
+	return object
+}

@@ -1,0 +1,66 @@
+package match
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+
+	"fanfare.dev/fanfare"
+)
+
+// compile parses and checks text: it is CEL, names only what there can be, and
+// may be true or false. where is the JSON pointer of text for errors.
+func (sc *scope) compile(where, text string) (*celast.AST, error) {
+	switch {
+	case len(text) > MaxTextBytes:
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: where,
+			Message: fmt.Sprintf("the expression has %d bytes, more than %d", len(text), MaxTextBytes)}
+	case !utf8.ValidString(text):
+		return nil, invalid(where, "the expression is not valid UTF-8")
+	case strings.TrimSpace(text) == "":
+		return nil, invalid(where, "the expression is empty")
+	}
+	checked, issues := sc.env.Compile(text)
+	if issues.Err() != nil {
+		return nil, fromIssues(where, issues, sc)
+	}
+	a := checked.NativeRep()
+	result, fault := sc.check(where, a)
+	if fault != nil {
+		return nil, fault
+	}
+	if result != kindAny && result != kindBool {
+		e := invalid(where, "the expression is %s, not true or false", result)
+		e.Line, e.Column = 1, 1
+		e.Hint = "compare it with something"
+		return nil, e
+	}
+	return a, nil
+}
+
+// kindOfType is the kind of a type that CEL's checker found.
+func kindOfType(t *types.Type) kind {
+	if t == nil {
+		return kindAny
+	}
+	switch t.Kind() {
+	case types.BoolKind:
+		return kindBool
+	case types.IntKind:
+		return kindInt
+	case types.DoubleKind:
+		return kindDouble
+	case types.StringKind:
+		return kindString
+	case types.ListKind:
+		return kindList
+	case types.MapKind:
+		return kindMap
+	case types.NullTypeKind:
+		return kindNull
+	}
+	return kindAny
+}

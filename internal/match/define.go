@@ -1,0 +1,123 @@
+package match
+
+import (
+	"fmt"
+	"maps"
+
+	"fanfare.dev/fanfare"
+)
+
+// define makes c what the topic says from now on. Subscriptions stay: their
+// filters are compiled anew, rules are matched by name. Where one of them could
+// not go on, nothing changes.
+func (t *topic) define(c *compiledTopic) error {
+	t.change.Lock()
+	defer t.change.Unlock()
+	old := t.compile.Load()
+	if old != nil && old.source.equal(&c.source) {
+		return nil
+	}
+	if err := t.keepsRules(c); err != nil {
+		return err
+	}
+	fresh, err := t.recompile(c)
+	if err != nil {
+		return err
+	}
+	rules := t.replan(c)
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, fl := range fresh {
+		was := t.filters.byText[fl.text]
+		t.paths.unlink(was.paths)
+		t.paths.link(fl.paths)
+		was.test, was.paths = fl.test, fl.paths
+	}
+	for _, r := range t.rules {
+		t.paths.unlink(r.plan.paths)
+	}
+	t.memos = 0
+	for i, r := range rules {
+		r.order, r.params, r.plan = int16(i), c.rules[i].params, c.plans[i]
+		t.paths.link(r.plan.paths)
+		for j := range r.plan.residuals {
+			if r.plan.residuals[j].column >= 0 {
+				r.plan.residuals[j].memo = t.memos
+				t.memos++
+			}
+		}
+	}
+	t.rules = rules
+	t.compile.Store(c)
+	return nil
+}
+
+// keepsRules refuses to take a rule away, or change its params, under
+// subscriptions.
+func (t *topic) keepsRules(c *compiledTopic) error {
+	for _, r := range t.rules {
+		if r.live == 0 {
+			continue
+		}
+		number := c.rule(r.name)
+		e := &fanfare.Error{Code: fanfare.Conflict, Pointer: "/rules", Hint: "give the changed rule a new name, or end these subscriptions first"}
+		if number < 0 {
+			e.Message = fmt.Sprintf("%s to rule %q, which would vanish", subscriptions(r.live), r.name)
+			return e
+		}
+		was := t.compile.Load().source.Rules[r.order].Params
+		if !maps.Equal(was, c.source.Rules[number].Params) {
+			e.Pointer = pointer("rules", fmt.Sprint(number), "params")
+			e.Message = fmt.Sprintf("%s to rule %q, whose params would change", subscriptions(r.live), r.name)
+			return e
+		}
+	}
+	return nil
+}
+
+func subscriptions(n int) string {
+	if n == 1 {
+		return "there is 1 subscription"
+	}
+	return fmt.Sprintf("there are %d subscriptions", n)
+}
+
+// recompile compiles the filters in use for c.
+func (t *topic) recompile(c *compiledTopic) ([]*filter, error) {
+	var fresh []*filter
+	for _, fl := range t.filters.list {
+		if fl == nil {
+			continue
+		}
+		again, err := compileFilter(c.filters, fl.text)
+		if err != nil {
+			return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/schema",
+				Message: fmt.Sprintf("%s with the filter %q, which the new schema does not allow: %v",
+					subscriptions(int(fl.places.GetCardinality())), fl.text, err),
+				Hint: "keep the field in the schema, or end these subscriptions first"}
+		}
+		fresh = append(fresh, again)
+	}
+	return fresh, nil
+}
+
+// replan fills the plans of c with the rows of the rules that stay. It changes
+// nothing that a match reads.
+func (t *topic) replan(c *compiledTopic) []*rule {
+	byName := map[string]*rule{}
+	for _, r := range t.rules {
+		byName[r.name] = r
+	}
+	rules := make([]*rule, len(c.plans))
+	for i, p := range c.plans {
+		name := c.source.Rules[i].Name
+		r := byName[name]
+		if r == nil {
+			r = &rule{name: name, rows: t.rows}
+		}
+		r.each(p.insert)
+		rules[i] = r
+	}
+	return rules
+}

@@ -1,0 +1,182 @@
+package match
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"fanfare.dev/fanfare"
+)
+
+// A topic is the index of one topic's subscriptions. Changes come one at a time
+// (change) and do what takes long, above all compiling, before they shut
+// matches out (mu) for the moment in which they show.
+type topic struct {
+	columns *columns
+	change  sync.Mutex
+	compile atomic.Pointer[compiledTopic] // replaced under change and mu
+
+	mu      sync.RWMutex
+	places  *roaring.Bitmap // of all subscriptions
+	filters filters
+	rules   []*rule // in the topic's order
+	rows    *rows
+	texts   *texts
+	paths   paths
+	memos   int // residuals that have a memo
+
+	drafts struct {
+		sync.Mutex
+		of     *compiledTopic
+		byText map[string]*filter
+	}
+	frames sync.Pool // of *frame
+}
+
+func newTopic(c *columns) *topic {
+	t := &topic{columns: c, places: roaring.New(), filters: filters{byText: map[string]*filter{}}, rows: &rows{}, texts: newTexts()}
+	t.frames.New = func() any { return new(frame) }
+	return t
+}
+
+// checkFilter compiles text unless a subscription has it already.
+func (t *topic) checkFilter(text string) error {
+	t.mu.RLock()
+	known := t.filters.byText[text] != nil
+	t.mu.RUnlock()
+	if known {
+		return nil
+	}
+	_, err := t.draft(t.compile.Load(), text)
+	return err
+}
+
+func (t *topic) checkParams(name string, raw []byte) error {
+	_, _, err := t.compile.Load().readParams(name, raw)
+	return err
+}
+
+// readParams checks the params of rule name and returns the rule's number too.
+func (c *compiledTopic) readParams(name string, raw []byte) (int, values, error) {
+	number := c.rule(name)
+	if number < 0 {
+		known := make([]string, len(c.source.Rules))
+		for i, r := range c.source.Rules {
+			known[i] = r.Name
+		}
+		return 0, values{}, unknownMember(invalid("/rule", ""), "rule", name, known)
+	}
+	v, err := readParams(raw, c.rules[number].params)
+	return number, v, err
+}
+
+// An addition is an entry, understood.
+type addition struct {
+	filter *filter // of the entry, or nil:
+	rule   int     // then the rule's number
+	values values
+}
+
+// add puts entries in, in place of what had their places before.
+func (t *topic) add(entries []Entry) error {
+	t.change.Lock()
+	defer t.change.Unlock()
+	additions, err := t.understand(entries)
+	if err != nil {
+		return err
+	}
+	t.columns.reserve(entries)
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range entries {
+		e, a := &entries[i], &additions[i]
+		if t.places.Contains(uint32(e.Place)) {
+			t.forget(e.Place)
+		}
+		t.places.Add(uint32(e.Place))
+		pg, at := t.columns.page(e.Place), e.Place.Local()&pageMask
+		pg.subscribers[at], pg.channels[at] = e.Subscriber, e.Channel
+		if a.filter == nil {
+			pg.conditions[at] = rowRef | conditionRef(t.rules[a.rule].add(e.Place, a.values, t.texts))
+			continue
+		}
+		fl := t.filters.byText[a.filter.text]
+		if fl == nil {
+			fl = a.filter
+			t.paths.link(fl.paths)
+			t.filters.install(fl)
+			t.undraft(fl.text)
+		}
+		fl.places.Add(uint32(e.Place))
+		pg.conditions[at] = conditionRef(fl.number)
+	}
+	return nil
+}
+
+// understand reads all entries, or refuses them all.
+func (t *topic) understand(entries []Entry) ([]addition, error) {
+	c := t.compile.Load()
+	additions := make([]addition, len(entries))
+	drafts := map[string]*filter{}
+	for i := range entries {
+		e, a := &entries[i], &additions[i]
+		var err error
+		switch {
+		case e.Rule == "":
+			// Only changes write byText, and this is one: no lock is needed to read.
+			if a.filter = t.filters.byText[e.Filter]; a.filter == nil {
+				a.filter = drafts[e.Filter]
+			}
+			if a.filter == nil {
+				a.filter, err = t.draft(c, e.Filter)
+				drafts[e.Filter] = a.filter
+			}
+		case e.Filter != "":
+			err = invalid("", "an entry has a filter or a rule, not both")
+		default:
+			a.rule, a.values, err = c.readParams(e.Rule, e.Params)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("place %d: %w", e.Place, err)
+		}
+	}
+	return additions, nil
+}
+
+// remove takes a subscription out; one that is not there is no concern.
+func (t *topic) remove(p fanfare.Place) {
+	t.change.Lock()
+	defer t.change.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.places.Contains(uint32(p)) {
+		t.forget(p)
+	}
+}
+
+// forget takes out a place that is in.
+func (t *topic) forget(p fanfare.Place) {
+	switch ref := t.columns.page(p).conditions[p.Local()&pageMask]; {
+	case ref&rowRef != 0:
+		row := uint32(ref &^ rowRef)
+		t.rows.page(row).rule.remove(row, t.texts)
+	default:
+		fl := t.filters.list[ref]
+		fl.places.Remove(uint32(p))
+		if fl.places.IsEmpty() {
+			t.paths.unlink(fl.paths)
+			t.filters.drop(fl)
+		}
+	}
+	t.places.Remove(uint32(p))
+	t.columns.release(p)
+}
+
+func (t *topic) size() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return int(t.places.GetCardinality())
+}
