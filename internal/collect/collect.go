@@ -1,0 +1,304 @@
+// Package collect is the intake: it validates events, refuses those it knows
+// already, and keeps the rest before it answers.
+//
+// State. The ids of the last hour at least (or the last ten million) are in
+// memory, rebuilt from the kept groups at start. Requests that arrive together
+// share one append, so that a sync of the disk costs the group and not the
+// request: while one group is being appended, the next gathers.
+//
+// Failure. An error means that the event was not kept, or, where the append
+// itself failed, may have been: sending it again with the same id is safe.
+package collect
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
+)
+
+// MaxDataBytes is the most that the data of one event may have.
+const MaxDataBytes = 256 << 10
+
+const (
+	// maxGroupBytes leaves room below the bus's limit for one more event.
+	maxGroupBytes = 600 << 10
+	// maxWaiting is how many events may wait for their append; beyond that
+	// intake answers Unavailable.
+	maxWaiting = 100_000
+)
+
+// Log is the durable stream of event groups.
+type Log interface {
+	AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte) (seq uint64, err error)
+}
+
+// Topics is what intake needs to know of what people configured.
+type Topics interface {
+	// Intake returns the lane of a topic and a check of its events' data.
+	Intake(service, topic string) (lane fanfare.Lane, validate func(json.RawMessage) error, err error)
+	// ChangeSeq returns the last change of a subscription.
+	ChangeSeq() uint64
+}
+
+// Options are the parts that a collector works with.
+type Options struct {
+	Log    Log
+	Topics Topics
+	Clock  kit.Clock
+	Floor  func() error // an error while the disk is too full to take more
+}
+
+// Result is what came of one event.
+type Result struct {
+	Ref       fanfare.EventRef // of this event, or of the first one with its id
+	Duplicate bool
+	Err       error
+}
+
+// Collector takes events.
+type Collector struct {
+	options Options
+	known   *memory
+
+	mu      sync.Mutex
+	waiting []*entry
+	closed  bool
+	wake    chan struct{}
+
+	stop    context.CancelFunc
+	stopped sync.WaitGroup
+}
+
+// entry is one event on its way into the log.
+type entry struct {
+	posted  *fanfare.Posted
+	encoded []byte
+	id      identity
+	result  *Result
+	group   *sync.WaitGroup
+}
+
+// Start returns a collector that takes events until Stop. Known ids are learned
+// by Remember before the first Post.
+func Start(options Options) *Collector {
+	ctx, stop := context.WithCancel(context.Background())
+	c := &Collector{options: options, known: newMemory(), wake: make(chan struct{}, 1), stop: stop}
+	c.stopped.Go(func() { c.run(ctx) })
+	return c
+}
+
+// Stop keeps what is waiting and returns when nothing is under way. Post fails
+// from then on.
+func (c *Collector) Stop() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stop()
+	c.stopped.Wait()
+}
+
+// Post keeps events. Each has its own result, in order; the error is set where
+// nothing could be taken at all. It returns when all that it took is durable.
+func (c *Collector) Post(ctx context.Context, events []fanfare.Posted) ([]Result, error) {
+	if err := c.options.Floor(); err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(events))
+	entries := make([]*entry, 0, len(events))
+	var group sync.WaitGroup
+	now := c.options.Clock.Now()
+	change := c.options.Topics.ChangeSeq()
+	for i := range events {
+		e, err := c.admit(&events[i], now, change)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		e.result, e.group = &results[i], &group
+		entries = append(entries, e)
+	}
+	if err := c.enqueue(entries, &group); err != nil {
+		return nil, err
+	}
+	group.Wait()
+	return results, nil
+}
+
+// admit checks one event and completes what its sender left out.
+func (c *Collector) admit(p *fanfare.Posted, now time.Time, change uint64) (*entry, error) {
+	if len(p.Event.Data) > MaxDataBytes {
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/data",
+			Message: fmt.Sprintf("the data has %d bytes, more than %d", len(p.Event.Data), MaxDataBytes), Hint: "send a link to what is large"}
+	}
+	lane, validate, err := c.options.Topics.Intake(p.Service, p.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if validate != nil {
+		if err := validate(p.Event.Data); err != nil {
+			return nil, err
+		}
+	}
+	if p.Lane == fanfare.TopicLane {
+		p.Lane = lane
+	}
+	if p.Lane > fanfare.Bulk {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown lane %d", p.Lane), Hint: "use urgent, normal or bulk"}
+	}
+	if p.Event.Time.IsZero() {
+		p.Event.Time = now
+	}
+	p.ReceivedAt, p.ChangeSeq = now, change
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "the data is not valid JSON"}
+	}
+	return &entry{posted: p, encoded: encoded, id: identify(p)}, nil
+}
+
+func (c *Collector) enqueue(entries []*entry, group *sync.WaitGroup) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "send again to another node, or in a moment"}
+	}
+	if len(c.waiting) >= maxWaiting {
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many events wait for the disk", Hint: "send again in a moment"}
+	}
+	group.Add(len(entries))
+	c.waiting = append(c.waiting, entries...)
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (c *Collector) run(ctx context.Context) {
+	for {
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			c.drain(ctx)
+			return
+		}
+		c.drain(ctx)
+	}
+}
+
+// drain appends what waits, a group for each lane, until nothing does.
+func (c *Collector) drain(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		all := c.waiting
+		c.waiting = nil
+		c.mu.Unlock()
+		if len(all) == 0 {
+			return
+		}
+		for _, lane := range fanfare.Lanes {
+			c.drainLane(ctx, lane, all)
+		}
+	}
+}
+
+func (c *Collector) drainLane(ctx context.Context, lane fanfare.Lane, all []*entry) {
+	var group []*entry
+	size := 0
+	for _, e := range all {
+		if e.posted.Lane != lane {
+			continue
+		}
+		if len(group) == fanfare.MaxGroup || size > 0 && size+len(e.encoded) > maxGroupBytes {
+			c.appendGroup(ctx, lane, group)
+			group, size = group[:0], 0
+		}
+		group = append(group, e)
+		size += len(e.encoded)
+	}
+	c.appendGroup(ctx, lane, group)
+}
+
+// appendGroup leaves out what is known, appends the rest as one message and
+// answers all.
+func (c *Collector) appendGroup(ctx context.Context, lane fanfare.Lane, group []*entry) {
+	if len(group) == 0 {
+		return
+	}
+	var payload []byte
+	fresh := make([]*entry, 0, len(group))
+	firsts := make(map[identity]*entry, len(group))
+	var repeats []*entry
+	for _, e := range group {
+		if ref, ok := c.known.find(e.id); ok {
+			*e.result = Result{Ref: ref, Duplicate: true}
+			e.group.Done()
+			continue
+		}
+		if firsts[e.id] != nil {
+			repeats = append(repeats, e)
+			continue
+		}
+		firsts[e.id] = e
+		fresh = append(fresh, e)
+		payload = binary.AppendUvarint(payload, uint64(len(e.encoded)))
+		payload = append(payload, e.encoded...)
+	}
+	if len(fresh) > 0 {
+		kit.Step("before-append")
+		seq, err := c.options.Log.AppendEvents(context.WithoutCancel(ctx), lane, payload)
+		kit.Step("after-append")
+		for i, e := range fresh {
+			if err != nil {
+				e.result.Err = appendError(err)
+			} else {
+				e.posted.Seq = fanfare.NewEventSeq(seq, i)
+				e.result.Ref = e.posted.Ref()
+				c.known.learn(e.id, e.result.Ref, e.posted.ReceivedAt)
+			}
+		}
+	}
+	for _, e := range repeats {
+		first := firsts[e.id].result
+		*e.result = Result{Ref: first.Ref, Duplicate: first.Err == nil, Err: first.Err}
+	}
+	for _, e := range append(fresh, repeats...) {
+		e.group.Done()
+	}
+}
+
+func appendError(err error) error {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		return e
+	}
+	return fmt.Errorf("%w: %w", &fanfare.Error{Code: fanfare.Unavailable, Message: "the event could not be kept", Hint: "send it again with the same id"}, err)
+}
+
+// Decode reads a group as the log has it. Sequences are set from the group's.
+func Decode(group []byte, seq uint64) ([]*fanfare.Posted, error) {
+	var events []*fanfare.Posted
+	for len(group) > 0 {
+		size, n := binary.Uvarint(group)
+		if n <= 0 || size > uint64(len(group)-n) {
+			return nil, errors.New("event group is damaged")
+		}
+		p := &fanfare.Posted{}
+		if err := json.Unmarshal(group[n:n+int(size)], p); err != nil {
+			return nil, fmt.Errorf("event group is damaged: %w", err)
+		}
+		p.Seq = fanfare.NewEventSeq(seq, len(events))
+		events = append(events, p)
+		group = group[n+int(size):]
+	}
+	return events, nil
+}

@@ -1,0 +1,22 @@
+// Package smtp is the way out by SMTP (RFC 5321): a client that keeps its
+// connections and sends the body of one letter together with the envelope of
+// the next in one write (RFC 2920, section 3.1). That halves the packets and
+// the wake-ups of a message compared with plain pipelining.
+//
+// # State
+//
+// A Driver is one next hop. Between connections it remembers one thing: how
+// closely commands may be grouped for this peer, and why. A connection holds at
+// most two letters: the one whose body is on its way, and the one whose
+// envelope travels with it. Nothing is kept on disk.
+//
+// # Failure
+//
+// The body of a letter is written only after 354 was read for its own envelope,
+// after the outcome of the letter before it is kept, and after the desk has
+// released it. So a connection that breaks leaves at most one letter whose fate
+// is not known, and that letter is reported as Lost; every other letter it held
+// is returned. A peer and a client that disagree about where they are in the
+// conversation never go on: the connection is closed, since a body under
+// another letter's envelope is the one mistake that cannot be undone.
+package smtp

@@ -1,0 +1,370 @@
+package smtp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	fanfare "fanfare.dev/fanfare"
+)
+
+func serveAll(t *testing.T, cfg Config, p *peer, all []*fanfare.Letter) (*Driver, *testDesk) {
+	t.Helper()
+	desk := newDesk(t, slices.Clone(all)...)
+	desk.watch(p)
+	d := New(cfg)
+	if err := d.Serve(t.Context(), desk); err != nil {
+		t.Errorf("%v; %q", err, p.lines())
+	}
+	desk.done()
+	return d, desk
+}
+
+func wantAll(t *testing.T, desk *testDesk, all []*fanfare.Letter, want string) {
+	t.Helper()
+	for i, got := range desk.tells(all) {
+		if got != want {
+			t.Errorf("letter %d: %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestAPeerWithoutPipeliningIsSpokenToInLockStep(t *testing.T) {
+	p := startPeer(t, nil, "8BITMIME")
+	all := letters(4)
+	d, desk := serveAll(t, short(p.addr), p, all)
+	wantAll(t, desk, all, "taken 250")
+	if s := d.Status(); s.Mode != LockStep || !strings.Contains(s.Reason, "PIPELINING") {
+		t.Errorf("status %+v", s)
+	}
+}
+
+func TestAPeerThatKnowsNoEHLOIsGreetedWithHELO(t *testing.T) {
+	p := startPeer(t, func(now turn) string {
+		if now.at == atEHLO {
+			return "502 5.5.1 not implemented"
+		}
+		return standard
+	})
+	all := letters(2)
+	_, desk := serveAll(t, short(p.addr), p, all)
+	wantAll(t, desk, all, "taken 250")
+}
+
+// A server that throws away what it read beyond the final dot, or breaks on it,
+// is spoken to more carefully from then on; only the letter in flight is in doubt.
+func TestAPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
+	bodies := 0
+	p := startPeer(t, func(now turn) string {
+		if now.conn == 0 && now.at == atBody {
+			bodies++
+			return hangUp
+		}
+		return standard
+	})
+	all := letters(4)
+	desk := newDesk(t, slices.Clone(all)...)
+	d := New(short(p.addr))
+	if err := d.Serve(t.Context(), desk); err == nil {
+		t.Error("a lost connection gave no error")
+	}
+	if s := d.Status(); s.Mode != Pipelining || s.Reason == "" {
+		t.Errorf("status %+v", s)
+	}
+	if err := d.Serve(t.Context(), desk); err != nil {
+		t.Error(err)
+	}
+	desk.done()
+	if got := desk.tells(all); !slices.Equal(got, []string{"lost 0", "taken 250", "taken 250", "taken 250"}) {
+		t.Error(got)
+	}
+}
+
+func TestAComplaintAboutPipeliningLeadsDownToLockStep(t *testing.T) {
+	p := startPeer(t, func(now turn) string {
+		if now.conn < 2 && (now.at == atMail && strings.Contains(now.line, "s1@") || now.conn == 1 && now.at == atMail) {
+			return "503 5.5.0 Error: improper use of SMTP command pipelining"
+		}
+		return standard
+	})
+	all := letters(3)
+	d, desk := serveAll(t, short(p.addr), p, all)
+	wantAll(t, desk, all, "taken 250")
+	if s := d.Status(); s.Mode != LockStep || !strings.Contains(s.Reason, "improper") {
+		t.Errorf("status %+v", s)
+	}
+}
+
+func TestOneBrokenConnectionDoesNotSlowAProvenPeer(t *testing.T) {
+	var l ladder
+	l.top.Store(uint32(Grouped))
+	if !l.broke(Grouped, errors.New("cut")) || l.mode() != Pipelining {
+		t.Error("an unproven mode was kept")
+	}
+	l.prove(Grouped) // by another connection
+	if l.mode() != Grouped || l.status().Reason != "" {
+		t.Error("a proven mode was not restored")
+	}
+	if l.broke(Grouped, errors.New("cut")) || l.mode() != Grouped {
+		t.Error("a proven mode was given up")
+	}
+	l.refused(Grouped, "no pipelining please")
+	l.prove(Grouped)
+	if l.mode() != Pipelining {
+		t.Error("what the peer said was forgotten")
+	}
+}
+
+func TestALetterThatIsNotReleasedNeverLeaves(t *testing.T) {
+	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
+		p := startPeer(t, nil)
+		all := letters(5)
+		desk := newDesk(t, slices.Clone(all)...)
+		desk.watch(p)
+		desk.held[all[0]], desk.held[all[2]] = true, true
+		cfg := short(p.addr)
+		cfg.Grouping = grouping
+		if err := New(cfg).Serve(t.Context(), desk); err != nil {
+			t.Error(err)
+		}
+		desk.done()
+		want := []string{"forgotten", "taken 250", "forgotten", "taken 250", "taken 250"}
+		if got := desk.tells(all); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", grouping, got)
+		}
+	}
+}
+
+func TestAConnectionEndsAfterMaxMessages(t *testing.T) {
+	p := startPeer(t, nil)
+	cfg := short(p.addr)
+	cfg.MaxMessages = 2
+	all := letters(5)
+	_, desk := serveAll(t, cfg, p, all)
+	wantAll(t, desk, all, "taken 250")
+	if got := p.connections(); got < 3 {
+		t.Errorf("%d connections", got)
+	}
+	if quits := strings.Count(strings.Join(p.lines(), "\n"), "QUIT"); quits != p.connections() {
+		t.Errorf("%d farewells on %d connections", quits, p.connections())
+	}
+}
+
+func TestAConnectionThatThePeerEndedWhileIdleIsReplaced(t *testing.T) {
+	for name, answer := range map[string]string{"silently": hangUp, "with 421": "421 4.4.2 idle too long"} {
+		t.Run(name, func(t *testing.T) {
+			p := startPeer(t, func(now turn) string {
+				if now.conn == 0 && now.at == atMail && strings.Contains(now.line, "s1@") {
+					return answer
+				}
+				return standard
+			})
+			all := letters(2)
+			desk := newDesk(t, all[0])
+			desk.onEmpty = func() { desk.put(all[1]) }
+			if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+				t.Error(err)
+			}
+			desk.done()
+			wantAll(t, desk, all, "taken 250")
+			if desk.returned[all[1]] != 1 || p.connections() != 2 {
+				t.Errorf("returned %d times, %d connections", desk.returned[all[1]], p.connections())
+			}
+		})
+	}
+}
+
+func TestAnIdleConnectionIsClosedAndOpenedAgainForTheNextLetter(t *testing.T) {
+	quit := make(chan struct{})
+	p := startPeer(t, func(now turn) string {
+		if now.at == atQuit && now.conn == 0 {
+			close(quit)
+		}
+		return standard
+	})
+	all := letters(2)
+	desk := newDesk(t, all[0])
+	desk.blocked = true
+	cfg := short(p.addr)
+	cfg.IdleTimeout = time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- New(cfg).Serve(ctx, desk) }()
+	<-quit
+	desk.put(all[1])
+	for range 2 {
+		<-desk.reported
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	desk.done()
+	wantAll(t, desk, all, "taken 250")
+}
+
+func TestTheEndOfTheContextFinishesTheBodyAndReturnsTheRest(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	p := startPeer(t, func(now turn) string {
+		if now.at == atBody && strings.Contains(now.line, "s1@") {
+			stop()
+		}
+		return standard
+	})
+	all := letters(4)
+	desk := newDesk(t, slices.Clone(all)...)
+	if err := New(short(p.addr)).Serve(ctx, desk); err != nil {
+		t.Error(err)
+	}
+	desk.done()
+	if got := desk.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", "waiting", "waiting"}) {
+		t.Error(got)
+	}
+}
+
+func TestTheEndOfTheContextCutsAnEnvelopeShort(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	p := startPeer(t, func(now turn) string {
+		if now.at == atRcpt {
+			stop()
+			<-release
+		}
+		return standard
+	})
+	defer close(release)
+	all := letters(1)
+	desk := newDesk(t, slices.Clone(all)...)
+	if err := New(short(p.addr)).Serve(ctx, desk); err != nil {
+		t.Error(err)
+	}
+	desk.done()
+	wantAll(t, desk, all, "waiting")
+}
+
+func TestNothingLeavesOnceOutcomesCannotBeKept(t *testing.T) {
+	p := startPeer(t, nil)
+	all := letters(3)
+	desk := newDesk(t, slices.Clone(all)...)
+	desk.fail = errNotKept
+	if err := New(short(p.addr)).Serve(t.Context(), desk); !errors.Is(err, errNotKept) {
+		t.Errorf("err %v", err)
+	}
+	if n := strings.Count(strings.Join(p.lines(), "\n"), "(body)"); n != 1 {
+		t.Errorf("%d bodies left", n)
+	}
+	if got := desk.tells(all); got[1] != "waiting" || got[2] != "waiting" {
+		t.Error(got)
+	}
+}
+
+func TestASilentPeerIsGivenUpInTime(t *testing.T) {
+	release := make(chan struct{})
+	p := startPeer(t, func(now turn) string {
+		if now.at == atBody {
+			<-release
+		}
+		return standard
+	})
+	defer close(release)
+	cfg := short(p.addr)
+	cfg.SendTimeout = 20 * time.Millisecond
+	all := letters(1)
+	desk := newDesk(t, slices.Clone(all)...)
+	if err := New(cfg).Serve(t.Context(), desk); err == nil {
+		t.Error("no error")
+	}
+	desk.done()
+	wantAll(t, desk, all, "lost 0")
+}
+
+func TestASlowPeerIsGivenItsTime(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		// The socket's deadline is early; the limit that is meant is not.
+		tick := time.NewTicker(30 * time.Millisecond)
+		defer tick.Stop()
+		<-tick.C
+		_, _ = c.Write([]byte("220 slow\r\n"))
+	}()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	w := &wire{Conn: nc}
+	w.allow(time.Now().Add(10*time.Millisecond), false)
+	w.allow(time.Now().Add(10*time.Second), false)
+	buf := make([]byte, 100)
+	if n, err := w.Read(buf); err != nil || string(buf[:n]) != "220 slow\r\n" {
+		t.Errorf("%q, %v", buf[:n], err)
+	}
+}
+
+func TestNoConnectionIsAnErrorThatNamesThePeer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	all := letters(1)
+	desk := newDesk(t, slices.Clone(all)...)
+	err = New(short(addr)).Serve(t.Context(), desk)
+	if fanfare.CodeOf(err) != fanfare.Unavailable || !strings.Contains(err.Error(), addr) {
+		t.Errorf("err %v", err)
+	}
+	wantAll(t, desk, all, "waiting")
+}
+
+func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
+	p := startPeer(t, nil, "PIPELINING", "SIZE 200")
+	good := letters(6)
+	big := &fanfare.Letter{From: "a@example.com", To: "big@example.com", Body: make([]byte, 201)}
+	bits := &fanfare.Letter{From: "a@example.com", To: "eight@example.com", Body: []byte("x"), EightBit: true}
+	utf := &fanfare.Letter{From: "a@example.com", To: "jürgen@example.com", Body: []byte("x")}
+	smuggled := &fanfare.Letter{From: "a@example.com", To: "x@example.com>\r\nRCPT TO:<y@example.com", Body: []byte("x")}
+	sender := &fanfare.Letter{From: "a@example.com\x00", To: "x@example.com", Body: []byte("x")}
+	nobody := &fanfare.Letter{From: "a@example.com", Body: []byte("x")}
+	bad := []*fanfare.Letter{big, bits, utf, smuggled, sender, nobody}
+	var all []*fanfare.Letter
+	for i := range bad {
+		all = append(all, good[i], bad[i])
+	}
+	_, desk := serveAll(t, short(p.addr), p, all)
+	wantAll(t, desk, good, "taken 250")
+	wantAll(t, desk, bad, "permanent 0")
+	for i, text := range []string{"limit of 200", "8BITMIME", "SMTPUTF8", "character", "sender", "empty"} {
+		if got := desk.outcomes[bad[i]].Text; !strings.Contains(got, text) {
+			t.Errorf("%q does not speak of %q", got, text)
+		}
+	}
+	if log := strings.Join(p.lines(), "\n"); strings.Contains(log, "y@") || strings.Contains(log, "big@") {
+		t.Error(log)
+	}
+}
+
+func TestTheEnvelopeTellsSizeAndContent(t *testing.T) {
+	p := startPeer(t, nil)
+	l := &fanfare.Letter{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), EightBit: true}
+	desk := newDesk(t, l)
+	if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+		t.Error(err)
+	}
+	if log := strings.Join(p.lines(), "\n"); !strings.Contains(log, "MAIL FROM:<ä@example.com> SIZE=6 BODY=8BITMIME SMTPUTF8\n") {
+		t.Error(log)
+	}
+}

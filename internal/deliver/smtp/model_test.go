@@ -1,0 +1,144 @@
+package smtp
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	fanfare "fanfare.dev/fanfare"
+	"pgregory.net/rapid"
+)
+
+// TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that
+// answer anything at any place. Whatever they do, every body comes under its own
+// envelope, none begins before the outcome of the one before is kept, every
+// letter is reported once or with the desk again, and Taken is said only of what
+// the peer has taken.
+func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		script := rapid.SliceOfN(rapid.IntRange(0, 40), 0, 80).Draw(rt, "script")
+		grouping := rapid.SampledFrom([]string{"auto", "auto", "auto", "pipelining", "lockstep"}).Draw(rt, "grouping")
+		limit := rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(rt, "max")
+		all := letters(rapid.IntRange(1, 12).Draw(rt, "letters"))
+		desk := newDesk(t, slices.Clone(all)...)
+		for i, l := range all {
+			if rapid.IntRange(0, 9).Draw(rt, "held") == 0 {
+				desk.held[l] = true
+			}
+			if i > 0 && rapid.IntRange(0, 15).Draw(rt, "bad") == 0 {
+				l.To = "no one@example.com"
+			}
+		}
+		var mu sync.Mutex
+		var taken []string // recipients whose body was answered 250
+		hook := func(at turn) string {
+			mu.Lock()
+			defer mu.Unlock()
+			n := 0
+			if len(script) > 0 {
+				n, script = script[0], script[1:]
+			}
+			reply := scripted(n, at)
+			if at.at == atBody && (reply == standard || reply[0] == '2') {
+				taken = append(taken, at.line)
+			}
+			return reply
+		}
+		ehlo := []string{"PIPELINING", "SIZE 10000"}
+		if rapid.IntRange(0, 9).Draw(rt, "plain") == 0 {
+			ehlo = []string{"HELP"}
+		}
+		// rapid has no Cleanup of its own: the peer lives as long as t.
+		p := startPeer(t, hook, ehlo...)
+		stubborn := rapid.Bool().Draw(rt, "stubborn")
+		p.mu.Lock()
+		p.stubborn = stubborn
+		p.mu.Unlock()
+		desk.watch(p)
+		driver := New(Config{Address: p.addr, Grouping: grouping, MaxMessages: limit, SendTimeout: 10 * time.Second, CommandTimeout: 10 * time.Second})
+		for range 80 {
+			if driver.Serve(t.Context(), desk) == nil {
+				break
+			}
+		}
+		desk.done()
+		if t.Failed() {
+			rt.Fatalf("conversation: %q", p.lines())
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i, told := range desk.tells(all) {
+			l := all[i]
+			if told == "waiting" || told == "" {
+				rt.Fatalf("%s is %q after the script has ended: %q", l.To, told, p.lines())
+			}
+			count := 0
+			for _, body := range taken {
+				if body == string(appendBodyOnly(l)) {
+					count++
+				}
+			}
+			verdict := desk.outcomes[l].Verdict
+			if strings.Contains(desk.outcomes[l].Text, "nested") {
+				rt.Fatalf("%s was refused for the sake of another: %s", l.To, desk.outcomes[l].Text)
+			}
+			switch {
+			case told == "forgotten" && count > 0:
+				rt.Fatalf("%s was not released, and left", l.To)
+			case told != "forgotten" && verdict == fanfare.Taken && count != 1:
+				rt.Fatalf("%s is taken, and the peer has it %d times", l.To, count)
+			case told != "forgotten" && verdict != fanfare.Taken && verdict != fanfare.Lost && count != 0:
+				rt.Fatalf("%s is %s, and the peer has taken it", l.To, told)
+			}
+		}
+	})
+}
+
+func appendBodyOnly(l *fanfare.Letter) []byte {
+	wire := appendBody(nil, l.Body)
+	return wire[:len(wire)-len(".\r\n")]
+}
+
+// scripted makes an answer of a number; most numbers are no trouble.
+func scripted(n int, at turn) string {
+	if at.at == atConnect || at.at == atEHLO || at.at == atQuit {
+		if n == 1 {
+			return hangUp
+		}
+		return standard
+	}
+	if at.at == "NOBODY" && n > 30 {
+		return "354 go ahead, for nobody"
+	}
+	switch n {
+	case 1:
+		return hangUp
+	case 2:
+		return "421 4.3.2 going down"
+	case 3:
+		return "450 4.2.0 later"
+	case 4, 5:
+		return "550 5.1.1 no"
+	case 6:
+		return "503 5.5.1 bad sequence"
+	case 7:
+		return "554 5.5.0 Error: improper command pipelining"
+	case 8:
+		return "what is this"
+	case 9:
+		return "550-5.1.1 no\r\n550 5.1.1 really not"
+	case 10:
+		return "552 5.2.2 full"
+	case 11:
+		if at.at != atData {
+			return "299 strange, but good"
+		}
+	case 12:
+		if at.at != atData && at.at != "NOBODY" {
+			return "354 out of place"
+		}
+	}
+	return standard
+}

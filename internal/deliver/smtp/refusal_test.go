@@ -1,0 +1,191 @@
+package smtp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// short are time-outs that a test can afford to hit.
+func short(addr string) Config {
+	return Config{Address: addr, SendTimeout: 5 * time.Second, CommandTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
+}
+
+// about gives answer once, where the command or body speaks of person.
+func about(at, person, answer string) func(turn) string {
+	done := false
+	return func(now turn) string {
+		if now.at == at && strings.Contains(now.line, person+"@") && !done {
+			done = true
+			return answer
+		}
+		return standard
+	}
+}
+
+// Five letters go out; the peer does something to the third, s2 -> r2.
+func TestARefusalConcernsItsOwnLetterAlone(t *testing.T) {
+	all4 := func(third string) []string {
+		return []string{"taken 250", "taken 250", third, "taken 250", "taken 250"}
+	}
+	for name, c := range map[string]struct {
+		at, answer string
+		person     string
+		third      string
+		conns      int
+		text       string // part of the third's
+	}{
+		"RCPT refused for good":        {atRcpt, "550 5.1.1 no such person", "r2", "permanent 550", 1, "5.1.1 no such person"},
+		"RCPT refused for now":         {atRcpt, "450 4.2.0 greylisted", "r2", "temporary 450", 1, "greylisted"},
+		"RCPT refused, mailbox full":   {atRcpt, "552 5.2.2 full", "r2", "permanent 552", 1, "full"},
+		"MAIL refused for good":        {atMail, "550 5.7.1 sender unknown", "s2", "permanent 550", 1, "sender unknown"},
+		"MAIL refused for now":         {atMail, "452 4.3.1 no space", "s2", "temporary 452", 1, "no space"},
+		"body refused for good":        {atBody, "554 5.6.0 spam", "r2", "permanent 554", 1, "spam"},
+		"body refused for now":         {atBody, "451 4.3.0 later", "r2", "temporary 451", 1, "later"},
+		"reply of several lines":       {atRcpt, "550-5.1.1 no\r\n550-such\r\n550 person", "r2", "permanent 550", 1, "5.1.1 no such person"},
+		"MAIL answered 421":            {atMail, "421 4.3.2 going down", "s2", "temporary 421", 2, "going down"},
+		"RCPT answered 421":            {atRcpt, "421 4.3.2 going down", "r2", "temporary 421", 2, "going down"},
+		"body answered 421":            {atBody, "421 4.3.2 going down", "r2", "temporary 421", 2, "going down"},
+		"dropped at MAIL":              {atMail, hangUp, "s2", "taken 250", 2, ""},
+		"dropped at RCPT":              {atRcpt, hangUp, "r2", "taken 250", 2, ""},
+		"garbage for MAIL":             {atMail, "hello there", "s2", "taken 250", 2, ""},
+		"garbage for RCPT":             {atRcpt, "1000 what", "r2", "taken 250", 2, ""},
+		"RCPT answered out of place":   {atRcpt, "354 go on", "r2", "taken 250", 2, ""},
+		"endless reply to RCPT":        {atRcpt, strings.Repeat("550-no\r\n", 100) + "550 no", "r2", "taken 250", 2, ""},
+		"endless line in reply":        {atRcpt, "550 " + strings.Repeat("x", 10000), "r2", "taken 250", 2, ""},
+		"grouping refused at MAIL":     {atMail, "503 5.5.0 Improper command pipelining", "s2", "taken 250", 2, ""},
+		"grouping refused at the body": {atBody, "554 SMTP synchronization error", "r2", "temporary 554", 2, "synchronization"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := letters(5)
+			desk := newDesk(t, slices.Clone(all)...)
+			p := startPeer(t, about(c.at, c.person, c.answer))
+			desk.watch(p)
+			if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+				t.Error(err)
+			}
+			desk.done()
+			if got := desk.tells(all); !slices.Equal(got, all4(c.third)) {
+				t.Errorf("outcomes %q\nconversation %q", got, p.lines())
+			}
+			if got := desk.outcomes[all[2]].Text; !strings.Contains(got, c.text) || len(got) > maxReplyText {
+				t.Errorf("text %q", got)
+			}
+			if got := p.connections(); got != c.conns {
+				t.Errorf("%d connections, want %d: %q", got, c.conns, p.lines())
+			}
+		})
+	}
+}
+
+// dataOf answers the DATA of the transaction of one recipient.
+func dataOf(person, answer string) func(turn) string {
+	current, done := "", false
+	return func(now turn) string {
+		if now.at == atRcpt {
+			current = now.line
+		}
+		if now.at == atData && strings.Contains(current, person+"@") && !done {
+			done = true
+			return answer
+		}
+		return standard
+	}
+}
+
+func TestARefusedDATAConcernsItsOwnLetterAlone(t *testing.T) {
+	for answer, third := range map[string]string{
+		"451 4.3.0 later": "temporary 451", "554 5.7.1 no": "permanent 554", "421 4.3.2 down": "temporary 421",
+		hangUp: "taken 250", "250 strange": "taken 250",
+	} {
+		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
+			all := letters(5)
+			desk := newDesk(t, slices.Clone(all)...)
+			p := startPeer(t, dataOf("r2", answer))
+			desk.watch(p)
+			cfg := short(p.addr)
+			cfg.Grouping = grouping
+			if err := New(cfg).Serve(t.Context(), desk); err != nil {
+				t.Error(err)
+			}
+			desk.done()
+			if got := desk.tells(all); got[2] != third || got[3] != "taken 250" || got[4] != "taken 250" {
+				t.Errorf("%s, DATA answered %q: %q", grouping, answer, got)
+			}
+		}
+	}
+}
+
+// The dangerous one: the peer takes DATA though its only RCPT was refused.
+func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
+	all := letters(3)
+	desk := newDesk(t, slices.Clone(all)...)
+	refuse := about(atRcpt, "r1", "550 5.1.1 no")
+	p := startPeer(t, func(now turn) string {
+		if now.at == "NOBODY" {
+			return "354 go ahead"
+		}
+		return refuse(now)
+	})
+	desk.watch(p)
+	if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+		t.Error(err)
+	}
+	desk.done()
+	if got := desk.tells(all); !slices.Equal(got, []string{"taken 250", "permanent 550", "taken 250"}) {
+		t.Error(got)
+	}
+	if p.connections() != 2 {
+		t.Errorf("the connection went on: %q", p.lines())
+	}
+}
+
+func TestRSETGoesAheadAfterARefusal(t *testing.T) {
+	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
+		desk := newDesk(t, letters(3)...)
+		p := startPeer(t, about(atRcpt, "r1", "550 5.1.1 no"))
+		cfg := short(p.addr)
+		cfg.Grouping = grouping
+		if err := New(cfg).Serve(t.Context(), desk); err != nil {
+			t.Error(err)
+		}
+		log := strings.Join(p.lines(), "\n")
+		if !strings.Contains(log, "RSET\n0 MAIL FROM:<s2@") {
+			t.Errorf("%s:\n%s", grouping, log)
+		}
+	}
+}
+
+func TestALetterIsLostOnlyOnceItsBodyWasBegun(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   string
+		want []string
+	}{
+		"in the body":              {atBegin, []string{"taken 250", "lost 0", "waiting"}},
+		"between dot and reply":    {atBody, []string{"taken 250", "lost 0", "waiting"}},
+		"garbage in place of it":   {"garbage", []string{"taken 250", "lost 0", "waiting"}},
+		"a code that is no answer": {"odd", []string{"taken 250", "lost 354", "waiting"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := letters(3)
+			desk := newDesk(t, slices.Clone(all)...)
+			hook := about(c.at, "s1", hangUp)
+			switch c.at {
+			case "garbage":
+				hook = about(atBody, "s1", "garbage")
+			case "odd":
+				hook = about(atBody, "s1", "354 more")
+			}
+			p := startPeer(t, hook)
+			desk.watch(p)
+			if err := New(short(p.addr)).Serve(t.Context(), desk); err == nil {
+				t.Error("a lost connection gave no error")
+			}
+			desk.done()
+			if got := desk.tells(all); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

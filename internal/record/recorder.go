@@ -1,0 +1,253 @@
+// Package record keeps what came of every attempt: entries are appended in
+// groups, and with the group that settles a broadcast's last delivery its
+// completion.
+//
+// State. The recorder holds the counts of all open broadcasts in memory; the
+// store has every entry, and Begin is told the counts again after a restart.
+//
+// Failure. Record returns when its entry is durable. While the store refuses
+// (a full disk), callers wait and the recorder tries again: what the next hop
+// took is never forgotten while the process lives. The queue of waiting entries
+// needs no limit of its own: each connection waits with at most one.
+package record
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
+)
+
+// Store keeps a group of entries of one day, all or nothing.
+type Store interface {
+	Commit(ctx context.Context, day fanfare.Day, group *fanfare.Commit) error
+}
+
+// Options are the parts that a recorder works with.
+type Options struct {
+	Store  Store
+	Clock  kit.Clock
+	Logger *slog.Logger
+	// Sour is told once of a broadcast whose first messages all failed.
+	Sour func(fanfare.EventRef)
+	// Due is told of the earliest time at which kept work becomes due.
+	Due func(day fanfare.Day, at time.Time)
+}
+
+const (
+	// sourAfter is how many failures without a success make a broadcast sour.
+	sourAfter = 100
+	// maxGroup bounds the entries of one commit.
+	maxGroup = 512
+	// retryPause is how long a refused commit waits before it is tried again.
+	retryPause = 200 * time.Millisecond
+)
+
+// Recorder is the one write path of outcomes.
+type Recorder struct {
+	options Options
+
+	mu      sync.Mutex
+	waiting []*slip
+	closed  bool
+	wake    chan struct{} // holds one token while waiting may be non-empty
+
+	open   *board
+	totals [fanfare.States]atomic.Int64
+	groups atomic.Int64
+
+	stopped sync.WaitGroup
+	stop    context.CancelFunc
+}
+
+// slip is one entry on its way, and the caller who waits for it.
+type slip struct {
+	entry fanfare.Entry
+	due   *fanfare.Due
+	done  chan error
+}
+
+var slips = sync.Pool{New: func() any { return &slip{done: make(chan error, 1)} }}
+
+// Start returns a recorder that runs until Stop.
+func Start(options Options) *Recorder {
+	ctx, stop := context.WithCancel(context.Background())
+	r := &Recorder{options: options, wake: make(chan struct{}, 1), open: newBoard(), stop: stop}
+	r.stopped.Go(func() { r.run(ctx) })
+	return r
+}
+
+// Stop keeps what is waiting and returns when no entry is under way. Record
+// fails from then on.
+func (r *Recorder) Stop() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.stop()
+	r.stopped.Wait()
+}
+
+// errStopped tells a connection that nothing can be kept any more.
+var errStopped = &fanfare.Error{Code: fanfare.Unavailable, Message: "the recorder has stopped"}
+
+// Record appends an entry, and with it the work that becomes due where it is
+// Deferred. It blocks until both are durable.
+func (r *Recorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
+	s := slips.Get().(*slip)
+	s.entry, s.due = *entry, due
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return errStopped
+	}
+	r.waiting = append(r.waiting, s)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+	err := <-s.done
+	s.due = nil
+	slips.Put(s)
+	return err
+}
+
+// run commits groups. While one group is being synced, the next gathers.
+func (r *Recorder) run(ctx context.Context) {
+	var group []*slip
+	for {
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			for group = r.take(group); len(group) > 0; group = r.take(group) {
+				r.keep(ctx, group)
+			}
+			return
+		}
+		for group = r.take(group); len(group) > 0; group = r.take(group) {
+			r.keep(ctx, group)
+		}
+	}
+}
+
+func (r *Recorder) take(group []*slip) []*slip {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.waiting), maxGroup)
+	group = append(group[:0], r.waiting[:n]...)
+	r.waiting = append(r.waiting[:0], r.waiting[n:]...)
+	return group
+}
+
+// keep commits a group, one transaction for each day in it.
+func (r *Recorder) keep(ctx context.Context, group []*slip) {
+	for len(group) > 0 {
+		day := group[0].entry.Delivery.Day
+		same := 1
+		for i := 1; i < len(group); i++ {
+			if group[i].entry.Delivery.Day == day {
+				group[same], group[i] = group[i], group[same]
+				same++
+			}
+		}
+		r.keepDay(ctx, day, group[:same])
+		group = group[same:]
+	}
+}
+
+func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) {
+	commit := fanfare.Commit{Entries: make([]fanfare.Entry, 0, len(group))}
+	var earliest time.Time
+	for _, s := range group {
+		commit.Entries = append(commit.Entries, s.entry)
+		if s.due != nil {
+			commit.Dues = append(commit.Dues, *s.due)
+			if earliest.IsZero() || s.due.At.Before(earliest) {
+				earliest = s.due.At
+			}
+		}
+	}
+	kit.Step("before-outcome")
+	sour := r.open.apply(commit.Entries, &commit, r.options.Clock.Now())
+	err := r.commit(ctx, day, &commit)
+	kit.Step("after-outcome")
+	if err == nil {
+		r.groups.Add(1)
+		for i := range commit.Entries {
+			r.totals[commit.Entries[i].State].Add(1)
+		}
+		r.open.close(day, commit.Completions)
+	}
+	for _, s := range group {
+		s.done <- err
+	}
+	if err != nil {
+		return
+	}
+	if !earliest.IsZero() {
+		r.options.Due(day, earliest)
+	}
+	for _, ref := range sour {
+		go r.options.Sour(ref)
+	}
+}
+
+// commit tries until the store takes the group, or the recorder stops.
+func (r *Recorder) commit(ctx context.Context, day fanfare.Day, commit *fanfare.Commit) error {
+	for try := 0; ; try++ {
+		err := r.options.Store.Commit(context.WithoutCancel(ctx), day, commit)
+		if err == nil {
+			return nil
+		}
+		if try%50 == 0 {
+			r.options.Logger.Error("outcomes cannot be kept, sending waits", "error", err, "entries", len(commit.Entries))
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// Totals counts the entries kept since the start by state, and the groups they
+// came in.
+func (r *Recorder) Totals() (counts fanfare.Counts, groups int64) {
+	for s := range r.totals {
+		counts[s] = r.totals[s].Load()
+	}
+	return counts, r.groups.Load()
+}
+
+// RecordAll appends entries that need no retry. It blocks until all are durable
+// and returns the first error.
+func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
+	all := make([]*slip, len(entries))
+	for i := range entries {
+		all[i] = slips.Get().(*slip)
+		all[i].entry = entries[i]
+	}
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return errStopped
+	}
+	r.waiting = append(r.waiting, all...)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+	var first error
+	for _, s := range all {
+		if err := <-s.done; err != nil && first == nil {
+			first = err
+		}
+		slips.Put(s)
+	}
+	return first
+}

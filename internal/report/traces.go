@@ -1,0 +1,342 @@
+// Package report answers what happened: to an event, to a person, to a message.
+//
+// State. Nothing is kept here. What is settled comes from the store, what is
+// under way from the recorder's counts. A trace is read while deliveries go on,
+// so two pages of it may be of two moments.
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Store is the record of what was sent.
+type Store interface {
+	Days() ([]fanfare.Day, error)
+	Broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error)
+	Broadcasts(ctx context.Context, day fanfare.Day, service string, before fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error)
+	Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Manifest, error)
+	ManifestOf(ctx context.Context, ref fanfare.EventRef, partition int) (*fanfare.Manifest, error)
+	Attempts(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(*fanfare.Entry) error) error
+	History(ctx context.Context, day fanfare.Day, subscriber fanfare.Place) ([]fanfare.EventSeq, error)
+	FindEvent(ctx context.Context, day fanfare.Day, service, id string) (fanfare.EventSeq, error)
+}
+
+// Registry knows people and configuration.
+type Registry interface {
+	FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error)
+	Subscribers(ctx context.Context, places []fanfare.Place, visit func(*registry.SubscriberRow) error) error
+	Subscriptions(ctx context.Context, places []fanfare.Place, visit func(*registry.SubscriptionRow) error) error
+	Channel(number uint16) (*registry.Channel, bool)
+	Template(number uint32) (registry.TemplateSource, bool)
+}
+
+// Progress tells how far an open broadcast has come.
+type Progress interface {
+	Progress(ref fanfare.EventRef) (fanfare.Progress, bool)
+}
+
+// Traces answers questions about the past.
+type Traces struct {
+	Store    Store
+	Registry Registry
+	Progress Progress
+}
+
+// FindEvent finds an event by its public id, or the newest of a service by the
+// CloudEvent's own.
+func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error) {
+	if ref, ok := fanfare.ParseEventRef(id); ok {
+		b, err := t.Store.Broadcast(ctx, ref)
+		if err != nil {
+			return ref, err
+		}
+		if service != "" && b.Service != service {
+			return ref, unknown(id)
+		}
+		return ref, nil
+	}
+	days, err := t.Store.Days()
+	if err != nil {
+		return fanfare.EventRef{}, err
+	}
+	for _, day := range days {
+		seq, err := t.Store.FindEvent(ctx, day, service, id)
+		if err != nil {
+			return fanfare.EventRef{}, err
+		}
+		if seq != 0 {
+			return fanfare.EventRef{Day: day, Seq: seq}, nil
+		}
+	}
+	return fanfare.EventRef{}, unknown(id)
+}
+
+func unknown(id string) error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "it may not be matched yet, or be older than the retention"}
+}
+
+// Broadcast returns an event with how far what it set off has come.
+func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error) {
+	b, err := t.Store.Broadcast(ctx, ref)
+	if err != nil {
+		return fanfare.Broadcast{}, err
+	}
+	t.addProgress(ref, b)
+	if b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {
+		// It was completed between the two looks.
+		if b, err = t.Store.Broadcast(ctx, ref); err != nil {
+			return fanfare.Broadcast{}, err
+		}
+	}
+	return *b, nil
+}
+
+func (t *Traces) addProgress(ref fanfare.EventRef, b *fanfare.Broadcast) {
+	if p, open := t.Progress.Progress(ref); open && b.Stages.Completed.IsZero() {
+		b.Counts, b.Stages.First, b.Stages.Last = p.Counts, p.First, p.Last
+	}
+}
+
+// Broadcasts lists the newest broadcasts of a service, or of all ("").
+func (t *Traces) Broadcasts(ctx context.Context, service string, limit int) ([]fanfare.Broadcast, error) {
+	days, err := t.Store.Days()
+	if err != nil {
+		return nil, err
+	}
+	list := []fanfare.Broadcast{}
+	for _, day := range days {
+		found, err := t.Store.Broadcasts(ctx, day, service, fanfare.EventSeq(math.MaxInt64), limit-len(list))
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range found {
+			if ref, ok := fanfare.ParseEventRef(b.Event); ok {
+				t.addProgress(ref, b)
+			}
+			list = append(list, *b)
+		}
+		if len(list) >= limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+// Deliveries returns a page of the deliveries of an event, in the order of its
+// manifests, of one state or of all (""). The cursor after is "" at the start;
+// next is "" at the end.
+func (t *Traces) Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error) {
+	b, err := t.Store.Broadcast(ctx, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	first, position, err := parseCursor(after, ref.Seq)
+	if err != nil {
+		return nil, "", err
+	}
+	manifests, err := t.Store.Manifests(ctx, ref)
+	if err != nil {
+		return nil, "", err
+	}
+	page = []fanfare.Delivery{}
+	for i := range manifests {
+		m := &manifests[i]
+		if m.ID < first {
+			continue
+		}
+		if m.ID > first {
+			position = 0
+		}
+		for size := uint32(m.Members()); position < size; {
+			to := min(position+chunk, size)
+			found, err := t.deliveries(ctx, b, ref.Day, m, position, to)
+			if err != nil {
+				return nil, "", err
+			}
+			for j := range found {
+				if state != "" && found[j].State != state {
+					continue
+				}
+				if len(page) == limit {
+					return page, cursor(m.ID, position+uint32(j)), nil
+				}
+				page = append(page, found[j])
+			}
+			position = to
+		}
+	}
+	return page, "", nil
+}
+
+// chunk is how many deliveries are read at a time.
+const chunk = 500
+
+func cursor(m fanfare.ManifestID, position uint32) string {
+	return strconv.FormatUint(uint64(m), 16) + "-" + strconv.FormatUint(uint64(position), 16)
+}
+
+func parseCursor(s string, seq fanfare.EventSeq) (fanfare.ManifestID, uint32, error) {
+	if s == "" {
+		return fanfare.NewManifestID(seq, 0), 0, nil
+	}
+	a, b, _ := strings.Cut(s, "-")
+	m, err1 := strconv.ParseUint(a, 16, 64)
+	p, err2 := strconv.ParseUint(b, 16, 32)
+	if err1 != nil || err2 != nil || fanfare.ManifestID(m).Event() != seq {
+		return 0, 0, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/cursor", Message: "the cursor is not one that this list gave", Hint: "use next of the page before, or none"}
+	}
+	return fanfare.ManifestID(m), uint32(p), nil
+}
+
+// DeliveryOf returns what one recipient got of an event: one delivery for each
+// channel, none if the event was not for them.
+func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {
+	b, err := t.Store.Broadcast(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	place, err := t.Registry.FindSubscriber(ctx, b.Service, recipient)
+	if err != nil {
+		return nil, err
+	}
+	return t.deliveriesOf(ctx, b, ref, place)
+}
+
+func (t *Traces) deliveriesOf(ctx context.Context, b *fanfare.Broadcast, ref fanfare.EventRef, place fanfare.Place) ([]fanfare.Delivery, error) {
+	list := []fanfare.Delivery{}
+	m, err := t.Store.ManifestOf(ctx, ref, place.Partition())
+	if err != nil || m == nil {
+		return list, err
+	}
+	for _, p := range m.PositionsOf(place) {
+		found, err := t.deliveries(ctx, b, ref.Day, m, p, p+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
+// History returns the newest deliveries of a person.
+func (t *Traces) History(ctx context.Context, service string, subscriber fanfare.Place, limit int) ([]fanfare.Delivery, error) {
+	days, err := t.Store.Days()
+	if err != nil {
+		return nil, err
+	}
+	list := []fanfare.Delivery{}
+	for _, day := range days {
+		seqs, err := t.Store.History(ctx, day, subscriber)
+		if err != nil {
+			return nil, err
+		}
+		for _, seq := range seqs {
+			if len(list) >= limit {
+				return list[:limit], nil
+			}
+			ref := fanfare.EventRef{Day: day, Seq: seq}
+			b, err := t.Store.Broadcast(ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			if service != "" && b.Service != service {
+				continue
+			}
+			found, err := t.deliveriesOf(ctx, b, ref, subscriber)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, found...)
+		}
+	}
+	return list[:min(limit, len(list))], nil
+}
+
+// deliveries builds the records of the positions [from, to) of a manifest.
+func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfare.Day, m *fanfare.Manifest, from, to uint32) ([]fanfare.Delivery, error) {
+	list := make([]fanfare.Delivery, to-from)
+	people, err := t.people(ctx, m, from, to)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		position := from + uint32(i)
+		section, member, _ := m.At(position)
+		d := &list[i]
+		*d = fanfare.Delivery{
+			ID:    fanfare.DeliveryRef{Day: day, Manifest: m.ID, Position: position}.String(),
+			Event: b.Event, Service: b.Service, Topic: b.Topic,
+			State: fanfare.Pending.String(), Attempts: []fanfare.Attempt{},
+			Subscriber: people.ids[member.Subscriber], Address: people.addresses[member.Subscriber],
+			Subscriptions: people.subscriptions(member),
+		}
+		if c, ok := t.Registry.Channel(section.Channel); ok {
+			d.Channel = c.Name
+		}
+		if s, ok := t.Registry.Template(section.Template); ok {
+			d.Template = fmt.Sprintf("%s@%d", s.Name, s.Version)
+		}
+	}
+	err = t.Store.Attempts(ctx, day, m.ID, from, to, func(e *fanfare.Entry) error {
+		d := &list[e.Delivery.Position-from]
+		d.State = e.State.String()
+		if e.Address != "" {
+			d.Address = e.Address
+		}
+		d.Attempts = append(d.Attempts, fanfare.Attempt{
+			Number: int(e.Attempt), State: e.State, Status: e.State.String(),
+			Code: e.Code, Text: e.Text, Relay: e.Relay, At: e.At, NextAt: e.NextAt,
+		})
+		return nil
+	})
+	return list, err
+}
+
+// people are the names behind the places of some members.
+type people struct {
+	ids, addresses map[fanfare.Place]string
+	subs           map[fanfare.Place]string
+}
+
+func (p *people) subscriptions(m *fanfare.Member) []string {
+	ids := make([]string, len(m.Subscriptions))
+	for i, place := range m.Subscriptions {
+		ids[i] = p.subs[place]
+	}
+	return ids
+}
+
+func (t *Traces) people(ctx context.Context, m *fanfare.Manifest, from, to uint32) (*people, error) {
+	var subscribers, subscriptions []fanfare.Place
+	for position := from; position < to; position++ {
+		_, member, ok := m.At(position)
+		if !ok {
+			return nil, fmt.Errorf("manifest %x has no position %d", uint64(m.ID), position)
+		}
+		subscribers = append(subscribers, member.Subscriber)
+		subscriptions = append(subscriptions, member.Subscriptions...)
+	}
+	slices.Sort(subscribers)
+	slices.Sort(subscriptions)
+	p := &people{ids: map[fanfare.Place]string{}, addresses: map[fanfare.Place]string{}, subs: map[fanfare.Place]string{}}
+	err := t.Registry.Subscribers(ctx, slices.Compact(subscribers), func(r *registry.SubscriberRow) error {
+		p.ids[r.Place], p.addresses[r.Place] = r.ID, r.Address
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = t.Registry.Subscriptions(ctx, slices.Compact(subscriptions), func(r *registry.SubscriptionRow) error {
+		p.subs[r.Place] = r.ID
+		return nil
+	})
+	return p, err
+}

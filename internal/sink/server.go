@@ -1,0 +1,138 @@
+package sink
+
+import (
+	"errors"
+	"net"
+	"sync"
+)
+
+// A Server takes mail. Its methods are safe for concurrent use.
+type Server struct {
+	cfg      Config
+	inject   *saboteur
+	tally    tally
+	census   *census
+	album    *album
+	recorder *recorder // nil: none
+
+	mu       sync.Mutex
+	listener net.Listener
+	open     map[net.Conn]struct{}
+	closing  chan struct{}
+	closed   bool
+	handlers sync.WaitGroup
+	closeErr error
+	once     sync.Once
+}
+
+// New returns a server for a valid Config.
+func New(cfg Config) *Server {
+	s := &Server{
+		cfg: cfg.withDefaults(), census: newCensus(), album: newAlbum(cfg.KeepFirst, cfg.KeepLast),
+		open: make(map[net.Conn]struct{}), closing: make(chan struct{}),
+	}
+	s.inject = newSaboteur(s.cfg.Inject)
+	if cfg.Record != nil {
+		s.recorder = newRecorder(cfg.Record, cfg.RecordSync)
+	}
+	return s
+}
+
+// Listen binds addr (host:port, port 0 for any) and returns what it got.
+func (s *Server) Listen(addr string) (net.Addr, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.listener != nil {
+		_ = l.Close()
+		return nil, errors.New("the sink listens already, or is closed")
+	}
+	s.listener = l
+	return l.Addr(), nil
+}
+
+// Serve takes connections until Close; then it returns nil. Listen comes first.
+func (s *Server) Serve() error {
+	s.mu.Lock()
+	l := s.listener
+	s.mu.Unlock()
+	if l == nil {
+		return errors.New("the sink does not listen yet")
+	}
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			select {
+			case <-s.closing:
+				return nil
+			default:
+				return err
+			}
+		}
+		if !s.enter(nc) {
+			_, _ = nc.Write([]byte("421 4.3.2 too many connections\r\n"))
+			_ = nc.Close()
+			continue
+		}
+		go func() {
+			defer s.leave(nc)
+			newSession(s, nc).run()
+		}()
+	}
+}
+
+func (s *Server) enter(nc net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.open) >= s.cfg.MaxConnections {
+		return false
+	}
+	s.open[nc] = struct{}{}
+	s.handlers.Add(1)
+	s.tally.connected.Add(1)
+	return true
+}
+
+func (s *Server) leave(nc net.Conn) {
+	_ = nc.Close()
+	s.mu.Lock()
+	delete(s.open, nc)
+	s.mu.Unlock()
+	s.handlers.Done()
+}
+
+// Close hangs up on everyone, waits until all have gone, and flushes the
+// record. Further calls wait for the first and return the same.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		s.mu.Lock()
+		s.closed = true
+		close(s.closing)
+		if s.listener != nil {
+			_ = s.listener.Close()
+		}
+		for nc := range s.open {
+			_ = nc.Close()
+		}
+		s.mu.Unlock()
+		s.handlers.Wait()
+		if s.recorder != nil {
+			s.closeErr = s.recorder.close()
+		}
+	})
+	return s.closeErr
+}
+
+// Stats returns what was seen so far.
+func (s *Server) Stats() Summary { return s.tally.summary() }
+
+// Seen returns how often that recipient got a message of that event.
+func (s *Server) Seen(event, recipient string) int {
+	return s.census.seen(pair([]byte(event), []byte(recipient)))
+}
+
+// Messages returns what KeepFirst and KeepLast have kept, oldest first.
+func (s *Server) Messages() []Message { return s.album.messages() }

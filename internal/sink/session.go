@@ -1,0 +1,310 @@
+package sink
+
+import (
+	"bytes"
+	"crypto/tls"
+	"net"
+	"strconv"
+	"time"
+)
+
+const (
+	readBuffer = 32 << 10 // bytes at the start; grows for a large message and shrinks after it
+	keepBuffer = 1 << 20
+	readSpace  = 4 << 10 // the least to offer a read
+)
+
+// What a session is waiting for.
+type phase uint8
+
+const (
+	commands phase = iota
+	body           // the final dot
+	skipBody       // the final dot of a message that is too large
+	skipLine       // the end of a line that is too long
+)
+
+// A session is one connection. Everything that one read brings is worked off
+// and answered in one write.
+type session struct {
+	s  *Server
+	nc net.Conn // the socket
+	rw net.Conn // the socket, or TLS over it
+
+	buf     []byte // buf[r:w] is read and not yet worked off
+	r, w    int
+	scanned int // of buf[r:w], how much holds no final dot
+	out     []byte
+	lines   []byte // for the recorder
+
+	phase phase
+	from  []byte
+	mail  bool // MAIL was taken
+	rcpts [][]byte
+	bad   int  // the answer injected for this message: pass, tempFail, permFail
+	drop  bool // hang up when the body begins
+
+	deadline time.Time
+	tls      bool
+}
+
+func newSession(s *Server, nc net.Conn) *session {
+	return &session{s: s, nc: nc, rw: nc, buf: make([]byte, readBuffer)}
+}
+
+func (c *session) run() {
+	c.say("220 " + c.s.cfg.Hostname + " ESMTP Fanfare sink\r\n")
+	for {
+		more := c.work()
+		if !c.flush() || !more {
+			return
+		}
+		if !c.read() {
+			return
+		}
+	}
+}
+
+func (c *session) say(line string) { c.out = append(c.out, line...) }
+
+// flush sends the answers, after what they promise is recorded.
+func (c *session) flush() bool {
+	if len(c.lines) > 0 {
+		err := c.s.recorder.write(c.lines, c.s.recorder.sync)
+		c.lines = c.lines[:0]
+		if err != nil {
+			return false // unrecorded is unanswered
+		}
+	}
+	if len(c.out) == 0 {
+		return true
+	}
+	_, err := c.rw.Write(c.out)
+	c.out = c.out[:0]
+	return err == nil
+}
+
+func (c *session) read() bool {
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+		if len(c.buf) > keepBuffer {
+			c.buf = make([]byte, readBuffer)
+		}
+	}
+	if len(c.buf)-c.w < readSpace {
+		if c.r > 0 {
+			c.w = copy(c.buf, c.buf[c.r:c.w])
+			c.r = 0
+		}
+		if len(c.buf)-c.w < readSpace {
+			grown := make([]byte, 2*len(c.buf))
+			copy(grown, c.buf[:c.w])
+			c.buf = grown
+		}
+	}
+	if now := time.Now(); c.deadline.Sub(now) < idleTimeout/2 {
+		c.deadline = now.Add(idleTimeout)
+		_ = c.nc.SetDeadline(c.deadline)
+	}
+	n, err := c.rw.Read(c.buf[c.w:])
+	c.w += n
+	return n > 0 || err == nil
+}
+
+// work takes everything that is complete. False ends the connection.
+func (c *session) work() bool {
+	for c.r < c.w {
+		switch c.phase {
+		case commands:
+			line, ok := c.line()
+			if !ok {
+				return true
+			}
+			if !c.command(line) {
+				return false
+			}
+		case skipLine:
+			i := bytes.IndexByte(c.buf[c.r:c.w], '\n')
+			if i < 0 {
+				c.r = c.w
+				return true
+			}
+			c.r += i + 1
+			c.phase = commands
+			c.say("500 5.5.6 line too long\r\n")
+		default:
+			if c.drop {
+				c.s.tally.inData.Add(1)
+				return false
+			}
+			message, ok := c.message()
+			if !ok {
+				return true
+			}
+			if !c.accept(message) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// line takes one command line off the buffer.
+func (c *session) line() ([]byte, bool) {
+	p := c.buf[c.r:c.w]
+	i := bytes.IndexByte(p[:min(len(p), maxLine)], '\n')
+	if i < 0 {
+		if len(p) >= maxLine {
+			c.phase = skipLine
+			return nil, true
+		}
+		return nil, false
+	}
+	c.r += i + 1
+	if i > 0 && p[i-1] == '\r' {
+		i--
+	}
+	return p[:i:i], true
+}
+
+var finalDot = []byte("\r\n.\r\n")
+
+// message takes one message off the buffer, with the line end before its final
+// dot; nil with true for one that was too large.
+func (c *session) message() ([]byte, bool) {
+	p := c.buf[c.r:c.w]
+	if c.scanned == 0 && c.phase == body && bytes.HasPrefix(p, finalDot[2:]) {
+		c.r += 3
+		c.phase = commands
+		return p[:0], true
+	}
+	i := bytes.Index(p[c.scanned:], finalDot)
+	if i >= 0 {
+		i += c.scanned
+		c.r += i + len(finalDot)
+		tooLarge := c.phase == skipBody || i+2 > c.s.cfg.MaxMessage
+		c.phase, c.scanned = commands, 0
+		if tooLarge {
+			return nil, true
+		}
+		return p[: i+2 : i+2], true
+	}
+	c.scanned = max(0, len(p)-len(finalDot)+1)
+	if c.phase == body && len(p) > c.s.cfg.MaxMessage+len(finalDot) {
+		c.phase = skipBody
+	}
+	if c.phase == skipBody {
+		c.r += c.scanned // the rest is looked at again with what follows
+		c.scanned = 0
+	}
+	return nil, false
+}
+
+// accept counts a message and answers its final dot.
+func (c *session) accept(message []byte) bool {
+	s := c.s
+	defer c.reset()
+	if message == nil {
+		s.tally.rejected5xx.Add(1)
+		c.say("552 5.3.4 message too large\r\n")
+		return true
+	}
+	if s.inject.strike(s.inject.delay) {
+		if !c.flush() || !c.pause(s.inject.Delay) {
+			return false
+		}
+	}
+	switch c.bad {
+	case tempFail:
+		s.tally.rejected4xx.Add(1)
+		c.say("451 4.3.0 try again later (injected)\r\n")
+		return true
+	case permFail:
+		s.tally.rejected5xx.Add(1)
+		c.say("554 5.6.0 not wanted (injected)\r\n")
+		return true
+	}
+	n := c.count(message)
+	if s.inject.strike(s.inject.beforeReply) {
+		s.tally.beforeReply.Add(1)
+		return false // what came before is flushed, this one's answer is not among it
+	}
+	c.say("250 2.0.0 Ok: queued as ")
+	c.out = strconv.AppendInt(c.out, n, 10)
+	c.say("\r\n")
+	return true
+}
+
+// count takes a message into all the books and returns its number.
+func (c *session) count(message []byte) int64 {
+	s := c.s
+	now := time.Now().UnixNano()
+	event, messageID := identify(message)
+	fresh := int64(0)
+	for _, to := range c.rcpts {
+		if s.census.add(pair(event, to)) {
+			fresh++
+		}
+		if s.recorder != nil {
+			c.lines = appendRecord(c.lines, now, event, to, messageID)
+		}
+	}
+	t := &s.tally
+	n := t.messages.Add(1)
+	t.accepted.Add(int64(len(c.rcpts)))
+	t.unique.Add(fresh)
+	t.bytes.Add(int64(len(message)))
+	if n == 1 {
+		t.first.Store(now)
+	}
+	t.last.Store(now)
+	if keep := !s.album.full.Load(); keep || s.cfg.OnMessage != nil {
+		plain := unstuff(message)
+		from, to := string(c.from), make([]string, len(c.rcpts))
+		for i, r := range c.rcpts {
+			to[i] = string(r)
+		}
+		if keep {
+			s.album.add(from, to, plain)
+		}
+		if s.cfg.OnMessage != nil {
+			s.cfg.OnMessage(from, to, plain)
+		}
+	}
+	return n
+}
+
+// pause waits, and reports false where the server closed meanwhile.
+func (c *session) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.s.closing:
+		return false
+	}
+}
+
+// reset forgets the transaction.
+func (c *session) reset() {
+	c.mail, c.bad, c.drop = false, pass, false
+	c.rcpts = c.rcpts[:0]
+}
+
+// startTLS goes on inside TLS. What came in plain text behind the command is
+// forgotten (RFC 3207, section 5).
+func (c *session) startTLS() bool {
+	c.say("220 2.0.0 go ahead\r\n")
+	if !c.flush() {
+		return false
+	}
+	t := tls.Server(c.nc, c.s.cfg.TLS)
+	if err := t.Handshake(); err != nil {
+		return false
+	}
+	c.rw, c.tls = t, true
+	c.r, c.w = 0, 0
+	c.reset()
+	return true
+}
