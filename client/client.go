@@ -1,0 +1,217 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+// A Client talks to one server with one key.
+type Client struct {
+	base    string
+	key     string
+	service string
+	http    *http.Client
+}
+
+// New returns a client of the server at baseURL (http://127.0.0.1:8085). It
+// does not connect yet.
+func New(baseURL, key string) (*Client, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: strconv.Quote(baseURL) + " is not the URL of a server", Hint: "use a URL such as http://127.0.0.1:8085"}
+	}
+	return &Client{base: strings.TrimRight(baseURL, "/"), key: key, http: &http.Client{Transport: &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   128,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: 2 * time.Second,
+		WriteBufferSize:       64 << 10,
+	}}}, nil
+}
+
+// ForService returns a client that names the service, which an admin key needs
+// where the server has more than one. It shares the connections of c.
+func (c *Client) ForService(name string) *Client {
+	other := *c
+	other.service = name
+	return &other
+}
+
+// Server returns the URL of the server.
+func (c *Client) Server() string { return c.base }
+
+// Unreachable means that no answer came.
+type Unreachable struct {
+	Server string
+	Err    error
+}
+
+func (e *Unreachable) Error() string { return "cannot reach " + e.Server + ": " + reason(e.Err) }
+
+// Unwrap returns the cause.
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+// reason leaves out of err what the message says already.
+func reason(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return err.Error()
+}
+
+// request is one call of the API.
+type request struct {
+	method, path string
+	query        url.Values
+	contentType  string
+	body         []byte    // of a call that can be repeated
+	stream       io.Reader // of one that cannot
+	repeatable   bool
+	header       http.Header
+}
+
+const tries = 3
+
+// do sends r and returns an answer of success, whose body the caller closes.
+func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	for try := 1; ; try++ {
+		response, err := c.once(ctx, r)
+		if err == nil || !r.repeatable || try == tries || ctx.Err() != nil {
+			return response, err
+		}
+		wait, again := after(err, try)
+		if !again {
+			return nil, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, err
+		}
+	}
+}
+
+// unavailable carries how long the server asks to wait.
+type unavailable struct {
+	error // a *fanfare.Error
+	wait  time.Duration
+}
+
+// Unwrap returns the error that the caller knows.
+func (e *unavailable) Unwrap() error { return e.error }
+
+// after says whether and when a failed call is worth another try.
+func after(err error, try int) (time.Duration, bool) {
+	wait := time.Duration(try*try) * 200 * time.Millisecond
+	if u, ok := errors.AsType[*unavailable](err); ok {
+		return max(wait, min(u.wait, 5*time.Second)), true
+	}
+	_, unreachable := errors.AsType[*Unreachable](err)
+	return wait, unreachable
+}
+
+func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
+	target := c.base + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	body := r.stream
+	if body == nil && r.body != nil {
+		body = bytes.NewReader(r.body)
+	}
+	request, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
+	}
+	for name, values := range r.header {
+		request.Header[name] = values
+	}
+	if r.contentType != "" {
+		request.Header.Set("Content-Type", r.contentType)
+	}
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if c.service != "" {
+		request.Header.Set("X-Fanfare-Service", c.service)
+	}
+	if r.stream != nil {
+		request.Header.Set("Expect", "100-continue") // a refusal comes before the body is sent
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &Unreachable{c.base, err}
+	}
+	if response.StatusCode < 300 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, refusal(response)
+}
+
+// refusal reads the problem document of an answer.
+func refusal(response *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // what came of it will do
+	var p wire.Problem
+	if json.Unmarshal(text, &p) != nil || p.Code == "" {
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: fmt.Sprintf("the server answered %s, and not as Fanfare does", response.Status),
+			Hint: "check the address: is there a proxy, or another program?"}
+	}
+	e := p.Err()
+	if e.Code == fanfare.Internal && p.RequestID != "" {
+		e.Hint = "the server's log has more under request id " + p.RequestID
+	}
+	if e.Code == fanfare.Unavailable {
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if there is none
+		return &unavailable{e, time.Duration(seconds) * time.Second}
+	}
+	return e
+}
+
+// call sends in as JSON, if any, and reads the answer into out, if any.
+func (c *Client) call(ctx context.Context, r request, in, out any) error {
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "cannot be sent as JSON: " + err.Error()}
+		}
+		r.body, r.contentType = text, "application/json"
+	}
+	response, err := c.do(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(response.Body).Decode(out); err != nil {
+		return &Unreachable{c.base, fmt.Errorf("the answer broke off: %w", err)}
+	}
+	return nil
+}
+
+func get(path string, query url.Values) request {
+	return request{method: http.MethodGet, path: path, query: query, repeatable: true}
+}

@@ -1,0 +1,35 @@
+package client
+
+import (
+	"bytes"
+	"io"
+)
+
+// Progress is how much of a body has been handed to the connection. The server
+// takes no more than it can work on, so that it is close to what is done.
+type Progress struct {
+	Bytes int64
+	Lines int64
+}
+
+// counted reports what is read from r.
+func counted(r io.Reader, report func(Progress)) io.Reader {
+	if report == nil {
+		return r
+	}
+	return &counter{r: r, report: report}
+}
+
+type counter struct {
+	r      io.Reader
+	so     Progress
+	report func(Progress)
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.so.Bytes += int64(n)
+	c.so.Lines += int64(bytes.Count(b[:n], []byte{'\n'}))
+	c.report(c.so)
+	return n, err
+}

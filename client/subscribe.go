@@ -1,0 +1,82 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+)
+
+const ndjson = "application/x-ndjson"
+
+// PutSubscription adds a subscription, or makes the one with its id, or without
+// an id the equal one, be as s says.
+func (c *Client) PutSubscription(ctx context.Context, s Subscription) (Subscribed, error) {
+	var put Subscribed
+	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/subscriptions", repeatable: true}, s, &put)
+	return put, err
+}
+
+// Subscription returns one subscription.
+func (c *Client) Subscription(ctx context.Context, id string) (SubscriptionRecord, error) {
+	var s SubscriptionRecord
+	err := c.call(ctx, get("/v1/subscriptions/"+url.PathEscape(id), nil), nil, &s)
+	return s, err
+}
+
+// EndSubscription ends a subscription. When it returns nil, no message for it
+// can leave any more.
+func (c *Client) EndSubscription(ctx context.Context, id, reason string) error {
+	r := request{method: http.MethodDelete, path: "/v1/subscriptions/" + url.PathEscape(id), repeatable: true}
+	if reason != "" {
+		r.query = url.Values{"reason": {reason}}
+	}
+	return c.call(ctx, r, nil, nil)
+}
+
+// ImportSubscriptions puts the subscriptions in lines (NDJSON), as fast as the
+// server takes them. Bad lines are in the summary and do not stop the others.
+// After an error the lines before the one that it names are stored; importing
+// the whole again is safe where each has an id, and where they are equal.
+// progress may be nil.
+func (c *Client) ImportSubscriptions(ctx context.Context, lines io.Reader, progress func(Progress)) (PutSummary, error) {
+	var sum PutSummary
+	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/subscriptions", query: url.Values{"quiet": {"true"}},
+		contentType: ndjson, stream: counted(lines, progress)}, nil, &sum)
+	return sum, err
+}
+
+// PutSubscriptions is ImportSubscriptions for a sequence. It ends at the first
+// error that the sequence yields; those before it are put.
+func (c *Client) PutSubscriptions(ctx context.Context, all iter.Seq2[Subscription, error], progress func(Progress)) (PutSummary, error) {
+	reader, writer := io.Pipe()
+	failed := make(chan error, 1)
+	go func() {
+		failed <- func() error {
+			out := bufio.NewWriterSize(writer, 64<<10)
+			lines := json.NewEncoder(out)
+			for s, err := range all {
+				if err == nil {
+					err = lines.Encode(s)
+				}
+				if err != nil {
+					out.Flush() // what was good is put
+					writer.Close()
+					return err
+				}
+			}
+			err := out.Flush()
+			writer.CloseWithError(err)
+			return nil
+		}()
+	}()
+	sum, err := c.ImportSubscriptions(ctx, reader, progress)
+	reader.Close()
+	if sequence := <-failed; err == nil {
+		err = sequence
+	}
+	return sum, err
+}

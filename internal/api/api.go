@@ -1,0 +1,78 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// An API is the handler of everything that the server answers over HTTP. It is
+// safe for concurrent use.
+type API struct {
+	parts Parts
+	mux   *http.ServeMux
+	spec  huma.API
+	log   *slog.Logger
+	now   func() time.Time
+	bulk  chan struct{} // a place for each bulk body under way
+	page  *pages
+
+	stop     sync.Once
+	stopping chan struct{} // closed by Stop
+}
+
+// maxBulk is how many bulk bodies are read at once; more are answered 503.
+const maxBulk = 16
+
+// New returns the API over parts.
+func New(parts Parts) *API {
+	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
+		bulk: make(chan struct{}, maxBulk), page: newPages(), stopping: make(chan struct{})}
+	if a.log == nil {
+		a.log = slog.Default()
+	}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	a.spec = humago.New(a.mux, a.openAPI())
+	a.spec.UseMiddleware(a.admit)
+
+	a.applyRoutes()
+	a.subscriptionRoutes()
+	a.eventRoutes()
+	a.traceRoutes()
+	a.statusRoutes()
+	a.controlRoutes()
+	a.parkingRoutes()
+	a.keyRoutes()
+	a.healthRoutes()
+	a.unsubscribeRoutes()
+	a.finishOpenAPI()
+	return a
+}
+
+// Stop ends the bulk bodies that are being read: what has arrived of them is
+// kept and answered, with a last line that says where to go on. It may be
+// called twice.
+func (a *API) Stop() {
+	a.stop.Do(func() { close(a.stopping) })
+}
+
+// writeJSON answers with v.
+func writeJSON(w http.ResponseWriter, status int, contentType string, v any) error {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", contentType)
+	writeAll(w, status, body.Bytes())
+	return nil
+}

@@ -1,0 +1,12 @@
+// Package cloudevents reads events from HTTP requests: CloudEvents 1.0 in the
+// structured, batched and binary mode, and plain JSON that has only data. It
+// keeps nothing and reads untrusted bytes; every refusal is a *fanfare.Error
+// with a JSON pointer to the attribute.
+//
+// What the specification calls REQUIRED is required in its own formats and
+// filled in for plain JSON. Data must be JSON, because conditions and schemas
+// work on it. Extension attributes are checked and then left out.
+//
+// Sources: CloudEvents 1.0.2 core, "JSON Event Format" 1.0.2 and "HTTP Protocol
+// Binding" 1.0.2, https://github.com/cloudevents/spec.
+package cloudevents

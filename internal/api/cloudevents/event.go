@@ -1,0 +1,143 @@
+package cloudevents
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"fanfare.dev/fanfare"
+)
+
+// Limits of one event.
+const (
+	MaxDataBytes      = 256 << 10 // of data
+	maxAttributeBytes = 1024      // of any other attribute
+)
+
+// set takes the value of one context attribute. pointer names it in errors.
+func set(e *fanfare.Event, name, value, pointer string) error {
+	if len(value) > maxAttributeBytes {
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("%s is longer than %d bytes", name, maxAttributeBytes)}
+	}
+	if err := checkText(value); err != "" {
+		return invalid(pointer, name+" "+err, "")
+	}
+	switch name {
+	case "specversion":
+		if value != "1.0" {
+			return invalid(pointer, fmt.Sprintf("specversion is %q", value), "only CloudEvents 1.0 is understood")
+		}
+	case "id":
+		if value == "" {
+			return invalid(pointer, "id must not be empty", "")
+		}
+		if fanfare.ReservedID(value) {
+			return invalid(pointer, fmt.Sprintf("id %q begins like one that Fanfare makes", value), "choose an id that does not begin with evt-, dlv- or sub-")
+		}
+		e.ID = value
+	case "source":
+		if _, err := url.Parse(value); err != nil || value == "" {
+			return invalid(pointer, fmt.Sprintf("source %q is not a URI-reference", value), "use a URL or a path, such as /sensors/7")
+		}
+		e.Source = value
+	case "type":
+		if value == "" {
+			return invalid(pointer, "type must not be empty", "")
+		}
+		e.Type = value
+	case "subject":
+		if value == "" {
+			return invalid(pointer, "subject must not be empty", "leave it out")
+		}
+		e.Subject = value
+	case "time":
+		t, err := time.Parse(time.RFC3339Nano, value)
+		if err != nil {
+			return invalid(pointer, fmt.Sprintf("time %q is not a time", value), "write it as RFC 3339 has it: 2026-11-20T08:15:00Z")
+		}
+		e.Time = t
+	case "datacontenttype":
+		if !IsJSON(value) {
+			return invalid(pointer, fmt.Sprintf("data of type %q is not JSON", value), "send data as application/json")
+		}
+	case "dataschema":
+		if u, err := url.Parse(value); err != nil || !u.IsAbs() {
+			return invalid(pointer, fmt.Sprintf("dataschema %q is not an absolute URI", value), "")
+		}
+	}
+	return nil
+}
+
+// required says which attribute of the specification is missing.
+func required(e *fanfare.Event, versioned bool, pointer func(string) string) error {
+	for _, a := range []struct {
+		name    string
+		missing bool
+	}{{"specversion", !versioned}, {"id", e.ID == ""}, {"source", e.Source == ""}, {"type", e.Type == ""}} {
+		if a.missing {
+			return invalid(pointer(a.name), "required attribute "+a.name+" is missing", "CloudEvents 1.0 needs specversion, id, source and type")
+		}
+	}
+	return nil
+}
+
+// checkData refuses what is not one JSON value in UTF-8.
+func checkData(data []byte, pointer string) error {
+	if len(data) > MaxDataBytes {
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("data is %d bytes", len(data)), Hint: "an event may have 256 KiB of data; send a link to more"}
+	}
+	if !utf8.Valid(data) {
+		return invalid(pointer, "data is not UTF-8", "")
+	}
+	if !json.Valid(data) {
+		return syntax(data, pointer)
+	}
+	return nil
+}
+
+// syntax says where the JSON of b breaks.
+func syntax(b []byte, pointer string) error {
+	e := &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: "is not valid JSON"}
+	var v any
+	err := json.Unmarshal(b, &v)
+	if broken, ok := err.(*json.SyntaxError); ok {
+		before := b[:min(int(broken.Offset), len(b))]
+		e.Line = strings.Count(string(before), "\n") + 1
+		e.Column = max(1, len(before)-1-strings.LastIndex(string(before), "\n"))
+		e.Message += ": " + broken.Error()
+	}
+	return e
+}
+
+// checkText refuses what the specification does not allow in a string
+// (core, "Type System"), or returns "".
+func checkText(s string) string {
+	if !utf8.ValidString(s) {
+		return "is not UTF-8"
+	}
+	for _, r := range s {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 || r&0xfffe == 0xfffe || r >= 0xfdd0 && r <= 0xfdef {
+			return "has a control character"
+		}
+	}
+	return ""
+}
+
+// IsJSON reports whether a media type is JSON (RFC 8259) or +json (RFC 6839).
+func IsJSON(mediaType string) bool {
+	mediaType, _, _ = strings.Cut(mediaType, ";")
+	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
+	return mediaType == "application/json" || mediaType == "text/json" ||
+		strings.HasPrefix(mediaType, "application/") && strings.HasSuffix(mediaType, "+json")
+}
+
+func invalid(pointer, message, hint string) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
+}
+
+// Set sets one attribute, such as id or source, that was given apart from the
+// event.
+func Set(e *fanfare.Event, name, value string) error { return set(e, name, value, "") }

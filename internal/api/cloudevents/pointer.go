@@ -1,0 +1,99 @@
+package cloudevents
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Pointer is a JSON pointer (RFC 6901), split.
+type Pointer []string
+
+// ParsePointer reads a pointer such as /links/0/href. The empty pointer is nil
+// and names nothing.
+func ParsePointer(s string) (Pointer, error) {
+	if s == "" {
+		return nil, nil
+	}
+	if s[0] != '/' {
+		return nil, invalid("", strconv.Quote(s)+" is not a JSON pointer", "it begins with a slash: /id")
+	}
+	parts := strings.Split(s[1:], "/")
+	for i, p := range parts {
+		parts[i] = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
+	}
+	return parts, nil
+}
+
+// escape makes a member's name part of a pointer.
+func escape(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// text finds the string or number that p names in valid JSON.
+func (p Pointer) text(data json.RawMessage) (string, bool) {
+	for _, part := range p {
+		data = step(data, part)
+		if data == nil {
+			return "", false
+		}
+	}
+	var s string
+	if json.Unmarshal(data, &s) == nil && data[0] == '"' {
+		return s, true
+	}
+	var n json.Number
+	if json.Unmarshal(data, &n) == nil && n != "" {
+		return n.String(), true
+	}
+	return "", false
+}
+
+func step(data json.RawMessage, part string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) == nil {
+		return members[part]
+	}
+	var elements []json.RawMessage
+	i, err := strconv.Atoi(part)
+	if err != nil || json.Unmarshal(data, &elements) != nil || i < 0 || i >= len(elements) {
+		return nil
+	}
+	return elements[i]
+}
+
+// A Mapping tells where plain data has the attributes of its event.
+type Mapping struct {
+	ID   Pointer // nil: the server makes one
+	Time Pointer // nil: the time of receipt
+}
+
+// Event makes an event of plain data, which is checked and not copied.
+func (m Mapping) Event(data []byte) (fanfare.Event, error) {
+	if err := checkData(data, ""); err != nil {
+		return fanfare.Event{}, err
+	}
+	e := fanfare.Event{Data: data}
+	for _, a := range []struct {
+		name string
+		at   Pointer
+	}{{"id", m.ID}, {"time", m.Time}} {
+		if a.at == nil {
+			continue
+		}
+		pointer := ""
+		for _, part := range a.at {
+			pointer += "/" + escape(part)
+		}
+		value, ok := a.at.text(data)
+		if !ok {
+			return fanfare.Event{}, invalid(pointer, "data has no string or number for "+a.name+" here", "")
+		}
+		if err := set(&e, a.name, value, pointer); err != nil {
+			return fanfare.Event{}, err
+		}
+	}
+	return e, nil
+}

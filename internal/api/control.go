@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+func (a *API) controlRoutes() {
+	for _, s := range []struct {
+		id, summary string
+		do          func(context.Context, fanfare.Scope, string) error
+	}{
+		{"pause", "Let nothing leave of what the scope reaches, until it is resumed", a.parts.Switches.Pause},
+		{"resume", "Let leave again what was paused", a.parts.Switches.Resume},
+		{"cancel", "Settle as cancelled what has not left yet", a.parts.Switches.Cancel},
+	} {
+		op := huma.Operation{OperationID: s.id, Method: http.MethodPost, Path: "/v1/" + s.id, Tags: []string{"operations"}, Summary: s.summary,
+			Description: "A key of a service reaches its own service, channels and broadcasts; everything needs an admin key.",
+			Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Control](a, "What to reach", "application/json")}
+		replies[any](a, &op, http.StatusNoContent, "Done, and kept over a restart")
+		a.handle(op, anyKey, func(x *exchange, r *http.Request, c caller) error {
+			var in wire.Control
+			if err := readJSON(x, r, &in); err != nil {
+				return err
+			}
+			scope, err := a.reach(r.Context(), c, in.Scope)
+			if err != nil {
+				return err
+			}
+			patient(x)
+			if err := s.do(r.Context(), scope, in.Reason); err != nil {
+				return err
+			}
+			x.WriteHeader(http.StatusNoContent)
+			return nil
+		})
+	}
+}
+
+// reach checks that the caller may touch the scope, and names it in full.
+func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Scope, error) {
+	foreign := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/scope", Message: "this key does not reach so far", Hint: "use an admin key"}
+	if s.Kind != fanfare.ScopeAll && s.Name == "" {
+		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: "must not be empty", Hint: "name the service, service/channel or event"}
+	}
+	switch s.Kind {
+	case fanfare.ScopeAll:
+		if c.service != "" {
+			return s, foreign
+		}
+		s.Name = ""
+	case fanfare.ScopeService:
+		if c.service != "" && s.Name != c.service {
+			return s, foreign
+		}
+	case fanfare.ScopeChannel:
+		if !strings.Contains(s.Name, "/") { // the channel alone
+			own, err := a.oneService(c)
+			if err != nil {
+				return s, err
+			}
+			s.Name = own + "/" + s.Name
+		}
+		if c.service != "" && !strings.HasPrefix(s.Name, c.service+"/") {
+			return s, foreign
+		}
+	case fanfare.ScopeBroadcast:
+		ref, _, err := a.event(ctx, c, s.Name)
+		if err != nil {
+			return s, err
+		}
+		s.Name = ref.String()
+	default:
+		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: "unknown scope", Hint: "use all, service, channel or broadcast"}
+	}
+	return s, nil
+}

@@ -1,0 +1,127 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+// statusOf is the one table from codes to HTTP statuses.
+func statusOf(c fanfare.Code) int {
+	switch c {
+	case fanfare.Invalid:
+		return http.StatusUnprocessableEntity // 422
+	case fanfare.Unauthenticated:
+		return http.StatusUnauthorized // 401
+	case fanfare.Forbidden:
+		return http.StatusForbidden // 403
+	case fanfare.NotFound:
+		return http.StatusNotFound // 404
+	case fanfare.Conflict:
+		return http.StatusConflict // 409
+	case fanfare.TooLarge:
+		return http.StatusRequestEntityTooLarge // 413
+	case fanfare.DiskFull:
+		return http.StatusInsufficientStorage // 507
+	case fanfare.Unavailable:
+		return http.StatusServiceUnavailable // 503
+	}
+	return http.StatusInternalServerError // 500
+}
+
+// After how many seconds a refused client may try again.
+const (
+	retryUnavailableSeconds = 2
+	retryDiskFullSeconds    = 60
+)
+
+// problemOf returns the document that err becomes.
+func problemOf(err error, requestID string) *problem {
+	member := wire.MemberOf(err)
+	status := statusOf(member.Code)
+	return &problem{wire.Problem{Title: http.StatusText(status), Status: status, RequestID: requestID, Member: member}}
+}
+
+// problem is a wire.Problem that huma can write.
+type problem struct{ wire.Problem }
+
+func (p *problem) Error() string             { return p.Detail }
+func (p *problem) GetStatus() int            { return p.Status }
+func (p *problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
+
+// fail answers with err, or ends an answer that has begun already.
+func (a *API) fail(x *exchange, err error) {
+	if errors.Is(err, context.Canceled) && x.request.Context().Err() != nil {
+		x.status = statusClientGone // nobody is there to read an answer
+		return
+	}
+	p := problemOf(err, x.id)
+	if p.Status == http.StatusInternalServerError {
+		a.log.Error("request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
+	}
+	if x.status != 0 {
+		panic(http.ErrAbortHandler) // the answer has begun: cut it, so that it cannot pass for a whole one
+	}
+	p.headers(x.Header())
+	body, _ := json.Marshal(p.Problem) // plain fields only: cannot fail
+	writeAll(x, p.Status, body)
+}
+
+func (p *problem) headers(h http.Header) {
+	h.Set("Content-Type", problemType)
+	switch p.Status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="fanfare"`)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", strconv.Itoa(retryUnavailableSeconds))
+	case http.StatusInsufficientStorage:
+		h.Set("Retry-After", strconv.Itoa(retryDiskFullSeconds))
+	}
+}
+
+// statusClientGone is logged, never sent.
+const statusClientGone = 499
+
+func writeAll(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	w.Write(body) // a client that is gone is no concern of the handler
+}
+
+// bodyError says what broke the reading of a request's body.
+func bodyError(err error, limitBytes int64) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return tooLargeBody(limitBytes)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body came too slowly"}
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body ended early", Hint: "the connection broke; send it again"}
+	}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "the body could not be read"}
+}
+
+func tooLargeBody(limitBytes int64) error {
+	return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than " + strconv.FormatInt(limitBytes, 10) + " bytes",
+		Hint: "many events or subscriptions go as NDJSON (application/x-ndjson), which is streamed"}
+}
+
+func notFound(what, name string) error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: what + " " + strconv.Quote(name) + " does not exist"}
+}
+
+// logPanic keeps what a panic had to say; the client gets only the id.
+func logPanic(log *slog.Logger, x *exchange, reason any, stack []byte) {
+	log.Error("handler panicked", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "panic", reason, "stack", string(stack))
+}

@@ -1,0 +1,136 @@
+package api
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// An exchange is one request and its answer: it knows the request's id and
+// what has been answered.
+type exchange struct {
+	http.ResponseWriter
+	request *http.Request
+	id      string
+	status  int  // 0 until the answer has begun
+	own     bool // the answer is ours: what the mux writes now is dropped
+	api     *API
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// WriteHeader begins the answer. Where the mux answers for itself (no such
+// path, or not with this method), a problem document takes the place of its text.
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 && x.request.Pattern == "" && status >= 400 {
+		x.refuseRoute(status)
+		return
+	}
+	if x.own {
+		return
+	}
+	if status >= 200 {
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the body.
+func (x *exchange) Write(b []byte) (int, error) {
+	if x.own {
+		return len(b), nil
+	}
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	return x.ResponseWriter.Write(b)
+}
+
+func (x *exchange) refuseRoute(status int) {
+	p := problemOf(&fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/openapi.json lists every endpoint"}, x.id)
+	if status == http.StatusMethodNotAllowed {
+		p.Title, p.Status = http.StatusText(status), status
+		p.Detail, p.Hint = x.request.URL.Path+" does not know the method "+x.request.Method, "the header Allow lists those that it knows"
+	}
+	p.headers(x.Header())
+	x.status, x.own = p.Status, true
+	writeJSON(x.ResponseWriter, p.Status, problemType, p.Problem)
+}
+
+// ServeHTTP answers one request of the API.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, request: r, id: requestID(r), api: a}
+	w.Header().Set("X-Request-Id", x.id)
+	began := a.now()
+	defer func() {
+		if reason := recover(); reason != nil {
+			if reason == http.ErrAbortHandler {
+				panic(reason)
+			}
+			logPanic(a.log, x, reason, debug.Stack())
+			a.fail(x, fmt.Errorf("panic: %v", reason))
+		}
+		if a.log.Enabled(r.Context(), slog.LevelDebug) {
+			a.log.Debug("request", "request_id", x.id, "method", r.Method, "route", r.Pattern, "status", x.status, "took", a.now().Sub(began).Round(time.Microsecond))
+		}
+	}()
+	a.mux.ServeHTTP(x, r)
+}
+
+// requestID takes the sender's id if it is harmless in a log, or makes one.
+func requestID(r *http.Request) string {
+	if id := r.Header.Get("X-Request-Id"); id != "" && len(id) <= 64 && harmless(id) {
+		return id
+	}
+	var b [8]byte
+	n := rand.Uint64()
+	for i := range b {
+		b[i] = byte(n >> (8 * i))
+	}
+	return hex.EncodeToString(b[:])
+}
+
+func harmless(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// Limits of bodies that are read as a whole.
+const maxBodyBytes = 1 << 20
+
+// readBody reads the whole body.
+func readBody(x *exchange, r *http.Request, limitBytes int64) ([]byte, error) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}
+	}
+	if r.ContentLength > limitBytes {
+		x.Header().Set("Connection", "close")
+		return nil, tooLargeBody(limitBytes)
+	}
+	if r.ContentLength >= 0 {
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, bodyError(err, limitBytes)
+		}
+		return body, nil
+	}
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(http.MaxBytesReader(x.ResponseWriter, r.Body, limitBytes)); err != nil {
+		return nil, bodyError(err, limitBytes)
+	}
+	return body.Bytes(), nil
+}

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// readJSON reads a small body into v, strictly: unknown members are refused.
+func readJSON(x *exchange, r *http.Request, v any) error {
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
+		return unknownType(mt, "application/json")
+	}
+	text, err := readBody(x, r, maxBodyBytes)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return decodeError(text, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body has more than one JSON value"}
+	}
+	return nil
+}
+
+// decodeError says where in text a decoder stopped, and why.
+func decodeError(text []byte, err error) error {
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the body is not valid JSON"}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		e.Line, e.Column = position(text, syntax.Offset)
+		e.Message += ": " + syntax.Error()
+	case errors.As(err, &kind):
+		e.Line, e.Column = position(text, kind.Offset)
+		e.Pointer = "/" + strings.ReplaceAll(kind.Field, ".", "/")
+		e.Message = "a " + kind.Value + " cannot stand here"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		e.Message += ": it ends early"
+	case strings.HasPrefix(err.Error(), "json: unknown field "):
+		e.Message = strings.TrimPrefix(err.Error(), "json: ")
+		e.Hint = "/openapi.json says which there are"
+	}
+	return e
+}
+
+func position(text []byte, offset int64) (line, column int) {
+	before := text[:min(int(offset), len(text))]
+	return bytes.Count(before, []byte{'\n'}) + 1, max(1, len(before)-1-bytes.LastIndexByte(before, '\n'))
+}

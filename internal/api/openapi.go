@@ -1,0 +1,129 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+// accessKey is where an operation's metadata has who may use it.
+const accessKey = "access"
+
+// openAPI returns what huma works with.
+func (a *API) openAPI() huma.Config {
+	c := huma.DefaultConfig("Fanfare", a.parts.Version)
+	c.Info.Description = "Publish one event; everybody who wants it gets a personal message. Errors are problem documents (RFC 9457) with a code."
+	c.CreateHooks = nil // no $schema members in answers
+	c.DocsPath, c.SchemasPath = "", ""
+	c.RejectUnknownQueryParameters = true
+	c.Transformers = []huma.Transformer{a.transform}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"key": {Type: "http", Scheme: "bearer", Description: "An admin key, or the key of a service."},
+	}
+	c.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[fanfare.Counts](), reflect.TypeFor[map[string]int64]())
+	return c
+}
+
+// describe completes what every operation has in common.
+func (a *API) describe(op *huma.Operation, who access) {
+	op.Metadata = map[string]any{accessKey: who}
+	if who != anybody {
+		op.Security = []map[string][]string{{"key": {}}}
+	}
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{}
+	}
+	schemas := a.spec.OpenAPI().Components.Schemas
+	op.Responses["default"] = &huma.Response{Description: "What was wrong",
+		Content: map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
+}
+
+// finishOpenAPI removes what huma adds for its own form of errors.
+func (a *API) finishOpenAPI() {
+	schemas := a.spec.OpenAPI().Components.Schemas.Map()
+	delete(schemas, "ErrorModel")
+	delete(schemas, "ErrorDetail")
+}
+
+// transform gives huma's own refusals the form that all others have.
+func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
+	refusal, ok := v.(*huma.ErrorModel)
+	if !ok {
+		if p, ok := v.(*problem); ok {
+			return p.Problem, nil
+		}
+		return v, nil
+	}
+	m := wire.Member{Code: fanfare.Invalid, Detail: refusal.Detail}
+	for _, d := range refusal.Errors {
+		where, name, _ := strings.Cut(d.Location, ".")
+		m.Errors = append(m.Errors, wire.Member{Code: fanfare.Invalid, Detail: where + " parameter " + name + ": " + d.Message})
+	}
+	if len(m.Errors) == 1 {
+		m = m.Errors[0]
+	}
+	p := wire.Problem{Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
+	if refusal.Status >= 500 {
+		p.Code, p.Detail = fanfare.Internal, "something went wrong inside the server"
+	}
+	if x, ok := ctx.Context().Value(exchangeKey{}).(*exchange); ok {
+		p.RequestID = x.id
+	}
+	return p, nil
+}
+
+// body describes a request body: the shape of T under each media type.
+func body[T any](a *API, description string, mediaTypes ...string) *huma.RequestBody {
+	b := &huma.RequestBody{Description: description, Required: true, Content: map[string]*huma.MediaType{}}
+	for _, m := range mediaTypes {
+		b.Content[m] = &huma.MediaType{Schema: schemaOf[T](a)}
+	}
+	return b
+}
+
+// replies describes a response: the shape of T under each media type.
+func replies[T any](a *API, op *huma.Operation, status int, description string, mediaTypes ...string) {
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{}
+	}
+	r := &huma.Response{Description: description}
+	for _, m := range mediaTypes {
+		if r.Content == nil {
+			r.Content = map[string]*huma.MediaType{}
+		}
+		r.Content[m] = &huma.MediaType{Schema: schemaOf[T](a)}
+	}
+	op.Responses[strconv.Itoa(status)] = r
+}
+
+func schemaOf[T any](a *API) *huma.Schema {
+	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Interface {
+		return &huma.Schema{} // anything
+	}
+	return a.spec.OpenAPI().Components.Schemas.Schema(t, true, t.Name())
+}
+
+// query describes a parameter of the query; param one of the path.
+func query(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: "string"}}
+}
+
+func flag(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: "boolean"}}
+}
+
+func param(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "path", Required: true, Description: doc, Schema: &huma.Schema{Type: "string"}}
+}
+
+// service describes how an admin names the service.
+func service() *huma.Param {
+	return query("service", "the service that an admin key means; the header X-Fanfare-Service does the same")
+}

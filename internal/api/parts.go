@@ -1,0 +1,105 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Parts are what the API stands on. All are required but Metrics and Unsubscribe.
+type Parts struct {
+	Keys          Keys
+	Documents     Documents
+	Subscriptions Subscriptions
+	Topics        Topics
+	Intake        Intake
+	Reports       Reports
+	Switches      Switches
+	Parking       Parking
+
+	// Unsubscribe ends the subscriptions that the token of a link stands for.
+	// It is idempotent; NotFound is a token that this server did not sign. Nil
+	// leaves the endpoint away.
+	Unsubscribe func(ctx context.Context, token string) error
+
+	Ready       func() error // nil: ready; else why not, while starting or draining
+	Metrics     http.Handler // nil leaves the endpoint away
+	MetricsOpen bool         // serve it without a key to others than this machine
+
+	Version string
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // nil: slog.Default
+}
+
+// Keys knows who a key speaks for.
+type Keys interface {
+	Authenticate(secret string) (registry.Principal, bool)
+	CreateKey(ctx context.Context, service, name string) (secret string, err error)
+}
+
+// Documents takes apply documents. Plan changes nothing.
+type Documents interface {
+	Plan(ctx context.Context, d *registry.Document) (registry.Diff, error)
+	Apply(ctx context.Context, d *registry.Document) (registry.Diff, error)
+}
+
+// Subscriptions are durable when a method returns.
+type Subscriptions interface {
+	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
+	PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error
+	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
+	// EndSubscription returns when no letter for it can leave any more.
+	EndSubscription(ctx context.Context, service, id, reason string) error
+	FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error)
+}
+
+// Topics tells the topics of a service.
+type Topics interface {
+	Topic(service, name string) (*registry.Topic, bool)
+	Services() []string
+}
+
+// Intake keeps events.
+type Intake interface {
+	// Post returns one result per event, when all that have no Err are durable.
+	// Its error means that nothing was kept. The data of the events belongs to
+	// the caller again when Post has returned.
+	Post(ctx context.Context, events []fanfare.Posted) ([]Kept, error)
+}
+
+// Kept is what came of one event.
+type Kept struct {
+	Ref       fanfare.EventRef // of the first one, where it is a duplicate
+	Duplicate bool
+	Err       error
+}
+
+// Reports tells what happened. A service of "" means all of them.
+type Reports interface {
+	Status(ctx context.Context) (wire.Status, error)
+	FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error)
+	Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error)
+	Broadcasts(ctx context.Context, service string, limit int) ([]fanfare.Broadcast, error)
+	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
+	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
+	History(ctx context.Context, service string, subscriber fanfare.Place, limit int) ([]fanfare.Delivery, error)
+}
+
+// Switches stop and start what a scope reaches. They are durable on return.
+type Switches interface {
+	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
+	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
+	Cancel(ctx context.Context, scope fanfare.Scope, reason string) error
+}
+
+// Parking has the work that failed too often.
+type Parking interface {
+	Parked(ctx context.Context) ([]fanfare.Parked, error)
+	RetryParked(ctx context.Context, id string) error
+	DropParked(ctx context.Context, id string) error
+}

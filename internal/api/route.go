@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"fanfare.dev/fanfare"
+)
+
+// access says who may use an endpoint.
+type access int
+
+const (
+	anybody access = iota // no key at all
+	anyKey
+	adminKey
+)
+
+// A handler answers a request, or returns an error before it has answered.
+type handler func(x *exchange, r *http.Request, c caller) error
+
+// handle adds an endpoint that reads its body itself. op describes it; its
+// parameters are the only ones that the query may have.
+func (a *API) handle(op huma.Operation, who access, h handler) {
+	a.describe(&op, who)
+	a.spec.OpenAPI().AddOperation(&op)
+	known := []string{"service"}
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			known = append(known, p.Name)
+		}
+	}
+	a.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		c, err := a.allowed(r, who)
+		if err == nil {
+			err = checkQuery(r, known)
+		}
+		if err == nil {
+			err = h(x, r, c)
+		}
+		if err != nil {
+			a.fail(x, err)
+		}
+	})
+}
+
+// allowed finds out who sent r, and whether they may use the endpoint.
+func (a *API) allowed(r *http.Request, who access) (caller, error) {
+	if who == anybody {
+		return caller{}, nil
+	}
+	c, err := a.caller(r)
+	if err == nil && who == adminKey {
+		err = c.mustBeAdmin()
+	}
+	return c, err
+}
+
+func checkQuery(r *http.Request, known []string) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	for name, values := range r.URL.Query() {
+		if !slices.Contains(known, name) {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "known are " + strings.Join(known, ", ")}
+		}
+		if len(values) > 1 {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " stands twice"}
+		}
+	}
+	return nil
+}
+
+// Named is part of every input: admins name the service that they mean. It is
+// exported because huma sees only exported fields, also embedded ones.
+type Named struct {
+	Service string `query:"service" doc:"the service that an admin key means; the header X-Fanfare-Service does the same"`
+}
+
+// answer is an output with a JSON body.
+type answer[T any] struct{ Body T }
+
+// read adds an endpoint without a body: huma checks its parameters.
+func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (T, error)) {
+	a.describe(&op, who)
+	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*answer[T], error) {
+		body, err := h(ctx, ctx.Value(callerKey{}).(caller), in)
+		if err != nil {
+			return nil, a.shown(ctx, err)
+		}
+		return &answer[T]{body}, nil
+	})
+}
+
+// act is read for what has nothing to answer but that it is done.
+func act[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) error) {
+	a.describe(&op, who)
+	op.DefaultStatus = http.StatusNoContent
+	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*struct{}, error) {
+		if err := h(ctx, ctx.Value(callerKey{}).(caller), in); err != nil {
+			return nil, a.shown(ctx, err)
+		}
+		return nil, nil
+	})
+}
+
+type (
+	callerKey   struct{}
+	exchangeKey struct{}
+)
+
+// admit is the gate before every endpoint of huma.
+func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	x := w.(*exchange)
+	who, _ := ctx.Operation().Metadata[accessKey].(access)
+	c, err := a.allowed(r, who)
+	if err != nil {
+		a.fail(x, err)
+		return
+	}
+	next(huma.WithValue(huma.WithValue(ctx, callerKey{}, c), exchangeKey{}, x))
+}
+
+// shown turns err into what huma writes.
+func (a *API) shown(ctx context.Context, err error) error {
+	x := ctx.Value(exchangeKey{}).(*exchange)
+	p := problemOf(err, x.id)
+	if p.Status == http.StatusInternalServerError {
+		a.log.Error("request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
+	}
+	p.headers(x.Header())
+	return p
+}

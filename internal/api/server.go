@@ -1,0 +1,129 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// Time-outs of a connection. Bulk bodies move their own deadlines on.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	writeTimeout  = 60 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeaders    = 32 << 10
+)
+
+// ServerOptions say where a server listens.
+type ServerOptions struct {
+	Address   string // host:port; port 0 takes a free one
+	Cert, Key string // PEM files; both empty: plain HTTP
+	Log       *slog.Logger
+}
+
+// A Server listens from the start and answers 503 until it is opened, so that
+// a client meets a reason rather than a closed port while everything loads.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+	api      atomic.Pointer[API]
+	served   chan struct{}
+	err      error // of serving; valid after served is closed
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// Listen binds the address and begins to answer.
+func Listen(o ServerOptions) (*Server, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	var certificates []tls.Certificate
+	if o.Cert != "" {
+		c, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		if err != nil {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the certificate cannot be used: " + err.Error(), Hint: "check tls_cert and tls_key"}
+		}
+		certificates = []tls.Certificate{c}
+	}
+	l, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error(), Hint: "another program may listen there; set listen"}
+	}
+	s := &Server{listener: l, served: make(chan struct{})}
+	s.http = &http.Server{
+		Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		defer close(s.served)
+		if certificates != nil {
+			s.http.TLSConfig = &tls.Config{Certificates: certificates, MinVersion: tls.VersionTLS12}
+			s.err = s.http.ServeTLS(l, "", "")
+		} else {
+			s.err = s.http.Serve(l)
+		}
+		if errors.Is(s.err, http.ErrServerClosed) {
+			s.err = nil
+		}
+	}()
+	return s, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Open lets the API answer from now on.
+func (s *Server) Open(a *API) { s.api.Store(a) }
+
+// Done is closed when the server answers no more; Err says why, nil after Shutdown.
+func (s *Server) Done() <-chan struct{} { return s.served }
+
+// Err is the reason why Done is closed.
+func (s *Server) Err() error {
+	select {
+	case <-s.served:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// Shutdown takes no more connections, ends bulk bodies where they are, waits
+// for the requests under way until ctx ends, and cuts what is left then. A
+// second call waits for the first.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopOnce.Do(func() {
+		if a := s.api.Load(); a != nil {
+			a.Stop()
+		}
+		if s.stopErr = s.http.Shutdown(ctx); s.stopErr != nil {
+			s.http.Close()
+		}
+		<-s.served
+	})
+	return s.stopErr
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if a := s.api.Load(); a != nil {
+		a.ServeHTTP(w, r)
+		return
+	}
+	if r.URL.Path == "/healthz" {
+		w.Write([]byte("ok\n"))
+		return
+	}
+	p := problemOf(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting", Hint: "try again in a moment"}, requestID(r))
+	p.headers(w.Header())
+	writeJSON(w, p.Status, problemType, p.Problem)
+}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+func (a *API) statusRoutes() {
+	read(a, huma.Operation{OperationID: "get-status", Method: http.MethodGet, Path: "/v1/status", Tags: []string{"operations"},
+		Summary: "How the server is doing"}, anyKey,
+		func(ctx context.Context, c caller, _ *Named) (wire.Status, error) {
+			s, err := a.parts.Reports.Status(ctx)
+			if c.service != "" {
+				s = ofService(s, c.service)
+			}
+			s.Broadcasts, s.Channels, s.Paused = orEmpty(s.Broadcasts), orEmpty(s.Channels), orEmpty(s.Paused)
+			return s, err
+		})
+}
+
+// ofService leaves out of s what belongs to other services.
+func ofService(s wire.Status, service string) wire.Status {
+	s.Broadcasts = slices.DeleteFunc(slices.Clone(s.Broadcasts), func(b fanfare.Broadcast) bool { return b.Service != service })
+	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })
+	own := map[string]bool{}
+	for _, b := range s.Broadcasts {
+		own[b.Event] = true
+	}
+	s.Paused = slices.DeleteFunc(slices.Clone(s.Paused), func(p wire.Paused) bool {
+		switch p.Scope.Kind {
+		case fanfare.ScopeService:
+			return p.Scope.Name != service
+		case fanfare.ScopeChannel:
+			return !strings.HasPrefix(p.Scope.Name, service+"/")
+		case fanfare.ScopeBroadcast:
+			return !own[p.Scope.Name]
+		}
+		return false
+	})
+	return s
+}

@@ -1,0 +1,63 @@
+package wire
+
+import "encoding/json"
+
+// A SubscriptionRequest is what somebody wants to be told. The subscriber is
+// found or made by the address.
+type SubscriptionRequest struct {
+	ID         string          `json:"id,omitempty" doc:"chosen by you; without one, an equal subscription (topic, channel, address, condition) is the same"`
+	Topic      string          `json:"topic"`
+	Channel    string          `json:"channel"`
+	To         string          `json:"to" doc:"address in the channel's form"`
+	Filter     string          `json:"filter,omitempty" doc:"own condition in CEL over event, such as event.mag >= 4.5"`
+	Rule       string          `json:"rule,omitempty" doc:"name of a rule of the topic; never with filter"`
+	Params     json.RawMessage `json:"params,omitempty" doc:"object: values for the rule's params"`
+	Data       json.RawMessage `json:"data,omitempty" doc:"object: yours, for the template"`
+	Locale     string          `json:"locale,omitempty" doc:"of the subscriber, such as de-AT; without it what is known stays"`
+	TimeZone   string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
+	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: of the subscriber, for templates"`
+}
+
+// Subscribed is the answer to one subscription that was put.
+type Subscribed struct {
+	ID      string `json:"id" doc:"public id of the subscription"`
+	Created bool   `json:"created" doc:"false: it was there, and is now as asked"`
+}
+
+// An Accepted event is kept: every recipient will be found and served.
+type Accepted struct {
+	ID        string `json:"id" doc:"public id of the event"`
+	Duplicate bool   `json:"duplicate" doc:"true: it was known already, and nothing was kept again"`
+}
+
+// Accepteds is the answer to events that are taken as a whole.
+type Accepteds struct {
+	Events []Accepted `json:"events" doc:"in the order of the request"`
+}
+
+// A LineError is the answer to one line that was refused.
+type LineError struct {
+	Line  int    `json:"line" doc:"line of the body, from 1; 0 where the whole request is meant"`
+	Error Member `json:"error"`
+}
+
+// MaxErrors is how many bad lines a summary names; the rest is only counted.
+const MaxErrors = 100
+
+// A PutSummary is the short answer to a bulk import (?quiet=true).
+type PutSummary struct {
+	Created int64       `json:"created"`
+	Updated int64       `json:"updated"`
+	Failed  int64       `json:"failed"`
+	Errors  []LineError `json:"errors" doc:"the first 100 bad lines"`
+}
+
+// An EventSummary is the short answer to NDJSON events (?quiet=true).
+type EventSummary struct {
+	Accepted   int64       `json:"accepted" doc:"kept, without the duplicates"`
+	Duplicates int64       `json:"duplicates"`
+	Failed     int64       `json:"failed"`
+	First      string      `json:"first,omitempty" doc:"public id of the first event of the body"`
+	Last       string      `json:"last,omitempty" doc:"public id of the last one"`
+	Errors     []LineError `json:"errors" doc:"the first 100 bad lines"`
+}

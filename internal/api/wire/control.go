@@ -1,0 +1,41 @@
+package wire
+
+import "fanfare.dev/fanfare"
+
+// A Control asks to pause, resume or cancel what its scope reaches.
+type Control struct {
+	Scope  fanfare.Scope `json:"scope" doc:"kind: all, service, channel or broadcast; name: of the service, service/channel, or the event's id"`
+	Reason string        `json:"reason,omitempty" doc:"shown in status and in traces"`
+}
+
+// A KeyRequest asks for a key of one service.
+type KeyRequest struct {
+	Service string `json:"service" doc:"the only service that the key may touch"`
+	Name    string `json:"name" doc:"what the key is for; shown in logs"`
+}
+
+// A Key is shown once: only a hash of it is kept.
+type Key struct {
+	Key string `json:"key"`
+}
+
+// A Diff is what an apply changed, or would change. It is empty where
+// everything was so already.
+type Diff struct {
+	Changes []Change `json:"changes"`
+}
+
+// A Change is one member that differs.
+type Change struct {
+	Kind   string        `json:"kind" doc:"service, channel, template, topic or rule"`
+	Name   string        `json:"name" doc:"of a rule: topic/rule"`
+	Action string        `json:"action" doc:"create, update or delete"`
+	Fields []FieldChange `json:"fields,omitempty" doc:"of an update"`
+}
+
+// A FieldChange is one field before and after, as text.
+type FieldChange struct {
+	Field string `json:"field"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
+}

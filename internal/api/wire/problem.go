@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"errors"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Member is one thing that was wrong: a *fanfare.Error on the wire.
+type Member struct {
+	Code    fanfare.Code `json:"code" doc:"what kind of failure: invalid, unauthenticated, forbidden, not_found, conflict, too_large, disk_full, unavailable or internal"`
+	Detail  string       `json:"detail" doc:"what was wrong"`
+	Pointer string       `json:"pointer,omitempty" doc:"where: a JSON pointer (RFC 6901) into the input"`
+	Line    int          `json:"line,omitempty" doc:"where: line of the input or of a template, from 1"`
+	Column  int          `json:"column,omitempty" doc:"where: column of that line, from 1"`
+	Hint    string       `json:"hint,omitempty" doc:"what to do"`
+	Errors  []Member     `json:"errors,omitempty" doc:"the other members of the input that are wrong"`
+}
+
+// A Problem is the body of every answer of 400 and above (RFC 9457). Its type
+// is about:blank, and left out: Code tells problems apart.
+type Problem struct {
+	Title     string `json:"title" doc:"the status in words"`
+	Status    int    `json:"status" doc:"the HTTP status"`
+	RequestID string `json:"request_id,omitempty" doc:"the server's log has more under this id"`
+	Member
+}
+
+// MemberOf returns err as it may be shown: of an error that is not a
+// *fanfare.Error nothing but that it happened.
+func MemberOf(err error) Member {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return Member{Code: fanfare.Internal, Detail: "something went wrong inside the server", Hint: "the server's log has more under the request id"}
+	}
+	m := Member{Code: e.Code, Detail: e.Message, Pointer: e.Pointer, Line: e.Line, Column: e.Column, Hint: e.Hint}
+	for _, d := range e.Details {
+		m.Errors = append(m.Errors, MemberOf(d))
+	}
+	return m
+}
+
+// Err returns what MemberOf was given.
+func (m Member) Err() *fanfare.Error {
+	e := &fanfare.Error{Code: m.Code, Message: m.Detail, Pointer: m.Pointer, Line: m.Line, Column: m.Column, Hint: m.Hint}
+	for _, d := range m.Errors {
+		e.Details = append(e.Details, d.Err())
+	}
+	return e
+}

@@ -1,0 +1,157 @@
+package app_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// server is a whole Fanfare in this process, with a capture server to send to.
+type server struct {
+	t    *testing.T
+	app  *app.App
+	dir  string
+	key  string
+	sink *sink.Server
+	addr string // of the sink
+}
+
+func start(t *testing.T, inject sink.Inject) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir()}
+	s.sink = sink.New(sink.Config{Inject: inject, KeepFirst: 10})
+	addr, err := s.sink.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.addr = addr.(*net.TCPAddr).String()
+	go func() {
+		if err := s.sink.Serve(); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { s.sink.Close() })
+	s.open()
+	t.Cleanup(func() { s.app.Stop() })
+	return s
+}
+
+func (s *server) open() {
+	s.t.Helper()
+	a, err := app.Start(s.t.Context(), config.Config{
+		DataDir: s.dir, Listen: "127.0.0.1:0", Durability: "relaxed", Lease: 10 * time.Minute, Retention: 30,
+		DrainTimeout: 5 * time.Second, PublicURL: "https://news.example.org",
+	}, app.Options{Version: "test", Logger: slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.app = a
+	key, err := os.ReadFile(filepath.Join(s.dir, "admin.key"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.key = strings.TrimSpace(string(key))
+}
+
+// call sends a request of the service "news" and returns status and body.
+func (s *server) call(method, path, contentType, body string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequest(method, s.app.URL()+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	r.Header.Set("X-Fanfare-Service", "news")
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// must is call, and fails the test where the answer is another.
+func (s *server) must(status int, method, path, contentType, body string) string {
+	s.t.Helper()
+	got, answer := s.call(method, path, contentType, body)
+	if got != status {
+		s.t.Fatalf("%s %s: got %d, want %d: %s", method, path, got, status, answer)
+	}
+	return answer
+}
+
+func (s *server) apply() {
+	s.t.Helper()
+	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`
+service: news
+channels:
+  email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, retry: [1s, 1s, 1s]}
+topics:
+  story:
+    schema: {type: object, required: [title], properties: {title: {type: string}, level: {type: number}}}
+    template: story
+    rules:
+      - {name: level, when: "event.level >= sub.from", params: {from: number}}
+templates:
+  story:
+    subject: "{{ event.title }}"
+    text: "Hello {{ subscriber.address }}: {{ event.title }} ({{ subscription.data.why }})\n{{ unsubscribe_url }}\n"
+`, s.addr))
+}
+
+// eventually waits until cond holds.
+func (s *server) eventually(what string, cond func() bool) {
+	s.t.Helper()
+	deadline := time.After(20 * time.Second)
+	for !cond() {
+		select {
+		case <-deadline:
+			s.t.Fatalf("%s did not come about; sink: %+v", what, s.sink.Stats())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func people(n int) string {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, `{"topic":"story","channel":"email","to":"person%d@example.org","rule":"level","params":{"from":%d},"data":{"why":"you asked"}}`+"\n", i, i%10)
+	}
+	return b.String()
+}
+
+func TestOneEventReachesEveryoneWhoWantsItOnce(t *testing.T) {
+	s := start(t, sink.Inject{})
+	s.apply()
+	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(3000))
+	s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"It works","level":4}`)
+	s.eventually("1500 mails", func() bool { return s.sink.Stats().Unique == 1500 })
+	s.eventually("the broadcast's end", func() bool {
+		return strings.Contains(s.must(200, "GET", "/v1/broadcasts", "", ""), `"state":"completed"`)
+	})
+	if got := s.sink.Stats(); got.Duplicates != 0 {
+		t.Errorf("%d duplicates", got.Duplicates)
+	}
+	t.Log(string(s.sink.Messages()[0].Body))
+	t.Log(s.must(200, "GET", "/v1/subscribers/person3@example.org/deliveries", "", ""))
+	t.Log(s.must(200, "GET", "/v1/status", "", ""))
+}

@@ -1,0 +1,30 @@
+package app
+
+// cache keeps the few newest results of a costly look-up. It belongs to one
+// goroutine.
+type cache[K comparable, V any] struct {
+	entries map[K]V
+	order   []K // oldest first
+}
+
+const cacheSize = 16
+
+func (c *cache[K, V]) get(key K, make1 func(K) (V, error)) (V, error) {
+	if v, ok := c.entries[key]; ok {
+		return v, nil
+	}
+	v, err := make1(key)
+	if err != nil {
+		return v, err
+	}
+	if c.entries == nil {
+		c.entries = make(map[K]V, cacheSize)
+	}
+	if len(c.order) == cacheSize {
+		delete(c.entries, c.order[0])
+		c.order = append(c.order[:0], c.order[1:]...)
+	}
+	c.entries[key] = v
+	c.order = append(c.order, key)
+	return v, nil
+}

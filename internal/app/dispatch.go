@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/deliver"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// dispatch moves the batches of one channel and lane from the bus to the
+// outlet: one memory-bounded loop, a batch at a time.
+type dispatch struct {
+	queue    *bus.Queue
+	outlet   *deliver.Outlet
+	loader   *loader
+	registry *registry.Registry
+	store    *sqlite.Deliveries
+	channel  uint16
+	lane     fanfare.Lane
+	clock    kit.Clock
+	logger   *slog.Logger
+}
+
+// run works until ctx ends or the bus closes.
+func (d *dispatch) run(ctx context.Context) {
+	for d.outlet.Room(ctx, d.lane) == nil {
+		lease, err := d.queue.Next(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				d.logger.Error("dispatch stopped", "channel", d.channel, "error", err)
+			}
+			return
+		}
+		if err := d.hand(ctx, lease); err != nil {
+			d.fail(ctx, lease, err)
+		}
+	}
+}
+
+// hand loads a batch and gives it to the outlet, which calls Finish when it is
+// done with it.
+func (d *dispatch) hand(ctx context.Context, lease *bus.Lease) error {
+	var batch fanfare.Batch
+	if err := json.Unmarshal(lease.Data, &batch); err != nil {
+		return err
+	}
+	channel, ok := d.registry.Channel(d.channel)
+	if !ok {
+		return lease.Done() // deleted with all that waited for it
+	}
+	out, err := d.loader.load(ctx, &batch, channel)
+	if err != nil {
+		return err
+	}
+	claimed := d.loader.claims
+	d.outlet.Submit(&deliver.Batch{
+		Lane: d.lane, Jobs: out.jobs, Leased: lease.Until,
+		Finish: func(held, again int) {
+			claimed.release(out.mine)
+			d.finish(context.WithoutCancel(ctx), lease, &batch, out, held, again)
+		},
+	})
+	return nil
+}
+
+// finish takes a batch off the bus when all of it is settled, deferred or held.
+// It runs while connections wait, so what may take long is done beside them.
+func (d *dispatch) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batch, out *loaded, held, again int) {
+	kit.Step("before-batch-ack")
+	var err error
+	switch {
+	case again > 0:
+		err = lease.Later(0)
+	case held > 0:
+		go d.hold(ctx, lease, *batch) // which of its slices are over is read on resume
+		return
+	case len(out.held) > 0:
+		batch.Slices = out.held
+		go d.hold(ctx, lease, *batch)
+		return
+	default:
+		err = lease.Done()
+	}
+	kit.Step("after-batch-ack")
+	if err != nil {
+		d.logger.Warn("a batch could not be taken off, it comes again", "error", err)
+	}
+}
+
+// hold keeps a paused batch in the store, where it holds no slot.
+func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Batch) {
+	err := d.store.Hold(ctx, &batch)
+	if err == nil {
+		err = lease.Done()
+	}
+	if err != nil {
+		d.logger.Warn("a paused batch could not be held, it comes again", "error", err)
+		if err := lease.Later(retryPause); err != nil {
+			d.logger.Warn("a batch could not be given back, it comes again", "error", err)
+		}
+	}
+}
+
+// fail gives a batch back, or parks it when it has failed too often.
+func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
+	if ctx.Err() != nil {
+		return // stopping: the lease ends by itself
+	}
+	d.logger.Error("a batch could not be loaded", "error", cause, "failures", lease.Deliveries)
+	var batch fanfare.Batch
+	if lease.Deliveries >= maxFailures && json.Unmarshal(lease.Data, &batch) == nil && len(batch.Slices) > 0 {
+		err := d.store.Park(ctx, batch.Day, batch.Slices[0].Manifest.Event(), fanfare.Parked{
+			Kind: parkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, Members: batch.Members(), At: d.clock.Now(),
+		}, lease.Data)
+		if err == nil {
+			err = lease.Done()
+		}
+		if err == nil {
+			return
+		}
+		d.logger.Error("a batch could not be parked, it comes again", "error", err)
+	}
+	if err := lease.Later(retryPause); err != nil {
+		d.logger.Warn("a batch could not be given back, it comes again", "error", err)
+	}
+}

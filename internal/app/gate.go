@@ -1,0 +1,32 @@
+package app
+
+import (
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/deliver"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// gate is asked before each message of one channel leaves.
+type gate struct {
+	registry *registry.Registry
+	switches *switches
+	channel  uint16
+}
+
+// Check refuses what is stopped, and what nobody wants any more.
+func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
+	channel, ok := g.registry.Channel(g.channel)
+	if !ok {
+		return deliver.Cancel, "the channel was deleted"
+	}
+	event := fanfare.EventRef{Day: job.Letter.Delivery.Day, Seq: job.Letter.Delivery.Manifest.Event()}
+	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
+		return decision, why
+	}
+	for _, place := range job.Subscriptions {
+		if g.registry.Live(place) {
+			return deliver.Go, ""
+		}
+	}
+	return deliver.Suppress, "unsubscribed"
+}

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// indexing builds the history behind the hot path, and removes days that are
+// older than the retention.
+type indexing struct {
+	store     *sqlite.Deliveries
+	clock     kit.Clock
+	logger    *slog.Logger
+	retention time.Duration
+	lag       atomic.Int64 // events that are in no run yet
+}
+
+const (
+	// indexEvery is how long events gather before they become a run.
+	indexEvery = 2 * time.Second
+	// indexAtLeast is how many events make a run at once; fewer wait for
+	// indexPatience, since each run is one more place to look.
+	indexAtLeast  = 20_000
+	indexPatience = time.Minute
+)
+
+func (x *indexing) run(ctx context.Context) {
+	ticker := time.NewTicker(indexEvery)
+	defer ticker.Stop()
+	waited := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		waited += indexEvery
+		lag, err := x.measure(ctx)
+		if err == nil && (lag >= indexAtLeast || waited >= indexPatience) {
+			waited = 0
+			err = x.index(ctx)
+		}
+		if err == nil {
+			err = x.expire()
+		}
+		if err != nil && ctx.Err() == nil {
+			x.logger.Error("the history could not be indexed, it is tried again", "error", err)
+		}
+	}
+}
+
+// recent are the days whose events may still come.
+func (x *indexing) recent() ([]fanfare.Day, error) {
+	days, err := x.store.Days()
+	return days[:min(2, len(days))], err
+}
+
+func (x *indexing) measure(ctx context.Context) (int64, error) {
+	days, err := x.recent()
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, day := range days {
+		lag, err := x.store.HistoryLag(ctx, day)
+		if err != nil {
+			return 0, err
+		}
+		sum += lag
+	}
+	x.lag.Store(sum)
+	return sum, nil
+}
+
+func (x *indexing) index(ctx context.Context) error {
+	days, err := x.recent()
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		for {
+			n, err := x.store.IndexHistory(ctx, day)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+		}
+	}
+	_, err = x.measure(ctx)
+	return err
+}
+
+func (x *indexing) expire() error {
+	days, err := x.store.Days()
+	if err != nil {
+		return err
+	}
+	oldest := fanfare.DayOf(x.clock.Now().Add(-x.retention))
+	for _, day := range days {
+		if day < oldest {
+			x.logger.Info("a day is older than the retention and is removed", "day", day.String())
+			if err := x.store.Remove(day); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

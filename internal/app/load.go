@@ -1,0 +1,389 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/deliver"
+	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/record"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// loader turns a batch, which is a hint, into messages: it reads what is
+// settled already, then people and subscriptions in bulk, and writes the
+// messages. Each goroutine has its own.
+type loader struct {
+	store    *sqlite.Deliveries
+	registry *registry.Registry
+	recorder *record.Recorder
+	switches *switches
+	claims   *claims
+	signer   *format.Signer // nil without a public URL
+	clock    kit.Clock
+
+	manifests cache[manifestKey, *fanfare.Manifest]
+	mailings  cache[mailingKey, *mailing]
+}
+
+type manifestKey struct {
+	day fanfare.Day
+	id  fanfare.ManifestID
+}
+
+type mailingKey struct {
+	event    fanfare.EventRef
+	template uint32
+}
+
+// mailing is what the recipients of one event and template share.
+type mailing struct {
+	writer *format.Writer
+	err    error // of the template with this event: every message fails with it
+	posted *fanfare.Posted
+	topic  *registry.Topic // nil if it was deleted since
+}
+
+// loaded is what came of a batch.
+type loaded struct {
+	jobs []deliver.Job
+	mine []fanfare.DeliveryRef // claimed; released when the jobs are done
+	held []fanfare.Slice       // paused: to be kept until they are resumed
+}
+
+// pending is a member on its way to a job.
+type pending struct {
+	ref     fanfare.DeliveryRef
+	attempt uint16
+	section *fanfare.Section
+	member  *fanfare.Member
+}
+
+// load makes the jobs of a batch. After an error nothing is claimed.
+func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *registry.Channel) (out *loaded, err error) {
+	out = &loaded{}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("loading panicked: %v", p)
+		}
+		if err != nil {
+			l.claims.release(out.mine)
+		}
+	}()
+	var members []pending
+	for i := range batch.Slices {
+		slice := &batch.Slices[i]
+		event := fanfare.EventRef{Day: batch.Day, Seq: slice.Manifest.Event()}
+		decision, why := l.switches.now.Load().decide(event, channel)
+		if decision == deliver.Hold {
+			out.held = append(out.held, *slice)
+			continue
+		}
+		found, err := l.unsettled(ctx, batch.Day, slice, out)
+		if err != nil {
+			return out, err
+		}
+		if decision == deliver.Cancel {
+			if err := l.settle(found, fanfare.Cancelled, why); err != nil {
+				return out, err
+			}
+			continue
+		}
+		members = append(members, found...)
+	}
+	if len(members) == 0 {
+		return out, nil
+	}
+	people, err := l.read(ctx, members)
+	if err != nil {
+		return out, err
+	}
+	return out, l.write(ctx, channel, members, people, out)
+}
+
+// unsettled claims the members of a slice that are still to be attempted.
+func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.Slice, out *loaded) ([]pending, error) {
+	manifest, err := l.manifests.get(manifestKey{day, slice.Manifest}, func(k manifestKey) (*fanfare.Manifest, error) {
+		return l.store.Manifest(ctx, k.day, k.id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]fanfare.DeliveryRef, 0, slice.Len())
+	for _, p := range slice.Positions {
+		refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
+	}
+	if slice.Positions == nil {
+		for p := slice.From; p < slice.To; p++ {
+			refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
+		}
+	}
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	refs = l.claims.take(refs)
+	out.mine = append(out.mine, refs...)
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	first, last := refs[0].Position, refs[len(refs)-1].Position
+	done := make(map[uint32]uint16)
+	settled := make(map[uint32]bool)
+	err = l.store.Latest(ctx, day, slice.Manifest, first, last+1, func(position uint32, attempt uint16, state fanfare.State) {
+		done[position], settled[position] = attempt, state.Settled()
+	})
+	if err != nil {
+		return nil, err
+	}
+	members := make([]pending, 0, len(refs))
+	for _, ref := range refs {
+		if settled[ref.Position] || done[ref.Position] != slice.Attempt-1 {
+			continue // over, or this try was made: a retry of its own is due
+		}
+		section, member, ok := manifest.At(ref.Position)
+		if !ok {
+			return nil, fmt.Errorf("manifest %x has no position %d", uint64(slice.Manifest), ref.Position)
+		}
+		members = append(members, pending{ref, slice.Attempt, section, member})
+	}
+	return members, nil
+}
+
+// settle records one state for members that get no message.
+func (l *loader) settle(members []pending, state fanfare.State, why string) error {
+	entries := make([]fanfare.Entry, len(members))
+	for i := range members {
+		entries[i] = l.entry(&members[i], state, why)
+	}
+	return l.recorder.RecordAll(entries)
+}
+
+func (l *loader) entry(m *pending, state fanfare.State, why string) fanfare.Entry {
+	return fanfare.Entry{Delivery: m.ref, Attempt: m.attempt, State: state, Text: why, At: l.clock.Now()}
+}
+
+// people are the rows behind some members, sorted by place.
+type people struct {
+	subscribers   []registry.SubscriberRow
+	subscriptions []registry.SubscriptionRow
+}
+
+func (p *people) subscriber(place fanfare.Place) *registry.SubscriberRow {
+	i, ok := slices.BinarySearchFunc(p.subscribers, place, func(r registry.SubscriberRow, place fanfare.Place) int {
+		return int(int64(r.Place) - int64(place))
+	})
+	if !ok {
+		return nil
+	}
+	return &p.subscribers[i]
+}
+
+func (p *people) subscription(place fanfare.Place) *registry.SubscriptionRow {
+	i, ok := slices.BinarySearchFunc(p.subscriptions, place, func(r registry.SubscriptionRow, place fanfare.Place) int {
+		return int(int64(r.Place) - int64(place))
+	})
+	if !ok {
+		return nil
+	}
+	return &p.subscriptions[i]
+}
+
+// read fetches people and subscriptions as they are now.
+func (l *loader) read(ctx context.Context, members []pending) (*people, error) {
+	who := make([]fanfare.Place, 0, len(members))
+	what := make([]fanfare.Place, 0, len(members))
+	for i := range members {
+		who = append(who, members[i].member.Subscriber)
+		what = append(what, members[i].member.Subscriptions...)
+	}
+	slices.Sort(who)
+	slices.Sort(what)
+	p := &people{}
+	var arena []byte
+	keep := func(b []byte) []byte {
+		if b == nil {
+			return nil
+		}
+		start := len(arena)
+		arena = append(arena, b...)
+		return arena[start:len(arena):len(arena)]
+	}
+	err := l.registry.Subscribers(ctx, slices.Compact(who), func(r *registry.SubscriberRow) error {
+		row := *r
+		row.Attributes = keep(r.Attributes)
+		p.subscribers = append(p.subscribers, row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = l.registry.Subscriptions(ctx, slices.Compact(what), func(r *registry.SubscriptionRow) error {
+		row := *r
+		row.Params, row.Data = keep(r.Params), keep(r.Data)
+		p.subscriptions = append(p.subscriptions, row)
+		return nil
+	})
+	return p, err
+}
+
+// failuresAtOnce is how many messages may fail before the gate is asked again:
+// a broadcast whose first messages all fail pauses itself.
+const failuresAtOnce = 100
+
+// write makes the messages. Members whose message cannot be made, or is not
+// wanted any more, are settled on the way.
+func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, out *loaded) error {
+	out.jobs = make([]deliver.Job, 0, len(members))
+	var slab []byte
+	var settled []fanfare.Entry
+	for i := range members {
+		m := &members[i]
+		if len(settled) >= failuresAtOnce {
+			if err := l.recorder.RecordAll(settled); err != nil {
+				return err
+			}
+			settled = settled[:0]
+		}
+		event := fanfare.EventRef{Day: m.ref.Day, Seq: m.ref.Manifest.Event()}
+		if decision, _ := l.switches.now.Load().decide(event, channel); decision != deliver.Go {
+			out.held = append(out.held, fanfare.Slice{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt})
+			continue
+		}
+		mailing, err := l.mailings.get(mailingKey{event, m.section.Template}, func(k mailingKey) (*mailing, error) {
+			return l.mailing(ctx, k, channel)
+		})
+		if err != nil {
+			return err
+		}
+		expires := expiry(mailing, channel)
+		recipient := l.recipient(m, mailing, people)
+		switch {
+		case recipient == nil:
+			settled = append(settled, l.entry(m, fanfare.Suppressed, "unsubscribed"))
+			continue
+		case !expires.IsZero() && l.clock.Now().After(expires):
+			settled = append(settled, l.entry(m, fanfare.Expired, "not sent before "+expires.Format(time.RFC3339)))
+			continue
+		case mailing.err != nil:
+			settled = append(settled, l.entry(m, fanfare.Failed, mailing.err.Error()))
+			continue
+		}
+		if cap(slab)-len(slab) < slabReserve {
+			slab = make([]byte, 0, slabBytes)
+		}
+		letter, longer, err := mailing.writer.Write(slab, recipient)
+		if err != nil {
+			settled = append(settled, l.entry(m, fanfare.Failed, err.Error()))
+			continue
+		}
+		slab = longer
+		letter.Delivery = m.ref
+		out.jobs = append(out.jobs, deliver.Job{
+			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
+			Attempt: m.attempt, Expires: expires,
+		})
+	}
+	return l.recorder.RecordAll(settled)
+}
+
+// Messages are written one behind the other into slabs of memory.
+const (
+	slabBytes   = 256 << 10
+	slabReserve = 8 << 10
+)
+
+// recipient returns who is written to, with the subscriptions that are still
+// active, the one that picked the template first; nil if none is.
+func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format.Recipient {
+	who := people.subscriber(m.member.Subscriber)
+	if who == nil {
+		return nil
+	}
+	r := &format.Recipient{
+		Delivery: m.ref, Address: who.Address, ID: who.ID, Locale: who.Locale, TimeZone: who.TimeZone,
+		Attributes: who.Attributes, Date: mailing.posted.ReceivedAt,
+		Subscriptions: make([]format.Subscription, 0, len(m.member.Subscriptions)),
+	}
+	for _, place := range m.member.Subscriptions {
+		row := people.subscription(place)
+		if row == nil || !row.Live {
+			continue
+		}
+		r.Subscriptions = append(r.Subscriptions, format.Subscription{Place: place, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data})
+	}
+	if len(r.Subscriptions) == 0 {
+		return nil
+	}
+	if len(r.Subscriptions) > 1 && mailing.topic != nil {
+		slices.SortStableFunc(r.Subscriptions, func(a, b format.Subscription) int {
+			return mailing.rank(a.Rule) - mailing.rank(b.Rule)
+		})
+	}
+	return r
+}
+
+// rank is a rule's place in the topic's order; own filters come last.
+func (m *mailing) rank(rule string) int {
+	if rule != "" {
+		for i := range m.topic.Rules {
+			if m.topic.Rules[i].Name == rule {
+				return i
+			}
+		}
+	}
+	return len(m.topic.Rules)
+}
+
+func expiry(m *mailing, channel *registry.Channel) time.Time {
+	after := time.Duration(channel.Expiry)
+	if m.topic != nil && m.topic.Expiry > 0 {
+		after = m.topic.Expiry
+	}
+	if after == 0 {
+		return time.Time{}
+	}
+	return m.posted.ReceivedAt.Add(after)
+}
+
+// mailing prepares an event and a pinned template version. An error of the
+// template is kept with it, so that each message fails with it.
+func (l *loader) mailing(ctx context.Context, key mailingKey, channel *registry.Channel) (*mailing, error) {
+	posted, err := l.store.Posted(ctx, key.event)
+	if err != nil {
+		return nil, err
+	}
+	m := &mailing{posted: posted}
+	m.topic, _ = l.registry.Topic(posted.Service, posted.Topic)
+	m.writer, m.err = l.writer(posted, key, channel)
+	if _, ours := errors.AsType[*fanfare.Error](m.err); m.err != nil && !ours {
+		return nil, m.err
+	}
+	return m, nil
+}
+
+func (l *loader) writer(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*format.Writer, error) {
+	source, ok := l.registry.Template(key.template)
+	if !ok {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("topic %s has no template for this subscription", posted.Topic), Hint: "name a template in the topic or in the rule, and apply it"}
+	}
+	template, err := format.Compile(format.Source{Name: source.Name, Version: source.Version, Subject: source.Subject, Text: source.Text, HTML: source.HTML})
+	if err != nil {
+		return nil, err
+	}
+	from, err := mail.ParseAddress(channel.From)
+	if err != nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
+	}
+	return format.Mailing{
+		Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
+		Event: &posted.Event, EventRef: key.event, Topic: posted.Topic, Service: posted.Service,
+		ListID: channel.ListID, Unsubscribe: l.unsubscribe(posted.Service),
+	}.Writer()
+}

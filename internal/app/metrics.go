@@ -1,0 +1,35 @@
+package app
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"fanfare.dev/fanfare"
+)
+
+// metrics shows the server's counters in the words of the domain.
+func (r *reports) metrics() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for state := range fanfare.States {
+		s := fanfare.State(state)
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "fanfare_attempts_total", Help: "Attempts recorded since the start, by the state that they led to.",
+			ConstLabels: prometheus.Labels{"state": s.String()},
+		}, func() float64 { totals, _ := r.recorder.Totals(); return float64(totals[s]) }))
+	}
+	gauge := func(name, help string, value func() float64) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "fanfare_outcome_commits_total", Help: "Transactions in which outcomes were kept.",
+	}, func() float64 { _, groups := r.recorder.Totals(); return float64(groups) }))
+	gauge("fanfare_broadcasts_open", "Broadcasts that are not completed.", func() float64 { return float64(len(r.recorder.Open())) })
+	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.lag.Load()) })
+	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })
+	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/collect"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// The kinds of parked work.
+const (
+	parkedEvents = "event"
+	parkedBatch  = "batch"
+)
+
+// parking has the work that failed too often.
+type parking struct {
+	store *sqlite.Deliveries
+	bus   *bus.Bus
+}
+
+// Parked lists what waits for an operator, oldest first.
+func (p *parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
+	all := []fanfare.Parked{}
+	days, err := p.store.Days()
+	if err != nil {
+		return nil, err
+	}
+	for i := range days {
+		found, _, err := p.store.Parked(ctx, days[len(days)-1-i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// RetryParked puts work back where it came from.
+func (p *parking) RetryParked(ctx context.Context, id string) error {
+	kind, payload, err := p.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case parkedEvents:
+		events, err := collect.Decode(payload, 0)
+		if err != nil || len(events) == 0 {
+			return fmt.Errorf("parked events %s: %w", id, err)
+		}
+		if _, err := p.bus.AppendEvents(ctx, events[0].Lane, payload); err != nil {
+			return err
+		}
+	default:
+		var batch fanfare.Batch
+		if err := json.Unmarshal(payload, &batch); err != nil {
+			return fmt.Errorf("parked batch %s: %w", id, err)
+		}
+		if err := publish(ctx, p.bus, []fanfare.Batch{batch}); err != nil {
+			return err
+		}
+	}
+	return p.store.Unpark(ctx, id)
+}
+
+// DropParked forgets work for good. Deliveries of a dropped batch stay open in
+// their trace.
+func (p *parking) DropParked(ctx context.Context, id string) error {
+	if _, _, err := p.find(ctx, id); err != nil {
+		return err
+	}
+	return p.store.Unpark(ctx, id)
+}
+
+func (p *parking) find(ctx context.Context, id string) (kind string, payload []byte, err error) {
+	days, err := p.store.Days()
+	if err != nil {
+		return "", nil, err
+	}
+	for _, day := range days {
+		parked, payloads, err := p.store.Parked(ctx, day)
+		if err != nil {
+			return "", nil, err
+		}
+		for i := range parked {
+			if parked[i].ID == id {
+				return parked[i].Kind, payloads[i], nil
+			}
+		}
+	}
+	return "", nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no parked work %q", id), Hint: "`fanfare parked list` shows the ids"}
+}

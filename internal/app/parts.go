@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/collect"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// The types here give the API and the stages the shape that they ask for.
+
+// topics is the registry as intake sees it.
+type topics struct{ *registry.Registry }
+
+// Intake finds the topic of an event.
+func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessage) error, error) {
+	found, ok := t.Topic(service, topic)
+	if !ok {
+		return 0, nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("service %q has no topic %q", service, topic), Hint: "apply a document that declares it"}
+	}
+	return found.Lane, found.ValidateData, nil
+}
+
+// intake is the collector as the API sees it.
+type intake struct{ collector *collect.Collector }
+
+// Post keeps events.
+func (i intake) Post(ctx context.Context, events []fanfare.Posted) ([]api.Kept, error) {
+	results, err := i.collector.Post(ctx, events)
+	kept := make([]api.Kept, len(results))
+	for n, r := range results {
+		kept[n] = api.Kept(r)
+	}
+	return kept, err
+}
+
+// documents applies, and then puts changed channels in force.
+type documents struct {
+	*registry.Registry
+	outlets *outlets
+}
+
+// Apply makes what the document says so.
+func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.Diff, error) {
+	diff, err := d.Registry.Apply(ctx, doc)
+	if err != nil {
+		return diff, err
+	}
+	return diff, d.outlets.reconcile(context.WithoutCancel(ctx))
+}
+
+// subscriptions takes none below the disk floor.
+type subscriptions struct {
+	*registry.Registry
+	floor *diskFloor
+}
+
+// PutSubscriptions keeps subscriptions.
+func (s subscriptions) PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
+	if err := s.floor.Check(); err != nil {
+		return err
+	}
+	return s.Registry.PutSubscriptions(ctx, service, puts, results)
+}
+
+// adminKeyFile is where the local command line finds its key.
+const adminKeyFile = "admin.key"
+
+// adminKey makes an admin key at the first start, or after its file was removed.
+func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
+	path := filepath.Join(dir, adminKeyFile)
+	if secret, err := os.ReadFile(path); err == nil {
+		if _, known := people.Authenticate(trimLine(secret)); known {
+			return nil
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("admin key: %w", err)
+	}
+	secret, err := people.CreateKey(ctx, "", "admin of the first start")
+	if err != nil {
+		return fmt.Errorf("admin key: %w", err)
+	}
+	return os.WriteFile(path, []byte(secret+"\n"), 0o600)
+}
+
+func trimLine(b []byte) string {
+	for len(b) > 0 && (b[len(b)-1] == '\n' || b[len(b)-1] == '\r') {
+		b = b[:len(b)-1]
+	}
+	return string(b)
+}
+
+// lockDir refuses a second server on the same data directory.
+func lockDir(dir string) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server works in " + dir, Hint: "stop it, or give this one its own data_dir"}, f.Close())
+	}
+	return f.Close, nil
+}

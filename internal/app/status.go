@@ -1,0 +1,129 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/record"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/report"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// reports answers how the server is doing and what happened.
+type reports struct {
+	*report.Traces
+	version    string
+	durability string
+	started    time.Time
+	bus        *bus.Bus
+	registry   *registry.Registry
+	store      *sqlite.Deliveries
+	recorder   *record.Recorder
+	outlets    *outlets
+	switches   *switches
+	parking    *parking
+	floor      *diskFloor
+	indexing   *indexing
+	rates      *rates
+	ready      func() error
+}
+
+// maxListed is how many running broadcasts a status shows.
+const maxListed = 50
+
+// Status gathers how everything is doing at this moment.
+func (r *reports) Status(ctx context.Context) (wire.Status, error) {
+	s := wire.Status{
+		Version: r.version, Durability: r.durability, Started: r.started, Ready: true,
+		DiskFreeBytes: r.floor.look(), IndexLagEvents: r.indexing.lag.Load(),
+	}
+	if err := r.ready(); err != nil {
+		s.Ready, s.Reason = false, err.Error()
+	}
+	backlog, err := r.bus.Backlog(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Bus = wire.Bus{EventsPending: int64(backlog.EventGroups), BatchesPending: int64(backlog.Batches)}
+	for _, ref := range r.recorder.Open() {
+		progress, open := r.recorder.Progress(ref)
+		if !open {
+			continue
+		}
+		s.Deliveries.Pending += progress.Counts[fanfare.Pending]
+		s.Deliveries.Deferred += progress.Counts[fanfare.Deferred]
+		if len(s.Broadcasts) < maxListed {
+			b, err := r.Broadcast(ctx, ref)
+			if err != nil {
+				return s, err
+			}
+			b.Data = nil
+			s.Broadcasts = append(s.Broadcasts, b)
+		}
+	}
+	s.Deliveries.AcceptedPerSecond = r.rates.perSecond(fanfare.Accepted)
+	s.Deliveries.FailedPerSecond = r.rates.perSecond(fanfare.Failed)
+	for _, c := range r.registry.Channels() {
+		s.Channels = append(s.Channels, r.channel(c))
+	}
+	for _, p := range r.registry.Paused() {
+		s.Paused = append(s.Paused, wire.Paused(p))
+	}
+	parked, err := r.parking.Parked(ctx)
+	s.Parked = len(parked)
+	return s, err
+}
+
+func (r *reports) channel(c *registry.Channel) wire.Channel {
+	out := r.outlets.status(c.Number)
+	state := "idle"
+	switch {
+	case r.switches.channelPaused(c):
+		state = "paused"
+	case out.LastError != "":
+		state = "suspended"
+	case out.Connections > 0:
+		state = "running"
+	}
+	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections, LastError: out.LastError}
+}
+
+// rates samples the recorder's totals once a second and knows the last ten.
+type rates struct {
+	recorder *record.Recorder
+	mu       sync.Mutex
+	samples  [11]fanfare.Counts
+	filled   int
+}
+
+func (r *rates) run(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		totals, _ := r.recorder.Totals()
+		r.mu.Lock()
+		copy(r.samples[1:], r.samples[:])
+		r.samples[0] = totals
+		r.filled = min(r.filled+1, len(r.samples))
+		r.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *rates) perSecond(state fanfare.State) float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.filled < 2 {
+		return 0
+	}
+	return float64(r.samples[0][state]-r.samples[r.filled-1][state]) / float64(r.filled-1)
+}

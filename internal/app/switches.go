@@ -1,0 +1,252 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/deliver"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/record"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// switches stop and start work by scope. What they say is durable before they
+// answer, and read without a lock by every connection before each message.
+type switches struct {
+	registry *registry.Registry
+	store    *sqlite.Deliveries
+	recorder *record.Recorder
+	clock    kit.Clock
+	resumed  func(context.Context) error // puts held batches back to work
+
+	mu  sync.Mutex // held by the one who changes
+	now atomic.Pointer[switchboard]
+}
+
+// switchboard is what is stopped at one moment, with the reasons.
+type switchboard struct {
+	all        *string
+	services   map[string]string
+	channels   map[string]string // service/channel
+	broadcasts map[part]fanfare.Switch
+}
+
+// part is a broadcast, or with a channel its part in that channel.
+type part struct {
+	event   fanfare.EventRef
+	channel uint16
+}
+
+// load reads what was stopped before this start.
+func (s *switches) load(ctx context.Context, days []fanfare.Day) error {
+	board := &switchboard{broadcasts: map[part]fanfare.Switch{}}
+	for _, day := range days {
+		kept, err := s.store.Switches(ctx, day)
+		if err != nil {
+			return err
+		}
+		for _, sw := range kept {
+			board.broadcasts[part{sw.Event, sw.Channel}] = sw
+		}
+	}
+	s.publish(board)
+	return nil
+}
+
+// publish puts a board in force, with the scopes that the registry keeps.
+func (s *switches) publish(board *switchboard) {
+	board.all, board.services, board.channels = nil, map[string]string{}, map[string]string{}
+	for _, p := range s.registry.Paused() {
+		switch p.Scope.Kind {
+		case fanfare.ScopeAll:
+			board.all = &p.Reason
+		case fanfare.ScopeService:
+			board.services[p.Scope.Name] = p.Reason
+		case fanfare.ScopeChannel:
+			board.channels[p.Scope.Name] = p.Reason
+		}
+	}
+	s.now.Store(board)
+}
+
+// decide says whether work of a broadcast may leave by a channel.
+func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string) {
+	for _, p := range [...]part{{event, 0}, {event, channel.Number}} {
+		if sw, ok := b.broadcasts[p]; ok {
+			if sw.State == fanfare.SwitchCancelled {
+				return deliver.Cancel, sw.Reason
+			}
+			return deliver.Hold, sw.Reason
+		}
+	}
+	if b.all != nil {
+		return deliver.Hold, *b.all
+	}
+	if reason, ok := b.services[channel.Service]; ok {
+		return deliver.Hold, reason
+	}
+	if reason, ok := b.channels[channel.Service+"/"+channel.Name]; ok {
+		return deliver.Hold, reason
+	}
+	return deliver.Go, ""
+}
+
+// Pause stops a scope: what is on the wire ends, nothing else leaves.
+func (s *switches) Pause(ctx context.Context, scope fanfare.Scope, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if scope.Kind != fanfare.ScopeBroadcast {
+		if err := s.registry.SetPaused(ctx, scope, true, reason); err != nil {
+			return err
+		}
+		s.publish(s.now.Load().copy())
+		return nil
+	}
+	ref, err := s.open(ctx, scope.Name)
+	if err != nil {
+		return err
+	}
+	return s.set(ctx, []fanfare.Switch{{Event: ref, State: fanfare.SwitchPaused, Reason: reason}})
+}
+
+// Resume lets a scope go on.
+func (s *switches) Resume(ctx context.Context, scope fanfare.Scope, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if scope.Kind != fanfare.ScopeBroadcast {
+		if err := s.registry.SetPaused(ctx, scope, false, reason); err != nil {
+			return err
+		}
+		s.publish(s.now.Load().copy())
+		return s.resumed(ctx)
+	}
+	ref, err := s.open(ctx, scope.Name)
+	if err != nil {
+		return err
+	}
+	if err := s.set(ctx, []fanfare.Switch{{Event: ref}}); err != nil {
+		return err
+	}
+	return s.resumed(ctx)
+}
+
+// Cancel settles what is open in a scope as cancelled. Broadcasts that begin
+// later are not touched.
+func (s *switches) Cancel(ctx context.Context, scope fanfare.Scope, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cancelled, err := s.reached(ctx, scope, reason)
+	if err != nil {
+		return err
+	}
+	if err := s.set(ctx, cancelled); err != nil {
+		return err
+	}
+	for _, sw := range cancelled {
+		if err := s.store.HastenDue(ctx, sw.Event); err != nil {
+			return err
+		}
+	}
+	return s.resumed(ctx)
+}
+
+// reached lists the open broadcasts that a scope reaches.
+func (s *switches) reached(ctx context.Context, scope fanfare.Scope, reason string) ([]fanfare.Switch, error) {
+	if scope.Kind == fanfare.ScopeBroadcast {
+		ref, err := s.open(ctx, scope.Name)
+		return []fanfare.Switch{{Event: ref, State: fanfare.SwitchCancelled, Reason: reason}}, err
+	}
+	service, number := "", uint16(0)
+	switch scope.Kind {
+	case fanfare.ScopeAll:
+	case fanfare.ScopeService:
+		service = scope.Name
+	case fanfare.ScopeChannel:
+		name := ""
+		service, name, _ = strings.Cut(scope.Name, "/")
+		channel, ok := s.registry.ChannelNamed(service, name)
+		if !ok {
+			return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("unknown channel %q", scope.Name), Hint: "write service/channel"}
+		}
+		number = channel.Number
+	default:
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: fmt.Sprintf("unknown scope %q", scope.Kind), Hint: "use all, service, channel or broadcast"}
+	}
+	var reached []fanfare.Switch
+	for _, ref := range s.recorder.Open() {
+		if service != "" {
+			b, err := s.store.Broadcast(ctx, ref)
+			if err != nil {
+				return nil, err
+			}
+			if b.Service != service {
+				continue
+			}
+		}
+		reached = append(reached, fanfare.Switch{Event: ref, Channel: number, State: fanfare.SwitchCancelled, Reason: reason})
+	}
+	return reached, nil
+}
+
+// open finds a broadcast that is not over.
+func (s *switches) open(ctx context.Context, id string) (fanfare.EventRef, error) {
+	ref, ok := fanfare.ParseEventRef(id)
+	if !ok {
+		return ref, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: fmt.Sprintf("%q is not an event's id", id), Hint: "it begins with evt-; `fanfare status` shows those under way"}
+	}
+	b, err := s.store.Broadcast(ctx, ref)
+	if err != nil {
+		return ref, err
+	}
+	if !b.Stages.Completed.IsZero() || b.State == fanfare.SwitchCancelled {
+		return ref, &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + id + " is over: " + b.State}
+	}
+	return ref, nil
+}
+
+// set keeps switches and puts them in force.
+func (s *switches) set(ctx context.Context, changes []fanfare.Switch) error {
+	byDay := map[fanfare.Day][]fanfare.Switch{}
+	for _, sw := range changes {
+		byDay[sw.Event.Day] = append(byDay[sw.Event.Day], sw)
+	}
+	for day, list := range byDay {
+		if err := s.store.SetSwitches(ctx, day, list, s.clock.Now()); err != nil {
+			return err
+		}
+	}
+	board := s.now.Load().copy()
+	for _, sw := range changes {
+		if sw.State == "" {
+			delete(board.broadcasts, part{sw.Event, sw.Channel})
+		} else {
+			board.broadcasts[part{sw.Event, sw.Channel}] = sw
+		}
+	}
+	s.publish(board)
+	return nil
+}
+
+func (b *switchboard) copy() *switchboard {
+	c := &switchboard{broadcasts: make(map[part]fanfare.Switch, len(b.broadcasts))}
+	for p, sw := range b.broadcasts {
+		c.broadcasts[p] = sw
+	}
+	return c
+}
+
+// pauseSour pauses a broadcast whose first messages all failed.
+func (s *switches) pauseSour(ctx context.Context, ref fanfare.EventRef) error {
+	return s.Pause(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: ref.String()}, "its first 100 messages all failed; mend the cause and resume it")
+}
+
+// channelPaused reports whether nothing may leave by a channel.
+func (s *switches) channelPaused(c *registry.Channel) bool {
+	decision, _ := s.now.Load().decide(fanfare.EventRef{}, c)
+	return decision == deliver.Hold
+}

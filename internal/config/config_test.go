@@ -1,0 +1,184 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"fanfare.dev/fanfare"
+)
+
+// from loads with the given file, variables and arguments.
+func from(t *testing.T, file string, env map[string]string, args ...string) (Config, error) {
+	t.Helper()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	Flags(flags)
+	if file != "" {
+		args = append(args, "--config", "fanfare.yaml")
+	}
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return load(flags,
+		func(k string) (string, bool) { v, ok := env[k]; return v, ok },
+		func(name string) ([]byte, error) {
+			switch name {
+			case "fanfare.yaml":
+				return []byte(file), nil
+			case "nats.url":
+				return []byte("nats://user:secret@nats.example.org:4222\n"), nil
+			}
+			return nil, fs.ErrNotExist
+		})
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	c, err := from(t, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.DataDir != "./fanfare-data" || c.Listen != "127.0.0.1:8085" || !c.Fsync() || c.Lease != 90*time.Second ||
+		c.Retention != 30 || c.DrainTimeout != 30*time.Second || len(c.Roles) != 1 || c.Roles[0] != "all" || c.MetricsOpen {
+		t.Errorf("defaults are %+v", c)
+	}
+	if got := c.DiskFloor.Bytes(100e9); got != 1e9 {
+		t.Errorf("floor of a 100 GB disk is %d", got)
+	}
+	if got := c.DiskFloor.Bytes(10e9); got != 500e6 {
+		t.Errorf("floor of a 10 GB disk is %d", got)
+	}
+}
+
+func TestFlagBeatsEnvironmentBeatsFile(t *testing.T) {
+	file := "listen: 127.0.0.1:1\nlease: 20s\nretention_days: 7\nroles: [match, deliver]\nmetrics_open: true\n"
+	env := map[string]string{"FANFARE_LISTEN": "127.0.0.1:2", "FANFARE_LEASE": "30s"}
+	c, err := from(t, file, env, "--listen", "127.0.0.1:3", "--durability=relaxed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen != "127.0.0.1:3" || c.Lease != 30*time.Second || c.Retention != 7 || c.Fsync() || !c.MetricsOpen || strings.Join(c.Roles, "+") != "match+deliver" {
+		t.Errorf("got %+v", c)
+	}
+	if c, err := from(t, "", map[string]string{"FANFARE_ROLES": "api, match"}); err != nil || strings.Join(c.Roles, "+") != "api+match" {
+		t.Errorf("roles from the environment: %v, %v", c.Roles, err)
+	}
+}
+
+func TestWrongConfigurationNamesFieldPlaceAndMend(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		env  map[string]string
+		args []string
+		want []string
+	}{
+		"unknown key":            {file: "data_dir: x\nlisen: 1.2.3.4:5\n", want: []string{"line 2, column 1", `unknown key "lisen"`, "did you mean listen?"}},
+		"two unknown keys":       {file: "foo: 1\nbarbarbar: 2\n", want: []string{"line 1", "line 2", "/foo", "/barbarbar"}},
+		"key twice":              {file: "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", want: []string{"line 2", "listen"}},
+		"syntax":                 {file: "listen: [\n", want: []string{"line", "fanfare.yaml"}},
+		"not a mapping":          {file: "- a\n- b\n", want: []string{"line 1", "mapping"}},
+		"bad duration in file":   {file: "\nlease: soon\n", want: []string{"/lease", "line 2", "duration", "90s"}},
+		"bad duration in env":    {env: map[string]string{"FANFARE_LEASE": "x"}, want: []string{"/lease", "FANFARE_LEASE"}},
+		"bad number by flag":     {args: []string{"--retention-days", "many"}, want: []string{"/retention_days", "--retention-days", "number"}},
+		"retention of no day":    {args: []string{"--retention-days", "0"}, want: []string{"/retention_days", "1 or more"}},
+		"short lease":            {args: []string{"--lease", "1s"}, want: []string{"/lease", "10s to 1h"}},
+		"durability":             {file: "durability: maybe\n", want: []string{"/durability", "line 1", "fsync, relaxed"}},
+		"listen without port":    {args: []string{"--listen", "localhost"}, want: []string{"/listen", "host:port"}},
+		"public URL":             {args: []string{"--public-url", "news.example.org"}, want: []string{"/public_url", "https://"}},
+		"certificate alone":      {args: []string{"--tls-cert", "/nonexistent.pem"}, want: []string{"/tls_key", "/tls_cert", "no such file"}},
+		"role":                   {args: []string{"--roles", "all,cook"}, want: []string{"/roles", `"cook"`}},
+		"floor":                  {args: []string{"--disk-floor", "lots"}, want: []string{"/disk_floor", "size such as"}},
+		"password in the file":   {file: "nats: nats://a:b@c:4222\n", want: []string{"/nats", "nats_file", "line 1"}},
+		"password by flag":       {args: []string{"--nats", "nats://a:b@c:4222"}, want: []string{"/nats", "FANFARE_NATS"}},
+		"nats not a URL":         {args: []string{"--nats", "somewhere"}, want: []string{"/nats", "nats://"}},
+		"both nats":              {args: []string{"--nats", "nats://c", "--nats-file", "nats.url"}, want: []string{"/nats_file", "exclude"}},
+		"missing secret file":    {args: []string{"--nats-file", "nowhere"}, want: []string{"/nats_file"}},
+		"several at once":        {args: []string{"--lease", "1s", "--log-level", "loud"}, want: []string{"/lease", "/log_level"}},
+		"missing configuration":  {args: []string{"--config", "nowhere.yaml"}, want: []string{"--config"}},
+		"list where text stands": {file: "listen: [a, b]\n", want: []string{"/listen", "line 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := from(t, test.file, test.env, test.args...)
+			if err == nil {
+				t.Fatal("was accepted")
+			}
+			if fanfare.CodeOf(err) != fanfare.Invalid {
+				t.Errorf("code is %s", fanfare.CodeOf(err))
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "a:b@") {
+				t.Errorf("%q shows the password", err)
+			}
+		})
+	}
+}
+
+func TestSecretsComeByFileOrEnvironment(t *testing.T) {
+	c, err := from(t, "", nil, "--nats-file", "nats.url")
+	if err != nil || c.NATS != "nats://user:secret@nats.example.org:4222" {
+		t.Errorf("from file: %q, %v", c.NATS, err)
+	}
+	c, err = from(t, "", map[string]string{"FANFARE_NATS": "nats://u:p@h:1,nats://h2:1"})
+	if err != nil || c.NATS == "" {
+		t.Errorf("from environment: %v", err)
+	}
+}
+
+func TestReferenceIsAValidFileWithEveryKey(t *testing.T) {
+	text := Reference()
+	origins := map[string]origin{}
+	values, err := parseFile("reference.yaml", []byte(text), origins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(values) != len(fields()) {
+		t.Errorf("reference has %d keys of %d", len(values), len(fields()))
+	}
+	if c, err := from(t, text, nil); err != nil || c.Lease != 90*time.Second {
+		t.Errorf("reference does not load: %+v, %v", c, err)
+	}
+	for _, f := range fields() {
+		if f.doc == "" {
+			t.Errorf("%s has no documentation", f.key)
+		}
+		if !strings.Contains(text, f.env()) || !strings.Contains(text, "--"+f.flag()) {
+			t.Errorf("reference does not say how to set %s", f.key)
+		}
+	}
+}
+
+func TestDiskFloorRoundTrips(t *testing.T) {
+	for _, text := range []string{"5% or 1GB", "5%", "500MB", "1GiB", "0", "0.5% or 123"} {
+		var f, again DiskFloor
+		if err := f.UnmarshalText([]byte(text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := again.UnmarshalText([]byte(f.String())); err != nil || again != f {
+			t.Errorf("%s became %s", text, f)
+		}
+	}
+	for _, text := range []string{"", "%", "-1%", "100%", "NaN%", "-5GB", "5 bananas", "1GB or", "99999999TB"} {
+		if err := new(DiskFloor).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was accepted", text)
+		}
+	}
+}
+
+func FuzzConfigurationFileNeverPanics(f *testing.F) {
+	f.Add([]byte(Reference()))
+	f.Add([]byte("a: &x 1\nb: *x\n? {c: d}\n: e\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, err := parseFile("f", b, map[string]origin{})
+		var known *fanfare.Error
+		if err != nil && !errors.As(err, &known) {
+			t.Errorf("%T is not for users", err)
+		}
+	})
+}

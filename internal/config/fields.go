@@ -1,0 +1,110 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// A field is one key of the configuration, as the struct's tags tell it.
+type field struct {
+	key     string // in the file: data_dir
+	preset  string // the default, as text
+	doc     string
+	typ     reflect.Type
+	boolean bool
+}
+
+func (f field) flag() string { return strings.ReplaceAll(f.key, "_", "-") }
+func (f field) env() string  { return envPrefix + strings.ToUpper(f.key) }
+
+// kind names the type for the reference.
+func (f field) kind() string {
+	switch f.typ {
+	case reflect.TypeFor[time.Duration]():
+		return "duration"
+	case reflect.TypeFor[DiskFloor]():
+		return "share or size"
+	}
+	switch f.typ.Kind() {
+	case reflect.Int:
+		return "number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "list"
+	}
+	return "text"
+}
+
+// fields lists the keys in the order of the struct.
+func fields() []field {
+	t := reflect.TypeFor[Config]()
+	list := make([]field, 0, t.NumField())
+	for i := range t.NumField() {
+		f := t.Field(i)
+		list = append(list, field{
+			key: f.Tag.Get("koanf"), preset: f.Tag.Get("default"), doc: f.Tag.Get("doc"),
+			typ: f.Type, boolean: f.Type.Kind() == reflect.Bool,
+		})
+	}
+	return list
+}
+
+// Flags defines --config and one flag per field on fs. Load reads them.
+func Flags(fs *pflag.FlagSet) {
+	fs.String("config", "", "YAML file with the configuration (see: fanfare config reference)")
+	for _, f := range fields() {
+		if fs.Lookup(f.flag()) != nil {
+			continue // the caller has it already, as the CLI has --data-dir
+		}
+		usage := strings.SplitAfterN(f.doc, ". ", 2)[0]
+		usage = strings.TrimSuffix(strings.TrimSpace(usage), ".")
+		if f.boolean {
+			fs.Bool(f.flag(), f.preset == "true", usage)
+		} else {
+			fs.String(f.flag(), f.preset, usage)
+		}
+	}
+}
+
+// Reference returns a commented YAML file with every key at its default.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString("# Configuration of fanfare serve. Every key can be left out; what is shown is its default.\n" +
+		"# A flag (--data-dir) is stronger than the environment (FANFARE_DATA_DIR), and that is\n" +
+		"# stronger than this file.\n")
+	for _, f := range fields() {
+		b.WriteString("\n")
+		for _, line := range wrap(f.doc, 98) {
+			b.WriteString("# " + line + "\n")
+		}
+		b.WriteString("# (" + f.kind() + "; --" + f.flag() + ", " + f.env() + ")\n")
+		switch {
+		case f.preset == "":
+			b.WriteString(f.key + ": \"\"\n")
+		case f.typ.Kind() == reflect.Slice:
+			b.WriteString(f.key + ": [" + f.preset + "]\n")
+		default:
+			b.WriteString(f.key + ": " + f.preset + "\n")
+		}
+	}
+	return b.String()
+}
+
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}

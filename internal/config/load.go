@@ -1,0 +1,154 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+
+	"fanfare.dev/fanfare"
+)
+
+const envPrefix = "FANFARE_"
+
+// origin says where a value was read, so that a complaint can point there.
+type origin struct {
+	line, column int    // in the file, or 0
+	name         string // flag, variable or file
+}
+
+// layer is one source of values, as koanf wants it.
+type layer map[string]any
+
+// Read gives the values.
+func (l layer) Read() (map[string]any, error) { return l, nil }
+
+// ReadBytes is not used: a layer is read already.
+func (l layer) ReadBytes() ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// Load reads the configuration from the file, the environment and the flags
+// that Flags defined on fs, and validates it. The error is a *fanfare.Error
+// that names the field, and the line where it was set in the file.
+func Load(fs *pflag.FlagSet) (Config, error) {
+	return load(fs, os.LookupEnv, os.ReadFile)
+}
+
+func load(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), readFile func(string) ([]byte, error)) (Config, error) {
+	all := fields()
+	origins := map[string]origin{}
+	presets, environment, flags := layer{}, layer{}, layer{}
+	for _, f := range all {
+		presets[f.key] = f.preset
+		if v, ok := lookupEnv(f.env()); ok {
+			environment[f.key] = v
+		}
+		if flag := fs.Lookup(f.flag()); flag != nil && flag.Changed {
+			flags[f.key] = flag.Value.String()
+		}
+	}
+	file, err := loadFile(fs, lookupEnv, readFile, origins)
+	if err != nil {
+		return Config{}, err
+	}
+	for _, f := range all {
+		if _, ok := environment[f.key]; ok {
+			origins[f.key] = origin{name: f.env()}
+		}
+		if _, ok := flags[f.key]; ok {
+			origins[f.key] = origin{name: "--" + f.flag()}
+		}
+	}
+
+	k := koanf.New(".")
+	for _, l := range []layer{presets, file, environment, flags} {
+		if err := k.Load(l, nil); err != nil {
+			return Config{}, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
+		}
+	}
+	var c Config
+	if err := decode(k, &c); err != nil {
+		return Config{}, located(err, origins)
+	}
+	if err := c.readSecrets(readFile, origins); err != nil {
+		return Config{}, located(err, origins)
+	}
+	if err := c.Validate(); err != nil {
+		return Config{}, located(err, origins)
+	}
+	return c, nil
+}
+
+// decode turns text into the fields' types.
+func decode(k *koanf.Koanf, c *Config) error {
+	err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		TagName: "koanf", WeaklyTypedInput: true, ErrorUnused: true,
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(
+			mapstructure.TextUnmarshallerHookFunc(),
+			mapstructure.StringToTimeDurationHookFunc(),
+			mapstructure.StringToSliceHookFunc(","),
+		),
+	}})
+	if err == nil {
+		for i, r := range c.Roles {
+			c.Roles[i] = strings.TrimSpace(r)
+		}
+		return nil
+	}
+	if wrong, ok := errors.AsType[*mapstructure.DecodeError](err); ok {
+		key, _, _ := strings.Cut(wrong.Name(), "[")
+		for _, f := range fields() {
+			if f.key == key {
+				return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key,
+					Message: "cannot be read as " + f.kind() + ": " + wrong.Unwrap().Error(), Hint: "the default is " + f.preset}
+			}
+		}
+	}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
+}
+
+// readSecrets replaces a *_file field by what is in the file, and refuses a
+// secret that stands where others can read it.
+func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[string]origin) error {
+	if at := origins["nats"]; c.NATS != "" && hasPassword(c.NATS) && at.name != "FANFARE_NATS" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats", Message: "a password must not stand in the file or on the command line",
+			Hint: "set FANFARE_NATS, or write the URL into a file and name it in nats_file"}
+	}
+	if c.NATSFile == "" {
+		return nil
+	}
+	if c.NATS != "" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats_file", Message: "nats and nats_file exclude each other", Hint: "remove one of them"}
+	}
+	b, err := readFile(c.NATSFile)
+	if err != nil {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats_file", Message: err.Error()}
+	}
+	url, _, _ := strings.Cut(string(b), "\n")
+	c.NATS = strings.TrimSpace(url)
+	return nil
+}
+
+// located adds to a complaint about a field where its value was set.
+func located(err error, origins map[string]origin) error {
+	complaint, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return err
+	}
+	mend := func(e *fanfare.Error) {
+		at, ok := origins[strings.TrimPrefix(e.Pointer, "/")]
+		if !ok {
+			return
+		}
+		e.Line, e.Column = at.line, at.column
+		e.Message = fmt.Sprintf("%s, set by %s", e.Message, at.name)
+	}
+	mend(complaint)
+	for _, d := range complaint.Details {
+		mend(d)
+	}
+	return complaint
+}

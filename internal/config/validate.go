@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// Validate refuses what would fail later. The error names every wrong field by
+// its pointer and says how to mend it.
+func (c *Config) Validate() error {
+	var wrong []*fanfare.Error
+	refuse := func(key, hint, format string, args ...any) {
+		wrong = append(wrong, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key, Message: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	oneOf := func(key, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			refuse(key, "use "+strings.Join(allowed, ", "), "unknown value %q", value)
+		}
+	}
+
+	if c.DataDir == "" {
+		refuse("data_dir", "name a folder", "must not be empty")
+	}
+	oneOf("durability", c.Durability, "fsync", "relaxed")
+	oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error")
+	oneOf("log_format", c.LogFormat, "text", "json")
+	if c.Retention < 1 {
+		refuse("retention_days", "use 1 or more", "%d days would delete what is still being sent", c.Retention)
+	}
+	if c.Lease < 10*time.Second || c.Lease > time.Hour {
+		refuse("lease", "use 10s to 1h", "%v is out of range", c.Lease)
+	}
+	if c.DrainTimeout < 0 {
+		refuse("drain_timeout", "use 0s or more", "%v is negative", c.DrainTimeout)
+	}
+	c.validateReach(refuse)
+	for _, r := range c.Roles {
+		oneOf("roles", r, "all", "api", "match", "deliver")
+	}
+	if len(c.Roles) == 0 {
+		refuse("roles", "use all", "must name at least one role")
+	}
+
+	switch len(wrong) {
+	case 0:
+		return nil
+	case 1:
+		return wrong[0]
+	}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "the configuration cannot be used", Details: wrong}
+}
+
+func (c *Config) validateReach(refuse func(key, hint, format string, args ...any)) {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || strings.ContainsAny(host, " /") {
+		refuse("listen", "use host:port, such as 127.0.0.1:8085", "%q is not an address to listen at", c.Listen)
+	}
+	if c.PublicURL != "" {
+		u, err := url.Parse(c.PublicURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			refuse("public_url", "use a URL such as https://news.example.org", "%q is not a plain http or https URL", c.PublicURL)
+		}
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		key := "tls_key"
+		if c.TLSCert == "" {
+			key = "tls_cert"
+		}
+		refuse(key, "set both tls_cert and tls_key, or none", "must not be empty where the other is set")
+	}
+	for _, f := range []struct{ key, path string }{{"tls_cert", c.TLSCert}, {"tls_key", c.TLSKey}} {
+		if f.path == "" {
+			continue
+		}
+		if file, err := os.Open(f.path); err != nil {
+			refuse(f.key, "name a PEM file that this user may read", "%v", err)
+		} else {
+			file.Close()
+		}
+	}
+	if c.NATS != "" {
+		for server := range strings.SplitSeq(c.NATS, ",") {
+			u, err := url.Parse(strings.TrimSpace(server))
+			if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+				refuse("nats", "use a URL such as nats://nats.example.org:4222", "is not the URL of a NATS server") // the value may hold a password
+			}
+		}
+	}
+}
+
+// hasPassword reports whether one of the URLs separated by commas holds one.
+func hasPassword(urls string) bool {
+	for server := range strings.SplitSeq(urls, ",") {
+		if u, err := url.Parse(strings.TrimSpace(server)); err == nil && u.User != nil {
+			return true
+		}
+	}
+	return false
+}
