@@ -1,0 +1,128 @@
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+# The version comes from git by VERSION; a clone that belongs to another account must build too.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+BUILD      := CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)'
+LINT       := go tool -modfile=tools/go.mod golangci-lint
+TALLY      := bin/tally
+OUTCOMES   ?= .test/outcomes
+FUZZTIME   ?= 10s
+DEMO_FLAGS ?=
+BENCH      ?= all
+BENCH_FLAGS ?=
+
+# Where several goroutines share data: these run again under the race detector.
+RACE := collect deliver record registry match bus sink api
+RACE_PACKAGES = $(addsuffix /...,$(wildcard $(addprefix ./internal/,$(RACE))))
+
+# The crash test has a step and a build of its own.
+PACKAGES = $(shell go list -find ./... | grep -v /internal/crash)
+
+# Where tests behind the build tag peers are.
+PEERS_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*peers' internal))))
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build ./bin/fanfare, one static binary.
+	@$(BUILD) -o bin/fanfare ./cmd/fanfare
+
+.PHONY: demo
+demo: build ## Run the main job on real data and keep serving (DEMO_FLAGS=--once to end).
+	@./bin/fanfare demo $(DEMO_FLAGS)
+
+.PHONY: bench
+bench: build ## Run experiments in full size (BENCH=N1, BENCH_FLAGS='--runs 5').
+	@./bin/fanfare bench $(BENCH_FLAGS) $(BENCH)
+
+##@ Check
+
+.PHONY: test
+test: begin fmt-check vet lint arch unit race static crash bench-smoke ## Check everything that CI checks, but the peers.
+	@echo; $(TALLY) total $(OUTCOMES)
+
+.PHONY: check
+check: test ## The same as test.
+
+.PHONY: test-peers
+test-peers: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD (root, Debian or Ubuntu).
+	@rm -f $(OUTCOMES).peers
+	@if [ -z "$${CI:-}" ] && { [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then \
+	  echo 'LEFT OUT: test-peers installs mail servers, for which it needs root and apt. Nothing was tested.'; exit 0; fi; \
+	$(TALLY) step $(OUTCOMES).peers 'install the peers' .ci/peers; \
+	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 10m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers)); \
+	$(TALLY) total $(OUTCOMES).peers
+
+.PHONY: fmt
+fmt: ## Lay out the sources.
+	@gofmt -w .
+
+.PHONY: vet
+vet: $(TALLY) ## Look for what compiles and is wrong.
+	@$(TALLY) step $(OUTCOMES) vet go vet -tags 'peers crashsteps' ./...
+
+.PHONY: lint
+lint: $(TALLY) ## Run the linters (.golangci.yml; built from source at the first time, about a minute).
+	@$(TALLY) step $(OUTCOMES) lint $(LINT) run ./...
+
+.PHONY: arch
+arch: $(TALLY) ## Check imports, sizes, words: the rules of the house.
+	@$(TALLY) test $(OUTCOMES) architecture ./internal/arch/...
+
+.PHONY: unit
+unit: $(TALLY) ## Run all tests.
+	@$(TALLY) test $(OUTCOMES) tests -timeout 10m $(PACKAGES)
+
+.PHONY: race
+race: $(TALLY) ## Run the tests of what is concurrent under the race detector (needs a C compiler).
+	@cc=$$(go env CC); if command -v $${cc%% *} >/dev/null; then \
+	  CGO_ENABLED=1 $(TALLY) test $(OUTCOMES) 'tests under the race detector' -race -timeout 20m $(RACE_PACKAGES); \
+	else \
+	  printf '\n!! LEFT OUT: the race detector needs a C compiler and "%s" is not there. Data races were NOT looked for.\n' "$$cc"; fi
+
+.PHONY: static
+static: $(TALLY) ## Build everything without cgo.
+	@CGO_ENABLED=0 $(TALLY) step $(OUTCOMES) 'build without cgo' go build ./...
+
+.PHONY: crash
+crash: $(TALLY) ## Kill the server at its durable steps and under load, and check the promises at the sink.
+	@$(TALLY) test $(OUTCOMES) 'crash test' -tags crashsteps -timeout 30m ./internal/crash/...
+
+.PHONY: bench-smoke
+bench-smoke: $(TALLY) build ## Run every experiment at a hundredth of its size.
+	@$(TALLY) step $(OUTCOMES) 'experiments at 1 %' ./bin/fanfare bench --scale 0.01 all
+
+.PHONY: fuzz
+fuzz: ## Fuzz each parser of outside bytes for FUZZTIME (10s).
+	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+##@ Tidy
+
+.PHONY: clean
+clean: ## Remove what was built and what tests left.
+	@rm -rf bin .test .peers
+
+.PHONY: begin
+begin: $(TALLY)
+	@rm -f $(OUTCOMES)
+
+.PHONY: fmt-check
+fmt-check: $(TALLY)
+	@$(TALLY) step $(OUTCOMES) layout bash -c 'bad=$$(gofmt -l .); [ -z "$$bad" ] || { echo "run make fmt:"; echo "$$bad"; exit 1; }'
+
+.PHONY: $(TALLY)
+$(TALLY):
+	@go build -o $(TALLY) ./internal/arch/tally

@@ -1,0 +1,74 @@
+package arch
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	testWord   = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*)`")
+	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*)\(`)
+	makeWord   = regexp.MustCompile("(?:^|`|    )make ([a-z][a-z-]*)")
+	makeTarget = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+	link       = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+)
+
+// first returns the first groups of all matches of a pattern.
+func first(pattern *regexp.Regexp, text string) map[string]bool {
+	found := map[string]bool{}
+	for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+		found[match[1]] = true
+	}
+	return found
+}
+
+// A names rule holds that what documents name is there.
+func named(what string, pattern *regexp.Regexp, exists func(f *file, name string) bool) rule {
+	return func(f *file) []finding {
+		if !strings.HasSuffix(f.path, ".md") {
+			return nil
+		}
+		var found []finding
+		for i, line := range strings.Split(f.text, "\n") {
+			for name := range first(pattern, line) {
+				if !exists(f, name) {
+					found = append(found, finding{f.path, i + 1, "no " + what + " " + name,
+						"a document that names what is not there tells an untruth", "correct the name, or say that it is absent"})
+				}
+			}
+		}
+		return found
+	}
+}
+
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	tests := map[string]bool{}
+	for _, f := range load(t) {
+		if f.isTest() {
+			for name := range first(testFunc, f.text) {
+				tests[name] = true
+			}
+		}
+	}
+	check(t, named("test", testWord, func(_ *file, name string) bool { return tests[name] }))
+}
+
+func TestDocumentsNameTargetsThatExist(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := first(makeTarget, string(makefile))
+	check(t, named("target in the Makefile", makeWord, func(_ *file, name string) bool { return targets[name] }))
+}
+
+func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
+	check(t, named("file", link, func(f *file, name string) bool {
+		_, err := os.Stat(filepath.Join("..", "..", path.Join(f.dir(), name)))
+		return err == nil
+	}))
+}

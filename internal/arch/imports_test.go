@@ -1,0 +1,179 @@
+package arch
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A grant lists the packages of this module that a package may import, as paths
+// from the root of the module ("." is the root package). A row holds for its
+// folder and those below that have no row of their own; "x/..." grants x and
+// all below it. A folder may always import itself and what lies below it.
+type grant struct {
+	dir string
+	may []string
+	why string
+}
+
+// grants is the whole dependency direction: cmd -> app -> stages, api, drivers
+// -> contracts -> root. A package without a row may not exist.
+var grants = []grant{
+	{".", nil,
+		"the root package is the vocabulary: everybody imports it, so it imports nobody"},
+	{"client", []string{"."},
+		"the client is for programs of others; it knows the API and the words, nothing inside"},
+	{"examples", []string{".", "client"},
+		"an example shows what a user can do, and a user has only the client"},
+	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/bench", "internal/config", "internal/demo", "internal/kit", "internal/sink"},
+		"a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
+
+	{"internal/kit", nil,
+		"kit is below everything: it knows nothing of the domain"},
+	{"internal/config", []string{".", "internal/kit"},
+		"configuration is plain values; who uses them imports config, never the other way round"},
+	{"internal/bus", []string{".", "internal/kit"},
+		"the bus carries values of the root package and does not know who sends or takes them"},
+	{"internal/store", []string{".", "internal/kit", "internal/registry", "internal/match", "internal/generate", "internal/deliver", "internal/record", "internal/report"},
+		"a store driver satisfies the small interfaces that its consumers declare, so it may name their types"},
+
+	{"internal/collect", []string{".", "internal/kit"}, whyStage},
+	{"internal/match", []string{".", "internal/kit"}, whyStage},
+	{"internal/generate", []string{".", "internal/kit"}, whyStage},
+	{"internal/format", []string{".", "internal/kit"}, whyStage},
+	{"internal/deliver", []string{".", "internal/kit"},
+		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
+	{"internal/deliver/smtp", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
+	{"internal/deliver/file", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
+	{"internal/deliver/delivertest", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
+	{"internal/record", []string{".", "internal/kit"}, whyStage},
+	{"internal/registry", []string{".", "internal/kit", "internal/match"},
+		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
+	{"internal/report", []string{".", "internal/kit", "internal/registry"},
+		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
+
+	{"internal/api", []string{".", "internal/kit", "internal/registry", "internal/collect", "internal/report"},
+		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
+	{"internal/sink", []string{".", "internal/kit"},
+		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
+	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/deliver/...", "internal/match"},
+		"experiments run against a real server through its API; the raw limits beside them use single parts, never app or a stage"},
+	{"internal/demo", []string{".", "client", "internal/kit", "internal/sink"},
+		"the demonstration is a user of the API; what only it can do, no user can"},
+	{"internal/crash", []string{".", "client", "internal/kit", "internal/sink"},
+		"the crash test judges the product from outside: what it expects comes from its input files"},
+	{"internal/app", []string{".", "client", "internal/..."},
+		"app is the one place that names concretes"},
+	{"internal/arch", nil,
+		"the rules read sources; they need none of them"},
+}
+
+const (
+	whyStage  = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
+	whyDriver = "a driver knows deliver's contracts and nothing of what happens to its answers"
+)
+
+// testGrants is what tests may import beside that: the embedded real things
+// rather than imitations of them.
+var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store/...", "internal/sink", "internal/deliver/delivertest"}
+
+func grantOf(dir string) (grant, bool) {
+	for {
+		if i := slices.IndexFunc(grants, func(g grant) bool { return g.dir == dir }); i >= 0 {
+			return grants[i], true
+		}
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			return grant{}, false
+		}
+		dir = dir[:i]
+	}
+}
+
+func granted(list []string, target string) bool {
+	return slices.ContainsFunc(list, func(may string) bool {
+		base, below := strings.CutSuffix(may, "/...")
+		return target == base || below && strings.HasPrefix(target, base+"/")
+	})
+}
+
+// imports calls visit for each import of a Go file.
+func imports(f *file, visit func(target string, line int)) {
+	for _, spec := range f.ast.Imports {
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			panic(err) // the parser took it
+		}
+		visit(target, f.line(spec.Pos()))
+	}
+}
+
+// inModule returns the path of target from the root of the module.
+func inModule(target string) (string, bool) {
+	if target == module {
+		return ".", true
+	}
+	return strings.CutPrefix(target, module+"/")
+}
+
+func direction(f *file) []finding {
+	if !f.isGo() {
+		return nil
+	}
+	g, known := grantOf(f.dir())
+	if !known {
+		return []finding{{f.path, 1, "package " + f.dir() + " has no place in the house",
+			"who may import whom is decided once, in one table",
+			"add a row to grants in internal/arch/imports_test.go that says what it may import and why"}}
+	}
+	var found []finding
+	imports(f, func(target string, line int) {
+		to, ours := inModule(target)
+		if !ours || to == f.dir() || f.dir() != "." && strings.HasPrefix(to, f.dir()+"/") {
+			return
+		}
+		if granted(g.may, to) || f.isTest() && granted(testGrants, to) {
+			return
+		}
+		found = append(found, finding{f.path, line, g.dir + " imports " + to, g.why,
+			"declare the interface that you need here and let app pass the concrete in, or move the shared word to the root package"})
+	})
+	return found
+}
+
+func TestImportsFollowTheDirectionOfTheHouse(t *testing.T) { check(t, direction) }
+
+func rootIsPure(f *file) []finding {
+	if !f.isGo() || f.dir() != "." || f.isTest() {
+		return nil
+	}
+	var found []finding
+	imports(f, func(target string, line int) {
+		if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") {
+			found = append(found, finding{f.path, line, "the root package imports " + target,
+				"its words outlive every library", "keep the library behind a stage or a driver"})
+		}
+	})
+	return found
+}
+
+func TestRootImportsOnlyTheStandardLibrary(t *testing.T) { check(t, rootIsPure) }
+
+func TestEveryGrantNamesAPackageThatMayExist(t *testing.T) {
+	for i, g := range grants {
+		if g.why == "" {
+			t.Errorf("%s: no reason given", g.dir)
+		}
+		if slices.ContainsFunc(grants[:i], func(other grant) bool { return other.dir == g.dir }) {
+			t.Errorf("%s: two rows", g.dir)
+		}
+		for _, may := range g.may {
+			if base, _ := strings.CutSuffix(may, "/..."); base != "internal" {
+				if _, known := grantOf(base); !known {
+					t.Errorf("%s may import %s, which has no row", g.dir, may)
+				}
+			}
+		}
+	}
+}
