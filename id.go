@@ -69,6 +69,9 @@ func NewEventSeq(stream uint64, index int) EventSeq {
 // Stream returns the sequence of the group in the EVENTS stream.
 func (s EventSeq) Stream() uint64 { return uint64(s) >> indexBits }
 
+// Index returns the event's index inside its group.
+func (s EventSeq) Index() int { return int(s & (MaxGroup - 1)) }
+
 // An EventRef names an event for good: its day and its sequence.
 type EventRef struct {
 	Day Day

@@ -29,9 +29,15 @@ func TestEventsAreTakenInEveryMode(t *testing.T) {
 		"binary": {intake, `{"mag":1}`, []string{"Content-Type", "application/json", "Ce-Specversion", "1.0", "Ce-Id", "7", "Ce-Source", "/usgs", "Ce-Type", "quakes", "Ce-Subject", "Z%C3%BCrich"}, func(p fanfare.Posted) bool {
 			return p.Event.ID == "7" && p.Event.Subject == "Zürich"
 		}},
-		"plain":                  {intake, `{"mag":1}`, nil, func(p fanfare.Posted) bool { return len(p.Event.ID) > 20 && p.Event.Source == "/news" && p.Event.Type == "quakes" }},
-		"plain with headers":     {intake, `{"mag":1}`, []string{"Ce-Id", "9", "Ce-Source", "/x", "X-Fanfare-Lane", "urgent"}, func(p fanfare.Posted) bool { return p.Event.ID == "9" && p.Event.Source == "/x" && p.Lane == fanfare.Urgent }},
-		"plain with query":       {intake + "?id=9&source=/x&lane=bulk", `{"mag":1}`, nil, func(p fanfare.Posted) bool { return p.Event.ID == "9" && p.Event.Source == "/x" && p.Lane == fanfare.Bulk }},
+		"plain": {intake, `{"mag":1}`, nil, func(p fanfare.Posted) bool {
+			return len(p.Event.ID) > 20 && p.Event.Source == "/news" && p.Event.Type == "quakes"
+		}},
+		"plain with headers": {intake, `{"mag":1}`, []string{"Ce-Id", "9", "Ce-Source", "/x", "X-Fanfare-Lane", "urgent"}, func(p fanfare.Posted) bool {
+			return p.Event.ID == "9" && p.Event.Source == "/x" && p.Lane == fanfare.Urgent
+		}},
+		"plain with query": {intake + "?id=9&source=/x&lane=bulk", `{"mag":1}`, nil, func(p fanfare.Posted) bool {
+			return p.Event.ID == "9" && p.Event.Source == "/x" && p.Lane == fanfare.Bulk
+		}},
 		"plain with pointers":    {intake + "?id=/a/0&time=/at", `{"mag":1,"a":[17],"at":"2020-01-01T00:00:00Z"}`, nil, func(p fanfare.Posted) bool { return p.Event.ID == "17" && p.Event.Time.Year() == 2020 }},
 		"query beats the header": {intake + "?lane=bulk", `{"mag":1}`, []string{"X-Fanfare-Lane", "urgent"}, func(p fanfare.Posted) bool { return p.Lane == fanfare.Bulk }},
 	} {

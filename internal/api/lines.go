@@ -16,8 +16,9 @@ import (
 // Limits of bodies that are read line by line.
 const (
 	maxBulkBytes   = 4 << 30
-	chunkBytes     = 1 << 20 // what is read before it is worked on; longer than any line may be
-	chunksInFlight = 4       // read, being decoded, or waiting for their turn; then reading waits
+	chunkBytes     = 1 << 20   // what is read before it is worked on; longer than any line may be
+	pieceBytes     = 128 << 10 // of one Read
+	chunksInFlight = 4         // read, being decoded, or waiting for their turn; then reading waits
 	bulkIdle       = 60 * time.Second
 )
 
@@ -43,8 +44,8 @@ type badLine struct {
 // chunk sets off when it is full, or as soon as nothing else is under way, so
 // that a client that waits for answers gets them.
 //
-// At most chunksInFlight chunks are in memory. Blank lines are counted and
-// left out.
+// At most chunksInFlight chunks are in memory, and two pieces that were read
+// ahead. Blank lines are counted and left out.
 type stream[T any] struct {
 	decode       func(line []byte, item *T) error // item is zero
 	maxLineBytes int                              // below chunkBytes
@@ -53,22 +54,35 @@ type stream[T any] struct {
 	rc           *http.ResponseController
 	stop         <-chan struct{} // closed when the server stops
 
-	total  int64
+	spare  chan []byte // read buffers that are free
+	pieces chan piece  // what was read
 	free   chan *chunk[T]
-	order  chan *chunk[T]
+	idle   chan struct{} // a chunk came back
 	work   chan *chunk[T]
+	order  chan *chunk[T]
 	done   chan struct{} // closed when the caller takes no more
 	read   chan struct{} // closed when nothing is read any more
+	eof    bool          // the body was read to its end; set before read is closed
+	ended  error         // why there are no more pieces
 	broken *badLine      // why the body ended before its end; set before order is closed
+}
+
+// A piece is what one Read gave.
+type piece struct {
+	data []byte
+	err  error
 }
 
 // start begins to read. The caller ranges over order, waits for each chunk's
 // ready, gives it back with recycle, and calls close in the end.
 func (s *stream[T]) start() {
-	s.free = make(chan *chunk[T], chunksInFlight)
-	s.order = make(chan *chunk[T], chunksInFlight)
-	s.work = make(chan *chunk[T], chunksInFlight)
+	s.spare, s.pieces = make(chan []byte, 2), make(chan piece)
+	s.free, s.idle = make(chan *chunk[T], chunksInFlight), make(chan struct{}, 1)
+	s.order, s.work = make(chan *chunk[T], chunksInFlight), make(chan *chunk[T], chunksInFlight)
 	s.done, s.read = make(chan struct{}), make(chan struct{})
+	for range cap(s.spare) {
+		s.spare <- make([]byte, pieceBytes)
+	}
 	for range chunksInFlight {
 		s.free <- &chunk[T]{ready: make(chan struct{}, 1)}
 	}
@@ -80,11 +94,11 @@ func (s *stream[T]) start() {
 			}
 		}()
 	}
+	go s.readBody()
 	go func() {
 		defer close(s.order)
 		defer close(s.work)
-		defer close(s.read)
-		s.readAll()
+		s.cut()
 	}()
 	go func() {
 		select {
@@ -100,16 +114,77 @@ func (s *stream[T]) start() {
 	}()
 }
 
-func (s *stream[T]) recycle(c *chunk[T]) { s.free <- c }
+func (s *stream[T]) recycle(c *chunk[T]) {
+	s.free <- c
+	select {
+	case s.idle <- struct{}{}:
+	default:
+	}
+}
 
-// close lets go of the body and returns when nothing reads it any more.
+// close lets go of the body and returns when nothing reads it any more. Where
+// the body has not ended, the server shall not wait for the rest of it.
 func (s *stream[T]) close() {
 	close(s.done)
 	<-s.read
+	if !s.eof {
+		s.rc.SetReadDeadline(time.Unix(1, 0))
+	}
 }
 
-// readAll makes chunks of the body until it ends.
-func (s *stream[T]) readAll() {
+// readBody hands on what it reads, within the time that a body may stand
+// still and up to the size that it may have.
+func (s *stream[T]) readBody() {
+	defer close(s.read)
+	var total int64
+	for {
+		var into []byte
+		select {
+		case into = <-s.spare:
+		case <-s.done:
+			return
+		}
+		s.rc.SetReadDeadline(time.Now().Add(bulkIdle))
+		n, err := 0, error(nil)
+		if s.stopped() { // looked at after the deadline is set, so that the waker comes later
+			err = errStopping
+		} else {
+			n, err = s.body.Read(into)
+		}
+		total += int64(n)
+		switch {
+		case total > maxBulkBytes:
+			n, err = 0, errBulkTooLarge
+		case err == io.EOF:
+			s.eof = true
+			s.rc.SetReadDeadline(time.Time{})
+		case errors.Is(err, os.ErrDeadlineExceeded) && s.stopped():
+			err = errStopping
+		}
+		select {
+		case s.pieces <- piece{into[:n], err}:
+		case <-s.done:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *stream[T]) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// cut makes chunks of the pieces until the body ends.
+func (s *stream[T]) cut() {
 	var tail []byte // the beginning of a line whose rest has not come yet
 	number := 1     // of the line that comes next
 	for {
@@ -120,21 +195,21 @@ func (s *stream[T]) readAll() {
 			return
 		}
 		if cap(c.data) == 0 {
-			c.data = make([]byte, 0, chunkBytes+1) // and a line end that the body lacks
+			c.data = make([]byte, 0, chunkBytes+pieceBytes+1) // and a line end that the body lacks
 		}
 		c.first, c.bad = number, c.bad[:0]
 		c.data = append(c.data[:0], tail...)
-		lines, whole, err := s.fill(c)
+		lines, whole, err := s.gather(c)
 		tail = append(tail[:0], c.data[whole:]...)
 		c.data = c.data[:whole]
 		switch {
 		case err == io.EOF && len(tail) > 0:
 			c.data = append(append(c.data, tail...), '\n')
 			lines++
-		case err == nil && whole == 0:
-			tail, err = s.skipLine(tail)
+		case err == nil && lines == 0:
 			c.bad = append(c.bad, badLine{number, longLine(s.maxLineBytes)})
 			lines++
+			tail = s.skipLine(tail[:0])
 		}
 		number += lines
 		s.work <- c
@@ -149,10 +224,11 @@ func (s *stream[T]) readAll() {
 	}
 }
 
-// fill reads until c is full of whole lines, or has any while nothing else is
-// under way. It returns how many there are, and how much of c.data they are:
-// nothing, without an error, where a single line fills the chunk.
-func (s *stream[T]) fill(c *chunk[T]) (lines, whole int, err error) {
+// gather adds pieces to c until it is full, or has any line while nothing else
+// is under way, or the body has ended. It returns how many whole lines there
+// are and how many bytes of c.data they have: none, without an error, where a
+// single line fills the chunk.
+func (s *stream[T]) gather(c *chunk[T]) (lines, whole int, err error) {
 	scanned := 0
 	for {
 		for lines < s.maxLines {
@@ -165,57 +241,48 @@ func (s *stream[T]) fill(c *chunk[T]) (lines, whole int, err error) {
 			whole = scanned
 			lines++
 		}
-		idle := lines > 0 && len(s.free) == chunksInFlight-1
-		if idle || lines == s.maxLines || len(c.data) >= chunkBytes {
-			return lines, whole, nil // an error comes back with the next Read
+		alone := len(s.free) == chunksInFlight-1
+		switch {
+		case lines == s.maxLines, len(c.data) >= chunkBytes, lines > 0 && alone:
+			return lines, whole, nil
+		case s.ended != nil:
+			return lines, whole, s.ended
 		}
-		if err != nil {
-			return lines, whole, err
-		}
-		var n int
-		n, err = s.more(c.data[len(c.data):chunkBytes])
-		c.data = c.data[:len(c.data)+n]
-	}
-}
-
-// skipLine reads to the end of a line and returns what came after it.
-func (s *stream[T]) skipLine(scratch []byte) (rest []byte, err error) {
-	for err == nil {
-		var n int
-		n, err = s.more(scratch)
-		if i := bytes.IndexByte(scratch[:n], '\n'); i >= 0 {
-			return scratch[i+1 : n], err
-		}
-	}
-	return nil, err
-}
-
-// more reads on, within the time that a body may stand still and up to the
-// size that it may have.
-func (s *stream[T]) more(into []byte) (int, error) {
-	s.rc.SetReadDeadline(time.Now().Add(bulkIdle))
-	select {
-	case <-s.stop: // looked at after the deadline is set, so that the waker comes later
-		return 0, errStopping
-	case <-s.done:
-		return 0, errStopping
-	default:
-	}
-	n, err := s.body.Read(into)
-	s.total += int64(n)
-	switch {
-	case s.total > maxBulkBytes:
-		return 0, errBulkTooLarge
-	case err == io.EOF:
-		s.rc.SetReadDeadline(time.Time{})
-	case errors.Is(err, os.ErrDeadlineExceeded):
 		select {
-		case <-s.stop:
-			err = errStopping
-		default:
+		case p := <-s.pieces:
+			c.data = append(c.data, p.data...)
+			s.took(p)
+		case <-s.idle:
+		case <-s.done:
+			return 0, 0, errStopping
 		}
 	}
-	return n, err
+}
+
+// skipLine drops pieces up to the end of the line and returns what follows.
+func (s *stream[T]) skipLine(rest []byte) []byte {
+	for s.ended == nil {
+		select {
+		case p := <-s.pieces:
+			i := bytes.IndexByte(p.data, '\n')
+			if i >= 0 {
+				rest = append(rest, p.data[i+1:]...)
+			}
+			s.took(p)
+			if i >= 0 {
+				return rest
+			}
+		case <-s.done:
+			return rest
+		}
+	}
+	return rest
+}
+
+// took gives the buffer of p back and notes whether it was the last one.
+func (s *stream[T]) took(p piece) {
+	s.ended = p.err
+	s.spare <- p.data[:cap(p.data)]
 }
 
 // decodeChunk decodes the lines of c.

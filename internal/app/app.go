@@ -136,7 +136,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		return err
 	}
 	index := match.New()
-	outlets := &outlets{store: store, claims: newClaims(), clock: a.clock, logger: a.log, open: map[uint16]*outlet{}}
+	outlets := &outlets{store: store, claims: newClaims(), lease: a.config.Lease, clock: a.clock, logger: a.log, open: map[uint16]*outlet{}}
 	outlets.ctx, outlets.stop = context.WithCancel(context.Background())
 	people, err := registry.Open(ctx, registry.Options{
 		Store: control, Conditions: index, ParseAddress: format.ParseAddress,
@@ -214,7 +214,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 	a.background(func(ctx context.Context) { trim(ctx, hops, a.clock, a.log) })
 
 	reports := &reports{
-		Traces:  &report.Traces{Store: store, Registry: people, Progress: recorder},
+		Traces:  &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}},
 		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store,
 		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops}, floor: floor,
 		indexing: history, rates: rates, ready: a.ready,

@@ -31,6 +31,7 @@ type outlets struct {
 	switches *switches
 	signer   *format.Signer
 	claims   *claims
+	lease    time.Duration // of a batch
 	clock    kit.Clock
 	logger   *slog.Logger
 
@@ -56,9 +57,12 @@ func (o *outlets) reconcile(ctx context.Context) error {
 		if known != nil && known.settings == wanted {
 			continue
 		}
-		settings, err := settingsOf(channel)
+		settings, err := settingsOf(channel, o.lease)
 		if err != nil {
 			return err
+		}
+		if settings.SendTimeout < time.Duration(channel.SendTimeout) {
+			o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
 		}
 		if known != nil {
 			known.Reconfigure(settings)
@@ -102,10 +106,10 @@ func (o *outlets) loader() *loader {
 }
 
 // settingsOf turns what people configured into what an outlet runs on.
-func settingsOf(c *registry.Channel) (deliver.Settings, error) {
+func settingsOf(c *registry.Channel, lease time.Duration) (deliver.Settings, error) {
 	s := deliver.Settings{
 		Connections: c.Connections, Rate: rate.Inf, Retry: make(deliver.Retry, len(c.Retry)),
-		SendTimeout: time.Duration(c.SendTimeout), IdleTimeout: 30 * time.Second,
+		SendTimeout: min(time.Duration(c.SendTimeout), lease*2/3), IdleTimeout: 30 * time.Second,
 	}
 	if perSecond := c.Rate.PerSecond(); perSecond > 0 {
 		s.Rate = rate.Limit(perSecond)

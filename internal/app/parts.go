@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/collect"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -40,6 +42,22 @@ func (i intake) Post(ctx context.Context, events []fanfare.Posted) ([]api.Kept, 
 		kept[n] = api.Kept(r)
 	}
 	return kept, err
+}
+
+// queue is EVENTS as traces see it.
+type queue struct{ bus *bus.Bus }
+
+// Queued finds an event that may not be matched yet.
+func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error) {
+	group, kept, err := q.bus.EventGroup(ctx, ref.Seq.Stream())
+	if err != nil || group == nil {
+		return nil, kept, err
+	}
+	events, err := collect.Decode(group, ref.Seq.Stream())
+	if err != nil || ref.Seq.Index() >= len(events) {
+		return nil, kept, err
+	}
+	return events[ref.Seq.Index()], kept, nil
 }
 
 // documents applies, and then puts changed channels in force.

@@ -58,6 +58,19 @@ func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte)
 	return ack.Sequence, nil
 }
 
+// EventGroup reads a group that EVENTS still has; nil if it has none of that
+// sequence.
+func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept time.Time, err error) {
+	msg, err := b.events.GetMsg(ctx, seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, time.Time{}, nil
+	}
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	return msg.Data, msg.Time.UTC(), nil
+}
+
 // A Batch is one message for the work queue.
 type Batch struct {
 	Channel uint16

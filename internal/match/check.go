@@ -56,7 +56,7 @@ func (c *checker) refuse(e celast.Expr, hint, format string, args ...any) {
 func (c *checker) refuseMember(e celast.Expr, what, name string, known []string) {
 	if c.fault == nil {
 		c.refuse(e, "", "")
-		unknownMember(c.fault, what, name, known)
+		c.fault = unknownMember(c.fault, what, name, known)
 	}
 }
 

@@ -23,7 +23,7 @@ type Topic struct {
 
 	// ValidateData checks the data of one event against the schema. The error
 	// is a *fanfare.Error with Pointer below /data; several in Details.
-	ValidateData func(data json.RawMessage) error
+	ValidateData func(data json.RawMessage) error `json:"-"`
 
 	topicState
 }

@@ -13,7 +13,7 @@ import (
 // Defaults of channels.
 const (
 	defaultConnections = 50
-	defaultSendTimeout = Duration(5 * time.Minute)
+	defaultSendTimeout = Duration(time.Minute)
 	defaultExpiry      = Duration(24 * time.Hour)
 	maxConnections     = 1000
 	maxRetries         = 50

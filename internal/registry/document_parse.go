@@ -213,10 +213,14 @@ func (n node) jsonFile() json.RawMessage {
 	if len(n.p.wrong) > before || text == "" {
 		return nil
 	}
-	if json.Valid([]byte(text)) {
-		return compact([]byte(text))
-	}
 	var v any
+	if json.Valid([]byte(text)) {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		if d.Decode(&v) == nil {
+			return n.encode(v) // members sorted, as those of a schema in the document are
+		}
+	}
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 		fault := syntaxFault(err).(*fanfare.Error)
 		fault.Pointer = n.at

@@ -92,6 +92,23 @@ func validate(schema *jsonschema.Schema, data json.RawMessage) error {
 	return invalid("/data", "", "%v", err)
 }
 
+// reasons lists why each form did not fit, as far as it is about the value itself.
+func reasons(v *jsonschema.ValidationError) string {
+	var all []string
+	for _, cause := range v.Causes {
+		for len(cause.Causes) == 1 {
+			cause = cause.Causes[0]
+		}
+		if text := cause.ErrorKind.LocalizedString(english); len(cause.Causes) == 0 && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(all, "; ")
+}
+
 var english = message.NewPrinter(language.English)
 
 // faults lists the leaves of v: what is wrong, and not what follows from it.
@@ -103,7 +120,7 @@ func faults(v *jsonschema.ValidationError, at string, found []*fanfare.Error) []
 	switch k := v.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		// The leaves contradict each other: none of them alone is the fault.
-		return append(found, invalid(here, "", "fits none of the allowed forms"))
+		return append(found, invalid(here, "", "fits none of the allowed forms%s", reasons(v)))
 	case *kind.Required:
 		for _, name := range k.Missing {
 			found = append(found, invalid(here+pointer(name), "", "is missing"))

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
@@ -43,18 +44,25 @@ type Progress interface {
 	Progress(ref fanfare.EventRef) (fanfare.Progress, bool)
 }
 
+// Queue has the events that were accepted and are not matched yet.
+type Queue interface {
+	// Queued returns such an event and when it was kept; nil if it has none.
+	Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error)
+}
+
 // Traces answers questions about the past.
 type Traces struct {
 	Store    Store
 	Registry Registry
 	Progress Progress
+	Queue    Queue
 }
 
 // FindEvent finds an event by its public id, or the newest of a service by the
 // CloudEvent's own.
 func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error) {
 	if ref, ok := fanfare.ParseEventRef(id); ok {
-		b, err := t.Store.Broadcast(ctx, ref)
+		b, err := t.broadcast(ctx, ref)
 		if err != nil {
 			return ref, err
 		}
@@ -85,9 +93,12 @@ func unknown(id string) error {
 
 // Broadcast returns an event with how far what it set off has come.
 func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error) {
-	b, err := t.Store.Broadcast(ctx, ref)
+	b, err := t.broadcast(ctx, ref)
 	if err != nil {
 		return fanfare.Broadcast{}, err
+	}
+	if b.State == queued {
+		return *b, nil
 	}
 	t.addProgress(ref, b)
 	if b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {
@@ -97,6 +108,29 @@ func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.B
 		}
 	}
 	return *b, nil
+}
+
+// queued is the state of an event that was accepted and is not matched yet.
+const queued = "queued"
+
+// broadcast reads an event from the store, or from the queue before it.
+func (t *Traces) broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
+	b, err := t.Store.Broadcast(ctx, ref)
+	if err == nil || fanfare.CodeOf(err) != fanfare.NotFound {
+		return b, err
+	}
+	posted, kept, queueErr := t.Queue.Queued(ctx, ref)
+	if queueErr != nil {
+		return nil, queueErr
+	}
+	if posted == nil {
+		return nil, err
+	}
+	return &fanfare.Broadcast{
+		Event: ref.String(), Service: posted.Service, Topic: posted.Topic, Source: posted.Event.Source, SourceID: posted.Event.ID,
+		Lane: posted.Lane.String(), State: queued, Data: posted.Event.Data,
+		Stages: fanfare.Stages{Received: posted.ReceivedAt, Kept: kept},
+	}, nil
 }
 
 func (t *Traces) addProgress(ref fanfare.EventRef, b *fanfare.Broadcast) {
@@ -134,9 +168,9 @@ func (t *Traces) Broadcasts(ctx context.Context, service string, limit int) ([]f
 // manifests, of one state or of all (""). The cursor after is "" at the start;
 // next is "" at the end.
 func (t *Traces) Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error) {
-	b, err := t.Store.Broadcast(ctx, ref)
-	if err != nil {
-		return nil, "", err
+	b, err := t.broadcast(ctx, ref)
+	if err != nil || b.State == queued {
+		return []fanfare.Delivery{}, "", err
 	}
 	first, position, err := parseCursor(after, ref.Seq)
 	if err != nil {
@@ -199,9 +233,9 @@ func parseCursor(s string, seq fanfare.EventSeq) (fanfare.ManifestID, uint32, er
 // DeliveryOf returns what one recipient got of an event: one delivery for each
 // channel, none if the event was not for them.
 func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {
-	b, err := t.Store.Broadcast(ctx, ref)
-	if err != nil {
-		return nil, err
+	b, err := t.broadcast(ctx, ref)
+	if err != nil || b.State == queued {
+		return []fanfare.Delivery{}, err
 	}
 	place, err := t.Registry.FindSubscriber(ctx, b.Service, recipient)
 	if err != nil {

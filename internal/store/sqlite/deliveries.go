@@ -108,7 +108,7 @@ func (s *Deliveries) day(ctx context.Context, of fanfare.Day, create bool) (*day
 			return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("nothing is recorded for the day %s", of), Hint: "it may be older than the retention"}
 		}
 	}
-	d, err := openDay(ctx, path, of, s.durability)
+	d, err := openDay(context.WithoutCancel(ctx), path, of, s.durability)
 	if err != nil {
 		return nil, diskError(err)
 	}

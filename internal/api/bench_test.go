@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// stub takes everything and remembers nothing, so that only the API is measured.
+type stub struct{ *world }
+
+func (stub) PutSubscriptions(_ context.Context, _ string, puts []registry.Put, results []registry.PutResult) error {
+	for i := range results {
+		results[i] = registry.PutResult{ID: "sub-1c00004e", Created: true}
+	}
+	return nil
+}
+
+func (stub) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error) {
+	kept := make([]Kept, len(events))
+	for i := range kept {
+		kept[i].Ref = fanfare.EventRef{Day: 20000, Seq: fanfare.EventSeq(i)}
+	}
+	return kept, nil
+}
+
+func (s stub) api() *API {
+	return s.world.api(func(p *Parts) { p.Subscriptions, p.Intake = s, s })
+}
+
+// importLines is n subscriptions as an import has them.
+func importLines(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, `{"topic":"earthquakes","channel":"mail","to":"person-%07d@example.com","rule":"near","params":{"place":"Alaska","mag":%d.5}}`+"\n", i, i%7)
+	}
+	return b.Bytes()
+}
+
+func BenchmarkImport(b *testing.B) {
+	a := stub{newWorld()}.api()
+	const n = 200_000
+	body := importLines(n)
+	for _, mode := range []string{"", "?quiet=true"} {
+		b.Run("lines"+mode, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest("POST", "/v1/subscriptions"+mode, bytes.NewReader(body))
+				r.Header.Set("Authorization", "Bearer "+adminSecret)
+				r.Header.Set("Content-Type", ndjson)
+				w := &sinkWriter{header: http.Header{}}
+				a.ServeHTTP(w, r)
+				if w.status != 200 {
+					b.Fatal(w.status)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/line")
+		})
+	}
+}
+
+func BenchmarkSinglePost(b *testing.B) {
+	a := stub{newWorld()}.api()
+	for name, post := range map[string]struct{ path, body, contentType string }{
+		"subscription": {"/v1/subscriptions", strings.TrimSpace(string(importLines(1))), "application/json"},
+		"plain":        {intake, `{"mag":4.5,"place":"Alaska"}`, "application/json"},
+		"cloudevent":   {intake, quakeEvent, cloudEvent},
+		"read of huma": {"/v1/broadcasts", "", ""},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			method := "POST"
+			if post.body == "" {
+				method = "GET"
+			}
+			for b.Loop() {
+				r := httptest.NewRequest(method, post.path, strings.NewReader(post.body))
+				r.Header.Set("Authorization", "Bearer "+adminSecret)
+				r.Header.Set("Content-Type", post.contentType)
+				w := &sinkWriter{header: http.Header{}}
+				a.ServeHTTP(w, r)
+				if w.status > 202 {
+					b.Fatal(w.status)
+				}
+			}
+		})
+	}
+}
+
+// sinkWriter drops the answer.
+type sinkWriter struct {
+	header http.Header
+	status int
+}
+
+func (w *sinkWriter) Header() http.Header         { return w.header }
+func (w *sinkWriter) WriteHeader(status int)      { w.status = status }
+func (w *sinkWriter) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+type httpSpec struct {
+	Dir  string // where bodies of /keep are written
+	Sync bool
+}
+
+type httpAddress struct {
+	URL string `json:"url"`
+}
+
+// httpPart answers until its input ends, with nothing behind it: /discard reads
+// the body, /keep also writes it to a file (and syncs it).
+func httpPart(ctx context.Context, spec httpSpec, in io.Reader, out *json.Encoder) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /discard", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer(w)
+	})
+	mux.HandleFunc("POST /keep", func(w http.ResponseWriter, r *http.Request) {
+		if err := keep(spec, r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answer(w)
+	})
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if err := out.Encode(httpAddress{"http://" + listener.Addr().String()}); err != nil {
+		return err
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		_ = server.Close()
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func answer(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, `{"id":"evt-20261120-1001"}`)
+}
+
+func keep(spec httpSpec, body io.Reader) error {
+	f, err := os.CreateTemp(spec.Dir, "kept-")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, body); err != nil {
+		return err
+	}
+	if spec.Sync {
+		return f.Sync()
+	}
+	return nil
+}
+
+// bareHTTP starts a server of httpPart.
+func (l *lab) bareHTTP() (*child, string, error) {
+	c, err := l.part("http", httpSpec{Dir: l.dir, Sync: l.Durability == "fsync"})
+	if err != nil {
+		return nil, "", err
+	}
+	line, err := c.line()
+	if err != nil {
+		return nil, "", err
+	}
+	var at httpAddress
+	if err := json.Unmarshal(line, &at); err != nil {
+		return nil, "", c.failed(err)
+	}
+	return c, at.URL, nil
+}

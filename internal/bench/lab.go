@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Options are what every experiment is run with.
+type Options struct {
+	Scale      float64 // of every size; 1 is the experiment as it is published
+	Runs       int     // of each experiment; the median counts
+	Durability string  // fsync or relaxed
+	Sink       string  // builtin, smtp-sink, or host:port of a sink that runs already
+	TLS        bool    // the sink offers STARTTLS and the server takes it
+	Seed       uint64
+	Base       int // I2: subscriptions that are there before the clock starts
+
+	Out   string // file that records are appended to; "" for none
+	Keep  string // folder that the server's data is left in; "" removes it
+	Pprof string // folder for CPU profiles of the server; "" for none
+
+	Binary   string    // fanfare itself
+	Output   io.Writer // for people
+	Terminal bool      // Output is one: show progress
+}
+
+// A lab is what one run of an experiment works in.
+type lab struct {
+	Options
+	ctx      context.Context
+	dir      string
+	children []*child
+	sample   *sample // of the mail that is sent; see newSample
+}
+
+func newLab(ctx context.Context, o Options) (*lab, error) {
+	dir, err := os.MkdirTemp(".", ".fanfare-bench-")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	return &lab{Options: o, ctx: ctx, dir: dir}, nil
+}
+
+// close ends what still runs and removes the folder.
+func (l *lab) close() error {
+	var errs []error
+	for _, c := range slices.Backward(l.children) {
+		errs = append(errs, c.stop())
+	}
+	if l.Keep == "" {
+		return errors.Join(append(errs, os.RemoveAll(l.dir))...)
+	}
+	if err := os.MkdirAll(l.Keep, 0o750); err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	kept := filepath.Join(l.Keep, filepath.Base(l.dir)[1:])
+	if err := os.Rename(l.dir, kept); err != nil {
+		errs = append(errs, err)
+	} else {
+		l.say("data and logs are left in %s", kept)
+	}
+	return errors.Join(errs...)
+}
+
+// size is a number of the published experiment at this scale, at least least.
+func (l *lab) size(published, least int) int {
+	return max(least, int(float64(published)*l.Scale+0.5))
+}
+
+// say tells a person what is going on.
+func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.Output, "  "+format+"\n", args...) }
+
+// file is a path inside the run's folder.
+func (l *lab) file(name string) string { return filepath.Join(l.dir, name) }

@@ -1,0 +1,173 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"time"
+
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// A post is a sink in a process of its own.
+type post struct {
+	*child  // nil where it runs already
+	addr    string
+	builtin bool
+	said    chan string // of smtp-sink: its last words
+}
+
+// openPost starts the sink that was asked for. inject and record are for the
+// built-in one.
+func (l *lab) openPost(inject sink.Inject, record string) (*post, error) {
+	switch l.Sink {
+	case "builtin":
+		c, err := l.part("sink", sinkSpec{TLS: l.TLS, Inject: inject, Record: record})
+		if err != nil {
+			return nil, err
+		}
+		line, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		var at sinkAddress
+		if err := json.Unmarshal(line, &at); err != nil {
+			return nil, c.failed(err)
+		}
+		return &post{child: c, addr: at.SMTP, builtin: true}, nil
+	case "smtp-sink":
+		return l.openSMTPSink()
+	}
+	if _, _, err := net.SplitHostPort(l.Sink); err != nil {
+		return nil, fmt.Errorf("--sink %s: use builtin, smtp-sink, or host:port of a sink that runs", l.Sink)
+	}
+	return &post{addr: l.Sink}, nil
+}
+
+// openSMTPSink starts the one of Postfix.
+func (l *lab) openSMTPSink() (*post, error) {
+	program, err := lookPostfix("smtp-sink")
+	if err != nil {
+		return nil, err
+	}
+	addr, err := freeAddress(l.ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-c", addr, "1000"}
+	if os.Geteuid() == 0 {
+		args = append([]string{"-u", "nobody"}, args...)
+	}
+	c, err := l.spawn("smtp-sink", nil, program, args...)
+	if err != nil {
+		return nil, err
+	}
+	p := &post{child: c, addr: addr, said: make(chan string, 1)}
+	go func() { p.said <- lastWords(c.stdout) }()
+	return p, await(l.ctx, addr)
+}
+
+// lastWords reads to the end of what prints its counters over and over.
+func lastWords(r io.Reader) string {
+	var last []byte
+	buf := make([]byte, 4096)
+	for {
+		n, err := r.Read(buf)
+		last = append(last, buf[:n]...)
+		last = last[max(0, len(last)-256):]
+		if err != nil {
+			return string(last)
+		}
+	}
+}
+
+// lookPostfix finds a program of Postfix, which is not in everybody's PATH.
+func lookPostfix(name string) (string, error) {
+	program, err := exec.LookPath(name)
+	if err != nil {
+		program, err = exec.LookPath("/usr/sbin/" + name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s is not installed (package postfix)", name)
+	}
+	return program, nil
+}
+
+// freeAddress returns one that nobody listens on just now.
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// await returns when somebody listens on addr.
+func await(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var dialer net.Dialer
+	for {
+		conn, err := dialer.DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("nobody listens on %s: %w", addr, err)
+		case <-tick.C:
+		}
+	}
+}
+
+var mailCounter = regexp.MustCompile(`mesg=\s*(\d+)`)
+
+// end ends the sink and returns what it saw. Where only the number of mails is
+// known, only that is set.
+func (p *post) end() (sink.Summary, error) {
+	var sum sink.Summary
+	if p.child == nil {
+		return sum, nil
+	}
+	if !p.builtin {
+		_ = p.cmd.Process.Kill() // the only way it ends
+		said := <-p.said
+		var exit *exec.ExitError
+		if err := p.wait(); err != nil && !errors.As(err, &exit) {
+			return sum, err
+		}
+		if all := mailCounter.FindAllStringSubmatch(said, -1); len(all) > 0 {
+			sum.Messages, _ = strconv.ParseInt(all[len(all)-1][1], 10, 64)
+		}
+		return sum, nil
+	}
+	if err := p.stdin.Close(); err != nil {
+		return sum, err
+	}
+	line, err := p.line()
+	if err != nil {
+		return sum, err
+	}
+	if err := json.Unmarshal(line, &sum); err != nil {
+		return sum, p.failed(err)
+	}
+	return sum, p.wait()
+}
+
+// usage returns what the sink's process has taken so far.
+func (p *post) usage() usage {
+	if p.child == nil {
+		return usage{}
+	}
+	return p.now()
+}

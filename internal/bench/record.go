@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Record is the result of one run, one JSON line.
+type Record struct {
+	ID         string         `json:"id"`
+	Params     map[string]any `json:"params"`
+	Unit       string         `json:"unit"` // of Value and Limit
+	Value      float64        `json:"value"`
+	Limit      float64        `json:"limit"` // 0: none was measured
+	Ratio      float64        `json:"ratio"` // Value by Limit
+	P50Millis  float64        `json:"p50_ms"`
+	P99Millis  float64        `json:"p99_ms"`
+	CPUSeconds float64        `json:"cpu_s"`  // of the server, while the clock ran
+	RSSMiB     float64        `json:"rss_mb"` // peak of the server
+	Lost       int64          `json:"lost"`
+	Duplicates int64          `json:"duplicates"`
+	Durability string         `json:"durability"`
+	At         time.Time      `json:"at"`
+	Machine    string         `json:"machine"`
+	Stages     []Stage        `json:"stages,omitempty"`
+	Published  *Published     `json:"published,omitempty"`
+	Notes      []string       `json:"notes,omitempty"` // what a reader must know to judge the figures
+}
+
+// A Stage is how long one step of a run took.
+type Stage struct {
+	Name   string  `json:"name"`
+	Millis float64 `json:"ms"`
+}
+
+// Published is the figure that the record is held against.
+type Published struct {
+	Value float64 `json:"value"` // in the record's unit; 0 where there is no number
+	Text  string  `json:"text"`
+}
+
+func (r *Record) limit(v float64) {
+	if r.Limit = v; v > 0 {
+		r.Ratio = r.Value / v
+	}
+}
+
+func (r *Record) stage(name string, d time.Duration) {
+	r.Stages = append(r.Stages, Stage{name, millis(d)})
+}
+
+func (r *Record) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// appendTo writes the record at the end of a file.
+func (r *Record) appendTo(path string) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// ReadRecords reads the JSON lines of a file.
+func ReadRecords(path string) ([]Record, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []Record
+	for lines := json.NewDecoder(f); lines.More(); {
+		var r Record
+		if err := lines.Decode(&r); err != nil {
+			return nil, fmt.Errorf("%s, record %d: %w", path, len(all)+1, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// machine says what a figure was measured on.
+func machine() string {
+	model, memory := runtime.GOARCH, ""
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		if v := fieldOf(string(b), "model name"); v != "" {
+			model = v
+		}
+	}
+	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
+		var kib int64
+		if _, err := fmt.Sscanf(fieldOf(string(b), "MemTotal"), "%d kB", &kib); err == nil {
+			memory = fmt.Sprintf(", %.0f GiB", float64(kib)/(1<<20))
+		}
+	}
+	return fmt.Sprintf("%d x %s%s, %s, %s", runtime.NumCPU(), model, memory, runtime.GOOS, runtime.Version())
+}
+
+// fieldOf returns what stands behind "name:" in lines as those of /proc.
+func fieldOf(text, name string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(rest), ":"); ok {
+				return strings.TrimSpace(value)
+			}
+		}
+	}
+	return ""
+}
+
+// median returns the record with the middle value, and the spread of all values
+// as a share of it.
+func median(runs []Record) (middle Record, spread float64) {
+	sorted := slices.Clone(runs)
+	slices.SortFunc(sorted, func(a, b Record) int {
+		switch {
+		case a.Value < b.Value:
+			return -1
+		case a.Value > b.Value:
+			return 1
+		}
+		return 0
+	})
+	middle = sorted[len(sorted)/2]
+	if middle.Value > 0 {
+		spread = (sorted[len(sorted)-1].Value - sorted[0].Value) / middle.Value
+	}
+	return middle, spread
+}

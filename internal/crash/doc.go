@@ -1,0 +1,20 @@
+// Package crash shows that what is promised survives kill -9. Its tests run the
+// real binary, built with the tag crashsteps, against a capture server in
+// another process, and kill it: at each durable step of the way of an event, and
+// at random moments of a large broadcast, while subscriptions are added, changed
+// and ended and small events are published all the time. Then they compare what
+// arrived with what was asked for.
+//
+// State. What was asked for is a Timeline of each subscription: the changes that
+// a client sent, with the moments at which each was sent and was acknowledged.
+// What arrived is the capture server's file, which has a line for each message,
+// written before it was answered. Judge sees only these two; Reconcile holds the
+// product's own account of a broadcast against the second.
+//
+// Failure. A change or an event whose answer a kill cut off is sent again until
+// it is acknowledged. Between sending and acknowledgement both outcomes are
+// right; before and after, only one is.
+//
+// The environment makes the tests larger: CRASH_PEOPLE (subscribers of the large
+// broadcast), CRASH_KILLS (random kills for each durability) and CRASH_SEED.
+package crash

@@ -1,0 +1,281 @@
+package registry_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+func putAll(tb testing.TB, r *registry.Registry, puts ...registry.Put) []registry.PutResult {
+	tb.Helper()
+	results := make([]registry.PutResult, len(puts))
+	if err := r.PutSubscriptions(context.Background(), "notify", puts, results); err != nil {
+		tb.Fatal(err)
+	}
+	return results
+}
+
+func good(tb testing.TB, results []registry.PutResult) []registry.PutResult {
+	tb.Helper()
+	for i, res := range results {
+		if res.Err != nil {
+			tb.Fatalf("put %d: %v", i, res.Err)
+		}
+	}
+	return results
+}
+
+func TestOnePersonMatchedByThreeSubscriptionsIsOneSubscriber(t *testing.T) {
+	r, index := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	good(t, putAll(t, r,
+		registry.Put{Topic: "change", Channel: "email", To: "Ada@Example.org"},
+		registry.Put{Topic: "change", Channel: "email", To: "Ada@example.org", Filter: "mag > 1.0"},
+		registry.Put{Topic: "change", Channel: "print", To: "Ada@EXAMPLE.org", Rule: "strong"},
+	))
+	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, json.RawMessage(`{"title":"x","mag":7.0}`), nil)
+	if err != nil || len(hits) != 3 {
+		t.Fatalf("%d hits, %v", len(hits), err)
+	}
+	for _, h := range hits {
+		if h.Subscriber != hits[0].Subscriber || h.Place.Partition() != h.Subscriber.Partition() {
+			t.Errorf("hit %+v has another subscriber or partition", h)
+		}
+	}
+}
+
+func TestAnAnswerMeansThatTheNextEventSeesIt(t *testing.T) {
+	r, index := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	key := match.Key{Service: "notify", Topic: "change"}
+	before := r.ChangeSeq()
+	res := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
+	if r.ChangeSeq() != before+1 || index.Len(key) != 1 {
+		t.Fatalf("change sequence %d, index %d", r.ChangeSeq(), index.Len(key))
+	}
+	putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"})
+	if r.ChangeSeq() != before+1 {
+		t.Error("the same put again was a change")
+	}
+	if err := r.EndSubscription(context.Background(), "notify", res[0].ID, "no more"); err != nil {
+		t.Fatal(err)
+	}
+	if r.ChangeSeq() != before+2 || index.Len(key) != 0 {
+		t.Errorf("after the end: change sequence %d, index %d", r.ChangeSeq(), index.Len(key))
+	}
+}
+
+func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
+	index := match.New()
+	var r *registry.Registry
+	var ended []fanfare.Place
+	opt := options(openStore(t, t.TempDir(), sqlite.Relaxed), index)
+	opt.AfterEnd = func(p fanfare.Place) {
+		if r.Live(p) || index.Len(match.Key{Service: "notify", Topic: "change"}) != 0 {
+			t.Error("still live")
+		}
+		ended = append(ended, p)
+	}
+	r, err := registry.Open(context.Background(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	apply(t, r, weather)
+	res := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
+	place, _ := fanfare.ParseSubscriptionID(res[0].ID)
+	for range 2 { // the second click on an unsubscribe link is no error
+		if err := r.EndByPlace(context.Background(), place, "link"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(ended, []fanfare.Place{place, place}) {
+		t.Errorf("AfterEnd got %v", ended)
+	}
+	s, err := r.Subscription(context.Background(), "notify", res[0].ID)
+	if err != nil || s.State != "ended" || s.Reason != "link" || s.EndedAt.IsZero() {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestAChangedConditionIsSeenAtOnceUnderTheSamePlace(t *testing.T) {
+	r, index := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	match5 := func() int {
+		hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, json.RawMessage(`{"mag":5.0}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(hits)
+	}
+	p := registry.Put{ID: "mine", Topic: "change", Channel: "email", To: "a@example.org", Filter: "mag > 4.0"}
+	good(t, putAll(t, r, p))
+	place := func() fanfare.Place {
+		s, err := r.Subscription(context.Background(), "notify", "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Place
+	}
+	first := place()
+	if match5() != 1 {
+		t.Fatal("not matched")
+	}
+	p.Filter = "mag > 6.0"
+	if res := good(t, putAll(t, r, p)); res[0].Created || match5() != 0 || place() != first {
+		t.Error("the change did not show, or made another")
+	}
+	p.Topic, p.Filter = "other", ""
+	if res := good(t, putAll(t, r, p)); !res[0].Created || place() == first || r.Live(first) {
+		t.Error("another topic did not make another subscription under the id")
+	}
+}
+
+func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
+	r, index := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	const callers, each = 16, 40
+	var wg sync.WaitGroup
+	ids := make([][]string, callers)
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				results := make([]registry.PutResult, 2)
+				err := r.PutSubscriptions(context.Background(), "notify", []registry.Put{
+					{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d-%d@example.org", c, i)},
+					{Topic: "change", Channel: "email", To: fmt.Sprintf("shared%d@example.org", i)},
+				}, results)
+				if err != nil || results[0].Err != nil || !results[0].Created {
+					t.Error(err, results)
+				}
+				ids[c] = append(ids[c], results[1].ID)
+			}
+		})
+	}
+	wg.Wait()
+	for c := range callers {
+		if !slices.Equal(ids[c], ids[0]) {
+			t.Errorf("caller %d got other ids for the shared subscriptions", c)
+		}
+	}
+	if n := index.Len(match.Key{Service: "notify", Topic: "change"}); n != callers*each+each {
+		t.Errorf("the index has %d", n)
+	}
+}
+
+func TestEveryBadMemberIsNamedAndTheOthersGoOn(t *testing.T) {
+	r, _ := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	ok := registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}
+	long := func(n int) string { return strings.Repeat("x", n) }
+	cases := []struct {
+		name    string
+		change  func(*registry.Put)
+		code    fanfare.Code
+		pointer string
+		text    string // in message or hint
+	}{
+		{"unknown topic", func(p *registry.Put) { p.Topic = "chnage" }, fanfare.Invalid, "/topic", "did you mean change?"},
+		{"no topic", func(p *registry.Put) { p.Topic = "" }, fanfare.Invalid, "/topic", "missing"},
+		{"unknown channel", func(p *registry.Put) { p.Channel = "sms" }, fanfare.Invalid, "/channel", "email"},
+		{"no address", func(p *registry.Put) { p.To = "" }, fanfare.Invalid, "/to", "missing"},
+		{"invalid address", func(p *registry.Put) { p.To = "nobody" }, fanfare.Invalid, "/to", "nobody"},
+		{"line break in the address", func(p *registry.Put) { p.To = "a@example.org\r\nBcc: b@example.org" }, fanfare.Invalid, "/to", "line break"},
+		{"filter and rule", func(p *registry.Put) { p.Filter, p.Rule = "mag > 1.0", "strong" }, fanfare.Invalid, "/rule", "not both"},
+		{"syntax error in the filter", func(p *registry.Put) { p.Filter = "mag >" }, fanfare.Invalid, "/filter", "syntax"},
+		{"a field that the schema lacks", func(p *registry.Put) { p.Filter = "event.magnitude > 1.0" }, fanfare.Invalid, "/filter", "magnitude"},
+		{"a filter over the limit", func(p *registry.Put) { p.Filter = "title == '" + long(4096) + "'" }, fanfare.TooLarge, "/filter", "4096"},
+		{"unknown rule", func(p *registry.Put) { p.Rule = "nearby" }, fanfare.Invalid, "/rule", "near"},
+		{"a param is missing", func(p *registry.Put) { p.Rule, p.Params = "near", json.RawMessage(`{"place":"x"}`) }, fanfare.Invalid, "/params/min_mag", "min_mag"},
+		{"a param of the wrong type", func(p *registry.Put) {
+			p.Rule, p.Params = "near", json.RawMessage(`{"place":"x","min_mag":"4"}`)
+		}, fanfare.Invalid, "/params/min_mag", "number"},
+		{"params without a rule", func(p *registry.Put) { p.Params = json.RawMessage(`{"place":"x"}`) }, fanfare.Invalid, "/params", "rule"},
+		{"params that are no object", func(p *registry.Put) { p.Rule, p.Params = "near", json.RawMessage(`[1]`) }, fanfare.Invalid, "/params", "object"},
+		{"data that is no object", func(p *registry.Put) { p.Data = json.RawMessage(`"x"`) }, fanfare.Invalid, "/data", "object"},
+		{"data that is not JSON", func(p *registry.Put) { p.Data = json.RawMessage(`{"x":}`) }, fanfare.Invalid, "/data", "JSON"},
+		{"data over the limit", func(p *registry.Put) { p.Data = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/data", "16384"},
+		{"attributes over the limit", func(p *registry.Put) { p.Attributes = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/attributes", "16384"},
+		{"an id with a space", func(p *registry.Put) { p.ID = "a b" }, fanfare.Invalid, "/id", "letters"},
+		{"an id that is too long", func(p *registry.Put) { p.ID = long(129) }, fanfare.TooLarge, "/id", "128"},
+		{"a reserved id", func(p *registry.Put) { p.ID = "sub-1" }, fanfare.Invalid, "/id", "reserved"},
+		{"unknown locale", func(p *registry.Put) { p.Locale = "english please" }, fanfare.Invalid, "/locale", "pt-BR"},
+		{"unknown time zone", func(p *registry.Put) { p.TimeZone = "Mars/Base" }, fanfare.Invalid, "/time_zone", "Europe/Berlin"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			bad := ok
+			c.change(&bad)
+			res := putAll(t, r, ok, bad, ok)
+			if res[0].Err != nil || res[2].Err != nil {
+				t.Errorf("the good ones: %v, %v", res[0].Err, res[2].Err)
+			}
+			e, is := errors.AsType[*fanfare.Error](res[1].Err)
+			if !is {
+				t.Fatalf("error is %v", res[1].Err)
+			}
+			if e.Code != c.code || e.Pointer != c.pointer || !strings.Contains(e.Error(), c.text) {
+				t.Errorf("got %s at %q: %v", e.Code, e.Pointer, e)
+			}
+			if c.pointer == "/filter" && c.code == fanfare.Invalid && (e.Line != 1 || e.Column == 0) {
+				t.Errorf("position %d:%d", e.Line, e.Column)
+			}
+		})
+	}
+}
+
+func TestAnUnknownServiceIsAnErrorOfTheWholeCall(t *testing.T) {
+	r, _ := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	err := r.PutSubscriptions(context.Background(), "notifi", make([]registry.Put, 1), make([]registry.PutResult, 1))
+	if fanfare.CodeOf(err) != fanfare.NotFound || !strings.Contains(err.Error(), "did you mean notify?") {
+		t.Error(err)
+	}
+}
+
+func TestCanonicalParamsDoNotDependOnSpelling(t *testing.T) {
+	for _, s := range spellings {
+		if got := string(registry.Canonical([]byte(s))); got != spellings[0] {
+			t.Errorf("%s became %s", s, got)
+		}
+	}
+}
+
+func TestWhatAPersonSaysOfThemselvesIsKeptUntilTheySayOtherwise(t *testing.T) {
+	r, _ := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	ctx := context.Background()
+	p := registry.Put{Topic: "change", Channel: "email", To: "a@example.org", Locale: "fr-CA", TimeZone: "America/Vancouver",
+		Attributes: json.RawMessage(`{"name":"Ada"}`)}
+	good(t, putAll(t, r, p))
+	good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: "a@example.org", Locale: "en"}))
+	place, err := r.FindSubscriber(ctx, "notify", "a@EXAMPLE.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := r.FindSubscriber(ctx, "notify", registry.SubscriberID(place)); err != nil || again != place {
+		t.Errorf("by id: %v, %v", again, err)
+	}
+	err = r.Subscribers(ctx, []fanfare.Place{place}, func(s *registry.SubscriberRow) error {
+		if s.Locale != "en" || s.TimeZone != "America/Vancouver" || string(s.Attributes) != `{"name":"Ada"}` || s.ID != registry.SubscriberID(place) {
+			t.Errorf("kept %+v", s)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.FindSubscriber(ctx, "notify", "b@example.org"); fanfare.CodeOf(err) != fanfare.NotFound {
+		t.Error(err)
+	}
+}
