@@ -58,6 +58,9 @@ func (d *dispatch) hand(ctx context.Context, lease *bus.Lease) error {
 	if err != nil {
 		return err
 	}
+	if kit.Fault("acknowledge-before-record") {
+		_ = lease.Done() // the crash test must notice
+	}
 	claimed := d.loader.claims
 	d.outlet.Submit(&deliver.Batch{
 		Lane: d.lane, Jobs: out.jobs, Leased: lease.Until,

@@ -29,6 +29,8 @@ type loader struct {
 	signer   *format.Signer // nil without a public URL
 	clock    kit.Clock
 
+	templates *templates
+
 	manifests cache[manifestKey, *fanfare.Manifest]
 	mailings  cache[mailingKey, *mailing]
 }
@@ -369,11 +371,7 @@ func (l *loader) mailing(ctx context.Context, key mailingKey, channel *registry.
 }
 
 func (l *loader) writer(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*format.Writer, error) {
-	source, ok := l.registry.Template(key.template)
-	if !ok {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("topic %s has no template for this subscription", posted.Topic), Hint: "name a template in the topic or in the rule, and apply it"}
-	}
-	template, err := format.Compile(format.Source{Name: source.Name, Version: source.Version, Subject: source.Subject, Text: source.Text, HTML: source.HTML})
+	template, err := l.templates.get(key.template)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,8 @@ type outlets struct {
 	clock    kit.Clock
 	logger   *slog.Logger
 
+	templates *templates
+
 	mu      sync.Mutex
 	open    map[uint16]*outlet
 	running sync.WaitGroup // dispatch loops
@@ -98,7 +100,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 }
 
 func (o *outlets) loader() *loader {
-	l := &loader{store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, clock: o.clock}
+	l := &loader{store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, clock: o.clock}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()
 	}

@@ -33,3 +33,8 @@ func Step(name string) {
 	}
 	select {}
 }
+
+var fault = os.Getenv("FANFARE_FAULT")
+
+// Fault reports whether the named fault is asked for by FANFARE_FAULT.
+func Fault(name string) bool { return name == fault }

@@ -37,8 +37,11 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
 	for {
 		pl, err := r.plan(d)
-		if err != nil || len(pl.diff.Changes) == 0 {
+		if err != nil {
 			return Diff{}, err
+		}
+		if len(pl.diff.Changes) == 0 {
+			return pl.diff, nil
 		}
 		err = r.writer.submit(ctx, &job{run: pl.apply})
 		if errors.Is(err, errMoved) {
@@ -67,7 +70,7 @@ type plan struct {
 
 func (r *Registry) plan(d *Document) (*plan, error) {
 	from := r.config.Load()
-	pl := &plan{r: r, doc: d, from: from, to: from.clone()}
+	pl := &plan{r: r, doc: d, from: from, to: from.clone(), diff: Diff{Changes: []Change{}}}
 	pl.service()
 	for _, name := range slices.Sorted(maps.Keys(d.Channels)) {
 		pl.channel(name, d.Channels[name])
@@ -110,6 +113,9 @@ func (pl *plan) service() {
 // references checks that every template that a topic names is there.
 func (pl *plan) references() {
 	check := func(at, name string) {
+		if spec := pl.doc.Templates[name]; spec != nil && !spec.Delete {
+			return // where it cannot be compiled, that was said
+		}
 		if name != "" && pl.svc.templates[name] == nil {
 			pl.fail(at, invalid("", didYouMean(name, maps.Keys(pl.svc.templates), "the service has no templates"), "unknown template %s", quote(name)))
 		}
@@ -197,7 +203,7 @@ func (pl *plan) apply(w *writer) error {
 			return below(pointer("topics", t.Name), err)
 		}
 	}
-	if err := r.opt.Store.Commit(&Batch{Config: pl.records}); err != nil {
+	if err := r.commit(&Batch{Config: pl.records}); err != nil {
 		pl.restore(len(pl.defined))
 		return err
 	}
@@ -219,7 +225,7 @@ func (pl *plan) restore(n int) {
 // locate adds the line and column of the member that an error points at, where
 // it has none of its own.
 func (d *Document) locate(err error) error {
-	e, ok := err.(*fanfare.Error)
+	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || len(d.positions) == 0 {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"fanfare.dev/fanfare"
@@ -226,6 +227,8 @@ func TestEveryFaultOfADocumentHasItsPlace(t *testing.T) {
 		{"a rule without when", "service: a\ntopics:\n  x:\n    rules:\n      - name: r", "/topics/x/rules/0", 5, "no when"},
 		{"delete and more", "service: a\ntopics:\n  x: {delete: true, title: T}", "/topics/x", 3, "stands alone"},
 		{"two documents", "service: a\n---\nservice: b", "", 0, "2 documents"},
+		{"too deep", "service: a\ntopics: {x: {schema: " + strings.Repeat("[", 1<<20), "", 2, "levels"},
+		{"too deep in dashes", "service: a\n" + strings.Repeat("- ", 1<<20), "", 2, "levels"},
 		{"a list for an object", "service: a\ntopics: [x]", "/topics", 2, "must be an object"},
 	}
 	for _, c := range cases {
@@ -251,7 +254,7 @@ func TestEveryFaultOfAPlanHasItsPlace(t *testing.T) {
 	}{
 		{"unknown template", "service: a\ntopics:\n  x: {template: nope}", "/topics/x/template", 3, "nope"},
 		{"unknown template of a rule", "service: a\ntopics:\n  x:\n    rules:\n      - {name: r, when: event.a == 1, template: nope}", "/topics/x/rules/0/template", 5, "nope"},
-		{"a bad schema", "service: a\ntopics:\n  x:\n    schema: {type: objekt}", "/topics/x/schema/type", 4, "objekt"},
+		{"a bad schema", "service: a\ntopics:\n  x:\n    schema: {type: objekt}", "/topics/x/schema/type", 4, "'object'"},
 		{"a reference to a file", "service: a\ntopics:\n  x:\n    schema: {$ref: 'file:///etc/passwd'}", "/topics/x/schema", 4, "not allowed"},
 		{"a bad condition", "service: a\ntopics:\n  x:\n    rules: [{name: r, when: 'event.a =='}]", "/topics/x/rules/0/when", 1, "syntax"},
 		{"a field that the schema lacks", "service: a\ntopics:\n  x:\n    schema: {properties: {mag: {}}}\n    rules: [{name: r, when: 'event.magn == 1'}]", "/topics/x/rules/0/when", 1, "did you mean mag?"},
@@ -280,6 +283,73 @@ func TestSeveralFaultsAreToldAtOnce(t *testing.T) {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || len(e.Details) != 2 {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestFilesOutsideTheDocumentsFolderAreNotRead(t *testing.T) {
+	dir := writeFiles(t)
+	inner := filepath.Join(dir, "inner")
+	if err := os.Mkdir(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"../schema.json", filepath.Join(dir, "schema.json"), "missing.json"} {
+		_, err := registry.ParseDocument([]byte("service: a\ntopics:\n  x:\n    schema_file: "+name), inner)
+		e, ok := errors.AsType[*fanfare.Error](err)
+		if !ok || e.Pointer != "/topics/x/schema_file" || e.Line != 4 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAPasswordIsReadWhereTheSettingsSay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("from the file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RELAY_PASSWORD", "from the environment")
+	r, _ := openAt(t, t.TempDir())
+	cases := []struct{ setting, want string }{
+		{"password_env: RELAY_PASSWORD", "from the environment"},
+		{"password_file: " + file, "from the file"},
+		{"password_env: NO_SUCH_VARIABLE", ""},
+		{"password_file: " + file + ".gone", ""},
+	}
+	for _, c := range cases {
+		apply(t, r, "service: a\nchannels:\n  e: {driver: smtp, relay: 'h:25', from: a@b.c, username: u, "+c.setting+"}")
+		channel, _ := r.ChannelNamed("a", "e")
+		if got, err := channel.Password(); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s: %q, %v", c.setting, got, err)
+		}
+	}
+}
+
+func TestSubscriptionsComeInWhileTheConfigurationChanges(t *testing.T) {
+	ctx := context.Background()
+	r, index := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	var wg sync.WaitGroup
+	const callers, each = 4, 50
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				results := make([]registry.PutResult, 1)
+				err := r.PutSubscriptions(ctx, "notify", []registry.Put{{Topic: "change", Channel: "email",
+					To: fmt.Sprintf("p%d-%d@example.org", c, i), Filter: fmt.Sprintf("mag > %d.0", i)}}, results)
+				if err != nil || results[0].Err != nil {
+					t.Error(err, results[0].Err)
+				}
+			}
+		})
+	}
+	for i := range 30 {
+		apply(t, r, fmt.Sprintf("service: notify\ntopics: {change: {title: T%d, schema: {properties: {title: {}, mag: {}, n%d: {}}}}}", i, i))
+	}
+	wg.Wait()
+	if n := index.Len(match.Key{Service: "notify", Topic: "change"}); n != callers*each {
+		t.Errorf("the index has %d", n)
+	}
+	if topic, _ := r.Topic("notify", "change"); topic.Title != "T29" || len(topic.Rules) != 2 {
+		t.Errorf("%+v", topic)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -57,6 +58,20 @@ func BenchmarkImport(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
 }
 
+// BenchmarkImportRules is BenchmarkImport with a rule and params of one's own.
+func BenchmarkImportRules(b *testing.B) {
+	r, _ := openAt(b, b.TempDir())
+	apply(b, r, weather)
+	puts := sharedPuts(0, b.N)
+	for i := range puts {
+		puts[i].Filter, puts[i].Rule = "", "near"
+		puts[i].Params = json.RawMessage(fmt.Sprintf(`{"min_mag":%d.5,"place":"place %d"}`, i%7, i%1000))
+	}
+	b.ResetTimer()
+	importAll(b, r, puts, 5000, 2)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+}
+
 // BenchmarkSinglePuts puts one subscription a call from 50 goroutines.
 func BenchmarkSinglePuts(b *testing.B) {
 	r, _ := openAt(b, b.TempDir())
@@ -65,4 +80,30 @@ func BenchmarkSinglePuts(b *testing.B) {
 	b.ResetTimer()
 	importAll(b, r, puts, 1, 50)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+}
+
+// BenchmarkOpen loads what BenchmarkImport stored.
+func BenchmarkOpen(b *testing.B) {
+	const n = 1_000_000
+	dir := b.TempDir()
+	r, _ := openAt(b, dir)
+	apply(b, r, weather)
+	for from := 0; from < n; from += 100_000 {
+		importAll(b, r, sharedPuts(from, 100_000), 5000, 2)
+	}
+	if err := r.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		r, index := openAt(b, dir)
+		b.StopTimer()
+		if got := index.Len(match.Key{Service: "notify", Topic: "change"}); got != n {
+			b.Fatalf("the index has %d", got)
+		}
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
 }

@@ -23,15 +23,23 @@ func (g *group) put(j *job) {
 		}
 	}
 	for i := range j.wants {
-		if w := &j.wants[i]; w.err == nil {
-			w.err = g.putOne(w)
+		w := &j.wants[i]
+		if w.err != nil {
+			continue
+		}
+		w.err = g.putOne(w)
+		if g.aborted {
+			w.err = nil // it will be decided on anew
+			return
 		}
 	}
 }
 
 func (g *group) putOne(w *want) error {
-	if w.put.Filter != "" && w.filter == 0 {
-		w.filter = g.filter(w.put.Filter)
+	w.created = false
+	filter := w.filter
+	if w.put.Filter != "" && filter == 0 {
+		filter = g.filter(w.put.Filter)
 	}
 	owner, isNew, err := g.owner(w)
 	if err != nil {
@@ -39,7 +47,7 @@ func (g *group) putOne(w *want) error {
 	}
 	asked := SubscriptionRecord{
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
-		Filter: w.filter, Rule: w.rule, Params: w.params, Data: w.put.Data,
+		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data,
 	}
 	hash := w.idHash
 	if asked.ID == "" {
@@ -89,32 +97,35 @@ func full() error {
 
 // owner finds or makes the subscriber.
 func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
-	p := w.put
-	first, others := g.w.r.addresses.lookup(w.addressHash)
-	for first != 0 {
-		s, err := g.subscriber(first)
-		if err != nil {
-			return 0, false, unavailable(err)
-		}
-		if s != nil && s.Service == w.topic.service && s.Kind == w.kind && s.Address == w.address {
-			g.updateSubscriber(s, p)
-			return first, false, nil
-		}
-		if len(others) == 0 {
-			break
-		}
-		first, others = others[0], others[1:]
-	}
+	table := &g.w.r.addresses
 	local := &g.w.nextSubscriber[w.partition]
 	if *local > fanfare.MaxLocal {
 		return 0, false, full()
 	}
 	place = fanfare.NewPlace(int(w.partition), *local)
+	first, others := table.claim(w.addressHash, place)
+	if first == 0 {
+		g.noteInsert(table, w.addressHash, place)
+	}
+	for first != 0 {
+		s, err := g.subscriber(first)
+		if err != nil {
+			return 0, false, g.w.r.unreadable(err)
+		}
+		if s != nil && s.Service == w.topic.service && s.Kind == w.kind && s.Address == w.address {
+			g.updateSubscriber(s, w.put)
+			return first, false, nil
+		}
+		if len(others) == 0 { // all were other people with the same hash
+			g.insert(table, w.addressHash, place)
+			break
+		}
+		first, others = others[0], others[1:]
+	}
 	*local++
-	g.insert(&g.w.r.addresses, w.addressHash, place)
 	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], SubscriberRecord{
 		Place: place, Service: w.topic.service, Kind: w.kind, Address: w.address,
-		Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes,
+		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes,
 	})
 	return place, true, nil
 }
@@ -146,7 +157,7 @@ func (g *group) find(hash uint64, service uint32, asked *SubscriptionRecord) (fa
 	for first != 0 {
 		s, err := g.subscription(first)
 		if err != nil {
-			return 0, unavailable(err)
+			return 0, g.w.r.unreadable(err)
 		}
 		if s != nil && g.w.r.sameIdentity(s, service, asked) {
 			return first, nil
@@ -185,7 +196,7 @@ func (g *group) update(s, asked *SubscriptionRecord) error {
 	}
 	s, err := g.change(s.Place)
 	if err != nil {
-		return unavailable(err)
+		return g.w.r.unreadable(err)
 	}
 	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
 	return nil
@@ -198,6 +209,9 @@ func (g *group) filter(text string) uint32 {
 	}
 	if n := g.filters[text]; n != 0 {
 		return n
+	}
+	if f := g.w.flight; f != nil && f.filters[text] != 0 {
+		return f.filters[text]
 	}
 	if g.filters == nil {
 		g.filters = map[string]uint32{}
@@ -221,7 +235,7 @@ func (g *group) end(svc *service, e *end) error {
 	s, err := g.subscription(place)
 	switch {
 	case err != nil:
-		return unavailable(err)
+		return g.w.r.unreadable(err)
 	case s == nil:
 		return unknownSubscription(e.id)
 	}
@@ -235,7 +249,7 @@ func (g *group) end(svc *service, e *end) error {
 func (g *group) endPlace(place fanfare.Place, reason string) error {
 	s, err := g.change(place)
 	if err != nil {
-		return unavailable(err)
+		return g.w.r.unreadable(err)
 	}
 	s.Ended, s.Reason = true, reason
 	return nil
@@ -247,7 +261,7 @@ func (g *group) byID(svc *service, id string) (fanfare.Place, error) {
 	if place, ok := fanfare.ParseSubscriptionID(id); ok {
 		s, err := g.subscription(place)
 		if err != nil {
-			return 0, unavailable(err)
+			return 0, g.w.r.unreadable(err)
 		}
 		if s != nil && s.ID == "" && r.serviceOf(s) == svc.number {
 			return place, nil

@@ -185,7 +185,7 @@ func (d *putDecoder) str() (string, bool) {
 				return "", false
 			}
 			d.i = i + 1
-			return unsafe.String(unsafe.SliceData(s), len(s)), true
+			return unsafe.String(unsafe.SliceData(s), len(s)), true //nolint:gosec // d.b is the decoder's own and never written again
 		case c == '\\':
 			return d.escaped(from)
 		case c < ' ':

@@ -59,7 +59,7 @@ func TestDecodePutKeepsNothingOfTheLine(t *testing.T) {
 
 func TestDecodePutNamesWhatIsWrong(t *testing.T) {
 	cases := []struct{ line, pointer, text string }{
-		{`{"adress":"x"}`, "/adress", "unknown field"},
+		{`{"mail":"x"}`, "/mail", "unknown field"},
 		{`{"chanel":"x"}`, "/chanel", "did you mean channel?"},
 		{`{"to":"a","to":"b"}`, "/to", "twice"},
 		{`{"to":5}`, "/to", "must be a text"},

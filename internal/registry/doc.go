@@ -9,16 +9,22 @@
 // address and a subscription by identity. A row itself is read from the store
 // when it is needed. The match index is filled from here and from nowhere else.
 //
-// Order. One goroutine writes. It gathers the changes that wait (at most
-// maxGroup), decides on each against the state before it, commits them in one
-// transaction, then updates match index, tables and live bits, and only then
+// Order. One goroutine decides on changes. It gathers those that wait (at most
+// maxGroup) and decides on each against the state before it; another commits the
+// group in one transaction, then updates live bits and match index, and only then
 // answers. So whoever has an answer knows that every event accepted from now on
-// sees the change, and whoever has none knows nothing.
+// sees the change, and whoever has none knows nothing. While a group is being
+// committed the next may be decided on, as if it had landed.
 //
 // Failure. A commit that fails leaves memory and store as they were: all callers
 // of that group get the error (fanfare.DiskFull when the disk is full, else
-// fanfare.Unavailable), and the next group is tried afresh. Places taken by the
-// failed group are not handed out again while the process runs.
+// fanfare.Unavailable), a group that was decided on top of it is decided on anew,
+// and the next commit is tried afresh. Places taken by the failed group are not
+// handed out again while the process runs.
+//
+// Queues. maxQueue calls may wait for the writer; more block until there is room
+// or their context ends. A filter's text stays known (and in memory, once for all
+// that share it) after its last subscription has ended.
 //
 // Subscribers are found or made by address: an address belongs to one
 // subscriber per service and kind ("mail" for the drivers smtp and file). A

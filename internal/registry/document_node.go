@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ func (n node) fault(hint, format string, args ...any) {
 
 // fail notes err with the place of n.
 func (n node) fail(err error) {
-	e, ok := err.(*fanfare.Error)
+	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
 		e = invalid("", "", "%v", err)
 	}
@@ -245,7 +246,7 @@ func (n node) choice(of ...string) string {
 func (n node) json() json.RawMessage {
 	var v any
 	if err := yaml.NodeToValue(n.resolved(), &v); err != nil {
-		n.fault("", "cannot be read: %v", syntaxFault(err).(*fanfare.Error).Message)
+		n.fault("", "cannot be read: %v", syntaxFault(err).Message)
 		return nil
 	}
 	return n.encode(v)

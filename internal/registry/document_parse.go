@@ -22,6 +22,7 @@ const (
 	maxDocumentBytes = 8 << 20
 	maxFileBytes     = 1 << 20 // of each *_file
 	maxFaults        = 20      // that are reported
+	maxNesting       = 1000    // of brackets, or of dashes in one line
 )
 
 // ParseDocument reads an apply document, YAML or JSON. Unknown fields are
@@ -34,6 +35,11 @@ func ParseDocument(b []byte, dir string) (*Document, error) {
 	}
 	if !utf8.Valid(b) {
 		return nil, invalid("", "save the file as UTF-8", "the document is not valid UTF-8")
+	}
+	if line := tooDeep(b); line > 0 {
+		e := invalid("", "", "more than %d levels inside each other", maxNesting)
+		e.Line = line
+		return nil, e
 	}
 	file, err := parser.ParseBytes(b, 0)
 	if err != nil {
@@ -56,7 +62,33 @@ func ParseDocument(b []byte, dir string) (*Document, error) {
 	return d, nil
 }
 
-func syntaxFault(err error) error {
+// tooDeep returns the line at which the document is nested too deeply to be
+// parsed in reasonable time, or 0. It knows nothing of quotes: more brackets that
+// are opened than closed are too many anywhere.
+func tooDeep(b []byte) int {
+	line, depth, dashes := 1, 0, 0
+	for _, c := range b {
+		switch c {
+		case '\n':
+			line, dashes = line+1, 0
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(0, depth-1)
+		case '-', '?', '!', '&':
+			dashes++
+		case ' ':
+		default:
+			dashes = 0
+		}
+		if depth > maxNesting || dashes > maxNesting {
+			return line
+		}
+	}
+	return 0
+}
+
+func syntaxFault(err error) *fanfare.Error {
 	e := invalid("", "", "%s", strings.TrimSpace(err.Error()))
 	if s, ok := errors.AsType[*yaml.SyntaxError](err); ok {
 		e.Message = s.GetMessage()
@@ -191,7 +223,7 @@ func (n node) file() string {
 		n.fault("", "cannot open the document's folder")
 		return ""
 	}
-	defer root.Close()
+	defer root.Close() //nolint:errcheck // it was only read
 	b, err := root.ReadFile(filepath.Clean(name))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -222,7 +254,7 @@ func (n node) jsonFile() json.RawMessage {
 		}
 	}
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		fault := syntaxFault(err).(*fanfare.Error)
+		fault := syntaxFault(err)
 		fault.Pointer = n.at
 		fault.Message = "the file " + quote(n.text()) + " is not JSON: " + fault.Message
 		n.p.wrong = append(n.p.wrong, fault)

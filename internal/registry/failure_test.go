@@ -2,6 +2,8 @@ package registry_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 
 	"fanfare.dev/fanfare"
@@ -10,15 +12,21 @@ import (
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-// A brokenStore refuses to commit while fail is set.
+// A brokenStore refuses to commit while fail is set, or each nth time.
 type brokenStore struct {
 	registry.Store
-	fail error
+	fail    error
+	each    int
+	commits int
 }
 
 func (s *brokenStore) Commit(b *registry.Batch) error {
+	s.commits++
 	if s.fail != nil {
 		return s.fail
+	}
+	if s.each > 0 && s.commits%s.each == 0 {
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "an error of the disk"}
 	}
 	return s.Store.Commit(b)
 }
@@ -90,5 +98,83 @@ func TestAClosedRegistryRefusesAndStandsASecondClose(t *testing.T) {
 	err := r.PutSubscriptions(context.Background(), "notify", []registry.Put{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]registry.PutResult, 1))
 	if fanfare.CodeOf(err) != fanfare.Unavailable {
 		t.Error(err)
+	}
+}
+
+// TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing lets callers put the
+// same people in large groups, of which each is decided on while the one before
+// is being committed, and every second commit fails.
+func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	store := &brokenStore{Store: openStore(t, dir, sqlite.Relaxed)}
+	r, err := registry.Open(ctx, options(store, match.New()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	apply(t, r, weather)
+	store.each = 2
+
+	const callers, rounds, members, pool = 4, 8, 600, 2500
+	want := func(i int) registry.Put {
+		p := registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i/2)}
+		switch i % 4 {
+		case 0:
+			p.ID = fmt.Sprint("own-", i)
+		case 1:
+			p.Filter = fmt.Sprintf("mag > %d.0", i%50)
+		case 2:
+			p.Rule = "strong"
+		}
+		return p
+	}
+	var mu sync.Mutex
+	ids, created := map[int]string{}, map[int]int{}
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for round := range rounds {
+				puts, results := make([]registry.Put, members), make([]registry.PutResult, members)
+				first := (c*211 + round*307) % pool
+				for i := range puts {
+					puts[i] = want((first + i) % pool)
+				}
+				for r.PutSubscriptions(ctx, "notify", puts, results) != nil {
+					clear(results)
+				}
+				mu.Lock()
+				for i, res := range results {
+					n := (first + i) % pool
+					if res.Err != nil || ids[n] != "" && ids[n] != res.ID {
+						t.Errorf("%d: %+v, was %s", n, res, ids[n])
+					}
+					ids[n] = res.ID
+					if res.Created {
+						created[n]++
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for n := range ids {
+		if created[n] != 1 {
+			t.Errorf("%d was created %d times", n, created[n])
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, index := openAt(t, dir)
+	if n := index.Len(match.Key{Service: "notify", Topic: "change"}); n != len(ids) {
+		t.Errorf("after the restart the index has %d, want %d", n, len(ids))
+	}
+	for n, id := range ids {
+		s, err := r.Subscription(ctx, "notify", id)
+		if p := want(n); err != nil || s.To != p.To || s.Filter != p.Filter || s.Rule != p.Rule {
+			t.Fatalf("%s: %+v, %v", id, s, err)
+		}
 	}
 }

@@ -3,17 +3,21 @@ package registry
 import (
 	"bytes"
 	"context"
+	"errors"
+	"maps"
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
 )
 
 // A group is what one transaction does: the decisions on its jobs, in their
 // order, each seeing those before it.
 type group struct {
-	w     *writer
-	batch Batch
+	w       *writer
+	jobs    []*job
+	batch   Batch
+	landed  chan error // the outcome of its commit
+	aborted bool       // what it was decided on top of has failed
 
 	// The first new place of each partition: what is at or above it is in batch.
 	baseSubscriber, baseSubscription [fanfare.Partitions]uint32
@@ -26,7 +30,7 @@ type group struct {
 
 	filters map[string]uint32 // new ones
 	undone  []tableChange
-	entries map[match.Key][]match.Entry
+	entries []topicEntries
 }
 
 // A tableChange is how to take back one change of a table.
@@ -37,10 +41,38 @@ type tableChange struct {
 }
 
 // begin starts the next transaction.
-func (g *group) begin(w *writer) {
-	g.w = w
-	g.batch.ChangeSeq, g.batch.At = 0, w.r.opt.Now().UnixNano()
-	g.baseSubscriber, g.baseSubscription = w.nextSubscriber, w.nextSubscription
+func (g *group) begin(jobs []*job) {
+	g.jobs, g.aborted = jobs, false
+	g.batch.ChangeSeq, g.batch.At = 0, g.w.r.opt.Now().UnixNano()
+	g.baseSubscriber, g.baseSubscription = g.w.nextSubscriber, g.w.nextSubscription
+}
+
+// decide goes through the jobs. The error concerns all of them.
+func (g *group) decide() error {
+	if err := g.prefetch(); err != nil {
+		return err
+	}
+	for _, j := range g.jobs {
+		if g.aborted {
+			return nil
+		}
+		if j.end != nil {
+			j.err = g.end(j.svc, j.end)
+		} else {
+			g.put(j)
+		}
+	}
+	return nil
+}
+
+// answer tells the callers what came of their jobs; err is for all of them.
+func (g *group) answer(err error) {
+	for _, j := range g.jobs {
+		if err != nil {
+			j.err = err
+		}
+		close(j.done)
+	}
 }
 
 // release lets go of everything that belongs to the callers; the large slices
@@ -55,13 +87,14 @@ func (g *group) release() {
 	b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil
 	g.subscribers, g.subscriptions, g.changed, g.filters = nil, nil, nil, nil
 	g.undone = g.undone[:0]
+	g.jobs = nil
 }
 
 // prefetch reads the rows that the callers believe to be concerned, many at a
 // time. What they missed is read when its turn comes.
-func (g *group) prefetch(jobs []*job) error {
+func (g *group) prefetch() error {
 	var subscribers, subscriptions []fanfare.Place
-	for _, j := range jobs {
+	for _, j := range g.jobs {
 		for i := range j.wants {
 			if p := j.wants[i].subscriber; p != 0 {
 				subscribers = append(subscribers, p)
@@ -87,6 +120,11 @@ func (g *group) readSubscribers(ctx context.Context, places []fanfare.Place) err
 	if len(places) == 0 {
 		return nil
 	}
+	if f := g.w.flight; f != nil && slices.ContainsFunc(places, f.touchesSubscriber) {
+		if g.w.land(); g.aborted {
+			return nil
+		}
+	}
 	if g.subscribers == nil {
 		g.subscribers = make(map[fanfare.Place]*SubscriberRecord, len(places))
 	}
@@ -101,6 +139,11 @@ func (g *group) readSubscribers(ctx context.Context, places []fanfare.Place) err
 func (g *group) readSubscriptions(ctx context.Context, places []fanfare.Place) error {
 	if len(places) == 0 {
 		return nil
+	}
+	if f := g.w.flight; f != nil && slices.ContainsFunc(places, f.touchesSubscription) {
+		if g.w.land(); g.aborted {
+			return nil
+		}
 	}
 	if g.subscriptions == nil {
 		g.subscriptions = make(map[fanfare.Place]*SubscriptionRecord, len(places))
@@ -123,6 +166,9 @@ func (g *group) subscriber(p fanfare.Place) (*SubscriberRecord, error) {
 		return s, nil
 	}
 	err := g.readSubscribers(context.Background(), []fanfare.Place{p})
+	if g.aborted {
+		err = errAborted
+	}
 	return g.subscribers[p], err
 }
 
@@ -136,8 +182,25 @@ func (g *group) subscription(p fanfare.Place) (*SubscriptionRecord, error) {
 		return s, nil
 	}
 	err := g.readSubscriptions(context.Background(), []fanfare.Place{p})
+	if g.aborted {
+		err = errAborted
+	}
 	return g.subscriptions[p], err
 }
+
+// touchesSubscriber and touchesSubscription report whether the row at p may be
+// another in the store once the group has landed.
+func (g *group) touchesSubscriber(p fanfare.Place) bool {
+	return p.Local() >= g.baseSubscriber[p.Partition()] || g.subscribers[p] != nil
+}
+
+func (g *group) touchesSubscription(p fanfare.Place) bool {
+	_, changed := g.changed[p]
+	return changed || p.Local() >= g.baseSubscription[p.Partition()]
+}
+
+// errAborted ends a decision of an aborted group. No caller gets it.
+var errAborted = errors.New("registry: the group before failed")
 
 // isNew reports whether the subscription at p was made by this group.
 func (g *group) isNew(p fanfare.Place) bool {
@@ -162,6 +225,10 @@ func (g *group) change(p fanfare.Place) (*SubscriptionRecord, error) {
 
 func (g *group) insert(t *table, hash uint64, place fanfare.Place) {
 	t.insert(hash, place)
+	g.noteInsert(t, hash, place)
+}
+
+func (g *group) noteInsert(t *table, hash uint64, place fanfare.Place) {
 	g.undone = append(g.undone, tableChange{t, hash, 0, place})
 }
 
@@ -194,7 +261,7 @@ func (g *group) finish() bool {
 		return false
 	}
 	b.ChangeSeq = g.w.changeSeq + 1
-	for p := range g.changed {
+	for _, p := range slices.Sorted(maps.Keys(g.changed)) {
 		b.SubscriptionUpdates = append(b.SubscriptionUpdates, g.subscriptions[p])
 	}
 	for i := range b.Subscriptions {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -83,7 +84,7 @@ func pointer(names ...string) string {
 // below moves an error of a part to where the part is: its pointer, and those
 // of its details, are put behind at.
 func below(at string, err error) *fanfare.Error {
-	e, ok := err.(*fanfare.Error)
+	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
 		return invalid(at, "", "%v", err)
 	}

@@ -63,7 +63,7 @@ func (r *Registry) CreateKey(ctx context.Context, service, name string) (secret 
 			}
 			record.Service = svc.number
 		}
-		if err := r.opt.Store.Commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
+		if err := r.commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
 			return err
 		}
 		r.principals.add(record.Number, hash, Principal{KeyID: keyID(record.Number), Name: name, Service: service})

@@ -11,9 +11,6 @@ import (
 // ended one loses its bit first, so that nothing leaves for it from here on.
 func (g *group) publish() error {
 	r := g.w.r
-	if g.entries == nil {
-		g.entries = map[match.Key][]match.Entry{}
-	}
 	for i := range g.batch.Subscriptions {
 		for k := range g.batch.Subscriptions[i] {
 			if s := &g.batch.Subscriptions[i][k]; !s.Ended {
@@ -41,14 +38,24 @@ func (g *group) publish() error {
 	return g.flush()
 }
 
+// A topicEntries is what the match index gets of one topic.
+type topicEntries struct {
+	topic   *Topic
+	entries []match.Entry
+}
+
 // enter takes s down for the match index.
 func (g *group) enter(s *SubscriptionRecord) {
-	t := g.w.r.config.Load().topics[s.Topic]
-	if t == nil {
-		return
+	// A group has few topics, and mostly the one that came last.
+	for i := len(g.entries) - 1; i >= 0; i-- {
+		if of := &g.entries[i]; of.topic.Number == s.Topic {
+			of.entries = append(of.entries, g.w.r.entry(of.topic, s))
+			return
+		}
 	}
-	key := t.key()
-	g.entries[key] = append(g.entries[key], g.w.r.entry(t, s))
+	if t := g.w.r.config.Load().topics[s.Topic]; t != nil {
+		g.entries = append(g.entries, topicEntries{t, append(make([]match.Entry, 0, 64), g.w.r.entry(t, s))})
+	}
 }
 
 func (r *Registry) entry(t *Topic, s *SubscriptionRecord) match.Entry {
@@ -68,12 +75,10 @@ func (r *Registry) entry(t *Topic, s *SubscriptionRecord) match.Entry {
 // flush gives the match index what was taken down.
 func (g *group) flush() error {
 	var errs []error
-	for key, entries := range g.entries {
-		if len(entries) > 0 {
-			errs = append(errs, g.w.r.opt.Conditions.Add(key, entries))
-			clear(entries)
-			g.entries[key] = entries[:0]
-		}
+	for i := range g.entries {
+		errs = append(errs, g.w.r.opt.Conditions.Add(g.entries[i].topic.key(), g.entries[i].entries))
 	}
+	clear(g.entries)
+	g.entries = g.entries[:0]
 	return errors.Join(errs...)
 }

@@ -34,7 +34,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 	})
 	switch {
 	case err != nil:
-		return Subscription{}, unavailable(err)
+		return Subscription{}, r.unreadable(err)
 	case found == nil && id == "":
 		return Subscription{}, unknownSubscription(fanfare.SubscriptionID(places[0]))
 	case found == nil:
@@ -62,7 +62,7 @@ func (r *Registry) fullRecord(ctx context.Context, s *SubscriptionRecord) (Subsc
 		return nil
 	})
 	if err != nil {
-		return Subscription{}, unavailable(err)
+		return Subscription{}, r.unreadable(err)
 	}
 	return full, nil
 }
@@ -106,7 +106,7 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, address string) 
 		return nil
 	})
 	if err != nil {
-		return 0, unavailable(err)
+		return 0, r.unreadable(err)
 	}
 	if found == 0 {
 		return 0, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscriber " + quote(address)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,8 @@ type Options struct {
 	// is nothing to wait for.
 	AfterEnd func(fanfare.Place)
 
-	Now func() time.Time // nil is time.Now
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: slog.Default
 }
 
 // A Registry is safe for concurrent use.
@@ -62,6 +64,9 @@ func Open(ctx context.Context, opt Options) (*Registry, error) { return open(ctx
 func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
 	}
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(liveSet)}
 	r.writer = newWriter(r)

@@ -16,8 +16,8 @@ type Store interface {
 	Load(ctx context.Context, v Loader) error
 
 	// Commit keeps all of b in one transaction, durably, or nothing of it. An
-	// error is a *fanfare.Error: DiskFull when there is no room, else
-	// Unavailable. The store is usable after an error.
+	// error wraps a *fanfare.Error (DiskFull when there is no room, else
+	// Unavailable) and the cause. The store is usable after an error.
 	Commit(b *Batch) error
 
 	// SubscriberRecords and SubscriptionRecords visit the rows at places, which

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -93,5 +92,3 @@ type SubscriptionRow struct {
 	Data       []byte // JSON object or nil
 	Live       bool
 }
-
-var _ = context.Background

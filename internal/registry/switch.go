@@ -68,7 +68,7 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 			return err
 		}
 		record := ConfigRecord{Kind: kindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
-		if err := r.opt.Store.Commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
+		if err := r.commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
 			return err
 		}
 		r.switches.set(number, now)

@@ -76,16 +76,38 @@ func (t *table) lookup(hash uint64) (first fanfare.Place, others []fanfare.Place
 	return first, others
 }
 
+// claim adds place under hash if nothing is there, and else returns what is.
+func (t *table) claim(hash uint64, place fanfare.Place) (first fanfare.Place, others []fanfare.Place) {
+	s := t.shard(hash)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.room(hash)
+	if at.place == 0 {
+		*at = slot{low: uint32(hash), high: uint32(hash >> 32), place: place}
+		s.used++
+		return 0, nil
+	}
+	if len(s.overflow) > 0 {
+		others = append(others, s.overflow[hash]...)
+	}
+	return at.place, others
+}
+
+// room returns the slot of hash, or a free one where it belongs.
+func (s *shard) room(hash uint64) *slot {
+	if (s.used+1)*100 > len(s.slots)*maxLoadPercent {
+		s.grow()
+	}
+	return &s.slots[s.find(hash)]
+}
+
 // insert adds place under hash, beside what is there already, and returns the
 // first place that was there, or 0.
 func (t *table) insert(hash uint64, place fanfare.Place) fanfare.Place {
 	s := t.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if (s.used+1)*100 > len(s.slots)*maxLoadPercent {
-		s.grow()
-	}
-	at := &s.slots[s.find(hash)]
+	at := s.room(hash)
 	if at.place != 0 {
 		if s.overflow == nil {
 			s.overflow = map[uint64][]fanfare.Place{}

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -131,7 +132,7 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 
 // reason is the message of an error alone, where it has more.
 func reason(err error) string {
-	if e, ok := err.(*fanfare.Error); ok {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		return e.Message
 	}
 	return err.Error()

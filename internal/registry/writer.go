@@ -2,7 +2,7 @@ package registry
 
 import (
 	"context"
-	"log/slog"
+	"errors"
 	"sync"
 
 	"fanfare.dev/fanfare"
@@ -14,6 +14,9 @@ const (
 	// maxGroup is how many subscriptions one transaction takes, unless a single
 	// call has more.
 	maxGroup = 16_384
+	// minOverlap is from how many subscriptions on a call is worth deciding on
+	// while another group is being committed. Smaller ones are better gathered.
+	minOverlap = 512
 	// maxJob is how many subscriptions one call hands in at a time.
 	maxJob = 8_192
 )
@@ -37,30 +40,47 @@ type end struct {
 	reason string
 }
 
-// A writer is the one goroutine that changes anything.
+// A writer is the one goroutine that decides on changes, and beside it one that
+// commits what was decided, so that a long import keeps both cores busy.
+//
+// At most one group is in flight. While it is, the next one is decided on as if
+// it had landed already. If it fails, both are undone, and the next is decided
+// on anew.
 type writer struct {
-	r    *Registry
-	jobs chan *job
-	gone sync.WaitGroup
+	r       *Registry
+	jobs    chan *job
+	commits chan *group
+	gone    sync.WaitGroup
 
 	changeSeq        uint64
 	nextSubscriber   [fanfare.Partitions]uint32
 	nextSubscription [fanfare.Partitions]uint32
 	nextFilter       uint32
-	channelUse       map[uint16]int64 // active subscriptions by channel
-	group            group
+
+	groups  [2]*group
+	current *group // being decided on, or nil
+	flight  *group // being committed, or nil
+	held    *job   // the one that did not fit into the last group
+
+	// Active subscriptions by channel: of the committer, and of the writer
+	// while nothing is in flight.
+	channelUse map[uint16]int64
 }
 
 func newWriter(r *Registry) *writer {
-	w := &writer{r: r, jobs: make(chan *job, maxQueue), channelUse: map[uint16]int64{}}
+	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), channelUse: map[uint16]int64{}}
 	for i := range fanfare.Partitions {
 		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // place 0 is nobody's
+	}
+	for i := range w.groups {
+		w.groups[i] = &group{w: w, landed: make(chan error, 1)}
 	}
 	return w
 }
 
 func (w *writer) start() {
 	w.gone.Go(w.loop)
+	w.gone.Go(w.commitLoop)
 }
 
 // submit hands j in and waits until it is done. When ctx ends before the writer
@@ -85,89 +105,163 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 
 // loop gathers what waits, and does it, until the queue is closed and empty.
 func (w *writer) loop() {
-	var held *job // the one that did not fit into the last group
+	defer close(w.commits)
 	for {
-		first := held
-		held = nil
+		first := w.next()
 		if first == nil {
-			var ok bool
-			if first, ok = <-w.jobs; !ok {
-				return
-			}
+			w.land()
+			return
 		}
-		jobs, size := []*job{first}, first.size()
-		for first.run == nil && size < maxGroup {
-			var next *job
-			select {
-			case next = <-w.jobs:
-			default:
-			}
-			if next == nil {
-				break
+		if first.run != nil {
+			w.land()
+			first.err = first.run(w)
+			close(first.done)
+			continue
+		}
+		if first.size() < minOverlap {
+			w.land() // meanwhile more of the small ones come together
+		}
+		for jobs := w.gather(first); !w.change(jobs); {
+		}
+	}
+}
+
+// next waits for a job. It is nil when there will be none.
+func (w *writer) next() *job {
+	if first := w.held; first != nil {
+		w.held = nil
+		return first
+	}
+	for w.flight != nil {
+		select {
+		case first := <-w.jobs:
+			return first
+		case err := <-w.flight.landed:
+			w.settle(err)
+		}
+	}
+	return <-w.jobs
+}
+
+// gather takes what waits and fits into one group with first.
+func (w *writer) gather(first *job) []*job {
+	jobs, size := []*job{first}, first.size()
+	for size < maxGroup {
+		select {
+		case next := <-w.jobs:
+			if next == nil { // closed
+				return jobs
 			}
 			if next.run != nil || size+next.size() > maxGroup {
-				held = next
-				break
+				w.held = next
+				return jobs
 			}
 			jobs, size = append(jobs, next), size+next.size()
+		default:
+			return jobs
 		}
-		w.do(jobs)
 	}
+	return jobs
 }
 
 func (j *job) size() int { return max(1, len(j.wants)) }
 
-func (w *writer) do(jobs []*job) {
-	if run := jobs[0].run; run != nil {
-		jobs[0].err = run(w)
-	} else if err := w.changeSubscriptions(jobs); err != nil {
-		for _, j := range jobs {
-			j.err = err
-		}
+// change decides on jobs and hands them to the committer. It is false if the
+// group in flight failed meanwhile: then nothing was done.
+func (w *writer) change(jobs []*job) bool {
+	g := w.groups[0]
+	if g == w.flight {
+		g = w.groups[1]
 	}
-	for _, j := range jobs {
-		close(j.done)
+	g.begin(jobs)
+	w.current = g
+	err := g.decide()
+	w.land()
+	w.current = nil
+	switch {
+	case g.aborted:
+		g.release()
+		return false
+	case err != nil:
+		g.undo()
+		g.answer(w.r.unreadable(err))
+		g.release()
+	case !g.finish():
+		g.answer(nil) // all was as asked already
+		g.release()
+	default:
+		w.changeSeq = g.batch.ChangeSeq
+		w.flight = g
+		w.commits <- g
+	}
+	return true
+}
+
+// land waits for the group in flight, if there is one.
+func (w *writer) land() {
+	if w.flight != nil {
+		w.settle(<-w.flight.landed)
 	}
 }
 
-// changeSubscriptions decides on all jobs, commits, and makes it seen. Where the
-// commit fails, it is as if nothing had been asked.
-func (w *writer) changeSubscriptions(jobs []*job) error {
-	g := &w.group
-	g.begin(w)
-	defer g.release()
-	if err := g.prefetch(jobs); err != nil {
-		return unavailable(err)
-	}
-	for _, j := range jobs {
-		if j.end != nil {
-			j.err = g.end(j.svc, j.end)
-			continue
+// settle ends a flight. If it failed, it is as if nothing of it, nor of the group
+// that is being decided on, had been asked.
+func (w *writer) settle(err error) {
+	g := w.flight
+	w.flight = nil
+	if err != nil {
+		if w.current != nil {
+			w.current.undo()
+			w.current.aborted = true
 		}
-		g.put(j)
-	}
-	if !g.finish() {
-		return nil // all was as asked already
-	}
-	if err := w.r.opt.Store.Commit(&g.batch); err != nil {
 		g.undo()
+		w.changeSeq = g.batch.ChangeSeq - 1
+		g.answer(err)
+	}
+	g.release()
+}
+
+// commitLoop makes groups durable, then seen, and then answers.
+func (w *writer) commitLoop() {
+	for g := range w.commits {
+		err := w.r.commit(&g.batch)
+		if err == nil {
+			w.r.filters.add(g.batch.Filters)
+			if err := g.publish(); err != nil {
+				// What was checked before cannot be refused now; if it is, the
+				// index lacks it until the next start, and somebody must know.
+				w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
+			}
+			w.r.changeSeq.Store(g.batch.ChangeSeq)
+			g.answer(nil)
+		}
+		g.landed <- err
+	}
+}
+
+// commit keeps b. What the user is told is the error; the log has its cause.
+func (r *Registry) commit(b *Batch) error {
+	err := r.opt.Store.Commit(b)
+	if err == nil {
+		return nil
+	}
+	r.opt.Logger.Error("registry: a transaction was rolled back", "error", err)
+	return told(err, "the control store could not be written, nothing was kept")
+}
+
+// unreadable is the error for users of one that came from reading the store.
+func (r *Registry) unreadable(err error) error {
+	if errors.Is(err, errAborted) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	w.changeSeq = g.batch.ChangeSeq
-	w.r.filters.add(g.batch.Filters)
-	if err := g.publish(); err != nil {
-		// What was checked before cannot be refused now; if it is, the index
-		// lacks it until the next start, and somebody must know.
-		slog.Error("registry: the match index refused what is committed", "error", err)
-	}
-	w.r.changeSeq.Store(w.changeSeq)
-	return nil
+	r.opt.Logger.Error("registry: reading the store", "error", err)
+	return told(err, "the control store could not be read")
 }
 
-func unavailable(err error) error {
-	if e, ok := err.(*fanfare.Error); ok {
+// told returns what users are told of err.
+func told(err error, otherwise string) error {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		return e
 	}
-	slog.Error("registry: reading the store", "error", err)
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the control store could not be read", Hint: "the server's log has the cause"}
+	return &fanfare.Error{Code: fanfare.Unavailable, Message: otherwise, Hint: "the server's log has the cause"}
 }

@@ -110,13 +110,22 @@ func (c *Control) read(ctx context.Context, f func(*sqlite.Conn) error) error {
 	return err
 }
 
-// storeError turns an error of SQLite into one for users. The cause stays
-// inside for the log.
-func storeError(err error) error {
-	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull {
-		return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk is full, nothing was kept",
+// A failure is an error of SQLite that a user can meet: what they are told, and
+// the cause for the log.
+type failure struct {
+	told  *fanfare.Error
+	cause error
+}
+
+func (f *failure) Error() string   { return f.told.Message + ": " + f.cause.Error() }
+func (f *failure) Unwrap() []error { return []error{f.told, f.cause} }
+
+func storeError(cause error) error {
+	told := &fanfare.Error{Code: fanfare.Unavailable, Message: "the control store could not be written, nothing was kept",
+		Hint: "the server's log has the cause"}
+	if sqlite.ErrCode(cause).ToPrimary() == sqlite.ResultFull {
+		told = &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk is full, nothing was kept",
 			Hint: "free some space and try again"}
 	}
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the control store could not be written, nothing was kept",
-		Hint: "the server's log has the cause"}
+	return &failure{told, cause}
 }

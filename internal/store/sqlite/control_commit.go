@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -15,20 +14,19 @@ import (
 // rows cost about a third less each than one.
 var rowsPerInsert = [...]int{64, 8, 1}
 
-// Commit keeps b in one transaction, or nothing of it.
+// Commit keeps b in one transaction, or nothing of it. Its error is a
+// *fanfare.Error and the cause.
 func (c *Control) Commit(b *registry.Batch) error {
 	err := c.commit(b)
 	if err == nil {
 		return nil
 	}
-	slog.Error("control store: transaction rolled back", "error", err)
-	failure := storeError(err)
-	if !c.writer.AutocommitEnabled() {
-		if err := c.run("ROLLBACK"); err != nil {
-			slog.Error("control store: rollback", "error", err)
+	if !c.writer.AutocommitEnabled() { // SQLite ends the transaction itself after some errors
+		if rollback := c.run("ROLLBACK"); rollback != nil {
+			err = fmt.Errorf("%w (and on rollback: %w)", err, rollback)
 		}
 	}
-	return failure
+	return storeError(err)
 }
 
 func (c *Control) commit(b *registry.Batch) error {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"unsafe"
 
@@ -143,8 +144,7 @@ func each(stmt *sqlite.Stmt, visit func(*sqlite.Stmt) error) error {
 			return stmt.Reset()
 		}
 		if err := visit(stmt); err != nil {
-			stmt.Reset()
-			return err
+			return errors.Join(err, stmt.Reset())
 		}
 	}
 }
@@ -282,4 +282,6 @@ func (a *arena) keepSubscription(r *registry.SubscriptionRecord) {
 }
 
 // asString is b as a string without a copy; b must not change while it is used.
-func asString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func asString(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // saves a copy of every text that is read or written
+}

@@ -10,13 +10,15 @@ import (
 // statements are the named queries of a .sql file.
 type statements map[string]string
 
-// parseStatements cuts a file at its "-- name: x" lines.
+// parseStatements cuts a file at its "-- name: x" lines and leaves comments out.
 func parseStatements(text string) statements {
 	s := statements{}
-	for part := range strings.SplitSeq(text, "-- name: ") {
-		name, query, found := strings.Cut(part, "\n")
-		if found && strings.TrimSpace(query) != "" {
-			s[strings.TrimSpace(name)] = strings.TrimSpace(query)
+	name := ""
+	for line := range strings.Lines(text) {
+		if named, ok := strings.CutPrefix(line, "-- name: "); ok {
+			name = strings.TrimSpace(named)
+		} else if !strings.HasPrefix(line, "--") && strings.TrimSpace(line) != "" {
+			s[name] = strings.TrimSpace(s[name] + " " + strings.TrimSpace(line))
 		}
 	}
 	return s

@@ -15,11 +15,13 @@ SELECT id, members FROM manifests WHERE id >= ? ORDER BY id
 SELECT posted FROM broadcasts WHERE seq = ?
 -- name: attempts_insert
 INSERT INTO attempts (manifest, position, attempt, state, code, at, next_at, text, relay, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- The "+ 0" below keeps SQLite from planning by the bound value (STAT4), which
+-- would prepare the statement anew for each call.
 -- name: latest
-SELECT position, attempt, state FROM attempts WHERE manifest = ? AND position >= ? AND position < ? ORDER BY position, attempt
+SELECT position, attempt, state FROM attempts WHERE manifest = ? AND position >= ? + 0 AND position < ? + 0 ORDER BY position, attempt
 -- name: attempts
 SELECT position, attempt, state, code, at, next_at, text, relay, address FROM attempts
-WHERE manifest = ? AND position >= ? AND position < ? ORDER BY position, attempt
+WHERE manifest = ? AND position >= ? + 0 AND position < ? + 0 ORDER BY position, attempt
 -- name: complete
 INSERT OR REPLACE INTO completions (seq, counts, first_at, last_at, completed_at) VALUES (?, ?, ?, ?, ?)
 -- name: open_broadcasts

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+func (c *cli) applyCommand() *cobra.Command {
+	var files []string
+	var dryRun bool
+	command := &cobra.Command{
+		Use: "apply -f FILE", Short: "Make topics, templates and channels be as a file says",
+		Long: `Make the topics, templates and channels of a service be as a YAML or JSON file
+says. Everything is checked and each template is tried before anything changes.
+Fields that end in _file name files beside it. What changes is printed: + new,
+~ different, - gone. Applying the same file again changes nothing.`,
+		Example: `  fanfare apply -f examples/earthquakes/fanfare.yaml
+  fanfare apply -f topics.yaml -f channels.yaml --dry-run
+  cat topics.yaml | fanfare apply -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			all := client.Diff{Changes: []client.Change{}}
+			for _, name := range files {
+				document, err := c.readDocument(name)
+				if err != nil {
+					return inFile(name, err)
+				}
+				diff, err := api.Apply(command.Context(), document, dryRun)
+				if err != nil {
+					return inFile(name, err)
+				}
+				all.Changes = append(all.Changes, diff.Changes...)
+			}
+			if c.json {
+				return c.printJSON(all)
+			}
+			c.printDiff(all, dryRun)
+			return nil
+		},
+	}
+	command.Flags().StringArrayVarP(&files, "file", "f", nil, "file to apply, - for standard input; may be repeated")
+	command.Flags().BoolVar(&dryRun, "dry-run", false, "only check, and print what would change")
+	command.MarkFlagRequired("file")
+	return command
+}
+
+// readDocument returns the document as JSON with all the files it names inside.
+func (c *cli) readDocument(name string) ([]byte, error) {
+	text, err := c.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	document, err := registry.ParseDocument(text, filepath.Dir(name))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(document)
+}
+
+// readInput reads a file, or standard input for "-".
+func (c *cli) readInput(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(c.in)
+	}
+	return os.ReadFile(name)
+}
+
+// inFile adds the file's name to what is wrong in it.
+func inFile(name string, err error) error {
+	e, ok := err.(*fanfare.Error)
+	if !ok || e.Code != fanfare.Invalid && e.Code != fanfare.TooLarge {
+		return err
+	}
+	at := *e
+	at.Message = name + ": " + at.Message
+	return &at
+}
+
+func (c *cli) printDiff(diff client.Diff, dryRun bool) {
+	signs := map[string]string{"create": "+", "update": "~", "delete": "-"}
+	for _, change := range diff.Changes {
+		fmt.Fprintf(c.out, "%s %s %s\n", signs[change.Action], change.Kind, change.Name)
+		for _, f := range change.Fields {
+			fmt.Fprintf(c.out, "    - %s: %s\n    + %s: %s\n", f.Field, short(f.Old), f.Field, short(f.New))
+		}
+	}
+	switch {
+	case len(diff.Changes) == 0:
+		fmt.Fprintln(c.out, "nothing to change")
+	case dryRun:
+		fmt.Fprintln(c.out, "nothing was changed (--dry-run)")
+	}
+}
+
+// short keeps a value on one line of a terminal.
+func short(value string) string {
+	const most = 160
+	var out []rune
+	for _, r := range value {
+		if len(out) == most {
+			return string(out) + "…"
+		}
+		switch {
+		case r == '\n':
+			out = append(out, '⏎')
+		case r < ' ' || r == 0x7f:
+			out = append(out, ' ')
+		default:
+			out = append(out, r)
+		}
+	}
+	return string(out)
+}

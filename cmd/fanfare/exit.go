@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// someFailed means that a command did its work but for some members, which it
+// has printed.
+type someFailed struct{ message string }
+
+func (e *someFailed) Error() string { return e.message }
+
+// exitCode is the one table from errors to exit codes.
+func exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	if _, some := errors.AsType[*someFailed](err); some {
+		return 2
+	}
+	if _, lost := errors.AsType[*client.Unreachable](err); lost {
+		return 3
+	}
+	switch fanfare.CodeOf(err) {
+	case fanfare.Unauthenticated, fanfare.Forbidden:
+		return 4
+	}
+	return 1
+}
+
+// report says on standard error what went wrong and what to do.
+func (c *cli) report(err error) {
+	if err == nil {
+		return
+	}
+	wrong, known := errors.AsType[*fanfare.Error](err)
+	if !known {
+		fmt.Fprintf(c.err, "fanfare: %v\n", err)
+		if lost, ok := errors.AsType[*client.Unreachable](err); ok && lost.Server == defaultServer {
+			fmt.Fprintln(c.err, "  is it running? start it with: fanfare serve")
+		}
+		return
+	}
+	fmt.Fprintf(c.err, "fanfare: %s\n", oneLine(wrong))
+	if wrong.Hint != "" {
+		fmt.Fprintf(c.err, "  %s\n", wrong.Hint)
+	}
+	for _, d := range wrong.Details {
+		fmt.Fprintf(c.err, "  %v\n", d)
+	}
+}
+
+// oneLine is an error without its hint and details.
+func oneLine(e *fanfare.Error) string {
+	head := *e
+	head.Hint, head.Details = "", nil
+	return head.Error()
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+func (c *cli) parkedCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "parked", Short: "List, retry or drop work that failed too often",
+		Long: `Work that failed five times is parked with its reason and holds up nothing else.
+Retry it when the cause is gone, or drop it: then its deliveries are settled as
+cancelled.`,
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "List parked work", Example: "  fanfare parked list", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			parked, err := api.Parked(command.Context())
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(parked)
+			}
+			c.printParked(parked)
+			return nil
+		},
+	}
+	command.AddCommand(list,
+		c.parkedAction("retry", "Try parked work again", (*client.Client).RetryParked),
+		c.parkedAction("drop", "Give parked work up", (*client.Client).DropParked))
+	return command
+}
+
+func (c *cli) printParked(parked []fanfare.Parked) {
+	if len(parked) == 0 {
+		fmt.Fprintln(c.out, "nothing is parked")
+		return
+	}
+	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tKIND\tEVENT\tSINCE\tFAILURES\tRECIPIENTS\tREASON")
+	for _, p := range parked {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", p.ID, p.Kind, p.Event, p.At.Local().Format(time.DateTime), p.Failures, p.Members, short(p.Reason))
+	}
+	table.Flush()
+}
+
+func (c *cli) parkedAction(name, summary string, do func(*client.Client, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " ID...", Short: summary, Example: "  fanfare parked " + name + " 17", Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, ids []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				if err := do(api, command.Context(), id); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// publishing is what one publish command does.
+type publishing struct {
+	cli     *cli
+	api     *client.Client
+	topic   string
+	format  string
+	options client.PublishOptions
+	wait    bool
+	ids     []string // of what was accepted, in order
+}
+
+func (c *cli) publishCommand() *cobra.Command {
+	p := publishing{cli: c}
+	command := &cobra.Command{
+		Use: "publish TOPIC FILE|-", Short: "Publish events from a file",
+		Long: `Publish events: a JSON object or array (.json), or one object on each line
+(NDJSON). Each object is the data of an event; where it has specversion, it is a
+CloudEvent with its own id. With --id-field an event that is sent again is found
+to be a duplicate. TOPIC may be - for CloudEvents, whose type is the topic then.
+
+With --wait it returns when every message is settled, and shows how far it is.
+
+Exit code 2: some events were refused, or, with --wait, some deliveries failed.`,
+		Example: `  fanfare publish earthquakes quakes.ndjson --id-field id --time-field time --wait
+  echo '{"id":"q1","mag":6.1,"place":"Alaska"}' | fanfare publish earthquakes - --id-field id --lane urgent
+  fanfare publish - events.cloudevents.json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			var err error
+			if p.api, err = c.connect(); err != nil {
+				return err
+			}
+			if p.topic = args[0]; p.topic == "-" {
+				p.topic = ""
+			}
+			p.options.IDPointer, p.options.TimePointer = asPointer(p.options.IDPointer), asPointer(p.options.TimePointer)
+			in, size, err := c.open(args[1])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			if p.format == "" && strings.EqualFold(filepath.Ext(args[1]), ".json") {
+				p.format = "json"
+			}
+			return p.run(command, in, size)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&p.format, "format", "", "json, or ndjson (default: json for .json, else ndjson)")
+	flags.StringVar(&p.options.IDPointer, "id-field", "", "field of the data that is the event's id, such as id or /meta/id")
+	flags.StringVar(&p.options.TimePointer, "time-field", "", "field of the data that is the event's time")
+	flags.StringVar(&p.options.Source, "source", "", "URI-reference of the sender, for events that have none")
+	flags.StringVar(&p.options.Lane, "lane", "", "urgent, normal or bulk (default: the topic's)")
+	flags.BoolVar(&p.wait, "wait", false, "wait until every message is settled")
+	return command
+}
+
+// asPointer lets a field of the top level be named without a slash.
+func asPointer(field string) string {
+	if field == "" || field[0] == '/' {
+		return field
+	}
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field)
+}
+
+func (p *publishing) run(command *cobra.Command, in io.Reader, size int64) error {
+	switch p.format {
+	case "json":
+		text, err := io.ReadAll(in)
+		if err != nil {
+			return err
+		}
+		lines, err := toLines(text)
+		if err != nil {
+			return err
+		}
+		in, size = bytes.NewReader(lines), int64(len(lines))
+	case "", "ndjson":
+	default:
+		return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", p.format), Hint: "use json or ndjson"}
+	}
+	buffered := bufio.NewReaderSize(in, 64<<10)
+	p.options.CloudEvents = isCloudEvent(buffered)
+
+	bar := p.cli.newBar("publishing", "events", size)
+	sum, err := p.api.PublishLines(command.Context(), p.topic, buffered, p.options, func(a client.Accepted, refused *client.LineError) error {
+		if refused == nil {
+			p.ids = append(p.ids, a.ID)
+		}
+		return nil
+	}, func(done client.Progress) { bar.set(done.Bytes, done.Lines) })
+	bar.end()
+	if err != nil {
+		return err
+	}
+	return p.finish(command, sum)
+}
+
+// finish prints what came of the events, and waits for their messages.
+func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) error {
+	c := p.cli
+	if len(sum.Errors) > 0 {
+		c.printBadLines(sum.Errors, sum.Failed)
+	}
+	out := struct {
+		client.EventSummary
+		Deliveries *fanfare.Counts `json:"deliveries,omitempty"`
+	}{EventSummary: sum}
+	if out.Errors == nil {
+		out.Errors = []client.LineError{}
+	}
+	if !c.json {
+		if len(p.ids) == 1 && sum.Failed == 0 {
+			state := "accepted"
+			if sum.Duplicates == 1 {
+				state = "duplicate"
+			}
+			fmt.Fprintf(c.out, "%s %s\n", p.ids[0], state)
+		} else {
+			fmt.Fprintf(c.out, "%s events accepted, %s duplicates, %s failed\n", grouped(sum.Accepted), grouped(sum.Duplicates), grouped(sum.Failed))
+		}
+	}
+	var failed int64
+	if p.wait {
+		counts, err := c.await(command.Context(), p.api, p.ids)
+		if err != nil {
+			return err
+		}
+		out.Deliveries = &counts
+		failed = counts.Settled() - counts[fanfare.Accepted] - counts[fanfare.Delivered] - counts[fanfare.Suppressed]
+		if !c.json {
+			fmt.Fprintf(c.out, "%s messages: %s\n", grouped(counts.Total()), countsText(counts))
+		}
+	}
+	if c.json {
+		if err := c.printJSON(out); err != nil {
+			return err
+		}
+	}
+	switch {
+	case sum.Failed > 0:
+		return &someFailed{grouped(sum.Failed) + " events were refused"}
+	case failed > 0:
+		return &someFailed{grouped(failed) + " messages did not arrive"}
+	}
+	return nil
+}
+
+// toLines makes a JSON object or array into NDJSON.
+func toLines(text []byte) ([]byte, error) {
+	var members []json.RawMessage
+	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '[' {
+		if err := json.Unmarshal(trimmed, &members); err != nil {
+			return nil, notJSON(text, err)
+		}
+	} else {
+		members = []json.RawMessage{trimmed}
+	}
+	var out bytes.Buffer
+	for _, m := range members {
+		if err := json.Compact(&out, m); err != nil {
+			return nil, notJSON(text, err)
+		}
+		out.WriteByte('\n')
+	}
+	return out.Bytes(), nil
+}
+
+func notJSON(text []byte, err error) error {
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the file is not valid JSON: " + err.Error(), Hint: "for one object on each line use --format ndjson"}
+	if syntax, ok := err.(*json.SyntaxError); ok {
+		e.Line = 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte{'\n'})
+	}
+	return e
+}
+
+// isCloudEvent looks at the first line.
+func isCloudEvent(in *bufio.Reader) bool {
+	head, _ := in.Peek(64 << 10) // less is fine
+	line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte{'\n'})
+	var event struct {
+		Version string `json:"specversion"`
+	}
+	return json.Unmarshal(line, &event) == nil && event.Version != ""
+}

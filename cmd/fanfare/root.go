@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// A cli is what all commands share: the global flags and the three streams.
+type cli struct {
+	server, key, service, dataDir string
+	json                          bool
+
+	in        io.Reader
+	out, err  io.Writer
+	lookupEnv func(string) (string, bool)
+}
+
+const (
+	defaultServer  = "http://127.0.0.1:8085"
+	defaultDataDir = "./fanfare-data"
+)
+
+// run executes one command line and returns the exit code.
+func (c *cli) run(ctx context.Context, args []string) int {
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	err := root.ExecuteContext(ctx)
+	c.report(err)
+	return exitCode(err)
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "fanfare",
+		Short: "Tells every interested party, the moment something happens",
+		Long: `Fanfare tells every interested party, the moment something happens: publish one
+event, and everybody who subscribed to it gets a personal message.
+
+Commands that talk to a server find a local one and its admin key by themselves;
+--server and FANFARE_KEY name another one.
+
+Exit codes: 0 done, 1 failed, 2 done but for some members (bad lines, failed
+deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.server, "server", "", "URL of the server (FANFARE_SERVER; default "+defaultServer+")")
+	flags.StringVar(&c.key, "key", "", "key of the API (better: FANFARE_KEY; default: admin.key of the data directory)")
+	flags.StringVar(&c.service, "service", "", "the service that is meant, where the server has several (FANFARE_SERVICE)")
+	flags.StringVar(&c.dataDir, "data-dir", "", "data directory of the local server (FANFARE_DATA_DIR; default "+defaultDataDir+")")
+	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
+
+	root.AddGroup(&cobra.Group{ID: "server", Title: "Run it:"}, &cobra.Group{ID: "work", Title: "Use it:"}, &cobra.Group{ID: "watch", Title: "Watch and steer it:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, command := range commands {
+			command.GroupID = group
+			root.AddCommand(command)
+		}
+	}
+	add("server", demoCommand(), serveCommand(), benchCommand(), c.sinkCommand(), c.configCommand())
+	add("work", c.applyCommand(), c.importCommand(), c.publishCommand(), c.keyCommand())
+	add("watch", c.statusCommand(), c.traceCommand(), c.controlCommand("pause"), c.controlCommand("resume"), c.controlCommand("cancel"), c.parkedCommand())
+	root.AddCommand(c.versionCommand())
+	return root
+}
+
+// setting is a flag, or else a variable, or else the default.
+func (c *cli) setting(flag, variable, preset string) string {
+	if flag != "" {
+		return flag
+	}
+	if v, ok := c.lookupEnv(variable); ok && v != "" {
+		return v
+	}
+	return preset
+}
+
+// connect returns a client of the server that is meant.
+func (c *cli) connect() (*client.Client, error) {
+	key, err := c.findKey()
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(c.setting(c.server, "FANFARE_SERVER", defaultServer), key)
+	if err != nil {
+		return nil, err
+	}
+	return api.ForService(c.setting(c.service, "FANFARE_SERVICE", "")), nil
+}
+
+// findKey looks where the first start of a local server leaves the admin key.
+func (c *cli) findKey() (string, error) {
+	if key := c.setting(c.key, "FANFARE_KEY", ""); key != "" {
+		return key, nil
+	}
+	path := filepath.Join(c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir), "admin.key")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: "there is no key in " + path,
+			Hint: "set FANFARE_KEY, or name the server's folder with --data-dir; fanfare serve makes the key when it starts first"}
+	}
+	if err != nil {
+		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: err.Error(), Hint: "set FANFARE_KEY, or read the key as the user that runs the server"}
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/config"
+)
+
+// serveCommand runs the server until SIGINT or SIGTERM; a second signal ends it
+// at once.
+func serveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server: API, matching and delivery in one process, with its stores and
+its bus in the data directory. It stops in good order on SIGTERM or Ctrl-C:
+nothing new is taken, what is on the wire ends, the rest is resumed by the next
+start.`,
+		Example: `  fanfare serve
+  fanfare serve --data-dir /var/lib/fanfare --listen 0.0.0.0:8085 --public-url https://news.example.org`,
+		Args: cobra.NoArgs,
+	}
+	config.Flags(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		settings, err := config.Load(c.Flags())
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return serve(ctx, stop, settings)
+	}
+	return c
+}
+
+// gcPercent lets the heap grow by half between collections: the server holds
+// far more in caches outside the heap than in it.
+const gcPercent = 50
+
+func serve(ctx context.Context, restore func(), settings config.Config) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	log := logger(settings)
+	stopProfile, err := profileOnSignal(os.Getenv("FANFARE_CPUPROFILE"), log)
+	if err != nil {
+		return err
+	}
+	a, err := app.Start(ctx, settings, app.Options{Version: version, Logger: log})
+	if err != nil {
+		return errors.Join(err, stopProfile())
+	}
+	fmt.Fprintf(os.Stderr, "fanfare listens on %s\n", a.URL())
+	select {
+	case <-ctx.Done():
+		restore() // a second signal ends the process at once
+		log.Info("stopping")
+	case <-a.Done():
+	}
+	return errors.Join(a.Stop(), stopProfile())
+}
+
+func logger(settings config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: settings.Level()}
+	if settings.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+func (c *cli) traceCommand() *cobra.Command {
+	var subscriber string
+	var query client.DeliveryQuery
+	command := &cobra.Command{
+		Use: "trace EVENT | trace --subscriber ADDRESS", Short: "Show what became of an event, or what a person got",
+		Long: `Show what became of an event: when it left each stage, how many messages it set
+off and where they are. With --recipient or --state its single deliveries are
+shown, with every attempt. With --subscriber: what one person got, of all events.
+EVENT is the id that publish printed, or the id that the sender gave.`,
+		Example: `  fanfare trace evt-20261120-1001
+  fanfare trace evt-20261120-1001 --recipient ada@example.com
+  fanfare trace evt-20261120-1001 --state failed --limit 1000
+  fanfare trace --subscriber ada@example.com`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			if (len(args) == 1) == (subscriber != "") {
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say what to trace", Hint: "name an event, or a person with --subscriber"}
+			}
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			ctx := command.Context()
+			if subscriber != "" {
+				list, err := api.History(ctx, subscriber, query.Limit)
+				if err != nil {
+					return err
+				}
+				return c.printDeliveries(client.DeliveryPage{Deliveries: list})
+			}
+			if query.Recipient != "" || query.State != "" || query.Cursor != "" {
+				page, err := api.Deliveries(ctx, args[0], query)
+				if err != nil {
+					return err
+				}
+				return c.printDeliveries(page)
+			}
+			b, err := api.Event(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(b)
+			}
+			c.printBroadcast(b)
+			return nil
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&subscriber, "subscriber", "", "address or id of a person")
+	flags.StringVar(&query.Recipient, "recipient", "", "only the deliveries to this address or subscriber")
+	flags.StringVar(&query.State, "state", "", "only the deliveries in this state, such as failed")
+	flags.IntVar(&query.Limit, "limit", 100, "how many deliveries, at most 1000")
+	flags.StringVar(&query.Cursor, "cursor", "", "where to go on: the cursor that was printed last")
+	return command
+}
+
+func (c *cli) printBroadcast(b fanfare.Broadcast) {
+	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "event\t%s\t(%s %s)\n", b.Event, b.Source, b.SourceID)
+	fmt.Fprintf(table, "topic\t%s/%s\t%s lane\n", b.Service, b.Topic, b.Lane)
+	fmt.Fprintf(table, "state\t%s\t%s\n", b.State, b.Reason)
+	fmt.Fprintf(table, "matched\t%s\tsubscriptions\n", grouped(b.Matched))
+	fmt.Fprintf(table, "messages\t%s\t%s\n", grouped(b.Messages), countsText(b.Counts))
+	for _, s := range []struct {
+		name string
+		at   time.Time
+	}{
+		{"received", b.Stages.Received}, {"kept", b.Stages.Kept}, {"matched", b.Stages.Matched}, {"frozen", b.Stages.Frozen},
+		{"first", b.Stages.First}, {"last", b.Stages.Last}, {"completed", b.Stages.Completed},
+	} {
+		switch {
+		case s.at.IsZero():
+			fmt.Fprintf(table, "%s\t-\t\n", s.name)
+		case s.name == "received":
+			fmt.Fprintf(table, "%s\t%s\t\n", s.name, s.at.Local().Format("2006-01-02 15:04:05.000"))
+		default:
+			fmt.Fprintf(table, "%s\t+%s\t\n", s.name, s.at.Sub(b.Stages.Received).Round(10*time.Microsecond))
+		}
+	}
+	table.Flush()
+}
+
+func (c *cli) printDeliveries(page client.DeliveryPage) error {
+	if c.json {
+		return c.printJSON(page)
+	}
+	if len(page.Deliveries) == 0 {
+		fmt.Fprintln(c.out, "no deliveries")
+		return nil
+	}
+	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "DELIVERY\tEVENT\tTOPIC\tADDRESS\tSTATE\tATTEMPT\tAT\tANSWER")
+	for _, d := range page.Deliveries {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\t\t\n", d.ID, d.Event, d.Topic, d.Address, d.State)
+		for _, a := range d.Attempts {
+			answer := short(a.Text)
+			if a.Code != 0 {
+				answer = strconv.Itoa(a.Code) + " " + answer
+			}
+			if a.Relay != "" {
+				answer += " (" + a.Relay + ")"
+			}
+			if !a.NextAt.IsZero() {
+				answer += ", next at " + a.NextAt.Local().Format(time.TimeOnly)
+			}
+			fmt.Fprintf(table, "\t\t\t\t%s\t%d\t%s\t%s\n", a.Status, a.Number, a.At.Local().Format("2006-01-02 15:04:05.000"), answer)
+		}
+	}
+	table.Flush()
+	if page.Next != "" {
+		fmt.Fprintf(c.out, "more: --cursor %s\n", page.Next)
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package app
+
+import (
+	"fmt"
+	"sync"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// templates are the versions that were compiled since the start. A version
+// never changes, and there are as many as people have applied, so none is ever
+// dropped.
+type templates struct {
+	registry *registry.Registry
+	compiled sync.Map // number of the version: *format.Template
+}
+
+// get returns a compiled version. It is safe for concurrent use.
+func (t *templates) get(number uint32) (*format.Template, error) {
+	if known, ok := t.compiled.Load(number); ok {
+		return known.(*format.Template), nil
+	}
+	source, ok := t.registry.Template(number)
+	if !ok {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("there is no template version %d", number), Hint: "name a template in the topic or in the rule, and apply it"}
+	}
+	template, err := format.Compile(sourceOf(&source))
+	if err == nil {
+		t.compiled.Store(number, template)
+	}
+	return template, err
+}
