@@ -8,7 +8,8 @@ import (
 
 // claims are the deliveries that are in this process's hands. A hint may come
 // twice, in two batches at the same time; who claims a delivery first sends it,
-// and reads what is settled only after that.
+// and reads what is settled only after that. The other batch comes again later:
+// what it asked for may be a retry of what is still under way.
 type claims struct {
 	mu   sync.Mutex
 	held map[fanfare.DeliveryRef]struct{}
@@ -30,7 +31,7 @@ func (c *claims) take(refs []fanfare.DeliveryRef) (mine []fanfare.DeliveryRef) {
 	return mine
 }
 
-func (c *claims) release(refs []fanfare.DeliveryRef) {
+func (c *claims) release(refs ...fanfare.DeliveryRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ref := range refs {

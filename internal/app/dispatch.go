@@ -52,7 +52,10 @@ func (d *dispatch) hand(ctx context.Context, lease *bus.Lease) error {
 	}
 	channel, ok := d.registry.Channel(d.channel)
 	if !ok {
-		return lease.Done() // deleted with all that waited for it
+		if err := d.loader.cancelAll(ctx, &batch); err != nil {
+			return err
+		}
+		return lease.Done()
 	}
 	out, err := d.loader.load(ctx, &batch, channel)
 	if err != nil {
@@ -61,15 +64,29 @@ func (d *dispatch) hand(ctx context.Context, lease *bus.Lease) error {
 	if kit.Fault("acknowledge-before-record") {
 		_ = lease.Done() // the crash test must notice
 	}
-	claimed := d.loader.claims
+	d.releaseUnused(out)
 	d.outlet.Submit(&deliver.Batch{
 		Lane: d.lane, Jobs: out.jobs, Leased: lease.Until,
+		Left: func(job *deliver.Job) { d.loader.claims.release(job.Letter.Delivery) },
 		Finish: func(held, again int) {
-			claimed.release(out.mine)
 			d.finish(context.WithoutCancel(ctx), lease, &batch, out, held, again)
 		},
 	})
 	return nil
+}
+
+// releaseUnused ends the claims on members that did not become jobs.
+func (d *dispatch) releaseUnused(out *loaded) {
+	jobs := out.jobs
+	unused := out.mine[:0]
+	for _, ref := range out.mine {
+		if len(jobs) > 0 && jobs[0].Letter.Delivery == ref {
+			jobs = jobs[1:]
+			continue
+		}
+		unused = append(unused, ref)
+	}
+	d.loader.claims.release(unused...)
 }
 
 // finish takes a batch off the bus when all of it is settled, deferred or held.
@@ -78,6 +95,8 @@ func (d *dispatch) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.
 	kit.Step("before-batch-ack")
 	var err error
 	switch {
+	case out.busy > 0:
+		err = lease.Later(retryPause)
 	case again > 0:
 		err = lease.Later(0)
 	case held > 0:

@@ -56,8 +56,9 @@ type mailing struct {
 // loaded is what came of a batch.
 type loaded struct {
 	jobs []deliver.Job
-	mine []fanfare.DeliveryRef // claimed; released when the jobs are done
 	held []fanfare.Slice       // paused: to be kept until they are resumed
+	mine []fanfare.DeliveryRef // claimed
+	busy int                   // members in other hands: the batch has to come again
 }
 
 // pending is a member on its way to a job.
@@ -68,7 +69,8 @@ type pending struct {
 	member  *fanfare.Member
 }
 
-// load makes the jobs of a batch. After an error nothing is claimed.
+// load makes the jobs of a batch. Its claims end with the jobs; after an error
+// nothing is claimed.
 func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *registry.Channel) (out *loaded, err error) {
 	out = &loaded{}
 	defer func() {
@@ -76,7 +78,7 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 			err = fmt.Errorf("loading panicked: %v", p)
 		}
 		if err != nil {
-			l.claims.release(out.mine)
+			l.claims.release(out.mine...)
 		}
 	}()
 	var members []pending
@@ -130,8 +132,10 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.
 	if len(refs) == 0 {
 		return nil, nil
 	}
+	wanted := len(refs)
 	refs = l.claims.take(refs)
 	out.mine = append(out.mine, refs...)
+	out.busy += wanted - len(refs)
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -157,6 +161,28 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.
 	}
 	return members, nil
 }
+
+// cancelAll settles what is open of a batch whose channel is gone.
+func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
+	var out loaded
+	defer func() { l.claims.release(out.mine...) }()
+	for i := range batch.Slices {
+		members, err := l.unsettled(ctx, batch.Day, &batch.Slices[i], &out)
+		if err != nil {
+			return err
+		}
+		if err := l.settle(members, fanfare.Cancelled, "the channel was deleted"); err != nil {
+			return err
+		}
+	}
+	if out.busy > 0 {
+		return errBusy
+	}
+	return nil
+}
+
+// errBusy says that some of a batch is in other hands.
+var errBusy = errors.New("some deliveries are in another batch that is under way")
 
 // settle records one state for members that get no message.
 func (l *loader) settle(members []pending, state fanfare.State, why string) error {

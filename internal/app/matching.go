@@ -110,7 +110,10 @@ func (m *matching) add(ctx context.Context, r *round, lease *bus.Lease) (err err
 	for _, posted := range events {
 		f, err := m.match(posted)
 		if err != nil {
-			return fmt.Errorf("event %s: %w", posted.Ref(), err)
+			if err := m.park(ctx, posted, err); err != nil {
+				return err
+			}
+			continue
 		}
 		f.KeptAt = lease.Kept
 		frozen = append(frozen, f)
@@ -157,6 +160,19 @@ func (m *matching) pins(topic *registry.Topic) *generate.Pins {
 	return pins
 }
 
+// park puts one event aside that cannot be matched: its topic was deleted
+// after it was accepted. The rest of its group goes on.
+func (m *matching) park(ctx context.Context, posted *fanfare.Posted, cause error) error {
+	m.logger.Error("an event cannot be matched and is parked", "event", posted.Ref().String(), "error", cause)
+	group, err := collect.Encode(posted)
+	if err != nil {
+		return err
+	}
+	return m.store.Park(ctx, posted.Ref().Day, posted.Seq, fanfare.Parked{
+		Kind: parkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
+	}, group)
+}
+
 // finish freezes the round, publishes its batches and takes its groups off.
 func (m *matching) finish(ctx context.Context, r *round) error {
 	if len(r.leases) == 0 {
@@ -201,13 +217,16 @@ func (m *matching) freeze(ctx context.Context, day fanfare.Day, frozen []*fanfar
 	}
 	kit.Step("after-manifest")
 	for i, f := range frozen {
+		if fresh[i] && f.Messages > 0 {
+			m.recorder.Begin(f.Posted.Ref(), f.Messages, fanfare.Progress{})
+		}
+	}
+	for i, f := range frozen {
 		manifests := f.Manifests
 		if !fresh[i] {
 			if manifests, err = m.store.Manifests(ctx, f.Posted.Ref()); err != nil {
 				return err
 			}
-		} else if f.Messages > 0 {
-			m.recorder.Begin(f.Posted.Ref(), f.Messages, fanfare.Progress{})
 		}
 		for j := range manifests {
 			cutter.Add(day, f.Posted.Lane, &manifests[j])

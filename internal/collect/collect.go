@@ -284,6 +284,15 @@ func appendError(err error) error {
 	return fmt.Errorf("%w: %w", &fanfare.Error{Code: fanfare.Unavailable, Message: "the event could not be kept", Hint: "send it again with the same id"}, err)
 }
 
+// Encode makes a group of one event.
+func Encode(p *fanfare.Posted) ([]byte, error) {
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return append(binary.AppendUvarint(nil, uint64(len(encoded))), encoded...), nil
+}
+
 // Decode reads a group as the log has it. Sequences are set from the group's.
 func Decode(group []byte, seq uint64) ([]*fanfare.Posted, error) {
 	var events []*fanfare.Posted

@@ -254,6 +254,7 @@ func (o *Outlet) leave(job *Job, decision Decision, finished []*Batch) []*Batch 
 
 // settle counts a job as out of the outlet. The caller holds mu.
 func (o *Outlet) settle(job *Job, finished []*Batch) []*Batch {
+	job.batch.Left(job)
 	job.batch.left--
 	if job.batch.left == 0 {
 		finished = append(finished, job.batch)

@@ -36,6 +36,9 @@ type Batch struct {
 	Lane   fanfare.Lane
 	Jobs   []Job
 	Leased func() time.Time // until when the lease is sure
+	// Left is called for each job when it is over for this batch: its outcome is
+	// kept, or it goes back. It must not call the outlet.
+	Left func(*Job)
 	// Finish is called once, when no job is left in the outlet. Held jobs are
 	// paused; again jobs could not be tried under this lease.
 	Finish func(held, again int)
