@@ -133,8 +133,12 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
-	body := r.stream
-	if body == nil && r.body != nil {
+	var body io.Reader
+	var source *source
+	if r.stream != nil {
+		source = newSource(r.stream)
+		body = source
+	} else if r.body != nil {
 		body = bytes.NewReader(r.body)
 	}
 	request, err := http.NewRequestWithContext(ctx, r.method, target, body)
@@ -160,6 +164,9 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if own := source.failure(); own != nil {
+			return nil, own
 		}
 		return nil, &Unreachable{c.base, err}
 	}

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +41,8 @@ binary and leaves nothing behind, unless --data-dir names a folder.`,
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(gcPercent)
 		}
+		// The first signal ends the demo in good order, a second one at once.
+		defer context.AfterFunc(command.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 		o.Command, o.Terminal = os.Args[0], isTerminal(command.OutOrStdout())
 		return demo.Run(command.Context(), o, command.OutOrStdout())
 	}

@@ -165,13 +165,13 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 
 // toLines makes a JSON object or array into NDJSON.
 func toLines(text []byte) ([]byte, error) {
+	var whole json.RawMessage
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return nil, notJSON(text, err)
+	}
 	var members []json.RawMessage
-	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '[' {
-		if err := json.Unmarshal(trimmed, &members); err != nil {
-			return nil, notJSON(text, err)
-		}
-	} else {
-		members = []json.RawMessage{trimmed}
+	if json.Unmarshal(whole, &members) != nil { // not an array
+		members = []json.RawMessage{whole}
 	}
 	var out bytes.Buffer
 	for _, m := range members {
@@ -191,10 +191,20 @@ func notJSON(text []byte, err error) error {
 	return e
 }
 
-// isCloudEvent looks at the first line.
+// isCloudEvent looks at the first line, and waits for no more than that: events
+// may come as they happen.
 func isCloudEvent(in *bufio.Reader) bool {
-	head, _ := in.Peek(64 << 10) // less is fine
-	line, _, _ := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte{'\n'})
+	var line []byte
+	for {
+		head, err := in.Peek(in.Buffered() + 1)
+		if err == nil {
+			head, _ = in.Peek(in.Buffered()) // all that is there
+		}
+		first, _, ended := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte{'\n'})
+		if line = first; ended || err != nil {
+			break
+		}
+	}
 	var event struct {
 		Version string `json:"specversion"`
 	}

@@ -187,7 +187,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 	if err := outlets.reconcile(ctx); err != nil {
 		return err
 	}
-	a.laterDo(outlets.drain)
+	a.laterDo(func() { outlets.drain(a.config.DrainTimeout) })
 
 	history := &indexing{store: store, clock: a.clock, logger: a.log, retention: time.Duration(a.config.Retention) * 24 * time.Hour}
 	rates := &rates{recorder: recorder}
@@ -217,7 +217,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 	reports := &reports{
 		Traces:  &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}},
 		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store,
-		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops}, floor: floor,
+		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock}, floor: floor,
 		indexing: history, rates: rates, ready: a.ready,
 	}
 	if err := adminKey(ctx, dir, people); err != nil {

@@ -121,6 +121,9 @@ func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Bat
 	if err == nil {
 		err = lease.Done()
 	}
+	if err == nil && !d.loader.stillHeld(&batch, d.channel) { // resumed meanwhile: that has not seen it
+		err = d.loader.switches.resumed(ctx)
+	}
 	if err != nil {
 		d.logger.Warn("a paused batch could not be held, it comes again", "error", err)
 		if err := lease.Later(retryPause); err != nil {

@@ -22,12 +22,13 @@ type indexing struct {
 }
 
 const (
-	// indexEvery is how long events gather before they become a run.
-	indexEvery = 2 * time.Second
+	// indexEvery is how often the lag is looked at.
+	indexEvery = 500 * time.Millisecond
 	// indexAtLeast is how many events make a run at once; fewer wait for
-	// indexPatience, since each run is one more place to look.
-	indexAtLeast  = 20_000
-	indexPatience = time.Minute
+	// indexPatience. A person's history reads what is in no run from the
+	// manifests, a few microseconds each.
+	indexAtLeast  = 1000
+	indexPatience = 30 * time.Second
 )
 
 func (x *indexing) run(ctx context.Context) {
@@ -91,6 +92,11 @@ func (x *indexing) index(ctx context.Context) error {
 			}
 			if n == 0 {
 				break
+			}
+		}
+		for merged := true; merged; {
+			if merged, err = x.store.MergeHistory(ctx, day); err != nil {
+				return err
 			}
 		}
 	}

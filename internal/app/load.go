@@ -120,15 +120,7 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.
 	if err != nil {
 		return nil, err
 	}
-	refs := make([]fanfare.DeliveryRef, 0, slice.Len())
-	for _, p := range slice.Positions {
-		refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
-	}
-	if slice.Positions == nil {
-		for p := slice.From; p < slice.To; p++ {
-			refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
-		}
-	}
+	refs := refsOf(day, slice)
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -162,6 +154,20 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.
 	return members, nil
 }
 
+// refsOf names the deliveries of a slice, ascending.
+func refsOf(day fanfare.Day, slice *fanfare.Slice) []fanfare.DeliveryRef {
+	refs := make([]fanfare.DeliveryRef, 0, slice.Len())
+	for _, p := range slice.Positions {
+		refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
+	}
+	if slice.Positions == nil {
+		for p := slice.From; p < slice.To; p++ {
+			refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
+		}
+	}
+	return refs
+}
+
 // cancelAll settles what is open of a batch whose channel is gone.
 func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 	var out loaded
@@ -179,6 +185,22 @@ func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 		return errBusy
 	}
 	return nil
+}
+
+// stillHeld reports whether all of a batch is paused at this moment.
+func (l *loader) stillHeld(batch *fanfare.Batch, number uint16) bool {
+	channel, ok := l.registry.Channel(number)
+	if !ok {
+		return false
+	}
+	board := l.switches.now.Load()
+	for i := range batch.Slices {
+		event := fanfare.EventRef{Day: batch.Day, Seq: batch.Slices[i].Manifest.Event()}
+		if decision, _ := board.decide(event, channel); decision != deliver.Hold {
+			return false
+		}
+	}
+	return true
 }
 
 // errBusy says that some of a batch is in other hands.

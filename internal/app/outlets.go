@@ -170,8 +170,9 @@ func (o *outlets) status(channel uint16) deliver.Status {
 	return out.Status()
 }
 
-// drain stops taking batches, then lets what is on the wire end.
-func (o *outlets) drain() {
+// drain stops taking batches, then lets what is on the wire end. A relay that
+// does not answer is left alone after the timeout: the next start tries again.
+func (o *outlets) drain(timeout time.Duration) {
 	o.stop()
 	o.running.Wait()
 	o.mu.Lock()
@@ -180,5 +181,13 @@ func (o *outlets) drain() {
 	for _, out := range o.open {
 		stopping.Go(out.Stop)
 	}
-	stopping.Wait()
+	stopped := make(chan struct{})
+	go func() { stopping.Wait(); close(stopped) }()
+	limit := time.NewTimer(timeout)
+	defer limit.Stop()
+	select {
+	case <-stopped:
+	case <-limit.C:
+		o.logger.Warn("messages are still on the wire after drain_timeout, they are tried again by the next start")
+	}
 }

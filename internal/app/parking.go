@@ -8,6 +8,8 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/collect"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
@@ -19,8 +21,11 @@ const (
 
 // parking has the work that failed too often.
 type parking struct {
-	store *sqlite.Deliveries
-	bus   *bus.Bus
+	store    *sqlite.Deliveries
+	bus      *bus.Bus
+	recorder *record.Recorder
+	claims   *claims
+	clock    kit.Clock
 }
 
 // Parked lists what waits for an operator, oldest first.
@@ -67,13 +72,56 @@ func (p *parking) RetryParked(ctx context.Context, id string) error {
 	return p.store.Unpark(ctx, id)
 }
 
-// DropParked forgets work for good. Deliveries of a dropped batch stay open in
-// their trace.
+// DropParked gives work up for good: what is open of a batch is settled as
+// cancelled, so that its broadcast comes to an end.
 func (p *parking) DropParked(ctx context.Context, id string) error {
-	if _, _, err := p.find(ctx, id); err != nil {
+	kind, payload, err := p.find(ctx, id)
+	if err != nil {
 		return err
 	}
+	if kind == parkedBatch {
+		var batch fanfare.Batch
+		if err := json.Unmarshal(payload, &batch); err != nil {
+			return fmt.Errorf("parked batch %s: %w", id, err)
+		}
+		for i := range batch.Slices {
+			if err := p.cancel(ctx, batch.Day, &batch.Slices[i]); err != nil {
+				return err
+			}
+		}
+	}
 	return p.store.Unpark(ctx, id)
+}
+
+// cancel settles what is open of a slice. It does without the manifest, which
+// may be what made the batch fail.
+func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.Slice) error {
+	refs := refsOf(day, slice)
+	wanted := len(refs)
+	mine := p.claims.take(refs)
+	defer p.claims.release(mine...)
+	if wanted == 0 {
+		return nil
+	}
+	if len(mine) < wanted {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "some of it is under way", Hint: "drop it again in a moment"}
+	}
+	tried := map[uint32]uint16{}
+	over := map[uint32]bool{}
+	last := mine[len(mine)-1].Position
+	err := p.store.Latest(ctx, day, slice.Manifest, mine[0].Position, last+1, func(position uint32, attempt uint16, state fanfare.State) {
+		tried[position], over[position] = attempt, state.Settled()
+	})
+	if err != nil {
+		return err
+	}
+	var entries []fanfare.Entry
+	for _, ref := range mine {
+		if !over[ref.Position] && tried[ref.Position] == slice.Attempt-1 {
+			entries = append(entries, fanfare.Entry{Delivery: ref, Attempt: slice.Attempt, State: fanfare.Cancelled, Text: "parked and dropped", At: p.clock.Now()})
+		}
+	}
+	return p.recorder.RecordAll(entries)
 }
 
 func (p *parking) find(ctx context.Context, id string) (kind string, payload []byte, err error) {

@@ -71,7 +71,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	for _, c := range r.registry.Channels() {
 		s.Channels = append(s.Channels, r.channel(c))
 	}
-	for _, p := range r.registry.Paused() {
+	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
 	parked, err := r.parking.Parked(ctx)

@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/deliver"
@@ -33,7 +35,13 @@ type switchboard struct {
 	all        *string
 	services   map[string]string
 	channels   map[string]string // service/channel
-	broadcasts map[part]fanfare.Switch
+	broadcasts map[part]stopped
+}
+
+// stopped is the switch of a broadcast, and since when it is set.
+type stopped struct {
+	fanfare.Switch
+	since time.Time
 }
 
 // part is a broadcast, or with a channel its part in that channel.
@@ -44,14 +52,13 @@ type part struct {
 
 // load reads what was stopped before this start.
 func (s *switches) load(ctx context.Context, days []fanfare.Day) error {
-	board := &switchboard{broadcasts: map[part]fanfare.Switch{}}
+	board := &switchboard{broadcasts: map[part]stopped{}}
 	for _, day := range days {
-		kept, err := s.store.Switches(ctx, day)
+		err := s.store.Switches(ctx, day, func(sw fanfare.Switch, since time.Time) {
+			board.broadcasts[part{sw.Event, sw.Channel}] = stopped{sw, since}
+		})
 		if err != nil {
 			return err
-		}
-		for _, sw := range kept {
-			board.broadcasts[part{sw.Event, sw.Channel}] = sw
 		}
 	}
 	s.publish(board)
@@ -211,12 +218,13 @@ func (s *switches) open(ctx context.Context, id string) (fanfare.EventRef, error
 
 // set keeps switches and puts them in force.
 func (s *switches) set(ctx context.Context, changes []fanfare.Switch) error {
+	now := s.clock.Now()
 	byDay := map[fanfare.Day][]fanfare.Switch{}
 	for _, sw := range changes {
 		byDay[sw.Event.Day] = append(byDay[sw.Event.Day], sw)
 	}
 	for day, list := range byDay {
-		if err := s.store.SetSwitches(ctx, day, list, s.clock.Now()); err != nil {
+		if err := s.store.SetSwitches(ctx, day, list, now); err != nil {
 			return err
 		}
 	}
@@ -225,7 +233,7 @@ func (s *switches) set(ctx context.Context, changes []fanfare.Switch) error {
 		if sw.State == "" {
 			delete(board.broadcasts, part{sw.Event, sw.Channel})
 		} else {
-			board.broadcasts[part{sw.Event, sw.Channel}] = sw
+			board.broadcasts[part{sw.Event, sw.Channel}] = stopped{sw, now}
 		}
 	}
 	s.publish(board)
@@ -233,11 +241,25 @@ func (s *switches) set(ctx context.Context, changes []fanfare.Switch) error {
 }
 
 func (b *switchboard) copy() *switchboard {
-	c := &switchboard{broadcasts: make(map[part]fanfare.Switch, len(b.broadcasts))}
+	c := &switchboard{broadcasts: make(map[part]stopped, len(b.broadcasts))}
 	for p, sw := range b.broadcasts {
 		c.broadcasts[p] = sw
 	}
 	return c
+}
+
+// pausedBroadcasts lists the broadcasts that are paused and not over.
+func (s *switches) pausedBroadcasts() []registry.PausedScope {
+	var paused []registry.PausedScope
+	for p, sw := range s.now.Load().broadcasts {
+		if _, open := s.recorder.Progress(p.event); open && p.channel == 0 && sw.State == fanfare.SwitchPaused {
+			paused = append(paused, registry.PausedScope{
+				Scope: fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: p.event.String()}, Reason: sw.Reason, Since: sw.since,
+			})
+		}
+	}
+	slices.SortFunc(paused, func(a, b registry.PausedScope) int { return a.Since.Compare(b.Since) })
+	return paused
 }
 
 // pauseSour pauses a broadcast whose first messages all failed.

@@ -34,7 +34,7 @@ func (l *lab) spawn(name string, env []string, program string, args ...string) (
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()                                  // the child has its own
+	defer log.Close()                                    // the child has its own
 	c.cmd = exec.CommandContext(l.ctx, program, args...) //nolint:gosec // our own binary, or what the caller named
 	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
 	c.cmd.WaitDelay = stopPatience

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"fanfare.dev/fanfare"
 )
 
 // Options are what every experiment is run with.
@@ -80,3 +82,23 @@ func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.Output, "  "+forma
 
 // file is a path inside the run's folder.
 func (l *lab) file(name string) string { return filepath.Join(l.dir, name) }
+
+// Validate finds what makes no sense.
+func (o Options) Validate() error {
+	wrong := func(flag, message, hint string) error {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "--" + flag + ": " + message, Hint: hint}
+	}
+	switch {
+	case !(o.Scale > 0 && o.Scale <= 100):
+		return wrong("scale", "not a share above 0 and up to 100", "0.01 is a hundredth of every size")
+	case o.Runs < 1:
+		return wrong("runs", "less than one run", "")
+	case o.Durability != "fsync" && o.Durability != "relaxed":
+		return wrong("durability", "unknown durability", "use fsync or relaxed")
+	case o.Base < 0:
+		return wrong("base", "less than none", "")
+	case o.TLS && o.Sink == "smtp-sink":
+		return wrong("tls", "smtp-sink does not offer STARTTLS", "use --sink builtin")
+	}
+	return nil
+}

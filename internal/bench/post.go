@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"fanfare.dev/fanfare/internal/sink"
@@ -29,19 +31,7 @@ type post struct {
 func (l *lab) openPost(inject sink.Inject, record string) (*post, error) {
 	switch l.Sink {
 	case "builtin":
-		c, err := l.part("sink", sinkSpec{TLS: l.TLS, Inject: inject, Record: record})
-		if err != nil {
-			return nil, err
-		}
-		line, err := c.line()
-		if err != nil {
-			return nil, err
-		}
-		var at sinkAddress
-		if err := json.Unmarshal(line, &at); err != nil {
-			return nil, c.failed(err)
-		}
-		return &post{child: c, addr: at.SMTP, builtin: true}, nil
+		return l.openBuiltin(inject, record)
 	case "smtp-sink":
 		return l.openSMTPSink()
 	}
@@ -49,6 +39,30 @@ func (l *lab) openPost(inject sink.Inject, record string) (*post, error) {
 		return nil, fmt.Errorf("--sink %s: use builtin, smtp-sink, or host:port of a sink that runs", l.Sink)
 	}
 	return &post{addr: l.Sink}, nil
+}
+
+// openBuiltin starts fanfare sink.
+func (l *lab) openBuiltin(in sink.Inject, record string) (*post, error) {
+	args := []string{"sink", "--smtp", "127.0.0.1:0", "--seed", fmt.Sprint(in.Seed),
+		"--temp-fail", fmt.Sprint(in.TempFail), "--perm-fail", fmt.Sprint(in.PermFail)}
+	if l.TLS {
+		args = append(args, "--tls")
+	}
+	if record != "" {
+		args = append(args, "--record", record)
+	}
+	c, err := l.spawn("sink", nil, l.Binary, args...)
+	if err != nil {
+		return nil, err
+	}
+	p := &post{child: c, builtin: true}
+	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Second)
+	defer cancel()
+	return p, c.tail(ctx, func(line string) bool {
+		_, rest, found := strings.Cut(line, "sink takes mail at ")
+		p.addr, _, _ = strings.Cut(rest, " ")
+		return found
+	})
 }
 
 // openSMTPSink starts the one of Postfix.
@@ -151,14 +165,10 @@ func (p *post) end() (sink.Summary, error) {
 		}
 		return sum, nil
 	}
-	if err := p.stdin.Close(); err != nil {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return sum, err
 	}
-	line, err := p.line()
-	if err != nil {
-		return sum, err
-	}
-	if err := json.Unmarshal(line, &sum); err != nil {
+	if err := json.NewDecoder(p.stdout).Decode(&sum); err != nil {
 		return sum, p.failed(err)
 	}
 	return sum, p.wait()

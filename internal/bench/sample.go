@@ -18,6 +18,9 @@ type sample struct {
 	size int
 }
 
+// sampleData is the folder of the server that makes it.
+const sampleData = "sample"
+
 // takeSample has a server of its own send the experiment's mail to one person.
 func (l *lab) takeSample() (*sample, error) {
 	if l.sample != nil {
@@ -36,7 +39,7 @@ func (l *lab) takeSample() (*sample, error) {
 	}
 	go mailbox.Serve() //nolint:errcheck // what goes wrong with it shows as a mail that does not come
 	defer mailbox.Close()
-	s, err := l.serve("sample")
+	s, err := l.serve(sampleData)
 	if err != nil {
 		return nil, err
 	}

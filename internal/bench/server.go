@@ -22,6 +22,7 @@ type server struct {
 	api   *client.Client
 	url   string
 	key   string
+	data  string
 	ready time.Duration // from the start of the process to the first answer
 	lab   *lab
 }
@@ -32,7 +33,7 @@ type server struct {
 func (l *lab) serve(data string, extra ...string) (*server, error) {
 	dir := l.file(data)
 	var env []string
-	if l.Pprof != "" {
+	if l.Pprof != "" && data != sampleData {
 		if err := os.MkdirAll(l.Pprof, 0o750); err != nil {
 			return nil, err
 		}
@@ -44,7 +45,7 @@ func (l *lab) serve(data string, extra ...string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{child: c, lab: l}
+	s := &server{child: c, lab: l, data: data}
 	ctx, cancel := context.WithTimeout(l.ctx, 2*time.Minute)
 	defer cancel()
 	err = c.tail(ctx, func(line string) bool {
@@ -74,16 +75,36 @@ func (l *lab) serve(data string, extra ...string) (*server, error) {
 
 // toggleProfile begins and ends the profile, where one is asked for.
 func (s *server) toggleProfile() error {
-	if s.lab.Pprof == "" {
+	if s.lab.Pprof == "" || s.data == sampleData {
 		return nil
 	}
 	return s.cmd.Process.Signal(syscall.SIGUSR1)
 }
 
+// stallPatience is how long nothing may happen before a wait is given up.
+const stallPatience = time.Minute
+
+// A stall notices that nothing happens any more.
+type stall struct {
+	last  int64
+	since time.Time
+}
+
+// moved takes how far things are, and returns an error where that has been the
+// same for too long.
+func (s *stall) moved(now int64) error {
+	if now != s.last || s.since.IsZero() {
+		s.last, s.since = now, time.Now()
+	}
+	if time.Since(s.since) > stallPatience {
+		return fmt.Errorf("nothing has happened for %v, at %d", stallPatience, now)
+	}
+	return nil
+}
+
 // completed waits until every delivery of an event is settled.
-func (s *server) completed(event string, progress func(settled, total int64)) (fanfare.Broadcast, error) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+func (s *server) completed(event string, progress func(*fanfare.Broadcast)) (fanfare.Broadcast, error) {
+	var still stall
 	for {
 		b, err := s.api.Event(s.lab.ctx, event)
 		switch {
@@ -92,12 +113,47 @@ func (s *server) completed(event string, progress func(settled, total int64)) (f
 		case err == nil && b.State == "completed":
 			return b, nil
 		case err == nil:
-			progress(b.Counts.Settled(), b.Messages)
+			progress(&b)
 		}
-		select {
-		case <-s.lab.ctx.Done():
-			return b, s.lab.ctx.Err()
-		case <-tick.C:
+		if err := still.moved(b.Counts.Settled()); err != nil {
+			return b, s.failed(err)
 		}
+		if err := pause(s.lab.ctx, 50*time.Millisecond); err != nil {
+			return b, err
+		}
+	}
+}
+
+// quiet waits until nothing is under way, and returns how far the history
+// index is behind then.
+func (s *server) quiet(progress func(pending int64)) (lag int64, err error) {
+	var still stall
+	for {
+		status, err := s.api.Status(s.lab.ctx)
+		if err != nil {
+			return 0, err
+		}
+		pending := status.Bus.EventsPending + status.Deliveries.Pending + status.Deliveries.Deferred
+		if pending == 0 && status.Bus.BatchesPending == 0 {
+			return status.IndexLagEvents, nil
+		}
+		progress(pending)
+		if err := still.moved(pending); err != nil {
+			return 0, s.failed(err)
+		}
+		if err := pause(s.lab.ctx, 50*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

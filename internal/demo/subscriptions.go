@@ -98,3 +98,11 @@ func (w *wishes) place() string {
 }
 
 func filter(format string, args ...any) Line { return Line{Filter: fmt.Sprintf(format, args...)} }
+
+// condition tells equal conditions from different ones.
+func (l Line) condition() string {
+	if l.Params == nil {
+		return l.Filter
+	}
+	return fmt.Sprintf("%s %.1f %s", l.Rule, l.Params.MinMag, l.Params.Place)
+}

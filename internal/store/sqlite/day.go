@@ -83,6 +83,18 @@ func (d *day) read(ctx context.Context, fn func(*sqlite.Conn) error) error {
 	return err
 }
 
+// snapshot runs fn on a connection that sees one moment throughout.
+func (d *day) snapshot(ctx context.Context, fn func(*sqlite.Conn) error) error {
+	return d.read(ctx, func(conn *sqlite.Conn) error {
+		if err := step(conn, "BEGIN"); err != nil {
+			return err
+		}
+		err := fn(conn)
+		conn.SetInterrupt(nil) // the end must not be cut short
+		return errors.Join(err, step(conn, "COMMIT"))
+	})
+}
+
 func (d *day) close() error {
 	var errs []error
 	for range dayReaders {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -14,8 +15,8 @@ import (
 )
 
 // The history of a person is found through sorted runs of (subscriber, event)
-// pairs, built behind the hot path from the manifests: a look-up reads one or
-// two blocks of each run. What is not in a run yet is looked up in the manifests
+// pairs, built behind the hot path from the manifests: a look-up reads a block
+// or two of each run. What is not in a run yet is looked up in the manifests
 // themselves, so an answer is complete however far the runs lag.
 
 const (
@@ -30,47 +31,56 @@ const (
 	blocksPerCommit = 64
 )
 
+var historyKinds = [...]int64{historySubscribers, historyEventIDs}
+
+// run is a sorted set of pairs of both kinds under one number.
+type run struct {
+	segment, level, size int64
+}
+
 type pair struct {
 	key uint64
 	seq fanfare.EventSeq
 }
 
+func comparePairs(a, b pair) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.seq, b.seq))
+}
+
 // IndexHistory adds one run of what came since the last one, and reports how
-// many events it covered; 0 means that the runs are complete.
+// many events it covered; 0 means that the runs are complete. It is called by
+// one goroutine at a time.
 func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, error) {
 	d, err := s.day(ctx, of, false)
 	if err != nil {
 		return 0, err
 	}
-	var people, ids []pair
+	var pairs [len(historyKinds)][]pair
 	var position, segment int64
 	events := 0
 	err = d.read(ctx, func(conn *sqlite.Conn) error {
 		if err := historyPosition(conn, &position, &segment); err != nil {
 			return err
 		}
-		last := position
-		err := dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
+		return dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
 			seq := fanfare.EventSeq(stmt.ColumnInt64(0))
 			var posted fanfare.Posted
 			if err := json.Unmarshal(bytesAt(stmt, 1), &posted); err != nil {
 				return err
 			}
-			added, err := subscriberPairs(conn, people, seq)
+			added, err := subscriberPairs(conn, pairs[historySubscribers], seq)
 			if err != nil {
 				return err
 			}
-			people = added
-			ids = append(ids, pair{eventIDKey(posted.Service, posted.Event.ID), seq})
-			last = int64(seq)
+			pairs[historySubscribers] = added
+			pairs[historyEventIDs] = append(pairs[historyEventIDs], pair{eventIDKey(posted.Service, posted.Event.ID), seq})
+			position = int64(seq)
 			events++
-			if len(people) >= runPairs {
+			if len(added) >= runPairs {
 				return errEnough{}
 			}
 			return nil
 		}, position, int64(runEvents))
-		position = last
-		return err
 	})
 	if err != nil && !errors.Is(err, errEnough{}) {
 		return 0, err
@@ -78,13 +88,16 @@ func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, err
 	if events == 0 {
 		return 0, nil
 	}
-	if err := d.writeRun(historySubscribers, segment, people); err != nil {
-		return 0, err
+	for _, kind := range historyKinds {
+		if err := d.writeRun(kind, segment, pairs[kind]); err != nil {
+			return 0, err
+		}
 	}
-	if err := d.writeRun(historyEventIDs, segment, ids); err != nil {
-		return 0, err
-	}
+	size := int64(len(pairs[historySubscribers]) + events)
 	return events, d.write(func(conn *sqlite.Conn) error {
+		if err := dayQueries.run(conn, "history_run_insert", segment, int64(0), size); err != nil {
+			return err
+		}
 		return dayQueries.run(conn, "history_advance", position, segment+1)
 	})
 }
@@ -103,17 +116,13 @@ func subscriberPairs(conn *sqlite.Conn, pairs []pair, seq fanfare.EventSeq) ([]p
 }
 
 // writeRun sorts pairs and writes them in blocks, a few to a transaction. Until
-// the position advances they are not read, and a rerun writes over them.
+// the run is listed they are not read; what a crash left under its number goes.
 func (d *day) writeRun(kind, segment int64, pairs []pair) error {
-	slices.SortFunc(pairs, func(a, b pair) int {
-		if a.key != b.key {
-			if a.key < b.key {
-				return -1
-			}
-			return 1
-		}
-		return int(int64(a.seq) - int64(b.seq))
-	})
+	slices.SortFunc(pairs, comparePairs)
+	err := d.write(func(conn *sqlite.Conn) error { return dayQueries.run(conn, "history_delete", kind, segment) })
+	if err != nil {
+		return err
+	}
 	var blob []byte
 	for len(pairs) > 0 {
 		err := d.write(func(conn *sqlite.Conn) error {
@@ -156,27 +165,25 @@ func appendPairs(b []byte, pairs []pair) []byte {
 	return b
 }
 
-func findPairs(b []byte, key uint64, found []fanfare.EventSeq) []fanfare.EventSeq {
+// eachPair decodes a block until visit returns false.
+func eachPair(b []byte, visit func(pair) bool) {
 	var at pair
 	for len(b) > 0 {
 		delta, n := binary.Uvarint(b)
 		if n <= 0 {
-			return found
+			return
 		}
 		seqDelta, m := binary.Varint(b[n:])
 		if m <= 0 {
-			return found
+			return
 		}
 		b = b[n+m:]
 		at.key += delta
 		at.seq += fanfare.EventSeq(seqDelta)
-		if at.key == key {
-			found = append(found, at.seq)
-		} else if at.key > key {
-			return found
+		if !visit(at) {
+			return
 		}
 	}
-	return found
 }
 
 // History returns the events of a day that have a delivery to a subscriber,
@@ -187,12 +194,12 @@ func (s *Deliveries) History(ctx context.Context, of fanfare.Day, subscriber fan
 		return nil, err
 	}
 	var found []fanfare.EventSeq
-	err = d.read(ctx, func(conn *sqlite.Conn) error {
-		var position, segments int64
-		if err := historyPosition(conn, &position, &segments); err != nil {
+	err = d.snapshot(ctx, func(conn *sqlite.Conn) error {
+		var position, next int64
+		if err := historyPosition(conn, &position, &next); err != nil {
 			return err
 		}
-		if found, err = findInRuns(conn, historySubscribers, segments, uint64(subscriber)); err != nil {
+		if found, err = findInRuns(conn, historySubscribers, uint64(subscriber)); err != nil {
 			return err
 		}
 		return dayQueries.each(conn, "manifests_behind", func(stmt *sqlite.Stmt) error {
@@ -223,12 +230,12 @@ func (s *Deliveries) FindEvent(ctx context.Context, of fanfare.Day, service, id 
 		return 0, err
 	}
 	var newest fanfare.EventSeq
-	err = d.read(ctx, func(conn *sqlite.Conn) error {
-		var position, segments int64
-		if err := historyPosition(conn, &position, &segments); err != nil {
+	err = d.snapshot(ctx, func(conn *sqlite.Conn) error {
+		var position, next int64
+		if err := historyPosition(conn, &position, &next); err != nil {
 			return err
 		}
-		candidates, err := findInRuns(conn, historyEventIDs, segments, eventIDKey(service, id))
+		candidates, err := findInRuns(conn, historyEventIDs, eventIDKey(service, id))
 		if err != nil {
 			return err
 		}
@@ -276,21 +283,40 @@ func (s *Deliveries) HistoryLag(ctx context.Context, of fanfare.Day) (int64, err
 	return lag, err
 }
 
-func findInRuns(conn *sqlite.Conn, kind, segments int64, key uint64) ([]fanfare.EventSeq, error) {
+// findInRuns returns the events of a key in all runs.
+func findInRuns(conn *sqlite.Conn, kind int64, key uint64) ([]fanfare.EventSeq, error) {
+	runs, err := listRuns(conn)
+	if err != nil {
+		return nil, err
+	}
 	var found []fanfare.EventSeq
-	for segment := range segments {
+	for _, r := range runs {
 		err := dayQueries.each(conn, "history_blocks", func(stmt *sqlite.Stmt) error {
 			if uint64(stmt.ColumnInt64(0)) > key {
 				return errEnough{}
 			}
-			found = findPairs(bytesAt(stmt, 1), key, found)
+			eachPair(bytesAt(stmt, 1), func(p pair) bool {
+				if p.key == key {
+					found = append(found, p.seq)
+				}
+				return p.key <= key
+			})
 			return nil
-		}, kind, segment, kind, segment, int64(key))
+		}, kind, r.segment, kind, r.segment, int64(key))
 		if err != nil && !errors.Is(err, errEnough{}) {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+func listRuns(conn *sqlite.Conn) ([]run, error) {
+	var runs []run
+	err := dayQueries.each(conn, "history_runs", func(stmt *sqlite.Stmt) error {
+		runs = append(runs, run{stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(2)})
+		return nil
+	})
+	return runs, err
 }
 
 func historyPosition(conn *sqlite.Conn, seq, segment *int64) error {

@@ -90,25 +90,23 @@ func countAttempts(conn *sqlite.Conn, seq fanfare.EventSeq) (fanfare.Progress, e
 	return p, err
 }
 
-// Switches reads all switches of a day.
-func (s *Deliveries) Switches(ctx context.Context, of fanfare.Day) ([]fanfare.Switch, error) {
+// Switches visits all switches of a day, with the time since when they are set.
+func (s *Deliveries) Switches(ctx context.Context, of fanfare.Day, visit func(sw fanfare.Switch, since time.Time)) error {
 	d, err := s.day(ctx, of, false)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var switches []fanfare.Switch
-	err = d.read(ctx, func(conn *sqlite.Conn) error {
+	return d.read(ctx, func(conn *sqlite.Conn) error {
 		return dayQueries.each(conn, "switches", func(stmt *sqlite.Stmt) error {
-			switches = append(switches, fanfare.Switch{
+			visit(fanfare.Switch{
 				Event:   fanfare.EventRef{Day: of, Seq: fanfare.EventSeq(stmt.ColumnInt64(0))},
 				Channel: uint16(stmt.ColumnInt64(1)),
 				State:   stmt.ColumnText(2),
 				Reason:  stmt.ColumnText(3),
-			})
+			}, timeAt(stmt.ColumnInt64(4)))
 			return nil
 		})
 	})
-	return switches, err
 }
 
 // SetSwitches keeps switches of broadcasts of one day; the empty state removes

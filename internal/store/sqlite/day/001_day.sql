@@ -98,6 +98,14 @@ CREATE TABLE history (
   PRIMARY KEY (kind, segment, first)
 ) STRICT, WITHOUT ROWID;
 
+-- The runs that count; blocks of others are left over from a crash. Ten runs of
+-- one level are merged into one of the next.
+CREATE TABLE history_runs (
+  segment INTEGER PRIMARY KEY,
+  level   INTEGER NOT NULL,
+  pairs   INTEGER NOT NULL
+) STRICT;
+
 -- How far the runs reach.
 CREATE TABLE history_position (
   one     INTEGER PRIMARY KEY CHECK (one = 1),

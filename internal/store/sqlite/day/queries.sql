@@ -45,7 +45,7 @@ INSERT OR REPLACE INTO switches (seq, channel, state, reason, at) VALUES (?, ?, 
 -- name: unswitch
 DELETE FROM switches WHERE seq = ? AND channel = ?
 -- name: switches
-SELECT seq, channel, state, reason FROM switches
+SELECT seq, channel, state, reason, at FROM switches
 -- name: due_insert
 INSERT OR REPLACE INTO due (due_at, manifest, first, channel, lane, attempt, positions) VALUES (?, ?, ?, ?, ?, ?, ?)
 -- name: due
@@ -74,6 +74,16 @@ INSERT OR REPLACE INTO history (kind, segment, first, pairs) VALUES (?, ?, ?, ?)
 SELECT first, pairs FROM history WHERE kind = ? AND segment = ? AND first >=
   coalesce((SELECT max(first) FROM history WHERE kind = ? AND segment = ? AND first <= ?), 0)
 ORDER BY first
+-- name: history_all
+SELECT pairs FROM history WHERE kind = ? AND segment = ? ORDER BY first
+-- name: history_delete
+DELETE FROM history WHERE kind = ? AND segment = ?
+-- name: history_runs
+SELECT segment, level, pairs FROM history_runs ORDER BY segment
+-- name: history_run_insert
+INSERT INTO history_runs (segment, level, pairs) VALUES (?, ?, ?)
+-- name: history_run_delete
+DELETE FROM history_runs WHERE segment = ?
 -- name: history_position
 SELECT seq, segment FROM history_position
 -- name: history_advance

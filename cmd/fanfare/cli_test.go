@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare/client"
+)
+
+// fake is a server that notes what it was asked and answers from a table of
+// "METHOD /path".
+type fake struct {
+	answers map[string]string // a body, or "status body"
+	asked   []string          // METHOD /path?query body
+	keys    []string
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.asked = append(f.asked, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+string(body)))
+	f.keys = append(f.keys, r.Header.Get("Authorization")+" "+r.Header.Get("X-Fanfare-Service"))
+	answer, ok := f.answers[r.Method+" "+r.URL.Path]
+	if !ok {
+		answer = `404 {"code":"not_found","detail":"no such thing","status":404}`
+	}
+	var status int
+	if n, _ := fmt.Sscanf(answer, "%3d ", &status); n == 1 {
+		w.WriteHeader(status)
+		answer = answer[4:]
+	}
+	io.WriteString(w, answer)
+}
+
+// run executes one command line against f; file contents stand in a folder
+// that is the working directory of nothing, so that names are replaced.
+func run(t *testing.T, f *fake, files map[string]string, stdin string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range args {
+			if args[i] == name {
+				args[i] = filepath.Join(dir, name)
+			}
+		}
+	}
+	env := map[string]string{"FANFARE_SERVER": s.URL, "FANFARE_KEY": "secret"}
+	var stdout, stderr bytes.Buffer
+	c := &cli{in: strings.NewReader(stdin), out: &stdout, err: &stderr, lookupEnv: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+	code = c.run(t.Context(), args)
+	return code, strings.ReplaceAll(stdout.String(), dir+"/", ""), strings.ReplaceAll(stderr.String(), dir+"/", "")
+}
+
+const broadcast = `{"event":"evt-1","service":"news","topic":"quakes","source":"/s","sourceid":"q1","lane":"urgent","state":"completed","matched":3,"messages":2,
+	"deliveries":{"accepted":1,"failed":1},"stages":{"received":"2026-11-20T08:00:00Z","completed":"2026-11-20T08:00:01.5Z"}}`
+
+func TestCommands(t *testing.T) {
+	accepted := `202 {"id":"evt-1","duplicate":false}` + "\n"
+	for name, test := range map[string]struct {
+		args    []string
+		files   map[string]string
+		stdin   string
+		answers map[string]string
+		code    int
+		asked   string // the last request
+		out     []string
+		errs    []string
+	}{
+		"apply prints the difference": {
+			args: []string{"apply", "-f", "f.yaml"}, files: map[string]string{"f.yaml": "service: news\n"},
+			answers: map[string]string{"POST /v1/apply": `{"changes":[{"kind":"topic","name":"q","action":"create"},{"kind":"channel","name":"m","action":"update","fields":[{"field":"rate","old":"1/s","new":"2/s"}]},{"kind":"rule","name":"q/r","action":"delete"}]}`},
+			asked:   `POST /v1/apply {"service":"news"}`, out: []string{"+ topic q\n~ channel m\n    - rate: 1/s\n    + rate: 2/s\n- rule q/r\n"},
+		},
+		"apply without a difference": {args: []string{"apply", "-f", "-", "--dry-run"}, stdin: "service: news", answers: map[string]string{"POST /v1/apply": `{"changes":[]}`},
+			asked: `POST /v1/apply?dry_run=true {"service":"news"}`, out: []string{"nothing to change\n"}},
+		"apply of a bad file names it": {args: []string{"apply", "-f", "f.yaml"}, files: map[string]string{"f.yaml": "service: news\ntopcis: {}\n"}, code: 1, errs: []string{"line 2", "f.yaml", "topcis"}},
+		"apply without a file":         {args: []string{"apply"}, code: 1, errs: []string{`"file"`}},
+
+		"import prints bad lines": {args: []string{"import", "subscriptions", "p.ndjson"}, files: map[string]string{"p.ndjson": "{}\n{}\n"},
+			answers: map[string]string{"POST /v1/subscriptions": `{"created":1,"updated":0,"failed":1,"errors":[{"line":2,"error":{"code":"invalid","detail":"is empty","pointer":"/to"}}]}`},
+			code:    2, asked: "POST /v1/subscriptions?quiet=true {}\n{}", out: []string{"1 created, 0 updated, 1 failed"}, errs: []string{"/to: line 2: is empty", "1 lines were refused"}},
+		"import counts what it does not print": {args: []string{"import", "subscriptions", "-", "--json"}, stdin: "{}\n",
+			answers: map[string]string{"POST /v1/subscriptions": `{"created":0,"updated":0,"failed":5000,"errors":[]}`}, code: 2, out: []string{`"failed": 5000`}, errs: []string{"and 5,000 more"}},
+		"import of CSV": {args: []string{"import", "subscriptions", "p.csv", "--topic", "quakes", "--channel", "mail"},
+			files:   map[string]string{"p.csv": "\xef\xbb\xbfto,params.mag,params.place,data.vip,rule,topic\na@b.c,4.5,007,true,near,\nd@e.f,,,,,other\n"},
+			answers: map[string]string{"POST /v1/subscriptions": `{"created":2,"updated":0,"failed":0,"errors":[]}`},
+			asked: `POST /v1/subscriptions?quiet=true {"topic":"quakes","channel":"mail","to":"a@b.c","rule":"near","params":{"mag":4.5,"place":"007"},"data":{"vip":true}}` + "\n" +
+				`{"topic":"other","channel":"mail","to":"d@e.f"}`, out: []string{"2 created"}},
+		"import of CSV names the line of the file": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,data.note\na@b.c,\"two\nlines\"\n\nx,y\n"},
+			answers: map[string]string{"POST /v1/subscriptions": `{"created":0,"updated":0,"failed":2,"errors":[{"line":1,"error":{"code":"invalid","detail":"a"}},{"line":2,"error":{"code":"invalid","detail":"b"}}]}`},
+			code:    2, errs: []string{"line 2: a\n", "line 5: b\n"}},
+		"import of CSV with a wrong column": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "email\na@b.c\n"}, code: 1, errs: []string{`unknown column "email"`, "time_zone"}},
+		"import of CSV with a ragged row": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,rule\na@b.c\n"}, code: 1,
+			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"line 2"}},
+		"import of nothing": {args: []string{"import", "subscriptions", "nowhere.csv"}, code: 1, errs: []string{"nowhere.csv"}},
+
+		"publish of lines": {args: []string{"publish", "quakes", "-", "--id-field", "id", "--time-field", "/at", "--lane", "urgent"}, stdin: `{"id":"1"}` + "\n",
+			answers: map[string]string{"POST /v1/topics/quakes/events": accepted}, asked: `POST /v1/topics/quakes/events?id=%2Fid&lane=urgent&time=%2Fat {"id":"1"}`, out: []string{"evt-1 accepted\n"}},
+		"publish of a JSON array": {args: []string{"publish", "quakes", "e.json"}, files: map[string]string{"e.json": "[\n {\"a\": 1},\n {\"a\": 2}\n]"},
+			answers: map[string]string{"POST /v1/topics/quakes/events": accepted + `{"id":"evt-2","duplicate":true}`}, asked: "POST /v1/topics/quakes/events {\"a\":1}\n{\"a\":2}", out: []string{"1 events accepted, 1 duplicates, 0 failed"}},
+		"publish of a CloudEvent": {args: []string{"publish", "-", "e.json"}, files: map[string]string{"e.json": `{"specversion":"1.0"}`},
+			answers: map[string]string{"POST /v1/events": accepted}, asked: `POST /v1/events?format=cloudevents {"specversion":"1.0"}`, out: []string{"evt-1 accepted"}},
+		"publish of broken JSON": {args: []string{"publish", "q", "e.json"}, files: map[string]string{"e.json": "{\n\n\"a\": }"}, code: 1, errs: []string{"line 3", "not valid JSON"}},
+		"publish with a bad line": {args: []string{"publish", "q", "-"}, stdin: "{\n",
+			answers: map[string]string{"POST /v1/topics/q/events": `202 {"line":1,"error":{"code":"invalid","detail":"is not valid JSON"}}`}, code: 2, out: []string{"0 events accepted, 0 duplicates, 1 failed"}, errs: []string{"line 1: is not valid JSON"}},
+		"publish and wait": {args: []string{"publish", "q", "-", "--wait"}, stdin: "{}\n",
+			answers: map[string]string{"POST /v1/topics/q/events": accepted, "GET /v1/events/evt-1": broadcast}, code: 2, out: []string{"2 messages: 1 accepted, 1 failed"}, errs: []string{"1 messages did not arrive"}},
+		"publish as JSON": {args: []string{"publish", "q", "-", "--json", "--wait"}, stdin: "{}\n", code: 2,
+			answers: map[string]string{"POST /v1/topics/q/events": accepted, "GET /v1/events/evt-1": broadcast}, out: []string{`"first": "evt-1"`, `"errors": []`, `"failed": 1`}},
+
+		"status": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `{"version":"9","ready":false,"reason":"draining","durability":"fsync","deliveries":{"pending":1234567},"channels":[{"service":"news","name":"mail","last_error":"no route"}],"paused":[{"scope":{"kind":"all"},"reason":"test"}]}`},
+			out: []string{"not ready: draining", "1,234,567", "news/mail", "no route", "all since"}},
+		"status as JSON":        {args: []string{"status", "--json"}, answers: map[string]string{"GET /v1/status": `{"version":"9"}`}, out: []string{`"version": "9"`}},
+		"trace of an event":     {args: []string{"trace", "q1"}, answers: map[string]string{"GET /v1/events/q1": broadcast}, out: []string{"news/quakes", "1 accepted, 1 failed", "+1.5s", "matched"}},
+		"trace of a recipient":  {args: []string{"trace", "q1", "--recipient", "a@b.c"}, answers: map[string]string{"GET /v1/events/q1/deliveries": `{"deliveries":[{"id":"dlv-1","address":"a@b.c","state":"accepted","attempts":[{"attempt":1,"state":"accepted","code":250,"text":"ok","relay":"mx:25"}]}],"next":"c2"}`}, asked: "GET /v1/events/q1/deliveries?limit=100&recipient=a%40b.c", out: []string{"dlv-1", "250 ok (mx:25)", "--cursor c2"}},
+		"trace of a subscriber": {args: []string{"trace", "--subscriber", "a/b@c.d", "--limit", "7"}, answers: map[string]string{"GET /v1/subscribers/a/b@c.d/deliveries": `{"deliveries":[]}`}, asked: "GET /v1/subscribers/a%2Fb@c.d/deliveries?limit=7", out: []string{"no deliveries"}},
+		"trace of nothing":      {args: []string{"trace"}, code: 1, errs: []string{"what to trace"}},
+		"trace of the unknown":  {args: []string{"trace", "q2"}, code: 1, errs: []string{"no such thing"}},
+
+		"pause all":           {args: []string{"pause", "--all", "--reason", "x"}, answers: map[string]string{"POST /v1/pause": "204 "}, asked: `POST /v1/pause {"scope":{"kind":"all"},"reason":"x"}`, out: []string{"paused all"}},
+		"resume a service":    {args: []string{"resume", "--service", "news"}, answers: map[string]string{"POST /v1/resume": "204 "}, asked: `POST /v1/resume {"scope":{"kind":"service","name":"news"}}`},
+		"cancel a broadcast":  {args: []string{"cancel", "--broadcast", "evt-1"}, answers: map[string]string{"POST /v1/cancel": "204 "}, asked: `POST /v1/cancel {"scope":{"kind":"broadcast","name":"evt-1"}}`},
+		"pause a channel":     {args: []string{"pause", "--channel", "mail", "--service", "news"}, answers: map[string]string{"POST /v1/pause": "204 "}, asked: `POST /v1/pause {"scope":{"kind":"channel","name":"news/mail"}}`},
+		"pause of nothing":    {args: []string{"pause"}, code: 1, errs: []string{"--broadcast"}},
+		"pause of too much":   {args: []string{"pause", "--all", "--broadcast", "x"}, code: 1, errs: []string{"all", "broadcast"}},
+		"parked list":         {args: []string{"parked", "list"}, answers: map[string]string{"GET /v1/parked": `{"parked":[{"id":"p1","kind":"batch","reason":"panic\nline"}]}`}, out: []string{"p1", "panic⏎line"}},
+		"parked retry":        {args: []string{"parked", "retry", "p1"}, answers: map[string]string{"POST /v1/parked/p1/retry": "204 "}, asked: "POST /v1/parked/p1/retry"},
+		"parked drop":         {args: []string{"parked", "drop", "p1"}, answers: map[string]string{"DELETE /v1/parked/p1": "204 "}, asked: "DELETE /v1/parked/p1"},
+		"key":                 {args: []string{"key", "create", "--service", "news", "--name", "ci"}, answers: map[string]string{"POST /v1/keys": `201 {"key":"k"}`}, asked: `POST /v1/keys {"service":"news","name":"ci"}`, out: []string{"k\n"}},
+		"key of no service":   {args: []string{"key", "create"}, code: 1, errs: []string{"--service"}},
+		"configuration":       {args: []string{"config", "reference"}, out: []string{"data_dir: ./fanfare-data", "FANFARE_LISTEN"}},
+		"bad configuration":   {args: []string{"config", "check", "--config", "f.yaml"}, files: map[string]string{"f.yaml": "lisen: x\n"}, code: 1, errs: []string{"did you mean listen"}},
+		"version":             {args: []string{"version"}, out: []string{"fanfare "}},
+		"unknown command":     {args: []string{"explode"}, code: 1, errs: []string{"explode"}},
+		"unknown flag":        {args: []string{"status", "--nope"}, code: 1, errs: []string{"--nope"}},
+		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"nobody knows this key","hint":"make one"}`}, code: 4, errs: []string{"nobody knows", "make one"}},
+		"key for another one": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `403 {"code":"forbidden","detail":"not for you"}`}, code: 4, errs: []string{"not for you"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{answers: test.answers}
+			code, out, errs := run(t, f, test.files, test.stdin, test.args...)
+			if code != test.code {
+				t.Errorf("exit code %d, not %d", code, test.code)
+			}
+			if test.asked != "" && (len(f.asked) == 0 || f.asked[len(f.asked)-1] != test.asked) {
+				t.Errorf("asked %q,\n  not %q", f.asked, test.asked)
+			}
+			for _, want := range test.out {
+				if !strings.Contains(out, want) {
+					t.Errorf("output lacks %q:\n%s", want, out)
+				}
+			}
+			for _, want := range test.errs {
+				if !strings.Contains(errs, want) {
+					t.Errorf("error output lacks %q:\n%s", want, errs)
+				}
+			}
+			if t.Failed() {
+				t.Logf("out: %s\nerr: %s", out, errs)
+			}
+		})
+	}
+}
+
+func TestServerThatDoesNotAnswerHasItsOwnExitCode(t *testing.T) {
+	var errs bytes.Buffer
+	c := &cli{in: strings.NewReader("{}"), out: io.Discard, err: &errs, lookupEnv: func(k string) (string, bool) { return map[string]string{"FANFARE_KEY": "k"}[k], true }}
+	if code := c.run(t.Context(), []string{"publish", "q", "-", "--server", "http://127.0.0.1:1"}); code != 3 || !strings.Contains(errs.String(), "cannot reach") {
+		t.Errorf("%d %s", code, errs.String())
+	}
+}
+
+func TestEventsAreSentAsTheyHappen(t *testing.T) {
+	arrived := make(chan string)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).EnableFullDuplex()
+		w.WriteHeader(202)
+		lines := bufio.NewScanner(r.Body)
+		for lines.Scan() {
+			io.WriteString(w, `{"id":"evt-1"}`+"\n")
+			arrived <- lines.Text()
+		}
+	}))
+	defer s.Close()
+	in, source := io.Pipe()
+	c := &cli{in: in, out: io.Discard, err: io.Discard, lookupEnv: func(string) (string, bool) { return "", false }}
+	code := make(chan int)
+	go func() { code <- c.run(t.Context(), []string{"publish", "q", "-", "--server", s.URL, "--key", "k"}) }()
+	for _, event := range []string{`{"a":1}`, `{"a":2}`} {
+		io.WriteString(source, event+"\n")
+		if got := <-arrived; got != event {
+			t.Errorf("%s arrived as %s", event, got)
+		}
+	}
+	source.Close()
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d", got)
+	}
+}
+
+func TestKeyOfALocalServerIsFound(t *testing.T) {
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "admin.key"), []byte("from-file\n"), 0o600)
+	for name, test := range map[string]struct {
+		env  map[string]string
+		args []string
+		key  string
+		code int
+	}{
+		"by flag":       {nil, []string{"status", "--data-dir", dir}, "Bearer from-file", 0},
+		"by variable":   {map[string]string{"FANFARE_DATA_DIR": dir}, []string{"status"}, "Bearer from-file", 0},
+		"variable wins": {map[string]string{"FANFARE_DATA_DIR": dir, "FANFARE_KEY": "from-env"}, []string{"status"}, "Bearer from-env", 0},
+		"flag wins":     {map[string]string{"FANFARE_KEY": "from-env"}, []string{"status", "--key", "from-flag"}, "Bearer from-flag", 0},
+		"none":          {nil, []string{"status", "--data-dir", t.TempDir()}, "", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{answers: map[string]string{"GET /v1/status": `{}`}}
+			s := httptest.NewServer(f)
+			defer s.Close()
+			c := &cli{out: io.Discard, err: io.Discard, lookupEnv: func(k string) (string, bool) { v, ok := test.env[k]; return v, ok }}
+			code := c.run(t.Context(), append(test.args, "--server", s.URL))
+			if code != test.code || test.key != "" && strings.TrimSpace(f.keys[0]) != test.key {
+				t.Errorf("%d %v", code, f.keys)
+			}
+		})
+	}
+}
+
+func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
+	c := &cli{lookupEnv: func(string) (string, bool) { return "", false }}
+	for _, command := range c.root().Commands() {
+		for _, sub := range append(command.Commands(), command) {
+			if sub.Runnable() && !sub.Hidden && sub.Example == "" && sub.Name() != "list" && sub.Name() != "report" {
+				t.Errorf("%s has no example", sub.CommandPath())
+			}
+			if sub.Short == "" {
+				t.Errorf("%s has no summary", sub.CommandPath())
+			}
+		}
+	}
+}
+
+func FuzzTableBecomesLines(f *testing.F) {
+	f.Add("to,data.a\nx,1\n\"y\nz\",\"\"\n")
+	f.Fuzz(func(t *testing.T, table string) {
+		in, err := newCSV(strings.NewReader(table), client.Subscription{Topic: "t"})
+		if err != nil {
+			return
+		}
+		defer in.Close()
+		out, err := io.ReadAll(in)
+		if err != nil {
+			return
+		}
+		for i, line := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
+			if line != "" && (line[0] != '{' || line[len(line)-1] != '}') {
+				t.Errorf("line %d is %q", i+1, line)
+			}
+		}
+	})
+}

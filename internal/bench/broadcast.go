@@ -1,0 +1,256 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// traced is how many random recipients are looked up after a broadcast.
+const traced = 100
+
+// fill configures the server to send to relay and imports what is in the file.
+func (s *server) fill(relay, retry, lines string) (client.PutSummary, time.Duration, error) {
+	var sum client.PutSummary
+	if _, err := s.api.Apply(s.lab.ctx, configuration(relay, retry), false); err != nil {
+		return sum, 0, err
+	}
+	return s.importFile(lines)
+}
+
+func (s *server) importFile(path string) (sum client.PutSummary, took time.Duration, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return sum, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return sum, 0, err
+	}
+	bar := s.lab.bar("import", info.Size())
+	defer bar.end()
+	started := time.Now()
+	sum, err = s.api.ImportSubscriptions(s.lab.ctx, f, func(p client.Progress) { bar.set(p.Bytes) })
+	return sum, time.Since(started), err
+}
+
+// A sending is one broadcast, watched from the 202 to its last outcome.
+type sending struct {
+	fanfare.Broadcast
+	accepted      time.Time     // when the 202 was read
+	seen          time.Duration // from then until a poll saw it completed
+	firstAttempts time.Duration // from the kept event until a poll saw nobody who was not tried
+	server        time.Duration // CPU while the clock ran
+	sink          time.Duration
+	peakMiB       float64 // of the server, while the clock ran
+	wholePeakMB   float64 // of the server, since its start
+}
+
+// durable is the exact figure: from the kept event to the last durable outcome.
+func (s *sending) durable() time.Duration { return s.Stages.Completed.Sub(s.Stages.Kept) }
+
+// broadcast publishes the news of the day and waits until all is settled.
+func (s *server) broadcast(p *post) (sending, error) {
+	var out sending
+	if err := s.toggleProfile(); err != nil {
+		return out, err
+	}
+	out.wholePeakMB = s.now().peakMiB
+	s.forgetPeak()
+	before, sinkBefore := s.now(), p.usage()
+	bar := s.lab.bar("broadcast", 0)
+	defer bar.end()
+	event, err := s.api.Publish(s.lab.ctx, "news", newsOfTheDay(), client.PublishOptions{})
+	if err != nil {
+		return out, err
+	}
+	out.accepted = time.Now()
+	out.Broadcast, err = s.completed(event.ID, func(b *fanfare.Broadcast) {
+		bar.setOf(b.Counts.Settled(), b.Messages)
+		if out.firstAttempts == 0 && b.Messages > 0 && b.Counts[fanfare.Pending] == 0 {
+			out.firstAttempts = time.Since(b.Stages.Kept)
+		}
+	})
+	if err != nil {
+		return out, err
+	}
+	out.seen = time.Since(out.accepted)
+	if out.firstAttempts == 0 {
+		out.firstAttempts = out.durable()
+	}
+	after := s.now()
+	out.server, out.sink = after.since(before), p.usage().since(sinkBefore)
+	out.peakMiB = after.peakMiB
+	out.wholePeakMB = max(out.wholePeakMB, after.peakMiB)
+	return out, s.toggleProfile()
+}
+
+// stagesInto adds the times of the stages, each from the kept event on.
+func (s *sending) stagesInto(r *Record) {
+	at := func(name string, t time.Time) { r.stage(name, t.Sub(s.Stages.Kept)) }
+	r.stage("received to kept (202)", s.Stages.Kept.Sub(s.Stages.Received))
+	at("kept to matched", s.Stages.Matched)
+	at("kept to frozen", s.Stages.Frozen)
+	at("kept to first outcome", s.Stages.First)
+	at("kept to last outcome", s.Stages.Last)
+	at("kept to completed", s.Stages.Completed)
+	r.stage("202 read to completed seen (polled)", s.seen)
+}
+
+// trace looks up random recipients and checks what each trace says. It returns
+// how long after the event they had their mail, in milliseconds.
+func (s *server) trace(b *sending, people int, w *wrong) ([]float64, error) {
+	random := rand.New(rand.NewPCG(s.lab.Seed, 1))
+	var after []float64
+	for range min(traced, people) {
+		p := person(random.IntN(people))
+		page, err := s.api.Deliveries(s.lab.ctx, b.Event, client.DeliveryQuery{Recipient: p.address()})
+		if err != nil {
+			return nil, fmt.Errorf("trace of %s: %w", p.address(), err)
+		}
+		if len(page.Deliveries) != 1 {
+			w.unless(false, "the trace of %s shows %d deliveries", p.address(), len(page.Deliveries))
+			continue
+		}
+		d := page.Deliveries[0]
+		ok := d.State == "accepted" && len(d.Attempts) == 1 && d.Address == p.address() && d.Event == b.Event
+		w.unless(ok, "the trace of %s is wrong: %+v", p.address(), d)
+		if ok {
+			after = append(after, millis(d.Attempts[0].At.Sub(b.Stages.Kept)))
+		}
+	}
+	slices.Sort(after)
+	return after, nil
+}
+
+// percentile of sorted values, 0 where there are none.
+func percentile(sorted []float64, p float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(float64(len(sorted))*p/100))]
+}
+
+// A plan is what one broadcast is sent to.
+type plan struct {
+	data   string // name of the server's folder
+	lines  string // file of the subscriptions
+	subs   int    // in that file
+	retry  string
+	inject sink.Inject
+	record string // file of what came to the sink, "" for none
+
+	inspect func(*server, *sending) error // while the server still runs
+}
+
+// send starts a server and a sink, imports, broadcasts, and ends both.
+func (l *lab) send(p plan, r *Record, w *wrong) (*sending, *post, sink.Summary, error) {
+	var sum sink.Summary
+	box, err := l.openPost(p.inject, p.record)
+	if err != nil {
+		return nil, nil, sum, err
+	}
+	s, err := l.serve(p.data)
+	if err != nil {
+		return nil, nil, sum, err
+	}
+	put, took, err := s.fill(box.addr, p.retry, p.lines)
+	if err != nil {
+		return nil, nil, sum, err
+	}
+	r.stage("import", took)
+	l.say("imported %s subscriptions, %s/s", thousands(put.Created), figure(float64(p.subs)/took.Seconds()))
+	w.unless(put.Created == int64(p.subs) && put.Failed == 0, "%d of %d subscriptions were created, %d failed", put.Created, p.subs, put.Failed)
+	b, err := s.broadcast(box)
+	if err != nil {
+		return nil, nil, sum, s.failed(err)
+	}
+	l.say("sent %s mails in %.2f s", thousands(b.Messages), b.durable().Seconds())
+	if err := p.inspect(s, &b); err != nil {
+		return nil, nil, sum, err
+	}
+	if err := s.stop(); err != nil {
+		return nil, nil, sum, err
+	}
+	sum, err = box.end()
+	return &b, box, sum, err
+}
+
+// notifyPeople makes the file of n people who all have NotifyBC's filter.
+func (l *lab) notifyPeople(n int) (path string, err error) {
+	path = l.file("people.ndjson")
+	_, err = writeLines(path, n, func(dst []byte, i int) []byte {
+		return appendSubscription(dst, person(i), l.Seed, notifyFilter)
+	})
+	return path, err
+}
+
+// runBroadcast is N1.
+func runBroadcast(l *lab, r *Record) error {
+	n := l.size(1_000_000, 1000)
+	r.Unit = "mails/s"
+	r.Params["subscriptions"], r.Params["connections"], r.Params["sink"], r.Params["tls"] = n, connections, l.Sink, l.TLS
+	before, err := l.blast(n)
+	if err != nil {
+		return err
+	}
+	l.say("raw sender before: %s mails/s", figure(before.perSecond))
+	lines, err := l.notifyPeople(n)
+	if err != nil {
+		return err
+	}
+	var w wrong
+	var after []float64
+	b, p, sum, err := l.send(plan{data: "N1", lines: lines, subs: n, retry: "1s", inspect: func(s *server, b *sending) (err error) {
+		after, err = s.trace(b, n, &w)
+		return err
+	}}, r, &w)
+	if err != nil {
+		return err
+	}
+	r.judge(b, sum, p, n, &w)
+	r.P50Millis, r.P99Millis = percentile(after, 50), percentile(after, 99)
+	again, err := l.blast(n)
+	if err != nil {
+		return err
+	}
+	l.say("raw sender after: %s mails/s", figure(again.perSecond))
+	r.limit((before.perSecond + again.perSecond) / 2)
+	r.note("N5 %s before, %s after; CPU a mail: raw sender %.1f us, its sink %.1f us", figure(before.perSecond), figure(again.perSecond),
+		(before.sender+again.sender)/2, (before.sinkMicro+again.sinkMicro)/2)
+	if err := l.rule(r, n); err != nil {
+		return err
+	}
+	return w.err()
+}
+
+// judge fills in what came of a broadcast to n people.
+func (r *Record) judge(b *sending, sum sink.Summary, p *post, n int, w *wrong) {
+	b.stagesInto(r)
+	r.Value = float64(n) / b.durable().Seconds()
+	r.CPUSeconds, r.RSSMiB = b.server.Seconds(), b.wholePeakMB
+	r.note("CPU a mail: server %.1f us, sink %.1f us; server at most %.0f MiB while it sent, %.0f MiB since its start",
+		micro(b.server, n), micro(b.sink, n), b.peakMiB, b.wholePeakMB)
+	w.unless(b.Counts[fanfare.Accepted] == int64(n), "%d of %d deliveries are accepted", b.Counts[fanfare.Accepted], n)
+	switch {
+	case p.builtin:
+		r.Lost, r.Duplicates = int64(n)-sum.Unique, sum.Duplicates
+		r.note("%d bytes a mail; first to last mail at the sink %.2f s", sum.Bytes/max(1, sum.Messages), sum.LastAt.Sub(sum.FirstAt).Seconds())
+	case p.child != nil:
+		r.Lost = int64(n) - sum.Messages
+		r.note("this sink counts mails and not recipients: lost is a difference of totals, duplicates are not seen")
+	default:
+		r.note("nothing is known of what came to the sink at %s", p.addr)
+	}
+	w.unless(r.Lost == 0, "%d lost", r.Lost)
+	w.unless(r.Duplicates == 0, "%d duplicates", r.Duplicates)
+}
+
+func micro(d time.Duration, n int) float64 { return float64(d.Microseconds()) / float64(n) }

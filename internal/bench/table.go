@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// figure writes a number as people read it: 43,210 or 12.3 or 0.045.
+func figure(v float64) string {
+	switch a := math.Abs(v); {
+	case a == 0:
+		return "0"
+	case a >= 100:
+		return thousands(int64(math.Round(v)))
+	case a >= 1:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}
+
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// orDash hides a figure that was not measured.
+func orDash(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return figure(v)
+}
+
+// writeRecord shows all of one record.
+func writeRecord(w io.Writer, r *Record) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(t, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	row(r.ID, "%s %s", figure(r.Value), r.Unit)
+	if r.Published != nil {
+		row("published", "%s%s", r.Published.Text, times(r))
+	}
+	if r.Limit > 0 {
+		row("limit", "%s %s, ratio %.2f", figure(r.Limit), r.Unit, r.Ratio)
+	}
+	if r.P99Millis > 0 {
+		row("latency", "p50 %s ms, p99 %s ms", figure(r.P50Millis), figure(r.P99Millis))
+	}
+	if r.CPUSeconds > 0 || r.RSSMiB > 0 {
+		row("server", "%.2f s CPU, %s MiB at most", r.CPUSeconds, orDash(r.RSSMiB))
+	}
+	row("lost", "%d", r.Lost)
+	row("duplicates", "%d", r.Duplicates)
+	for _, s := range r.Stages {
+		row("  "+s.Name, "%s ms", figure(s.Millis))
+	}
+	for _, n := range r.Notes {
+		row("", "%s", n)
+	}
+	t.Flush() //nolint:errcheck // a terminal that is gone
+}
+
+// times says how many times the published rate it is.
+func times(r *Record) string {
+	if r.Published == nil || r.Published.Value <= 0 || r.Value <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s times that", figure(r.Value/r.Published.Value))
+}
+
+// writeTable shows one line per record.
+func writeTable(w io.Writer, records []Record) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, strings.Join([]string{"id", "value", "unit", "limit", "ratio", "p50 ms", "p99 ms", "RSS MiB", "lost", "twice", "published"}, "\t")+"\t")
+	for i := range records {
+		r := &records[i]
+		published := "-"
+		if r.Published != nil {
+			published = r.Published.Text
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", r.ID, figure(r.Value), r.Unit, orDash(r.Limit), orDash(r.Ratio),
+			orDash(r.P50Millis), orDash(r.P99Millis), orDash(r.RSSMiB), r.Lost, r.Duplicates, published)
+	}
+	t.Flush() //nolint:errcheck // a terminal that is gone
+}

@@ -1,0 +1,220 @@
+//go:build crashsteps
+
+package crash
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// server is one data directory and the process that runs on it at the moment.
+type server struct {
+	t          *testing.T
+	dir        string
+	durability string
+
+	mu      sync.Mutex
+	now     *life
+	changed chan struct{} // closed when now is set
+	log     []string      // warnings and errors of all lives
+	slowest time.Duration // from start to ready
+}
+
+// life is one process, from its start to its death.
+type life struct {
+	cmd    *exec.Cmd
+	begun  time.Time
+	ready  chan struct{} // closed when it answers
+	client *client.Client
+	alive  context.Context // ends with the process
+	died   error           // what Wait returned
+}
+
+func newServer(t *testing.T, durability string) *server {
+	t.Helper()
+	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, changed: make(chan struct{})}
+	t.Cleanup(func() {
+		if l := s.current(); l != nil {
+			_ = l.cmd.Process.Kill()
+			<-l.alive.Done()
+		}
+		if t.Failed() {
+			t.Logf("the server's last warnings:\n%s", strings.Join(s.log[max(0, len(s.log)-60):], "\n"))
+		}
+	})
+	return s
+}
+
+// start begins a new life and does not wait for it to be ready.
+func (s *server) start(env ...string) *life {
+	s.t.Helper()
+	path, err := binary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.Command(path, "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0",
+		"--durability", s.durability, "--log-format", "json")
+	cmd.Env = append(os.Environ(), env...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	l := &life{cmd: cmd, begun: time.Now(), ready: make(chan struct{})}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	var end context.CancelFunc
+	l.alive, end = context.WithCancel(context.Background())
+	go func() {
+		s.listen(l, stderr)
+		l.died = cmd.Wait()
+		end()
+	}()
+	s.mu.Lock()
+	s.now = l
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+	return l
+}
+
+// listen reads the log of a life until it ends.
+func (s *server) listen(l *life, log io.Reader) {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct{ Level, Msg, URL string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Level == "INFO" {
+			if line.Msg == "ready" && line.URL != "" {
+				s.greet(l, line.URL)
+			}
+			continue
+		}
+		s.mu.Lock()
+		s.log = append(s.log, lines.Text())
+		s.mu.Unlock()
+	}
+}
+
+// greet makes the client of a life that says it is ready.
+func (s *server) greet(l *life, url string) {
+	key, err := os.ReadFile(filepath.Join(s.dir, "admin.key"))
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	c, err := client.New(url, strings.TrimSpace(string(key)))
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	l.client = c.ForService("news")
+	close(l.ready)
+	s.mu.Lock()
+	s.slowest = max(s.slowest, time.Since(l.begun))
+	s.mu.Unlock()
+}
+
+func (s *server) current() *life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// awaitReady returns when a life answers; a server that ends by itself or needs
+// too long has broken its promise.
+func (s *server) awaitReady(l *life) {
+	s.t.Helper()
+	select {
+	case <-l.ready:
+	case <-l.alive.Done():
+		s.t.Fatalf("the server ended before it was ready: %v", l.died)
+	case <-time.After(patience):
+		s.t.Fatal("the server was not ready in time")
+	}
+}
+
+// kill ends a life as kill -9 does.
+func (s *server) kill(l *life) {
+	s.t.Helper()
+	if err := l.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		s.t.Fatal(err)
+	}
+	<-l.alive.Done()
+	s.wasKilled(l)
+}
+
+// wasKilled makes sure that a life ended by SIGKILL and by nothing else.
+func (s *server) wasKilled(l *life) {
+	s.t.Helper()
+	var exit *exec.ExitError
+	if !errors.As(l.died, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		s.t.Fatalf("the server ended by itself: %v", l.died)
+	}
+}
+
+// next returns a life that answers, after the given one has died; nil when ctx
+// ends.
+func (s *server) next(ctx context.Context) *life {
+	for {
+		s.mu.Lock()
+		l, changed := s.now, s.changed
+		s.mu.Unlock()
+		if l != nil && l.alive.Err() == nil {
+			select {
+			case <-l.ready:
+				return l
+			case <-l.alive.Done():
+			case <-ctx.Done():
+				return nil
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// do calls the API until it answers, over as many lives as that takes. It
+// returns an error where the server refuses, or ctx ends.
+func (s *server) do(ctx context.Context, call func(context.Context, *client.Client) error) error {
+	for {
+		l := s.next(ctx)
+		if l == nil {
+			return ctx.Err()
+		}
+		both, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(l.alive, cancel)
+		err := call(both, l.client)
+		stop()
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if _, refused := errors.AsType[*fanfare.Error](err); refused && fanfare.CodeOf(err) != fanfare.Unavailable {
+			return err
+		}
+		select { // a connection that broke is the first sign of a death
+		case <-l.alive.Done():
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,57 @@
+//go:build crashsteps
+
+package crash
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// steps are the durable steps, with the passings at which the server dies.
+var steps = []struct {
+	name     string
+	passings []int
+}{
+	{"before-append", []int{1, 5, 30}}, {"after-append", []int{1, 5, 30}},
+	{"before-manifest", []int{1, 5, 30}}, {"after-manifest", []int{1, 5, 30}},
+	{"before-publish", []int{1, 5, 30}}, {"after-publish", []int{1, 5, 30}},
+	{"after-event-ack", []int{1, 5, 30}},
+	{"before-body", []int{1, 100, 1500}}, {"after-reply", []int{1, 100, 1500}},
+	{"before-outcome", []int{1, 20, 100}}, {"after-outcome", []int{1, 20, 100}},
+	{"before-batch-ack", []int{1, 3, 9}}, {"after-batch-ack", []int{1, 3, 9}},
+	{"before-due-publish", []int{1, 2, 3}}, {"after-due-publish", []int{1, 2, 3}},
+}
+
+func TestNothingIsLostWhenTheServerDiesAtADurableStep(t *testing.T) {
+	for _, durability := range []string{"relaxed", "fsync"} {
+		t.Run(durability, func(t *testing.T) {
+			w := newWorld(t, durability, 3000, 0)
+			kills := 1
+			w.during(func() {
+				w.server.kill(w.server.current())
+				for _, step := range steps {
+					for _, passing := range step.passings {
+						w.dieAt(step.name, passing)
+						kills++
+					}
+				}
+				w.server.awaitReady(w.server.start())
+			})
+			w.check(kills)
+		})
+	}
+}
+
+// dieAt runs the server until it ends itself at a step.
+func (w *world) dieAt(step string, passing int) {
+	w.t.Helper()
+	at := fmt.Sprintf("%s:%d", step, passing)
+	l := w.server.start("FANFARE_CRASH_AT=" + at)
+	select {
+	case <-l.alive.Done():
+		w.server.wasKilled(l)
+	case <-time.After(patience):
+		w.t.Fatalf("the server did not come to %s", at)
+	}
+}

@@ -1,0 +1,188 @@
+//go:build crashsteps
+
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// world is a server under test, the capture server behind it, and everybody
+// who uses it.
+type world struct {
+	t      *testing.T
+	seed   uint64
+	sink   *capture
+	server *server
+	given  context.Context // ends when patience does
+
+	readers, noted people
+	changes        int // of subscriptions, by the churning clients
+
+	open atomic.Int64 // stories that are acknowledged and not completed
+
+	mu     sync.Mutex
+	events []Event  // in the order of their acknowledgements
+	topics []string // of the events
+}
+
+// newWorld starts everything: a server that is ready and configured, with n
+// readers. The answers of the capture server are those of experiment N1b, with
+// one connection in a thousand dropped in each of three ways; each waits.
+func newWorld(t *testing.T, durability string, n int, wait time.Duration) *world {
+	t.Helper()
+	w := &world{t: t, seed: seedOf(t), server: newServer(t, durability)}
+	var cancel context.CancelFunc
+	w.given, cancel = context.WithTimeout(t.Context(), 10*patience)
+	t.Cleanup(cancel)
+	w.sink = startSink(t, sink.Inject{Seed: w.seed, TempFail: 0.02, PermFail: 0.01, Delay: wait, DelayShare: min(1, float64(wait)),
+		DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
+	l := w.server.start()
+	w.server.awaitReady(l)
+	if _, err := l.client.Apply(t.Context(), fmt.Appendf(nil, document, w.sink.address, connections), false); err != nil {
+		t.Fatal(err)
+	}
+	w.subscribe(n, 20)
+	return w
+}
+
+func (w *world) random(stream int) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(stream))) }
+
+// until waits for a condition.
+func (w *world) until(what string, cond func() bool) {
+	w.t.Helper()
+	limit := time.After(patience)
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !cond() {
+		select {
+		case <-look.C:
+		case <-limit:
+			w.t.Fatalf("in %v it did not come about that %s", patience, what)
+		}
+	}
+}
+
+// publish sends an event until it is acknowledged, always under the same id,
+// and returns its public id.
+func (w *world) publish(topic, id string) (string, error) {
+	sent := time.Now()
+	var accepted client.Accepted
+	err := w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) {
+		accepted, err = api.Publish(ctx, topic, map[string]any{"title": id, "level": 5}, client.PublishOptions{ID: id})
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("event %s could not be published: %w", id, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, Event{ID: accepted.ID, Sent: sent})
+	w.topics = append(w.topics, topic)
+	return accepted.ID, nil
+}
+
+// completed waits until the server says that an event is completed.
+func (w *world) completed(id string) (fanfare.Broadcast, error) {
+	waiting, cancel := context.WithTimeout(w.given, patience)
+	defer cancel()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		var b fanfare.Broadcast
+		err := w.server.do(waiting, func(ctx context.Context, api *client.Client) (err error) {
+			b, err = api.Event(ctx, id)
+			return err
+		})
+		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound || b.State == "completed" {
+			return b, err
+		}
+		select {
+		case <-look.C:
+		case <-waiting.Done():
+			return b, fmt.Errorf("event %s is still %s: %v of %d", id, b.State, b.Counts, b.Messages)
+		}
+	}
+}
+
+// tell publishes stories one after the other until stop ends, and waits for the
+// last one's completion.
+func (w *world) tell(stop context.Context) error {
+	for n := 0; stop.Err() == nil; n++ {
+		id, err := w.publish(story, fmt.Sprintf("story-%d", n))
+		if err != nil {
+			return err
+		}
+		w.open.Add(1)
+		_, err = w.completed(id)
+		w.open.Add(-1)
+		if err != nil {
+			return err
+		}
+		w.settled(id)
+	}
+	return nil
+}
+
+func (w *world) settled(id string) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.events {
+		if w.events[i].ID == id {
+			w.events[i].Settled = now
+		}
+	}
+}
+
+// drop publishes notes, forty a second, until stop ends.
+func (w *world) drop(stop context.Context, who int) error {
+	pace := time.NewTicker(25 * time.Millisecond)
+	defer pace.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-stop.Done():
+			return nil
+		case <-pace.C:
+		}
+		if _, err := w.publish(note, fmt.Sprintf("note-%d-%d", who, n)); err != nil {
+			return err
+		}
+	}
+}
+
+// during runs a scenario under load: stories, notes, and changes of
+// subscriptions. It returns when all that was begun is done.
+func (w *world) during(scenario func()) {
+	w.t.Helper()
+	stop, cancel := context.WithCancel(w.given)
+	defer cancel()
+	churned := w.churning(stop, 4)
+	loads := []func() error{
+		func() error { return w.tell(stop) },
+		func() error { return w.drop(stop, 1) },
+		func() error { return w.drop(stop, 2) },
+	}
+	errs := make([]error, len(loads))
+	var running sync.WaitGroup
+	for i, load := range loads {
+		running.Go(func() { errs[i] = load() })
+	}
+	scenario()
+	cancel()
+	running.Wait()
+	churned()
+	if err := errors.Join(errs...); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -1,0 +1,166 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+const (
+	lookEvery = 200 * time.Millisecond
+	patience  = 5 * time.Minute
+)
+
+// await waits until everything that the events have set off is settled, and
+// returns it in the order of the events.
+func (h *host) await(ctx context.Context, ids []string, show *screen) (all []fanfare.Broadcast, err error) {
+	s := show.begin(ctx, "deliver", "mails", 0)
+	all = make([]fanfare.Broadcast, len(ids))
+	if err := h.watch(ctx, ids, all, s); err != nil {
+		s.drop()
+		return nil, err
+	}
+	s.end("%s mails to the capture server", count(messages(all)))
+	return all, nil
+}
+
+// watch asks each event once when all are matched, which tells how many mails
+// there will be, and those that were not completed again when nothing waits.
+func (h *host) watch(ctx context.Context, ids []string, all []fanfare.Broadcast, s *step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not everybody was told within %v", patience))
+	defer cancel()
+	every := time.NewTicker(lookEvery)
+	defer every.Stop()
+	for {
+		s.set(h.sink.Stats().Accepted)
+		status, err := h.api.Status(ctx)
+		if err != nil {
+			return ended(ctx, err)
+		}
+		matched, quiet := status.Bus.EventsPending == 0, len(status.Broadcasts) == 0
+		if matched && (quiet || !frozen(all)) {
+			open, err := h.ask(ctx, ids, all)
+			if err != nil {
+				return ended(ctx, err)
+			}
+			if frozen(all) {
+				s.setOf(h.sink.Stats().Accepted, messages(all))
+			}
+			if open == 0 {
+				return nil
+			}
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ended says why a request failed: its context's reason, if that has ended.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// ask asks for each event that was not completed, and returns how many still
+// are not.
+func (h *host) ask(ctx context.Context, ids []string, all []fanfare.Broadcast) (open int, err error) {
+	for i, id := range ids {
+		if all[i].State == completed {
+			continue
+		}
+		if all[i], err = h.api.Event(ctx, id); err != nil {
+			return 0, err
+		}
+		if all[i].State != completed {
+			open++
+		}
+	}
+	return open, nil
+}
+
+const completed = "completed" // the state of a broadcast that is over
+
+// frozen reports whether it is known of each event how many mails it makes.
+func frozen(all []fanfare.Broadcast) bool {
+	return !slices.ContainsFunc(all, func(b fanfare.Broadcast) bool { return b.Stages.Frozen.IsZero() })
+}
+
+func messages(all []fanfare.Broadcast) (n int64) {
+	for i := range all {
+		n += all[i].Messages
+	}
+	return n
+}
+
+// A quake is what is shown of an event.
+type quake struct {
+	title     string
+	at        time.Time
+	broadcast fanfare.Broadcast
+	mag       float64
+}
+
+func quakeOf(b fanfare.Broadcast) (quake, error) {
+	var data struct {
+		Title string    `json:"title"`
+		Time  time.Time `json:"time"`
+		Mag   float64   `json:"mag"`
+	}
+	if err := json.Unmarshal(b.Data, &data); err != nil {
+		return quake{}, fmt.Errorf("the data of %s: %w", b.Event, err)
+	}
+	return quake{data.Title, data.Time, b, data.Mag}, nil
+}
+
+// strongest returns the event with the greatest magnitude.
+func strongest(all []fanfare.Broadcast) (best quake, err error) {
+	for _, b := range all {
+		q, err := quakeOf(b)
+		if err != nil {
+			return best, err
+		}
+		if best.title == "" || q.mag > best.mag {
+			best = q
+		}
+	}
+	return best, nil
+}
+
+// A told is one mail in the history of a person.
+type told struct {
+	of   quake
+	mail fanfare.Delivery
+}
+
+// shown is how many mails of a person's history are shown.
+const shown = 10
+
+// history asks what a person got, the latest first.
+func (h *host) history(ctx context.Context, address string) ([]told, error) {
+	mails, err := h.api.History(ctx, address, shown)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]told, len(mails))
+	for i, m := range mails {
+		b, err := h.api.Event(ctx, m.Event)
+		if err != nil {
+			return nil, err
+		}
+		q, err := quakeOf(b)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = told{q, m}
+	}
+	return all, nil
+}

@@ -1,0 +1,100 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// Options say how the demonstration is run.
+type Options struct {
+	Subscriptions int    // how many people's wishes
+	Listen        string // address of the API; where it is taken, a free port
+	SMTP          string // address of the capture server; where it is taken, a free port
+	DataDir       string // is kept; empty: a temporary one, removed at the end
+	Once          bool   // return when all is shown; otherwise serve until ctx ends
+
+	Terminal bool   // progress as bars, otherwise as a line every second
+	Command  string // how this program is called, for the command lines that are shown
+	Version  string
+}
+
+const (
+	seed    = 1
+	service = "earthquakes"
+	topic   = "earthquake"
+)
+
+// Run does the main job once and writes to out what happened. It returns an
+// error where the numbers do not fit together, and where ctx ends before all was
+// shown; while serving, the end of ctx is the proper end.
+func Run(ctx context.Context, o Options, out io.Writer) error {
+	_, err := run(ctx, o, out)
+	return err
+}
+
+func run(ctx context.Context, o Options, out io.Writer) (r result, err error) {
+	show := &screen{out: out, terminal: o.Terminal}
+	show.say("A week of earthquakes, and %s subscriptions to be told of some of them.\n", count(o.Subscriptions))
+	log := slog.New(slog.NewTextHandler(show, &slog.HandlerOptions{Level: slog.LevelWarn}))
+
+	h, err := raise(ctx, o, log, show)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, h.fall()) }()
+	if r, err = h.perform(ctx, o.Subscriptions, show); err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("stopped before all was shown")
+		}
+		return r, err
+	}
+	text := bufio.NewWriter(out)
+	r.print(text)
+	h.printNext(text, o)
+	if err := errors.Join(text.Flush(), r.check()); err != nil || o.Once {
+		return r, err
+	}
+	show.say("\nThe server keeps running. Ctrl-C ends it.")
+	select {
+	case <-ctx.Done():
+		show.say("\nStopping. The capture server took %s mails in all.", count(h.sink.Stats().Accepted))
+		return r, nil
+	case <-h.app.Done():
+		return r, errors.New("the API ended by itself")
+	}
+}
+
+// perform does the main job: says what there is, brings the people and the
+// events, waits until everybody is told, and asks what happened.
+func (h *host) perform(ctx context.Context, subscriptions int, show *screen) (r result, err error) {
+	if err := h.apply(ctx, show); err != nil {
+		return r, err
+	}
+	if r.crowd, err = h.importCrowd(ctx, subscriptions, show); err != nil {
+		return r, err
+	}
+	ids, err := h.publish(ctx, show)
+	if err != nil {
+		return r, err
+	}
+	if r.broadcasts, err = h.await(ctx, ids, show); err != nil {
+		return r, err
+	}
+	r.counted, r.memoryMiB = h.sink.Stats(), peakMemory()
+	if r.strongest, err = strongest(r.broadcasts); err != nil {
+		return r, err
+	}
+	if r.status, err = h.api.Status(ctx); err != nil {
+		return r, err
+	}
+	address, message := h.kept.pick()
+	if r.letter, err = open(message); err != nil {
+		return r, fmt.Errorf("a mail cannot be read: %w", err)
+	}
+	r.history, err = h.history(ctx, address)
+	return r, err
+}

@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare/examples/earthquakes"
+)
+
+// What the demonstration must bring about.
+type expectation struct {
+	subscriptions, people, conditions int // different ones
+	events, reached                   int
+	matches, mails, strongest         int
+}
+
+// expect counts the plain way: each condition against each event, one mail per
+// event and person.
+func expect(t *testing.T, n int) (want expectation) {
+	t.Helper()
+	people := map[string]map[string]bool{} // condition -> people
+	lines := map[string]Line{}             // condition -> a line that has it
+	everybody := map[string]bool{}
+	for line := range Subscriptions(n, seed) {
+		key := fmt.Sprint(line.Rule, line.Params, line.Filter)
+		if line.Params != nil {
+			key = fmt.Sprint(line.Rule, *line.Params)
+		}
+		if people[key] == nil {
+			people[key], lines[key] = map[string]bool{}, line
+		}
+		people[key][line.To] = true
+		everybody[line.To] = true
+	}
+	want.people, want.conditions = len(everybody), len(people)
+	wanted := map[string]func(event) bool{}
+	for key, line := range lines {
+		wanted[key] = condition(t, line)
+		want.subscriptions += len(people[key])
+	}
+	strength := -10.0
+	for _, e := range readEvents(t) {
+		recipients := map[string]bool{}
+		for key, wants := range wanted {
+			if !wants(e) {
+				continue
+			}
+			want.matches += len(people[key])
+			for person := range people[key] {
+				recipients[person] = true
+			}
+		}
+		want.events++
+		want.mails += len(recipients)
+		if len(recipients) > 0 {
+			want.reached++
+		}
+		if e.Mag > strength {
+			strength, want.strongest = e.Mag, len(recipients)
+		}
+	}
+	return want
+}
+
+type event struct {
+	Mag     float64 `json:"mag"`
+	Place   string  `json:"place"`
+	Depth   float64 `json:"depth"`
+	Tsunami int     `json:"tsunami"`
+	Sig     int     `json:"sig"`
+}
+
+// condition says in Go what the line says in CEL.
+func condition(t *testing.T, l Line) func(event) bool {
+	t.Helper()
+	near := func(mag float64, place string) func(event) bool {
+		place = strings.ToLower(place)
+		return func(e event) bool { return e.Mag >= mag && strings.Contains(strings.ToLower(e.Place), place) }
+	}
+	switch l.Rule {
+	case "near":
+		return near(l.Params.MinMag, l.Params.Place)
+	case "strong":
+		return func(e event) bool { return e.Mag >= l.Params.MinMag }
+	}
+	var mag float64
+	var n int
+	var place string
+	scan := func(format string, into ...any) bool {
+		_, err := fmt.Sscanf(l.Filter, format, into...)
+		return err == nil
+	}
+	switch {
+	case scan("contains_ci(event.place, %q) && event.mag >= %f", &place, &mag):
+		return near(mag, place)
+	case scan("event.mag >= %f && event.depth < %d", &mag, &n):
+		return func(e event) bool { return e.Mag >= mag && e.Depth < float64(n) }
+	case scan("event.tsunami == 1 && event.mag >= %f", &mag):
+		return func(e event) bool { return e.Tsunami == 1 && e.Mag >= mag }
+	case scan("event.depth > %d && event.mag >= %f", &n, &mag):
+		return func(e event) bool { return e.Depth > float64(n) && e.Mag >= mag }
+	case scan("event.sig >= %d", &n):
+		return func(e event) bool { return e.Sig >= n }
+	}
+	t.Fatalf("unknown filter %s", l.Filter)
+	return nil
+}
+
+func readEvents(t *testing.T) []event {
+	t.Helper()
+	f, err := earthquakes.Files().Open("earthquakes.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var events []event
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var e event
+		if err := json.Unmarshal(s.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	return events
+}

@@ -1,0 +1,152 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// A host is the whole server and the capture server behind it, in this process.
+type host struct {
+	app   *app.App
+	api   *client.Client // with the admin key, as a local command has it
+	sink  *sink.Server
+	relay string // address of the capture server
+	kept  *letters
+
+	dir       string // data directory
+	temporary bool
+	served    chan error
+}
+
+// raise starts both. What it has acquired when it fails, it gives back.
+func raise(ctx context.Context, o Options, log *slog.Logger, show *screen) (*host, error) {
+	s := show.begin(ctx, "start", "", 0)
+	h := &host{kept: newLetters(), served: make(chan error, 1)}
+	listen, err := h.start(ctx, o, log)
+	if err != nil {
+		s.drop()
+		return nil, errors.Join(err, h.fall())
+	}
+	s.end("API %s, capture server %s", listen, h.relay)
+	for _, wish := range [][2]string{{o.Listen, listen}, {o.SMTP, h.relay}} {
+		if wish[0] != wish[1] && !strings.HasSuffix(wish[0], ":0") {
+			show.say("           (%s is taken by another program)", wish[0])
+		}
+	}
+	return h, nil
+}
+
+func (h *host) start(ctx context.Context, o Options, log *slog.Logger) (listen string, err error) {
+	if h.dir, h.temporary, err = dataDir(o.DataDir); err != nil {
+		return "", err
+	}
+	h.sink = sink.New(sink.Config{OnMessage: h.kept.see})
+	smtp, err := freeAddress(ctx, o.SMTP)
+	if err != nil {
+		return "", err
+	}
+	relay, err := h.sink.Listen(smtp)
+	if err != nil {
+		return "", err
+	}
+	h.relay = relay.String()
+	go func() { h.served <- h.sink.Serve() }()
+
+	if listen, err = freeAddress(ctx, o.Listen); err != nil {
+		return "", err
+	}
+	settings := config.Config{
+		DataDir: h.dir, Listen: listen, PublicURL: "http://" + reachable(listen), Durability: "fsync",
+		DiskFloor: config.DiskFloor{Percent: 5, SizeBytes: 1_000_000_000}, Lease: 90 * time.Second, Retention: 30,
+		DrainTimeout: 10 * time.Second,
+	}
+	if h.app, err = app.Start(ctx, settings, app.Options{Version: o.Version, Logger: log}); err != nil {
+		return "", err
+	}
+	key, err := os.ReadFile(h.keyFile())
+	if err != nil {
+		return "", err
+	}
+	admin, err := client.New(settings.PublicURL, strings.TrimSpace(string(key)))
+	if err != nil {
+		return "", err
+	}
+	h.api = admin.ForService(service)
+	return listen, nil
+}
+
+// fall ends both and removes what is temporary.
+func (h *host) fall() error {
+	var errs []error
+	if h.app != nil {
+		errs = append(errs, h.app.Stop())
+	}
+	if h.sink != nil {
+		errs = append(errs, h.sink.Close())
+	}
+	if h.relay != "" {
+		errs = append(errs, <-h.served)
+	}
+	if h.temporary {
+		errs = append(errs, os.RemoveAll(h.dir))
+	}
+	return errors.Join(errs...)
+}
+
+func (h *host) keyFile() string { return filepath.Join(h.dir, "admin.key") }
+
+// dataDir returns a folder that holds nothing yet.
+func dataDir(named string) (dir string, temporary bool, err error) {
+	if named == "" {
+		dir, err = os.MkdirTemp("", "fanfare-demo-")
+		return dir, err == nil, err
+	}
+	entries, err := os.ReadDir(named)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", false, err
+	}
+	if len(entries) > 0 {
+		return "", false, &fanfare.Error{Code: fanfare.Conflict, Message: named + " is not empty, and the demo begins with nothing",
+			Hint: "name a folder that is not there yet; what an earlier demo has left is served by: fanfare serve --data-dir " + named}
+	}
+	return named, false, nil
+}
+
+// freeAddress returns the address if it is free, and otherwise one with a free
+// port beside it. The port is known before the server listens, because mails
+// name it in their links.
+func freeAddress(ctx context.Context, address string) (string, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(address)
+		l, err = config.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	}
+	if err != nil {
+		return "", &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("cannot listen at %s: %v", address, err), Hint: "use host:port, such as 127.0.0.1:8085"}
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// reachable is how this machine reaches a server that listens at the address.
+func reachable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return listen
+}

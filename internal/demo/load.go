@@ -1,0 +1,150 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/examples/earthquakes"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// apply says what there is: the example, with the capture server as its relay.
+func (h *host) apply(ctx context.Context, show *screen) error {
+	s := show.begin(ctx, "apply", "", 0)
+	document, err := readDocument()
+	if err != nil {
+		s.drop()
+		return err
+	}
+	document.Channels["email"].Relay = h.relay
+	text, err := json.Marshal(document)
+	if err != nil {
+		s.drop()
+		return err
+	}
+	diff, err := h.api.Apply(ctx, text, false)
+	if err != nil {
+		s.drop()
+		return fmt.Errorf("apply: %w", err)
+	}
+	kinds := map[string]int{}
+	for _, c := range diff.Changes {
+		kinds[c.Kind]++
+	}
+	s.end("%d topic with %d rules, %d templates, %d channel", kinds["topic"], len(document.Topics[topic].Rules), kinds["template"], kinds["channel"])
+	return nil
+}
+
+// readDocument reads the example as `fanfare apply -f` does, from real files,
+// because it names others beside it.
+func readDocument() (*registry.Document, error) {
+	dir, err := os.MkdirTemp("", "fanfare-example-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a few kilobytes among the temporary files
+	if err := os.CopyFS(dir, earthquakes.Files()); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "fanfare.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	return registry.ParseDocument(text, dir)
+}
+
+// A crowd is who was imported.
+type crowd struct {
+	lines         int
+	subscriptions int64 // fewer than lines: a second equal wish of one person is the first
+	people        int
+	conditions    int // different ones
+}
+
+// importCrowd puts n subscriptions with one request.
+func (h *host) importCrowd(ctx context.Context, n int, show *screen) (c crowd, err error) {
+	lines, c, err := encode(n)
+	if err != nil {
+		return c, err
+	}
+	s := show.begin(ctx, "import", "subscriptions", n)
+	began := time.Now()
+	sum, err := h.api.ImportSubscriptions(ctx, bytes.NewReader(lines), func(p client.Progress) { s.set(p.Lines) })
+	if err != nil {
+		s.drop()
+		return c, fmt.Errorf("import: %w", err)
+	}
+	took := time.Since(began)
+	c.subscriptions = sum.Created
+	if sum.Failed > 0 {
+		s.drop()
+		return c, fmt.Errorf("import: %d of %d lines were refused, the first: line %d: %w", sum.Failed, n, sum.Errors[0].Line, sum.Errors[0].Error.Err())
+	}
+	s.end("%s subscriptions, %s a second", count(n), rate(n, took))
+	return c, nil
+}
+
+// encode writes the subscriptions as NDJSON, and counts whose they are.
+func encode(n int) ([]byte, crowd, error) {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	encoder.SetEscapeHTML(false)
+	people, conditions := map[string]struct{}{}, map[string]struct{}{}
+	for l := range Subscriptions(n, seed) {
+		if err := encoder.Encode(l); err != nil {
+			return nil, crowd{}, err
+		}
+		people[l.To], conditions[l.condition()] = struct{}{}, struct{}{}
+	}
+	return lines.Bytes(), crowd{lines: n, people: len(people), conditions: len(conditions)}, nil
+}
+
+// publish sends the week as one NDJSON body and returns the public ids.
+func (h *host) publish(ctx context.Context, show *screen) ([]string, error) {
+	lines, err := fs.ReadFile(earthquakes.Files(), "earthquakes.ndjson")
+	if err != nil {
+		return nil, err
+	}
+	total := bytes.Count(lines, []byte{'\n'})
+	s := show.begin(ctx, "publish", "events", total)
+	var ids []string
+	sum, err := h.api.PublishLines(ctx, topic, bytes.NewReader(lines), client.PublishOptions{IDPointer: "/id", TimePointer: "/time"},
+		func(a client.Accepted, refused *client.LineError) error {
+			if refused != nil {
+				return fmt.Errorf("line %d: %w", refused.Line, refused.Error.Err())
+			}
+			ids = append(ids, a.ID)
+			s.set(int64(len(ids)))
+			return nil
+		}, nil)
+	if err != nil {
+		s.drop()
+		return nil, fmt.Errorf("publish: %w", err)
+	}
+	if sum.Accepted != int64(total) {
+		s.drop()
+		return nil, fmt.Errorf("publish: %d events were accepted of %d", sum.Accepted, total)
+	}
+	s.end("%s events of %s", count(total), period(lines))
+	return ids, nil
+}
+
+// period says when the first and the last event of the lines were.
+func period(lines []byte) string {
+	all := bytes.Split(bytes.TrimSpace(lines), []byte{'\n'})
+	var first, last struct {
+		Time time.Time `json:"time"`
+	}
+	if json.Unmarshal(all[0], &first) != nil || json.Unmarshal(all[len(all)-1], &last) != nil {
+		return "a week"
+	}
+	const day = "2 January 2006"
+	return first.Time.Format("2 January") + " to " + last.Time.Format(day)
+}

@@ -1,0 +1,62 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+)
+
+// invented is an event for the person to publish.
+const invented = `{"id":"my-first","time":"2026-01-01T12:00:00Z","mag":7.1,"tsunami":1,"sig":780,
+      "title":"M 7.1 - 9km S of Nowhere, Alaska","place":"9km S of Nowhere, Alaska",
+      "lon":-150.1,"lat":61.3,"depth":12,"url":"https://example.org/my-first"}`
+
+// printNext writes what a person can do now, as lines to paste into a shell.
+func (h *host) printNext(w io.Writer, o Options) {
+	heading(w, "Where to go on")
+	if o.Once {
+		if h.temporary {
+			fmt.Fprintf(w, "  Without --once the server keeps running, and here stands what to try then.\n")
+		} else {
+			fmt.Fprintf(w, "  All is kept. To go on with it:\n\n    %s serve --data-dir %s\n", o.Command, h.dir)
+		}
+		h.printOwnTopic(w)
+		return
+	}
+	url := h.api.Server()
+	fmt.Fprintf(w, `  API            %[1]s/v1, described by %[1]s/openapi.json
+  Metrics        %[1]s/metrics
+  Key            %[2]s
+
+  Paste these lines into another shell:
+
+    export FANFARE_SERVER=%[1]s FANFARE_SERVICE=%[3]s
+    export FANFARE_DATA_DIR=%[4]s
+
+`, url, h.keyFile(), service, h.dir)
+	fmt.Fprintf(w, `  An earthquake of your own. The answer names the event (evt-...):
+
+    curl -s -H "Authorization: Bearer $(cat "$FANFARE_DATA_DIR/admin.key")" \
+      -H "X-Fanfare-Service: $FANFARE_SERVICE" -H "Content-Type: application/json" \
+      "$FANFARE_SERVER/v1/topics/%s/events" -d '%s'
+
+`, topic, invented)
+	fmt.Fprintf(w, `  What became of it, what one person got, how all is doing, stop and go:
+
+    %[1]s trace my-first
+    %[1]s trace --subscriber %[2]s --limit 3
+    %[1]s status
+    %[1]s pause --service %[3]s --reason "a look"
+    %[1]s resume --service %[3]s
+`, o.Command, h.shownAddress(), service)
+	h.printOwnTopic(w)
+}
+
+func (h *host) printOwnTopic(w io.Writer) {
+	fmt.Fprintf(w, "\n  A topic of your own: README.md, \"A topic of your own, in five minutes\".\n")
+}
+
+// shownAddress is the person whose mail was shown.
+func (h *host) shownAddress() string {
+	address, _ := h.kept.pick()
+	return address
+}

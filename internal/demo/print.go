@@ -1,0 +1,145 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// lineWidth fits a terminal of 80 columns.
+const lineWidth = 78
+
+// print writes what happened: numbers, the strongest earthquake, one mail, one
+// person.
+func (r *result) print(w io.Writer) {
+	r.printNumbers(w)
+	r.printStrongest(w)
+	r.printLetter(w)
+	r.printHistory(w)
+}
+
+func heading(w io.Writer, text string) {
+	fmt.Fprintf(w, "\n%s\n%s\n", text, strings.Repeat("-", len(text)))
+}
+
+func (r *result) printNumbers(w io.Writer) {
+	t := r.totals()
+	heading(w, "What happened")
+	row := func(name, value, note string) {
+		lines := wrap(note, lineWidth-24)
+		for i, l := range lines {
+			if i > 0 {
+				name, value = "", ""
+			}
+			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-13s %8s  %s", name, value, l), " "))
+		}
+	}
+	row("Events", count(len(r.broadcasts)), fmt.Sprintf("earthquakes, of which %s concerned somebody", count(t.reached)))
+	equal := ""
+	if n := int64(r.crowd.lines) - r.crowd.subscriptions; n > 0 {
+		equal = fmt.Sprintf(" (%s of the %s lines said what an earlier one had said)", count(n), count(r.crowd.lines))
+	}
+	row("Subscriptions", count(r.crowd.subscriptions), fmt.Sprintf("of %s people%s", count(r.crowd.people), equal))
+	row("Conditions", count(r.crowd.conditions), "different ones among them")
+	row("Matches", count(t.matched), "an event and a subscription that wanted it")
+	row("Mails", count(t.messages), "one for each event and person, also where two subscriptions of theirs matched")
+	row("Accepted", count(t.deliveries[fanfare.Accepted]), "by the next hop, here the capture server"+others(t.deliveries))
+	verdict := "that agrees"
+	if r.check() != nil {
+		verdict = "THAT DOES NOT AGREE"
+	}
+	row("Counted", count(r.counted.Unique), fmt.Sprintf("different mails at the capture server, %s duplicates: %s", count(r.counted.Duplicates), verdict))
+	row("Rate", rate(t.messages, t.took), fmt.Sprintf("mails a second, from the first 202 to the last outcome on disk (%s)", seconds(t.took)))
+	row("Latency p50", seconds(t.quantile(0.5)), "from an event's intake until the last of its mails was accepted and that was on disk")
+	row("        p99", seconds(t.quantile(0.99)), "The whole week came at once, so this is waiting behind the other mails")
+	row("Durability", r.status.Durability, durabilities[r.status.Durability])
+	if r.memoryMiB > 0 {
+		row("Memory", count(r.memoryMiB), "MiB at most, for the server, the capture server and this demo in one process")
+	}
+}
+
+var durabilities = map[string]string{
+	"fsync":   "what was answered 202 survives a loss of power",
+	"relaxed": "what was answered 202 survives a kill of the process",
+}
+
+// others names the deliveries that were not accepted.
+func others(counts fanfare.Counts) string {
+	var b strings.Builder
+	for s, n := range counts {
+		if state := fanfare.State(s); n != 0 && state != fanfare.Accepted {
+			fmt.Fprintf(&b, "; %s %s", count(n), state)
+		}
+	}
+	return b.String()
+}
+
+func (r *result) printStrongest(w io.Writer) {
+	q := r.strongest
+	heading(w, "The strongest earthquake")
+	fmt.Fprintf(w, "  %s\n  %s UTC\n", q.title, q.at.Format("2 January 2006, 15:04:05"))
+	fmt.Fprintf(w, "  %s people were told. Its event is %s.\n", count(q.broadcast.Messages), q.broadcast.Event)
+}
+
+func (r *result) printLetter(w io.Writer) {
+	heading(w, "One mail, as a person sees it")
+	for _, field := range r.letter.header {
+		fmt.Fprintf(w, "  %-9s%s\n", field[0]+":", field[1])
+	}
+	fmt.Fprintln(w)
+	for paragraph := range strings.SplitSeq(r.letter.text, "\n") {
+		for _, line := range wrap(paragraph, lineWidth-2) {
+			fmt.Fprintln(w, strings.TrimRight("  "+line, " "))
+		}
+	}
+}
+
+func (r *result) printHistory(w io.Writer) {
+	if len(r.history) == 0 {
+		return
+	}
+	heading(w, "What happened to one person")
+	fmt.Fprintf(w, "  %s, latest first:\n", r.history[0].mail.Address)
+	for _, h := range r.history {
+		fmt.Fprintf(w, "\n  %s\n", h.of.title)
+		fmt.Fprintf(w, "    %s, template %s\n", h.mail.ID, h.mail.Template)
+		for _, a := range h.mail.Attempts {
+			fmt.Fprintf(w, "    attempt %d at %s UTC: %s by %s\n", a.Number, a.At.UTC().Format("15:04:05.000"), a.Status, a.Relay)
+			fmt.Fprintf(w, "    it answered: %d %s\n", a.Code, a.Text)
+		}
+	}
+}
+
+// seconds writes a duration as people read it.
+func seconds(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// wrap breaks text between words so that lines have at most width characters;
+// a longer word, such as a link, stays whole. There is always one line. A line
+// that fits stays as it is, with its spaces.
+func wrap(text string, width int) []string {
+	if len([]rune(text)) <= width {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case len([]rune(line))+1+len([]rune(word)) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}

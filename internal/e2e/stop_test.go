@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// A stop in good order costs nobody a mail and gives nobody a second one.
+func TestStopInTheMiddleOfABroadcastLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	s, r := newsroom(t, sink.Config{}, "rate: 2000/s, connections: 20")
+	people := crowd(4000)
+	s.subscribe(people...)
+	event := s.http.publish(`{"title":"to all"}`)
+	for stops := 1; stops <= 3; stops++ {
+		eventually(t, "some more mails", func() bool { return r.total() >= stops*1000 })
+		code, took := s.stop()
+		if code != 0 || took > 10*time.Second {
+			t.Errorf("the stop ended with %d after %v", code, took)
+		}
+		s.start()
+	}
+	b := s.http.completed(event)
+	if b.Counts[fanfare.Accepted] != int64(len(people)) {
+		t.Errorf("got %v", b.Counts)
+	}
+	r.only(people...)
+	if n := r.sink.Stats().Duplicates; n != 0 {
+		t.Errorf("%d duplicates", n)
+	}
+}
+
+// A relay that does not answer cannot hold up a stop for longer than was set.
+func TestStopWaitsNoLongerThanItsTimeout(t *testing.T) {
+	t.Parallel()
+	s, r := newsroom(t, sink.Config{}, "", "--drain-timeout", "1s")
+	release := make(chan struct{})
+	defer close(release)
+	r.gate = func() { <-release }
+	s.subscribe("a@example.org")
+	s.http.publish(`{"title":"stuck"}`)
+	eventually(t, "the mail is at the relay", func() bool { return r.total() == 1 })
+	code, took := s.stop()
+	if code != 0 || took > 15*time.Second {
+		t.Errorf("the stop ended with %d after %v", code, took)
+	}
+}
+
+// A server that was killed goes on where it was.
+func TestKilledServerLosesNothing(t *testing.T) {
+	t.Parallel()
+	const connections = 5
+	s, r := newsroom(t, sink.Config{}, "rate: 1000/s, connections: 5")
+	people := crowd(1000)
+	s.subscribe(people...)
+	event := s.http.publish(`{"title":"to all"}`)
+	eventually(t, "some mails", func() bool { return r.total() >= 300 })
+	s.cmd.Process.Kill()
+	<-s.gone
+	s.start()
+	s.http.completed(event)
+	got := r.sink.Stats()
+	if got.Unique != int64(len(people)) || got.Duplicates > connections {
+		t.Errorf("%d people got it, %d twice; want all, and at most one for each of %d connections", got.Unique, got.Duplicates, connections)
+	}
+}
