@@ -30,11 +30,8 @@ type dispatch struct {
 // run works until ctx ends or the bus closes.
 func (d *dispatch) run(ctx context.Context) {
 	for d.outlet.Room(ctx, d.lane) == nil {
-		lease, err := d.queue.Next(ctx)
+		lease, err := next(ctx, d.queue, d.logger)
 		if err != nil {
-			if ctx.Err() == nil {
-				d.logger.Error("dispatch stopped", "channel", d.channel, "error", err)
-			}
 			return
 		}
 		if err := d.hand(ctx, lease); err != nil {

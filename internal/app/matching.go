@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -48,14 +49,27 @@ const (
 // run works until ctx ends or the bus closes.
 func (m *matching) run(ctx context.Context) {
 	for {
-		lease, err := m.queue.Next(ctx)
+		lease, err := next(ctx, m.queue, m.logger)
 		if err != nil {
-			if ctx.Err() == nil {
-				m.logger.Error("matching stopped", "error", err)
-			}
 			return
 		}
 		m.round(ctx, lease)
+	}
+}
+
+// next takes a message off a queue. It returns an error only at the end: what
+// else the bus reports passes.
+func next(ctx context.Context, queue *bus.Queue, logger *slog.Logger) (*bus.Lease, error) {
+	for {
+		lease, err := queue.Next(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, bus.ErrClosed) {
+			return lease, err
+		}
+		logger.Error("the bus gives nothing, it is asked again", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
 	}
 }
 

@@ -170,6 +170,17 @@ func (o *outlets) status(channel uint16) deliver.Status {
 	return out.Status()
 }
 
+// taken counts by channel what the next hops took since the start.
+func (o *outlets) taken() map[uint16]int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	taken := make(map[uint16]int64, len(o.open))
+	for number, out := range o.open {
+		taken[number] = out.Status().Taken
+	}
+	return taken
+}
+
 // drain stops taking batches, then lets what is on the wire end. A relay that
 // does not answer is left alone after the timeout: the next start tries again.
 func (o *outlets) drain(timeout time.Duration) {

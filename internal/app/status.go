@@ -66,8 +66,8 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 			s.Broadcasts = append(s.Broadcasts, b)
 		}
 	}
-	s.Deliveries.AcceptedPerSecond = r.rates.perSecond(fanfare.Accepted)
-	s.Deliveries.FailedPerSecond = r.rates.perSecond(fanfare.Failed)
+	s.Deliveries.AcceptedPerSecond = r.rates.of(fanfare.Accepted)
+	s.Deliveries.FailedPerSecond = r.rates.of(fanfare.Failed)
 	for _, c := range r.registry.Channels() {
 		s.Channels = append(s.Channels, r.channel(c))
 	}
@@ -90,26 +90,34 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	case out.Connections > 0:
 		state = "running"
 	}
-	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections, LastError: out.LastError}
+	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
+		RatePerSecond: r.rates.ofChannel(c.Number), LastError: out.LastError}
 }
 
-// rates samples the recorder's totals once a second and knows the last ten.
+// rates samples counters once a second and knows the last ten.
 type rates struct {
 	recorder *record.Recorder
+	outlets  *outlets
 	mu       sync.Mutex
-	samples  [11]fanfare.Counts
-	filled   int
+	samples  []sample // newest first
 }
+
+type sample struct {
+	states fanfare.Counts
+	taken  map[uint16]int64 // by channel
+}
+
+// rateSeconds is how far back a rate looks.
+const rateSeconds = 10
 
 func (r *rates) run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		totals, _ := r.recorder.Totals()
+		now := sample{taken: r.outlets.taken()}
+		now.states, _ = r.recorder.Totals()
 		r.mu.Lock()
-		copy(r.samples[1:], r.samples[:])
-		r.samples[0] = totals
-		r.filled = min(r.filled+1, len(r.samples))
+		r.samples = append([]sample{now}, r.samples[:min(len(r.samples), rateSeconds)]...)
 		r.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -119,11 +127,21 @@ func (r *rates) run(ctx context.Context) {
 	}
 }
 
-func (r *rates) perSecond(state fanfare.State) float64 {
+// perSecond is the rate of a counter over the samples.
+func (r *rates) perSecond(counter func(*sample) int64) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.filled < 2 {
+	seconds := len(r.samples) - 1
+	if seconds < 1 {
 		return 0
 	}
-	return float64(r.samples[0][state]-r.samples[r.filled-1][state]) / float64(r.filled-1)
+	return float64(counter(&r.samples[0])-counter(&r.samples[seconds])) / float64(seconds)
+}
+
+func (r *rates) of(state fanfare.State) float64 {
+	return r.perSecond(func(s *sample) int64 { return s.states[state] })
+}
+
+func (r *rates) ofChannel(channel uint16) float64 {
+	return r.perSecond(func(s *sample) int64 { return s.taken[channel] })
 }

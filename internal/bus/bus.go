@@ -21,7 +21,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -43,7 +42,7 @@ type Options struct {
 // Bus is an open bus.
 type Bus struct {
 	options  Options
-	embedded *server.Server // nil with a cluster
+	embedded *host // nil with a cluster
 	conn     *nats.Conn
 	js       jetstream.JetStream
 	events   jetstream.Stream
@@ -70,16 +69,19 @@ func Open(ctx context.Context, options Options) (*Bus, error) {
 	background, stop := context.WithCancel(context.Background())
 	b.stop = stop
 	b.stopped.Go(func() { b.keepLeases(background) })
+	if b.embedded != nil {
+		b.stopped.Go(func() { b.embedded.revive(background) })
+	}
 	return b, nil
 }
 
 func (b *Bus) open(ctx context.Context) error {
 	var err error
 	if b.options.URL == "" {
-		if b.embedded, err = startEmbedded(b.options); err != nil {
+		if b.embedded, err = startHost(b.options); err != nil {
 			return err
 		}
-		b.conn, err = nats.Connect("", nats.InProcessServer(b.embedded))
+		b.conn, err = nats.Connect("", nats.InProcessServer(b.embedded), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectEvery), nats.ReconnectBufSize(-1))
 	} else {
 		b.conn, err = nats.Connect(b.options.URL, nats.Name("fanfare"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(false))
 	}
@@ -90,30 +92,6 @@ func (b *Bus) open(ctx context.Context) error {
 		return err
 	}
 	return b.makeStreams(ctx)
-}
-
-func startEmbedded(options Options) (*server.Server, error) {
-	s, err := server.NewServer(&server.Options{
-		ServerName: "fanfare",
-		DontListen: true,
-		JetStream:  true,
-		StoreDir:   options.Dir,
-		SyncAlways: options.Sync,
-		NoSigs:     true,
-		NoLog:      true,
-
-		DisableJetStreamBanner: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("embedded NATS: %w", err)
-	}
-	s.SetLoggerV2(serverLog{options.Logger}, false, false, false)
-	s.Start()
-	if !s.ReadyForConnections(20 * time.Second) {
-		s.Shutdown()
-		return nil, errors.New("embedded NATS did not start within 20 s")
-	}
-	return s, nil
 }
 
 // Close ends the consumers and, where it is embedded, the server. What was
@@ -135,8 +113,7 @@ func (b *Bus) Close() error {
 			b.conn.Close()
 		}
 		if b.embedded != nil {
-			b.embedded.Shutdown()
-			b.embedded.WaitForShutdown()
+			b.embedded.stop()
 		}
 	})
 	return nil
@@ -144,21 +121,3 @@ func (b *Bus) Close() error {
 
 // Connected reports whether appends and leases can succeed now.
 func (b *Bus) Connected() bool { return b.conn.IsConnected() }
-
-// serverLog passes the embedded server's warnings and errors on.
-type serverLog struct{ log *slog.Logger }
-
-func (l serverLog) Noticef(string, ...any) {}
-func (l serverLog) Debugf(string, ...any)  {}
-func (l serverLog) Tracef(string, ...any)  {}
-func (l serverLog) Warnf(format string, args ...any) {
-	l.log.Warn("bus: " + fmt.Sprintf(format, args...))
-}
-
-func (l serverLog) Errorf(format string, args ...any) {
-	l.log.Error("bus: " + fmt.Sprintf(format, args...))
-}
-
-func (l serverLog) Fatalf(format string, args ...any) {
-	l.log.Error("bus: " + fmt.Sprintf(format, args...))
-}

@@ -51,7 +51,8 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(ahead))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(ahead),
+		jetstream.WithMessagesErrOnMissingHeartbeat(false)) // a stall is no end: it pulls again by itself
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}
@@ -77,6 +78,7 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 	}
 	info := old.CachedInfo()
 	if info.NumAckPending == 0 {
+		config.DeliverPolicy, config.OptStartSeq = info.Config.DeliverPolicy, info.Config.OptStartSeq // where it began is not ours to change
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
 	if err := stream.DeleteConsumer(ctx, config.Durable); err != nil {

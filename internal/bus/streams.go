@@ -51,7 +51,13 @@ func (b *Bus) makeStreams(ctx context.Context) error {
 // AppendEvents keeps one group of events and returns its sequence. It blocks
 // until the group is durable.
 func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte) (uint64, error) {
+	if err := b.embedded.full(); err != nil {
+		return 0, err
+	}
 	ack, err := b.js.Publish(ctx, eventsSubject(lane), group)
+	if full := b.embedded.full(); err != nil && full != nil {
+		return 0, full
+	}
 	if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", eventsStream, err)
 	}
@@ -81,6 +87,9 @@ type Batch struct {
 // PublishBatches keeps the batches; all of them are durable when it returns
 // without an error, any of them may be after one.
 func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
+	if err := b.embedded.full(); err != nil {
+		return err
+	}
 	if len(batches) == 1 {
 		_, err := b.js.Publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data)
 		return err

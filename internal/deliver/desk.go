@@ -187,6 +187,9 @@ func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
 	err := o.options.Recorder.Record(&entry, o.due(job, &entry))
 	o.mu.Lock()
 	o.failures = 0
+	if state == fanfare.Accepted {
+		o.taken++
+	}
 	o.unwire(job)
 	var finished []*Batch
 	if err == nil {

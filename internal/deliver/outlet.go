@@ -55,6 +55,7 @@ type Outlet struct {
 	blockedTill time.Time // no new connection before that
 	wake        chan struct{}
 	wired       map[*Job]struct{} // released, not yet reported
+	taken       int64             // messages that the next hop took, since the start
 
 	ctx      context.Context
 	stop     context.CancelFunc
@@ -233,6 +234,7 @@ type Status struct {
 	Connections int
 	Queued      int
 	OnTheWire   int
+	Taken       int64  // messages that the next hop took, since the start
 	LastError   string // empty while all is well
 	LastErrorAt time.Time
 }
@@ -241,7 +243,7 @@ type Status struct {
 func (o *Outlet) Status() Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := Status{Connections: o.connections, OnTheWire: len(o.wired)}
+	s := Status{Connections: o.connections, OnTheWire: len(o.wired), Taken: o.taken}
 	for lane := range o.lanes {
 		s.Queued += o.lanes[lane].len()
 	}

@@ -1,0 +1,178 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"fanfare.dev/fanfare"
+)
+
+// A host is the server inside this process. A NATS server whose disk was full
+// once writes nothing more in its life, so the host gives it another one when
+// there is room: what was acknowledged is in its files, and who was connected
+// connects again.
+type host struct {
+	options Options
+	failed  chan struct{} // holds one token when a write has failed
+	broken  atomic.Bool   // from then on until the next life
+
+	mu     sync.Mutex
+	server *server.Server
+}
+
+const (
+	// maxStoreBytes leaves it to the disk floor how much is kept: by itself the
+	// server takes three quarters of what is free when it starts.
+	maxStoreBytes = 1 << 50
+	// roomBytes is what must be free for another life, and roomEvery how often
+	// that is looked at.
+	roomBytes = 4 << 20
+	roomEvery = 250 * time.Millisecond
+	// reconnectEvery is how often the connections try meanwhile.
+	reconnectEvery = 20 * time.Millisecond
+)
+
+func startHost(options Options) (*host, error) {
+	h := &host{options: options, failed: make(chan struct{}, 1)}
+	return h, h.start()
+}
+
+func (h *host) start() error {
+	s, err := server.NewServer(&server.Options{
+		ServerName:        "fanfare",
+		DontListen:        true,
+		JetStream:         true,
+		JetStreamMaxStore: maxStoreBytes,
+		StoreDir:          h.options.Dir,
+		SyncAlways:        h.options.Sync,
+		NoSigs:            true,
+		NoLog:             true,
+
+		DisableJetStreamBanner: true,
+	})
+	if err != nil {
+		return fmt.Errorf("embedded NATS: %w", err)
+	}
+	s.SetLoggerV2(serverLog{h.options.Logger, h.fail}, false, false, false)
+	s.Start()
+	if !s.ReadyForConnections(20 * time.Second) {
+		s.Shutdown()
+		return errors.New("embedded NATS did not start within 20 s")
+	}
+	h.mu.Lock()
+	h.server = s
+	h.mu.Unlock()
+	return nil
+}
+
+// InProcessConn connects to the server in its present life.
+func (h *host) InProcessConn() (net.Conn, error) {
+	h.mu.Lock()
+	s := h.server
+	h.mu.Unlock()
+	return s.InProcessConn()
+}
+
+func (h *host) stop() {
+	h.mu.Lock()
+	s := h.server
+	h.mu.Unlock()
+	if s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// fail notes that the server cannot write any more.
+func (h *host) fail() {
+	h.broken.Store(true)
+	select {
+	case h.failed <- struct{}{}:
+	default:
+	}
+}
+
+// revive gives the server another life after each failed write, as soon as the
+// disk has room.
+func (h *host) revive(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.failed:
+		}
+		h.options.Logger.Error("the bus cannot write: events are refused until the disk has room", "dir", h.options.Dir)
+		for again := true; again; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(roomEvery):
+			}
+			if !h.room() {
+				continue
+			}
+			h.stop()
+			select {
+			case <-h.failed: // by the end of the life before
+			default:
+			}
+			h.broken.Store(false)
+			err := h.start()
+			if again = err != nil; again {
+				h.broken.Store(true)
+				h.options.Logger.Error("the bus does not start again yet", "error", err)
+			}
+		}
+		h.options.Logger.Info("the bus writes again")
+	}
+}
+
+func (h *host) room() bool {
+	var stat syscall.Statfs_t
+	err := syscall.Statfs(h.options.Dir, &stat)
+	return err == nil && int64(stat.Bavail)*stat.Bsize >= roomBytes
+}
+
+// full says in our words why nothing is kept; nil while all is well.
+func (h *host) full() error {
+	if h == nil || !h.broken.Load() {
+		return nil
+	}
+	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full", Hint: "free some space; then it goes on by itself"}
+}
+
+// serverLog passes the embedded server's warnings and errors on, and tells of a
+// failed write: the server says it nowhere else.
+type serverLog struct {
+	log    *slog.Logger
+	failed func()
+}
+
+func (l serverLog) Noticef(string, ...any) {}
+func (l serverLog) Debugf(string, ...any)  {}
+func (l serverLog) Tracef(string, ...any)  {}
+func (l serverLog) Warnf(format string, args ...any) {
+	l.log.Warn("bus: " + fmt.Sprintf(format, args...))
+}
+
+func (l serverLog) Errorf(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	l.log.Error("bus: " + text)
+	if strings.Contains(text, "Critical write error") || strings.Contains(text, "out of resources") || strings.Contains(text, syscall.ENOSPC.Error()) {
+		l.failed()
+	}
+}
+
+func (l serverLog) Fatalf(format string, args ...any) {
+	l.log.Error("bus: " + fmt.Sprintf(format, args...))
+}

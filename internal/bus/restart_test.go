@@ -1,0 +1,78 @@
+package bus
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// restart opens the bus on the files of an earlier run.
+func restart(t *testing.T, dir string) (*Bus, *Queue) {
+	t.Helper()
+	b, err := Open(t.Context(), Options{Dir: dir, Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	q, err := b.Events(t.Context(), fanfare.Normal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, q
+}
+
+// take makes sure that a group comes next, and not only after its lease.
+func take(t *testing.T, q *Queue, want string) *Lease {
+	t.Helper()
+	l, err := q.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(l.Data) != want {
+		t.Fatalf("got %q, want %q", l.Data, want)
+	}
+	return l
+}
+
+// done takes a group off and waits until the bus has heard it.
+func done(t *testing.T, b *Bus, l *Lease, left uint64) {
+	t.Helper()
+	if err := l.Done(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		backlog, err := b.Backlog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if backlog.EventGroups == left {
+			return
+		}
+	}
+}
+
+func TestARestartBeginsWhereTheOneBeforeEnded(t *testing.T) {
+	dir := t.TempDir()
+	b, q := restart(t, dir)
+	for _, group := range []string{"one", "two"} {
+		if _, err := b.AppendEvents(t.Context(), fanfare.Normal, []byte(group)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done(t, b, take(t, q, "one"), 1)
+	take(t, q, "two") // and does nothing with it
+	b.Close()
+
+	b, q = restart(t, dir)
+	done(t, b, take(t, q, "two"), 0)
+	b.Close()
+
+	// Now nothing is under way, and the consumer is not the one of the first run.
+	b, q = restart(t, dir)
+	if _, err := b.AppendEvents(t.Context(), fanfare.Normal, []byte("three")); err != nil {
+		t.Fatal(err)
+	}
+	take(t, q, "three")
+}
