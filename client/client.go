@@ -134,10 +134,10 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		target += "?" + r.query.Encode()
 	}
 	var body io.Reader
-	var source *source
+	var from *source
 	if r.stream != nil {
-		source = newSource(r.stream)
-		body = source
+		from = newSource(r.stream)
+		body = from
 	} else if r.body != nil {
 		body = bytes.NewReader(r.body)
 	}
@@ -165,7 +165,7 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if own := source.failure(); own != nil {
+		if own := from.failure(); own != nil {
 			return nil, own
 		}
 		return nil, &Unreachable{c.base, err}

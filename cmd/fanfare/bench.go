@@ -3,9 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -20,7 +24,8 @@ func benchCommand() *cobra.Command {
 		Short: "Run experiments and hold them against published figures",
 		Long: `Run experiments against a real server: this binary as a child process, with a
 data directory of its own below the working directory, and a sink in another
-process. "all" runs every one. It fails where something is lost, or sent
+process. The suites notifybc, import and history stand for theirs, all for
+everything. It fails where something is lost, or sent
 twice, or traced wrongly; never because of a rate.`,
 		Example: `  fanfare bench list
   fanfare bench N1 --durability relaxed --out results.jsonl
@@ -69,7 +74,12 @@ func benchListCommand() *cobra.Command {
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\n", e.ID, e.Shows, published)
 			}
-			return t.Flush()
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			later := slices.Sorted(maps.Keys(bench.Missing()))
+			fmt.Fprintf(c.OutOrStdout(), "\nCannot run yet: %s\n", strings.Join(later, " "))
+			return nil
 		},
 	}
 }
@@ -109,9 +119,5 @@ func benchPartCommand() *cobra.Command {
 // isTerminal reports whether somebody looks at w as it is written.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && isatty.IsTerminal(f.Fd())
 }

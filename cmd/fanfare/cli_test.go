@@ -90,7 +90,7 @@ func TestCommands(t *testing.T) {
 
 		"import prints bad lines": {args: []string{"import", "subscriptions", "p.ndjson"}, files: map[string]string{"p.ndjson": "{}\n{}\n"},
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":1,"updated":0,"failed":1,"errors":[{"line":2,"error":{"code":"invalid","detail":"is empty","pointer":"/to"}}]}`},
-			code:    2, asked: "POST /v1/subscriptions?quiet=true {}\n{}", out: []string{"1 created, 0 updated, 1 failed"}, errs: []string{"/to: line 2: is empty", "1 lines were refused"}},
+			code:    2, asked: "POST /v1/subscriptions?quiet=true {}\n{}", out: []string{"1 created, 0 updated, 1 failed"}, errs: []string{"line 2: /to: is empty", "1 lines were refused"}},
 		"import counts what it does not print": {args: []string{"import", "subscriptions", "-", "--json"}, stdin: "{}\n",
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":0,"updated":0,"failed":5000,"errors":[]}`}, code: 2, out: []string{`"failed": 5000`}, errs: []string{"and 5,000 more"}},
 		"import of CSV": {args: []string{"import", "subscriptions", "p.csv", "--topic", "quakes", "--channel", "mail"},

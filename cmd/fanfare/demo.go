@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,10 +42,14 @@ binary and leaves nothing behind, unless --data-dir names a folder.`,
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(gcPercent)
 		}
-		// The first signal ends the demo in good order, a second one at once.
-		defer context.AfterFunc(command.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+		ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGHUP, syscall.SIGPIPE) // whose reader has gone
+		defer stop()
+		// The first signal ends the demo in good order, one that comes later at once.
+		defer context.AfterFunc(ctx, func() {
+			time.AfterFunc(time.Second, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
+		})()
 		o.Command, o.Terminal = os.Args[0], isTerminal(command.OutOrStdout())
-		return demo.Run(command.Context(), o, command.OutOrStdout())
+		return demo.Run(ctx, o, command.OutOrStdout())
 	}
 	return command
 }

@@ -120,9 +120,7 @@ func (c *cli) importFrom(command *cobra.Command, api *client.Client, body io.Rea
 // printBadLines prints each with its reason, to standard error.
 func (c *cli) printBadLines(bad []client.LineError, total int64) {
 	for _, b := range bad {
-		e := b.Error.Err()
-		e.Line, e.Column = b.Line, 0
-		fmt.Fprintf(c.err, "%v\n", e)
+		fmt.Fprintf(c.err, "line %d: %v\n", b.Line, b.Error.Err())
 	}
 	if more := total - int64(len(bad)); more > 0 {
 		fmt.Fprintf(c.err, "and %s more\n", grouped(more))

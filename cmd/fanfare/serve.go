@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +14,8 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 )
 
-// serveCommand runs the server until SIGINT or SIGTERM; a second signal ends it
-// at once.
+// serveCommand runs the server until its context ends: at the first SIGINT or
+// SIGTERM. The second ends the process at once.
 func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
@@ -36,9 +34,7 @@ start.`,
 		if err != nil {
 			return err
 		}
-		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return serve(ctx, stop, settings)
+		return serve(c.Context(), settings)
 	}
 	return c
 }
@@ -47,7 +43,7 @@ start.`,
 // far more in caches outside the heap than in it.
 const gcPercent = 50
 
-func serve(ctx context.Context, restore func(), settings config.Config) error {
+func serve(ctx context.Context, settings config.Config) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -63,7 +59,6 @@ func serve(ctx context.Context, restore func(), settings config.Config) error {
 	fmt.Fprintf(os.Stderr, "fanfare listens on %s\n", a.URL())
 	select {
 	case <-ctx.Done():
-		restore() // a second signal ends the process at once
 		log.Info("stopping")
 	case <-a.Done():
 	}

@@ -10,8 +10,13 @@ import (
 	"fanfare.dev/fanfare/client"
 )
 
-// pollEvery is how often a broadcast that is not over is looked at.
-const pollEvery = 200 * time.Millisecond
+const (
+	// pollEvery is how often a broadcast that is not over is looked at.
+	pollEvery = 200 * time.Millisecond
+	// maxMissing is how often it may be missing: an event that was accepted a
+	// moment ago can be found only when it is matched.
+	maxMissing = 50
+)
 
 // await returns when the broadcasts of all events are over, with the sum of
 // their deliveries.
@@ -28,9 +33,11 @@ func (c *cli) await(ctx context.Context, api *client.Client, events []string) (f
 			continue
 		}
 		seen[event] = true
-		for {
+		for missing := 0; ; {
 			b, err := api.Event(ctx, event)
-			if err != nil {
+			if err != nil && fanfare.CodeOf(err) == fanfare.NotFound && missing < maxMissing {
+				missing++
+			} else if err != nil {
 				return total, err
 			}
 			now := total

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -104,3 +106,43 @@ type sinkWriter struct {
 func (w *sinkWriter) Header() http.Header         { return w.header }
 func (w *sinkWriter) WriteHeader(status int)      { w.status = status }
 func (w *sinkWriter) Write(b []byte) (int, error) { return len(b), nil }
+
+// BenchmarkSocket posts single requests from 50 connections; the cost of the
+// client is in it.
+func BenchmarkSocket(b *testing.B) {
+	s, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Shutdown(context.Background())
+	s.Open(stub{newWorld()}.api())
+	for name, post := range map[string]struct{ path, body string }{
+		"subscription": {"/v1/subscriptions", strings.TrimSpace(string(importLines(1)))},
+		"event":        {intake, `{"mag":4.5,"place":"Alaska"}`},
+		"bare":         {"/healthz", ""},
+	} {
+		b.Run(name, func(b *testing.B) {
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 50}}
+			b.SetParallelism(50 / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					method := "POST"
+					if post.body == "" {
+						method = "GET"
+					}
+					r, _ := http.NewRequest(method, "http://"+s.Addr().String()+post.path, strings.NewReader(post.body))
+					r.Header.Set("Authorization", "Bearer "+adminSecret)
+					r.Header.Set("Content-Type", "application/json")
+					response, err := client.Do(r)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					io.Copy(io.Discard, response.Body)
+					response.Body.Close()
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+		})
+	}
+}

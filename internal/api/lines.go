@@ -20,6 +20,7 @@ const (
 	pieceBytes     = 128 << 10 // of one Read
 	chunksInFlight = 4         // read, being decoded, or waiting for their turn; then reading waits
 	bulkIdle       = 60 * time.Second
+	lingering      = time.Second // for what a client still sends when it was answered
 )
 
 // A chunk is a run of whole lines on its way through a stream. It is used
@@ -123,12 +124,13 @@ func (s *stream[T]) recycle(c *chunk[T]) {
 }
 
 // close lets go of the body and returns when nothing reads it any more. Where
-// the body has not ended, the server shall not wait for the rest of it.
+// the body has not ended, the server shall not wait long for the rest of it; but
+// it must read on for a moment, or the client hears a reset instead of the answer.
 func (s *stream[T]) close() {
 	close(s.done)
 	<-s.read
 	if !s.eof {
-		s.rc.SetReadDeadline(time.Unix(1, 0))
+		s.rc.SetReadDeadline(time.Now().Add(lingering))
 	}
 }
 

@@ -80,7 +80,14 @@ func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page 
 
 // event finds an event that the caller may see. Another service's does not exist.
 func (a *API) event(ctx context.Context, c caller, id string) (fanfare.EventRef, fanfare.Broadcast, error) {
-	ref, err := a.parts.Reports.FindEvent(ctx, c.service, id)
+	service := c.service
+	if _, public := fanfare.ParseEventRef(id); !public { // the sender's own ids are apart for each service
+		var err error
+		if service, err = a.oneService(c); err != nil {
+			return fanfare.EventRef{}, fanfare.Broadcast{}, err
+		}
+	}
+	ref, err := a.parts.Reports.FindEvent(ctx, service, id)
 	if err != nil {
 		return ref, fanfare.Broadcast{}, err
 	}

@@ -25,6 +25,7 @@ type dispatch struct {
 	lane     fanfare.Lane
 	clock    kit.Clock
 	logger   *slog.Logger
+	beside   func(func()) // runs something that a drain waits for
 }
 
 // run works until ctx ends or the bus closes.
@@ -97,11 +98,11 @@ func (d *dispatch) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.
 	case again > 0:
 		err = lease.Later(0)
 	case held > 0:
-		go d.hold(ctx, lease, *batch) // which of its slices are over is read on resume
+		d.beside(func() { d.hold(ctx, lease, *batch) }) // which of its slices are over is read on resume
 		return
 	case len(out.held) > 0:
 		batch.Slices = out.held
-		go d.hold(ctx, lease, *batch)
+		d.beside(func() { d.hold(ctx, lease, *batch) })
 		return
 	default:
 		err = lease.Done()

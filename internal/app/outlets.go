@@ -40,6 +40,7 @@ type outlets struct {
 	mu      sync.Mutex
 	open    map[uint16]*outlet
 	running sync.WaitGroup // dispatch loops
+	aside   sync.WaitGroup // what they have left to do
 	ctx     context.Context
 	stop    context.CancelFunc
 }
@@ -92,7 +93,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 		}
 		d := &dispatch{
 			queue: queue, outlet: out, registry: o.registry, store: o.store,
-			channel: channel.Number, lane: lane, clock: o.clock, logger: o.logger, loader: o.loader(),
+			channel: channel.Number, lane: lane, clock: o.clock, logger: o.logger, loader: o.loader(), beside: o.aside.Go,
 		}
 		o.running.Go(func() { d.run(o.ctx) })
 	}
@@ -181,24 +182,33 @@ func (o *outlets) taken() map[uint16]int64 {
 	return taken
 }
 
-// drain stops taking batches, then lets what is on the wire end. A relay that
-// does not answer is left alone after the timeout: the next start tries again.
+// drain stops taking batches and lets what is on the wire end. After the
+// timeout outcomes are not waited for any more: what is still out there, with a
+// relay that does not answer or a disk that takes nothing, is tried again by the
+// next start.
 func (o *outlets) drain(timeout time.Duration) {
 	o.stop()
-	o.running.Wait()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var stopping sync.WaitGroup
-	for _, out := range o.open {
-		stopping.Go(out.Stop)
-	}
-	stopped := make(chan struct{})
-	go func() { stopping.Wait(); close(stopped) }()
-	limit := time.NewTimer(timeout)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		o.running.Wait()
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		var stopping sync.WaitGroup
+		for _, out := range o.open {
+			stopping.Go(out.Stop)
+		}
+		stopping.Wait()
+		o.aside.Wait() // nothing begins there once all outlets have stopped
+	}()
+	limit := time.AfterFunc(timeout, o.recorder.Stop)
 	defer limit.Stop()
 	select {
-	case <-stopped:
-	case <-limit.C:
+	case <-drained:
+	case <-time.After(timeout + grace):
 		o.logger.Warn("messages are still on the wire after drain_timeout, they are tried again by the next start")
 	}
 }
+
+// grace is how long connections have to close once nothing is recorded any more.
+const grace = 500 * time.Millisecond

@@ -6,9 +6,11 @@ import (
 )
 
 // invented is an event for the person to publish.
-const invented = `{"id":"my-first","time":"2026-01-01T12:00:00Z","mag":7.1,"tsunami":1,"sig":780,
-      "title":"M 7.1 - 9km S of Nowhere, Alaska","place":"9km S of Nowhere, Alaska",
-      "lon":-150.1,"lat":61.3,"depth":12,"url":"https://example.org/my-first"}`
+const invented = `{
+      "id":"my-first","time":"2026-01-01T12:00:00Z",
+      "title":"M 7.1 - 9km S of Nowhere, Alaska",
+      "place":"9km S of Nowhere, Alaska","url":"https://example.org/my-first",
+      "mag":7.1,"tsunami":1,"sig":780,"lon":-150.1,"lat":61.3,"depth":12}`
 
 // printNext writes what a person can do now, as lines to paste into a shell.
 func (h *host) printNext(w io.Writer, o Options) {
@@ -23,9 +25,12 @@ func (h *host) printNext(w io.Writer, o Options) {
 		return
 	}
 	url := h.api.Server()
-	fmt.Fprintf(w, `  API            %[1]s/v1, described by %[1]s/openapi.json
-  Metrics        %[1]s/metrics
-  Key            %[2]s
+	fmt.Fprintf(w, `  API       %[1]s/v1
+            described by %[1]s/openapi.json
+  Metrics   %[1]s/metrics
+  Key       %[2]s
+  Mails     are only counted: example.net never sees one. The link to
+            unsubscribe above works in a browser as long as this runs.
 
   Paste these lines into another shell:
 
@@ -33,11 +38,12 @@ func (h *host) printNext(w io.Writer, o Options) {
     export FANFARE_DATA_DIR=%[4]s
 
 `, url, h.keyFile(), service, h.dir)
-	fmt.Fprintf(w, `  An earthquake of your own. The answer names the event (evt-...):
+	fmt.Fprintf(w, `  An earthquake of your own:
 
-    curl -s -H "Authorization: Bearer $(cat "$FANFARE_DATA_DIR/admin.key")" \
-      -H "X-Fanfare-Service: $FANFARE_SERVICE" -H "Content-Type: application/json" \
-      "$FANFARE_SERVER/v1/topics/%s/events" -d '%s'
+    curl -s "$FANFARE_SERVER/v1/topics/%s/events?id=/id" \
+      -H "Authorization: Bearer $(cat "$FANFARE_DATA_DIR/admin.key")" \
+      -H "X-Fanfare-Service: $FANFARE_SERVICE" \
+      -H "Content-Type: application/json" -d '%s'
 
 `, topic, invented)
 	fmt.Fprintf(w, `  What became of it, what one person got, how all is doing, stop and go:

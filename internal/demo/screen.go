@@ -60,7 +60,7 @@ func (s *screen) begin(ctx context.Context, name, unit string, total int) *step 
 	}
 	bars := mpb.NewWithContext(ctx, mpb.WithOutput(s.out), mpb.WithWidth(74))
 	t.bar = bars.New(0, mpb.BarStyle().Lbound("[").Filler("=").Tip("=").Padding(" ").Rbound("]"),
-		mpb.PrependDecorators(decor.Name(fmt.Sprintf("  %-9s", name))),
+		mpb.PrependDecorators(decor.Name(fmt.Sprintf("  %-8s", name))),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
 			return " " + t.text()
 		})))
