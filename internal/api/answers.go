@@ -62,7 +62,11 @@ func run[T any](a *API, x *exchange, r *http.Request, w lineWork[T]) error {
 		<-c.ready
 		if len(c.items) > 0 {
 			if err := w.keep(ctx, c.items); err != nil {
-				return out.abort(c.first, err)
+				if err := out.abort(c.first, err); err != nil {
+					a.fail(x, err)
+					rc.Flush() // before the rest of the body is read
+				}
+				return nil
 			}
 		}
 		if err := out.chunk(c); err != nil {

@@ -21,6 +21,7 @@ const (
 	chunksInFlight = 4         // read, being decoded, or waiting for their turn; then reading waits
 	bulkIdle       = 60 * time.Second
 	lingering      = time.Second // for what a client still sends when it was answered
+	lingerBytes    = 64 << 20
 )
 
 // A chunk is a run of whole lines on its way through a stream. It is used
@@ -102,15 +103,18 @@ func (s *stream[T]) start() {
 		s.cut()
 	}()
 	go func() {
+		var until time.Time
 		select {
 		case <-s.stop:
+			until = time.Unix(1, 0)
 		case <-s.done:
+			until = time.Now().Add(lingering)
 		case <-s.read:
 		}
 		select {
 		case <-s.read: // the deadline is the server's again
 		default:
-			s.rc.SetReadDeadline(time.Unix(1, 0)) // wakes a Read that waits
+			s.rc.SetReadDeadline(until) // wakes a Read that waits
 		}
 	}()
 }
@@ -123,14 +127,15 @@ func (s *stream[T]) recycle(c *chunk[T]) {
 	}
 }
 
-// close lets go of the body and returns when nothing reads it any more. Where
-// the body has not ended, the server shall not wait long for the rest of it; but
-// it must read on for a moment, or the client hears a reset instead of the answer.
+// close lets go of the body and returns when nothing reads it any more. What a
+// client still sends when it was answered is read for a moment: a connection
+// that is closed before that is reset, and the answer may be lost with it.
 func (s *stream[T]) close() {
 	close(s.done)
 	<-s.read
 	if !s.eof {
 		s.rc.SetReadDeadline(time.Now().Add(lingering))
+		io.CopyN(io.Discard, s.body, lingerBytes) // its error does not matter
 	}
 }
 

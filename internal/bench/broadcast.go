@@ -29,7 +29,7 @@ func (s *server) importFile(path string) (sum client.PutSummary, took time.Durat
 	if err != nil {
 		return sum, 0, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	info, err := f.Stat()
 	if err != nil {
 		return sum, 0, err
@@ -47,10 +47,9 @@ type sending struct {
 	accepted      time.Time     // when the 202 was read
 	seen          time.Duration // from then until a poll saw it completed
 	firstAttempts time.Duration // from the kept event until a poll saw nobody who was not tried
-	server        time.Duration // CPU while the clock ran
-	sink          time.Duration
-	peakMiB       float64 // of the server, while the clock ran
-	wholePeakMB   float64 // of the server, since its start
+	toll                        // while the clock ran
+	wholePeakMiB  float64       // of the server, since its start
+	commits       float64       // transactions in which outcomes were kept
 }
 
 // durable is the exact figure: from the kept event to the last durable outcome.
@@ -62,9 +61,13 @@ func (s *server) broadcast(p *post) (sending, error) {
 	if err := s.toggleProfile(); err != nil {
 		return out, err
 	}
-	out.wholePeakMB = s.now().peakMiB
+	commits, err := s.metric(commitsMetric)
+	if err != nil {
+		return out, err
+	}
+	out.wholePeakMiB = s.now().peakMiB
 	s.forgetPeak()
-	before, sinkBefore := s.now(), p.usage()
+	window := s.openWindow(p)
 	bar := s.lab.bar("broadcast", 0)
 	defer bar.end()
 	event, err := s.api.Publish(s.lab.ctx, "news", newsOfTheDay(), client.PublishOptions{})
@@ -85,10 +88,12 @@ func (s *server) broadcast(p *post) (sending, error) {
 	if out.firstAttempts == 0 {
 		out.firstAttempts = out.durable()
 	}
-	after := s.now()
-	out.server, out.sink = after.since(before), p.usage().since(sinkBefore)
-	out.peakMiB = after.peakMiB
-	out.wholePeakMB = max(out.wholePeakMB, after.peakMiB)
+	out.toll = window.close()
+	if out.commits, err = s.metric(commitsMetric); err != nil {
+		return out, err
+	}
+	out.commits -= commits
+	out.wholePeakMiB = max(out.wholePeakMiB, out.peakMiB)
 	return out, s.toggleProfile()
 }
 
@@ -235,9 +240,11 @@ func runBroadcast(l *lab, r *Record) error {
 func (r *Record) judge(b *sending, sum sink.Summary, p *post, n int, w *wrong) {
 	b.stagesInto(r)
 	r.Value = float64(n) / b.durable().Seconds()
-	r.CPUSeconds, r.RSSMiB = b.server.Seconds(), b.wholePeakMB
+	r.take(b.toll)
+	r.RSSMiB = b.wholePeakMiB
 	r.note("CPU a mail: server %.1f us, sink %.1f us; server at most %.0f MiB while it sent, %.0f MiB since its start",
-		micro(b.server, n), micro(b.sink, n), b.peakMiB, b.wholePeakMB)
+		micro(b.server, n), micro(b.sink, n), b.peakMiB, b.wholePeakMiB)
+	r.note("%s commits of %.1f outcomes, %.2f ms each", figure(b.commits), float64(n)/max(1, b.commits), millis(b.durable())/max(1, b.commits))
 	w.unless(b.Counts[fanfare.Accepted] == int64(n), "%d of %d deliveries are accepted", b.Counts[fanfare.Accepted], n)
 	switch {
 	case p.builtin:

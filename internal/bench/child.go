@@ -34,7 +34,7 @@ func (l *lab) spawn(name string, env []string, program string, args ...string) (
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()                                    // the child has its own
+	defer log.Close()                                    //nolint:errcheck // nothing was written here: the child has its own
 	c.cmd = exec.CommandContext(l.ctx, program, args...) //nolint:gosec // our own binary, or what the caller named
 	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
 	c.cmd.WaitDelay = stopPatience
@@ -79,7 +79,7 @@ func (c *child) wait() error {
 		return nil
 	}
 	c.ended = true
-	c.stdin.Close()
+	_ = c.stdin.Close() // an early end is found by Wait
 	err := c.cmd.Wait()
 	c.final = usageOf(c.cmd.ProcessState)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *child) tail(ctx context.Context, find func(line string) bool) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	lines, partial := bufio.NewReader(f), ""

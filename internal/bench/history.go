@@ -48,11 +48,12 @@ func runBroadcastHistory(l *lab, r *Record) error {
 	}
 	r.stage("ten broadcasts", time.Since(started))
 	random := rand.New(rand.NewPCG(l.Seed, 5))
-	any := func() (person, string) { return person(random.IntN(n)), events[random.IntN(len(events))] }
+	anybody := func() string { return person(random.IntN(n)).address() }
+	anything := func() string { return events[random.IntN(len(events))] }
 	err = s.ask(r, &w, questions{
-		history: func() (string, int) { p, _ := any(); return p.address(), broadcasts },
-		trace:   func() (string, string) { p, e := any(); return e, p.address() },
-		event:   func() string { _, e := any(); return e },
+		history: func() (string, int) { return anybody(), broadcasts },
+		trace:   func() (string, string) { return anything(), anybody() },
+		event:   anything,
 	})
 	if err != nil {
 		return err
@@ -89,6 +90,9 @@ func runSingleHistory(l *lab, r *Record) error {
 	for i := range events {
 		wanted[recipient(i)]++
 	}
+	if err := s.toggleProfile(); err != nil {
+		return err
+	}
 	started := time.Now()
 	next := 0
 	sum, err := s.api.PublishLines(l.ctx, "single", &lineReader{next: func(dst []byte) []byte {
@@ -106,6 +110,9 @@ func runSingleHistory(l *lab, r *Record) error {
 	_, err = s.quiet(func(pending int64) { bar.set(int64(events) - pending) })
 	bar.end()
 	if err != nil {
+		return err
+	}
+	if err := s.toggleProfile(); err != nil {
 		return err
 	}
 	r.stage("published", published)
@@ -184,7 +191,7 @@ func (s *server) ask(r *Record, w *wrong, q questions) error {
 	}
 	r.note("the history index is %d events behind", lag)
 	n := s.lab.size(lookups, 100)
-	before := s.now()
+	window := s.openWindow(nil)
 	histories, err := measure(n, func() error {
 		address, want := q.history()
 		got, err := s.api.History(s.lab.ctx, address, 1000)
@@ -222,10 +229,9 @@ func (s *server) ask(r *Record, w *wrong, q questions) error {
 	if err != nil {
 		return err
 	}
-	after := s.now()
+	r.take(window.close())
 	r.Value = percentile(histories, 99)
 	r.P50Millis, r.P99Millis = percentile(histories, 50), percentile(histories, 99)
-	r.CPUSeconds, r.RSSMiB = after.since(before).Seconds(), after.peakMiB
 	for _, of := range []struct {
 		what string
 		all  []float64

@@ -68,14 +68,11 @@ func keep(spec httpSpec, body io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if _, err := io.Copy(f, body); err != nil {
-		return err
+	_, err = io.Copy(f, body)
+	if err == nil && spec.Sync {
+		err = f.Sync()
 	}
-	if spec.Sync {
-		return f.Sync()
-	}
-	return nil
+	return errors.Join(err, f.Close())
 }
 
 // bareHTTP starts a server of httpPart.

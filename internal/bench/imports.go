@@ -52,7 +52,7 @@ func (l *lab) importInto(r *Record, base int) error {
 		r.stage("the base", took)
 		l.say("%s subscriptions are there, %s/s; server at %.0f MiB", thousands(int64(base)), figure(float64(base)/took.Seconds()), s.memory("VmRSS"))
 	}
-	before := s.now()
+	window := s.openWindow(nil)
 	if err := s.toggleProfile(); err != nil {
 		return err
 	}
@@ -63,14 +63,14 @@ func (l *lab) importInto(r *Record, base int) error {
 	if err := s.toggleProfile(); err != nil {
 		return err
 	}
-	used := s.now()
+	used := window.close()
 	r.stage("import", took)
 	r.Value = float64(n) / took.Seconds()
-	r.CPUSeconds, r.RSSMiB = used.since(before).Seconds(), used.peakMiB
+	r.take(used)
 	r.limit(bare)
 	r.Lost = int64(n) - put.Created
 	r.note("%d bytes a line; the limit is a bare HTTP handler that writes the same body to a file and syncs it where durability is fsync", bytes/int64(n))
-	r.note("server: %.1f us CPU a subscription, %.0f bytes resident each", micro(used.since(before), n), s.memory("VmRSS")*(1<<20)/float64(base+n))
+	r.note("server: %.1f us CPU a subscription, %.0f bytes resident each", micro(used.server, n), s.memory("VmRSS")*(1<<20)/float64(base+n))
 	var w wrong
 	w.unless(r.Lost == 0 && put.Failed == 0, "%d of %d were created, %d failed", put.Created, n, put.Failed)
 	random := rand.New(rand.NewPCG(l.Seed, 2))
@@ -144,7 +144,7 @@ func (l *lab) bareUpload(path string, lines int) (perSecond float64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/keep", io.NopCloser(f))
@@ -152,7 +152,7 @@ func (l *lab) bareUpload(path string, lines int) (perSecond float64, err error) 
 		return 0, err
 	}
 	started := time.Now()
-	answer, err := (&http.Client{}).Do(request) //nolint:gosec // our own child
+	answer, err := (&http.Client{}).Do(request)
 	if err != nil {
 		return 0, err
 	}
@@ -243,7 +243,7 @@ func (l *lab) single(r *Record, n int, path string, body func(dst []byte, i int)
 	h.url, h.key, h.path = s.url, s.key, path
 	bar := l.bar("post", int64(n))
 	defer bar.end()
-	before := s.now()
+	window := s.openWindow(nil)
 	if err := s.toggleProfile(); err != nil {
 		return nil, err
 	}
@@ -254,11 +254,11 @@ func (l *lab) single(r *Record, n int, path string, body func(dst []byte, i int)
 	if err := s.toggleProfile(); err != nil {
 		return nil, err
 	}
-	used := s.now()
+	used := window.close()
 	r.Value, r.P50Millis, r.P99Millis = ours.perSecond, ours.p50, ours.p99
-	r.CPUSeconds, r.RSSMiB = used.since(before).Seconds(), used.peakMiB
+	r.take(used)
 	r.limit(bare.perSecond)
-	r.note("longest answer %s ms; server: %.1f us CPU a request", figure(ours.longest), micro(used.since(before), n))
+	r.note("longest answer %s ms; server: %.1f us CPU a request", figure(ours.longest), micro(used.server, n))
 	r.note("the limit is a bare HTTP handler that keeps nothing: p50 %s ms, p99 %s ms", figure(bare.p50), figure(bare.p99))
 	return s, nil
 }

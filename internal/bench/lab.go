@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"fanfare.dev/fanfare"
 )
@@ -97,6 +98,8 @@ func (o Options) Validate() error {
 		return wrong("durability", "unknown durability", "use fsync or relaxed")
 	case o.Base < 0:
 		return wrong("base", "less than none", "")
+	case o.Sink != "builtin" && o.Sink != "smtp-sink" && !strings.Contains(o.Sink, ":"):
+		return wrong("sink", "unknown sink "+o.Sink, "use builtin, smtp-sink, or host:port of a sink that runs")
 	case o.TLS && o.Sink == "smtp-sink":
 		return wrong("tls", "smtp-sink does not offer STARTTLS", "use --sink builtin")
 	}

@@ -83,7 +83,8 @@ func runMixed(l *lab, r *Record) error {
 	b.stagesInto(r)
 	r.stage("kept to last first attempt (polled)", b.firstAttempts)
 	r.Value = float64(n) / b.firstAttempts.Seconds()
-	r.CPUSeconds, r.RSSMiB = b.server.Seconds(), b.wholePeakMB
+	r.take(b.toll)
+	r.RSSMiB = b.wholePeakMiB
 	r.limit(plain)
 	r.note("the limit is N1 in the same run; until the last retry: %s mails/s", figure(float64(n)/b.durable().Seconds()))
 	r.note("%d answers 4xx, %d answers 5xx; CPU a mail: server %.1f us, sink %.1f us", sum.Rejected4xx, sum.Rejected5xx, micro(b.server, n), micro(b.sink, n))
@@ -196,7 +197,7 @@ func eachLine(path string, visit func(line []byte) error) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	lines := bufio.NewScanner(f)
 	lines.Buffer(make([]byte, 64<<10), 1<<20)
 	for lines.Scan() {

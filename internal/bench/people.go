@@ -2,8 +2,8 @@ package bench
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 )
@@ -66,19 +66,17 @@ func writeLines(path string, n int, line func(dst []byte, i int) []byte) (int64,
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
 	out := bufio.NewWriterSize(f, 1<<20)
+	var size int64
 	var buf []byte
 	for i := range n {
 		buf = line(buf[:0], i)
+		size += int64(len(buf))
 		if _, err := out.Write(buf); err != nil {
-			return 0, err
+			return 0, errors.Join(err, f.Close())
 		}
 	}
-	if err := out.Flush(); err != nil {
-		return 0, err
-	}
-	return f.Seek(0, io.SeekEnd)
+	return size, errors.Join(out.Flush(), f.Close())
 }
 
 // configuration is the apply document of the experiments.

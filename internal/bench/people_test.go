@@ -57,7 +57,7 @@ func TestLinesAreSubscriptionsAsTheImportTakesThem(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSamePeople(t *testing.T) {
-	make := func(name string, seed uint64) []byte {
+	write := func(name string, seed uint64) []byte {
 		path := filepath.Join(t.TempDir(), name)
 		size, err := writeLines(path, 100, func(dst []byte, i int) []byte { return mixedLine(dst, person(i), 0, seed) })
 		if err != nil {
@@ -69,10 +69,10 @@ func TestTheSameSeedGivesTheSamePeople(t *testing.T) {
 		}
 		return b
 	}
-	if !bytes.Equal(make("a", 1), make("b", 1)) {
+	if !bytes.Equal(write("a", 1), write("b", 1)) {
 		t.Error("two files of one seed differ")
 	}
-	if bytes.Equal(make("a", 1), make("b", 2)) {
+	if bytes.Equal(write("a", 1), write("b", 2)) {
 		t.Error("two seeds give the same")
 	}
 }

@@ -3,12 +3,20 @@ package bench
 // rule holds the raw sender against Postfix's: below 1.5 times of it, it is no
 // limit and the ratio says nothing.
 func (l *lab) rule(r *Record, n int) error {
-	rate, ok, err := l.smtpSource(min(n, 200_000))
-	switch {
-	case err != nil:
+	if l.TLS {
+		r.note("smtp-source does not speak STARTTLS: the limit is not held against it")
+		return nil
+	}
+	program, missing := lookPostfix("smtp-source")
+	if missing != nil {
+		r.note("%v: the limit is not held against it", missing)
+		return nil
+	}
+	rate, err := l.smtpSource(program, min(n, 200_000))
+	if err != nil {
 		return err
-	case !ok:
-		r.note("smtp-source is not installed or not fit for this: the limit is not held against it")
+	}
+	switch {
 	case r.Limit < 1.5*rate:
 		r.Ratio = 0
 		r.note("smtp-source -d: %s mails/s. The raw sender is below 1.5 times of that: THE RATIO IS VOID", figure(rate))

@@ -83,7 +83,7 @@ func ReadRecords(path string) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // it was only read
 	var all []Record
 	for lines := json.NewDecoder(f); lines.More(); {
 		var r Record

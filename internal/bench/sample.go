@@ -37,8 +37,8 @@ func (l *lab) takeSample() (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	go mailbox.Serve() //nolint:errcheck // what goes wrong with it shows as a mail that does not come
-	defer mailbox.Close()
+	go mailbox.Serve()    //nolint:errcheck // what goes wrong with it shows as a mail that does not come
+	defer mailbox.Close() //nolint:errcheck // it keeps nothing
 	s, err := l.serve(sampleData)
 	if err != nil {
 		return nil, err

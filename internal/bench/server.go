@@ -19,18 +19,19 @@ const service = "bench"
 // A server is a running fanfare serve.
 type server struct {
 	*child
-	api   *client.Client
-	url   string
-	key   string
-	data  string
-	ready time.Duration // from the start of the process to the first answer
-	lab   *lab
+	api     *client.Client
+	url     string
+	key     string
+	data    string
+	ready   time.Duration // from the start of the process to the first answer
+	lab     *lab
+	toggled int // how often the profile was
 }
 
 // serve starts a server on the data directory of that name, in the default
 // configuration but for the durability and what a test machine needs: a free
 // port, and a public URL so that mails carry their unsubscribe links.
-func (l *lab) serve(data string, extra ...string) (*server, error) {
+func (l *lab) serve(data string) (*server, error) {
 	dir := l.file(data)
 	var env []string
 	if l.Pprof != "" && data != sampleData {
@@ -40,8 +41,8 @@ func (l *lab) serve(data string, extra ...string) (*server, error) {
 		env = append(env, "FANFARE_CPUPROFILE="+filepath.Join(l.Pprof, fmt.Sprintf("%s-%s-%d.pprof", data, l.Durability, time.Now().UnixMilli())))
 	}
 	started := time.Now()
-	args := append([]string{"serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--durability", l.Durability, "--public-url", "https://news.example.org"}, extra...)
-	c, err := l.spawn("server", env, l.Binary, args...)
+	c, err := l.spawn("server", env, l.Binary, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0",
+		"--durability", l.Durability, "--public-url", "https://news.example.org")
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +74,10 @@ func (l *lab) serve(data string, extra ...string) (*server, error) {
 	return s, nil
 }
 
-// toggleProfile begins and ends the profile, where one is asked for.
+// toggleProfile begins, then ends the profile, where one is asked for. A server
+// writes one: further calls do nothing.
 func (s *server) toggleProfile() error {
-	if s.lab.Pprof == "" || s.data == sampleData {
+	if s.toggled++; s.lab.Pprof == "" || s.toggled > 2 {
 		return nil
 	}
 	return s.cmd.Process.Signal(syscall.SIGUSR1)

@@ -71,7 +71,8 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 	}
 	old, err := stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return stream.CreateConsumer(ctx, config)
+		// One that a kill left half made is not found, and yet its leases hold.
+		old, err = stream.CreateConsumer(ctx, config)
 	}
 	if err != nil {
 		return nil, err

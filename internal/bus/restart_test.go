@@ -2,6 +2,8 @@ package bus
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -75,4 +77,31 @@ func TestARestartBeginsWhereTheOneBeforeEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	take(t, q, "three")
+}
+
+func TestAConsumerThatAKillLeftHalfMadeHoldsNothingBack(t *testing.T) {
+	dir := t.TempDir()
+	b, q := restart(t, dir)
+	for _, group := range []string{"one", "two"} {
+		if _, err := b.AppendEvents(t.Context(), fanfare.Normal, []byte(group)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done(t, b, take(t, q, "one"), 1)
+	take(t, q, "two") // and does nothing with it
+	b.Close()
+	halves, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "EVENTS", "obs", "*", "meta.sum"))
+	if err != nil || len(halves) != 1 {
+		t.Fatalf("the server keeps its consumers elsewhere: %q, %v", halves, err)
+	}
+	if err := os.Remove(halves[0]); err != nil { // it is written last
+		t.Fatal(err)
+	}
+
+	b, q = restart(t, dir)
+	take(t, q, "two")
+	b.Close()
+
+	_, q = restart(t, dir)
+	take(t, q, "two")
 }

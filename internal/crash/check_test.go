@@ -45,8 +45,8 @@ func (w *world) check(kills int) {
 	v := w.judge()
 	seen := w.sink.close()
 	allowed := kills*connections + int(seen.DroppedBeforeReply)
-	w.t.Logf("%d kills, slowest start %v, %d changes of subscriptions, %d duplicates of %d allowed (%d connections dropped before a reply, %d in a body, %d before DATA)",
-		kills, w.server.slowest.Round(time.Millisecond), w.changes, v.Duplicates, allowed, seen.DroppedBeforeReply, seen.DroppedInData, seen.DroppedBeforeData)
+	w.t.Logf("%d kills, slowest start %v, %d changes of subscriptions (%d of them ends), %d duplicates of %d allowed (%d connections dropped before a reply, %d in a body, %d before DATA)",
+		kills, w.server.slowest.Round(time.Millisecond), w.changes, w.ends, v.Duplicates, allowed, seen.DroppedBeforeReply, seen.DroppedInData, seen.DroppedBeforeData)
 	w.t.Log(v)
 	for what, found := range v.Broken() {
 		w.t.Errorf("%s: %d, such as %q", what, len(found), found[:min(shown, len(found))])

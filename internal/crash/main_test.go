@@ -3,6 +3,7 @@
 package crash
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -38,7 +39,7 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	binary = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "fanfare")
-		out, err := exec.Command("go", "build", "-tags", "crashsteps", "-o", path, "fanfare.dev/fanfare/cmd/fanfare").CombinedOutput()
+		out, err := exec.CommandContext(context.Background(), "go", "build", "-tags", "crashsteps", "-o", path, "fanfare.dev/fanfare/cmd/fanfare").CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("build the server: %w\n%s", err, out)
 		}

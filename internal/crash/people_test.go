@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"testing"
 	"time"
 
 	"fanfare.dev/fanfare/client"
@@ -128,7 +127,8 @@ type churn struct {
 	mine   []*member
 	joined people
 	away   int // of mine, how many do not want stories now
-	done   int
+	done   int // changes
+	ends   int // of those
 }
 
 // churning starts clients; wait returns when all have ended their last change,
@@ -145,12 +145,17 @@ func (w *world) churning(ctx context.Context, clients int) (wait func()) {
 	}
 	var running sync.WaitGroup
 	for _, c := range all {
-		running.Go(func() { c.run(w.t, ctx, w.given) })
+		running.Go(func() {
+			if err := c.run(ctx, w.given); err != nil {
+				w.fail(err)
+			}
+		})
 	}
 	return func() {
 		running.Wait()
 		for _, c := range all {
 			w.changes += c.done
+			w.ends += c.ends
 			for address, members := range c.joined {
 				w.readers[address] = members
 			}
@@ -160,7 +165,7 @@ func (w *world) churning(ctx context.Context, clients int) (wait func()) {
 
 // run makes changes until stop ends. One that was sent is brought to its
 // acknowledgement, within limit.
-func (c *churn) run(t *testing.T, stop, limit context.Context) {
+func (c *churn) run(stop, limit context.Context) error {
 	for ; stop.Err() == nil; c.done++ {
 		m := c.mine[c.random.IntN(len(c.mine))]
 		last := m.history[len(m.history)-1]
@@ -176,16 +181,17 @@ func (c *churn) run(t *testing.T, stop, limit context.Context) {
 			change = Change{}
 		default:
 			c.away++
+			c.ends++
 			change = Change{Ended: true}
 		}
 		change.Sent = time.Now()
 		if err := c.server.do(limit, func(ctx context.Context, api *client.Client) error { return c.send(ctx, api, m, change) }); err != nil {
-			t.Errorf("subscription %s could not be changed: %v", m.put.ID, err)
-			return
+			return fmt.Errorf("subscription %s could not be changed: %w", m.put.ID, err)
 		}
 		change.Acked = time.Now()
 		m.history = append(m.history, change)
 	}
+	return nil
 }
 
 func (c *churn) send(ctx context.Context, api *client.Client, m *member, change Change) error {

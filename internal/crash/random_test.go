@@ -16,7 +16,7 @@ func TestNothingIsLostWhenTheServerIsKilledAtRandomMoments(t *testing.T) {
 			all := 0
 			w.during(func() {
 				random := w.random(1)
-				for hits := 0; hits < kills; all++ {
+				for hits := 0; hits < kills && w.given.Err() == nil; all++ {
 					if w.killSoon(random) {
 						hits++
 					}

@@ -49,8 +49,7 @@ func newServer(t *testing.T, durability string) *server {
 	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, changed: make(chan struct{})}
 	t.Cleanup(func() {
 		if l := s.current(); l != nil {
-			_ = l.cmd.Process.Kill()
-			<-l.alive.Done()
+			<-l.alive.Done() // it was killed with the test's context
 		}
 		if t.Failed() {
 			t.Logf("the server's last warnings:\n%s", strings.Join(s.log[max(0, len(s.log)-60):], "\n"))
@@ -66,7 +65,7 @@ func (s *server) start(env ...string) *life {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	cmd := exec.Command(path, "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0",
+	cmd := exec.CommandContext(s.t.Context(), path, "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0",
 		"--durability", s.durability, "--log-format", "json")
 	cmd.Env = append(os.Environ(), env...)
 	stderr, err := cmd.StderrPipe()

@@ -74,7 +74,7 @@ func startSink(t *testing.T, inject sink.Inject) *capture {
 		t.Fatal(err)
 	}
 	c := &capture{t: t, record: filepath.Join(t.TempDir(), "record"), verdict: map[string]bool{}}
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), sinkRecord+"="+c.record, sinkInject+"="+string(asked))
 	cmd.Stderr = t.Output()
 	stdin, err := cmd.StdinPipe()
@@ -89,7 +89,6 @@ func startSink(t *testing.T, inject sink.Inject) *capture {
 		t.Fatal(err)
 	}
 	c.stdin, c.answers, c.wait = stdin, json.NewDecoder(stdout), cmd.Wait
-	t.Cleanup(func() { c.stdin.Close() })
 	if err := c.answers.Decode(&c.address); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,14 @@
 package crash
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 )
@@ -43,6 +50,31 @@ func TestNothingIsLostWhenTheServerDiesAtADurableStep(t *testing.T) {
 	}
 }
 
+func TestEveryDurableStepIsInTheTable(t *testing.T) {
+	known := map[string]bool{}
+	for _, step := range steps {
+		known[step.name] = true
+	}
+	call := regexp.MustCompile(`kit\.Step\("([a-z-]+)"\)`)
+	found := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, match := range call.FindAllSubmatch(source, -1) {
+			found[string(match[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(known, found) {
+		t.Errorf("the table has %v, the sources have %v", slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(found)))
+	}
+}
+
 // dieAt runs the server until it ends itself at a step.
 func (w *world) dieAt(step string, passing int) {
 	w.t.Helper()
@@ -51,6 +83,8 @@ func (w *world) dieAt(step string, passing int) {
 	select {
 	case <-l.alive.Done():
 		w.server.wasKilled(l)
+	case <-w.given.Done():
+		w.t.Fatal(context.Cause(w.given))
 	case <-time.After(patience):
 		w.t.Fatalf("the server did not come to %s", at)
 	}

@@ -4,7 +4,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -24,10 +23,11 @@ type world struct {
 	seed   uint64
 	sink   *capture
 	server *server
-	given  context.Context // ends when patience does
+	given  context.Context // ends when something failed, or patience does
+	fail   context.CancelCauseFunc
 
 	readers, noted people
-	changes        int // of subscriptions, by the churning clients
+	changes, ends  int // of subscriptions, by the churning clients
 
 	open atomic.Int64 // stories that are acknowledged and not completed
 
@@ -42,9 +42,9 @@ type world struct {
 func newWorld(t *testing.T, durability string, n int, wait time.Duration) *world {
 	t.Helper()
 	w := &world{t: t, seed: seedOf(t), server: newServer(t, durability)}
-	var cancel context.CancelFunc
-	w.given, cancel = context.WithTimeout(t.Context(), 10*patience)
+	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
 	t.Cleanup(cancel)
+	w.given, w.fail = context.WithCancelCause(limited)
 	w.sink = startSink(t, sink.Inject{Seed: w.seed, TempFail: 0.02, PermFail: 0.01, Delay: wait, DelayShare: min(1, float64(wait)),
 		DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
 	l := w.server.start()
@@ -92,25 +92,26 @@ func (w *world) publish(topic, id string) (string, error) {
 	return accepted.ID, nil
 }
 
-// completed waits until the server says that an event is completed.
+// completed waits until the server says that an event is completed, as long as
+// it comes nearer to that.
 func (w *world) completed(id string) (fanfare.Broadcast, error) {
-	waiting, cancel := context.WithTimeout(w.given, patience)
-	defer cancel()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for {
+	var last fanfare.Counts
+	for limit := time.Now().Add(patience); ; <-look.C {
 		var b fanfare.Broadcast
-		err := w.server.do(waiting, func(ctx context.Context, api *client.Client) (err error) {
+		err := w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) {
 			b, err = api.Event(ctx, id)
 			return err
 		})
-		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound || b.State == "completed" {
+		if err != nil || b.State == "completed" {
 			return b, err
 		}
-		select {
-		case <-look.C:
-		case <-waiting.Done():
-			return b, fmt.Errorf("event %s is still %s: %v of %d", id, b.State, b.Counts, b.Messages)
+		if b.Counts != last {
+			last, limit = b.Counts, time.Now().Add(patience)
+		}
+		if time.Now().After(limit) {
+			return b, fmt.Errorf("event %s stays %s: %v of %d", id, b.State, b.Counts, b.Messages)
 		}
 	}
 }
@@ -162,27 +163,30 @@ func (w *world) drop(stop context.Context, who int) error {
 }
 
 // during runs a scenario under load: stories, notes, and changes of
-// subscriptions. It returns when all that was begun is done.
+// subscriptions. It returns when all that was begun is done. A scenario that
+// takes long looks at given, which ends when the load fails.
 func (w *world) during(scenario func()) {
 	w.t.Helper()
 	stop, cancel := context.WithCancel(w.given)
 	defer cancel()
 	churned := w.churning(stop, 4)
-	loads := []func() error{
+	var running sync.WaitGroup
+	for _, load := range []func() error{
 		func() error { return w.tell(stop) },
 		func() error { return w.drop(stop, 1) },
 		func() error { return w.drop(stop, 2) },
-	}
-	errs := make([]error, len(loads))
-	var running sync.WaitGroup
-	for i, load := range loads {
-		running.Go(func() { errs[i] = load() })
+	} {
+		running.Go(func() {
+			if err := load(); err != nil {
+				w.fail(err)
+			}
+		})
 	}
 	scenario()
 	cancel()
 	running.Wait()
 	churned()
-	if err := errors.Join(errs...); err != nil {
+	if err := context.Cause(w.given); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"fanfare.dev/fanfare"
 )
@@ -158,7 +157,3 @@ func (c *caller) deliveries(event, query string) []fanfare.Delivery {
 	page := into[struct{ Deliveries []fanfare.Delivery }](c.t, c.must(200, "GET", "/v1/events/"+event+"/deliveries?limit=1000"+query, "", ""))
 	return page.Deliveries
 }
-
-// within reports whether something took less; tests assert it only for limits
-// that are promised in seconds.
-func within(d, limit time.Duration) bool { return d <= limit }

@@ -24,7 +24,7 @@ func TestUnusableConfigurationIsRefusedAtItsPlace(t *testing.T) {
 		env, args  []string
 		want       []string
 	}{
-		{"unknown key", "durability: relaxed\nlog_levle: info\n", nil, nil, []string{"log_levle", "line 2, column 1", "fanfare.yaml", "log_level"}},
+		{"unknown key", "durability: relaxed\nlog_lvel: info\n", nil, nil, []string{"log_lvel", "line 2, column 1", "fanfare.yaml", "log_level"}},
 		{"two unknown keys", "a: 1\nb: 2\n", nil, nil, []string{"line 1", "line 2"}},
 		{"key that stands twice", "retention_days: 1\nretention_days: 2\n", nil, nil, []string{"line 2", "already", "retention_days"}},
 		{"file that is not YAML", "durability: [\n", nil, nil, []string{"fanfare.yaml", "line"}},
@@ -32,7 +32,7 @@ func TestUnusableConfigurationIsRefusedAtItsPlace(t *testing.T) {
 		{"value out of range", "retention_days: 0\n", nil, nil, []string{"line 1", "retention_days"}},
 		{"wrong value in the environment", "", []string{"FANFARE_DURABILITY=perhaps"}, nil, []string{"FANFARE_DURABILITY", "fsync", "relaxed"}},
 		{"wrong value of a flag", "", nil, []string{"--drain-timeout", "-1s"}, []string{"--drain-timeout"}},
-		{"unknown flag", "", nil, []string{"--log-levle", "info"}, []string{"--log-levle"}},
+		{"unknown flag", "", nil, []string{"--log-lvel", "info"}, []string{"--log-lvel"}},
 		{"password in the file", "nats: nats://user:secret@nats.example.org:4222\n", nil, nil, []string{"line 1", "FANFARE_NATS"}},
 		{"missing file", "", nil, []string{"--config", filepath.Join(dir, "none.yaml")}, []string{"none.yaml"}},
 	} {

@@ -22,7 +22,9 @@ func (s *server) raw(method, path, contentType string, length int) net.Conn {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(patience))
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		s.t.Fatal(err)
+	}
 	size := fmt.Sprintf("Content-Length: %d", length)
 	if length < 0 {
 		size = "Transfer-Encoding: chunked"
@@ -48,7 +50,7 @@ func TestHalfSentRequestLeavesNothingHalf(t *testing.T) {
 		{"POST", "/v1/apply", yaml, "service: news\nchannels:\n"},
 	} {
 		conn := s.raw(cut.method, cut.path, cut.contentType, len(cut.body)+100)
-		io.WriteString(conn, cut.body)
+		fmt.Fprint(conn, cut.body)
 		conn.(*net.TCPConn).CloseWrite()
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err == nil {
@@ -65,7 +67,7 @@ func TestHalfSentRequestLeavesNothingHalf(t *testing.T) {
 	// Two whole lines, and a third that breaks off inside an address: read as it
 	// stands it would be another person's.
 	conn := s.raw("POST", "/v1/subscriptions", lines, 10_000)
-	io.WriteString(conn, `{"id":"one","topic":"story","channel":"email","to":"one@example.org"}
+	fmt.Fprint(conn, `{"id":"one","topic":"story","channel":"email","to":"one@example.org"}
 {"id":"two","topic":"story","channel":"email","to":"two@example.org"}
 {"id":"three","topic":"story","channel":"email","to":"three@example.org"`)
 	conn.(*net.TCPConn).CloseWrite()

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"fanfare.dev/fanfare/client"
 )
 
 // patience is how long a test waits for what must come about. It decides only
@@ -92,15 +90,10 @@ func (s *server) start() {
 				listens <- at
 			}
 		}
-		cmd.Wait()
+		_ = cmd.Wait() // its state tells how it ended
 	}()
 	s.t.Cleanup(func() {
-		if s.t.Failed() { // DEBUG
-			cmd.Process.Signal(syscall.SIGQUIT)
-			<-gone
-			os.WriteFile("/tmp/e2e/"+strings.ReplaceAll(s.t.Name(), "/", "-")+".log", []byte(s.logged()), 0o600)
-		}
-		cmd.Process.Kill()
+		_ = cmd.Process.Kill() // it has ended where the test stopped it
 		<-gone
 		if s.t.Failed() {
 			s.t.Logf("log of the server:\n%s", tail(s.logged(), 6000))
@@ -163,16 +156,6 @@ func tail(s string, most int) string {
 		return "…" + s[len(s)-most:]
 	}
 	return s
-}
-
-// client returns the Go client of the service "news", with the admin key.
-func (s *server) client() *client.Client {
-	s.t.Helper()
-	c, err := client.New(s.url, s.key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return c.ForService("news")
 }
 
 // A ran is what came of a command line.

@@ -58,7 +58,9 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	s.subscribe(people...)
 	event := s.http.publish(`{"title":"to all"}`)
 	eventually(t, "some mails", func() bool { return r.total() >= 300 })
-	s.cmd.Process.Kill()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	<-s.gone
 	s.start()
 	s.http.completed(event)

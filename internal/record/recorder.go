@@ -45,6 +45,9 @@ const (
 	maxGroup = 512
 	// retryPause is how long a refused commit waits before it is tried again.
 	retryPause = 200 * time.Millisecond
+	// gatherAtMost is how long a group stays open for answers that are still on
+	// their way.
+	gatherAtMost = time.Millisecond
 )
 
 // Recorder is the one write path of outcomes.
@@ -55,6 +58,8 @@ type Recorder struct {
 	waiting []*slip
 	closed  bool
 	wake    chan struct{} // holds one token while waiting may be non-empty
+	coming  atomic.Int64  // messages on the wire whose entry is not waiting yet
+	all     chan struct{} // holds one token when coming has become zero
 
 	open   *board
 	totals [fanfare.States]atomic.Int64
@@ -76,7 +81,7 @@ var slips = sync.Pool{New: func() any { return &slip{done: make(chan error, 1)} 
 // Start returns a recorder that runs until Stop.
 func Start(options Options) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{options: options, wake: make(chan struct{}, 1), open: newBoard(), stop: stop}
+	r := &Recorder{options: options, wake: make(chan struct{}, 1), all: make(chan struct{}, 1), open: newBoard(), stop: stop}
 	r.stopped.Go(func() { r.run(ctx) })
 	return r
 }
@@ -94,44 +99,97 @@ func (r *Recorder) Stop() {
 // errStopped tells a connection that nothing can be kept any more.
 var errStopped = &fanfare.Error{Code: fanfare.Unavailable, Message: "the recorder has stopped"}
 
+// Expect tells that a message has left and that RecordExpected will follow. A
+// group stays open a moment for what is expected, so that one sync serves all
+// connections.
+func (r *Recorder) Expect() { r.coming.Add(1) }
+
+// RecordExpected is Record for a message that was expected.
+func (r *Recorder) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
+	return r.record(entry, due, 1)
+}
+
 // Record appends an entry, and with it the work that becomes due where it is
 // Deferred. It blocks until both are durable.
 func (r *Recorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
+	return r.record(entry, due, 0)
+}
+
+func (r *Recorder) record(entry *fanfare.Entry, due *fanfare.Due, expected int64) error {
 	s := slips.Get().(*slip)
 	s.entry, s.due = *entry, due
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
+		r.coming.Add(-expected)
 		return errStopped
 	}
 	r.waiting = append(r.waiting, s)
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
+	if r.coming.Add(-expected) == 0 {
+		signal(r.all)
 	}
+	signal(r.wake)
 	err := <-s.done
 	s.due = nil
 	slips.Put(s)
 	return err
 }
 
-// run commits groups. While one group is being synced, the next gathers.
+// run commits groups. A group closes when everything that is on the wire has
+// been answered, or a moment after its first entry.
 func (r *Recorder) run(ctx context.Context) {
 	var group []*slip
+	moment := time.NewTimer(0)
+	defer moment.Stop()
 	for {
 		select {
 		case <-r.wake:
+			r.gather(ctx, moment)
 		case <-ctx.Done():
 			for group = r.take(group); len(group) > 0; group = r.take(group) {
 				r.keep(ctx, group)
 			}
 			return
 		}
-		for group = r.take(group); len(group) > 0; group = r.take(group) {
+		if group = r.take(group); len(group) > 0 {
 			r.keep(ctx, group)
 		}
+		if r.more() {
+			signal(r.wake)
+		}
 	}
+}
+
+// gather waits until nothing more is on its way, at most a moment.
+func (r *Recorder) gather(ctx context.Context, moment *time.Timer) {
+	select {
+	case <-r.all: // of a group before
+	default:
+	}
+	if r.coming.Load() == 0 {
+		return
+	}
+	moment.Reset(gatherAtMost)
+	select {
+	case <-r.all:
+	case <-moment.C:
+	case <-ctx.Done():
+	}
+}
+
+// signal leaves a token where there is none.
+func signal(tokens chan struct{}) {
+	select {
+	case tokens <- struct{}{}:
+	default:
+	}
+}
+
+func (r *Recorder) more() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting) > 0
 }
 
 func (r *Recorder) take(group []*slip) []*slip {
@@ -238,10 +296,7 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 	}
 	r.waiting = append(r.waiting, all...)
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	signal(r.wake)
 	var first error
 	for _, s := range all {
 		if err := <-s.done; err != nil && first == nil {
