@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -38,9 +37,6 @@ binary and leaves nothing behind, unless --data-dir names a folder.`,
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if o.Subscriptions < 1000 || o.Subscriptions > 1_000_000 {
 			return &fanfare.Error{Code: fanfare.Invalid, Message: "--subscriptions is out of range", Hint: "use 1000 to 1000000"}
-		}
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(gcPercent)
 		}
 		ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGHUP, syscall.SIGPIPE) // whose reader has gone
 		defer stop()

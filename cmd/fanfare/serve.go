@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -39,14 +38,7 @@ start.`,
 	return c
 }
 
-// gcPercent lets the heap grow by half between collections: the server holds
-// far more in caches outside the heap than in it.
-const gcPercent = 50
-
 func serve(ctx context.Context, settings config.Config) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	log := logger(settings)
 	stopProfile, err := profileOnSignal(os.Getenv("FANFARE_CPUPROFILE"), log)
 	if err != nil {

@@ -183,7 +183,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		}
 	}
 	outlets.bus, outlets.registry, outlets.recorder, outlets.switches = hops, people, recorder, stops
-	outlets.templates = &templates{registry: people}
+	outlets.templates, outlets.memory = &templates{registry: people}, newMemory()
 	if err := outlets.reconcile(ctx); err != nil {
 		return err
 	}

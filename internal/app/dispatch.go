@@ -67,6 +67,7 @@ func (d *dispatch) hand(ctx context.Context, lease *bus.Lease) error {
 		Lane: d.lane, Jobs: out.jobs, Leased: lease.Until,
 		Left: func(job *deliver.Job) { d.loader.claims.release(job.Letter.Delivery) },
 		Finish: func(held, again int) {
+			d.loader.memory.release(out)
 			d.finish(context.WithoutCancel(ctx), lease, &batch, out, held, again)
 		},
 	})

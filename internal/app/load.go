@@ -30,6 +30,7 @@ type loader struct {
 	clock    kit.Clock
 
 	templates *templates
+	memory    *memory
 
 	manifests cache[manifestKey, *fanfare.Manifest]
 	mailings  cache[mailingKey, *mailing]
@@ -59,6 +60,8 @@ type loaded struct {
 	held []fanfare.Slice       // paused: to be kept until they are resumed
 	mine []fanfare.DeliveryRef // claimed
 	busy int                   // members in other hands: the batch has to come again
+
+	slabs []*slab // the memory of the letters; goes back when the jobs are done
 }
 
 // pending is a member on its way to a job.
@@ -291,7 +294,7 @@ const failuresAtOnce = 100
 // wanted any more, are settled on the way.
 func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, out *loaded) error {
 	out.jobs = make([]deliver.Job, 0, len(members))
-	var slab []byte
+	var page []byte
 	var settled []fanfare.Entry
 	for i := range members {
 		m := &members[i]
@@ -325,15 +328,15 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			settled = append(settled, l.entry(m, fanfare.Failed, mailing.err.Error()))
 			continue
 		}
-		if cap(slab)-len(slab) < slabReserve {
-			slab = make([]byte, 0, slabBytes)
+		if cap(page)-len(page) < slabReserve {
+			page = out.page(l.memory)
 		}
-		letter, longer, err := mailing.writer.Write(slab, recipient)
+		letter, longer, err := mailing.writer.Write(page, recipient)
 		if err != nil {
 			settled = append(settled, l.entry(m, fanfare.Failed, err.Error()))
 			continue
 		}
-		slab = longer
+		page = longer
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
 			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
@@ -342,12 +345,6 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 	}
 	return l.recorder.RecordAll(settled)
 }
-
-// Messages are written one behind the other into slabs of memory.
-const (
-	slabBytes   = 256 << 10
-	slabReserve = 8 << 10
-)
 
 // recipient returns who is written to, with the subscriptions that are still
 // active, the one that picked the template first; nil if none is.

@@ -36,6 +36,7 @@ type outlets struct {
 	logger   *slog.Logger
 
 	templates *templates
+	memory    *memory
 
 	mu      sync.Mutex
 	open    map[uint16]*outlet
@@ -101,7 +102,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 }
 
 func (o *outlets) loader() *loader {
-	l := &loader{store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, clock: o.clock}
+	l := &loader{store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, memory: o.memory, clock: o.clock}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()
 	}
