@@ -77,7 +77,7 @@ func (s *server) call(method, path, contentType, body string) (int, string) {
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}

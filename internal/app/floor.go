@@ -16,33 +16,37 @@ type diskFloor struct {
 	dir     string
 	floor   config.DiskFloor
 	checked atomic.Int64 // unix nanoseconds
-	free    atomic.Int64
-	low     atomic.Int64 // the floor in bytes
+	last    atomic.Pointer[diskSpace]
 }
 
-// free returns how many bytes are free for this user.
-func (f *diskFloor) look() int64 {
+// diskSpace is what one look found, in bytes: both numbers are of one moment.
+type diskSpace struct{ free, low int64 }
+
+// look returns how many bytes are free for this user.
+func (f *diskFloor) look() int64 { return f.space().free }
+
+func (f *diskFloor) space() diskSpace {
 	now := time.Now().UnixNano()
 	last := f.checked.Load()
-	if now-last < int64(time.Second) || !f.checked.CompareAndSwap(last, now) {
-		return f.free.Load()
+	if now-last >= int64(time.Second) && f.checked.CompareAndSwap(last, now) {
+		var stat syscall.Statfs_t
+		if err := syscall.Statfs(f.dir, &stat); err == nil {
+			f.last.Store(&diskSpace{int64(stat.Bavail) * stat.Bsize, f.floor.Bytes(int64(stat.Blocks) * stat.Bsize)})
+		}
 	}
-	var stat syscall.Statfs_t
-	if err := syscall.Statfs(f.dir, &stat); err != nil {
-		return f.free.Load()
+	if s := f.last.Load(); s != nil {
+		return *s
 	}
-	f.low.Store(f.floor.Bytes(int64(stat.Blocks) * stat.Bsize))
-	f.free.Store(int64(stat.Bavail) * stat.Bsize)
-	return f.free.Load()
+	return diskSpace{} // another caller is about to know
 }
 
 // Check returns an error while there is less than the floor.
 func (f *diskFloor) Check() error {
-	free := f.look()
-	if free >= f.low.Load() {
+	s := f.space()
+	if s.free >= s.low {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.DiskFull,
-		Message: fmt.Sprintf("the disk has %d MB free, less than the floor of %d MB: nothing new is taken, delivery goes on", free>>20, f.low.Load()>>20),
+		Message: fmt.Sprintf("the disk has %d MB free, less than the floor of %d MB: nothing new is taken, delivery goes on", s.free>>20, s.low>>20),
 		Hint:    "free some space, shorten retention_days or lower disk_floor"}
 }

@@ -57,6 +57,8 @@ var calls = []call{
 // realTimes are the places in stages that may ask the machine for the time.
 var realTimes = []struct{ dir, why string }{
 	{"internal/deliver/smtp", "deadlines of sockets and the time of a reply are the machine's; no decision hangs on them"},
+	{"internal/deliver/outlet.go", "the pause before a relay is tried again, and what is left of a lease, are measured by the machine"},
+	{"internal/deliver/desk.go", "what is left of a lease is measured by the machine"},
 	{"internal/deliver/file", "the time of writing is the machine's; no decision hangs on it"},
 }
 

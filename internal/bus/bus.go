@@ -52,9 +52,10 @@ type Bus struct {
 	leases map[*Lease]struct{}
 	queues map[string]*Queue
 
-	stop    context.CancelFunc
-	stopped sync.WaitGroup
-	once    sync.Once
+	background context.Context // until Close
+	stop       context.CancelFunc
+	stopped    sync.WaitGroup
+	once       sync.Once
 }
 
 // Open starts or connects the bus and makes sure of its streams.
@@ -63,14 +64,13 @@ func Open(ctx context.Context, options Options) (*Bus, error) {
 		return nil, fmt.Errorf("bus: lease %v is under a second", options.Lease)
 	}
 	b := &Bus{options: options, leases: map[*Lease]struct{}{}, queues: map[string]*Queue{}}
+	b.background, b.stop = context.WithCancel(context.Background())
 	if err := b.open(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	background, stop := context.WithCancel(context.Background())
-	b.stop = stop
-	b.stopped.Go(func() { b.keepLeases(background) })
+	b.stopped.Go(func() { b.keepLeases(b.background) })
 	if b.embedded != nil {
-		b.stopped.Go(func() { b.embedded.revive(background) })
+		b.stopped.Go(func() { b.embedded.revive(b.background) })
 	}
 	return b, nil
 }
@@ -98,16 +98,9 @@ func (b *Bus) open(ctx context.Context) error {
 // taken and not finished comes again at the next start.
 func (b *Bus) Close() error {
 	b.once.Do(func() {
-		if b.stop != nil {
-			b.stop()
-		}
 		b.mu.Lock()
-		queues := b.queues
-		b.queues = map[string]*Queue{}
+		b.stop() // no queue is opened from here on
 		b.mu.Unlock()
-		for _, q := range queues {
-			q.close()
-		}
 		b.stopped.Wait()
 		if b.conn != nil {
 			b.conn.Close()

@@ -66,11 +66,27 @@ func (b *Bus) keepLeases(ctx context.Context) {
 			held = append(held, l)
 		}
 		b.mu.Unlock()
-		for _, l := range held {
-			start := time.Now()
-			if err := l.msg.InProgress(); err == nil {
-				l.until.Store(start.Add(b.options.Lease).UnixNano())
-			}
+		b.renew(held)
+	}
+}
+
+// renew counts leases as renewed when the server has read that they are: a word
+// that is still in a buffer renews nothing.
+func (b *Bus) renew(held []*Lease) {
+	if len(held) == 0 {
+		return
+	}
+	start := time.Now()
+	renewed := held[:0]
+	for _, l := range held {
+		if l.msg.InProgress() == nil {
+			renewed = append(renewed, l)
 		}
+	}
+	if b.conn.FlushTimeout(b.options.Lease/renewals) != nil {
+		return
+	}
+	for _, l := range renewed {
+		l.until.Store(start.Add(b.options.Lease).UnixNano())
 	}
 }

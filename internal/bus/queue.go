@@ -12,10 +12,13 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Queue hands out the messages of one subject, each to one holder at a time.
+// Queue hands out the messages of one subject, each to one holder at a time. A
+// few lie ready, leased and renewed like those in hand: the server counts a
+// lease from when it sent the message.
 type Queue struct {
-	bus      *Bus
-	messages jetstream.MessagesContext
+	bus   *Bus
+	slots chan struct{} // a token for each message that is asked for or lies ready
+	ready chan *Lease   // closed when the bus closes
 }
 
 // maxHeld is how many messages of one queue may be taken and unfinished; the
@@ -42,6 +45,9 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	if q, ok := b.queues[name]; ok {
 		return q, nil
 	}
+	if b.background.Err() != nil {
+		return nil, ErrClosed
+	}
 	config := jetstream.ConsumerConfig{
 		Durable: name, FilterSubject: subject,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.options.Lease,
@@ -51,12 +57,10 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", name, err)
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(ahead),
-		jetstream.WithMessagesErrOnMissingHeartbeat(false)) // a stall is no end: it pulls again by itself
-	if err != nil {
-		return nil, fmt.Errorf("consumer %s: %w", name, err)
-	}
-	q := &Queue{bus: b, messages: messages}
+	q := &Queue{bus: b, slots: make(chan struct{}, ahead), ready: make(chan *Lease, ahead)}
+	b.stopped.Go(func() {
+		q.run(b.background, consumer, func(ctx context.Context) (jetstream.Consumer, error) { return b.consumer(ctx, stream, config) })
+	})
 	b.queues[name] = q
 	return q, nil
 }
@@ -95,25 +99,118 @@ func (b *Bus) consumer(ctx context.Context, stream jetstream.Stream, config jets
 // ErrClosed is returned by a queue whose bus was closed.
 var ErrClosed = errors.New("bus is closed")
 
+const (
+	// fetchTime is for how long the server is asked at a time, and fetchBeat how
+	// often it says meanwhile that it lives.
+	fetchTime = 10 * time.Second
+	fetchBeat = time.Second
+	// fetchPause is how long a queue rests after an error of the bus.
+	fetchPause = 100 * time.Millisecond
+)
+
+// run fetches messages until ctx ends; what lies ready then goes back. It asks
+// for no more than it can lease at once: in a buffer of the client nobody renews
+// them. Where somebody deleted the consumer, it is made again.
+func (q *Queue) run(ctx context.Context, consumer jetstream.Consumer, again func(context.Context) (jetstream.Consumer, error)) {
+	defer func() {
+		close(q.ready)
+		for l := range q.ready {
+			_ = l.Later(0) // or it comes after its lease
+		}
+	}()
+	for ctx.Err() == nil {
+		err := q.fetch(ctx, consumer)
+		if err == nil {
+			continue
+		}
+		q.bus.options.Logger.Warn("bus: nothing could be fetched, it is tried again", "error", err)
+		select {
+		case <-time.After(fetchPause):
+		case <-ctx.Done():
+		}
+		if errors.Is(err, jetstream.ErrConsumerDeleted) {
+			if made, err := again(ctx); err == nil {
+				consumer = made
+			}
+		}
+	}
+}
+
+// fetch fills the free slots, as far as there are messages within fetchTime.
+func (q *Queue) fetch(ctx context.Context, consumer jetstream.Consumer) error {
+	free := q.reserve(ctx)
+	defer func() {
+		for range free {
+			<-q.slots
+		}
+	}()
+	if free == 0 {
+		return nil
+	}
+	batch, err := consumer.Fetch(free, jetstream.FetchMaxWait(fetchTime), jetstream.FetchHeartbeat(fetchBeat))
+	if err != nil {
+		return err
+	}
+	for {
+		select {
+		case msg, more := <-batch.Messages():
+			if !more {
+				return batch.Error()
+			}
+			l, err := q.lease(msg)
+			if err != nil {
+				return err
+			}
+			free--
+			q.ready <- l // there is a place for each slot
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// reserve waits for a free slot and takes all that there are; none when ctx ends.
+func (q *Queue) reserve(ctx context.Context) (free int) {
+	select {
+	case q.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for free = 1; ; free++ {
+		select {
+		case q.slots <- struct{}{}:
+		default:
+			return free
+		}
+	}
+}
+
 // Next blocks until there is a message, ctx ends or the bus closes.
 func (q *Queue) Next(ctx context.Context) (*Lease, error) {
-	msg, err := q.messages.Next(jetstream.NextContext(ctx))
-	if errors.Is(err, jetstream.ErrMsgIteratorClosed) {
-		return nil, ErrClosed
+	select {
+	case l, ok := <-q.ready:
+		return q.hand(l, ok)
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return q.lease(msg)
 }
 
 // Poll returns a message that is already here, or nil.
 func (q *Queue) Poll() (*Lease, error) {
-	msg, err := q.messages.Next(jetstream.NextMaxWait(time.Nanosecond))
-	if err != nil {
-		return nil, nil //nolint:nilerr // no message within no time is not a failure; a real one shows in Next
+	select {
+	case l, ok := <-q.ready:
+		return q.hand(l, ok)
+	default:
+		return nil, nil
 	}
-	return q.lease(msg)
+}
+
+func (q *Queue) hand(l *Lease, ok bool) (*Lease, error) {
+	if !ok {
+		return nil, ErrClosed
+	}
+	<-q.slots
+	return l, nil
 }
 
 func (q *Queue) lease(msg jetstream.Msg) (*Lease, error) {
@@ -131,5 +228,3 @@ func (q *Queue) lease(msg jetstream.Msg) (*Lease, error) {
 	q.bus.mu.Unlock()
 	return l, nil
 }
-
-func (q *Queue) close() { q.messages.Stop() }

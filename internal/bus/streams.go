@@ -54,6 +54,9 @@ func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte)
 	if err := b.embedded.full(); err != nil {
 		return 0, err
 	}
+	if err := fits(group); err != nil {
+		return 0, err
+	}
 	ack, err := b.js.Publish(ctx, eventsSubject(lane), group)
 	if full := b.embedded.full(); err != nil && full != nil {
 		return 0, full
@@ -77,11 +80,22 @@ func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept ti
 	return msg.Data, msg.Time.UTC(), nil
 }
 
+// stallWait is how long a batch waits for its turn while the disk is slow.
+const stallWait = 10 * time.Second
+
 // A Batch is one message for the work queue.
 type Batch struct {
 	Channel uint16
 	Lane    fanfare.Lane
 	Data    []byte
+}
+
+// fits refuses a message that the server would refuse.
+func fits(data []byte) error {
+	if len(data) > MaxPayload {
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("a message for the bus has %d bytes, more than %d", len(data), MaxPayload)}
+	}
+	return nil
 }
 
 // PublishBatches keeps the batches; all of them are durable when it returns
@@ -90,13 +104,18 @@ func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
 	if err := b.embedded.full(); err != nil {
 		return err
 	}
+	for i := range batches {
+		if err := fits(batches[i].Data); err != nil {
+			return err
+		}
+	}
 	if len(batches) == 1 {
 		_, err := b.js.Publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data)
 		return err
 	}
 	futures := make([]jetstream.PubAckFuture, 0, len(batches))
 	for _, batch := range batches {
-		future, err := b.js.PublishAsync(batchesSubject(batch.Channel, batch.Lane), batch.Data)
+		future, err := b.js.PublishAsync(batchesSubject(batch.Channel, batch.Lane), batch.Data, jetstream.WithStallWait(stallWait))
 		if err != nil {
 			return fmt.Errorf("publish a batch: %w", err)
 		}
@@ -117,6 +136,9 @@ func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
 // ReplayEvents visits the groups that EVENTS still has and that were kept since
 // a time, oldest first.
 func (b *Bus) ReplayEvents(ctx context.Context, since time.Time, visit func(seq uint64, kept time.Time, group []byte) error) error {
+	if err := b.embedded.full(); err != nil {
+		return err
+	}
 	info, err := b.events.Info(ctx)
 	if err != nil {
 		return err

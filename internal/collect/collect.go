@@ -7,10 +7,12 @@
 // request: while one group is being appended, the next gathers.
 //
 // Failure. An error means that the event was not kept, or, where the append
-// itself failed, may have been: sending it again with the same id is safe.
+// itself failed, may have been. Sending it again with the same id is safe: after
+// a failed append the log is read back before anything else is appended.
 package collect
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -29,14 +31,21 @@ const MaxDataBytes = 256 << 10
 const (
 	// maxGroupBytes leaves room below the bus's limit for one more event.
 	maxGroupBytes = 600 << 10
-	// maxWaiting is how many events may wait for their append; beyond that
-	// intake answers Unavailable.
-	maxWaiting = 100_000
+	// maxWaiting and maxWaitingBytes are what may wait for its append; beyond
+	// that intake answers Unavailable.
+	maxWaiting      = 100_000
+	maxWaitingBytes = 64 << 20
+	// readBackTime bounds how long the log is read after a failed append, and
+	// clockSlack by how much the log's clock may differ from ours.
+	readBackTime = 10 * time.Second
+	clockSlack   = time.Minute
 )
 
 // Log is the durable stream of event groups.
 type Log interface {
 	AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte) (seq uint64, err error)
+	// ReplayEvents visits the groups that were kept since a time, oldest first.
+	ReplayEvents(ctx context.Context, since time.Time, visit func(seq uint64, kept time.Time, group []byte) error) error
 }
 
 // Topics is what intake needs to know of what people configured.
@@ -68,9 +77,13 @@ type Collector struct {
 	known   *memory
 
 	mu      sync.Mutex
-	waiting []*entry
+	waiting [len(fanfare.Lanes)][]*entry
+	count   int // of all that waits
+	bytes   int
 	closed  bool
 	wake    chan struct{}
+
+	unsure time.Time // of an append that failed and was not read back yet; belongs to run
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
@@ -156,9 +169,12 @@ func (c *Collector) admit(p *fanfare.Posted, now time.Time, change uint64) (*ent
 		p.Event.Time = now
 	}
 	p.ReceivedAt, p.ChangeSeq = now, change
-	encoded, err := json.Marshal(p)
+	encoded, err := encode(p)
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "the data is not valid JSON"}
+	}
+	if len(encoded) > maxGroupBytes {
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the event has %d bytes, more than %d", len(encoded), maxGroupBytes), Hint: "shorten id, source and subject"}
 	}
 	return &entry{posted: p, encoded: encoded, id: identify(p)}, nil
 }
@@ -172,11 +188,15 @@ func (c *Collector) enqueue(entries []*entry, group *sync.WaitGroup) error {
 	if c.closed {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "send again to another node, or in a moment"}
 	}
-	if len(c.waiting) >= maxWaiting {
+	if c.count >= maxWaiting || c.bytes >= maxWaitingBytes {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many events wait for the disk", Hint: "send again in a moment"}
 	}
 	group.Add(len(entries))
-	c.waiting = append(c.waiting, entries...)
+	for _, e := range entries {
+		c.waiting[e.posted.Lane] = append(c.waiting[e.posted.Lane], e)
+		c.bytes += len(e.encoded)
+	}
+	c.count += len(entries)
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -196,43 +216,47 @@ func (c *Collector) run(ctx context.Context) {
 	}
 }
 
-// drain appends what waits, a group for each lane, until nothing does.
+// drain appends what waits, one group of each lane in turn, until nothing does:
+// an urgent event that comes waits for one group of each other lane at most.
 func (c *Collector) drain(ctx context.Context) {
-	for {
-		c.mu.Lock()
-		all := c.waiting
-		c.waiting = nil
-		c.mu.Unlock()
-		if len(all) == 0 {
-			return
-		}
+	for busy := true; busy; {
+		busy = false
 		for _, lane := range fanfare.Lanes {
-			c.drainLane(ctx, lane, all)
+			if group := c.take(lane); len(group) > 0 {
+				c.appendGroup(ctx, lane, group)
+				busy = true
+			}
 		}
 	}
 }
 
-func (c *Collector) drainLane(ctx context.Context, lane fanfare.Lane, all []*entry) {
-	var group []*entry
-	size := 0
-	for _, e := range all {
-		if e.posted.Lane != lane {
-			continue
-		}
-		if len(group) == fanfare.MaxGroup || size > 0 && size+len(e.encoded) > maxGroupBytes {
-			c.appendGroup(ctx, lane, group)
-			group, size = group[:0], 0
-		}
-		group = append(group, e)
-		size += len(e.encoded)
+// take cuts the next group of a lane: as many events as fit.
+func (c *Collector) take(lane fanfare.Lane) []*entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := c.waiting[lane]
+	n, size := 0, 0
+	for n < min(len(waiting), fanfare.MaxGroup) && (n == 0 || size+len(waiting[n].encoded) <= maxGroupBytes) {
+		size += len(waiting[n].encoded)
+		n++
 	}
-	c.appendGroup(ctx, lane, group)
+	c.waiting[lane] = waiting[n:]
+	if n == len(waiting) {
+		c.waiting[lane] = nil
+	}
+	c.count -= n
+	c.bytes -= size
+	return waiting[:n]
 }
 
 // appendGroup leaves out what is known, appends the rest as one message and
 // answers all.
 func (c *Collector) appendGroup(ctx context.Context, lane fanfare.Lane, group []*entry) {
-	if len(group) == 0 {
+	if err := c.readBack(ctx); err != nil {
+		for _, e := range group {
+			e.result.Err = appendError(err)
+			e.group.Done()
+		}
 		return
 	}
 	var payload []byte
@@ -256,8 +280,12 @@ func (c *Collector) appendGroup(ctx context.Context, lane fanfare.Lane, group []
 	}
 	if len(fresh) > 0 {
 		kit.Step("before-append")
+		begun := c.options.Clock.Now()
 		seq, err := c.options.Log.AppendEvents(context.WithoutCancel(ctx), lane, payload)
 		kit.Step("after-append")
+		if err != nil {
+			c.unsure = begun
+		}
 		for i, e := range fresh {
 			if err != nil {
 				e.result.Err = appendError(err)
@@ -277,6 +305,24 @@ func (c *Collector) appendGroup(ctx context.Context, lane fanfare.Lane, group []
 	}
 }
 
+// readBack learns what a failed append left in the log after all.
+func (c *Collector) readBack(ctx context.Context) error {
+	if c.unsure.IsZero() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readBackTime)
+	defer cancel()
+	err := c.options.Log.ReplayEvents(ctx, c.unsure.Add(-clockSlack), func(seq uint64, _ time.Time, group []byte) error {
+		events, err := Decode(group, seq)
+		c.Remember(events)
+		return err
+	})
+	if err == nil {
+		c.unsure = time.Time{}
+	}
+	return err
+}
+
 func appendError(err error) error {
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		return e
@@ -286,11 +332,21 @@ func appendError(err error) error {
 
 // Encode makes a group of one event.
 func Encode(p *fanfare.Posted) ([]byte, error) {
-	encoded, err := json.Marshal(p)
+	encoded, err := encode(p)
 	if err != nil {
 		return nil, err
 	}
 	return append(binary.AppendUvarint(nil, uint64(len(encoded))), encoded...), nil
+}
+
+// encode writes an event without the escapes for HTML, which would make some
+// data six times as long.
+func encode(p *fanfare.Posted) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(p)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // Decode reads a group as the log has it. Sequences are set from the group's.

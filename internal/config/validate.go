@@ -82,8 +82,8 @@ func (c *Config) validateReach(refuse func(key, hint, format string, args ...any
 		}
 		if file, err := os.Open(f.path); err != nil {
 			refuse(f.key, "name a PEM file that this user may read", "%v", err)
-		} else {
-			file.Close()
+		} else if err := file.Close(); err != nil {
+			refuse(f.key, "name a PEM file that this user may read", "%v", err)
 		}
 	}
 	if c.NATS != "" {

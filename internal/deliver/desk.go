@@ -2,37 +2,42 @@ package deliver
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
 )
 
-// desk is the outlet as its connections see it.
-type desk Outlet
+// desk is the outlet as one of its connections sees it.
+type desk struct {
+	outlet *Outlet
+	jobs   []*Job // what the connection has taken and not brought to an end; guarded by the outlet
+}
 
 // Next hands out the next job, the most urgent lane first. Jobs that the gate
 // refuses already are dealt with on the way.
 func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
-	o := (*Outlet)(d)
+	o := d.outlet
 	if ctx.Err() != nil {
 		return nil, nil
 	}
 	var idle *time.Timer
 	for {
-		job, finished := o.take()
+		job, tooSoon, finished := d.take()
 		finish(finished)
 		if job != nil {
-			ok, err := o.admitted(ctx, job, wait)
-			if err != nil || ok {
-				return letterOf(job, ok), err
-			}
-			return nil, nil
+			return &job.Letter, nil
 		}
 		if !wait {
 			return nil, nil
+		}
+		if tooSoon {
+			if !o.pace(ctx) {
+				return nil, nil
+			}
+			continue
 		}
 		if idle == nil {
 			o.mu.Lock()
@@ -44,13 +49,6 @@ func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
 			return nil, nil
 		}
 	}
-}
-
-func letterOf(job *Job, ok bool) *fanfare.Letter {
-	if !ok {
-		return nil
-	}
-	return &job.Letter
 }
 
 // await waits for a sign that there are jobs. It counts the connection as idle
@@ -80,22 +78,42 @@ func (o *Outlet) await(ctx context.Context, idle *time.Timer) bool {
 	}
 }
 
-// take pops the most urgent job that the gate lets pass.
-func (o *Outlet) take() (*Job, []*Batch) {
+// take pops the most urgent job that the gate lets pass; tooSoon says that there
+// is one and that the channel's rate forbids it yet.
+func (d *desk) take() (job *Job, tooSoon bool, finished []*Batch) {
+	o := d.outlet
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var finished []*Batch
 	for lane := range o.lanes {
 		for job := o.lanes[lane].pop(); job != nil; job = o.lanes[lane].pop() {
 			o.makeRoom(lane)
 			decision, why := o.decide(job)
-			if decision == Go {
-				return job, finished
+			if decision != Go {
+				finished = o.dismiss(job, decision, why, finished)
+				continue
 			}
-			finished = o.dismiss(job, decision, why, finished)
+			if !o.limiter.Allow() {
+				o.lanes[lane].unpop(job)
+				return nil, true, finished
+			}
+			d.jobs = append(d.jobs, job)
+			return job, false, finished
 		}
 	}
-	return nil, finished
+	return nil, false, finished
+}
+
+// has reports whether the connection holds a job. The caller holds mu.
+func (d *desk) has(job *Job) bool { return slices.Contains(d.jobs, job) }
+
+// drop ends the connection's hold on a job; false if it had none. The caller
+// holds mu.
+func (d *desk) drop(job *Job) bool {
+	at := slices.Index(d.jobs, job)
+	if at >= 0 {
+		d.jobs = slices.Delete(d.jobs, at, at+1)
+	}
+	return at >= 0
 }
 
 func (o *Outlet) makeRoom(lane int) {
@@ -105,59 +123,77 @@ func (o *Outlet) makeRoom(lane int) {
 	}
 }
 
-// decide asks the gate, and whether the lease is long enough for one message.
+// decide asks the gate, and whether there is still time.
 func (o *Outlet) decide(job *Job) (Decision, string) {
 	if decision, why := o.options.Gate.Check(job); decision != Go {
 		return decision, why
 	}
+	if !job.Expires.IsZero() && o.options.Clock.Now().After(job.Expires) {
+		return expire, "not sent before " + job.Expires.Format(time.RFC3339)
+	}
 	return Go, ""
 }
 
-// admitted waits for the channel's rate. Without wait, a job that would have to
-// wait goes back.
-func (o *Outlet) admitted(ctx context.Context, job *Job, wait bool) (bool, error) {
-	if o.limiter.Limit() == rate.Inf || o.limiter.Allow() {
-		return true, nil
+// pace waits until the channel's rate may allow one more message; false if ctx
+// ends first. One connection at a time watches the clock and the others wait for
+// its place. None of them holds a job meanwhile, so that an urgent one that
+// comes is the next to leave.
+func (o *Outlet) pace(ctx context.Context) bool {
+	select {
+	case o.pacing <- struct{}{}:
+		defer func() { <-o.pacing }()
+	case <-ctx.Done():
+		return false
 	}
-	if wait {
-		if err := o.limiter.Wait(ctx); err == nil {
-			return true, nil
-		}
+	missing := 1 - o.limiter.Tokens()
+	if missing <= 0 {
+		return true
 	}
-	o.putBack(job)
-	return false, nil
+	wait := time.NewTimer(time.Duration(missing/float64(o.limiter.Limit())*float64(time.Second)) + time.Microsecond)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Return puts a letter of which nothing was written back in front.
 func (d *desk) Return(letter *fanfare.Letter) {
-	o := (*Outlet)(d)
-	o.putBack(letter.Work.(*Job))
-	o.signal()
-}
-
-func (o *Outlet) putBack(job *Job) {
+	o, job := d.outlet, letter.Work.(*Job)
 	o.mu.Lock()
-	o.lanes[job.batch.Lane].unpop(job)
+	_, released := o.wired[job]
+	if !released && d.drop(job) {
+		o.lanes[job.batch.Lane].unpop(job)
+	}
 	o.mu.Unlock()
+	o.signal()
 }
 
 // Release puts the letter on the wire, and only then asks the gate: who ends a
 // subscription closes the gate first and looks at the wire then, so that one of
 // the two sees the other.
 func (d *desk) Release(letter *fanfare.Letter) bool {
-	o := (*Outlet)(d)
-	job := letter.Work.(*Job)
+	o, job := d.outlet, letter.Work.(*Job)
 	o.mu.Lock()
+	_, again := o.wired[job]
+	if again || !d.has(job) {
+		o.mu.Unlock()
+		return again
+	}
 	o.wired[job] = struct{}{}
 	timeout := o.settings.SendTimeout
 	o.mu.Unlock()
 	decision, why := o.decide(job)
 	short := time.Until(job.batch.Leased()) < timeout
 	if decision == Go && !short {
+		o.options.Recorder.Expect()
 		kit.Step("before-body")
 		return true
 	}
 	o.mu.Lock()
+	d.drop(job)
 	o.unwire(job)
 	var finished []*Batch
 	if decision == Go {
@@ -170,23 +206,33 @@ func (d *desk) Release(letter *fanfare.Letter) bool {
 	return false
 }
 
+// errNotHeld tells a driver that it reported a letter which it does not have.
+var errNotHeld = errors.New("this connection does not have the letter")
+
 // Report has the outcome recorded, and counts the job as done.
 func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
-	o := (*Outlet)(d)
-	job := letter.Work.(*Job)
+	o, job := d.outlet, letter.Work.(*Job)
 	kit.Step("after-reply")
 	o.mu.Lock()
-	retry := o.settings.Retry
+	held, retry, record := d.drop(job), o.settings.Retry, o.options.Recorder.Record
+	if _, released := o.wired[job]; released {
+		record = o.options.Recorder.RecordExpected
+	}
 	o.mu.Unlock()
+	if !held {
+		return errNotHeld
+	}
 	state, next, text := retry.follow(&outcome, job)
 	entry := fanfare.Entry{
 		Delivery: letter.Delivery, Attempt: job.Attempt, State: state,
 		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: letter.To,
 		At: outcome.At, NextAt: next,
 	}
-	err := o.options.Recorder.Record(&entry, o.due(job, &entry))
+	err := record(&entry, o.due(job, &entry))
 	o.mu.Lock()
-	o.failures = 0
+	if outcome.Verdict != fanfare.Lost {
+		o.failures = 0
+	}
 	if state == fanfare.Accepted {
 		o.taken++
 	}
@@ -203,6 +249,33 @@ func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
 	o.mu.Unlock()
 	finish(finished)
 	return err
+}
+
+// abandon brings the letters to an end that a connection left behind: one that
+// panicked could not. What was released may have left, and counts as an attempt;
+// so does what took part in too many panics.
+func (d *desk) abandon(err error) {
+	o := d.outlet
+	o.mu.Lock()
+	left := slices.Clone(d.jobs)
+	o.mu.Unlock()
+	for _, job := range slices.Backward(left) { // the first goes back in front of the others
+		job.left++
+		o.mu.Lock()
+		_, released := o.wired[job]
+		o.mu.Unlock()
+		if !released && job.left < maxLeft {
+			d.Return(&job.Letter)
+			continue
+		}
+		outcome := fanfare.Outcome{Verdict: fanfare.Lost, Text: "the connection left it behind", At: o.options.Clock.Now()}
+		if err != nil {
+			outcome.Text += ": " + err.Error()
+		}
+		if err := d.Report(&job.Letter, outcome); err != nil {
+			o.options.Logger.Warn("what a connection left behind could not be recorded, it comes again", "channel", o.options.Name, "error", err)
+		}
+	}
 }
 
 // due is the work that a deferred entry leaves for later.
@@ -224,6 +297,8 @@ func (o *Outlet) dismiss(job *Job, decision Decision, why string, finished []*Ba
 		return o.leave(job, Hold, finished)
 	case Cancel:
 		state = fanfare.Cancelled
+	case expire:
+		state = fanfare.Expired
 	}
 	entry := fanfare.Entry{
 		Delivery: job.Letter.Delivery, Attempt: job.Attempt, State: state, Text: why,

@@ -10,7 +10,8 @@
 // Failure. A relay that cannot be reached consumes no attempts: jobs wait in
 // the outlet while connections are tried with growing pauses. A connection that
 // breaks under a message defers that message. A panic of a driver counts as a
-// broken connection.
+// broken connection: a message that it had begun is deferred, the others leave
+// by the next one.
 package deliver
 
 import (
@@ -29,7 +30,12 @@ type Job struct {
 
 	batch *Batch
 	wire  chan struct{} // closed when the letter is off the wire; made by who waits
+	left  int           // how many connections ended without a word about it
 }
+
+// maxLeft is how many connections may leave a job behind before that counts as
+// an attempt.
+const maxLeft = 5
 
 // A Batch is a set of jobs under one lease.
 type Batch struct {
@@ -56,6 +62,7 @@ const (
 	Hold              // paused: the batch is held back
 	Cancel            // cancelled by an operator
 	Suppress          // nobody wants it any more
+	expire            // its time ran out; said by the outlet and not by the gate
 )
 
 // A Gate is asked immediately before a message leaves. It must be quick, and
@@ -64,7 +71,11 @@ type Gate interface {
 	Check(*Job) (Decision, string)
 }
 
-// A Recorder keeps outcomes; Record blocks until the entry is durable.
+// A Recorder keeps outcomes; Record blocks until the entry is durable. A message
+// that leaves is announced by Expect, and its entry goes to RecordExpected, so
+// that entries on their way can share a commit.
 type Recorder interface {
+	Expect()
+	RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error
 	Record(entry *fanfare.Entry, due *fanfare.Due) error
 }

@@ -53,7 +53,9 @@ type Outlet struct {
 	lastError   string
 	lastErrorAt time.Time
 	blockedTill time.Time // no new connection before that
+	unblock     *time.Timer
 	wake        chan struct{}
+	pacing      chan struct{}     // holds a token while a connection waits for the rate
 	wired       map[*Job]struct{} // released, not yet reported
 	taken       int64             // messages that the next hop took, since the start
 
@@ -69,7 +71,7 @@ func NewOutlet(options Options, settings Settings) *Outlet {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &Outlet{
 		options: options, settings: settings, limiter: rate.NewLimiter(settings.Rate, burst(settings.Rate)),
-		room: make(chan struct{}), wake: make(chan struct{}, 1024), wired: map[*Job]struct{}{},
+		room: make(chan struct{}), wake: make(chan struct{}, 1024), pacing: make(chan struct{}, 1), wired: map[*Job]struct{}{},
 		ctx: ctx, stop: stop,
 	}
 	o.renewCtx, o.renew = context.WithCancel(ctx)
@@ -96,7 +98,12 @@ func (o *Outlet) Reconfigure(settings Settings) {
 // Stop lets each connection finish the message whose body was begun, closes
 // them, and gives the rest of all batches back as jobs to be done again.
 func (o *Outlet) Stop() {
-	o.stop()
+	o.mu.Lock()
+	o.stop() // from here on nothing is spawned
+	if o.unblock != nil {
+		o.unblock.Stop()
+	}
+	o.mu.Unlock()
 	o.running.Wait()
 	o.mu.Lock()
 	var finished []*Batch
@@ -109,7 +116,8 @@ func (o *Outlet) Stop() {
 	finish(finished)
 }
 
-// Room blocks until the outlet can take a batch of a lane.
+// Room blocks until the outlet can take a batch of a lane. It returns an error
+// when ctx ends or the outlet is stopped.
 func (o *Outlet) Room(ctx context.Context, lane fanfare.Lane) error {
 	for {
 		o.mu.Lock()
@@ -122,12 +130,14 @@ func (o *Outlet) Room(ctx context.Context, lane fanfare.Lane) error {
 		case <-room:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-o.ctx.Done():
+			return o.ctx.Err()
 		}
 	}
 }
 
 // Submit hands a batch over. Its jobs leave in order, each lane before the less
-// urgent ones.
+// urgent ones. After Stop they all go back.
 func (o *Outlet) Submit(batch *Batch) {
 	if len(batch.Jobs) == 0 {
 		batch.Finish(0, 0)
@@ -135,15 +145,24 @@ func (o *Outlet) Submit(batch *Batch) {
 	}
 	o.mu.Lock()
 	batch.left = len(batch.Jobs)
+	stopped := o.ctx.Err() != nil
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
 		job.batch = batch
 		job.Letter.Work = job
+		if stopped {
+			o.leave(job, Go, nil)
+			continue
+		}
 		o.lanes[batch.Lane].push(job)
 	}
 	idle := o.idle
 	o.spawn()
 	o.mu.Unlock()
+	if stopped {
+		finish([]*Batch{batch})
+		return
+	}
 	for range min(idle, len(batch.Jobs)) {
 		o.signal()
 	}
@@ -169,12 +188,15 @@ func (o *Outlet) spawn() {
 	if wanted <= 0 {
 		return
 	}
-	if pause := time.Until(o.blockedTill); pause > 0 {
-		time.AfterFunc(pause, func() {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			o.spawn()
-		})
+	if pause := o.blockedTill.Sub(o.options.Clock.Now()); pause > 0 {
+		if o.unblock == nil {
+			o.unblock = time.AfterFunc(pause, func() {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				o.unblock = nil
+				o.spawn()
+			})
+		}
 		return
 	}
 	if o.failures > 0 {
@@ -192,7 +214,9 @@ func (o *Outlet) spawn() {
 
 // connect runs one connection to its end.
 func (o *Outlet) connect(ctx context.Context, driver fanfare.Driver) {
-	err := serve(ctx, driver, (*desk)(o))
+	d := &desk{outlet: o}
+	err := serve(ctx, driver, d)
+	d.abandon(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.connections--
@@ -218,15 +242,19 @@ const (
 
 // lost counts a broken connection. The caller holds mu.
 func (o *Outlet) lost(err error) {
-	o.lastError, o.lastErrorAt = err.Error(), o.options.Clock.Now()
+	now := o.options.Clock.Now()
+	o.lastError, o.lastErrorAt = err.Error(), now
+	if now.Before(o.blockedTill) {
+		return // all connections are lost together when a relay goes: that is one failure
+	}
 	o.failures++
 	if o.failures == 1 {
 		o.options.Logger.Warn("connection lost", "channel", o.options.Name, "error", err)
 		return
 	}
 	pause := min(longestPause, firstPause<<min(o.failures-2, 10))
-	pause = pause/2 + time.Duration(rand.Int64N(int64(pause/2)+1)) //nolint:gosec // spreads load, guards nothing
-	o.blockedTill = time.Now().Add(pause)
+	pause = pause/2 + time.Duration(rand.Int64N(int64(pause/2)+1))
+	o.blockedTill = now.Add(pause)
 }
 
 // Status is how an outlet is doing.

@@ -21,7 +21,9 @@ func (q *jobQueue) pop() *Job {
 	if q.head == len(q.jobs) {
 		q.jobs, q.head = q.jobs[:0], 0
 	} else if q.head >= 4096 {
-		q.jobs, q.head = append(q.jobs[:0], q.jobs[q.head:]...), 0
+		n := copy(q.jobs, q.jobs[q.head:])
+		clear(q.jobs[n:]) // or they would keep what they hold
+		q.jobs, q.head = q.jobs[:n], 0
 	}
 	return job
 }

@@ -22,7 +22,7 @@ func (r Retry) next(attempt uint16, now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	wait := r[attempt-1]
-	wait += time.Duration(float64(wait) * jitter * rand.Float64()) //nolint:gosec // spreads load, guards nothing
+	wait += time.Duration(float64(wait) * jitter * rand.Float64())
 	return now.Add(wait).Truncate(time.Second).Add(time.Second), true
 }
 

@@ -152,7 +152,8 @@ func checkQuoted(s string) string {
 		return "the quoted part is not closed, or is empty"
 	}
 	for i := 1; i < len(s)-1; i++ {
-		if s[i] == '\\' {
+		switch s[i] {
+		case '\\':
 			i++
 			if i == len(s)-1 {
 				return "the quoted part is not closed"
@@ -160,7 +161,7 @@ func checkQuoted(s string) string {
 			if s[i] >= utf8.RuneSelf {
 				return "the quoted part escapes what is not ASCII"
 			}
-		} else if s[i] == '"' {
+		case '"':
 			return "the quoted part has a quote inside"
 		}
 	}
@@ -189,7 +190,7 @@ func checkDomain(s string) (normal, ascii, wrong string) {
 	if s[0] == '[' {
 		return "", "", "an IP address cannot stand after the @"
 	}
-	normal, ascii = strings.ToLower(s), ""
+	normal = strings.ToLower(s)
 	if !isASCII(s) {
 		var err error
 		if ascii, err = idna.Lookup.ToASCII(s); err != nil {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -83,7 +84,8 @@ func (b *board) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.
 			p.Completed = now
 			commit.Completions = append(commit.Completions, fanfare.Completion{Seq: ref.Seq, Progress: *p})
 		}
-		if !cast.sour && p.Counts[fanfare.Failed] >= sourAfter && p.Counts[fanfare.Failed] == p.Counts.Settled() && p.Counts.Settled() < cast.messages {
+		taken := p.Counts[fanfare.Accepted] + p.Counts[fanfare.Delivered]
+		if !cast.sour && p.Counts[fanfare.Failed] >= sourAfter && taken == 0 && p.Counts.Settled() < cast.messages {
 			cast.sour = true
 			sour = append(sour, ref)
 		}
@@ -98,4 +100,11 @@ func (b *board) close(day fanfare.Day, completions []fanfare.Completion) {
 	for i := range completions {
 		delete(b.open, fanfare.EventRef{Day: day, Seq: completions[i].Seq})
 	}
+}
+
+// drop forgets the broadcasts of a day.
+func (b *board) drop(day fanfare.Day) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.open, func(ref fanfare.EventRef, _ *broadcast) bool { return ref.Day == day })
 }

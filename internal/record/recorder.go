@@ -7,7 +7,8 @@
 //
 // Failure. Record returns when its entry is durable. While the store refuses
 // (a full disk), callers wait and the recorder tries again: what the next hop
-// took is never forgotten while the process lives. The queue of waiting entries
+// took is never forgotten while the process lives. Where the store has no such
+// day any more, since it was removed, callers get that error. The queue of waiting entries
 // needs no limit of its own: each connection waits with at most one.
 package record
 
@@ -61,6 +62,7 @@ type Recorder struct {
 	coming  atomic.Int64  // messages on the wire whose entry is not waiting yet
 	all     chan struct{} // holds one token when coming has become zero
 
+	slips  sync.Pool // of *slip
 	open   *board
 	totals [fanfare.States]atomic.Int64
 	groups atomic.Int64
@@ -76,12 +78,11 @@ type slip struct {
 	done  chan error
 }
 
-var slips = sync.Pool{New: func() any { return &slip{done: make(chan error, 1)} }}
-
 // Start returns a recorder that runs until Stop.
 func Start(options Options) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Recorder{options: options, wake: make(chan struct{}, 1), all: make(chan struct{}, 1), open: newBoard(), stop: stop}
+	r.slips.New = func() any { return &slip{done: make(chan error, 1)} }
 	r.stopped.Go(func() { r.run(ctx) })
 	return r
 }
@@ -116,7 +117,7 @@ func (r *Recorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
 }
 
 func (r *Recorder) record(entry *fanfare.Entry, due *fanfare.Due, expected int64) error {
-	s := slips.Get().(*slip)
+	s := r.slips.Get().(*slip)
 	s.entry, s.due = *entry, due
 	r.mu.Lock()
 	if r.closed {
@@ -132,7 +133,7 @@ func (r *Recorder) record(entry *fanfare.Entry, due *fanfare.Due, expected int64
 	signal(r.wake)
 	err := <-s.done
 	s.due = nil
-	slips.Put(s)
+	r.slips.Put(s)
 	return err
 }
 
@@ -239,6 +240,8 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 			r.totals[commit.Entries[i].State].Add(1)
 		}
 		r.open.close(day, commit.Completions)
+	} else if fanfare.CodeOf(err) == fanfare.NotFound {
+		r.open.drop(day)
 	}
 	for _, s := range group {
 		s.done <- err
@@ -250,16 +253,17 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 		r.options.Due(day, earliest)
 	}
 	for _, ref := range sour {
-		go r.options.Sour(ref)
+		r.stopped.Go(func() { r.options.Sour(ref) })
 	}
 }
 
-// commit tries until the store takes the group, or the recorder stops.
+// commit tries until the store takes the group, or the recorder stops. A day
+// that is gone does not come back.
 func (r *Recorder) commit(ctx context.Context, day fanfare.Day, commit *fanfare.Commit) error {
 	for try := 0; ; try++ {
 		err := r.options.Store.Commit(context.WithoutCancel(ctx), day, commit)
-		if err == nil {
-			return nil
+		if err == nil || fanfare.CodeOf(err) == fanfare.NotFound {
+			return err
 		}
 		if try%50 == 0 {
 			r.options.Logger.Error("outcomes cannot be kept, sending waits", "error", err, "entries", len(commit.Entries))
@@ -286,7 +290,7 @@ func (r *Recorder) Totals() (counts fanfare.Counts, groups int64) {
 func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 	all := make([]*slip, len(entries))
 	for i := range entries {
-		all[i] = slips.Get().(*slip)
+		all[i] = r.slips.Get().(*slip)
 		all[i].entry = entries[i]
 	}
 	r.mu.Lock()
@@ -302,7 +306,7 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 		if err := <-s.done; err != nil && first == nil {
 			first = err
 		}
-		slips.Put(s)
+		r.slips.Put(s)
 	}
 	return first
 }

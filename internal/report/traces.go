@@ -77,6 +77,9 @@ func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.Eve
 	}
 	for _, day := range days {
 		seq, err := t.Store.FindEvent(ctx, day, service, id)
+		if gone(err) {
+			continue
+		}
 		if err != nil {
 			return fanfare.EventRef{}, err
 		}
@@ -86,6 +89,9 @@ func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.Eve
 	}
 	return fanfare.EventRef{}, unknown(id)
 }
+
+// gone reports whether a day was removed since it was listed.
+func gone(err error) bool { return err != nil && fanfare.CodeOf(err) == fanfare.NotFound }
 
 func unknown(id string) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "it may not be matched yet, or be older than the retention"}
@@ -148,6 +154,9 @@ func (t *Traces) Broadcasts(ctx context.Context, service string, limit int) ([]f
 	list := []fanfare.Broadcast{}
 	for _, day := range days {
 		found, err := t.Store.Broadcasts(ctx, day, service, fanfare.EventSeq(math.MaxInt64), limit-len(list))
+		if gone(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -269,6 +278,9 @@ func (t *Traces) History(ctx context.Context, service string, subscriber fanfare
 	list := []fanfare.Delivery{}
 	for _, day := range days {
 		seqs, err := t.Store.History(ctx, day, subscriber)
+		if gone(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -278,6 +290,9 @@ func (t *Traces) History(ctx context.Context, service string, subscriber fanfare
 			}
 			ref := fanfare.EventRef{Day: day, Seq: seq}
 			b, err := t.Store.Broadcast(ctx, ref)
+			if gone(err) {
+				break
+			}
 			if err != nil {
 				return nil, err
 			}

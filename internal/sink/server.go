@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -40,7 +41,7 @@ func New(cfg Config) *Server {
 
 // Listen binds addr (host:port, port 0 for any) and returns what it got.
 func (s *Server) Listen(addr string) (net.Addr, error) {
-	l, err := net.Listen("tcp", addr)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"net"
 	"strconv"
@@ -300,7 +301,7 @@ func (c *session) startTLS() bool {
 		return false
 	}
 	t := tls.Server(c.nc, c.s.cfg.TLS)
-	if err := t.Handshake(); err != nil {
+	if err := t.HandshakeContext(context.Background()); err != nil {
 		return false
 	}
 	c.rw, c.tls = t, true

@@ -39,37 +39,40 @@ func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 		if err != nil || letter == nil {
 			return err
 		}
+		part, err := write(d.folder, letter)
+		if err != nil {
+			desk.Return(letter)
+			return fmt.Errorf("folder of the channel: %w", err)
+		}
 		if !desk.Release(letter) {
+			if err := os.Remove(part); err != nil {
+				return fmt.Errorf("folder of the channel: %w", err)
+			}
 			continue
 		}
-		path := filepath.Join(d.folder, letter.Delivery.String()+".eml")
 		outcome := fanfare.Outcome{Verdict: fanfare.Taken, Text: "written", Relay: d.folder}
-		writeErr := write(path, letter)
-		if writeErr != nil {
-			outcome.Verdict, outcome.Text = fanfare.Temporary, "could not be written: "+writeErr.Error()
+		placeErr := place(part, filepath.Join(d.folder, letter.Delivery.String()+".eml"))
+		if placeErr != nil {
+			outcome.Verdict, outcome.Text = fanfare.Temporary, "could not be written: "+placeErr.Error()
 		}
 		outcome.At = time.Now().UTC()
 		if err := desk.Report(letter, outcome); err != nil {
 			return err
 		}
-		if writeErr != nil {
-			return writeErr
+		if placeErr != nil {
+			return placeErr
 		}
 	}
 }
 
-// write puts a letter under its name, whole or not at all. The envelope stands
-// in front, as a delivering mail server would add it (RFC 5321 section 4.4).
-func write(path string, letter *fanfare.Letter) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".part-*")
+// write puts a letter into a file of its own under a name that nobody looks at.
+// The envelope stands in front, as a delivering mail server would add it (RFC
+// 5321 section 4.4).
+func write(folder string, letter *fanfare.Letter) (part string, err error) {
+	f, err := os.CreateTemp(folder, ".part-*")
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
 	_, err = io.WriteString(f, "Return-Path: <"+letter.From+">\r\nDelivered-To: "+letter.To+"\r\n")
 	if err == nil {
 		_, err = f.Write(letter.Body)
@@ -80,8 +83,20 @@ func write(path string, letter *fanfare.Letter) (err error) {
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
 	}
-	return err
+	return f.Name(), err
+}
+
+// place gives a file its name, and syncs that too.
+func place(part, path string) error {
+	if err := os.Rename(part, path); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

@@ -137,12 +137,23 @@ func (s *session) refused(l *fanfare.Letter, as Mode, r refusal, mustClose bool)
 		s.d.ladder.broke(as, fmt.Errorf("MAIL was answered %d %s", r.code, r.text))
 		s.desk.Return(l)
 		return again
+	case r.command == mail && (r.code == 421 && c.served || r.code/100 == 4 && c.sent > 0):
+		// The peer has had enough of this connection: many end it with 421 after
+		// so many messages, and OpenSMTPD answers every further MAIL with 452.
+		// Where the letter is meant, a new connection will hear it again.
+		s.hand = l
+		if !mustClose {
+			c.quit()
+		}
+		return again
 	}
 	s.useful(r.code)
+	served := c.served
+	c.served = true
 	if next := s.settle(l, verdictOf(r.code), r.code, r.text); next != goOn {
 		return next
 	}
-	if r.code == 421 && c.sent == 0 {
+	if r.code == 421 && !served {
 		return s.endedBy(r.code, r.text)
 	}
 	if mustClose {
@@ -160,7 +171,7 @@ func (s *session) dropped(ctx context.Context, l *fanfare.Letter, as Mode, err e
 	if ctx.Err() != nil {
 		return over
 	}
-	if s.stale() || s.d.ladder.broke(as, err) || c.sent > 0 {
+	if s.stale() || s.d.ladder.broke(as, err) || c.served {
 		return again
 	}
 	s.err = fmt.Errorf("connection to %s lost before a body: %w", c.relay, err)

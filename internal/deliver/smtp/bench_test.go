@@ -57,13 +57,13 @@ func sinkProcess(mode string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(addr)
+	fmt.Fprintln(os.Stdout, addr)
 	go func() {
 		_, _ = bufio.NewReader(os.Stdin).ReadString(0)
 		_ = s.Close()
 	}()
 	err = s.Serve()
-	fmt.Println(s.Stats().Accepted, cpuMicros())
+	fmt.Fprintln(os.Stdout, s.Stats().Accepted, cpuMicros())
 	return err
 }
 

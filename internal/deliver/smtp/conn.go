@@ -26,9 +26,10 @@ type conn struct {
 	relay string // who answers
 	stop  func() bool
 
-	can  extensions
-	mode Mode
-	sent int // bodies that were answered
+	can    extensions
+	mode   Mode
+	sent   int  // bodies that were answered
+	served bool // something was said about a letter: the connection has been of use
 
 	dirty     bool // a refusal may have left a transaction open: RSET comes first
 	resetting bool // RSET was written and its reply is to come

@@ -44,10 +44,7 @@ func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 	for {
 		c, err := d.dial(ctx)
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+			return whole(ctx, err)
 		}
 		c.out = s.out // one buffer for all connections of this call
 		s.conn = c
@@ -72,8 +69,8 @@ func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 
 // whole drops an error that is only the end of ctx.
 func whole(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }

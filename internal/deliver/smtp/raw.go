@@ -75,7 +75,7 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 		total.Lost += d.verdicts[fanfare.Lost]
 		total.Bytes += d.bytes
 	}
-	return total, errors.Join(append(errs, ctx.Err())...)
+	return total, errors.Join(errors.Join(errs...), ctx.Err())
 }
 
 // A rawDesk is the desk of one connection. It has no lock, since only that

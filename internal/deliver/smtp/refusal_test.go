@@ -40,11 +40,11 @@ func TestARefusalConcernsItsOwnLetterAlone(t *testing.T) {
 		"RCPT refused for now":         {atRcpt, "450 4.2.0 greylisted", "r2", "temporary 450", 1, "greylisted"},
 		"RCPT refused, mailbox full":   {atRcpt, "552 5.2.2 full", "r2", "permanent 552", 1, "full"},
 		"MAIL refused for good":        {atMail, "550 5.7.1 sender unknown", "s2", "permanent 550", 1, "sender unknown"},
-		"MAIL refused for now":         {atMail, "452 4.3.1 no space", "s2", "temporary 452", 1, "no space"},
+		"MAIL refused for now":         {atMail, "452 4.3.1 no space", "s2", "taken 250", 2, ""},
 		"body refused for good":        {atBody, "554 5.6.0 spam", "r2", "permanent 554", 1, "spam"},
 		"body refused for now":         {atBody, "451 4.3.0 later", "r2", "temporary 451", 1, "later"},
 		"reply of several lines":       {atRcpt, "550-5.1.1 no\r\n550-such\r\n550 person", "r2", "permanent 550", 1, "5.1.1 no such person"},
-		"MAIL answered 421":            {atMail, "421 4.3.2 going down", "s2", "temporary 421", 2, "going down"},
+		"MAIL answered 421":            {atMail, "421 4.3.2 going down", "s2", "taken 250", 2, ""},
 		"RCPT answered 421":            {atRcpt, "421 4.3.2 going down", "r2", "temporary 421", 2, "going down"},
 		"body answered 421":            {atBody, "421 4.3.2 going down", "r2", "temporary 421", 2, "going down"},
 		"dropped at MAIL":              {atMail, hangUp, "s2", "taken 250", 2, ""},
@@ -76,6 +76,90 @@ func TestARefusalConcernsItsOwnLetterAlone(t *testing.T) {
 				t.Errorf("%d connections, want %d: %q", got, c.conns, p.lines())
 			}
 		})
+	}
+}
+
+// A refusal of MAIL for now, on a connection that took mail, may be about that
+// connection. It counts when a new one says the same.
+func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
+	for _, answer := range []string{"452 4.1.8 sender asked to wait", "421 4.7.0 sender asked to wait"} {
+		all := letters(5)
+		desk := newDesk(t, slices.Clone(all)...)
+		p := startPeer(t, func(now turn) string {
+			if now.at == atMail && strings.Contains(now.line, "s2@") {
+				return answer
+			}
+			return standard
+		})
+		desk.watch(p)
+		err := New(short(p.addr)).Serve(t.Context(), desk)
+		desk.done()
+		third, rest := "temporary 452", "taken 250"
+		if pause := answer[:3] == "421"; pause {
+			third, rest = "temporary 421", "waiting" // for the caller's pause
+		}
+		if got := desk.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", third, rest, rest}) || (err != nil) != (rest == "waiting") {
+			t.Errorf("%s: %q, %v", answer, got, err)
+		}
+		if p.connections() != 2 {
+			t.Errorf("%s: %d connections, want 2", answer, p.connections())
+		}
+	}
+}
+
+func TestAPeerThatTakesFewLettersOnAConnectionGetsThemAll(t *testing.T) {
+	for _, answer := range []string{"452 4.5.3 Too many messages sent", "421 too many messages in this connection"} {
+		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
+			all := letters(7)
+			desk := newDesk(t, slices.Clone(all)...)
+			mails := map[int]int{}
+			p := startPeer(t, func(now turn) string {
+				if now.at == atMail {
+					if mails[now.conn]++; mails[now.conn] > 3 {
+						return answer
+					}
+				}
+				return standard
+			})
+			desk.watch(p)
+			cfg := short(p.addr)
+			cfg.Grouping = grouping
+			if err := New(cfg).Serve(t.Context(), desk); err != nil {
+				t.Error(err)
+			}
+			desk.done()
+			wantAll(t, desk, all, "taken 250")
+			if p.connections() != 3 {
+				t.Errorf("%s, %s: %d connections, want 3", answer, grouping, p.connections())
+			}
+		}
+	}
+}
+
+// Exim counts RSET, and ends a connection that has too many of them.
+func TestARefusedRSETEndsTheConnectionAndNothingElse(t *testing.T) {
+	all := letters(6)
+	desk := newDesk(t, slices.Clone(all)...)
+	resets := map[int]int{}
+	p := startPeer(t, func(now turn) string {
+		switch now.at {
+		case atReset:
+			if resets[now.conn]++; resets[now.conn] > 2 {
+				return "554 Too many nonmail commands"
+			}
+		case atRcpt:
+			return "550 5.1.1 no such person"
+		}
+		return standard
+	})
+	desk.watch(p)
+	if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+		t.Error(err)
+	}
+	desk.done()
+	wantAll(t, desk, all, "permanent 550")
+	if p.connections() != 2 {
+		t.Errorf("%d connections, want 2", p.connections())
 	}
 }
 

@@ -111,11 +111,13 @@ func (s *session) send(ctx context.Context, l *fanfare.Letter) step {
 	return next
 }
 
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
 // behind returns a letter whose envelope may travel with the body that is about
 // to be written, or nil.
 func (s *session) behind(ctx context.Context) (*fanfare.Letter, error) {
 	c := s.conn
-	if c.mode < Grouped || s.hand != nil || ctx.Err() != nil {
+	if c.mode < Grouped || s.hand != nil || ended(ctx) {
 		return nil, nil
 	}
 	if limit := s.d.cfg.MaxMessages; limit > 0 && c.sent+1 >= limit {
@@ -177,10 +179,11 @@ func (s *session) body(ctx context.Context, l *fanfare.Letter) (next *fanfare.Le
 		s.err = fmt.Errorf("connection to %s lost: %w", c.relay, lost)
 		return nil, false, failed
 	}
-	c.sent++
+	served := c.served
+	c.sent, c.served = c.sent+1, true
 	s.useful(code)
 	switch {
-	case code == 421 && c.sent == 1:
+	case code == 421 && !served:
 		s.giveBack(&next)
 		return nil, false, s.endedBy(code, outcome.Text)
 	case misgrouped:

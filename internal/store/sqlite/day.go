@@ -36,6 +36,7 @@ type day struct {
 	writer *sqlite.Conn
 
 	readers chan *sqlite.Conn // idle ones; nil stands for one that is not open yet
+	closed  chan struct{}
 }
 
 func openDay(ctx context.Context, path string, of fanfare.Day, durability Durability) (*day, error) {
@@ -47,7 +48,7 @@ func openDay(ctx context.Context, path string, of fanfare.Day, durability Durabi
 	if err := sqlitemigration.Migrate(ctx, writer, schema); err != nil {
 		return nil, joinClose(fmt.Errorf("%s: %w", path, err), writer)
 	}
-	d := &day{day: of, path: path, writer: writer, readers: make(chan *sqlite.Conn, dayReaders)}
+	d := &day{day: of, path: path, writer: writer, readers: make(chan *sqlite.Conn, dayReaders), closed: make(chan struct{})}
 	for range dayReaders {
 		d.readers <- nil
 	}
@@ -58,6 +59,11 @@ func openDay(ctx context.Context, path string, of fanfare.Day, durability Durabi
 func (d *day) write(fn func(*sqlite.Conn) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	select {
+	case <-d.closed: // between finding the day and this
+		return unknownDay(d.day)
+	default:
+	}
 	return transact(d.writer, fn)
 }
 
@@ -66,6 +72,8 @@ func (d *day) read(ctx context.Context, fn func(*sqlite.Conn) error) error {
 	var conn *sqlite.Conn
 	select {
 	case conn = <-d.readers:
+	case <-d.closed:
+		return unknownDay(d.day)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -95,7 +103,9 @@ func (d *day) snapshot(ctx context.Context, fn func(*sqlite.Conn) error) error {
 	})
 }
 
+// close waits for those who read and write, and refuses the others.
 func (d *day) close() error {
+	close(d.closed)
 	var errs []error
 	for range dayReaders {
 		if conn := <-d.readers; conn != nil {

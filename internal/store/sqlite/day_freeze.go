@@ -34,6 +34,9 @@ func (s *Deliveries) Freeze(ctx context.Context, events []*fanfare.Frozen, now t
 			if fresh[i] = conn.Changes() == 1; !fresh[i] {
 				continue
 			}
+			if err := dayQueries.run(conn, "frozen_insert", int64(event.Posted.Seq)); err != nil {
+				return err
+			}
 			for j := range event.Manifests {
 				if blob, err = event.Manifests[j].AppendBinary(blob[:0]); err != nil {
 					return err

@@ -63,9 +63,9 @@ func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, err
 			return err
 		}
 		return dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
-			seq := fanfare.EventSeq(stmt.ColumnInt64(0))
+			seq := fanfare.EventSeq(stmt.ColumnInt64(1))
 			var posted fanfare.Posted
-			if err := json.Unmarshal(bytesAt(stmt, 1), &posted); err != nil {
+			if err := json.Unmarshal(bytesAt(stmt, 2), &posted); err != nil {
 				return err
 			}
 			added, err := subscriberPairs(conn, pairs[historySubscribers], seq)
@@ -74,7 +74,7 @@ func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, err
 			}
 			pairs[historySubscribers] = added
 			pairs[historyEventIDs] = append(pairs[historyEventIDs], pair{eventIDKey(posted.Service, posted.Event.ID), seq})
-			position = int64(seq)
+			position = stmt.ColumnInt64(0)
 			events++
 			if len(added) >= runPairs {
 				return errEnough{}
@@ -203,19 +203,15 @@ func (s *Deliveries) History(ctx context.Context, of fanfare.Day, subscriber fan
 			return err
 		}
 		return dayQueries.each(conn, "manifests_behind", func(stmt *sqlite.Stmt) error {
-			id := fanfare.ManifestID(stmt.ColumnInt64(0))
-			if id.Partition() > subscriber.Partition() {
-				return nil // begins behind the subscriber's partition
-			}
 			m, err := manifestAt(stmt)
 			if err != nil {
 				return err
 			}
 			if len(m.PositionsOf(subscriber)) > 0 {
-				found = append(found, id.Event())
+				found = append(found, m.ID.Event())
 			}
 			return nil
-		}, int64(fanfare.NewManifestID(fanfare.EventSeq(position)+1, 0)))
+		}, position, int64(subscriber.Partition()))
 	})
 	slices.Sort(found)
 	slices.Reverse(found)
@@ -254,11 +250,11 @@ func (s *Deliveries) FindEvent(ctx context.Context, of fanfare.Day, service, id 
 			}
 		}
 		return dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
-			if is(bytesAt(stmt, 1)) {
-				newest = max(newest, fanfare.EventSeq(stmt.ColumnInt64(0)))
+			if is(bytesAt(stmt, 2)) {
+				newest = max(newest, fanfare.EventSeq(stmt.ColumnInt64(1)))
 			}
 			return nil
-		}, position, int64(runEvents))
+		}, position, int64(-1))
 	})
 	return newest, err
 }
@@ -319,9 +315,9 @@ func listRuns(conn *sqlite.Conn) ([]run, error) {
 	return runs, err
 }
 
-func historyPosition(conn *sqlite.Conn, seq, segment *int64) error {
+func historyPosition(conn *sqlite.Conn, frozen, segment *int64) error {
 	return dayQueries.each(conn, "history_position", func(stmt *sqlite.Stmt) error {
-		*seq, *segment = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+		*frozen, *segment = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
 		return nil
 	})
 }

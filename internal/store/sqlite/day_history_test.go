@@ -1,89 +1,245 @@
 package sqlite
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"fanfare.dev/fanfare"
 )
 
-// TestHistoryIsCompleteHoweverFarTheRunsAre asks for people and events at every
-// stage: nothing indexed, some runs, merged runs, and events behind them.
+// past is a record with the naive answer to what it is asked.
+type past struct {
+	*Deliveries
+	t      *testing.T
+	random *rand.Rand
+	stream uint64
+	events map[fanfare.Place][]fanfare.EventSeq // of a person
+	ids    map[string][]fanfare.EventSeq
+}
+
+func newPast(t *testing.T, seed uint64) *past {
+	return &past{
+		Deliveries: openRecord(t, t.TempDir()), t: t, random: rand.New(rand.NewPCG(seed, 0)),
+		events: map[fanfare.Place][]fanfare.EventSeq{}, ids: map[string][]fanfare.EventSeq{},
+	}
+}
+
+// invent makes an event for random people: sections for two channels, manifests
+// of one partition or of several.
+func (p *past) invent(people int) *fanfare.Frozen {
+	p.stream++
+	f := frozenEvent(p.stream, noon)
+	f.Posted.Event.ID = fmt.Sprintf("story-%d", p.stream/2) // some come twice
+	p.ids[f.Posted.Event.ID] = append(p.ids[f.Posted.Event.ID], f.Posted.Seq)
+	var sections []fanfare.Section
+	wanted := map[fanfare.Place]bool{}
+	for channel := range 1 + p.random.IntN(2) {
+		members := map[fanfare.Place]bool{}
+		for range p.random.IntN(people + 1) {
+			members[fanfare.NewPlace(p.random.IntN(4), uint32(p.random.IntN(people)))] = true
+		}
+		section := fanfare.Section{Channel: uint16(channel + 1)}
+		for place := range members {
+			section.Members = append(section.Members, fanfare.Member{Subscriber: place, Subscriptions: []fanfare.Place{place}})
+			wanted[place] = true
+		}
+		slices.SortFunc(section.Members, func(a, b fanfare.Member) int { return cmp.Compare(a.Subscriber, b.Subscriber) })
+		if len(section.Members) > 0 {
+			sections = append(sections, section)
+		}
+	}
+	for place := range wanted {
+		p.events[place] = append(p.events[place], f.Posted.Seq)
+	}
+	// Cut at random partitions, as generation does by size.
+	for first := 0; first < 4; {
+		behind := first + 1 + p.random.IntN(4-first)
+		m := fanfare.Manifest{ID: fanfare.NewManifestID(f.Posted.Seq, first)}
+		for _, section := range sections {
+			part := fanfare.Section{Channel: section.Channel}
+			for _, member := range section.Members {
+				if at := member.Subscriber.Partition(); at >= first && at < behind {
+					part.Members = append(part.Members, member)
+				}
+			}
+			if len(part.Members) > 0 {
+				m.Sections = append(m.Sections, part)
+			}
+		}
+		if len(m.Sections) > 0 {
+			f.Manifests = append(f.Manifests, m)
+			f.Messages += int64(m.Members())
+		}
+		first = behind
+	}
+	return f
+}
+
+func (p *past) index() {
+	p.t.Helper()
+	if _, err := p.IndexHistory(p.t.Context(), fanfare.DayOf(noon)); err != nil {
+		p.t.Fatal(err)
+	}
+	for merged := true; merged; {
+		var err error
+		if merged, err = p.MergeHistory(p.t.Context(), fanfare.DayOf(noon)); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// check asks for people and ids: all of them, or some by chance.
+func (p *past) check(when string, some int) {
+	p.t.Helper()
+	places := make([]fanfare.Place, 0, len(p.events))
+	for place := range p.events {
+		places = append(places, place)
+	}
+	ids := make([]string, 0, len(p.ids))
+	for id := range p.ids {
+		ids = append(ids, id)
+	}
+	if some > 0 {
+		slices.Sort(places)
+		slices.Sort(ids)
+		p.random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+		p.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		places, ids = places[:min(some, len(places))], ids[:min(some, len(ids))]
+	}
+	for _, place := range append(places, fanfare.NewPlace(3, 1<<20)) { // the last has none
+		got, err := p.History(p.t.Context(), fanfare.DayOf(noon), place)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		want := slices.Clone(p.events[place])
+		slices.Sort(want)
+		slices.Reverse(want)
+		if !slices.Equal(got, want) {
+			p.t.Fatalf("%s: person %x has events %v, want %v", when, place, got, want)
+		}
+	}
+	for _, id := range append(ids, "unknown") {
+		var want fanfare.EventSeq
+		for _, seq := range p.ids[id] {
+			want = max(want, seq)
+		}
+		if got, err := p.FindEvent(p.t.Context(), fanfare.DayOf(noon), "news", id); err != nil || got != want {
+			p.t.Fatalf("%s: event %q is %v (%v), want %v", when, id, got, err, want)
+		}
+	}
+}
+
+// TestHistoryIsCompleteHoweverFarTheRunsAre freezes, indexes and merges at
+// random moments, and asks in between.
 func TestHistoryIsCompleteHoweverFarTheRunsAre(t *testing.T) {
-	s, err := OpenDeliveries(t.TempDir(), Relaxed)
+	p := newPast(t, 1)
+	for round := range 24 {
+		for range p.random.IntN(12) {
+			freeze(t, p.Deliveries, p.invent(5))
+		}
+		if p.stream == 0 {
+			continue
+		}
+		p.check(fmt.Sprintf("round %d before indexing", round), 2)
+		if p.random.IntN(3) > 0 {
+			p.index()
+			p.check(fmt.Sprintf("round %d after indexing", round), 2)
+		}
+	}
+	p.index()
+	p.check("in the end", 0)
+	if lag, err := p.HistoryLag(t.Context(), fanfare.DayOf(noon)); err != nil || lag != 0 {
+		t.Errorf("%d events are in no run (%v)", lag, err)
+	}
+}
+
+// TestAnEventThatIsFrozenLateIsInTheHistory is about lanes: an urgent event is
+// frozen and in a run while one of bulk that came before it is not matched yet.
+func TestAnEventThatIsFrozenLateIsInTheHistory(t *testing.T) {
+	p := newPast(t, 2)
+	var late []*fanfare.Frozen
+	for round := range 10 {
+		for range 4 {
+			if f := p.invent(3); p.random.IntN(2) == 0 {
+				late = append(late, f)
+			} else {
+				freeze(t, p.Deliveries, f)
+			}
+		}
+		if round == 0 {
+			freeze(t, p.Deliveries, p.invent(3))
+		}
+		if _, err := p.IndexHistory(t.Context(), fanfare.DayOf(noon)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.random.Shuffle(len(late), func(i, j int) { late[i], late[j] = late[j], late[i] })
+	for i, f := range late {
+		freeze(t, p.Deliveries, f)
+		if lag, err := p.HistoryLag(t.Context(), fanfare.DayOf(noon)); err != nil || lag == 0 {
+			t.Fatalf("%d events are in no run (%v) when one was frozen late", lag, err)
+		}
+		if i == len(late)/2 {
+			p.index()
+		}
+	}
+	p.check("with late ones in no run", 0)
+	p.index()
+	p.check("with all in runs", 0)
+}
+
+// TestARunThatACrashLeftHalfWrittenIsNotRead writes blocks of a run that is not
+// listed, as a kill between two transactions leaves them.
+func TestARunThatACrashLeftHalfWrittenIsNotRead(t *testing.T) {
+	p := newPast(t, 3)
+	for range 5 {
+		freeze(t, p.Deliveries, p.invent(8))
+	}
+	d, err := p.day(t.Context(), fanfare.DayOf(noon), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	day := fanfare.DayOf(at)
-	random := rand.New(rand.NewPCG(1, 2))
-	want := map[fanfare.Place][]fanfare.EventSeq{}
-	ids := map[string]fanfare.EventSeq{}
-	stream := uint64(0)
-	check := func(when string) {
-		t.Helper()
-		for person, events := range want {
-			got, err := s.History(t.Context(), day, person)
-			if err != nil {
-				t.Fatal(err)
-			}
-			newestFirst := slices.Clone(events)
-			slices.Reverse(newestFirst)
-			if !slices.Equal(got, newestFirst) {
-				t.Fatalf("%s: person %x has events %v, want %v", when, person, got, newestFirst)
-			}
-		}
-		for id, seq := range ids {
-			if got, err := s.FindEvent(t.Context(), day, "news", id); err != nil || got != seq {
-				t.Fatalf("%s: event %q is %v (%v), want %v", when, id, got, err, seq)
-			}
-		}
+	var wrong []pair
+	for key := range uint64(3000) {
+		wrong = append(wrong, pair{key, 999})
 	}
-	for round := range 25 {
-		for range random.IntN(20) {
-			stream++
-			seq := fanfare.NewEventSeq(stream, 0)
-			id := fmt.Sprintf("story-%d", stream)
-			ids[id] = seq
-			members := map[fanfare.Place]bool{}
-			for range random.IntN(6) {
-				members[fanfare.NewPlace(random.IntN(3), uint32(random.IntN(5)))] = true
-			}
-			section := fanfare.Section{Channel: 1, Template: 1}
-			for person := range members {
-				section.Members = append(section.Members, fanfare.Member{Subscriber: person, Subscriptions: []fanfare.Place{person}})
-				want[person] = append(want[person], seq)
-			}
-			slices.SortFunc(section.Members, func(a, b fanfare.Member) int { return int(int64(a.Subscriber) - int64(b.Subscriber)) })
-			frozen := &fanfare.Frozen{
-				Posted: &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: at, Seq: seq, Event: fanfare.Event{ID: id, Data: json.RawMessage(`{}`)}},
-				KeptAt: at, MatchedAt: at, Messages: int64(len(members)),
-			}
-			if len(members) > 0 {
-				first := section.Members[0].Subscriber.Partition()
-				frozen.Manifests = []fanfare.Manifest{{ID: fanfare.NewManifestID(seq, first), Sections: []fanfare.Section{section}}}
-			}
-			if _, err := s.Freeze(t.Context(), []*fanfare.Frozen{frozen}, at); err != nil {
-				t.Fatal(err)
-			}
-		}
-		check(fmt.Sprintf("round %d before indexing", round))
-		if _, err := s.IndexHistory(t.Context(), day); err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
+	for _, kind := range historyKinds {
+		if err := d.writeRun(kind, 0, wrong); err != nil {
 			t.Fatal(err)
 		}
-		for merged := true; merged; {
-			if merged, err = s.MergeHistory(t.Context(), day); err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
-				t.Fatal(err)
-			}
-		}
-		check(fmt.Sprintf("round %d after indexing", round))
 	}
-	if len(want) == 0 || len(ids) < 100 {
-		t.Fatalf("the test checked %d people and %d events, too few", len(want), len(ids))
+	p.check("before the next run", 0)
+	p.index()
+	p.check("after it", 0)
+}
+
+// TestSomebodyWithMoreEventsThanABlockHoldsIsFound has one person in every event
+// and another beside.
+func TestSomebodyWithMoreEventsThanABlockHoldsIsFound(t *testing.T) {
+	s := openRecord(t, t.TempDir())
+	always, beside := fanfare.NewPlace(0, 0), fanfare.NewPlace(0, 1)
+	var events []*fanfare.Frozen
+	const n = blockPairs + blockPairs/2
+	for i := range n {
+		size := 1
+		if i == n/2 {
+			size = 2
+		}
+		events = append(events, frozenEvent(uint64(i+1), noon, size))
+	}
+	freeze(t, s, events...)
+	for _, when := range []string{"in no run", "in a run"} {
+		if got, err := s.History(t.Context(), fanfare.DayOf(noon), always); err != nil || len(got) != n || got[0] != events[n-1].Posted.Seq || got[n-1] != events[0].Posted.Seq {
+			t.Errorf("%s: %d events (%v), want %d", when, len(got), err, n)
+		}
+		if got, err := s.History(t.Context(), fanfare.DayOf(noon), beside); err != nil || len(got) != 1 || got[0] != events[n/2].Posted.Seq {
+			t.Errorf("%s: the other has %v (%v)", when, got, err)
+		}
+		if covered, err := s.IndexHistory(t.Context(), fanfare.DayOf(noon)); err != nil || when == "in no run" && covered != n {
+			t.Errorf("%d events were indexed (%v)", covered, err)
+		}
 	}
 }

@@ -49,15 +49,13 @@ func (s *Deliveries) Broadcasts(ctx context.Context, of fanfare.Day, service str
 			if err != nil {
 				return err
 			}
-			if service == "" || broadcast.Service == service {
-				broadcast.Data = nil
-				list = append(list, broadcast)
-			}
+			broadcast.Data = nil
+			list = append(list, broadcast)
 			if len(list) >= limit {
 				return errEnough{}
 			}
 			return nil
-		}, int64(before))
+		}, int64(before), service, service)
 	})
 	if errors.Is(err, errEnough{}) {
 		err = nil

@@ -17,7 +17,10 @@ func (s *Deliveries) Highest(ctx context.Context) (fanfare.EventSeq, error) {
 		return 0, err
 	}
 	var highest int64
-	for _, of := range days[:min(2, len(days))] {
+	for i, of := range days {
+		if i > 1 && highest > 0 {
+			break // older days have lower ones
+		}
 		d, err := s.day(ctx, of, false)
 		if err != nil {
 			return 0, err

@@ -19,8 +19,9 @@ type Deliveries struct {
 	dir        string
 	durability Durability
 
-	mu   sync.Mutex
-	days map[fanfare.Day]*day
+	mu     sync.Mutex
+	days   map[fanfare.Day]*day
+	closed bool
 }
 
 const (
@@ -37,7 +38,7 @@ func OpenDeliveries(dir string, durability Durability) (*Deliveries, error) {
 	return &Deliveries{dir: dir, durability: durability, days: map[fanfare.Day]*day{}}, nil
 }
 
-// Close closes all files.
+// Close closes all files; nothing can be read or written from then on.
 func (s *Deliveries) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +46,7 @@ func (s *Deliveries) Close() error {
 	for _, d := range s.days {
 		errs = append(errs, d.close())
 	}
-	s.days = map[fanfare.Day]*day{}
+	s.days, s.closed = map[fanfare.Day]*day{}, true
 	return errors.Join(errs...)
 }
 
@@ -102,10 +103,13 @@ func (s *Deliveries) day(ctx context.Context, of fanfare.Day, create bool) (*day
 	if d := s.days[of]; d != nil {
 		return d, nil
 	}
+	if s.closed {
+		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "the record is closed"}
+	}
 	path := s.path(of)
 	if !create {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("nothing is recorded for the day %s", of), Hint: "it may be older than the retention"}
+			return nil, unknownDay(of)
 		}
 	}
 	d, err := openDay(context.WithoutCancel(ctx), path, of, s.durability)
@@ -114,4 +118,8 @@ func (s *Deliveries) day(ctx context.Context, of fanfare.Day, create bool) (*day
 	}
 	s.days[of] = d
 	return d, nil
+}
+
+func unknownDay(of fanfare.Day) error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("nothing is recorded for the day %s", of), Hint: "it may be older than the retention"}
 }

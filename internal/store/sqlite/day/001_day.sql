@@ -106,10 +106,17 @@ CREATE TABLE history_runs (
   pairs   INTEGER NOT NULL
 ) STRICT;
 
+-- The order in which events were frozen. It is not that of their sequences:
+-- lanes overtake each other.
+CREATE TABLE frozen (
+  id  INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL
+) STRICT;
+
 -- How far the runs reach.
 CREATE TABLE history_position (
   one     INTEGER PRIMARY KEY CHECK (one = 1),
-  seq     INTEGER NOT NULL,         -- last event that is in a run
+  frozen  INTEGER NOT NULL,         -- the last that is in a run
   segment INTEGER NOT NULL          -- next free run
 ) STRICT;
 INSERT INTO history_position VALUES (1, 0, 0);

@@ -1,6 +1,8 @@
 -- name: freeze
 INSERT OR IGNORE INTO broadcasts (seq, service, topic, posted, matched, messages, kept_at, matched_at, frozen_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- name: frozen_insert
+INSERT INTO frozen (seq) VALUES (?)
 -- name: manifest_insert
 INSERT INTO manifests (id, members) VALUES (?, ?)
 -- name: manifest
@@ -9,8 +11,11 @@ SELECT members FROM manifests WHERE id = ?
 SELECT id, members FROM manifests WHERE id >= ? AND id < ? ORDER BY id
 -- name: manifest_of_partition
 SELECT id, members FROM manifests WHERE id >= ? AND id <= ? ORDER BY id DESC LIMIT 1
+-- One manifest of each event, the one that covers a partition; 64 is the number
+-- of partitions.
 -- name: manifests_behind
-SELECT id, members FROM manifests WHERE id >= ? ORDER BY id
+SELECT m.id, m.members FROM frozen f CROSS JOIN manifests m
+WHERE f.id > ? AND m.id = (SELECT max(id) FROM manifests WHERE id BETWEEN f.seq * 64 AND f.seq * 64 + ?)
 -- name: posted
 SELECT posted FROM broadcasts WHERE seq = ?
 -- name: attempts_insert
@@ -39,7 +44,7 @@ WHERE b.seq = ?
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
        c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
-WHERE b.seq < ? ORDER BY b.seq DESC
+WHERE b.seq < ? AND (? = '' OR b.service = ?) ORDER BY b.seq DESC
 -- name: switch
 INSERT OR REPLACE INTO switches (seq, channel, state, reason, at) VALUES (?, ?, ?, ?, ?)
 -- name: unswitch
@@ -85,10 +90,10 @@ INSERT INTO history_runs (segment, level, pairs) VALUES (?, ?, ?)
 -- name: history_run_delete
 DELETE FROM history_runs WHERE segment = ?
 -- name: history_position
-SELECT seq, segment FROM history_position
+SELECT frozen, segment FROM history_position
 -- name: history_advance
-UPDATE history_position SET seq = ?, segment = ?
+UPDATE history_position SET frozen = ?, segment = ?
 -- name: broadcasts_behind
-SELECT seq, posted FROM broadcasts WHERE seq > ? ORDER BY seq LIMIT ?
+SELECT f.id, f.seq, b.posted FROM frozen f CROSS JOIN broadcasts b ON b.seq = f.seq WHERE f.id > ? ORDER BY f.id LIMIT ?
 -- name: behind
-SELECT count(*) FROM broadcasts WHERE seq > ?
+SELECT coalesce(max(id), 0) - ? FROM frozen

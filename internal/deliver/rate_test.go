@@ -1,0 +1,110 @@
+package deliver
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+func TestTheRateIsKeptAndUsed(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		perSecond   float64
+		connections int
+		jobs        int
+	}{
+		{"one connection", 10, 1, 100},
+		{"more connections than messages a second", 5, 50, 100},
+		{"less than one a second", 0.5, 4, 20},
+		{"many a second", 500, 8, 2000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var left []time.Time
+				s := settings(answering(func(*fanfare.Letter) fanfare.Verdict {
+					mu.Lock()
+					defer mu.Unlock()
+					left = append(left, time.Now())
+					return fanfare.Taken
+				}))
+				s.Rate, s.Connections = rateLimit(c.perSecond), c.connections
+				b := newBench(t, gateFunc(open), s)
+				start := time.Now()
+				batch := b.batch(fanfare.Normal, c.jobs)
+				b.Submit(batch)
+				<-time.After(time.Hour)
+				b.mustEnd(batch, ending{})
+				atOnce := float64(burst(s.Rate))
+				for i, at := range left {
+					if most := atOnce + at.Sub(start).Seconds()*c.perSecond + 0.01; float64(i+1) > most {
+						t.Fatalf("%d messages had left after %v, at most %.1f may", i+1, at.Sub(start), most)
+					}
+				}
+				took := left[len(left)-1].Sub(start).Seconds()
+				if ideal := (float64(c.jobs) - atOnce) / c.perSecond; took > ideal*1.02+0.01 {
+					t.Errorf("%d messages took %.2f s, the rate allows them in %.2f s", c.jobs, took, ideal)
+				}
+				b.Stop()
+			})
+		})
+	}
+}
+
+// TestUrgentDoesNotQueueForTheRateBehindBulk has more connections than messages
+// a second, all of which wait for the rate when an urgent message comes.
+func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		left := map[uint32]time.Time{}
+		s := settings(answering(func(l *fanfare.Letter) fanfare.Verdict {
+			mu.Lock()
+			defer mu.Unlock()
+			left[l.Delivery.Position] = time.Now()
+			return fanfare.Taken
+		}))
+		s.Rate, s.Connections = 1, 50
+		b := newBench(t, gateFunc(open), s)
+		b.Submit(b.batch(fanfare.Bulk, 500))
+		<-time.After(10 * time.Second)
+		came := time.Now()
+		urgent := b.batch(fanfare.Urgent, 1)
+		b.Submit(urgent)
+		<-time.After(5 * time.Second)
+		mu.Lock()
+		at, ok := left[urgent.Jobs[0].Letter.Delivery.Position]
+		mu.Unlock()
+		if !ok || at.Sub(came) > time.Second+time.Millisecond {
+			t.Errorf("the urgent message left %v after it came (%v), one second is enough for the next to leave", at.Sub(came), ok)
+		}
+		b.Stop()
+	})
+}
+
+func TestAConnectionThatOnlyLooksIsNotKeptWaitingForTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := settings(nil)
+		s.Rate, s.Connections = 1, 0
+		b := newBench(t, gateFunc(open), s)
+		b.Submit(b.batch(fanfare.Normal, 2))
+		d := &desk{outlet: b.Outlet}
+		start := time.Now()
+		first, err := d.Next(t.Context(), false)
+		if first == nil || err != nil {
+			t.Fatalf("the first is due at once: %v, %v", first, err)
+		}
+		second, err := d.Next(t.Context(), false)
+		if second != nil || err != nil || !time.Now().Equal(start) {
+			t.Fatalf("the second is not due yet: %v, %v after %v", second, err, time.Since(start))
+		}
+		second, err = d.Next(t.Context(), true)
+		if second == nil || err != nil || time.Since(start) < time.Second {
+			t.Fatalf("the second is due after a second: %v, %v after %v", second, err, time.Since(start))
+		}
+		d.abandon(nil)
+		b.Stop()
+	})
+}

@@ -1,0 +1,233 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare"
+)
+
+func dueText(d fanfare.Due) string {
+	return fmt.Sprint(d.At.Unix(), d.Channel, d.Lane, d.Slice.Manifest, d.Slice.Positions, d.Slice.Attempt)
+}
+
+// TestDueWorkComesWhenItsTimeHasCome compares with a list: what is due, in which
+// order, what is removed, what is hastened, and when the next is due.
+func TestDueWorkComesWhenItsTimeHasCome(t *testing.T) {
+	s := openRecord(t, t.TempDir())
+	events := []*fanfare.Frozen{frozenEvent(1, noon, 9), frozenEvent(2, noon, 9)}
+	freeze(t, s, events...)
+	rapid.Check(t, func(rt *rapid.T) {
+		ctx, day := context.Background(), fanfare.DayOf(noon)
+		defer func() {
+			all, err := s.DueBy(ctx, day, noon.Add(time.Hour), 10_000)
+			if err == nil {
+				err = s.RemoveDue(ctx, day, all)
+			}
+			if err != nil {
+				rt.Fatal(err)
+			}
+		}()
+		var model []fanfare.Due
+		next := map[fanfare.ManifestID]uint32{}
+		now := noon
+		rt.Repeat(map[string]func(*rapid.T){
+			"defer": func(t *rapid.T) {
+				commit := &fanfare.Commit{}
+				for range rapid.IntRange(1, 5).Draw(t, "n") {
+					manifest := rapid.SampledFrom(events).Draw(t, "event").Manifests[0].ID
+					first := next[manifest]
+					positions := []uint32{first}
+					for range rapid.IntRange(0, 2).Draw(t, "more") {
+						positions = append(positions, positions[len(positions)-1]+uint32(rapid.IntRange(1, 300).Draw(t, "gap")))
+					}
+					next[manifest] = positions[len(positions)-1] + 1
+					commit.Dues = append(commit.Dues, fanfare.Due{
+						At: now.Truncate(time.Second).Add(time.Duration(rapid.IntRange(0, 10).Draw(t, "seconds")) * time.Second), Channel: uint16(rapid.IntRange(1, 65535).Draw(t, "channel")),
+						Lane:  rapid.SampledFrom(fanfare.Lanes[:]).Draw(t, "lane"),
+						Slice: fanfare.Slice{Manifest: manifest, Positions: positions, Attempt: uint16(rapid.IntRange(2, 9).Draw(t, "attempt"))},
+					})
+				}
+				if err := s.Commit(ctx, day, commit); err != nil {
+					t.Fatal(err)
+				}
+				model = append(model, commit.Dues...)
+			},
+			"release": func(t *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "pass")) * time.Millisecond)
+				limit := rapid.IntRange(1, 6).Draw(t, "limit")
+				got, err := s.DueBy(ctx, day, now, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var ripe []fanfare.Due
+				for _, d := range model {
+					if !d.At.After(now) {
+						ripe = append(ripe, d)
+					}
+				}
+				slices.SortFunc(ripe, func(a, b fanfare.Due) int {
+					return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Slice.Manifest, b.Slice.Manifest), cmp.Compare(a.Slice.Positions[0], b.Slice.Positions[0]))
+				})
+				ripe = ripe[:min(limit, len(ripe))]
+				if len(got) != len(ripe) {
+					t.Fatalf("%d pieces are due, want %d", len(got), len(ripe))
+				}
+				for i := range got {
+					if dueText(got[i]) != dueText(ripe[i]) {
+						t.Fatalf("piece %d is %s, want %s", i, dueText(got[i]), dueText(ripe[i]))
+					}
+				}
+				if rapid.Bool().Draw(t, "handed on") {
+					if err := s.RemoveDue(ctx, day, got); err != nil {
+						t.Fatal(err)
+					}
+					model = slices.DeleteFunc(model, func(d fanfare.Due) bool {
+						return slices.ContainsFunc(got, func(g fanfare.Due) bool { return dueText(g) == dueText(d) })
+					})
+				}
+			},
+			"hasten": func(t *rapid.T) {
+				event := rapid.SampledFrom(events).Draw(t, "event")
+				if err := s.HastenDue(ctx, event.Posted.Ref()); err != nil {
+					t.Fatal(err)
+				}
+				for i := range model {
+					if model[i].Slice.Manifest == event.Manifests[0].ID {
+						model[i].At = time.Unix(0, 0)
+					}
+				}
+			},
+			"": func(t *rapid.T) {
+				var want time.Time
+				for _, d := range model {
+					if want.IsZero() || d.At.Before(want) {
+						want = d.At
+					}
+				}
+				if got, err := s.NextDue(ctx, day); err != nil || !got.Equal(want) {
+					t.Fatalf("the next is due at %v (%v), want %v", got, err, want)
+				}
+			},
+		})
+	})
+}
+
+func TestHeldBatchesComeBackInOrderUntilTheyAreRemoved(t *testing.T) {
+	s := openRecord(t, t.TempDir())
+	day := fanfare.DayOf(noon)
+	var want []string
+	for i := range 3 {
+		batch := fanfare.Batch{Day: day, Channel: uint16(i), Lane: fanfare.Bulk, Slices: []fanfare.Slice{
+			{Manifest: 64, From: 0, To: 1000, Attempt: 1}, {Manifest: 128, Positions: []uint32{0, 7}, Attempt: 3}}}
+		if err := s.Hold(t.Context(), &batch); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprint(batch))
+	}
+	check := func(want []string) []int64 {
+		t.Helper()
+		batches, ids, err := s.Held(t.Context(), day)
+		if err != nil || len(batches) != len(want) || len(ids) != len(want) {
+			t.Fatalf("%d batches and %d ids (%v), want %d", len(batches), len(ids), err, len(want))
+		}
+		for i := range want {
+			if fmt.Sprint(batches[i]) != want[i] {
+				t.Errorf("batch %d is %v, want %s", i, batches[i], want[i])
+			}
+		}
+		return ids
+	}
+	ids := check(want)
+	if err := s.RemoveHeld(t.Context(), day, ids[:2]); err != nil {
+		t.Fatal(err)
+	}
+	check(want[2:])
+}
+
+func TestParkedWorkIsListedFoundByItsIDAndForgotten(t *testing.T) {
+	s := openRecord(t, t.TempDir())
+	day := fanfare.DayOf(noon)
+	seq := fanfare.NewEventSeq(77, 3)
+	at := noon.Add(123 * time.Millisecond)
+	for i := range 20 {
+		p := fanfare.Parked{Kind: "batch", Reason: fmt.Sprintf("reason %d", i), Failures: 5, Members: i, At: at}
+		if err := s.Park(t.Context(), day, seq, p, []byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parked, payloads, err := s.Parked(t.Context(), day)
+	if err != nil || len(parked) != 20 || len(payloads) != 20 {
+		t.Fatalf("%d parked with %d payloads (%v)", len(parked), len(payloads), err)
+	}
+	seen := map[string]bool{}
+	for i, p := range parked {
+		if p.Kind != "batch" || p.Reason != fmt.Sprintf("reason %d", i) || p.Failures != 5 || p.Members != i || !p.At.Equal(at) ||
+			p.Event != (fanfare.EventRef{Day: day, Seq: seq}).String() || payloads[i][0] != byte(i) {
+			t.Errorf("parked %+v with %v", p, payloads[i])
+		}
+		of, row, err := parseParkedID(p.ID)
+		if err != nil || parkedID(of, row) != p.ID || of != day || seen[p.ID] {
+			t.Errorf("the id %s is read as %v %d (%v), seen before: %v", p.ID, of, row, err, seen[p.ID])
+		}
+		seen[p.ID] = true
+	}
+	if err := s.Unpark(t.Context(), parked[17].ID); err != nil {
+		t.Fatal(err)
+	}
+	left, _, err := s.Parked(t.Context(), day)
+	if err != nil || len(left) != 19 || slices.ContainsFunc(left, func(p fanfare.Parked) bool { return p.ID == parked[17].ID }) {
+		t.Errorf("%d are left (%v)", len(left), err)
+	}
+	for _, id := range []string{"", "prk-", "prk-20261120", "prk-20261120-", "prk-20261120-zz", "prk-2026112x-1", "evt-20261120-1", "prk-20261120-1 or so", "prk-20991231-1"} {
+		if err := s.Unpark(t.Context(), id); fanfare.CodeOf(err) != fanfare.NotFound {
+			t.Errorf("%q: got %v, want not found", id, err)
+		}
+	}
+}
+
+func TestSwitchesAreSetReplacedAndRemoved(t *testing.T) {
+	s := openRecord(t, t.TempDir())
+	a, b := frozenEvent(1, noon, 1), frozenEvent(2, noon, 1)
+	freeze(t, s, a, b)
+	day := a.Posted.Ref().Day
+	set := func(at time.Time, switches ...fanfare.Switch) {
+		t.Helper()
+		if err := s.SetSwitches(t.Context(), day, switches, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(noon, fanfare.Switch{Event: a.Posted.Ref(), State: fanfare.SwitchPaused, Reason: "one"},
+		fanfare.Switch{Event: a.Posted.Ref(), Channel: 7, State: fanfare.SwitchCancelled, Reason: "two"},
+		fanfare.Switch{Event: b.Posted.Ref(), State: fanfare.SwitchPaused, Reason: "three"})
+	set(noon.Add(time.Second), fanfare.Switch{Event: a.Posted.Ref(), State: fanfare.SwitchCancelled, Reason: "four"}, fanfare.Switch{Event: b.Posted.Ref()})
+	got := map[string]bool{}
+	err := s.Switches(t.Context(), day, func(sw fanfare.Switch, since time.Time) {
+		got[fmt.Sprint(sw.Event, sw.Channel, sw.State, sw.Reason, since.Sub(noon))] = true
+	})
+	want := []string{fmt.Sprint(a.Posted.Ref(), 0, "cancelled", "four", time.Second), fmt.Sprint(a.Posted.Ref(), 7, "cancelled", "two", 0*time.Second)}
+	if err != nil || len(got) != len(want) || !got[want[0]] || !got[want[1]] {
+		t.Errorf("got %v (%v), want %v", got, err, want)
+	}
+	for event, state := range map[*fanfare.Frozen]string{a: "cancelled", b: "running"} {
+		if broadcast, err := s.Broadcast(t.Context(), event.Posted.Ref()); err != nil || broadcast.State != state {
+			t.Errorf("broadcast %+v (%v), want it %s", broadcast, err, state)
+		}
+	}
+}
+
+func TestPositionsComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		positions := rapid.SliceOfDistinct(rapid.Uint32(), rapid.ID).Draw(t, "positions")
+		slices.Sort(positions)
+		if got := readPositions(appendPositions(nil, positions)); !slices.Equal(got, positions) {
+			t.Fatalf("got %v, want %v", got, positions)
+		}
+	})
+}
