@@ -61,7 +61,7 @@ func TestNoAnswerIsUnreachable(t *testing.T) {
 	if lost, ok := errors.AsType[*Unreachable](err); !ok || lost.Server != "http://127.0.0.1:1" {
 		t.Errorf("got %v", err)
 	}
-	other := against(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "nginx", 502) })
+	other := against(t, func(w http.ResponseWriter, r *http.Request) { http.Error(w, "nginx", http.StatusBadGateway) })
 	if _, err := other.Status(t.Context()); fanfare.CodeOf(err) != fanfare.Unavailable || !strings.Contains(err.Error(), "502") {
 		t.Errorf("a proxy's answer is %v", err)
 	}
@@ -176,7 +176,7 @@ func TestSequenceIsStreamedAndItsErrorIsReturned(t *testing.T) {
 		}
 		yield(Subscription{}, broken)
 	}, func(p Progress) { last = p })
-	if err != broken || sum.Created != 1000 || lines.Load() != 1000 || last.Lines != 1000 || last.Bytes == 0 {
+	if !errors.Is(err, broken) || sum.Created != 1000 || lines.Load() != 1000 || last.Lines != 1000 || last.Bytes == 0 {
 		t.Errorf("%+v, %v, %d lines, %+v", sum, err, lines.Load(), last)
 	}
 }

@@ -55,28 +55,28 @@ func (c *Client) PutSubscriptions(ctx context.Context, all iter.Seq2[Subscriptio
 	reader, writer := io.Pipe()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- func() error {
-			out := bufio.NewWriterSize(writer, 64<<10)
-			lines := json.NewEncoder(out)
-			for s, err := range all {
-				if err == nil {
-					err = lines.Encode(s)
-				}
-				if err != nil {
-					out.Flush() // what was good is put
-					writer.Close()
-					return err
-				}
-			}
-			err := out.Flush()
-			writer.CloseWithError(err)
-			return nil
-		}()
+		out := bufio.NewWriterSize(writer, 64<<10)
+		failed <- encodeAll(out, all)
+		writer.CloseWithError(out.Flush()) // what was good is put
 	}()
 	sum, err := c.ImportSubscriptions(ctx, reader, progress)
-	reader.Close()
+	_ = reader.Close() // never fails; it ends the sequence where the server read no more
 	if sequence := <-failed; err == nil {
 		err = sequence
 	}
 	return sum, err
+}
+
+// encodeAll writes a line for each subscription, up to the first error.
+func encodeAll(w io.Writer, all iter.Seq2[Subscription, error]) error {
+	lines := json.NewEncoder(w)
+	for s, err := range all {
+		if err != nil {
+			return err
+		}
+		if err := lines.Encode(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }

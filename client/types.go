@@ -8,17 +8,28 @@ import (
 
 // What the server is asked and what it answers.
 type (
+	// A Subscription is what somebody wants to be told.
 	Subscription = wire.SubscriptionRequest
-	Diff         = wire.Diff         // what an apply changed
-	Change       = wire.Change       // one member of it
-	Subscribed   = wire.Subscribed   // the answer to a subscription
-	PutSummary   = wire.PutSummary   // the answer to an import
-	Accepted     = wire.Accepted     // the answer to an event
-	EventSummary = wire.EventSummary // what came of events that were sent line by line
-	LineError    = wire.LineError    // a line that was refused
-	Member       = wire.Member       // why
-	Status       = wire.Status       // how the server is doing
-	DeliveryPage = wire.DeliveryPage // a part of the deliveries of an event
+	// A Diff is what an apply changed.
+	Diff = wire.Diff
+	// A Change is one member of a Diff.
+	Change = wire.Change
+	// Subscribed is the answer to a subscription.
+	Subscribed = wire.Subscribed
+	// A PutSummary is the answer to an import.
+	PutSummary = wire.PutSummary
+	// Accepted is the answer to an event.
+	Accepted = wire.Accepted
+	// An EventSummary is what came of events that were sent line by line.
+	EventSummary = wire.EventSummary
+	// A LineError is a line that was refused.
+	LineError = wire.LineError
+	// A Member says why it was refused.
+	Member = wire.Member
+	// Status is how the server is doing.
+	Status = wire.Status
+	// A DeliveryPage is a part of the deliveries of an event.
+	DeliveryPage = wire.DeliveryPage
 )
 
 // A SubscriptionRecord is a subscription as the server has it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,7 +54,9 @@ Fields that end in _file name files beside it. What changes is printed: + new,
 	}
 	command.Flags().StringArrayVarP(&files, "file", "f", nil, "file to apply, - for standard input; may be repeated")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only check, and print what would change")
-	command.MarkFlagRequired("file")
+	if err := command.MarkFlagRequired("file"); err != nil {
+		panic(err) // the flag stands above
+	}
 	return command
 }
 
@@ -80,7 +83,7 @@ func (c *cli) readInput(name string) ([]byte, error) {
 
 // inFile adds the file's name to what is wrong in it.
 func inFile(name string, err error) error {
-	e, ok := err.(*fanfare.Error)
+	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || e.Code != fanfare.Invalid && e.Code != fanfare.TooLarge {
 		return err
 	}

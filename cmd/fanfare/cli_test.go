@@ -259,7 +259,7 @@ func FuzzTableBecomesLines(f *testing.F) {
 		if err != nil {
 			return
 		}
-		defer in.Close()
+		defer in.stop()
 		out, err := io.ReadAll(in)
 		if err != nil {
 			return

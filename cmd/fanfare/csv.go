@@ -38,7 +38,9 @@ var csvFields = []string{"id", "topic", "channel", "to", "filter", "rule", "loca
 func newCSV(in io.Reader, preset client.Subscription) (*csvReader, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // spreadsheets begin with a byte order mark
-		buffered.Discard(3)
+		if _, err := buffered.Discard(len(mark)); err != nil {
+			return nil, csvError(err)
+		}
 	}
 	c := &csvReader{rows: csv.NewReader(buffered), preset: preset}
 	c.rows.ReuseRecord = true
@@ -69,8 +71,8 @@ func newCSV(in io.Reader, preset client.Subscription) (*csvReader, error) {
 // Read gives NDJSON.
 func (c *csvReader) Read(b []byte) (int, error) { return c.pipe.Read(b) }
 
-// Close lets go of the file.
-func (c *csvReader) Close() error { return c.pipe.Close() }
+// stop ends the reading of the file before its end.
+func (c *csvReader) stop() { c.pipe.CloseWithError(nil) }
 
 func (c *csvReader) convert(w io.Writer) error {
 	out := bufio.NewWriterSize(w, 256<<10)
@@ -83,7 +85,9 @@ func (c *csvReader) convert(w io.Writer) error {
 			return out.Flush()
 		}
 		if err != nil {
-			out.Flush() // what was good is put
+			if gone := out.Flush(); gone != nil { // what was good is put
+				return gone
+			}
 			return csvError(err)
 		}
 		if line, _ := c.rows.FieldPos(0); line-row != shift {
@@ -174,7 +178,7 @@ func csvError(err error) error {
 	if at, ok := errors.AsType[*csv.ParseError](err); ok {
 		e.Line, e.Column, e.Message = at.Line, at.Column, at.Err.Error()
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		e.Message, e.Hint = "the file is empty", "the first row names the columns, such as to,topic,channel,filter"
 	}
 	return e

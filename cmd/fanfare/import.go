@@ -55,7 +55,7 @@ Exit code 2: some lines were refused.`,
 				if err != nil {
 					return err
 				}
-				defer table.Close()
+				defer table.stop()
 				body, line, size = table, table.line, 0
 			case format != "ndjson":
 				return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", format), Hint: "use ndjson or csv"}

@@ -15,7 +15,7 @@ func profileOnSignal(path string, log *slog.Logger) (stop func() error, err erro
 	if path == "" {
 		return func() error { return nil }, nil
 	}
-	f, err := os.Create(path) //nolint:gosec // the operator names the file
+	f, err := os.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("FANFARE_CPUPROFILE: %w", err)
 	}

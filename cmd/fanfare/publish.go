@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -185,7 +186,7 @@ func toLines(text []byte) ([]byte, error) {
 
 func notJSON(text []byte, err error) error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the file is not valid JSON: " + err.Error(), Hint: "for one object on each line use --format ndjson"}
-	if syntax, ok := err.(*json.SyntaxError); ok {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		e.Line = 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte{'\n'})
 	}
 	return e

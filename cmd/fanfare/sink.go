@@ -35,12 +35,16 @@ and hang up in given shares. When it is stopped it prints a summary as JSON.`,
 				}
 			}
 			if record != "" {
-				f, err := os.OpenFile(record, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-				if err != nil {
-					return err
+				lines, refused := os.OpenFile(record, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+				if refused != nil {
+					return refused
 				}
-				defer f.Close()
-				cfg.Record = f
+				defer func() {
+					if lost := lines.Close(); err == nil {
+						err = lost
+					}
+				}()
+				cfg.Record = lines
 			}
 			return c.runSink(command, sink.New(cfg), address)
 		},

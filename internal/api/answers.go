@@ -163,7 +163,7 @@ func (o *answers[T]) abort(number int, err error) error {
 		return err
 	}
 	o.refuse(number, err)
-	o.flush()
+	_ = o.flush() // the answer ends here, whether the client reads it or not
 	return nil
 }
 

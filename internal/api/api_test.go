@@ -84,7 +84,7 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 		"body over the limit":        {"POST", "/v1/subscriptions", big, nil, 413, fanfare.TooLarge, "1048576"},
 		"apply over the limit":       {"POST", "/v1/apply", big, nil, 413, fanfare.TooLarge, "1048576"},
 		"malformed JSON":             {"POST", "/v1/keys", "{\n \"service\": }", nil, 422, fanfare.Invalid, "not valid JSON"},
-		"unknown member":             {"POST", "/v1/keys", `{"service":"news","nmae":"x"}`, nil, 422, fanfare.Invalid, "nmae"},
+		"unknown member":             {"POST", "/v1/keys", `{"service":"news","label":"x"}`, nil, 422, fanfare.Invalid, "label"},
 		"two values":                 {"POST", "/v1/keys", `{"service":"news"} {}`, nil, 422, fanfare.Invalid, "more than one"},
 		"empty body":                 {"POST", "/v1/pause", "", nil, 422, fanfare.Invalid, "ends early"},
 		"wrong type":                 {"POST", "/v1/pause", `{"scope":{"kind":7}}`, nil, 422, fanfare.Invalid, "number"},

@@ -25,7 +25,7 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	text, err := readBody(x, r, maxBodyBytes)
+	text, err := readBody(x, r)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ func live(t testing.TB, w *world) (address string, s *Server) {
 	return s.Addr().String(), s
 }
 
+// impatient returns a client that ends a test rather than wait for ever.
+func impatient() *http.Client { return &http.Client{Timeout: time.Minute} }
+
 // line is one answer of a bulk import.
 type line struct {
 	ID      string       `json:"id"`
@@ -42,7 +45,7 @@ func bulk(t testing.TB, address, query string, body io.Reader) *http.Response {
 	r, _ := http.NewRequest("POST", "http://"+address+"/v1/subscriptions"+query, body)
 	r.Header.Set("Authorization", "Bearer "+adminSecret)
 	r.Header.Set("Content-Type", ndjson)
-	response, err := http.DefaultClient.Do(r)
+	response, err := impatient().Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,9 +72,14 @@ func (a *API) fail(x *exchange, err error) {
 	if x.status != 0 {
 		panic(http.ErrAbortHandler) // the answer has begun: cut it, so that it cannot pass for a whole one
 	}
-	p.headers(x.Header())
+	p.write(x)
+}
+
+// write answers with p.
+func (p *problem) write(w http.ResponseWriter) {
+	p.headers(w.Header())
 	body, _ := json.Marshal(p.Problem) // plain fields only: cannot fail
-	writeAll(x, p.Status, body)
+	writeAll(w, p.Status, body)
 }
 
 func (p *problem) headers(h http.Header) {
@@ -95,15 +100,15 @@ const statusClientGone = 499
 func writeAll(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) // a client that is gone is no concern of the handler
+	w.Write(body) //nolint:gosec // G705: JSON, or a page that html/template has escaped; a client that is gone is no concern of the handler
 }
 
 // bodyError says what broke the reading of a request's body.
-func bodyError(err error, limitBytes int64) error {
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
+func bodyError(err error, limitBytes int64) *fanfare.Error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLargeBody(limitBytes)
+	}
+	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body came too slowly"}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
@@ -112,7 +117,7 @@ func bodyError(err error, limitBytes int64) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: "the body could not be read"}
 }
 
-func tooLargeBody(limitBytes int64) error {
+func tooLargeBody(limitBytes int64) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than " + strconv.FormatInt(limitBytes, 10) + " bytes",
 		Hint: "many events or subscriptions go as NDJSON (application/x-ndjson), which is streamed"}
 }

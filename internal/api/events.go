@@ -59,7 +59,7 @@ func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) erro
 	if isNDJSON(mt) {
 		return a.publishLines(x, r, p)
 	}
-	text, err := readBody(x, r, maxBodyBytes)
+	text, err := readBody(x, r)
 	if err != nil {
 		return err
 	}

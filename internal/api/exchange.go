@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -61,9 +62,8 @@ func (x *exchange) refuseRoute(status int) {
 		p.Title, p.Status = http.StatusText(status), status
 		p.Detail, p.Hint = x.request.URL.Path+" does not know the method "+x.request.Method, "the header Allow lists those that it knows"
 	}
-	p.headers(x.Header())
 	x.status, x.own = p.Status, true
-	writeJSON(x.ResponseWriter, p.Status, problemType, p.Problem)
+	p.write(x.ResponseWriter)
 }
 
 // ServeHTTP answers one request of the API.
@@ -73,7 +73,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := a.now()
 	defer func() {
 		if reason := recover(); reason != nil {
-			if reason == http.ErrAbortHandler {
+			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(reason)
 			}
 			logPanic(a.log, x, reason, debug.Stack())
@@ -109,28 +109,28 @@ func harmless(s string) bool {
 	return true
 }
 
-// Limits of bodies that are read as a whole.
+// The limit of bodies that are read as a whole.
 const maxBodyBytes = 1 << 20
 
-// readBody reads the whole body.
-func readBody(x *exchange, r *http.Request, limitBytes int64) ([]byte, error) {
+// readBody reads the whole body, of maxBodyBytes at most.
+func readBody(x *exchange, r *http.Request) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}
 	}
-	if r.ContentLength > limitBytes {
+	if r.ContentLength > maxBodyBytes {
 		x.Header().Set("Connection", "close")
-		return nil, tooLargeBody(limitBytes)
+		return nil, tooLargeBody(maxBodyBytes)
 	}
 	if r.ContentLength >= 0 {
 		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
-			return nil, bodyError(err, limitBytes)
+			return nil, bodyError(err, maxBodyBytes)
 		}
 		return body, nil
 	}
 	var body bytes.Buffer
-	if _, err := body.ReadFrom(http.MaxBytesReader(x.ResponseWriter, r.Body, limitBytes)); err != nil {
-		return nil, bodyError(err, limitBytes)
+	if _, err := body.ReadFrom(http.MaxBytesReader(x.ResponseWriter, r.Body, maxBodyBytes)); err != nil {
+		return nil, bodyError(err, maxBodyBytes)
 	}
 	return body.Bytes(), nil
 }

@@ -16,7 +16,7 @@ func readJSON(x *exchange, r *http.Request, v any) error {
 	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
 		return unknownType(mt, "application/json")
 	}
-	text, err := readBody(x, r, maxBodyBytes)
+	text, err := readBody(x, r)
 	if err != nil {
 		return err
 	}

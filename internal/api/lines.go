@@ -135,7 +135,7 @@ func (s *stream[T]) close() {
 	<-s.read
 	if !s.eof {
 		s.rc.SetReadDeadline(time.Now().Add(lingering))
-		io.CopyN(io.Discard, s.body, lingerBytes) // its error does not matter
+		_, _ = io.CopyN(io.Discard, s.body, lingerBytes) // its error does not matter
 	}
 }
 
@@ -162,7 +162,7 @@ func (s *stream[T]) readBody() {
 		switch {
 		case total > maxBulkBytes:
 			n, err = 0, errBulkTooLarge
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			s.eof = true
 			s.rc.SetReadDeadline(time.Time{})
 		case errors.Is(err, os.ErrDeadlineExceeded) && s.stopped():
@@ -210,7 +210,7 @@ func (s *stream[T]) cut() {
 		tail = append(tail[:0], c.data[whole:]...)
 		c.data = c.data[:whole]
 		switch {
-		case err == io.EOF && len(tail) > 0:
+		case errors.Is(err, io.EOF) && len(tail) > 0:
 			c.data = append(append(c.data, tail...), '\n')
 			lines++
 		case err == nil && lines == 0:
@@ -221,7 +221,7 @@ func (s *stream[T]) cut() {
 		number += lines
 		s.work <- c
 		s.order <- c
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
@@ -326,13 +326,13 @@ var (
 
 // breakage says to the client why a body was not read to its end.
 func breakage(err error) error {
-	switch err {
-	case errStopping:
+	switch {
+	case errors.Is(err, errStopping):
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "what stands before this line is answered; send the rest again in a moment"}
-	case errBulkTooLarge:
+	case errors.Is(err, errBulkTooLarge):
 		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the body is larger than 4 GiB", Hint: "what stands before this line is answered; send the rest as another body"}
 	}
-	broken := bodyError(err, maxBulkBytes).(*fanfare.Error)
+	broken := bodyError(err, maxBulkBytes)
 	broken.Hint = "what stands before this line is answered; send the rest again"
 	return broken
 }

@@ -55,7 +55,7 @@ func Listen(o ServerOptions) (*Server, error) {
 		}
 		certificates = []tls.Certificate{c}
 	}
-	l, err := net.Listen("tcp", o.Address)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", o.Address) // binding does not wait
 	if err != nil {
 		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error(), Hint: "another program may listen there; set listen"}
 	}
@@ -107,7 +107,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			a.Stop()
 		}
 		if s.stopErr = s.http.Shutdown(ctx); s.stopErr != nil {
-			s.http.Close()
+			s.stopErr = errors.Join(s.stopErr, s.http.Close())
 		}
 		<-s.served
 	})
@@ -124,6 +124,5 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := problemOf(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting", Hint: "try again in a moment"}, requestID(r))
-	p.headers(w.Header())
-	writeJSON(w, p.Status, problemType, p.Problem)
+	p.write(w)
 }

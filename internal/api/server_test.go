@@ -31,7 +31,7 @@ func TestServerAnswersWhileEverythingLoads(t *testing.T) {
 	}
 	defer s.Shutdown(t.Context())
 	status := func(path string) (int, http.Header) {
-		response, err := http.Get("http://" + s.Addr().String() + path)
+		response, err := impatient().Get("http://" + s.Addr().String() + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestShutdownWaitsForTheRequestUnderWay(t *testing.T) {
 	go func() {
 		r, _ := http.NewRequest("POST", "http://"+address+"/v1/subscriptions", strings.NewReader(oneSub))
 		r.Header.Set("Authorization", "Bearer "+adminSecret)
-		response, err := http.DefaultClient.Do(r)
+		response, err := impatient().Do(r)
 		if err != nil {
 			answer <- err.Error()
 			return
@@ -186,14 +186,14 @@ func TestPanicInTheMiddleOfAnAnswerCutsIt(t *testing.T) {
 	}
 	defer s.Shutdown(context.WithoutCancel(t.Context()))
 	s.Open(a)
-	response, err := http.Get("http://" + s.Addr().String() + "/cut")
+	response, err := impatient().Get("http://" + s.Addr().String() + "/cut")
 	if err == nil {
 		_, err = io.ReadAll(response.Body)
 	}
 	if err == nil {
 		t.Error("half an answer passes for a whole one")
 	}
-	if response, err := http.Get("http://" + s.Addr().String() + "/healthz"); err != nil || response.StatusCode != 200 {
+	if response, err := impatient().Get("http://" + s.Addr().String() + "/healthz"); err != nil || response.StatusCode != 200 {
 		t.Errorf("the server does not go on: %v", err)
 	}
 }

@@ -105,7 +105,7 @@ func (a *API) putSubscription(x *exchange, r *http.Request, c caller) error {
 // keepSubscription puts the one subscription in the body; id is that of the
 // path, or "".
 func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string) error {
-	text, err := readBody(x, r, maxBodyBytes)
+	text, err := readBody(x, r)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (a *API) unsubscribeRoutes() {
 		return a.show(x, http.StatusOK, page{"Unsubscribe?", "You will get no more of these messages.", true})
 	})
 	a.handle(op("unsubscribe", http.MethodPost, "Unsubscribe (RFC 8058 one-click); no key is needed"), anybody, func(x *exchange, r *http.Request, _ caller) error {
-		io.Copy(io.Discard, http.MaxBytesReader(x.ResponseWriter, r.Body, maxBodyBytes)) // its content does not matter
+		_, _ = io.Copy(io.Discard, http.MaxBytesReader(x.ResponseWriter, r.Body, maxBodyBytes)) // its content does not matter
 		patient(x)
 		err := a.parts.Unsubscribe(r.Context(), r.PathValue("token"))
 		switch code := fanfare.CodeOf(err); {

@@ -26,11 +26,11 @@ func TestStructuredEventKeepsItsAttributes(t *testing.T) {
 }
 
 func TestBadStructuredEventNamesTheAttribute(t *testing.T) {
-	edit := func(old, new string) string {
-		if !strings.Contains(whole, old) {
-			t.Fatalf("%s is not in the event", old)
+	edit := func(from, to string) string {
+		if !strings.Contains(whole, from) {
+			t.Fatalf("%s is not in the event", from)
 		}
-		return strings.Replace(whole, old, new, 1)
+		return strings.Replace(whole, from, to, 1)
 	}
 	for name, test := range map[string]struct {
 		event, pointer string

@@ -2,6 +2,7 @@ package cloudevents
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -103,7 +104,7 @@ func syntax(b []byte, pointer string) error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: "is not valid JSON"}
 	var v any
 	err := json.Unmarshal(b, &v)
-	if broken, ok := err.(*json.SyntaxError); ok {
+	if broken, ok := errors.AsType[*json.SyntaxError](err); ok {
 		before := b[:min(int(broken.Offset), len(b))]
 		e.Line = strings.Count(string(before), "\n") + 1
 		e.Column = max(1, len(before)-1-strings.LastIndex(string(before), "\n"))

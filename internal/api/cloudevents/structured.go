@@ -3,6 +3,7 @@ package cloudevents
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
@@ -71,7 +72,7 @@ func DecodeBatch(b []byte) ([]fanfare.Event, error) {
 
 // AtIndex returns err and its details as errors of member i of a batch.
 func AtIndex(i int, err error) []*fanfare.Error {
-	e, ok := err.(*fanfare.Error)
+	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
 		return []*fanfare.Error{{Code: fanfare.Internal, Pointer: "/" + strconv.Itoa(i), Message: "something went wrong inside the server"}}
 	}
