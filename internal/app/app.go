@@ -189,7 +189,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 	}
 	a.laterDo(func() { outlets.drain(a.config.DrainTimeout) })
 
-	history := &indexing{store: store, clock: a.clock, logger: a.log, retention: time.Duration(a.config.Retention) * 24 * time.Hour}
+	history := &indexing{store: store, recorder: recorder, clock: a.clock, logger: a.log, retention: time.Duration(a.config.Retention) * 24 * time.Hour}
 	rates := &rates{recorder: recorder, outlets: outlets}
 	a.background(waiting.run, history.run, rates.run)
 	for _, lane := range fanfare.Lanes {

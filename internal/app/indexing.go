@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
@@ -15,6 +16,7 @@ import (
 // older than the retention.
 type indexing struct {
 	store     *sqlite.Deliveries
+	recorder  *record.Recorder
 	clock     kit.Clock
 	logger    *slog.Logger
 	retention time.Duration
@@ -48,7 +50,7 @@ func (x *indexing) run(ctx context.Context) {
 			err = x.index(ctx)
 		}
 		if err == nil {
-			err = x.expire()
+			err = x.expire(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			x.logger.Error("the history could not be indexed, it is tried again", "error", err)
@@ -104,19 +106,40 @@ func (x *indexing) index(ctx context.Context) error {
 	return err
 }
 
-func (x *indexing) expire() error {
+// expire removes the days that are older than the retention and over: events
+// outlive every retry and all that is paused or parked.
+func (x *indexing) expire(ctx context.Context) error {
 	days, err := x.store.Days()
 	if err != nil {
 		return err
 	}
 	oldest := fanfare.DayOf(x.clock.Now().Add(-x.retention))
 	for _, day := range days {
-		if day < oldest {
-			x.logger.Info("a day is older than the retention and is removed", "day", day.String())
-			if err := x.store.Remove(day); err != nil {
-				return err
-			}
+		if day >= oldest {
+			continue
+		}
+		over, err := x.over(ctx, day)
+		if err != nil {
+			return err
+		}
+		if !over {
+			continue
+		}
+		x.logger.Info("a day is older than the retention and is removed", "day", day.String())
+		if err := x.store.Remove(day); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// over reports whether nothing of a day is open or parked.
+func (x *indexing) over(ctx context.Context, day fanfare.Day) (bool, error) {
+	for _, ref := range x.recorder.Open() {
+		if ref.Day == day {
+			return false, nil
+		}
+	}
+	parked, _, err := x.store.Parked(ctx, day)
+	return len(parked) == 0, err
 }

@@ -83,13 +83,14 @@ func (s *switches) publish(board *switchboard) {
 
 // decide says whether work of a broadcast may leave by a channel.
 func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string) {
-	for _, p := range [...]part{{event, 0}, {event, channel.Number}} {
-		if sw, ok := b.broadcasts[p]; ok {
-			if sw.State == fanfare.SwitchCancelled {
-				return deliver.Cancel, sw.Reason
-			}
-			return deliver.Hold, sw.Reason
+	whole, paused := b.broadcasts[part{event, 0}]
+	for _, sw := range [...]stopped{whole, b.broadcasts[part{event, channel.Number}]} {
+		if sw.State == fanfare.SwitchCancelled {
+			return deliver.Cancel, sw.Reason // for good, however it is paused besides
 		}
+	}
+	if paused {
+		return deliver.Hold, whole.Reason
 	}
 	if b.all != nil {
 		return deliver.Hold, *b.all

@@ -273,7 +273,7 @@ func TestReadersAndWritersAndRemovalDoNotMeetInTheFile(t *testing.T) {
 	for worker := range 4 {
 		work.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(worker), 0))
-			for i := range 60 {
+			for i := range 25 {
 				f := frozenEvent(uint64(worker*1000+i+1), noon.Add(time.Duration(random.IntN(2))*24*time.Hour), 3)
 				_, err := s.Freeze(t.Context(), []*fanfare.Frozen{f}, noon)
 				ok(err)

@@ -1,0 +1,421 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+var notFound = &fanfare.Error{Code: fanfare.NotFound, Message: "not there"}
+
+// record is a store in memory; days that are listed and not there were removed
+// in between.
+type record struct {
+	days       []fanfare.Day
+	broadcasts map[fanfare.EventRef]*fanfare.Broadcast
+	manifests  map[fanfare.EventRef][]fanfare.Manifest
+	attempts   []fanfare.Entry
+	looks      int
+	completes  func(*fanfare.Broadcast) // at the second look
+}
+
+func (r *record) has(day fanfare.Day) bool {
+	for ref := range r.broadcasts {
+		if ref.Day == day {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *record) Days() ([]fanfare.Day, error) { return r.days, nil }
+
+func (r *record) Broadcast(_ context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
+	b, ok := r.broadcasts[ref]
+	if !ok {
+		return nil, notFound
+	}
+	r.looks++
+	if r.looks > 1 && r.completes != nil {
+		r.completes(b)
+	}
+	copied := *b
+	return &copied, nil
+}
+
+func (r *record) Broadcasts(_ context.Context, day fanfare.Day, service string, _ fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error) {
+	if !r.has(day) {
+		return nil, notFound
+	}
+	var list []*fanfare.Broadcast
+	for _, ref := range r.refs() {
+		if b := r.broadcasts[ref]; ref.Day == day && (service == "" || b.Service == service) && len(list) < limit {
+			copied := *b
+			list = append(list, &copied)
+		}
+	}
+	return list, nil
+}
+
+// refs lists all events, newest first.
+func (r *record) refs() []fanfare.EventRef {
+	var refs []fanfare.EventRef
+	for ref := range r.broadcasts {
+		refs = append(refs, ref)
+	}
+	slices.SortFunc(refs, func(a, b fanfare.EventRef) int { return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(b.Seq, a.Seq)) })
+	return refs
+}
+
+func (r *record) Manifests(_ context.Context, ref fanfare.EventRef) ([]fanfare.Manifest, error) {
+	return r.manifests[ref], nil
+}
+
+func (r *record) ManifestOf(_ context.Context, ref fanfare.EventRef, partition int) (*fanfare.Manifest, error) {
+	var found *fanfare.Manifest
+	for i := range r.manifests[ref] {
+		if m := &r.manifests[ref][i]; m.ID.Partition() <= partition {
+			found = m
+		}
+	}
+	return found, nil
+}
+
+func (r *record) Attempts(_ context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(*fanfare.Entry) error) error {
+	for i := range r.attempts {
+		if e := &r.attempts[i]; e.Delivery.Day == day && e.Delivery.Manifest == manifest && e.Delivery.Position >= from && e.Delivery.Position < to {
+			if err := visit(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *record) History(_ context.Context, day fanfare.Day, subscriber fanfare.Place) ([]fanfare.EventSeq, error) {
+	if !r.has(day) {
+		return nil, notFound
+	}
+	var seqs []fanfare.EventSeq
+	for _, ref := range r.refs() {
+		for _, m := range r.manifests[ref] {
+			if ref.Day == day && len(m.PositionsOf(subscriber)) > 0 {
+				seqs = append(seqs, ref.Seq)
+			}
+		}
+	}
+	return seqs, nil
+}
+
+func (r *record) FindEvent(_ context.Context, day fanfare.Day, service, id string) (fanfare.EventSeq, error) {
+	if !r.has(day) {
+		return 0, notFound
+	}
+	for _, ref := range r.refs() {
+		if b := r.broadcasts[ref]; ref.Day == day && b.Service == service && b.SourceID == id {
+			return ref.Seq, nil
+		}
+	}
+	return 0, nil
+}
+
+// phonebook knows everybody by place.
+type phonebook struct{}
+
+func (phonebook) FindSubscriber(_ context.Context, _, address string) (fanfare.Place, error) {
+	var place fanfare.Place
+	if _, err := fmt.Sscanf(address, "%d@example.org", &place); err != nil {
+		return 0, notFound
+	}
+	return place, nil
+}
+
+func (phonebook) Subscribers(_ context.Context, places []fanfare.Place, visit func(*registry.SubscriberRow) error) error {
+	for _, place := range places {
+		if err := visit(&registry.SubscriberRow{Place: place, ID: fmt.Sprintf("id-%d", place), Address: fmt.Sprintf("%d@example.org", place)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (phonebook) Subscriptions(_ context.Context, places []fanfare.Place, visit func(*registry.SubscriptionRow) error) error {
+	for _, place := range places {
+		if err := visit(&registry.SubscriptionRow{Place: place, ID: fmt.Sprintf("sub-%d", place)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (phonebook) Channel(number uint16) (*registry.Channel, bool) {
+	return &registry.Channel{Number: number, Name: fmt.Sprintf("channel-%d", number)}, true
+}
+
+func (phonebook) Template(number uint32) (registry.TemplateSource, bool) {
+	return registry.TemplateSource{Name: "story", Version: int(number)}, true
+}
+
+// counts are the progress of open broadcasts.
+type counts map[fanfare.EventRef]fanfare.Progress
+
+func (c counts) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
+	p, ok := c[ref]
+	return p, ok
+}
+
+// waiting are the events that are not matched yet.
+type waiting map[fanfare.EventRef]*fanfare.Posted
+
+func (w waiting) Queued(_ context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error) {
+	return w[ref], noon, nil
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func refOf(days int, stream uint64) fanfare.EventRef {
+	return fanfare.EventRef{Day: fanfare.DayOf(noon) + fanfare.Day(days), Seq: fanfare.NewEventSeq(stream, 0)}
+}
+
+// newTraces makes traces of events with manifests of these sizes; a member's
+// subscriber is its number, in the partition of its manifest.
+func newTraces(sizes map[fanfare.EventRef][]int) (*Traces, *record) {
+	r := &record{broadcasts: map[fanfare.EventRef]*fanfare.Broadcast{}, manifests: map[fanfare.EventRef][]fanfare.Manifest{}}
+	for ref, manifests := range sizes {
+		b := &fanfare.Broadcast{Event: ref.String(), Service: "news", Topic: "story", SourceID: fmt.Sprintf("e%d", ref.Seq.Stream()), State: "running"}
+		for partition, n := range manifests {
+			m := fanfare.Manifest{ID: fanfare.NewManifestID(ref.Seq, partition)}
+			for from := 0; from < n; from += max(1, n/2) { // two sections or three
+				section := fanfare.Section{Channel: uint16(len(m.Sections) + 1), Template: 3}
+				for i := from; i < min(n, from+max(1, n/2)); i++ {
+					place := fanfare.NewPlace(partition, uint32(i))
+					section.Members = append(section.Members, fanfare.Member{Subscriber: place, Subscriptions: []fanfare.Place{place, place + 1}})
+				}
+				m.Sections = append(m.Sections, section)
+			}
+			r.manifests[ref] = append(r.manifests[ref], m)
+			b.Messages += int64(n)
+		}
+		r.broadcasts[ref] = b
+		if !slices.Contains(r.days, ref.Day) {
+			r.days = append(r.days, ref.Day)
+		}
+	}
+	slices.SortFunc(r.days, func(a, b fanfare.Day) int { return cmp.Compare(b, a) })
+	return &Traces{Store: r, Registry: phonebook{}, Progress: counts{}, Queue: waiting{}}, r
+}
+
+// TestPagesCoverEveryDeliveryOnce reads lists of any size in pages of any size,
+// of all deliveries and of one state.
+func TestPagesCoverEveryDeliveryOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ref := refOf(0, 5)
+		sizes := rapid.SliceOfN(rapid.IntRange(1, 1300), 0, 4).Draw(t, "sizes")
+		traces, r := newTraces(map[fanfare.EventRef][]int{ref: sizes})
+		state := rapid.SampledFrom([]string{"", "accepted", "pending", "failed"}).Draw(t, "state")
+		every := rapid.IntRange(1, 9).Draw(t, "every")
+		var want []string
+		for _, m := range r.manifests[ref] {
+			for position := range uint32(m.Members()) {
+				delivery := fanfare.DeliveryRef{Day: ref.Day, Manifest: m.ID, Position: position}
+				is := "pending"
+				if int(position)%every == 0 {
+					is = "accepted"
+					r.attempts = append(r.attempts, fanfare.Entry{Delivery: delivery, Attempt: 1, State: fanfare.Accepted, At: noon})
+				}
+				if state == "" || state == is {
+					want = append(want, delivery.String())
+				}
+			}
+		}
+		var got []string
+		after := ""
+		for {
+			limit := rapid.IntRange(1, 2000).Draw(t, "limit")
+			page, next, err := traces.Deliveries(context.Background(), ref, state, after, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) > limit || next != "" && len(page) < limit {
+				t.Fatalf("a page of %d has %d deliveries and %q behind it", limit, len(page), next)
+			}
+			for _, d := range page {
+				got = append(got, d.ID)
+			}
+			if next == "" {
+				break
+			}
+			after = next
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("the pages have %d deliveries, want %d", len(got), len(want))
+		}
+	})
+}
+
+func TestADeliverySaysAllThatSupportAsksFor(t *testing.T) {
+	ref := refOf(0, 5)
+	traces, r := newTraces(map[fanfare.EventRef][]int{ref: {2}})
+	delivery := fanfare.DeliveryRef{Day: ref.Day, Manifest: r.manifests[ref][0].ID, Position: 1}
+	r.attempts = []fanfare.Entry{
+		{Delivery: delivery, Attempt: 1, State: fanfare.Deferred, Code: 451, Text: "later", Relay: "relay:25", Address: "old@example.org", At: noon, NextAt: noon.Add(time.Minute)},
+		{Delivery: delivery, Attempt: 2, State: fanfare.Accepted, Code: 250, Text: "queued as 17", Relay: "relay:25", Address: "sent@example.org", At: noon.Add(time.Minute)},
+	}
+	page, _, err := traces.Deliveries(t.Context(), ref, "", "", 10)
+	if err != nil || len(page) != 2 {
+		t.Fatalf("%d deliveries, %v", len(page), err)
+	}
+	d := page[1]
+	if d.ID != delivery.String() || d.Event != ref.String() || d.Service != "news" || d.Topic != "story" || d.Channel != "channel-2" || d.Subscriber != "id-1" ||
+		!slices.Equal(d.Subscriptions, []string{"sub-1", "sub-2"}) || d.Template != "story@3" || d.Address != "sent@example.org" || d.State != "accepted" || len(d.Attempts) != 2 {
+		t.Errorf("delivery %+v", d)
+	}
+	if a := d.Attempts[0]; a.Number != 1 || a.Status != "deferred" || a.Code != 451 || a.Text != "later" || a.Relay != "relay:25" || !a.At.Equal(noon) || !a.NextAt.Equal(noon.Add(time.Minute)) {
+		t.Errorf("attempt %+v", a)
+	}
+	if p := page[0]; p.State != "pending" || p.Address != "0@example.org" || p.Attempts == nil || len(p.Attempts) != 0 {
+		t.Errorf("one that was not tried: %+v", p)
+	}
+	mine, err := traces.DeliveryOf(t.Context(), ref, "1@example.org")
+	if err != nil || len(mine) != 1 || mine[0].ID != delivery.String() {
+		t.Errorf("of one recipient: %+v, %v", mine, err)
+	}
+	if none, err := traces.DeliveryOf(t.Context(), ref, "9@example.org"); err != nil || none == nil || len(none) != 0 {
+		t.Errorf("of one who got nothing: %+v, %v", none, err)
+	}
+}
+
+func TestACursorThatThisListDidNotGiveIsRefused(t *testing.T) {
+	ref := refOf(0, 5)
+	traces, _ := newTraces(map[fanfare.EventRef][]int{ref: {3, 3}, refOf(0, 6): {3}})
+	for _, after := range []string{"x", "-", "1-", "-1", "1-1", cursor(fanfare.NewManifestID(refOf(0, 6).Seq, 0), 0), cursor(fanfare.NewManifestID(ref.Seq, 0), 0) + "f00000000", "ffffffffffffffffff-1"} {
+		if page, next, err := traces.Deliveries(t.Context(), ref, "", after, 10); fanfare.CodeOf(err) != fanfare.Invalid {
+			t.Errorf("%q: got %d deliveries, %q, %v", after, len(page), next, err)
+		}
+	}
+	behind := cursor(fanfare.NewManifestID(ref.Seq, 63), 7)
+	if page, next, err := traces.Deliveries(t.Context(), ref, "", behind, 10); err != nil || len(page) != 0 || next != "" {
+		t.Errorf("behind the end: %d deliveries, %q, %v", len(page), next, err)
+	}
+}
+
+func TestAnEventThatIsNotMatchedYetIsQueued(t *testing.T) {
+	traces, _ := newTraces(nil)
+	ref := refOf(0, 5)
+	posted := &fanfare.Posted{Service: "news", Topic: "story", Lane: fanfare.Urgent, ReceivedAt: noon.Add(-time.Second), Event: fanfare.Event{ID: "e5", Source: "/s", Data: []byte(`{}`)}}
+	traces.Queue = waiting{ref: posted}
+	b, err := traces.Broadcast(t.Context(), ref)
+	if err != nil || b.State != "queued" || b.Service != "news" || b.Topic != "story" || b.Lane != "urgent" || b.SourceID != "e5" || b.Source != "/s" ||
+		b.Event != ref.String() || !b.Stages.Kept.Equal(noon) || !b.Stages.Received.Equal(noon.Add(-time.Second)) {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	if found, err := traces.FindEvent(t.Context(), "news", ref.String()); err != nil || found != ref {
+		t.Errorf("found %v, %v", found, err)
+	}
+	if page, next, err := traces.Deliveries(t.Context(), ref, "", "", 10); err != nil || page == nil || len(page) != 0 || next != "" {
+		t.Errorf("deliveries %v, %q, %v", page, next, err)
+	}
+	if list, err := traces.DeliveryOf(t.Context(), ref, "1@example.org"); err != nil || len(list) != 0 {
+		t.Errorf("deliveries %v, %v", list, err)
+	}
+	if _, err := traces.Broadcast(t.Context(), refOf(0, 6)); fanfare.CodeOf(err) != fanfare.NotFound {
+		t.Errorf("an event that nobody knows: %v", err)
+	}
+}
+
+func TestAnEventIsFoundByItsOwnIDNewestFirstAndOnlyInItsService(t *testing.T) {
+	traces, r := newTraces(map[fanfare.EventRef][]int{refOf(0, 5): {1}, refOf(-3, 2): {1}})
+	for _, b := range r.broadcasts {
+		b.SourceID = "same"
+	}
+	r.days = slices.Insert(r.days, 1, r.days[0]-1) // removed since it was listed
+	for _, c := range []struct {
+		service, id string
+		want        fanfare.EventRef
+	}{
+		{"news", "same", refOf(0, 5)},
+		{"news", refOf(-3, 2).String(), refOf(-3, 2)},
+		{"", refOf(-3, 2).String(), refOf(-3, 2)},
+		{"weather", "same", fanfare.EventRef{}},
+		{"weather", refOf(0, 5).String(), fanfare.EventRef{}},
+		{"news", "other", fanfare.EventRef{}},
+	} {
+		got, err := traces.FindEvent(t.Context(), c.service, c.id)
+		if c.want == (fanfare.EventRef{}) {
+			if fanfare.CodeOf(err) != fanfare.NotFound {
+				t.Errorf("%q in %q: got %v, %v", c.id, c.service, got, err)
+			}
+		} else if err != nil || got != c.want {
+			t.Errorf("%q in %q: got %v, %v, want %v", c.id, c.service, got, err, c.want)
+		}
+	}
+}
+
+func TestABroadcastUnderWayHasTheRecordersCounts(t *testing.T) {
+	ref := refOf(0, 5)
+	traces, r := newTraces(map[fanfare.EventRef][]int{ref: {4}})
+	progress := fanfare.Progress{Counts: fanfare.Counts{fanfare.Pending: 3, fanfare.Accepted: 1}, First: noon, Last: noon.Add(time.Second)}
+	traces.Progress = counts{ref: progress}
+	b, err := traces.Broadcast(t.Context(), ref)
+	if err != nil || b.Counts != progress.Counts || !b.Stages.First.Equal(noon) || !b.Stages.Last.Equal(noon.Add(time.Second)) {
+		t.Errorf("got %+v, %v", b, err)
+	}
+	if list, err := traces.Broadcasts(t.Context(), "", 10); err != nil || len(list) != 1 || list[0].Counts != progress.Counts {
+		t.Errorf("list %+v, %v", list, err)
+	}
+	// It is completed between the look at the store and the one at the recorder.
+	traces.Progress, r.looks = counts{}, 0
+	done := fanfare.Counts{fanfare.Accepted: 4}
+	r.completes = func(b *fanfare.Broadcast) { b.State, b.Counts, b.Stages.Completed = "completed", done, noon }
+	if b, err := traces.Broadcast(t.Context(), ref); err != nil || b.Counts != done || b.State != "completed" {
+		t.Errorf("got %+v, %v", b, err)
+	}
+}
+
+func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
+	sizes := map[fanfare.EventRef][]int{}
+	var all []fanfare.EventRef
+	for days := range 3 {
+		for stream := range uint64(4) {
+			ref := refOf(days, uint64(days)*10+stream+1)
+			sizes[ref] = []int{int(stream) + 1}
+			all = append(all, ref)
+		}
+	}
+	slices.Reverse(all)
+	traces, r := newTraces(sizes)
+	r.days = slices.Insert(r.days, 1, 1) // removed since it was listed
+	r.broadcasts[refOf(1, 14)].Service = "weather"
+	person := fanfare.NewPlace(0, 1) // in all but the first of each day
+	var want []string
+	for _, ref := range all {
+		if sizes[ref][0] > 1 && r.broadcasts[ref].Service == "news" {
+			want = append(want, ref.String())
+		}
+	}
+	for limit := 1; limit < len(want)+3; limit++ {
+		list, err := traces.History(t.Context(), "news", person, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range list {
+			got = append(got, d.Event)
+		}
+		if !slices.Equal(got, want[:min(limit, len(want))]) {
+			t.Errorf("the newest %d are %v, want %v", limit, got, want[:min(limit, len(want))])
+		}
+		listed, err := traces.Broadcasts(t.Context(), "news", limit)
+		if err != nil || len(listed) != min(limit, 11) {
+			t.Errorf("a list of %d has %d broadcasts, %v", limit, len(listed), err)
+		}
+	}
+}
