@@ -25,6 +25,10 @@ type Posted struct {
 	ReceivedAt time.Time `json:"received_at"`
 	Event      Event     `json:"event"`
 
+	// Was is the sequence of an event that was parked and is tried again: it keeps
+	// it, so that two tries are one broadcast.
+	Was EventSeq `json:"was,omitempty"`
+
 	Seq EventSeq `json:"-"` // known once it is kept
 }
 

@@ -330,9 +330,12 @@ func appendError(err error) error {
 	return fmt.Errorf("%w: %w", &fanfare.Error{Code: fanfare.Unavailable, Message: "the event could not be kept", Hint: "send it again with the same id"}, err)
 }
 
-// Encode makes a group of one event.
+// Encode makes a group of one event that is parked: it keeps its sequence when
+// it is appended again.
 func Encode(p *fanfare.Posted) ([]byte, error) {
-	encoded, err := encode(p)
+	parked := *p
+	parked.Was = p.Seq
+	encoded, err := encode(&parked)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +352,8 @@ func encode(p *fanfare.Posted) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// Decode reads a group as the log has it. Sequences are set from the group's.
+// Decode reads a group as the log has it. Sequences are set from the group's,
+// but for an event that had one before.
 func Decode(group []byte, seq uint64) ([]*fanfare.Posted, error) {
 	var events []*fanfare.Posted
 	for len(group) > 0 {
@@ -361,7 +365,9 @@ func Decode(group []byte, seq uint64) ([]*fanfare.Posted, error) {
 		if err := json.Unmarshal(group[n:n+int(size)], p); err != nil {
 			return nil, fmt.Errorf("event group is damaged: %w", err)
 		}
-		p.Seq = fanfare.NewEventSeq(seq, len(events))
+		if p.Seq = p.Was; p.Seq == 0 {
+			p.Seq = fanfare.NewEventSeq(seq, len(events))
+		}
 		events = append(events, p)
 		group = group[n+int(size):]
 	}

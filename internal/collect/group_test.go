@@ -64,3 +64,15 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestAParkedEventKeepsItsSequence(t *testing.T) {
+	p := &fanfare.Posted{Service: "news", Topic: "story", Seq: fanfare.NewEventSeq(77, 3), Event: fanfare.Event{ID: "a", Data: []byte(`{}`)}}
+	group, err := Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := Decode(group, 99)
+	if err != nil || len(events) != 1 || events[0].Seq != p.Seq {
+		t.Fatalf("got %v (%v), want one event with sequence %x", events, err, uint64(p.Seq))
+	}
+}
