@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/mail"
 	"slices"
 	"time"
 
@@ -39,19 +38,6 @@ type loader struct {
 type manifestKey struct {
 	day fanfare.Day
 	id  fanfare.ManifestID
-}
-
-type mailingKey struct {
-	event    fanfare.EventRef
-	template uint32
-}
-
-// mailing is what the recipients of one event and template share.
-type mailing struct {
-	writer *format.Writer
-	err    error // of the template with this event: every message fails with it
-	posted *fanfare.Posted
-	topic  *registry.Topic // nil if it was deleted since
 }
 
 // loaded is what came of a batch.
@@ -344,89 +330,4 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		})
 	}
 	return l.recorder.RecordAll(settled)
-}
-
-// recipient returns who is written to, with the subscriptions that are still
-// active, the one that picked the template first; nil if none is.
-func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format.Recipient {
-	who := people.subscriber(m.member.Subscriber)
-	if who == nil {
-		return nil
-	}
-	r := &format.Recipient{
-		Delivery: m.ref, Address: who.Address, ID: who.ID, Locale: who.Locale, TimeZone: who.TimeZone,
-		Attributes: who.Attributes, Date: mailing.posted.ReceivedAt,
-		Subscriptions: make([]format.Subscription, 0, len(m.member.Subscriptions)),
-	}
-	for _, place := range m.member.Subscriptions {
-		row := people.subscription(place)
-		if row == nil || !row.Live {
-			continue
-		}
-		r.Subscriptions = append(r.Subscriptions, format.Subscription{Place: place, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data})
-	}
-	if len(r.Subscriptions) == 0 {
-		return nil
-	}
-	if len(r.Subscriptions) > 1 && mailing.topic != nil {
-		slices.SortStableFunc(r.Subscriptions, func(a, b format.Subscription) int {
-			return mailing.rank(a.Rule) - mailing.rank(b.Rule)
-		})
-	}
-	return r
-}
-
-// rank is a rule's place in the topic's order; own filters come last.
-func (m *mailing) rank(rule string) int {
-	if rule != "" {
-		for i := range m.topic.Rules {
-			if m.topic.Rules[i].Name == rule {
-				return i
-			}
-		}
-	}
-	return len(m.topic.Rules)
-}
-
-func expiry(m *mailing, channel *registry.Channel) time.Time {
-	after := time.Duration(channel.Expiry)
-	if m.topic != nil && m.topic.Expiry > 0 {
-		after = m.topic.Expiry
-	}
-	if after == 0 {
-		return time.Time{}
-	}
-	return m.posted.ReceivedAt.Add(after)
-}
-
-// mailing prepares an event and a pinned template version. An error of the
-// template is kept with it, so that each message fails with it.
-func (l *loader) mailing(ctx context.Context, key mailingKey, channel *registry.Channel) (*mailing, error) {
-	posted, err := l.store.Posted(ctx, key.event)
-	if err != nil {
-		return nil, err
-	}
-	m := &mailing{posted: posted}
-	m.topic, _ = l.registry.Topic(posted.Service, posted.Topic)
-	m.writer, m.err = l.writer(posted, key, channel)
-	if _, ours := errors.AsType[*fanfare.Error](m.err); m.err != nil && !ours {
-		return nil, m.err
-	}
-	return m, nil
-}
-
-func (l *loader) writer(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*format.Writer, error) {
-	template, err := l.templates.get(key.template)
-	if err != nil {
-		return nil, err
-	}
-	from, err := mail.ParseAddress(channel.From)
-	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
-	}
-	return format.Mailing{
-		Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
-		Event: &posted.Event, EventRef: key.event, Topic: posted.Topic, Service: posted.Service,
-		ListID: channel.ListID, Unsubscribe: l.unsubscribe(posted.Service),
-	}.Writer()
 }
