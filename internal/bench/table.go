@@ -69,7 +69,7 @@ func writeRecord(w io.Writer, r *Record) {
 	for _, n := range r.Notes {
 		row("", "%s", n)
 	}
-	t.Flush() //nolint:errcheck // a terminal that is gone
+	t.Flush()
 }
 
 // times says how many times the published rate it is.
@@ -93,5 +93,5 @@ func writeTable(w io.Writer, records []Record) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", r.ID, figure(r.Value), r.Unit, orDash(r.Limit), orDash(r.Ratio),
 			orDash(r.P50Millis), orDash(r.P99Millis), orDash(r.RSSMiB), r.Lost, r.Duplicates, published)
 	}
-	t.Flush() //nolint:errcheck // a terminal that is gone
+	t.Flush()
 }

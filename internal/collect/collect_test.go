@@ -113,12 +113,6 @@ func (c *clock) Now() time.Time {
 	return c.now
 }
 
-func (c *clock) step(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 func newClock() *clock { return &clock{now: time.Now().UTC()} }
 
 func noFloor() error { return nil }

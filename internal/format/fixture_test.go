@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -128,7 +129,7 @@ func parse(t tester, raw []byte) parsed {
 	if mediaType == "multipart/alternative" {
 		for r := multipart.NewReader(m.Body, params["boundary"]); ; {
 			part, err := r.NextRawPart()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
@@ -196,7 +197,7 @@ func (p *parsed) compare(t tester, raw []byte) {
 	}
 	for n := 0; ; n++ {
 		part, err := r.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if n != len(p.parts) {
 				t.Fatalf("go-message reads %d parts, the standard library %d", n, len(p.parts))
 			}
