@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -135,7 +136,7 @@ func (x *indexing) expire(ctx context.Context) error {
 
 // over reports whether nothing of a day is open or parked.
 func (x *indexing) over(ctx context.Context, day fanfare.Day) (bool, error) {
-	for _, ref := range x.recorder.Open() {
+	for _, ref := range x.recorder.Open(math.MaxInt) {
 		if ref.Day == day {
 			return false, nil
 		}

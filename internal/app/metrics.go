@@ -27,7 +27,18 @@ func (r *reports) metrics() http.Handler {
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "fanfare_outcome_commits_total", Help: "Transactions in which outcomes were kept.",
 	}, func() float64 { _, groups := r.recorder.Totals(); return float64(groups) }))
-	gauge("fanfare_broadcasts_open", "Broadcasts that are not completed.", func() float64 { return float64(len(r.recorder.Open())) })
+	gauge("fanfare_broadcasts_open", "Broadcasts that are not completed.", func() float64 {
+		open, _, _ := r.recorder.Backlog()
+		return float64(open)
+	})
+	gauge("fanfare_deliveries_pending", "Deliveries in a manifest of which nothing was tried yet.", func() float64 {
+		_, pending, _ := r.recorder.Backlog()
+		return float64(pending)
+	})
+	gauge("fanfare_deliveries_deferred", "Deliveries between two attempts.", func() float64 {
+		_, _, deferred := r.recorder.Backlog()
+		return float64(deferred)
+	})
 	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.lag.Load()) })
 	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })

@@ -50,21 +50,14 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 		return s, err
 	}
 	s.Bus = wire.Bus{EventsPending: int64(backlog.EventGroups), BatchesPending: int64(backlog.Batches)}
-	for _, ref := range r.recorder.Open() {
-		progress, open := r.recorder.Progress(ref)
-		if !open {
-			continue
+	_, s.Deliveries.Pending, s.Deliveries.Deferred = r.recorder.Backlog()
+	for _, ref := range r.recorder.Open(maxListed) {
+		b, err := r.Broadcast(ctx, ref)
+		if err != nil {
+			return s, err
 		}
-		s.Deliveries.Pending += progress.Counts[fanfare.Pending]
-		s.Deliveries.Deferred += progress.Counts[fanfare.Deferred]
-		if len(s.Broadcasts) < maxListed {
-			b, err := r.Broadcast(ctx, ref)
-			if err != nil {
-				return s, err
-			}
-			b.Data = nil
-			s.Broadcasts = append(s.Broadcasts, b)
-		}
+		b.Data = nil
+		s.Broadcasts = append(s.Broadcasts, b)
 	}
 	s.Deliveries.AcceptedPerSecond = r.rates.of(fanfare.Accepted)
 	s.Deliveries.FailedPerSecond = r.rates.of(fanfare.Failed)

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -186,7 +187,7 @@ func (s *switches) reached(ctx context.Context, scope fanfare.Scope, reason stri
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: fmt.Sprintf("unknown scope %q", scope.Kind), Hint: "use all, service, channel or broadcast"}
 	}
 	var reached []fanfare.Switch
-	for _, ref := range s.recorder.Open() {
+	for _, ref := range s.recorder.Open(math.MaxInt) {
 		if service != "" {
 			b, err := s.store.Broadcast(ctx, ref)
 			if err != nil {

@@ -1,17 +1,20 @@
 package record
 
 import (
-	"maps"
 	"sync"
 	"time"
 
 	"fanfare.dev/fanfare"
 )
 
-// board has the progress of all open broadcasts.
+// board has the progress of all open broadcasts. Of one that has no entry yet
+// only the size is held: a backlog of millions of small events is many of those.
 type board struct {
-	mu   sync.Mutex
-	open map[fanfare.EventRef]*broadcast
+	mu      sync.Mutex
+	waiting map[fanfare.EventRef]int64
+	begun   map[fanfare.EventRef]*broadcast
+
+	pending, deferred int64 // deliveries of all of them
 }
 
 type broadcast struct {
@@ -20,16 +23,28 @@ type broadcast struct {
 	sour     bool // was told
 }
 
-func newBoard() *board { return &board{open: map[fanfare.EventRef]*broadcast{}} }
+func (b *broadcast) pending() int64 { return b.messages - b.progress.Counts.Total() }
+
+func newBoard() *board {
+	return &board{waiting: map[fanfare.EventRef]int64{}, begun: map[fanfare.EventRef]*broadcast{}}
+}
 
 // Begin tells the recorder of a frozen broadcast, with what is settled of it
 // already. A second Begin of the same one changes nothing.
 func (r *Recorder) Begin(ref fanfare.EventRef, messages int64, so fanfare.Progress) {
-	r.open.mu.Lock()
-	defer r.open.mu.Unlock()
-	if r.open.open[ref] == nil {
-		r.open.open[ref] = &broadcast{messages: messages, progress: so}
+	b := r.open
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.waiting[ref]; known || b.begun[ref] != nil {
+		return
 	}
+	if so.Counts.Total() == 0 {
+		b.waiting[ref] = messages
+	} else {
+		b.begun[ref] = &broadcast{messages: messages, progress: so}
+	}
+	b.pending += messages - so.Counts.Total()
+	b.deferred += so.Counts[fanfare.Deferred]
 }
 
 // Progress returns how far an open broadcast has come; false if it is not open.
@@ -37,24 +52,62 @@ func (r *Recorder) Begin(ref fanfare.EventRef, messages int64, so fanfare.Progre
 func (r *Recorder) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 	r.open.mu.Lock()
 	defer r.open.mu.Unlock()
-	b := r.open.open[ref]
-	if b == nil {
-		return fanfare.Progress{}, false
+	var p fanfare.Progress
+	if messages, ok := r.open.waiting[ref]; ok {
+		p.Counts[fanfare.Pending] = messages
+		return p, true
 	}
-	p := b.progress
-	p.Counts[fanfare.Pending] = b.messages - p.Counts.Total()
+	b := r.open.begun[ref]
+	if b == nil {
+		return p, false
+	}
+	p = b.progress
+	p.Counts[fanfare.Pending] = b.pending()
 	return p, true
 }
 
-// Open lists the broadcasts that are not completed.
-func (r *Recorder) Open() []fanfare.EventRef {
+// Open lists the broadcasts that are not completed, those first of which
+// something was sent; at most limit of them.
+func (r *Recorder) Open(limit int) []fanfare.EventRef {
 	r.open.mu.Lock()
 	defer r.open.mu.Unlock()
-	refs := make([]fanfare.EventRef, 0, len(r.open.open))
-	for ref := range r.open.open {
+	refs := make([]fanfare.EventRef, 0, min(limit, len(r.open.begun)+len(r.open.waiting)))
+	for ref := range r.open.begun {
+		if len(refs) == limit {
+			return refs
+		}
+		refs = append(refs, ref)
+	}
+	for ref := range r.open.waiting {
+		if len(refs) == limit {
+			return refs
+		}
 		refs = append(refs, ref)
 	}
 	return refs
+}
+
+// Backlog counts the broadcasts that are not completed, and their deliveries
+// that are not settled.
+func (r *Recorder) Backlog() (broadcasts int, pending, deferred int64) {
+	r.open.mu.Lock()
+	defer r.open.mu.Unlock()
+	return len(r.open.begun) + len(r.open.waiting), r.open.pending, r.open.deferred
+}
+
+// begin returns an open broadcast that gets an entry; nil if it is not open.
+func (b *board) begin(ref fanfare.EventRef) *broadcast {
+	if cast := b.begun[ref]; cast != nil {
+		return cast
+	}
+	messages, ok := b.waiting[ref]
+	if !ok {
+		return nil
+	}
+	delete(b.waiting, ref)
+	cast := &broadcast{messages: messages}
+	b.begun[ref] = cast
+	return cast
 }
 
 // apply counts entries of one day that are about to be kept, adds the
@@ -67,15 +120,21 @@ func (b *board) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.
 	for i := range entries {
 		e := &entries[i]
 		ref := fanfare.EventRef{Day: e.Delivery.Day, Seq: e.Delivery.Manifest.Event()}
-		cast := b.open[ref]
+		cast := b.begin(ref)
 		if cast == nil {
 			continue // was completed: a receipt or a bounce
 		}
 		p := &cast.progress
 		if e.Attempt > 1 {
 			p.Counts[fanfare.Deferred]--
+			b.deferred--
+		} else {
+			b.pending--
 		}
 		p.Counts[e.State]++
+		if e.State == fanfare.Deferred {
+			b.deferred++
+		}
 		if p.First.IsZero() {
 			p.First = now
 		}
@@ -98,7 +157,7 @@ func (b *board) close(day fanfare.Day, completions []fanfare.Completion) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range completions {
-		delete(b.open, fanfare.EventRef{Day: day, Seq: completions[i].Seq})
+		delete(b.begun, fanfare.EventRef{Day: day, Seq: completions[i].Seq})
 	}
 }
 
@@ -106,5 +165,17 @@ func (b *board) close(day fanfare.Day, completions []fanfare.Completion) {
 func (b *board) drop(day fanfare.Day) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.open, func(ref fanfare.EventRef, _ *broadcast) bool { return ref.Day == day })
+	for ref, messages := range b.waiting {
+		if ref.Day == day {
+			b.pending -= messages
+			delete(b.waiting, ref)
+		}
+	}
+	for ref, cast := range b.begun {
+		if ref.Day == day {
+			b.pending -= cast.pending()
+			b.deferred -= cast.progress.Counts[fanfare.Deferred]
+			delete(b.begun, ref)
+		}
+	}
 }

@@ -373,7 +373,7 @@ func TestABroadcastIsCompletedOnceWithTheRightCounts(t *testing.T) {
 		if len(last.Completions) != 1 {
 			t.Error("the completion is not in the commit of the last outcome")
 		}
-		if _, open := b.Progress(event); open || len(b.Open()) != 0 {
+		if _, open := b.Progress(event); open || len(b.Open(10)) != 0 {
 			t.Error("it is still open")
 		}
 	})
@@ -387,7 +387,7 @@ func TestABroadcastGoesOnWhereARestartLeftIt(t *testing.T) {
 		}
 		b.record(t, event, 2, 2, fanfare.Accepted) // the deferred one
 		b.record(t, event, 3, 1, fanfare.Accepted)
-		if len(b.store.completions()) != 0 || !slices.Equal(b.Open(), []fanfare.EventRef{event}) {
+		if len(b.store.completions()) != 0 || !slices.Equal(b.Open(10), []fanfare.EventRef{event}) {
 			t.Error("completed too early")
 		}
 		b.record(t, event, 4, 1, fanfare.Failed)
@@ -525,5 +525,28 @@ func TestStopWaitsForWhatIsTold(t *testing.T) {
 		}
 		close(hold)
 		<-stopped
+	})
+}
+
+func TestTheBacklogIsTheSumOfWhatIsOpen(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		other := fanfare.EventRef{Day: event.Day, Seq: event.Seq + 1}
+		expect := func(when string, broadcasts int, pending, deferred int64) {
+			t.Helper()
+			if n, p, d := b.Backlog(); n != broadcasts || p != pending || d != deferred {
+				t.Errorf("%s: %d broadcasts, %d pending, %d deferred, want %d, %d, %d", when, n, p, d, broadcasts, pending, deferred)
+			}
+		}
+		b.Begin(event, 2, fanfare.Progress{})
+		b.Begin(event, 2, fanfare.Progress{})
+		b.Begin(other, 5, fanfare.Progress{Counts: fanfare.Counts{fanfare.Accepted: 1, fanfare.Deferred: 2}})
+		expect("at the start", 2, 4, 2)
+		b.record(t, event, 0, 1, fanfare.Deferred)
+		expect("one deferred", 2, 3, 3)
+		b.record(t, event, 0, 2, fanfare.Accepted)
+		b.record(t, event, 1, 1, fanfare.Failed)
+		expect("one completed", 1, 2, 2)
+		b.record(t, other, 3, 2, fanfare.Accepted)
+		expect("a retry settled", 1, 2, 1)
 	})
 }
