@@ -9,11 +9,11 @@ type cache[K comparable, V any] struct {
 
 const cacheSize = 16
 
-func (c *cache[K, V]) get(key K, make1 func(K) (V, error)) (V, error) {
+func (c *cache[K, V]) get(key K, find func(K) (V, error)) (V, error) {
 	if v, ok := c.entries[key]; ok {
 		return v, nil
 	}
-	v, err := make1(key)
+	v, err := find(key)
 	if err != nil {
 		return v, err
 	}

@@ -120,20 +120,11 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	first, last := refs[0].Position, refs[len(refs)-1].Position
-	done := make(map[uint32]uint16)
-	settled := make(map[uint32]bool)
-	err = l.store.Latest(ctx, day, slice.Manifest, first, last+1, func(position uint32, attempt uint16, state fanfare.State) {
-		done[position], settled[position] = attempt, state.Settled()
-	})
-	if err != nil {
+	if refs, err = untried(ctx, l.store, slice, refs); err != nil {
 		return nil, err
 	}
 	members := make([]pending, 0, len(refs))
 	for _, ref := range refs {
-		if settled[ref.Position] || done[ref.Position] != slice.Attempt-1 {
-			continue // over, or this try was made: a retry of its own is due
-		}
 		section, member, ok := manifest.At(ref.Position)
 		if !ok {
 			return nil, fmt.Errorf("manifest %x has no position %d", uint64(slice.Manifest), ref.Position)
@@ -141,6 +132,28 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.
 		members = append(members, pending{ref, slice.Attempt, section, member})
 	}
 	return members, nil
+}
+
+// untried returns those of refs, which are claimed and all of one slice, that
+// its attempt is still to be made for. The others are over, or this try was
+// made and a retry of its own is due.
+func untried(ctx context.Context, store *sqlite.Deliveries, slice *fanfare.Slice, refs []fanfare.DeliveryRef) ([]fanfare.DeliveryRef, error) {
+	tried := make(map[uint32]uint16)
+	over := make(map[uint32]bool)
+	first, last := refs[0], refs[len(refs)-1]
+	err := store.Latest(ctx, first.Day, slice.Manifest, first.Position, last.Position+1, func(position uint32, attempt uint16, state fanfare.State) {
+		tried[position], over[position] = attempt, state.Settled()
+	})
+	if err != nil {
+		return nil, err
+	}
+	open := make([]fanfare.DeliveryRef, 0, len(refs))
+	for _, ref := range refs {
+		if !over[ref.Position] && tried[ref.Position] == slice.Attempt-1 {
+			open = append(open, ref)
+		}
+	}
+	return open, nil
 }
 
 // refsOf names the deliveries of a slice, ascending.

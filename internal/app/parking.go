@@ -106,20 +106,13 @@ func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.Sl
 	if len(mine) < wanted {
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "some of it is under way", Hint: "drop it again in a moment"}
 	}
-	tried := map[uint32]uint16{}
-	over := map[uint32]bool{}
-	last := mine[len(mine)-1].Position
-	err := p.store.Latest(ctx, day, slice.Manifest, mine[0].Position, last+1, func(position uint32, attempt uint16, state fanfare.State) {
-		tried[position], over[position] = attempt, state.Settled()
-	})
+	open, err := untried(ctx, p.store, slice, mine)
 	if err != nil {
 		return err
 	}
-	var entries []fanfare.Entry
-	for _, ref := range mine {
-		if !over[ref.Position] && tried[ref.Position] == slice.Attempt-1 {
-			entries = append(entries, fanfare.Entry{Delivery: ref, Attempt: slice.Attempt, State: fanfare.Cancelled, Text: "parked and dropped", At: p.clock.Now()})
-		}
+	entries := make([]fanfare.Entry, len(open))
+	for i, ref := range open {
+		entries[i] = fanfare.Entry{Delivery: ref, Attempt: slice.Attempt, State: fanfare.Cancelled, Text: "parked and dropped", At: p.clock.Now()}
 	}
 	return p.recorder.RecordAll(entries)
 }

@@ -342,9 +342,9 @@ func (o *Outlet) settle(job *Job, finished []*Batch) []*Batch {
 
 func (o *Outlet) unwire(job *Job) {
 	delete(o.wired, job)
-	if job.wire != nil {
-		close(job.wire)
-		job.wire = nil
+	if job.offWire != nil {
+		close(job.offWire)
+		job.offWire = nil
 	}
 }
 

@@ -28,9 +28,9 @@ type Job struct {
 	Attempt       uint16    // number of this try, from 1
 	Expires       time.Time // after that it must not be tried any more; zero: never
 
-	batch *Batch
-	wire  chan struct{} // closed when the letter is off the wire; made by who waits
-	left  int           // how many connections ended without a word about it
+	batch   *Batch
+	offWire chan struct{} // closed when the letter is off the wire; made by who waits
+	left    int           // how many connections ended without a word about it
 }
 
 // maxLeft is how many connections may leave a job behind before that counts as

@@ -301,10 +301,10 @@ func (o *Outlet) watch(subscription fanfare.Place) []chan struct{} {
 	for job := range o.wired {
 		for _, place := range job.Subscriptions {
 			if place == subscription {
-				if job.wire == nil {
-					job.wire = make(chan struct{})
+				if job.offWire == nil {
+					job.offWire = make(chan struct{})
 				}
-				offs = append(offs, job.wire)
+				offs = append(offs, job.offWire)
 			}
 		}
 	}
