@@ -4,23 +4,27 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Code classifies an error for those who act on it. package api maps each code
 // to an HTTP status, cmd/fanfare to an exit code; nobody else does.
 type Code string
 
-// The codes.
+// The codes. docs/errors.md says of each what to do about it.
 const (
-	Invalid         Code = "invalid"         // the input is wrong; repeating it is of no use
-	Unauthenticated Code = "unauthenticated" // no key, or one that nobody knows
-	Forbidden       Code = "forbidden"       // the key is good, but not for this
-	NotFound        Code = "not_found"       // no such thing in this service
-	Conflict        Code = "conflict"        // the thing is in a state that does not allow this
-	TooLarge        Code = "too_large"       // over a documented limit
-	DiskFull        Code = "disk_full"       // below the disk floor: intake is closed, delivery goes on
-	Unavailable     Code = "unavailable"     // not now: starting, stopping, overloaded
-	Internal        Code = "internal"        // our fault; the log has more under the request id
+	Invalid            Code = "invalid"             // the input is wrong; repeating it is of no use
+	Unauthenticated    Code = "unauthenticated"     // no key, or one that nobody knows
+	Forbidden          Code = "forbidden"           // the key is good, but not for this
+	NotFound           Code = "not_found"           // no such thing in this service
+	MethodNotAllowed   Code = "method_not_allowed"  // the path is known, but not with this method
+	Conflict           Code = "conflict"            // the thing is in a state that does not allow this
+	PreconditionFailed Code = "precondition_failed" // the thing was changed since it was read
+	TooLarge           Code = "too_large"           // over a documented limit
+	RateLimited        Code = "rate_limited"        // more at a time than this key, or this address, may ask
+	DiskFull           Code = "disk_full"           // below the disk floor: intake is closed, delivery goes on
+	Unavailable        Code = "unavailable"         // not now: starting, stopping, overloaded
+	Internal           Code = "internal"            // our fault; the log has more under the request id
 )
 
 // An Error is one that a user can meet. It says what was wrong, where, and what
@@ -33,6 +37,8 @@ type Error struct {
 	Column  int      // where: column of that line, from 1, or 0
 	Hint    string   // what to do, or ""
 	Details []*Error // the other members of the input that are wrong, or nil
+
+	RetryAfter time.Duration // when to try again, where that is known, or 0
 }
 
 // Error joins all that is known into one line.

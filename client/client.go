@@ -189,7 +189,7 @@ func refusal(response *http.Response) error {
 	if e.Code == fanfare.Internal && p.RequestID != "" {
 		e.Hint = "the server's log has more under request id " + p.RequestID
 	}
-	if e.Code == fanfare.Unavailable {
+	if e.Code == fanfare.Unavailable || e.Code == fanfare.RateLimited {
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if there is none
 		return &unavailable{e, time.Duration(seconds) * time.Second}
 	}

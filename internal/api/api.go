@@ -53,6 +53,7 @@ func New(parts Parts) *API {
 	a.keyRoutes()
 	a.healthRoutes()
 	a.unsubscribeRoutes()
+	a.errorRoutes()
 	a.finishOpenAPI()
 	return a
 }

@@ -76,7 +76,7 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 		"key with service key":       {"POST", "/v1/keys", `{"service":"news"}`, []string{"Authorization", "Bearer " + newsSecret}, 403, fanfare.Forbidden, "admin"},
 		"apply for another service":  {"POST", "/v1/apply", "service: other\n", []string{"Authorization", "Bearer " + newsSecret}, 403, fanfare.Forbidden, "other"},
 		"unknown path":               {"GET", "/v1/nothing", "", nil, 404, fanfare.NotFound, "/v1/nothing"},
-		"unknown method":             {"PATCH", "/v1/subscriptions", "", nil, 405, fanfare.NotFound, "PATCH"},
+		"unknown method":             {"PATCH", "/v1/subscriptions", "", nil, 405, fanfare.MethodNotAllowed, "PATCH"},
 		"unknown query parameter":    {"POST", "/v1/subscriptions?quite=true", oneSub, nil, 422, fanfare.Invalid, "quite"},
 		"unknown parameter of huma":  {"GET", "/v1/status?x=1", "", nil, 422, fanfare.Invalid, "x"},
 		"limit out of range":         {"GET", "/v1/broadcasts?limit=100000", "", nil, 422, fanfare.Invalid, "limit"},
@@ -349,7 +349,7 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 			}
 		}
 	}
-	if len(ids) != 24 {
+	if len(ids) < 25 { // every part adds its own
 		t.Errorf("%d operations: %v", len(ids), ids)
 	}
 	for _, gone := range []string{"ErrorModel", "ErrorDetail"} {

@@ -9,49 +9,34 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
 )
 
-// statusOf is the one table from codes to HTTP statuses.
-func statusOf(c fanfare.Code) int {
-	switch c {
-	case fanfare.Invalid:
-		return http.StatusUnprocessableEntity // 422
-	case fanfare.Unauthenticated:
-		return http.StatusUnauthorized // 401
-	case fanfare.Forbidden:
-		return http.StatusForbidden // 403
-	case fanfare.NotFound:
-		return http.StatusNotFound // 404
-	case fanfare.Conflict:
-		return http.StatusConflict // 409
-	case fanfare.TooLarge:
-		return http.StatusRequestEntityTooLarge // 413
-	case fanfare.DiskFull:
-		return http.StatusInsufficientStorage // 507
-	case fanfare.Unavailable:
-		return http.StatusServiceUnavailable // 503
-	}
-	return http.StatusInternalServerError // 500
-}
-
-// After how many seconds a refused client may try again.
+// After how long a refused client may try again, where its error does not say.
 const (
-	retryUnavailableSeconds = 2
-	retryDiskFullSeconds    = 60
+	retryUnavailable = 2 * time.Second
+	retryDiskFull    = 60 * time.Second
 )
 
 // problemOf returns the document that err becomes.
 func problemOf(err error, requestID string) *problem {
 	member := wire.MemberOf(err)
 	status := statusOf(member.Code)
-	return &problem{wire.Problem{Title: http.StatusText(status), Status: status, RequestID: requestID, Member: member}}
+	p := &problem{Problem: wire.Problem{Type: typeOf(member.Code), Title: http.StatusText(status), Status: status, RequestID: requestID, Member: member}}
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		p.retryAfter = e.RetryAfter
+	}
+	return p
 }
 
 // problem is a wire.Problem that huma can write.
-type problem struct{ wire.Problem }
+type problem struct {
+	wire.Problem
+	retryAfter time.Duration // of the error, or 0
+}
 
 func (p *problem) Error() string             { return p.Detail }
 func (p *problem) GetStatus() int            { return p.Status }
@@ -84,13 +69,19 @@ func (p *problem) write(w http.ResponseWriter) {
 
 func (p *problem) headers(h http.Header) {
 	h.Set("Content-Type", problemType)
+	wait := p.retryAfter
 	switch p.Status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="fanfare"`)
 	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", strconv.Itoa(retryUnavailableSeconds))
+		wait = max(wait, retryUnavailable)
 	case http.StatusInsufficientStorage:
-		h.Set("Retry-After", strconv.Itoa(retryDiskFullSeconds))
+		wait = max(wait, retryDiskFull)
+	case http.StatusTooManyRequests:
+		wait = max(wait, time.Second)
+	}
+	if wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)) // whole seconds, RFC 9110 section 10.2.3
 	}
 }
 

@@ -57,11 +57,11 @@ func (x *exchange) Write(b []byte) (int, error) {
 }
 
 func (x *exchange) refuseRoute(status int) {
-	p := problemOf(&fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/openapi.json lists every endpoint"}, x.id)
+	err := &fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/openapi.json lists every endpoint"}
 	if status == http.StatusMethodNotAllowed {
-		p.Title, p.Status = http.StatusText(status), status
-		p.Detail, p.Hint = x.request.URL.Path+" does not know the method "+x.request.Method, "the header Allow lists those that it knows"
+		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not know the method " + x.request.Method, Hint: "the header Allow lists those that it knows"}
 	}
+	p := problemOf(err, x.id)
 	x.status, x.own = p.Status, true
 	p.write(x.ResponseWriter)
 }

@@ -68,9 +68,9 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	if len(m.Errors) == 1 {
 		m = m.Errors[0]
 	}
-	p := wire.Problem{Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
+	p := wire.Problem{Type: typeOf(m.Code), Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
 	if refusal.Status >= 500 {
-		p.Code, p.Detail = fanfare.Internal, "something went wrong inside the server"
+		p.Type, p.Code, p.Detail = typeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
 	}
 	if x, ok := ctx.Context().Value(exchangeKey{}).(*exchange); ok {
 		p.RequestID = x.id

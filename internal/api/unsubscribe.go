@@ -25,14 +25,18 @@ type pages struct {
 }
 
 func newPages() *pages {
-	_, style, _ := strings.Cut(unsubscribeHTML, "<style>")
-	style, _, _ = strings.Cut(style, "</style>")
-	sum := sha256.Sum256([]byte(style))
 	return &pages{
 		template: template.Must(template.New("unsubscribe").Parse(unsubscribeHTML)),
-		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-			"'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		policy:   "default-src 'none'; style-src " + styleHash(unsubscribeHTML) + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
+}
+
+// styleHash is what a policy has to name so that the one style of a page counts.
+func styleHash(page string) string {
+	_, style, _ := strings.Cut(page, "<style>")
+	style, _, _ = strings.Cut(style, "</style>")
+	sum := sha256.Sum256([]byte(style))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // page fills unsubscribe.html.

@@ -8,7 +8,7 @@ import (
 
 // A Member is one thing that was wrong: a *fanfare.Error on the wire.
 type Member struct {
-	Code    fanfare.Code `json:"code" doc:"what kind of failure: invalid, unauthenticated, forbidden, not_found, conflict, too_large, disk_full, unavailable or internal"`
+	Code    fanfare.Code `json:"code" doc:"what kind of failure; /errors lists them all"`
 	Detail  string       `json:"detail" doc:"what was wrong"`
 	Pointer string       `json:"pointer,omitempty" doc:"where: a JSON pointer (RFC 6901) into the input"`
 	Line    int          `json:"line,omitempty" doc:"where: line of the input or of a template, from 1"`
@@ -17,9 +17,11 @@ type Member struct {
 	Errors  []Member     `json:"errors,omitempty" doc:"the other members of the input that are wrong"`
 }
 
-// A Problem is the body of every answer of 400 and above (RFC 9457). Its type
-// is about:blank, and left out: Code tells problems apart.
+// A Problem is the body of every answer of 400 and above (RFC 9457). Its Type
+// leads to the code's place on the page that the server itself has about them:
+// a reference with a full path, as section 3.1.1 advises where it is relative.
 type Problem struct {
+	Type      string `json:"type" format:"uri-reference" doc:"what the code means and what to do: /errors#code on this server"`
 	Title     string `json:"title" doc:"the status in words"`
 	Status    int    `json:"status" doc:"the HTTP status"`
 	RequestID string `json:"request_id,omitempty" doc:"the server's log has more under this id"`
