@@ -14,11 +14,11 @@ import (
 func (a *API) controlRoutes() {
 	for _, s := range []struct {
 		id, summary string
-		do          func(context.Context, fanfare.Scope, string) error
+		do          func(Switches, context.Context, fanfare.Scope, string) error
 	}{
-		{"pause", "Let nothing leave of what the scope reaches, until it is resumed", a.parts.Switches.Pause},
-		{"resume", "Let leave again what was paused", a.parts.Switches.Resume},
-		{"cancel", "Settle as cancelled what has not left yet", a.parts.Switches.Cancel},
+		{"pause", "Let nothing leave of what the scope reaches, until it is resumed", Switches.Pause},
+		{"resume", "Let leave again what was paused", Switches.Resume},
+		{"cancel", "Settle as cancelled what has not left yet", Switches.Cancel},
 	} {
 		op := huma.Operation{OperationID: s.id, Method: http.MethodPost, Path: "/v1/" + s.id, Tags: []string{"operations"}, Summary: s.summary,
 			Description: "A key of a service reaches its own service, channels and broadcasts; everything needs an admin key.",
@@ -34,7 +34,7 @@ func (a *API) controlRoutes() {
 				return err
 			}
 			patient(x)
-			if err := s.do(r.Context(), scope, in.Reason); err != nil {
+			if err := s.do(a.parts.Switches, r.Context(), scope, in.Reason); err != nil {
 				return err
 			}
 			x.WriteHeader(http.StatusNoContent)

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare/internal/app"
+)
+
+// openapiCommand writes what /openapi.json answers, for those who generate a
+// client and run no server.
+func (c *cli) openapiCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "openapi", Short: "Print the OpenAPI document of the API", Hidden: true,
+		Long:    "Print the OpenAPI 3.1 document that a server answers at /openapi.json, without one.",
+		Example: "  fanfare openapi > openapi.json",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return app.WriteOpenAPI(c.out, version) },
+	}
+}
