@@ -130,6 +130,12 @@ func newOrdering(x, y operand, op relation) test {
 }
 
 func (b *builder) membership(element, list celast.Expr) test {
+	if p, ok := b.subParam(list); ok && p.kind == kindList {
+		if x := b.operand(element); x != nil {
+			return &listMembership{x, listParam{p.column}}
+		}
+		return nil
+	}
 	if list.Kind() != celast.ListKind || len(list.AsList().OptionalIndices()) > 0 {
 		return nil
 	}
@@ -193,6 +199,8 @@ func (b *builder) operand(e celast.Expr) operand {
 			return numberParam{p.column}
 		case kindString:
 			return textParam{p.column}
+		case kindList:
+			return listParam{p.column}
 		}
 		return boolParam{p.column}
 	}

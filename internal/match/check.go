@@ -118,6 +118,9 @@ func (c *checker) member(e celast.Expr, operand seen, name string) seen {
 		if !ok {
 			c.refuseMember(e, "param", name, c.paramNames())
 		}
+		if p.kind == kindList {
+			return ofShape(&shape{kind: kindList, items: &shape{kind: kindString}})
+		}
 		return seen{kind: p.kind}
 	case operand.kind != kindAny && operand.kind != kindMap:
 		c.refuse(e, "", "%s has no field %q", operand.kind, name)

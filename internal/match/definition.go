@@ -24,7 +24,7 @@ type Definition struct {
 type Rule struct {
 	Name   string
 	When   string            // CEL over event and sub
-	Params map[string]string // name -> "number", "string" or "boolean"; all are required
+	Params map[string]string // name -> "number", "string", "boolean" or "strings", a list; all are required
 }
 
 func (r *Rule) equal(o *Rule) bool {

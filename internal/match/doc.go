@@ -15,7 +15,9 @@
 // schema its top-level fields may be written bare (title for event.title),
 // except those that CEL or Fanfare uses for something else (type, int, sub, and
 // so on). A rule of the topic names the params of each subscription as sub
-// (event.mag >= sub.min_mag). Beside CEL's standard functions and macros there
+// (event.mag >= sub.min_mag); one of the type strings is a list, so that any of
+// several values, or all of them, can be asked for (event.place in sub.places).
+// Beside CEL's standard functions and macros there
 // are contains_ci(text, part) and starts_with_ci(text, part), which fold case as
 // fold tells and are false where either is empty.
 //

@@ -2,6 +2,7 @@ package match
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -29,6 +30,7 @@ type (
 	numberParam struct{ column int }
 	textParam   struct{ column int }
 	boolParam   struct{ column int }
+	listParam   struct{ column int }
 )
 
 func (c *constant) load(*frame) (any, bool) { return c.value, true }
@@ -49,6 +51,8 @@ func (x textParam) load(f *frame) (any, bool)      { return f.text(x.column).tex
 func (x textParam) folded(f *frame) (string, bool) { return f.text(x.column).folded, true }
 func (x boolParam) load(f *frame) (any, bool)      { return f.text(x.column).text == "true", true }
 func (x boolParam) folded(f *frame) (string, bool) { return "", false }
+func (x listParam) load(f *frame) (any, bool)      { return f.text(x.column).list, true }
+func (x listParam) folded(f *frame) (string, bool) { return "", false }
 func (f *frame) text(column int) *internedText     { return f.texts.at(f.page.texts[column][f.row]) }
 
 // The tests.
@@ -80,6 +84,10 @@ type (
 		operand
 		texts  map[string]struct{}
 		others []any
+	}
+	listMembership struct { // in a list that is a param
+		operand
+		listParam
 	}
 	textTest struct {
 		a, b operand
@@ -247,6 +255,15 @@ func (t *membership) eval(f *frame) truth {
 		}
 	}
 	return no
+}
+
+func (t *listMembership) eval(f *frame) truth {
+	v, ok := t.operand.load(f)
+	if !ok {
+		return fault
+	}
+	text, isText := v.(string)
+	return truthOf(isText && slices.Contains(f.text(t.column).list, any(text)))
 }
 
 func (t *textTest) eval(f *frame) truth {

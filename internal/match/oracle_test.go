@@ -152,10 +152,12 @@ func drawObject(t *rapid.T, depth int) string {
 			v = quote(pick(t, sampleTexts))
 		case name == "b":
 			v = pick(t, []string{"true", "false"})
+		case name == "list":
+			v = pick(t, []string{"[1,2]", "[]", `["a","ab"]`, `["Vancouver","a",""]`, `["a",2]`})
 		case name == "o" && depth > 0:
 			v = drawObject(t, depth-1)
 		default:
-			v = "[1,2]"
+			v = "{}"
 		}
 		members = append(members, quote(name)+":"+v)
 	}
@@ -202,20 +204,20 @@ func (m *model) match(t *rapid.T, c *compiledTopic, data string) []Hit {
 }
 
 func drawRule(t *rapid.T, name string, bare bool) Rule {
-	r := Rule{Name: name, Params: map[string]string{"x": "number", "y": "number", "z": "string", "w": "string", "v": "boolean"}}
+	r := Rule{Name: name, Params: map[string]string{"x": "number", "y": "number", "z": "string", "w": "string", "v": "boolean", "l": "strings"}}
 	operand := func() string {
 		switch rapid.IntRange(0, 3).Draw(t, "operand") {
 		case 0:
-			return pick(t, []string{"sub.x", "sub.y", "sub.z", "sub.w", "sub.v", "sub['z']"})
+			return pick(t, []string{"sub.x", "sub.y", "sub.z", "sub.w", "sub.v", "sub['z']", "sub.l", "sub.l[0]"})
 		case 1:
 			return drawLiteral(t)
 		}
 		return drawField(t, bare)
 	}
 	conjuncts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string {
-		switch rapid.IntRange(0, 6).Draw(t, "conjunct") {
+		switch rapid.IntRange(0, 8).Draw(t, "conjunct") {
 		case 0:
-			return drawField(t, bare) + " == " + pick(t, []string{"sub.x", "sub.z", "sub.w", "sub.v"})
+			return drawField(t, bare) + " == " + pick(t, []string{"sub.x", "sub.z", "sub.w", "sub.v", "sub.l"})
 		case 1:
 			return pick(t, []string{"sub.x", "sub.z", "sub.v"}) + " == " + drawField(t, bare)
 		case 2, 3:
@@ -223,7 +225,14 @@ func drawRule(t *rapid.T, name string, bare bool) Rule {
 		case 4:
 			return pick(t, []string{"sub.x", "sub.z"}) + pick(t, []string{" < ", " <= ", " > ", " >= "}) + pick(t, []string{"event.n", "event.m", "event.s"})
 		case 5:
-			return pick(t, []string{"contains_ci(event.s, sub.z)", "sub.w in event.list", "size(sub.z) < size(event.s)", "sub.v || event.b", "size(sub) == 5", "event.s.startsWith(sub.w)", "event.n + sub.x > 3.0"})
+			return pick(t, []string{"contains_ci(event.s, sub.z)", "sub.w in event.list", "size(sub.z) < size(event.s)", "sub.v || event.b", "size(sub) == 6", "event.s.startsWith(sub.w)", "event.n + sub.x > 3.0"})
+		case 6:
+			return fmt.Sprintf("%s in sub.l", drawField(t, bare))
+		case 7: // any of, all of, where they were asked for
+			return pick(t, []string{
+				"(size(sub.l) == 0 || event.s in sub.l)", "event.list.exists(x, x in sub.l)", "sub.l.all(x, x in event.list)",
+				"sub.l.exists(x, contains_ci(event.s, x))", "sub.z in sub.l", "!(event.p in sub.l) && size(sub.l) > 1", "sub.l == event.list",
+			})
 		}
 		return drawCondition(t, 1, operand)
 	}), 1, 4).Draw(t, "conjuncts")
@@ -232,7 +241,12 @@ func drawRule(t *rapid.T, name string, bare bool) Rule {
 }
 
 func drawParams(t *rapid.T) json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"x":%s,"y":%s,"z":%s,"w":%s,"v":%s}`, pick(t, sampleNumbers), pick(t, sampleNumbers),
+	list := "[]"
+	if n := rapid.IntRange(0, 3).Draw(t, "values"); n > 0 {
+		values := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string { return quote(pick(t, sampleTexts)) }), n, n).Draw(t, "list")
+		list = "[" + strings.Join(values, ",") + "]"
+	}
+	return json.RawMessage(fmt.Sprintf(`{"l":%s,"x":%s,"y":%s,"z":%s,"w":%s,"v":%s}`, list, pick(t, sampleNumbers), pick(t, sampleNumbers),
 		quote(pick(t, sampleTexts)), quote(pick(t, sampleTexts)), pick(t, []string{"true", "false"})))
 }
 

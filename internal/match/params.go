@@ -13,12 +13,20 @@ import (
 // A param is a value that every subscription to a rule brings along.
 type param struct {
 	name   string
-	kind   kind // kindDouble, kindString or kindBool
+	kind   kind // kindDouble, kindString, kindBool, or kindList of strings
 	column int  // among the numbers of a row, or among its texts
 }
 
 // isNumber tells in which half of a row the param is kept.
 func (p param) isNumber() bool { return p.kind == kindDouble }
+
+// takes tells a person what to give.
+func (p param) takes() string {
+	if p.kind == kindList {
+		return "a list of strings"
+	}
+	return p.kind.String()
+}
 
 // readParamTypes turns a rule's declaration into columns, in order of names.
 func readParamTypes(rule string, types map[string]string) ([]param, error) {
@@ -44,9 +52,12 @@ func readParamTypes(rule string, types map[string]string) ([]param, error) {
 		case "boolean":
 			p.kind, p.column = kindBool, texts
 			texts++
+		case "strings":
+			p.kind, p.column = kindList, texts
+			texts++
 		default:
 			e := invalid(where, "unknown type %q of param %q", types[p.name], p.name)
-			e.Hint = "use number, string or boolean"
+			e.Hint = "use number, string, boolean or strings"
 			return nil, e
 		}
 	}
@@ -56,7 +67,7 @@ func readParamTypes(rule string, types map[string]string) ([]param, error) {
 // values are the params of one subscription, in the order of its rule's columns.
 type values struct {
 	numbers []float64
-	texts   []string // a boolean is "true" or "false"
+	texts   []string // a boolean is "true" or "false", a list is its listText
 }
 
 // readParams checks raw against params: an object with every param and no other.
@@ -73,11 +84,11 @@ func readParams(raw json.RawMessage, params []param) (values, error) {
 	for _, p := range params {
 		text, ok := given[p.name]
 		if !ok {
-			faults = append(faults, invalid(pointer("params", p.name), "the rule needs param %q, %s", p.name, p.kind))
+			faults = append(faults, invalid(pointer("params", p.name), "the rule needs param %q, %s", p.name, p.takes()))
 			continue
 		}
 		if !v.read(text, p) {
-			faults = append(faults, invalid(pointer("params", p.name), "param %q must be %s", p.name, p.kind))
+			faults = append(faults, invalid(pointer("params", p.name), "param %q must be %s", p.name, p.takes()))
 		}
 	}
 	if len(faults) > 0 || len(given) > len(params) {
@@ -112,6 +123,12 @@ func (v *values) read(text json.RawMessage, p param) bool {
 			return false
 		}
 		v.texts = append(v.texts, s)
+	case kindList:
+		list, ok := listText(text)
+		if !ok {
+			return false
+		}
+		v.texts = append(v.texts, list)
 	}
 	return true
 }

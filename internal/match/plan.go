@@ -89,7 +89,7 @@ func (p *plan) takeEquality(b *builder, e celast.Expr) bool {
 		return false
 	}
 	steps, param, _, ok := fieldAndParam(b, e)
-	if ok {
+	if ok = ok && param.kind != kindList; ok {
 		p.equalities = append(p.equalities, equalityKey{field{b.path(steps)}, param})
 	}
 	return ok

@@ -15,7 +15,7 @@ type page struct {
 	rule    *rule
 	places  []fanfare.Place
 	numbers [][]float64
-	texts   [][]uint32 // numbers of texts; booleans too
+	texts   [][]uint32 // numbers of texts; booleans and lists too
 }
 
 func newPage(r *rule) *page {
@@ -41,6 +41,8 @@ func (p *page) params(row int, t *texts) map[string]any {
 			sub[one.name] = t.at(p.texts[one.column][row]).text
 		case kindBool:
 			sub[one.name] = t.at(p.texts[one.column][row]).text == "true"
+		case kindList:
+			sub[one.name] = t.at(p.texts[one.column][row]).list
 		}
 	}
 	return sub

@@ -10,6 +10,7 @@ type texts struct {
 
 type internedText struct {
 	text, folded string
+	list         []any  // of strings, where the text stands for a list
 	count        uint32 // rows that have it
 }
 
@@ -32,7 +33,7 @@ func (t *texts) take(text string) uint32 {
 			n = uint32(len(t.list))
 			t.list = append(t.list, internedText{})
 		}
-		t.list[n] = internedText{text: text, folded: fold(text)}
+		t.list[n] = intern(text)
 		t.numbers[text] = n
 	}
 	t.list[n].count++
