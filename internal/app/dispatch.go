@@ -137,11 +137,8 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		return // stopping: the lease ends by itself
 	}
 	d.logger.Error("a batch could not be loaded", "error", cause, "failures", lease.Deliveries)
-	var batch fanfare.Batch
-	if lease.Deliveries >= maxFailures && json.Unmarshal(lease.Data, &batch) == nil && len(batch.Slices) > 0 {
-		err := d.store.Park(ctx, batch.Day, batch.Slices[0].Manifest.Event(), fanfare.Parked{
-			Kind: parkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, Members: batch.Members(), At: d.clock.Now(),
-		}, lease.Data)
+	if lease.Deliveries >= maxFailures {
+		err := d.park(ctx, lease, cause)
 		if err == nil {
 			err = lease.Done()
 		}
@@ -153,4 +150,16 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	if err := lease.Later(retryPause); err != nil {
 		d.logger.Warn("a batch could not be given back, it comes again", "error", err)
 	}
+}
+
+// park keeps a batch for an operator. One that cannot be read any more belongs
+// to no event; it is kept all the same, under the day on which it came.
+func (d *dispatch) park(ctx context.Context, lease *bus.Lease, cause error) error {
+	parked := fanfare.Parked{Kind: parkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, At: d.clock.Now()}
+	day, event := fanfare.DayOf(lease.Kept), fanfare.EventSeq(0)
+	var batch fanfare.Batch
+	if json.Unmarshal(lease.Data, &batch) == nil && len(batch.Slices) > 0 {
+		day, event, parked.Members = batch.Day, batch.Slices[0].Manifest.Event(), batch.Members()
+	}
+	return d.store.Park(ctx, day, event, parked, lease.Data)
 }

@@ -63,7 +63,7 @@ func (p *parking) RetryParked(ctx context.Context, id string) error {
 	default:
 		var batch fanfare.Batch
 		if err := json.Unmarshal(payload, &batch); err != nil {
-			return fmt.Errorf("parked batch %s: %w", id, err)
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "parked batch " + id + " is damaged and cannot be tried again: " + err.Error(), Hint: "drop it; the trace of its event shows which deliveries are still pending"}
 		}
 		if err := publish(ctx, p.bus, []fanfare.Batch{batch}); err != nil {
 			return err
@@ -79,11 +79,8 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if kind == parkedBatch {
-		var batch fanfare.Batch
-		if err := json.Unmarshal(payload, &batch); err != nil {
-			return fmt.Errorf("parked batch %s: %w", id, err)
-		}
+	var batch fanfare.Batch
+	if kind == parkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged one names no deliveries
 		for i := range batch.Slices {
 			if err := p.cancel(ctx, batch.Day, &batch.Slices[i]); err != nil {
 				return err
