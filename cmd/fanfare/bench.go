@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
@@ -114,10 +112,4 @@ func benchPartCommand() *cobra.Command {
 			return bench.Part(c.Context(), args[0], args[1], c.InOrStdin(), c.OutOrStdout())
 		},
 	}
-}
-
-// isTerminal reports whether somebody looks at w as it is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
 }

@@ -184,7 +184,7 @@ func toLines(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func notJSON(text []byte, err error) error {
+func notJSON(text []byte, err error) *fanfare.Error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the file is not valid JSON: " + err.Error(), Hint: "for one object on each line use --format ndjson"}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		e.Line = 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte{'\n'})

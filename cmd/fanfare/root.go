@@ -70,10 +70,32 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 			root.AddCommand(command)
 		}
 	}
-	add("server", demoCommand(), serveCommand(), benchCommand(), c.sinkCommand(), c.configCommand())
-	add("work", c.applyCommand(), c.importCommand(), c.publishCommand(), c.keyCommand())
-	add("watch", c.statusCommand(), c.traceCommand(), c.controlCommand("pause"), c.controlCommand("resume"), c.controlCommand("cancel"), c.parkedCommand())
-	root.AddCommand(c.versionCommand(), c.openapiCommand())
+	add("server",
+		demoCommand(),
+		serveCommand(),
+		benchCommand(),
+		c.sinkCommand(),
+		c.configCommand(),
+	)
+	add("work",
+		c.applyCommand(),
+		c.importCommand(),
+		c.publishCommand(),
+		c.keyCommand(),
+	)
+	add("watch",
+		c.statusCommand(),
+		c.traceCommand(),
+		c.explainCommand(),
+		c.controlCommand("pause"),
+		c.controlCommand("resume"),
+		c.controlCommand("cancel"),
+		c.parkedCommand(),
+	)
+	root.AddCommand(
+		c.versionCommand(),
+		c.openapiCommand(),
+	)
 	return root
 }
 

@@ -47,6 +47,7 @@ func New(parts Parts) *API {
 	a.subscriptionRoutes()
 	a.eventRoutes()
 	a.traceRoutes()
+	a.explainRoutes()
 	a.statusRoutes()
 	a.controlRoutes()
 	a.parkingRoutes()

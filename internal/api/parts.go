@@ -19,6 +19,7 @@ type Parts struct {
 	Topics        Topics
 	Intake        Intake
 	Reports       Reports
+	Explaining    Explaining
 	Switches      Switches
 	Parking       Parking
 

@@ -224,7 +224,8 @@ func (a *App) start(ctx context.Context, o Options) error {
 		return err
 	}
 	parts := api.Parts{
-		Keys: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
+		Explaining: &report.Explainer{Traces: reports.Traces, Events: store, Conditions: conditions{people, index}},
+		Keys:       people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
 		Intake: intake{collector}, Reports: reports, Switches: stops, Parking: reports.parking,
 		Ready: a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,

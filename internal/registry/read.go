@@ -49,13 +49,13 @@ func (r *Registry) fullRecord(ctx context.Context, s *SubscriptionRecord) (Subsc
 	full := Subscription{
 		ID: publicID(s), Place: s.Place, Owner: s.Subscriber, Service: topic.Service, Topic: topic.Name,
 		Filter: r.filters.text(s.Filter), Rule: topic.ruleName(s.Rule), Params: s.Params, Data: s.Data,
-		State: "active", CreatedAt: time.Unix(0, s.CreatedAt).UTC(),
+		State: "active", CreatedAt: time.Unix(0, s.CreatedAt).UTC(), CreatedSeq: s.CreatedSeq,
 	}
 	if c := conf.channels[s.Channel]; c != nil {
 		full.Channel = c.Name
 	}
 	if s.Ended {
-		full.State, full.EndedAt, full.Reason = "ended", time.Unix(0, s.EndedAt).UTC(), s.Reason
+		full.State, full.EndedAt, full.EndedSeq, full.Reason = "ended", time.Unix(0, s.EndedAt).UTC(), s.EndedSeq, s.Reason
 	}
 	err := r.opt.Store.SubscriberRecords(ctx, []fanfare.Place{s.Subscriber}, func(p *SubscriberRecord) error {
 		full.Subscriber, full.To = subscriberID(p), p.Address

@@ -50,6 +50,10 @@ type Subscription struct {
 	CreatedAt  time.Time       `json:"created_at"`
 	EndedAt    time.Time       `json:"ended_at,omitzero"`
 	Reason     string          `json:"reason,omitempty"` // why it ended
+
+	// The change sequence at which it began, and at which it ended (0: active).
+	CreatedSeq uint64 `json:"-"`
+	EndedSeq   uint64 `json:"-"`
 }
 
 // subscriberPrefix begins the public id of a subscriber whose client chose none.

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+)
+
+func (c *cli) explainCommand() *cobra.Command {
+	var topic string
+	command := &cobra.Command{
+		Use: "explain SUBSCRIPTION EVENT|FILE|-", Short: "Show why an event was for a subscription or not",
+		Long: `Show why an event was for a subscription or not: what decided, and the condition
+part by part with the values that it met. EVENT is the id that publish printed, or
+the id that the sender gave. A file, or - for standard input, has the data of an
+event that might come: nothing is published.
+
+What was recorded when an event was matched decides. The condition is shown as the
+topic defines it now; where the two differ, somebody has changed something since.`,
+		Example: `  fanfare explain sub-1c00004e evt-20261120-1001
+  fanfare explain ada-alaska event.json
+  echo '{"mag":4.2,"place":"Alaska"}' | fanfare explain sub-1c00004e - --topic earthquakes`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			var e fanfare.Explanation
+			if data, isData, err := c.eventData(args[1]); err != nil {
+				return err
+			} else if isData {
+				e, err = api.ExplainData(command.Context(), args[0], topic, data)
+				if err != nil {
+					return inFile(args[1], err)
+				}
+			} else if e, err = api.Explain(command.Context(), args[0], args[1]); err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(e)
+			}
+			c.printExplanation(&e)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&topic, "topic", "", "with data: the topic that they are of, to be told where the subscription is to another")
+	return command
+}
+
+// eventData reads the data of an event where name is a file, or standard input;
+// else it is the id of an event.
+func (c *cli) eventData(name string) (data json.RawMessage, isData bool, err error) {
+	if _, event := fanfare.ParseEventRef(name); event || name != "-" && !isFile(name) {
+		return nil, false, nil
+	}
+	text, err := c.readInput(name)
+	if err != nil {
+		return nil, true, err
+	}
+	data, err = oneValue(text)
+	return data, true, inFile(name, err)
+}
+
+// oneValue checks that text is one JSON value.
+func oneValue(text []byte) (json.RawMessage, error) {
+	var data json.RawMessage
+	if err := json.Unmarshal(text, &data); err != nil {
+		wrong := notJSON(text, err)
+		wrong.Hint = "it must be one JSON value: the data of one event"
+		return nil, wrong
+	}
+	return data, nil
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (c *cli) printExplanation(e *fanfare.Explanation) {
+	s := c.screen()
+	w := page{out: c.out, screen: s}
+	sign, colour := "✗", red
+	if e.Wanted {
+		sign, colour = "✓", green
+	}
+	w.line(s.paint(colour, sign)+" ", "  ", e.Summary)
+	w.line("", "", "")
+	w.line("subscription  ", "              ", e.Service+"/"+e.Topic+" "+e.Subscription)
+	if e.Event != "" {
+		w.line("event         ", "              ", e.Event)
+	}
+	switch {
+	case e.Filter != "":
+		w.line("filter        ", "              ", e.Filter)
+	case e.Rule != "":
+		w.line("rule          ", "              ", strings.TrimSpace(e.Rule+" "+string(e.Params)))
+	}
+	w.line("", "", "")
+	for _, check := range e.Checks {
+		sign := s.paint(red, "✗")
+		if check.Holds {
+			sign = s.paint(green, "✓")
+		}
+		w.line(fmt.Sprintf("%s %-10s ", sign, check.Name), strings.Repeat(" ", 13), check.Detail)
+	}
+	if p := e.Condition; p != nil && len(p.Parts) > 0 {
+		w.line("", "", "")
+		w.part(p, "", "")
+	}
+}
+
+// joined says how the parts of a condition make it up.
+var joined = map[fanfare.PartKind]string{
+	fanfare.PartAll: "all of these:", fanfare.PartAny: "one of these:",
+	fanfare.PartNot: "not:", fanfare.PartChoice: "if, then, else:",
+}
+
+// part prints a part of a condition and what is inside. first stands before its
+// first line, rest before all others.
+func (w *page) part(p *fanfare.Part, first, rest string) {
+	sign := w.paint(red, "✗")
+	switch p.Result {
+	case fanfare.PartTrue:
+		sign = w.paint(green, "✓")
+	case fanfare.PartError:
+		sign = w.paint(yellow, "!")
+	}
+	if text, joins := joined[p.Kind]; joins {
+		w.line(first+sign+" ", rest+"  ", text)
+		for i := range p.Parts {
+			branch, below := "├─ ", "│  "
+			if i == len(p.Parts)-1 {
+				branch, below = "└─ ", "   "
+			}
+			w.part(&p.Parts[i], rest+"  "+branch, rest+"  "+below)
+		}
+		return
+	}
+	w.line(first+sign+" ", rest+"    ", p.Text)
+	if p.Error != "" {
+		w.line(rest+"    ", rest+"    ", w.paint(yellow, p.Error))
+	}
+	for _, value := range values(p.Parts) {
+		w.line(rest+"    ", rest+"      ", value)
+	}
+}
+
+// values lists what was looked at, each once: name = value.
+func values(parts []fanfare.Part) []string {
+	var list []string
+	seen := map[string]bool{}
+	var visit func([]fanfare.Part)
+	visit = func(parts []fanfare.Part) {
+		for i := range parts {
+			if p := &parts[i]; p.Value != nil && !seen[p.Text] {
+				seen[p.Text] = true
+				list = append(list, p.Text+" = "+short(string(p.Value)))
+			}
+			visit(parts[i].Parts)
+		}
+	}
+	visit(parts)
+	return list
+}

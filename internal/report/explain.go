@@ -1,0 +1,263 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Conditions knows subscriptions and what they wait for.
+type Conditions interface {
+	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
+	Topic(service, name string) (*registry.Topic, bool)
+	// Explain evaluates the subscription's condition, as its topic defines it
+	// now, part by part.
+	Explain(s *registry.Subscription, data json.RawMessage) (fanfare.Part, error)
+}
+
+// Events has the events as they were accepted and matched.
+type Events interface {
+	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, error)
+}
+
+// An Explainer says why an event is for a subscription or not. What was recorded
+// decides about an event that was matched; the condition is shown beside it, and
+// where the two differ, somebody has changed something since.
+type Explainer struct {
+	Traces     *Traces
+	Events     Events
+	Conditions Conditions
+}
+
+// ExplainEvent explains an event that was accepted.
+func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription string, ref fanfare.EventRef) (fanfare.Explanation, error) {
+	s, err := x.Conditions.Subscription(ctx, service, subscription)
+	if err != nil {
+		return fanfare.Explanation{}, err
+	}
+	posted, queued, err := x.posted(ctx, ref)
+	if err != nil {
+		return fanfare.Explanation{}, err
+	}
+	e := &explanation{Explanation: about(&s)}
+	e.Event = ref.String()
+	if e.check("topic", posted.Topic == s.Topic, "the event is of topic %s", posted.Topic); posted.Topic != s.Topic {
+		e.last().Detail += ", the subscription is to " + s.Topic
+		return e.conclude(), nil
+	}
+	e.lifetime(&s, posted)
+	if err := x.condition(e, &s, posted.Event.Data); err != nil {
+		return fanfare.Explanation{}, err
+	}
+	if queued {
+		e.check("recorded", e.good(), "the event is not matched yet")
+		return e.conclude(), nil
+	}
+	if err := x.recorded(ctx, e, &s, ref); err != nil {
+		return fanfare.Explanation{}, err
+	}
+	return e.conclude(), nil
+}
+
+// ExplainData explains an event of the subscription's topic that has these data
+// and would come now. topic is what the asker takes for the topic, or "".
+func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topic string, data json.RawMessage) (fanfare.Explanation, error) {
+	s, err := x.Conditions.Subscription(ctx, service, subscription)
+	if err != nil {
+		return fanfare.Explanation{}, err
+	}
+	e := &explanation{Explanation: about(&s)}
+	if topic != "" && topic != s.Topic {
+		e.check("topic", false, "the event would be of topic %s, the subscription is to %s", topic, s.Topic)
+		return e.conclude(), nil
+	}
+	t, ok := x.Conditions.Topic(s.Service, s.Topic)
+	if !ok {
+		e.check("topic", false, "the topic %s was deleted", s.Topic)
+		return e.conclude(), nil
+	}
+	if err := t.ValidateData(data); err != nil {
+		e.check("schema", false, "intake would refuse the event: %v", err)
+	} else {
+		e.check("schema", true, "intake would take the event")
+	}
+	e.check("active", s.EndedSeq == 0, "the subscription is active")
+	if s.EndedSeq != 0 {
+		e.last().Detail = ended(&s)
+	}
+	if err := x.condition(e, &s, data); err != nil {
+		return fanfare.Explanation{}, err
+	}
+	return e.conclude(), nil
+}
+
+// posted finds an event, and whether it still waits to be matched.
+func (x *Explainer) posted(ctx context.Context, ref fanfare.EventRef) (posted *fanfare.Posted, queued bool, err error) {
+	posted, err = x.Events.Posted(ctx, ref)
+	if err == nil || fanfare.CodeOf(err) != fanfare.NotFound {
+		return posted, false, err
+	}
+	waiting, _, queueErr := x.Traces.Queue.Queued(ctx, ref)
+	switch {
+	case queueErr != nil:
+		return nil, false, queueErr
+	case waiting == nil:
+		return nil, false, err
+	}
+	return waiting, true, nil
+}
+
+// condition adds what the condition comes to.
+func (x *Explainer) condition(e *explanation, s *registry.Subscription, data json.RawMessage) error {
+	part, err := x.Conditions.Explain(s, data)
+	if wrong, ok := errors.AsType[*fanfare.Error](err); ok && wrong.Code == fanfare.Invalid {
+		e.check("condition", false, "the condition cannot be evaluated: %v", wrong)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.Condition = &part
+	switch part.Result {
+	case fanfare.PartTrue:
+		e.check("condition", true, "the condition is true")
+		if s.Filter == "" && s.Rule == "" {
+			e.last().Detail = "it has no condition: every event of the topic is for it"
+		}
+	case fanfare.PartError:
+		e.check("condition", false, "the condition is neither true nor false, which is no match: %s", firstError(&part))
+	default:
+		e.check("condition", false, "the condition is false")
+	}
+	return nil
+}
+
+// firstError is the first reason in a part, from the top.
+func firstError(p *fanfare.Part) string {
+	if p.Error != "" {
+		return p.Error
+	}
+	for i := range p.Parts {
+		if p.Parts[i].Result == fanfare.PartError {
+			return firstError(&p.Parts[i])
+		}
+	}
+	return ""
+}
+
+// recorded adds what was frozen and what came of it.
+func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Subscription, ref fanfare.EventRef) error {
+	now := e.good()
+	m, err := x.Traces.Store.ManifestOf(ctx, ref, s.Owner.Partition())
+	if err != nil {
+		return err
+	}
+	section, member, position := memberOf(m, s)
+	e.check("recorded", member != nil, "it was among the recipients when the event was matched")
+	e.decided = true
+	switch {
+	case member == nil && now:
+		e.last().Detail = "it was not among the recipients when the event was matched: the subscription, or its topic, was changed since"
+	case member == nil:
+		e.last().Detail = "it was not among the recipients when the event was matched"
+	case !now:
+		e.last().Detail += ", although it would not be now: the subscription, or its topic, was changed since"
+	}
+	if member == nil {
+		return nil
+	}
+	if err := x.template(ctx, e, s, section, member); err != nil {
+		return err
+	}
+	b, err := x.Traces.broadcast(ctx, ref)
+	if err != nil {
+		return err
+	}
+	list, err := x.Traces.deliveries(ctx, b, ref.Day, m, position, position+1)
+	if err != nil {
+		return err
+	}
+	e.Delivery = &list[0]
+	e.check("delivery", reached(list[0].State), "%s", outcome(&list[0]))
+	return nil
+}
+
+// memberOf finds the member that a subscription is part of.
+func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, *fanfare.Member, uint32) {
+	if m == nil {
+		return nil, nil, 0
+	}
+	for _, position := range m.PositionsOf(s.Owner) {
+		section, member, _ := m.At(position)
+		if _, found := slices.BinarySearch(member.Subscriptions, s.Place); found {
+			return section, member, position
+		}
+	}
+	return nil, nil, 0
+}
+
+// template adds which of the subscriptions picked the template, where one
+// message is for several of them.
+func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Subscription, section *fanfare.Section, member *fanfare.Member) error {
+	name := "a template that is gone"
+	if t, ok := x.Traces.Registry.Template(section.Template); ok {
+		name = fmt.Sprintf("template %s@%d", t.Name, t.Version)
+	}
+	if len(member.Subscriptions) == 1 {
+		e.check("template", true, "the message is of %s", name)
+		return nil
+	}
+	topic, ok := x.Conditions.Topic(s.Service, s.Topic)
+	if !ok {
+		return nil
+	}
+	rank := func(rule string) int {
+		if i := slices.IndexFunc(topic.Rules, func(r registry.Rule) bool { return r.Name == rule }); i >= 0 && rule != "" {
+			return i
+		}
+		return len(topic.Rules)
+	}
+	best, bestRank := registry.SubscriptionRow{}, len(topic.Rules)+1
+	err := x.Traces.Registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
+		if rank(r.Rule) < bestRank {
+			best, bestRank = registry.SubscriptionRow{Place: r.Place, ID: r.ID, Rule: r.Rule}, rank(r.Rule)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	by := best.ID
+	if best.Rule != "" {
+		by += " (rule " + best.Rule + ")"
+	}
+	e.check("template", best.Place == s.Place, "one message is for %d subscriptions of this person, and %s picked its %s", len(member.Subscriptions), by, name)
+	return nil
+}
+
+// reached reports whether a state is as good as can be for now.
+func reached(state string) bool {
+	return state == fanfare.Accepted.String() || state == fanfare.Delivered.String()
+}
+
+// outcome tells the state of a delivery and the last answer of the next hop.
+func outcome(d *fanfare.Delivery) string {
+	text := fmt.Sprintf("delivery %s is %s", d.ID, d.State)
+	if len(d.Attempts) == 0 {
+		return text + ": nothing was tried yet"
+	}
+	last := d.Attempts[len(d.Attempts)-1]
+	text += " since " + last.At.UTC().Format(time.RFC3339)
+	if last.Code != 0 {
+		text += fmt.Sprintf(": %d %s", last.Code, last.Text)
+	} else if last.Text != "" {
+		text += ": " + last.Text
+	}
+	return text
+}

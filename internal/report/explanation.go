@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// An explanation is one under construction.
+type explanation struct {
+	fanfare.Explanation
+	decided bool // by what was recorded, which is the last check but those about what came of it
+}
+
+func about(s *registry.Subscription) fanfare.Explanation {
+	return fanfare.Explanation{Subscription: s.ID, Service: s.Service, Topic: s.Topic, Filter: s.Filter, Rule: s.Rule, Params: s.Params}
+}
+
+func (e *explanation) check(name string, holds bool, format string, args ...any) {
+	e.Checks = append(e.Checks, fanfare.Check{Name: name, Holds: holds, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (e *explanation) last() *fanfare.Check { return &e.Checks[len(e.Checks)-1] }
+
+// good reports whether all checks so far hold.
+func (e *explanation) good() bool { return e.failed() == nil }
+
+// failed is the first check that does not hold, or nil.
+func (e *explanation) failed() *fanfare.Check {
+	for i := range e.Checks {
+		if !e.Checks[i].Holds {
+			return &e.Checks[i]
+		}
+	}
+	return nil
+}
+
+// lifetime adds whether the subscription was there when the event came.
+func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.Posted) {
+	came := posted.ReceivedAt.UTC().Format(time.RFC3339)
+	began := s.CreatedSeq <= posted.ChangeSeq
+	e.check("begun", began, "it began before the event came")
+	if !began {
+		e.last().Detail = fmt.Sprintf("it began at %s, after the event came at %s", s.CreatedAt.Format(time.RFC3339), came)
+	}
+	switch {
+	case s.EndedSeq == 0:
+		e.check("active", true, "it is active")
+	case s.EndedSeq > posted.ChangeSeq:
+		e.check("active", true, "it was active when the event came at %s; %s", came, ended(s))
+	default:
+		e.check("active", false, "%s, before the event came at %s", ended(s), came)
+	}
+}
+
+func ended(s *registry.Subscription) string {
+	text := "it ended at " + s.EndedAt.Format(time.RFC3339)
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return text
+}
+
+// conclude fills in the verdict.
+func (e *explanation) conclude() fanfare.Explanation {
+	wrong := e.failed()
+	if e.decided {
+		for i := range e.Checks {
+			if c := &e.Checks[i]; c.Name == "recorded" {
+				e.Wanted = c.Holds
+			}
+		}
+	} else {
+		e.Wanted = wrong == nil
+	}
+	switch {
+	case e.Wanted && e.Delivery != nil:
+		e.Summary = "The event was for this subscription: " + outcome(e.Delivery)
+	case e.Wanted && e.decided:
+		e.Summary = "The event was for this subscription"
+	case e.Wanted && e.Event != "":
+		e.Summary = "The event is for this subscription, and is not matched yet"
+	case e.Wanted:
+		e.Summary = "Such an event is for this subscription"
+	case e.Event != "":
+		e.Summary = "The event was not for this subscription: " + wrong.Detail
+	default:
+		e.Summary = "Such an event is not for this subscription: " + wrong.Detail
+	}
+	return e.Explanation
+}
