@@ -5,10 +5,8 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitemigration"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
@@ -23,7 +21,7 @@ const (
 	controlAppID = 0x46616e43
 )
 
-//go:embed control/*.sql
+//go:embed control/[0-9]*.sql
 var controlMigrations embed.FS
 
 // Control keeps the registry in control.db. It satisfies registry.Store.
@@ -42,7 +40,7 @@ func OpenControl(ctx context.Context, path string, durability Durability) (*Cont
 		return nil, err
 	}
 	c := &Control{path: path, writer: writer, readers: make(chan *sqlite.Conn, controlReaders)}
-	if err := c.migrate(ctx); err != nil {
+	if err := migrate(ctx, writer, path, controlAppID, controlMigrations, "control"); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, c.Close()))
 	}
 	for range controlReaders {
@@ -53,22 +51,6 @@ func OpenControl(ctx context.Context, path string, durability Durability) (*Cont
 		c.readers <- reader
 	}
 	return c, nil
-}
-
-func (c *Control) migrate(ctx context.Context) error {
-	files, err := fs.Glob(controlMigrations, "control/*.sql")
-	if err != nil {
-		return err
-	}
-	schema := sqlitemigration.Schema{AppID: controlAppID}
-	for _, name := range files { // Glob sorts by name, which begins with the number
-		script, err := controlMigrations.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		schema.Migrations = append(schema.Migrations, string(script))
-	}
-	return sqlitemigration.Migrate(ctx, c.writer, schema)
 }
 
 // Close closes all connections. Nothing else may be under way.

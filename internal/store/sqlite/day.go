@@ -2,19 +2,18 @@ package sqlite
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"sync"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitemigration"
 
 	"fanfare.dev/fanfare"
 )
 
-//go:embed day/001_day.sql
-var daySchema001 string
+//go:embed day/[0-9]*.sql
+var dayMigrations embed.FS
 
 //go:embed day/queries.sql
 var dayQueriesText string
@@ -25,6 +24,9 @@ const (
 	dayWriterCacheKiB = 16 << 10
 	dayReaderCacheKiB = 4 << 10
 	dayReaders        = 4
+
+	// dayAppID marks the file ("FanD").
+	dayAppID = 0x46616e44
 )
 
 // day is the file of one day: one writer at a time, several readers.
@@ -44,8 +46,7 @@ func openDay(ctx context.Context, path string, of fanfare.Day, durability Durabi
 	if err != nil {
 		return nil, err
 	}
-	schema := sqlitemigration.Schema{AppID: 0x46616e44, Migrations: []string{daySchema001}} // "FanD"
-	if err := sqlitemigration.Migrate(ctx, writer, schema); err != nil {
+	if err := migrate(ctx, writer, path, dayAppID, dayMigrations, "day"); err != nil {
 		return nil, joinClose(fmt.Errorf("%s: %w", path, err), writer)
 	}
 	d := &day{day: of, path: path, writer: writer, readers: make(chan *sqlite.Conn, dayReaders), closed: make(chan struct{})}
