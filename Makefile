@@ -34,7 +34,7 @@ PEERS_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.
 help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build ./bin/fanfare, one static binary.
@@ -104,6 +104,11 @@ crash: $(TALLY) ## Kill the server at its durable steps and under load, and chec
 .PHONY: bench-smoke
 bench-smoke: $(TALLY) build ## Run every experiment at a hundredth of its size.
 	@$(TALLY) step $(OUTCOMES) 'experiments at 1 %' ./bin/fanfare bench --scale 0.01 all
+
+.PHONY: release-fixture
+release-fixture: ## Keep a data directory of this version for the upgrade test (VERSION=v1.2.3).
+	@mkdir -p bin && $(BUILD) -tags crashsteps -o bin/fanfare-fixture ./cmd/fanfare
+	@go test -count=1 -timeout 5m ./internal/upgrade -args -make '$(VERSION)' -program "$$PWD/bin/fanfare-fixture"
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of outside bytes for FUZZTIME (10s).

@@ -65,6 +65,8 @@ var grants = []grant{
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/e2e", []string{".", "client", "internal/sink"},
 		"the tests drive the built program from outside"},
+	{"internal/upgrade", []string{".", "internal/sink"},
+		"what each release left is judged from outside"},
 	{"internal/peers", []string{".", "client", "internal/deliver/smtp"},
 		"real mail servers judge the driver, and once the whole program, from outside"},
 	{"internal/app", []string{".", "client", "internal/..."},
