@@ -12,7 +12,12 @@ type Event struct {
 	Type    string          `json:"type"`   // defaults to the topic's name
 	Subject string          `json:"subject,omitempty"`
 	Time    time.Time       `json:"time"`
-	Data    json.RawMessage `json:"data,omitempty"` // a JSON value that the topic's schema accepts
+	Data    json.RawMessage `json:"data,omitempty"` // a JSON value that the topic's schema accepts; text that is not JSON is a JSON string
+
+	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as it was sent; "" is application/json
+	DataSchema  string                     `json:"dataschema,omitempty"`      // URI of the sender's own schema; kept, not read
+	Binary      []byte                     `json:"data_base64,omitempty"`     // data that is neither JSON nor text: no condition sees it
+	Extensions  map[string]json.RawMessage `json:"extensions,omitempty"`      // attributes that the specification does not name: strings, numbers, Booleans
 }
 
 // A Posted event is one that intake has validated and is about to keep, or has

@@ -60,8 +60,11 @@ type Broadcast struct {
 	Event    string          `json:"event"` // public id (evt-…)
 	Service  string          `json:"service"`
 	Topic    string          `json:"topic"`
-	Source   string          `json:"source"`   // of the CloudEvent
-	SourceID string          `json:"sourceid"` // id of the CloudEvent
+	Source   string          `json:"source"`         // of the CloudEvent
+	SourceID string          `json:"sourceid"`       // id of the CloudEvent
+	Type     string          `json:"type,omitempty"` // of the CloudEvent, as its subject, time and extensions
+	Subject  string          `json:"subject,omitempty"`
+	Time     time.Time       `json:"time,omitzero"`
 	Lane     string          `json:"lane"`
 	State    string          `json:"state"` // queued, running, paused, cancelled, completed
 	Reason   string          `json:"reason,omitempty"`
@@ -70,6 +73,20 @@ type Broadcast struct {
 	Counts   Counts          `json:"deliveries"`
 	Stages   Stages          `json:"stages"`
 	Data     json.RawMessage `json:"data,omitempty"` // the event's data; left out of lists
+
+	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as it was sent; application/json is left out
+	DataSchema  string                     `json:"dataschema,omitempty"`
+	Binary      []byte                     `json:"data_base64,omitempty"` // data that is neither JSON nor text; left out of lists
+	Extensions  map[string]json.RawMessage `json:"extensions,omitempty"`  // further attributes of the event
+}
+
+// Describe fills in what the event itself says.
+func (b *Broadcast) Describe(p *Posted) {
+	e := &p.Event
+	b.Service, b.Topic, b.Lane = p.Service, p.Topic, p.Lane.String()
+	b.Source, b.SourceID, b.Type, b.Subject, b.Time = e.Source, e.ID, e.Type, e.Subject, e.Time
+	b.Data, b.ContentType, b.DataSchema, b.Binary, b.Extensions = e.Data, e.ContentType, e.DataSchema, e.Binary, e.Extensions
+	b.Stages.Received = p.ReceivedAt
 }
 
 // An Attempt is one try of a delivery.

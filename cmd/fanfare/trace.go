@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -72,6 +74,9 @@ EVENT is the id that publish printed, or the id that the sender gave.`,
 func (c *cli) printBroadcast(b fanfare.Broadcast) {
 	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "event\t%s\t(%s %s)\n", b.Event, b.Source, b.SourceID)
+	for _, name := range slices.Sorted(maps.Keys(b.Extensions)) {
+		fmt.Fprintf(table, "  %s\t%s\t\n", name, b.Extensions[name])
+	}
 	fmt.Fprintf(table, "topic\t%s/%s\t%s lane\n", b.Service, b.Topic, b.Lane)
 	fmt.Fprintf(table, "state\t%s\t%s\n", b.State, b.Reason)
 	fmt.Fprintf(table, "matched\t%s\tsubscriptions\n", grouped(b.Matched))

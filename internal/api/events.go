@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -56,7 +57,8 @@ func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) erro
 		return err
 	}
 	mt := mediaType(r.Header)
-	if isNDJSON(mt) {
+	binary := cloudevents.IsBinary(r.Header) && !strings.HasPrefix(mt, "application/cloudevents")
+	if isNDJSON(mt) && !binary {
 		return a.publishLines(x, r, p)
 	}
 	text, err := readBody(x, r)
@@ -68,6 +70,12 @@ func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) erro
 		return a.publishBatch(x, r, p, text)
 	case mt == cloudEvent:
 		e, err := cloudevents.Decode(text)
+		if err != nil {
+			return err
+		}
+		return a.publishOne(x, r, p, e)
+	case binary:
+		e, err := cloudevents.Binary(r.Header, text)
 		if err != nil {
 			return err
 		}

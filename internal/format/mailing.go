@@ -103,6 +103,7 @@ func (m Mailing) Writer() (*Writer, error) {
 		"meta": map[string]any{
 			"id": m.Event.ID, "source": m.Event.Source, "type": m.Event.Type, "subject": m.Event.Subject,
 			"time": m.Event.Time.Format(time.RFC3339Nano), "topic": m.Topic, "service": m.Service,
+			"extensions": extensions(m.Event.Extensions),
 		},
 	}
 	t := m.Template

@@ -14,7 +14,7 @@ func builtins(name string) (fields []string, ok bool) {
 	case "event", "unsubscribe_url":
 		return nil, true
 	case "meta":
-		return []string{"id", "source", "type", "subject", "time", "topic", "service"}, true
+		return []string{"id", "source", "type", "subject", "time", "topic", "service", "extensions"}, true
 	case "subscriber":
 		return []string{"id", "address", "locale", "time_zone", "attributes"}, true
 	case "subscription", "subscriptions":

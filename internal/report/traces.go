@@ -132,11 +132,9 @@ func (t *Traces) broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.
 	if posted == nil {
 		return nil, err
 	}
-	return &fanfare.Broadcast{
-		Event: ref.String(), Service: posted.Service, Topic: posted.Topic, Source: posted.Event.Source, SourceID: posted.Event.ID,
-		Lane: posted.Lane.String(), State: queued, Data: posted.Event.Data,
-		Stages: fanfare.Stages{Received: posted.ReceivedAt, Kept: kept},
-	}, nil
+	b = &fanfare.Broadcast{Event: ref.String(), State: queued, Stages: fanfare.Stages{Kept: kept}}
+	b.Describe(posted)
+	return b, nil
 }
 
 func (t *Traces) addProgress(ref fanfare.EventRef, b *fanfare.Broadcast) {

@@ -11,10 +11,35 @@ import (
 
 const headerPrefix = "Ce-" // canonical form of ce-
 
-// Plain reads an event whose data is the body: the binary mode where the
-// headers have ce-specversion, and else plain JSON, whose attributes may stand
-// in ce-* headers and where missing ones are left empty for the caller. Data
-// is the body itself, not a copy.
+// IsBinary reports whether a request that is not structured is a CloudEvent in
+// the binary mode (HTTP binding, 3.1): its data may then be of any type.
+func IsBinary(header http.Header) bool { return header.Get("Ce-Specversion") != "" }
+
+// Binary reads an event in the binary mode: attributes in ce-* headers, the
+// body is the data and Content-Type its type. Data is the body itself, not a
+// copy, where it is JSON.
+func Binary(header http.Header, body []byte) (fanfare.Event, error) {
+	var e fanfare.Event
+	if err := setHeaders(&e, header); err != nil {
+		return e, err
+	}
+	e.ContentType = ""
+	if t := header.Get("Content-Type"); t != "" {
+		if err := set(&e, "datacontenttype", t, "/datacontenttype"); err != nil {
+			return e, err
+		}
+	}
+	if len(body) > 0 {
+		if err := setData(&e, body, "/data"); err != nil {
+			return e, err
+		}
+	}
+	return e, required(&e, true, func(name string) string { return "/" + name })
+}
+
+// Plain reads plain JSON, which is the data. Attributes may stand in ce-*
+// headers; missing ones are left empty for the caller. Data is the body itself,
+// not a copy.
 func Plain(header http.Header, body []byte, m Mapping) (fanfare.Event, error) {
 	if err := checkData(body, "/data"); err != nil && len(body) > 0 {
 		return fanfare.Event{}, err
@@ -29,6 +54,11 @@ func Plain(header http.Header, body []byte, m Mapping) (fanfare.Event, error) {
 	if len(body) > 0 {
 		e.Data = body
 	}
+	return e, setHeaders(&e, header)
+}
+
+// setHeaders takes the attributes in ce-* headers.
+func setHeaders(e *fanfare.Event, header http.Header) error {
 	for key, values := range header {
 		name, ok := strings.CutPrefix(key, headerPrefix)
 		if !ok || len(values) == 0 {
@@ -36,19 +66,16 @@ func Plain(header http.Header, body []byte, m Mapping) (fanfare.Event, error) {
 		}
 		name = strings.ToLower(name)
 		if !validName(name) {
-			return fanfare.Event{}, invalid("/"+name, "header ce-"+name+" cannot be an attribute", "attributes are named by letters and digits")
+			return invalid("/"+name, "header ce-"+name+" cannot be an attribute", "attributes are named by letters and digits")
 		}
 		if len(values) > 1 {
-			return fanfare.Event{}, invalid("/"+name, "header ce-"+name+" stands twice", "")
+			return invalid("/"+name, "header ce-"+name+" stands twice", "")
 		}
-		if err := set(&e, name, unescapeHeader(values[0]), "/"+name); err != nil {
-			return fanfare.Event{}, err
+		if err := set(e, name, unescapeHeader(values[0]), "/"+name); err != nil {
+			return err
 		}
 	}
-	if header.Get("Ce-Specversion") == "" {
-		return e, nil
-	}
-	return e, required(&e, true, func(name string) string { return "/" + name })
+	return nil
 }
 
 // unescapeHeader undoes the percent-encoding of header values (HTTP binding,

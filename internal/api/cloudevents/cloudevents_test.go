@@ -3,6 +3,7 @@ package cloudevents
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,6 +23,69 @@ func TestStructuredEventKeepsItsAttributes(t *testing.T) {
 	}
 	if e.ID != "1" || e.Source != "https://usgs.gov/q" || e.Type != "quakes" || e.Subject != "Alaska" || string(e.Data) != `{"mag":4.5}` || !e.Time.Equal(time.Date(2026, 11, 20, 8, 15, 0, 0, time.UTC)) {
 		t.Errorf("got %+v", e)
+	}
+	if len(e.Extensions) != 3 || string(e.Extensions["traceparent"]) != `"00-1"` || string(e.Extensions["sampled"]) != "true" || string(e.Extensions["weight"]) != "7" || e.DataSchema != "https://x.org/s" {
+		t.Errorf("extensions are %s, the schema is %s", e.Extensions, e.DataSchema)
+	}
+}
+
+// Data may be of any type (core, "Event Data"; JSON event format, 3.1): text is
+// shown to conditions as a string, bytes are only kept.
+func TestDataThatIsNotJSONIsKept(t *testing.T) {
+	structured := func(members string) (fanfare.Event, error) {
+		return Decode([]byte(`{"specversion":"1.0","id":"1","source":"/s","type":"t",` + members + `}`))
+	}
+	binary := func(contentType, body string) (fanfare.Event, error) {
+		return Binary(http.Header{"Ce-Specversion": {"1.0"}, "Ce-Id": {"1"}, "Ce-Source": {"/s"}, "Ce-Type": {"t"}, "Content-Type": {contentType}}, []byte(body))
+	}
+	for name, test := range map[string]struct {
+		of                       func(a, b string) (fanfare.Event, error)
+		a, b                     string
+		data, bytes, contentType string
+	}{
+		"binary mode, XML":                {binary, "text/xml", `<a b="c"/>`, `"\u003ca b=\"c\"/\u003e"`, "", "text/xml"},
+		"binary mode, JSON with charset":  {binary, "application/json; charset=utf-8", `{"a":1}`, `{"a":1}`, "", "application/json; charset=utf-8"},
+		"binary mode, a suffix of JSON":   {binary, "application/vnd.x+json", `{"a":1}`, `{"a":1}`, "", "application/vnd.x+json"},
+		"binary mode, bytes":              {binary, "image/png", "\x89PNG\xff", "", "\x89PNG\xff", "image/png"},
+		"binary mode, no body":            {binary, "text/plain", "", "", "", "text/plain"},
+		"structured, text":                {func(a, _ string) (fanfare.Event, error) { return structured(a) }, `"datacontenttype":"text/plain","data":"hello"`, "", `"hello"`, "", "text/plain"},
+		"structured, text in Base64":      {func(a, _ string) (fanfare.Event, error) { return structured(a) }, `"datacontenttype":"text/plain","data_base64":"aGVsbG8="`, "", `"hello"`, "", "text/plain"},
+		"structured, bytes in Base64":     {func(a, _ string) (fanfare.Event, error) { return structured(a) }, `"datacontenttype":"image/png","data_base64":"iVBOR/8="`, "", "", "\x89PNG\xff", "image/png"},
+		"structured, JSON in Base64":      {func(a, _ string) (fanfare.Event, error) { return structured(a) }, `"data_base64":"eyJhIjoxfQ=="`, "", `{"a":1}`, "", ""},
+		"structured, a JSON value anyway": {func(a, _ string) (fanfare.Event, error) { return structured(a) }, `"datacontenttype":"text/plain","data":{"a":1}`, "", `{"a":1}`, "", "text/plain"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := test.of(test.a, test.b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(e.Data) != test.data || string(e.Binary) != test.bytes || e.ContentType != test.contentType {
+				t.Errorf("data %s, bytes %q, type %q", e.Data, e.Binary, e.ContentType)
+			}
+		})
+	}
+	if _, err := binary("image/png", strings.Repeat("\xff", MaxDataBytes+1)); err == nil {
+		t.Error("data over the limit was taken")
+	}
+	if _, err := binary("application/json", `{"a":`); err == nil {
+		t.Error("broken JSON was taken")
+	}
+}
+
+func TestExtensionsHaveALimit(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"specversion":"1.0","id":"1","source":"/s","type":"t"`)
+	for i := range maxExtensions + 1 {
+		if i == maxExtensions {
+			if _, err := Decode([]byte(b.String() + "}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fmt.Fprintf(&b, `,"ext%d":%d`, i, i)
+	}
+	_, err := Decode([]byte(b.String() + "}"))
+	if wrong, ok := errors.AsType[*fanfare.Error](err); !ok || wrong.Code != fanfare.TooLarge {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -52,7 +116,7 @@ func TestBadStructuredEventNamesTheAttribute(t *testing.T) {
 		"empty subject":       {edit(`"Alaska"`, `""`), "/subject", fanfare.Invalid},
 		"time is none":        {edit(`2026-11-20T08:15:00Z`, `yesterday`), "/time", fanfare.Invalid},
 		"time without a zone": {edit(`2026-11-20T08:15:00Z`, `2026-11-20T08:15:00`), "/time", fanfare.Invalid},
-		"data is not JSON":    {edit(`application/json`, `text/xml`), "/datacontenttype", fanfare.Invalid},
+		"content type":        {edit(`application/json`, `text;xml/`), "/datacontenttype", fanfare.Invalid},
 		"schema is relative":  {edit(`https://x.org/s`, `s`), "/dataschema", fanfare.Invalid},
 		"attribute's name":    {edit(`"sampled"`, `"Sampled"`), "/Sampled", fanfare.Invalid},
 		"name with a slash":   {edit(`"sampled"`, `"a/b~"`), "/a~1b~0", fanfare.Invalid},
@@ -102,12 +166,15 @@ func TestBinaryModeNeedsWhatTheSpecificationRequires(t *testing.T) {
 		ok     bool
 		check  func(fanfare.Event) bool
 	}{
-		"all":                {map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t", "ce-ext": "x"}, true, func(e fanfare.Event) bool { return e.ID == "1" && e.Type == "t" }},
+		"all": {map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t", "ce-ext": "x"}, true, func(e fanfare.Event) bool {
+			return e.ID == "1" && e.Type == "t" && string(e.Extensions["ext"]) == `"x"`
+		}},
 		"encoded":            {map[string]string{"ce-specversion": "1.0", "ce-id": "a%20%22b%22", "ce-source": "/s", "ce-type": "t"}, true, func(e fanfare.Event) bool { return e.ID == `a "b"` }},
 		"quoted":             {map[string]string{"ce-specversion": "1.0", "ce-id": `"a \"b"`, "ce-source": "/s", "ce-type": "t"}, true, func(e fanfare.Event) bool { return e.ID == `a "b` }},
 		"a bare percent":     {map[string]string{"ce-specversion": "1.0", "ce-id": `100%`, "ce-source": "/s", "ce-type": "t"}, true, func(e fanfare.Event) bool { return e.ID == `100%` }},
 		"no type":            {map[string]string{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/s"}, false, nil},
 		"wrong version":      {map[string]string{"ce-specversion": "2.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}, false, nil},
+		"data as attribute":  {map[string]string{"ce-data": "x"}, false, nil},
 		"encoded line break": {map[string]string{"ce-id": "a%0d%0aBcc: x"}, false, nil},
 		"attribute's name":   {map[string]string{"ce-my-ext": "x"}, false, nil},
 		"plain":              {nil, true, func(e fanfare.Event) bool { return e.ID == "" && e.Type == "" }},
@@ -117,7 +184,11 @@ func TestBinaryModeNeedsWhatTheSpecificationRequires(t *testing.T) {
 			for k, v := range test.header {
 				header.Set(k, v)
 			}
-			e, err := Plain(header, []byte(`{"a":1}`), Mapping{})
+			read := func(body []byte) (fanfare.Event, error) { return Plain(header, body, Mapping{}) }
+			if IsBinary(header) {
+				read = func(body []byte) (fanfare.Event, error) { return Binary(header, body) }
+			}
+			e, err := read([]byte(`{"a":1}`))
 			if (err == nil) != test.ok || test.ok && (!test.check(e) || string(e.Data) != `{"a":1}`) {
 				t.Errorf("got %+v, %v", e, err)
 			}

@@ -4,8 +4,10 @@
 // with a JSON pointer to the attribute.
 //
 // What the specification calls REQUIRED is required in its own formats and
-// filled in for plain JSON. Data must be JSON, because conditions and schemas
-// work on it. Extension attributes are checked and then left out.
+// filled in for plain JSON. Conditions, schemas and templates work on JSON, so
+// data of another type becomes a JSON string where it is text, and is only kept
+// where it is not; plain requests (no CloudEvents) must be JSON. Extension
+// attributes are kept as they are.
 //
 // Sources: CloudEvents 1.0.2 core, "JSON Event Format" 1.0.2 and "HTTP Protocol
 // Binding" 1.0.2, https://github.com/cloudevents/spec.

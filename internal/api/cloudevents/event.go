@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/url"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 const (
 	MaxDataBytes      = 256 << 10 // of data
 	maxAttributeBytes = 1024      // of any other attribute
+	maxExtensions     = 64        // attributes that the specification does not name
 )
 
 // set takes the value of one context attribute. pointer names it in errors.
@@ -61,15 +63,40 @@ func set(e *fanfare.Event, name, value, pointer string) error {
 		}
 		e.Time = t
 	case "datacontenttype":
-		if !IsJSON(value) {
-			return invalid(pointer, fmt.Sprintf("data of type %q is not JSON", value), "send data as application/json")
+		if _, _, err := mime.ParseMediaType(value); err != nil {
+			return invalid(pointer, fmt.Sprintf("datacontenttype %q is not a media type", value), "such as application/json or text/plain")
+		}
+		if e.ContentType = value; value == "application/json" {
+			e.ContentType = ""
 		}
 	case "dataschema":
 		if u, err := url.Parse(value); err != nil || !u.IsAbs() {
 			return invalid(pointer, fmt.Sprintf("dataschema %q is not an absolute URI", value), "")
 		}
+		e.DataSchema = value
+	case "data", "data_base64":
+		return invalid(pointer, name+" cannot be the name of an attribute", "")
+	default:
+		return extend(e, name, quoted(value), pointer)
 	}
 	return nil
+}
+
+// extend keeps an attribute that the specification does not name.
+func extend(e *fanfare.Event, name string, value json.RawMessage, pointer string) error {
+	if e.Extensions == nil {
+		e.Extensions = map[string]json.RawMessage{}
+	}
+	if e.Extensions[name] = value; len(e.Extensions) > maxExtensions {
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("more than %d extension attributes", maxExtensions), Hint: "what is yours belongs into data"}
+	}
+	return nil
+}
+
+// quoted returns s, which is UTF-8, as JSON.
+func quoted(s string) json.RawMessage {
+	text, _ := json.Marshal(s) // a string cannot fail
+	return text
 }
 
 // required says which attribute of the specification is missing.
@@ -85,10 +112,32 @@ func required(e *fanfare.Event, versioned bool, pointer func(string) string) err
 	return nil
 }
 
+// setData takes data that was sent as bytes: JSON as it is, text as a JSON
+// string, anything else apart.
+func setData(e *fanfare.Event, data []byte, pointer string) error {
+	if e.ContentType == "" || IsJSON(e.ContentType) {
+		e.Data = data
+		return checkData(data, pointer)
+	}
+	if len(data) > MaxDataBytes {
+		return tooMuchData(len(data), pointer)
+	}
+	if utf8.Valid(data) {
+		e.Data = quoted(string(data))
+	} else {
+		e.Binary = data
+	}
+	return nil
+}
+
+func tooMuchData(sizeBytes int, pointer string) error {
+	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("data is %d bytes", sizeBytes), Hint: "an event may have 256 KiB of data; send a link to more"}
+}
+
 // checkData refuses what is not one JSON value in UTF-8.
 func checkData(data []byte, pointer string) error {
 	if len(data) > MaxDataBytes {
-		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("data is %d bytes", len(data)), Hint: "an event may have 256 KiB of data; send a link to more"}
+		return tooMuchData(len(data), pointer)
 	}
 	if !utf8.Valid(data) {
 		return invalid(pointer, "data is not UTF-8", "")

@@ -36,14 +36,15 @@ func Decode(b []byte) (fanfare.Event, error) {
 		if err := set(&e, name, value, "/"+name); err != nil {
 			return fanfare.Event{}, err
 		}
+		if !known(name) && raw[0] != '"' {
+			e.Extensions[name] = raw // a number or a Boolean stays one
+		}
 		versioned = versioned || name == "specversion"
 	}
 	if err := required(&e, versioned, func(name string) string { return "/" + name }); err != nil {
 		return fanfare.Event{}, err
 	}
-	data, err := eventData(members)
-	e.Data = data
-	return e, err
+	return e, setMembers(&e, members)
 }
 
 // DecodeBatch reads events in the JSON batch format. An error names every bad
@@ -109,34 +110,30 @@ func attribute(name string, raw json.RawMessage) (string, error) {
 	return string(raw), nil // an extension: number or Boolean
 }
 
-// eventData returns data, or what data_base64 holds.
-func eventData(members map[string]json.RawMessage) (json.RawMessage, error) {
+// setMembers takes data, or what data_base64 holds.
+func setMembers(e *fanfare.Event, members map[string]json.RawMessage) error {
 	data, encoded := members["data"], members["data_base64"]
 	if string(encoded) == "null" {
 		encoded = nil
 	}
 	if encoded == nil {
-		return data, checkPresent(data, "/data")
+		if e.Data = data; data == nil {
+			return nil
+		}
+		return checkData(data, "/data")
 	}
 	if data != nil {
-		return nil, invalid("/data_base64", "data and data_base64 exclude each other", "")
+		return invalid("/data_base64", "data and data_base64 exclude each other", "")
 	}
 	var text string
 	if err := json.Unmarshal(encoded, &text); err != nil {
-		return nil, invalid("/data_base64", "data_base64 is not a string", "")
+		return invalid("/data_base64", "data_base64 is not a string", "")
 	}
 	plain, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, invalid("/data_base64", "data_base64 is not Base64", "")
+		return invalid("/data_base64", "data_base64 is not Base64", "")
 	}
-	return plain, checkPresent(plain, "/data_base64")
-}
-
-func checkPresent(data []byte, pointer string) error {
-	if data == nil {
-		return nil
-	}
-	return checkData(data, pointer)
+	return setData(e, plain, "/data_base64")
 }
 
 func known(name string) bool {

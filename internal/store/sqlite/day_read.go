@@ -49,7 +49,7 @@ func (s *Deliveries) Broadcasts(ctx context.Context, of fanfare.Day, service str
 			if err != nil {
 				return err
 			}
-			broadcast.Data = nil
+			broadcast.Data, broadcast.Binary = nil, nil
 			list = append(list, broadcast)
 			if len(list) >= limit {
 				return errEnough{}
@@ -70,22 +70,16 @@ func broadcastAt(stmt *sqlite.Stmt, of fanfare.Day) (*fanfare.Broadcast, error) 
 	}
 	b := &fanfare.Broadcast{
 		Event:    fanfare.EventRef{Day: of, Seq: fanfare.EventSeq(stmt.ColumnInt64(0))}.String(),
-		Service:  posted.Service,
-		Topic:    posted.Topic,
-		Source:   posted.Event.Source,
-		SourceID: posted.Event.ID,
-		Lane:     posted.Lane.String(),
 		State:    "running",
-		Data:     posted.Event.Data,
 		Matched:  stmt.ColumnInt64(2),
 		Messages: stmt.ColumnInt64(3),
 		Stages: fanfare.Stages{
-			Received: posted.ReceivedAt,
-			Kept:     timeAt(stmt.ColumnInt64(4)),
+			Kept:    timeAt(stmt.ColumnInt64(4)),
 			Matched:  timeAt(stmt.ColumnInt64(5)),
 			Frozen:   timeAt(stmt.ColumnInt64(6)),
 		},
 	}
+	b.Describe(&posted)
 	switch {
 	case !stmt.ColumnIsNull(7):
 		b.State = "completed"
