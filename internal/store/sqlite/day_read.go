@@ -75,8 +75,8 @@ func broadcastAt(stmt *sqlite.Stmt, of fanfare.Day) (*fanfare.Broadcast, error) 
 		Messages: stmt.ColumnInt64(3),
 		Stages: fanfare.Stages{
 			Kept:    timeAt(stmt.ColumnInt64(4)),
-			Matched:  timeAt(stmt.ColumnInt64(5)),
-			Frozen:   timeAt(stmt.ColumnInt64(6)),
+			Matched: timeAt(stmt.ColumnInt64(5)),
+			Frozen:  timeAt(stmt.ColumnInt64(6)),
 		},
 	}
 	b.Describe(&posted)
