@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,6 +23,12 @@ type API struct {
 	now   func() time.Time
 	bulk  chan struct{} // a place for each bulk body under way
 	page  *pages
+
+	running atomic.Int64 // requests
+	access  *accessLog
+	origins origins
+	gauges  *gauges
+	guesses *guesses
 
 	stop     sync.Once
 	stopping chan struct{} // closed by Stop
@@ -40,6 +47,8 @@ func New(parts Parts) *API {
 	if a.now == nil {
 		a.now = time.Now
 	}
+	a.access = &accessLog{log: a.log, what: parts.AccessLog}
+	a.origins, a.gauges, a.guesses = parts.Origins, newGauges(parts.Limits), &guesses{proxies: parts.Proxies}
 	a.spec = humago.New(a.mux, a.openAPI())
 	a.spec.UseMiddleware(a.admit)
 

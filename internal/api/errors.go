@@ -81,7 +81,7 @@ func (p *problem) headers(h http.Header) {
 		wait = max(wait, time.Second)
 	}
 	if wait > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)) // whole seconds, RFC 9110 section 10.2.3
+		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(wait), 10)) // whole seconds, RFC 9110 section 10.2.3
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
@@ -24,6 +23,10 @@ type exchange struct {
 	status  int  // 0 until the answer has begun
 	own     bool // the answer is ours: what the mux writes now is dropped
 	api     *API
+
+	began time.Time
+	key   string // id of the key that was sent, "" while it is not known
+	gauge *gauge // that the request counts in, or nil
 }
 
 // Unwrap lets http.ResponseController find the connection.
@@ -61,6 +64,11 @@ func (x *exchange) refuseRoute(status int) {
 	if status == http.StatusMethodNotAllowed {
 		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not know the method " + x.request.Method, Hint: "the header Allow lists those that it knows"}
 	}
+	x.refuse(err)
+}
+
+// refuse answers with err before any handler has seen the request.
+func (x *exchange) refuse(err error) {
 	p := problemOf(err, x.id)
 	x.status, x.own = p.Status, true
 	p.write(x.ResponseWriter)
@@ -68,9 +76,13 @@ func (x *exchange) refuseRoute(status int) {
 
 // ServeHTTP answers one request of the API.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, request: r, id: requestID(r), api: a}
+	x := &exchange{ResponseWriter: w, request: r, id: requestID(r), api: a, began: a.now()}
 	w.Header().Set("X-Request-Id", x.id)
-	began := a.now()
+	running := a.running.Add(1)
+	defer func() {
+		a.running.Add(-1)
+		x.gauge.leave()
+	}()
 	defer func() {
 		if reason := recover(); reason != nil {
 			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -79,11 +91,39 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			logPanic(a.log, x, reason, debug.Stack())
 			a.fail(x, fmt.Errorf("panic: %v", reason))
 		}
-		if a.log.Enabled(r.Context(), slog.LevelDebug) {
-			a.log.Debug("request", "request_id", x.id, "method", r.Method, "route", r.Pattern, "status", x.status, "took", a.now().Sub(began).Round(time.Microsecond))
-		}
+		a.access.answered(x, a.now())
 	}()
+	if a.origins.share(w.Header(), r) {
+		x.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if most := a.parts.Limits.Requests; most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server has too many requests under way", Hint: "send this one again in a moment"})
+		return
+	}
 	a.mux.ServeHTTP(x, r)
+}
+
+// admitted finds out who sent the request, whether they may use the endpoint,
+// and whether they ask too much.
+func (a *API) admitted(x *exchange, who access) (caller, error) {
+	if who == anybody {
+		return caller{}, nil
+	}
+	r := x.request
+	if err := a.guesses.mayTry(r, x.began); err != nil {
+		return caller{}, err
+	}
+	c, err := a.allowed(r, who)
+	if x.key = c.principal.KeyID; x.key != "" {
+		var over error
+		if x.gauge, over = a.gauges.enter(x.Header(), x.key, x.began); over != nil {
+			return caller{}, over
+		}
+	} else if fanfare.CodeOf(err) == fanfare.Unauthenticated && r.Header.Get("Authorization") != "" {
+		a.guesses.wrong(r, x.began)
+	}
+	return c, err
 }
 
 // requestID takes the sender's id if it is harmless in a log, or makes one.

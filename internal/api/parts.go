@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -31,6 +32,11 @@ type Parts struct {
 	Ready       func() error // nil: ready; else why not, while starting or draining
 	Metrics     http.Handler // nil leaves the endpoint away
 	MetricsOpen bool         // serve it without a key to others than this machine
+
+	Limits    Limits
+	Origins   []string       // whose scripts may read answers (CORS)
+	Proxies   []netip.Prefix // whose X-Forwarded-For is believed
+	AccessLog string         // LogNone, LogErrors or LogAll
 
 	Version string
 	Now     func() time.Time // nil: time.Now

@@ -37,7 +37,7 @@ func (a *API) handle(op huma.Operation, who access, h handler) {
 	}
 	a.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
-		c, err := a.allowed(r, who)
+		c, err := a.admitted(x, who)
 		if err == nil {
 			err = checkQuery(r, known)
 		}
@@ -117,10 +117,10 @@ type (
 
 // admit is the gate before every endpoint of huma.
 func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
-	r, w := humago.Unwrap(ctx)
+	_, w := humago.Unwrap(ctx)
 	x := w.(*exchange)
 	who, _ := ctx.Operation().Metadata[accessKey].(access)
-	c, err := a.allowed(r, who)
+	c, err := a.admitted(x, who)
 	if err != nil {
 		a.fail(x, err)
 		return

@@ -228,6 +228,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Keys:       people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
 		Intake: intake{collector}, Reports: reports, Switches: stops, Parking: reports.parking,
 		Ready: a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
+		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,
 	}
 	if outlets.signer != nil {

@@ -22,6 +22,14 @@ type Config struct {
 	TLSKey      string `koanf:"tls_key" default:"" doc:"PEM file with the certificate's private key."`
 	MetricsOpen bool   `koanf:"metrics_open" default:"false" doc:"Serve /metrics without a key to everybody, not only to this machine."`
 
+	// Who may ask it how much.
+	MaxRequests       int      `koanf:"max_requests" default:"4096" doc:"Requests that are answered at once; further ones get 503. 0 is no bound."`
+	MaxRequestsPerKey int      `koanf:"max_requests_per_key" default:"2048" doc:"Requests of one key that are answered at once; further ones get 429. 0 is no bound."`
+	RateLimit         int      `koanf:"rate_limit" default:"0" doc:"Requests that one key may send in a second, at most 1000000; more get 429. 0 is no limit. A body of many lines is one request."`
+	RateBurst         int      `koanf:"rate_burst" default:"0" doc:"Requests that one key may send at once after a rest; 0 takes rate_limit."`
+	CORSOrigins       []string `koanf:"cors_origins" default:"" doc:"Origins whose scripts may use the API from a browser, separated by commas: https://news.example.org, or * for all. Empty is none."`
+	TrustedProxies    []string `koanf:"trusted_proxies" default:"" doc:"Networks of proxies in front of the API, separated by commas: 10.0.0.0/8. Their X-Forwarded-For tells from which address a wrong key came."`
+
 	// How it runs.
 	NATS         string        `koanf:"nats" default:"" doc:"URL of an external NATS cluster with JetStream; empty runs the bus inside this process. A URL with a password belongs into FANFARE_NATS or nats_file."`
 	NATSFile     string        `koanf:"nats_file" default:"" doc:"File whose first line is the value of nats."`
@@ -30,6 +38,7 @@ type Config struct {
 
 	// What it says.
 	LogLevel  string `koanf:"log_level" default:"info" doc:"Least level that is logged: debug, info, warn or error. Addresses of people appear only at debug."`
+	AccessLog string `koanf:"access_log" default:"errors" doc:"Answered requests that are logged: off, errors (400 and above) or all, which costs time at thousands of requests a second. Never with paths, queries or keys."`
 	LogFormat string `koanf:"log_format" default:"text" doc:"Form of the log on standard error: text or json."`
 }
 

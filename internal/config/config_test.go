@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -181,4 +182,52 @@ func FuzzConfigurationFileNeverPanics(f *testing.F) {
 			t.Errorf("%T is not for users", err)
 		}
 	})
+}
+
+func TestLimitsThatCannotBeMeantAreRefused(t *testing.T) {
+	good := func() Config {
+		c, err := load(pflag.NewFlagSet("", pflag.ContinueOnError), func(string) (string, bool) { return "", false }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, test := range map[string]struct {
+		change func(*Config)
+		field  string // "": it is fine
+	}{
+		"negative":                  {func(c *Config) { c.MaxRequests = -1 }, "/max_requests"},
+		"more than can be measured": {func(c *Config) { c.RateLimit = maxRate + 1 }, "/rate_limit"},
+		"a burst without a rate":    {func(c *Config) { c.RateBurst = 9 }, "/rate_burst"},
+		"an origin with a path":     {func(c *Config) { c.CORSOrigins = []string{"https://a.example/"} }, "/cors_origins"},
+		"an origin without scheme":  {func(c *Config) { c.CORSOrigins = []string{"a.example"} }, "/cors_origins"},
+		"the origin null":           {func(c *Config) { c.CORSOrigins = []string{"null"} }, "/cors_origins"},
+		"an origin in capitals":     {func(c *Config) { c.CORSOrigins = []string{"https://A.example"} }, "/cors_origins"},
+		"a name as a proxy":         {func(c *Config) { c.TrustedProxies = []string{"proxy.example"} }, "/trusted_proxies"},
+		"another word for the log":  {func(c *Config) { c.AccessLog = "some" }, "/access_log"},
+		"all of it, right": {func(c *Config) {
+			c.RateLimit, c.RateBurst, c.AccessLog = 10, 100, "all"
+			c.CORSOrigins, c.TrustedProxies = []string{"https://a.example:8443", "*"}, []string{"10.0.0.0/8", "::1"}
+		}, ""},
+	} {
+		c := good()
+		test.change(&c)
+		err := c.Validate()
+		if test.field == "" && err != nil || test.field != "" && (err == nil || !strings.HasPrefix(err.Error(), test.field+":")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c := good()
+	c.TrustedProxies = []string{"10.1.2.3/8", "192.0.2.1"}
+	if got := fmt.Sprint(c.Proxies()); got != "[10.0.0.0/8 192.0.2.1/32]" {
+		t.Errorf("proxies are %s", got)
+	}
+}
+
+func TestListsMayHaveSpaces(t *testing.T) {
+	env := map[string]string{"FANFARE_CORS_ORIGINS": "https://a.example, https://b.example"}
+	c, err := load(pflag.NewFlagSet("", pflag.ContinueOnError), func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil)
+	if err != nil || len(c.CORSOrigins) != 2 || c.CORSOrigins[1] != "https://b.example" {
+		t.Errorf("%q %v", c.CORSOrigins, err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/go-viper/mapstructure/v2"
@@ -82,6 +83,21 @@ func load(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), readFile fun
 	return c, nil
 }
 
+// splitList reads a list that was given as one text, separated by commas.
+func splitList(from, to reflect.Type, value any) (any, error) {
+	text, ok := value.(string)
+	if !ok || from.Kind() != reflect.String || to.Kind() != reflect.Slice {
+		return value, nil
+	}
+	list := []string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list, nil
+}
+
 // decode turns text into the fields' types.
 func decode(k *koanf.Koanf, c *Config) error {
 	err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
@@ -89,7 +105,7 @@ func decode(k *koanf.Koanf, c *Config) error {
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
 			mapstructure.TextUnmarshallerHookFunc(),
 			mapstructure.StringToTimeDurationHookFunc(),
-			mapstructure.StringToSliceHookFunc(","),
+			mapstructure.DecodeHookFuncType(splitList),
 		),
 	}})
 	if err == nil {

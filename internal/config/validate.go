@@ -32,6 +32,7 @@ func (c *Config) Validate() error {
 	oneOf("durability", c.Durability, "fsync", "relaxed")
 	oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error")
 	oneOf("log_format", c.LogFormat, "text", "json")
+	oneOf("access_log", c.AccessLog, "off", "errors", "all")
 	if c.Retention < 1 {
 		refuse("retention_days", "use 1 or more", "%d days would delete what is still being sent", c.Retention)
 	}
@@ -42,6 +43,7 @@ func (c *Config) Validate() error {
 		refuse("drain_timeout", "use 0s or more", "%v is negative", c.DrainTimeout)
 	}
 	c.validateReach(refuse)
+	c.validateLimits(refuse)
 	for _, r := range c.Roles {
 		oneOf("roles", r, "all", "api", "match", "deliver")
 	}

@@ -1,0 +1,64 @@
+package config
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// maxRate is the highest rate that can be told from none.
+const maxRate = 1_000_000
+
+func (c *Config) validateLimits(refuse func(key, hint, format string, args ...any)) {
+	for _, f := range []struct {
+		key         string
+		value, most int
+	}{
+		{"max_requests", c.MaxRequests, maxRate},
+		{"max_requests_per_key", c.MaxRequestsPerKey, maxRate},
+		{"rate_limit", c.RateLimit, maxRate},
+		{"rate_burst", c.RateBurst, maxRate},
+	} {
+		if f.value < 0 || f.value > f.most {
+			refuse(f.key, "use 0 to 1000000", "%d is out of range", f.value)
+		}
+	}
+	if c.RateBurst > 0 && c.RateLimit == 0 {
+		refuse("rate_burst", "set rate_limit too", "has no meaning without rate_limit")
+	}
+	for _, origin := range c.CORSOrigins {
+		if origin != "*" && !isOrigin(origin) {
+			refuse("cors_origins", "use scheme://host or scheme://host:port without a path, or *", "%q is not an origin", origin)
+		}
+	}
+	for _, network := range c.TrustedProxies {
+		if _, err := parseNetwork(network); err != nil {
+			refuse("trusted_proxies", "use an address or a network such as 10.0.0.0/8", "%q is not a network", network)
+		}
+	}
+}
+
+// isOrigin reports whether a browser may send this as Origin (RFC 6454, section
+// 6.2): compared as text, so it must be written as a browser writes it.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && text == u.Scheme+"://"+strings.ToLower(u.Host)
+}
+
+func parseNetwork(text string) (netip.Prefix, error) {
+	if at, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(at, at.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
+}
+
+// Proxies returns the networks of TrustedProxies.
+func (c *Config) Proxies() []netip.Prefix {
+	var list []netip.Prefix
+	for _, text := range c.TrustedProxies {
+		if network, err := parseNetwork(text); err == nil { // Validate refuses others
+			list = append(list, network.Masked())
+		}
+	}
+	return list
+}
