@@ -110,7 +110,10 @@ func TestOnlyWhatIsSafeIsTriedAgain(t *testing.T) {
 				_, err := c.ImportSubscriptions(t.Context(), strings.NewReader("{}"), nil)
 				return err
 			}, 1},
-			"key":             {func(c *Client) error { _, err := c.CreateKey(t.Context(), "s", "n"); return err }, 1},
+			"key": {func(c *Client) error {
+				_, err := c.CreateKey(t.Context(), KeyRequest{Service: "s", Name: "n"})
+				return err
+			}, 1},
 			"retry of parked": {func(c *Client) error { return c.RetryParked(t.Context(), "1") }, 1},
 		} {
 			c, _ := New("http://x", "key")

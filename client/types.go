@@ -10,6 +10,12 @@ import (
 type (
 	// A Subscription is what somebody wants to be told.
 	Subscription = wire.SubscriptionRequest
+	// A KeyRequest says what a new key is for.
+	KeyRequest = wire.KeyRequest
+	// A Key is what is known of a key; its secret is not.
+	Key = wire.Key
+	// A NewKey is a key with its secret, which is shown this once.
+	NewKey = wire.NewKey
 	// A Diff is what an apply changed.
 	Diff = wire.Diff
 	// A Change is one member of a Diff.

@@ -17,7 +17,7 @@ func (a *API) applyRoutes() {
 		Parameters:  []*huma.Param{flag("dry_run", "only check, and answer the difference"), service()},
 		RequestBody: body[any](a, "The document, with all files inlined", "application/yaml", "application/json")}
 	replies[registry.Diff](a, &op, http.StatusOK, "What changed, or would change", "application/json")
-	a.handle(op, anyKey, a.apply)
+	a.handle(op, mayConfigure, a.apply)
 }
 
 func (a *API) apply(x *exchange, r *http.Request, c caller) error {
@@ -34,8 +34,13 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	if c.service != "" && document.Service != c.service {
-		return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "the document is for service " + strconv.Quote(document.Service) + ", the request for " + c.service,
-			Hint: "use a key of that service, or an admin key"}
+		e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "the document is for service " + strconv.Quote(document.Service) + ", the key for " + c.service,
+			Hint: "use a key of that service, or one for all services"}
+		if c.principal.Service == "" {
+			e.Code, e.Message = fanfare.Invalid, "the document is for service "+strconv.Quote(document.Service)+", the request for "+c.service
+			e.Hint = "leave the header X-Fanfare-Service and ?service= away, or name the document's service"
+		}
+		return e
 	}
 	change := a.parts.Documents.Apply
 	if dryRun {

@@ -14,7 +14,7 @@ import (
 // A caller is who asks, and for which service.
 type caller struct {
 	principal registry.Principal
-	service   string // the one that is meant; "" where an admin named none
+	service   string // the one that is meant; "" where a key for all named none
 }
 
 // caller finds out who sent r.
@@ -34,11 +34,11 @@ func (a *API) caller(r *http.Request) (caller, error) {
 		}
 	}
 	c := caller{principal, named}
-	if !principal.Admin() {
+	if principal.Service != "" {
 		c.service = principal.Service
 	}
 	if named != "" && named != c.service {
-		return caller{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "this key is not for service " + named, Hint: "use a key of that service, or an admin key"}
+		return caller{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "this key is not for service " + named, Hint: "use a key of that service, or one for all services"}
 	}
 	return c, nil
 }
@@ -53,7 +53,7 @@ func bearer(header string) (string, bool) {
 }
 
 // oneService returns the service that is meant where there must be one: the
-// key's, the one that an admin named, or the only one that there is.
+// key's, the one that a key for all services named, or the only one that there is.
 func (a *API) oneService(c caller) (string, error) {
 	if c.service != "" {
 		return c.service, nil
@@ -62,7 +62,7 @@ func (a *API) oneService(c caller) (string, error) {
 	if len(all) == 1 {
 		return all[0], nil
 	}
-	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the admin key is for all services: name one", Hint: "send the header X-Fanfare-Service, or ?service="}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services: name one", Hint: "send the header X-Fanfare-Service, or ?service="}
 	if len(all) == 0 {
 		e.Message, e.Hint = "there is no service yet", "apply a document with a service first"
 	} else if len(all) <= 10 {
@@ -70,13 +70,6 @@ func (a *API) oneService(c caller) (string, error) {
 		e.Hint += " (" + strings.Join(all, ", ") + ")"
 	}
 	return "", e
-}
-
-func (c caller) mustBeAdmin() error {
-	if c.principal.Admin() {
-		return nil
-	}
-	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this needs an admin key"}
 }
 
 // isLocal reports whether a request comes from this machine and from nobody

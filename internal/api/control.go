@@ -21,10 +21,10 @@ func (a *API) controlRoutes() {
 		{"cancel", "Settle as cancelled what has not left yet", Switches.Cancel},
 	} {
 		op := huma.Operation{OperationID: s.id, Method: http.MethodPost, Path: "/v1/" + s.id, Tags: []string{"operations"}, Summary: s.summary,
-			Description: "A key of a service reaches its own service, channels and broadcasts; everything needs an admin key.",
+			Description: "A key of a service reaches its own service, channels and broadcasts; everything needs the operator's key.",
 			Parameters:  []*huma.Param{service()}, RequestBody: body[wire.Control](a, "What to reach", "application/json")}
 		replies[any](a, &op, http.StatusNoContent, "Done, and kept over a restart")
-		a.handle(op, anyKey, func(x *exchange, r *http.Request, c caller) error {
+		a.handle(op, mayConfigure, func(x *exchange, r *http.Request, c caller) error {
 			var in wire.Control
 			if err := readJSON(x, r, &in); err != nil {
 				return err
@@ -45,19 +45,18 @@ func (a *API) controlRoutes() {
 
 // reach checks that the caller may touch the scope, and names it in full.
 func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Scope, error) {
-	foreign := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/scope", Message: "this key does not reach so far", Hint: "use an admin key"}
 	if s.Kind != fanfare.ScopeAll && s.Name == "" {
 		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/name", Message: "must not be empty", Hint: "name the service, service/channel or event"}
 	}
 	switch s.Kind {
 	case fanfare.ScopeAll:
 		if c.service != "" {
-			return s, foreign
+			return s, c.tooFar()
 		}
 		s.Name = ""
 	case fanfare.ScopeService:
 		if c.service != "" && s.Name != c.service {
-			return s, foreign
+			return s, c.tooFar()
 		}
 	case fanfare.ScopeChannel:
 		if !strings.Contains(s.Name, "/") { // the channel alone
@@ -68,7 +67,7 @@ func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Sco
 			s.Name = own + "/" + s.Name
 		}
 		if c.service != "" && !strings.HasPrefix(s.Name, c.service+"/") {
-			return s, foreign
+			return s, c.tooFar()
 		}
 	case fanfare.ScopeBroadcast:
 		ref, _, err := a.event(ctx, c, s.Name)
@@ -80,4 +79,15 @@ func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Sco
 		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: "unknown scope", Hint: "use all, service, channel or broadcast"}
 	}
 	return s, nil
+}
+
+// tooFar refuses a scope that lies outside the service that is meant.
+func (c caller) tooFar() error {
+	e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/scope", Message: "the key is for service " + c.service + ", the scope reaches further",
+		Hint: "use the operator's key, which has the scope admin for all services"}
+	if c.principal.Service == "" {
+		e.Code, e.Message = fanfare.Invalid, "the request is for service "+c.service+", the scope reaches further"
+		e.Hint = "leave the header X-Fanfare-Service and ?service= away, or name a scope within that service"
+	}
+	return e
 }

@@ -36,9 +36,9 @@ func (a *API) eventRoutes() {
 	a.handle(op("publish", "/v1/topics/{topic}/events", "Publish events of a topic",
 		"CloudEvents 1.0 in the structured, batched and binary mode, plain JSON (the body is the data) and NDJSON. A batch is kept as a whole or not at all; of NDJSON each line stands by itself. "+
 			"An event with the id and source of one that is known already is answered with duplicate true and not kept again.",
-		param("topic", "name of the topic")), anyKey,
+		param("topic", "name of the topic")), mayPublish,
 		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, r.PathValue("topic")) })
-	a.handle(op("publish-by-type", "/v1/events", "Publish CloudEvents whose type is the name of a topic", "As /v1/topics/{topic}/events, but for plain data."), anyKey,
+	a.handle(op("publish-by-type", "/v1/events", "Publish CloudEvents whose type is the name of a topic", "As /v1/topics/{topic}/events, but for plain data."), mayPublish,
 		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
 }
 

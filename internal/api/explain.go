@@ -28,7 +28,7 @@ func (a *API) explainRoutes() {
 	tags := []string{"subscriptions"}
 	read(a, huma.Operation{OperationID: "explain-event", Method: http.MethodGet, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
 		Summary:     "Why an event was for a subscription or not",
-		Description: "What was recorded when the event was matched decides. The condition is shown part by part, as the topic defines it now."}, anyKey,
+		Description: "What was recorded when the event was matched decides. The condition is shown part by part, as the topic defines it now."}, mayRead,
 		func(ctx context.Context, c caller, in *explainOf) (fanfare.Explanation, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -47,7 +47,7 @@ func (a *API) explainRoutes() {
 		Parameters:  []*huma.Param{param("id", "of the subscription"), query("topic", "the topic that the data are of; the answer says whether it is the subscription's"), service()},
 		RequestBody: body[any](a, "The event's data", "application/json")}
 	replies[fanfare.Explanation](a, &post, http.StatusOK, "The explanation", "application/json")
-	a.handle(post, anyKey, a.explainData)
+	a.handle(post, mayRead, a.explainData)
 }
 
 func (a *API) explainData(x *exchange, r *http.Request, c caller) error {

@@ -49,15 +49,11 @@ func newWorld() *world {
 func (w *world) Authenticate(secret string) (registry.Principal, bool) {
 	switch secret {
 	case adminSecret:
-		return registry.Principal{KeyID: "key-1"}, true
+		return registry.Principal{KeyID: "key-1", Scopes: registry.ScopeAdmin}, true
 	case newsSecret:
-		return registry.Principal{KeyID: "key-2", Service: "news"}, true
+		return registry.Principal{KeyID: "key-2", Service: "news", Scopes: registry.ScopeAdmin}, true
 	}
 	return registry.Principal{}, false
-}
-
-func (w *world) CreateKey(_ context.Context, service, name string) (string, error) {
-	return "key-of-" + service + "-" + name, w.fail
 }
 
 func (w *world) Plan(_ context.Context, d *registry.Document) (registry.Diff, error) {
@@ -272,7 +268,7 @@ func (w *world) DropParked(_ context.Context, id string) error {
 
 // api serves the world.
 func (w *world) api(change ...func(*Parts)) *API {
-	parts := Parts{Keys: w, Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w,
+	parts := Parts{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w,
 		Unsubscribe: func(_ context.Context, token string) error {
 			if token != "good" {
 				return notFound("link", token)

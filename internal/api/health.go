@@ -31,11 +31,11 @@ func (a *API) healthRoutes() {
 	if a.parts.Metrics == nil {
 		return
 	}
-	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs an admin key", "text/plain"), anybody, func(x *exchange, r *http.Request, _ caller) error {
+	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs the operator's key", "text/plain"), anybody, func(x *exchange, r *http.Request, _ caller) error {
 		if !a.parts.MetricsOpen && !isLocal(r) {
 			c, err := a.caller(r)
 			if err == nil {
-				err = c.mustBeAdmin()
+				err = c.must(operator)
 			}
 			if err != nil {
 				return err

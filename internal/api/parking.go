@@ -3,27 +3,74 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
 )
 
 func (a *API) parkingRoutes() {
 	tags := []string{"operations"}
 	type one struct {
+		Named
 		ID string `path:"id" doc:"of the parked work"`
 	}
 	read(a, huma.Operation{OperationID: "list-parked", Method: http.MethodGet, Path: "/v1/parked", Tags: tags,
-		Summary: "Work that failed too often and waits for an operator"}, adminKey,
-		func(ctx context.Context, _ caller, _ *struct{}) (wire.ParkedList, error) {
-			list, err := a.parts.Parking.Parked(ctx)
+		Summary: "Work that failed too often and waits for an operator"}, mayRead,
+		func(ctx context.Context, c caller, _ *Named) (wire.ParkedList, error) {
+			list, err := a.parked(ctx, c)
 			return wire.ParkedList{Parked: orEmpty(list)}, err
 		})
 	act(a, huma.Operation{OperationID: "retry-parked", Method: http.MethodPost, Path: "/v1/parked/{id}/retry", Tags: tags,
-		Summary: "Try parked work again"}, adminKey,
-		func(ctx context.Context, _ caller, in *one) error { return a.parts.Parking.RetryParked(ctx, in.ID) })
+		Summary: "Try parked work again"}, mayConfigure,
+		func(ctx context.Context, c caller, in *one) error {
+			if err := a.mayUnpark(ctx, c, in.ID); err != nil {
+				return err
+			}
+			return a.parts.Parking.RetryParked(ctx, in.ID)
+		})
 	act(a, huma.Operation{OperationID: "drop-parked", Method: http.MethodDelete, Path: "/v1/parked/{id}", Tags: tags,
-		Summary: "Give parked work up; its deliveries are settled as cancelled"}, adminKey,
-		func(ctx context.Context, _ caller, in *one) error { return a.parts.Parking.DropParked(ctx, in.ID) })
+		Summary: "Give parked work up; its deliveries are settled as cancelled"}, mayConfigure,
+		func(ctx context.Context, c caller, in *one) error {
+			if err := a.mayUnpark(ctx, c, in.ID); err != nil {
+				return err
+			}
+			return a.parts.Parking.DropParked(ctx, in.ID)
+		})
+}
+
+// parked lists the parked work that the key may see: one of a service sees what
+// its own events set off. What is too damaged to tell is the operator's.
+func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
+	list, err := a.parts.Parking.Parked(ctx)
+	if err != nil || c.principal.Service == "" {
+		return list, err
+	}
+	var failed error
+	own := slices.DeleteFunc(list, func(p fanfare.Parked) bool {
+		ref, ok := fanfare.ParseEventRef(p.Event)
+		if !ok || ref.Seq == 0 {
+			return true
+		}
+		_, _, err := a.event(ctx, c, p.Event)
+		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
+			failed = err
+		}
+		return err != nil
+	})
+	return own, failed
+}
+
+// mayUnpark checks that the parked work is the key's.
+func (a *API) mayUnpark(ctx context.Context, c caller, id string) error {
+	if c.principal.Service == "" {
+		return nil
+	}
+	own, err := a.parked(ctx, c)
+	if err == nil && !slices.ContainsFunc(own, func(p fanfare.Parked) bool { return p.ID == id }) {
+		err = notFound("parked work", id)
+	}
+	return err
 }

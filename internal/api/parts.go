@@ -15,6 +15,7 @@ import (
 // Parts are what the API stands on. All are required but Metrics and Unsubscribe.
 type Parts struct {
 	Keys          Keys
+	Keyring       Keyring
 	Documents     Documents
 	Subscriptions Subscriptions
 	Topics        Topics
@@ -46,7 +47,17 @@ type Parts struct {
 // Keys knows who a key speaks for.
 type Keys interface {
 	Authenticate(secret string) (registry.Principal, bool)
-	CreateKey(ctx context.Context, service, name string) (secret string, err error)
+}
+
+// Keyring makes and changes keys. With a service, the keys of others do not
+// exist; "" is all of them.
+type Keyring interface {
+	Keys(service string) []registry.Key
+	Key(service, id string) (registry.Key, error)
+	CreateKey(ctx context.Context, service string, settings registry.KeySettings) (key registry.Key, secret string, err error)
+	ChangeKey(ctx context.Context, service, id string, change func(*registry.KeySettings) error) (registry.Key, error)
+	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key registry.Key, secret string, err error)
+	DeleteKey(ctx context.Context, service, id string) error
 }
 
 // Documents takes apply documents. Plan changes nothing.

@@ -12,15 +12,6 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// access says who may use an endpoint.
-type access int
-
-const (
-	anybody access = iota // no key at all
-	anyKey
-	adminKey
-)
-
 // A handler answers a request, or returns an error before it has answered.
 type handler func(x *exchange, r *http.Request, c caller) error
 
@@ -48,18 +39,6 @@ func (a *API) handle(op huma.Operation, who access, h handler) {
 			a.fail(x, err)
 		}
 	})
-}
-
-// allowed finds out who sent r, and whether they may use the endpoint.
-func (a *API) allowed(r *http.Request, who access) (caller, error) {
-	if who == anybody {
-		return caller{}, nil
-	}
-	c, err := a.caller(r)
-	if err == nil && who == adminKey {
-		err = c.mustBeAdmin()
-	}
-	return c, err
 }
 
 func checkQuery(r *http.Request, known []string) error {

@@ -27,7 +27,7 @@ func (a *API) subscriptionRoutes() {
 		RequestBody: body[wire.SubscriptionRequest](a, "A subscription, or one on each line", "application/json", ndjson)}
 	replies[wire.Subscribed](a, &post, http.StatusCreated, "Added", "application/json")
 	replies[wire.Subscribed](a, &post, http.StatusOK, "It was there, and is now as asked; of NDJSON: one answer or error on each line", "application/json", ndjson)
-	a.handle(post, anyKey, a.postSubscriptions)
+	a.handle(post, maySubscribe, a.postSubscriptions)
 
 	put := huma.Operation{OperationID: "put-subscription", Method: http.MethodPut, Path: "/v1/subscriptions/{id}", Tags: tags,
 		Summary:     "Add or replace the subscription with this id",
@@ -35,14 +35,14 @@ func (a *API) subscriptionRoutes() {
 		RequestBody: body[wire.SubscriptionRequest](a, "The subscription", "application/json")}
 	replies[wire.Subscribed](a, &put, http.StatusCreated, "Added", "application/json")
 	replies[wire.Subscribed](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
-	a.handle(put, anyKey, a.putSubscription)
+	a.handle(put, maySubscribe, a.putSubscription)
 
 	type One struct {
 		Named
 		ID string `path:"id" doc:"of the subscription"`
 	}
 	read(a, huma.Operation{OperationID: "get-subscription", Method: http.MethodGet, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "One subscription, active or ended"}, anyKey,
+		Summary: "One subscription, active or ended"}, mayLookUp,
 		func(ctx context.Context, c caller, in *One) (registry.Subscription, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -56,7 +56,7 @@ func (a *API) subscriptionRoutes() {
 		Reason string `query:"reason" maxLength:"200" doc:"kept with the subscription"`
 	}
 	act(a, huma.Operation{OperationID: "end-subscription", Method: http.MethodDelete, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "End a subscription", Description: "Answers when no message for it can leave any more; that can take as long as a message that is on the wire."}, anyKey,
+		Summary: "End a subscription", Description: "Answers when no message for it can leave any more; that can take as long as a message that is on the wire."}, maySubscribe,
 		func(ctx context.Context, c caller, in *end) error {
 			s, err := a.oneService(c)
 			if err != nil {

@@ -38,18 +38,18 @@ func (a *API) traceRoutes() {
 	get := func(id, path, summary string) huma.Operation {
 		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"traces"}, Summary: summary}
 	}
-	read(a, get("get-event", "/v1/events/{id}", "What one event set off: its stages and counts"), anyKey,
+	read(a, get("get-event", "/v1/events/{id}", "What one event set off: its stages and counts"), mayRead,
 		func(ctx context.Context, c caller, in *OneEvent) (fanfare.Broadcast, error) {
 			_, b, err := a.event(ctx, c, in.ID)
 			return b, err
 		})
-	read(a, get("list-deliveries", "/v1/events/{id}/deliveries", "Who got an event, and how"), anyKey, a.deliveries)
-	read(a, get("list-broadcasts", "/v1/broadcasts", "The latest events and what became of them"), anyKey,
+	read(a, get("list-deliveries", "/v1/events/{id}/deliveries", "Who got an event, and how"), mayRead, a.deliveries)
+	read(a, get("list-broadcasts", "/v1/broadcasts", "The latest events and what became of them"), mayRead,
 		func(ctx context.Context, c caller, in *Listing) (wire.Broadcasts, error) {
 			list, err := a.parts.Reports.Broadcasts(ctx, c.service, in.Limit)
 			return wire.Broadcasts{Broadcasts: orEmpty(list)}, err
 		})
-	read(a, get("list-history", "/v1/subscribers/{subscriber}/deliveries", "What one person got, the latest first"), anyKey,
+	read(a, get("list-history", "/v1/subscribers/{subscriber}/deliveries", "What one person got, the latest first"), mayRead,
 		func(ctx context.Context, c caller, in *historyOf) (wire.DeliveryPage, error) {
 			s, err := a.oneService(c)
 			if err != nil {

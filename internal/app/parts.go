@@ -96,13 +96,13 @@ const adminKeyFile = "admin.key"
 func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
 	path := filepath.Join(dir, adminKeyFile)
 	if secret, err := os.ReadFile(path); err == nil {
-		if _, known := people.Authenticate(trimLine(secret)); known {
+		if who, known := people.Authenticate(trimLine(secret)); known && who.Operator() {
 			return nil
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("admin key: %w", err)
 	}
-	secret, err := people.CreateKey(ctx, "", "admin of the first start")
+	_, secret, err := people.CreateKey(ctx, "", registry.KeySettings{Name: "admin of the first start"})
 	if err != nil {
 		return fmt.Errorf("admin key: %w", err)
 	}

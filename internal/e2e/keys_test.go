@@ -50,9 +50,14 @@ func TestKeysReachOnlyWhatIsTheirs(t *testing.T) {
 		{"POST", "/v1/cancel", plain, `{"scope":{"kind":"broadcast","name":"` + event + `"}}`, []int{404}},
 		{"POST", "/v1/resume", plain, `{"scope":{"kind":"broadcast","name":"` + event + `"}}`, []int{404}},
 		{"POST", "/v1/keys", plain, `{"service":"news","name":"stolen"}`, []int{403}},
-		{"GET", "/v1/parked", "", "", []int{403}},
-		{"POST", "/v1/parked/prk-20261120-1/retry", "", "", []int{403}},
-		{"DELETE", "/v1/parked/prk-20261120-1", "", "", []int{403}},
+		{"POST", "/v1/keys", plain, `{"all_services":true,"name":"stolen"}`, []int{403}},
+		{"GET", "/v1/keys/key-1", "", "", []int{404}},
+		{"PATCH", "/v1/keys/key-1", plain, `{"disabled":true}`, []int{404}},
+		{"POST", "/v1/keys/key-1/rotate", "", "", []int{404}},
+		{"DELETE", "/v1/keys/key-1", "", "", []int{404}},
+		{"GET", "/v1/parked", "", "", []int{200}}, // which is empty,
+		{"POST", "/v1/parked/prk-20261120-1/retry", "", "", []int{404}},
+		{"DELETE", "/v1/parked/prk-20261120-1", "", "", []int{404}},
 	}
 	for _, route := range routes {
 		t.Run(route.method+" "+strings.ReplaceAll(route.path, event, "evt")+" "+route.contentType, func(t *testing.T) {

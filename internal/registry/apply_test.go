@@ -258,7 +258,7 @@ func TestEveryFaultOfAPlanHasItsPlace(t *testing.T) {
 		{"a reference to a file", "service: a\ntopics:\n  x:\n    schema: {$ref: 'file:///etc/passwd'}", "/topics/x/schema", 4, "not allowed"},
 		{"a bad condition", "service: a\ntopics:\n  x:\n    rules: [{name: r, when: 'event.a =='}]", "/topics/x/rules/0/when", 1, "syntax"},
 		{"a field that the schema lacks", "service: a\ntopics:\n  x:\n    schema: {properties: {mag: {}}}\n    rules: [{name: r, when: 'event.magn == 1'}]", "/topics/x/rules/0/when", 1, "did you mean mag?"},
-		{"a param of unknown type", "service: a\ntopics:\n  x:\n    rules: [{name: r, when: 'event.a == sub.p', params: {p: colour}}]", "/topics/x/rules/0/params/p", 4, "number, string or boolean"},
+		{"a param of unknown type", "service: a\ntopics:\n  x:\n    rules: [{name: r, when: 'event.a == sub.p', params: {p: colour}}]", "/topics/x/rules/0/params/p", 4, "number, string, boolean"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func TestAfterAFailedCommitItIsAsIfNothingHadBeenAsked(t *testing.T) {
 	if err := r.EndSubscription(ctx, "notify", "kept", ""); fanfare.CodeOf(err) != fanfare.DiskFull {
 		t.Fatalf("end: %v", err)
 	}
-	if _, err := r.CreateKey(ctx, "", "x"); fanfare.CodeOf(err) != fanfare.DiskFull {
+	if _, _, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "x"}); fanfare.CodeOf(err) != fanfare.DiskFull {
 		t.Fatalf("key: %v", err)
 	}
 	d, err := registry.ParseDocument([]byte("service: notify\ntopics: {change: {schema: {properties: {title: {type: string}, mag: {type: number}, more: {}}}}}"), "")

@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"fanfare.dev/fanfare"
 )
@@ -21,80 +22,269 @@ const (
 	secretBytes  = 32
 )
 
+// MaxGrace is how long at most the old secret of a rotated key goes on to work.
+const MaxGrace = 7 * 24 * time.Hour
+
+// Limits of keys.
+const (
+	maxKeyNameBytes = 128
+	maxKeys         = 1_000_000 // that are not deleted
+)
+
+// A Key is what is known of a key. Its secret is not.
+type Key struct {
+	ID string
+	KeySettings
+	Service   string    // "": all of them
+	CreatedAt time.Time // zero of keys that were made before this was kept
+	LastUsed  time.Time // in whole minutes; zero: not since the start of the server
+	OldUntil  time.Time // until when the secret before the last rotation works
+}
+
+// KeySettings is what may be changed of a key.
+type KeySettings struct {
+	Name      string    // what the key is for; shown in logs
+	Scopes    Scopes    // none: ScopeAdmin
+	ExpiresAt time.Time // zero: never
+	Disabled  bool
+}
+
 // keyBody is what is kept of a key: never the secret.
 type keyBody struct {
-	Hash []byte `json:"hash"` // SHA-256 of the secret's text
+	Hash      []byte    `json:"hash"` // SHA-256 of the secret's text
+	Scopes    []string  `json:"scopes,omitempty"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	Disabled  bool      `json:"disabled,omitempty"`
+	OldHash   []byte    `json:"old_hash,omitempty"` // of the secret before, good until OldUntil
+	OldUntil  time.Time `json:"old_until,omitzero"`
+	LastUsed  time.Time `json:"last_used,omitzero"`
 }
 
-// principals finds who a secret belongs to.
-type principals struct {
-	mu   sync.RWMutex
-	all  map[[sha256.Size]byte]Principal
-	last uint32 // number of the last key
-}
-
-func (p *principals) add(number uint32, hash [sha256.Size]byte, who Principal) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all == nil {
-		p.all = map[[sha256.Size]byte]Principal{}
+// scopes are those that are kept. A key from before there were scopes could do
+// everything in what it reached, so it is its admin.
+func (b *keyBody) scopes() Scopes {
+	if b.Scopes == nil {
+		return ScopeAdmin
 	}
-	p.all[hash] = who
-	p.last = max(p.last, number)
+	s, _ := ParseScopes(b.Scopes) // was checked when it was kept
+	return s
 }
 
-// CreateKey makes a key for one service, or with service "" for all (admin), and
-// returns its secret. This is the only time that it is seen.
-func (r *Registry) CreateKey(ctx context.Context, service, name string) (secret string, err error) {
+func (k *heldKey) key() Key {
+	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil,
+		KeySettings: KeySettings{Name: k.name, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
+}
+
+// CreateKey makes a key for one service, or with service "" for all, and returns
+// its secret. This is the only time that it is seen.
+func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
+	if settings.Scopes == 0 {
+		settings.Scopes = ScopeAdmin
+	}
+	if err := r.checkKey(&settings); err != nil {
+		return Key{}, "", err
+	}
+	secret, hash := newSecret()
+	var made Key
+	err := r.writer.submit(ctx, &job{run: func(*writer) error {
+		if r.keyring.len() >= maxKeys {
+			return &fanfare.Error{Code: fanfare.TooLarge, Message: "there are too many keys", Hint: "delete those that nobody uses"}
+		}
+		if service != "" {
+			if _, err := r.config.Load().service(service); err != nil {
+				return below("/service", err)
+			}
+		}
+		k := &heldKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), keyBody: keyBody{
+			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Now().UTC().Truncate(time.Second),
+			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
+		made = k.key()
+		return r.keepKey(k)
+	}})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return made, secret, nil
+}
+
+func newSecret() (string, secretHash) {
 	var raw [secretBytes]byte
 	rand.Read(raw[:]) // never fails
-	secret = secretPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
-	hash := sha256.Sum256([]byte(secret))
-	body, err := json.Marshal(keyBody{Hash: hash[:]})
-	if err != nil {
-		return "", err
+	secret := secretPrefix + base64.RawURLEncoding.EncodeToString(raw[:])
+	return secret, sha256.Sum256([]byte(secret))
+}
+
+func (r *Registry) checkKey(s *KeySettings) error {
+	s.ExpiresAt = s.ExpiresAt.UTC().Truncate(time.Second)
+	switch {
+	case len(s.Name) > maxKeyNameBytes:
+		return tooLarge("/name", len(s.Name), maxKeyNameBytes)
+	case strings.ContainsAny(s.Name, "\r\n\x00"):
+		return invalid("/name", "", "must be one line")
+	case s.Scopes == 0:
+		return invalid("/scopes", "use "+strings.Join(scopeNames[:], ", "), "a key needs a scope")
 	}
-	err = r.writer.submit(ctx, &job{run: func(w *writer) error {
-		record := ConfigRecord{Kind: kindKey, Number: r.principals.last + 1, Name: name, Body: body}
-		if service != "" {
-			svc, err := r.config.Load().service(service)
-			if err != nil {
-				return err
-			}
-			record.Service = svc.number
+	return nil
+}
+
+// Keys lists the keys of a service, or with "" all, in the order in which they
+// were made.
+func (r *Registry) Keys(service string) []Key {
+	held := r.keyring.list(service)
+	all := make([]Key, len(held))
+	for i, k := range held {
+		all[i] = k.key()
+	}
+	return all
+}
+
+// Key returns one key. With a service, those of others do not exist.
+func (r *Registry) Key(service, id string) (Key, error) {
+	k, err := r.heldKey(service, id)
+	if err != nil {
+		return Key{}, err
+	}
+	return k.key(), nil
+}
+
+func (r *Registry) heldKey(service, id string) (*heldKey, error) {
+	if number, ok := parseKeyID(id); ok {
+		if k := r.keyring.get(number); k != nil && (service == "" || k.svc == service) {
+			return k, nil
 		}
+	}
+	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "key " + quote(id) + " does not exist"}
+}
+
+// ChangeKey lets change set what may be changed. The key works by its new
+// settings when ChangeKey returns.
+func (r *Registry) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
+	return r.editKey(ctx, service, id, func(k *heldKey) error {
+		settings := k.key().KeySettings
+		if err := change(&settings); err != nil {
+			return err
+		}
+		if err := r.checkKey(&settings); err != nil {
+			return err
+		}
+		k.name, k.Scopes, k.ExpiresAt, k.Disabled = settings.Name, settings.Scopes.Names(), settings.ExpiresAt, settings.Disabled
+		return nil
+	})
+}
+
+// RotateKey gives the key a new secret, and returns it. The secret that it had
+// goes on to work for grace; one from an earlier rotation ends now.
+func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
+	if grace < 0 || grace > MaxGrace {
+		return Key{}, "", invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
+	}
+	secret, hash := newSecret()
+	key, err := r.editKey(ctx, service, id, func(k *heldKey) error {
+		k.OldHash, k.OldUntil = nil, time.Time{}
+		if grace > 0 {
+			k.OldHash, k.OldUntil = k.Hash, r.opt.Now().UTC().Add(grace)
+		}
+		k.Hash = hash[:]
+		return nil
+	})
+	return key, secret, err
+}
+
+// DeleteKey ends a key for good. To delete it again is no error.
+func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
+	return r.writer.submit(ctx, &job{run: func(*writer) error {
+		k, err := r.heldKey(service, id)
+		if err != nil {
+			if number, ok := parseKeyID(id); ok && service == "" && number <= r.keyring.last && r.keyring.get(number) == nil {
+				return nil
+			}
+			return err
+		}
+		if err := r.keepOperator(k, nil); err != nil {
+			return err
+		}
+		record := ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}
 		if err := r.commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
 			return err
 		}
-		r.principals.add(record.Number, hash, Principal{KeyID: keyID(record.Number), Name: name, Service: service})
+		r.keyring.remove(k.number)
 		return nil
 	}})
-	if err != nil {
-		return "", err
+}
+
+// editKey changes a copy of the key and keeps it.
+func (r *Registry) editKey(ctx context.Context, service, id string, edit func(*heldKey) error) (changed Key, err error) {
+	err = r.writer.submit(ctx, &job{run: func(*writer) error {
+		was, err := r.heldKey(service, id)
+		if err != nil {
+			return err
+		}
+		k := *was
+		if err := edit(&k); err != nil {
+			return err
+		}
+		if err := r.keepOperator(was, &k); err != nil {
+			return err
+		}
+		changed = k.key()
+		return r.keepKey(&k)
+	}})
+	return changed, err
+}
+
+// keepOperator refuses to take the last key away that may do everything. now is
+// nil where it is deleted.
+func (r *Registry) keepOperator(was, now *heldKey) error {
+	at := r.opt.Now()
+	able := func(k *heldKey) bool { return k.usable(at) && k.principal().Operator() }
+	if !able(was) || now != nil && able(now) {
+		return nil
 	}
-	return secret, nil
+	for _, k := range r.keyring.list("") {
+		if k.number != was.number && able(k) {
+			return nil
+		}
+	}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "it is the last key that may do everything", Hint: "make another one first, or rotate it"}
+}
+
+// keepKey makes k durable and then known. It runs in the writer.
+func (r *Registry) keepKey(k *heldKey) error {
+	k.LastUsed = k.lastUsed()
+	body, err := json.Marshal(k.keyBody)
+	if err != nil {
+		return err
+	}
+	record := ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}
+	if err := r.commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
+		return err
+	}
+	r.keyring.set(k)
+	return nil
+}
+
+// serviceNumber is 0 for no service.
+func (r *Registry) serviceNumber(name string) uint32 {
+	if svc := r.config.Load().services[name]; svc != nil {
+		return svc.number
+	}
+	return 0
 }
 
 func keyID(number uint32) string { return "key-" + strconv.FormatUint(uint64(number), 10) }
 
-// Authenticate returns who the secret belongs to. The table is keyed by the
-// SHA-256 of the secret, so that the time of a look-up tells nothing about it.
-func (r *Registry) Authenticate(secret string) (Principal, bool) {
-	if !strings.HasPrefix(secret, secretPrefix) {
-		return Principal{}, false
-	}
-	hash := sha256.Sum256([]byte(secret))
-	r.principals.mu.RLock()
-	defer r.principals.mu.RUnlock()
-	for known, who := range r.principals.all {
-		if subtle.ConstantTimeCompare(known[:], hash[:]) == 1 {
-			return who, true
-		}
-	}
-	return Principal{}, false
+func parseKeyID(id string) (uint32, bool) {
+	digits, ok := strings.CutPrefix(id, "key-")
+	number, err := strconv.ParseUint(digits, 10, 32)
+	return uint32(number), ok && err == nil && keyID(uint32(number)) == id
 }
 
 func (r *Registry) loadKey(s *snapshot, c *ConfigRecord) error {
+	if c.Deleted {
+		r.keyring.remove(c.Number)
+		return nil
+	}
 	var body keyBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -102,6 +292,9 @@ func (r *Registry) loadKey(s *snapshot, c *ConfigRecord) error {
 	if len(body.Hash) != sha256.Size {
 		return &fanfare.Error{Code: fanfare.Internal, Message: "the kept hash is damaged"}
 	}
-	r.principals.add(c.Number, [sha256.Size]byte(body.Hash), Principal{KeyID: keyID(c.Number), Name: c.Name, Service: s.names[c.Service]})
+	if c.Service != 0 && s.names[c.Service] == "" {
+		return fmt.Errorf("no service %d", c.Service) // it must not become a key of all
+	}
+	r.keyring.set(&heldKey{number: c.Number, name: c.Name, svc: s.names[c.Service], keyBody: body, used: new(atomic.Int64)})
 	return nil
 }

@@ -10,11 +10,12 @@ import (
 type Principal struct {
 	KeyID   string // key-1, ...; may be logged
 	Name    string // what the key was made for
-	Service string // the one service that it may touch; "" is admin of all
+	Service string // the one service that it may touch; "" is all of them
+	Scopes  Scopes // what it may do there
 }
 
-// Admin reports whether the key may do everything.
-func (p Principal) Admin() bool { return p.Service == "" }
+// Operator reports whether the key may do everything.
+func (p Principal) Operator() bool { return p.Service == "" && p.Scopes.Has(ScopeAdmin) }
 
 // May reports whether the key may touch the service.
 func (p Principal) May(service string) bool { return p.Service == "" || p.Service == service }

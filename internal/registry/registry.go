@@ -50,7 +50,7 @@ type Registry struct {
 	live       *liveSet
 	changeSeq  atomic.Uint64
 	known      knownNames
-	principals principals
+	keyring    keyring
 	switches   switches
 	writer     *writer
 

@@ -55,7 +55,7 @@ func TestARestartKeepsEverything(t *testing.T) {
 	apply(t, r, weather)
 	apply(t, r, "service: notify\ntemplates: {a: {subject: S, text: one}}")
 	apply(t, r, "service: notify\ntemplates: {a: {subject: S, text: two, html: '<p>'}}\ntopics: {other: {template: a, expiry: 2h, title: Other}}")
-	admin, err := r.CreateKey(ctx, "", "cli")
+	_, admin, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "cli"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestARestartKeepsEverything(t *testing.T) {
 	if after := everything(t, r, ids); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
-	if who, ok := r.Authenticate(admin); !ok || !who.Admin() || who.Name != "cli" {
+	if who, ok := r.Authenticate(admin); !ok || !who.Operator() || who.Name != "cli" {
 		t.Errorf("the key is %+v, %v", who, ok)
 	}
 	// Places go on where they were.
@@ -109,12 +109,12 @@ func TestAKeyOpensItsServiceAndNoOther(t *testing.T) {
 	ctx := context.Background()
 	r, _ := openAt(t, t.TempDir())
 	apply(t, r, weather)
-	secret, err := r.CreateKey(ctx, "notify", "import")
+	_, secret, err := r.CreateKey(ctx, "notify", registry.KeySettings{Name: "import"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	who, ok := r.Authenticate(secret)
-	if !ok || !who.May("notify") || who.May("other") || who.Admin() || who.KeyID != "key-1" {
+	if !ok || !who.May("notify") || who.May("other") || who.Operator() || who.KeyID != "key-1" {
 		t.Errorf("%+v, %v", who, ok)
 	}
 	for _, wrong := range []string{"", "ff_", secret[:len(secret)-1], secret + "x", strings.ToUpper(secret), "Bearer " + secret} {
@@ -122,10 +122,10 @@ func TestAKeyOpensItsServiceAndNoOther(t *testing.T) {
 			t.Errorf("%q opens", wrong)
 		}
 	}
-	if _, err := r.CreateKey(ctx, "nobody", ""); fanfare.CodeOf(err) != fanfare.NotFound {
+	if _, _, err := r.CreateKey(ctx, "nobody", registry.KeySettings{}); fanfare.CodeOf(err) != fanfare.NotFound {
 		t.Error(err)
 	}
-	again, err := r.CreateKey(ctx, "", "admin")
+	_, again, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "admin"})
 	if err != nil || again == secret || len(again) < 40 {
 		t.Errorf("%q, %v", again, err)
 	}

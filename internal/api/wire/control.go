@@ -8,17 +8,6 @@ type Control struct {
 	Reason string        `json:"reason,omitempty" doc:"shown in status and in traces"`
 }
 
-// A KeyRequest asks for a key of one service.
-type KeyRequest struct {
-	Service string `json:"service" doc:"the only service that the key may touch"`
-	Name    string `json:"name" doc:"what the key is for; shown in logs"`
-}
-
-// A Key is shown once: only a hash of it is kept.
-type Key struct {
-	Key string `json:"key"`
-}
-
 // A Diff is what an apply changed, or would change. It is empty where
 // everything was so already.
 type Diff struct {

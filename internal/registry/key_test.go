@@ -1,0 +1,293 @@
+package registry_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// clock is a time that the test sets.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+// openTimed opens the registry in dir with a clock.
+func openTimed(t *testing.T, dir string, c *clock) *registry.Registry {
+	t.Helper()
+	opt := options(openStore(t, dir, sqlite.Relaxed), match.New())
+	opt.Now = c.now
+	r, err := registry.Open(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func newKey(t *testing.T, r *registry.Registry, service string, s registry.KeySettings) (registry.Key, string) {
+	t.Helper()
+	key, secret, err := r.CreateKey(t.Context(), service, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, secret
+}
+
+func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	set := func(change func(*registry.KeySettings)) func(*testing.T, *registry.Registry, string) string {
+		return func(t *testing.T, r *registry.Registry, id string) string {
+			if _, err := r.ChangeKey(t.Context(), "", id, func(s *registry.KeySettings) error { change(s); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			return ""
+		}
+	}
+	rotate := func(grace time.Duration) func(*testing.T, *registry.Registry, string) string {
+		return func(t *testing.T, r *registry.Registry, id string) string {
+			_, secret, err := r.RotateKey(t.Context(), "", id, grace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return secret
+		}
+	}
+	for _, test := range []struct {
+		name     string
+		do       func(*testing.T, *registry.Registry, string) string // returns the new secret, if any
+		after    time.Duration
+		old, new bool // which secret opens
+	}{
+		{"untouched", set(func(*registry.KeySettings) {}), 1000 * time.Hour, true, false},
+		{"disabled", set(func(s *registry.KeySettings) { s.Disabled = true }), 0, false, false},
+		{"before it expires", set(func(s *registry.KeySettings) { s.ExpiresAt = noon.Add(time.Hour) }), time.Hour - time.Second, true, false},
+		{"at its expiry", set(func(s *registry.KeySettings) { s.ExpiresAt = noon.Add(time.Hour) }), time.Hour, false, false},
+		{"rotated at once", rotate(0), 0, false, true},
+		{"rotated, within grace", rotate(time.Hour), time.Hour - time.Second, true, true},
+		{"rotated, after grace", rotate(time.Hour), time.Hour, false, true},
+		{"rotated twice", func(t *testing.T, r *registry.Registry, id string) string {
+			rotate(time.Hour)(t, r, id)
+			return rotate(time.Hour)(t, r, id)
+		}, 0, false, true},
+		{"deleted", func(t *testing.T, r *registry.Registry, id string) string {
+			for range 2 { // the second time is no error
+				if err := r.DeleteKey(t.Context(), "", id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return ""
+		}, 0, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, dir := &clock{noon}, t.TempDir()
+			r := openTimed(t, dir, c)
+			apply(t, r, weather)
+			newKey(t, r, "", registry.KeySettings{Name: "operator"})
+			key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish | registry.ScopeRead})
+			second := test.do(t, r, key.ID)
+			c.at = noon.Add(test.after)
+			for run := range 2 { // the second time after a restart
+				who, ok := r.Authenticate(first)
+				if ok != test.old || ok && (who.KeyID != key.ID || who.Scopes != registry.ScopePublish|registry.ScopeRead || who.Service != "notify") {
+					t.Errorf("run %d: the first secret: %+v, %v", run, who, ok)
+				}
+				if _, ok := r.Authenticate(second); ok != test.new {
+					t.Errorf("run %d: the new secret opens: %v", run, ok)
+				}
+				if err := r.Close(); err != nil {
+					t.Fatal(err)
+				}
+				for _, secret := range []string{first, second} {
+					if secret != "" && inFiles(t, dir, secret) {
+						t.Error("a secret is kept")
+					}
+				}
+				r = openTimed(t, dir, c)
+			}
+		})
+	}
+}
+
+// inFiles reports whether the text stands in a file of the folder.
+func inFiles(t *testing.T, dir, text string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(b), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAKeyFromBeforeThereWereScopesIsAdminOfWhatItWas(t *testing.T) {
+	dir := t.TempDir()
+	store := openStore(t, dir, sqlite.Relaxed)
+	kept := func(number, service uint32, secret string) registry.ConfigRecord {
+		hash := sha256.Sum256([]byte(secret))
+		body, err := json.Marshal(map[string]any{"hash": hash[:]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return registry.ConfigRecord{Kind: "key", Number: number, Service: service, Name: "old", Body: body}
+	}
+	err := store.Load(t.Context(), registry.Loader{ChangeSeq: func(uint64) {}, Config: func(*registry.ConfigRecord) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Commit(&registry.Batch{Config: []registry.ConfigRecord{
+		{Kind: "service", Number: 1, Name: "notify", Body: []byte("{}")}, kept(1, 0, "ff_operator"), kept(2, 1, "ff_service")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, _ := openAt(t, dir)
+	if who, ok := r.Authenticate("ff_operator"); !ok || !who.Operator() {
+		t.Errorf("%+v, %v", who, ok)
+	}
+	if who, ok := r.Authenticate("ff_service"); !ok || who.Operator() || who.Service != "notify" || who.Scopes != registry.ScopeAdmin {
+		t.Errorf("%+v, %v", who, ok)
+	}
+}
+
+func TestTheLastKeyOfTheOperatorCannotBeTakenAway(t *testing.T) {
+	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	r := openTimed(t, t.TempDir(), c)
+	apply(t, r, weather)
+	last, _ := newKey(t, r, "", registry.KeySettings{})
+	newKey(t, r, "notify", registry.KeySettings{})
+	newKey(t, r, "", registry.KeySettings{Scopes: registry.ScopeRead})
+	newKey(t, r, "", registry.KeySettings{ExpiresAt: c.at})
+	takeAway := func(id string) map[string]error {
+		ctx := t.Context()
+		change := func(f func(*registry.KeySettings)) error {
+			_, err := r.ChangeKey(ctx, "", id, func(s *registry.KeySettings) error { f(s); return nil })
+			return err
+		}
+		return map[string]error{
+			"disable": change(func(s *registry.KeySettings) { s.Disabled = true }),
+			"demote":  change(func(s *registry.KeySettings) { s.Scopes = registry.ScopePublish }),
+			"expire":  change(func(s *registry.KeySettings) { s.ExpiresAt = c.at }),
+			"delete":  r.DeleteKey(ctx, "", id),
+		}
+	}
+	for how, err := range takeAway(last.ID) {
+		if fanfare.CodeOf(err) != fanfare.Conflict {
+			t.Errorf("%s: %v", how, err)
+		}
+	}
+	newKey(t, r, "", registry.KeySettings{})
+	for how, err := range takeAway(last.ID) {
+		if err != nil {
+			t.Errorf("%s with another operator: %v", how, err)
+		}
+	}
+}
+
+func TestKeysOfAnotherServiceDoNotExist(t *testing.T) {
+	ctx := context.Background()
+	r, _ := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	apply(t, r, "service: games")
+	own, _ := newKey(t, r, "games", registry.KeySettings{})
+	foreign, secret := newKey(t, r, "notify", registry.KeySettings{})
+	all, _ := newKey(t, r, "", registry.KeySettings{})
+	if got := r.Keys("games"); len(got) != 1 || got[0].ID != own.ID {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Keys(""); len(got) != 3 || got[2].ID != all.ID {
+		t.Errorf("%+v", got)
+	}
+	for _, id := range []string{foreign.ID, all.ID, "key-99", "key-", "key-01", "key-4294967297", ""} {
+		_, read := r.Key("games", id)
+		_, change := r.ChangeKey(ctx, "games", id, func(*registry.KeySettings) error { return nil })
+		_, _, rotate := r.RotateKey(ctx, "games", id, 0)
+		for what, err := range map[string]error{"read": read, "change": change, "rotate": rotate, "delete": r.DeleteKey(ctx, "games", id)} {
+			if fanfare.CodeOf(err) != fanfare.NotFound {
+				t.Errorf("%s %q: %v", what, id, err)
+			}
+		}
+	}
+	if _, ok := r.Authenticate(secret); !ok {
+		t.Error("the foreign key was touched")
+	}
+}
+
+func TestANumberOfADeletedKeyIsNotGivenAgain(t *testing.T) {
+	dir := t.TempDir()
+	r, _ := openAt(t, dir)
+	newKey(t, r, "", registry.KeySettings{})
+	gone, _ := newKey(t, r, "", registry.KeySettings{})
+	if err := r.DeleteKey(t.Context(), "", gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, _ = openAt(t, dir)
+	if next, _ := newKey(t, r, "", registry.KeySettings{}); next.ID == gone.ID {
+		t.Errorf("%s was given twice", next.ID)
+	}
+}
+
+func TestWrongSettingsOfAKeyAreNamed(t *testing.T) {
+	r, _ := openAt(t, t.TempDir())
+	for pointer, s := range map[string]registry.KeySettings{
+		"/name": {Name: "a\nb"}, "/name ": {Name: strings.Repeat("x", 200)},
+	} {
+		_, _, err := r.CreateKey(t.Context(), "", s)
+		if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Pointer != strings.TrimSpace(pointer) {
+			t.Errorf("%s: %v", pointer, err)
+		}
+	}
+	if _, err := registry.ParseScopes([]string{"read", "write"}); err == nil || !strings.Contains(fmt.Sprint(err), "/scopes/1") {
+		t.Error(err)
+	}
+}
+
+// With a hundred thousand keys a look-up takes as long as with one.
+func BenchmarkAuthenticate(b *testing.B) {
+	for _, keys := range []int{1, 10_000} {
+		b.Run(fmt.Sprint(keys), func(b *testing.B) {
+			dir := b.TempDir()
+			store := openStore(b, dir, sqlite.Relaxed)
+			r, err := registry.Open(b.Context(), options(store, match.New()))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer r.Close()
+			var secret string
+			for range keys {
+				if _, secret, err = r.CreateKey(b.Context(), "", registry.KeySettings{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if _, ok := r.Authenticate(secret); !ok {
+					b.Fatal("unknown")
+				}
+			}
+		})
+	}
+}
