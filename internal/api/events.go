@@ -30,7 +30,8 @@ func (a *API) eventRoutes() {
 				query("format", "NDJSON: data (each line is the data of an event) or cloudevents (each line is a CloudEvent)"),
 				flag("quiet", "NDJSON: answer only a summary")),
 			RequestBody: body[any](a, "An event, or many", cloudEvent, cloudEventBatch, "application/json", ndjson)}
-		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer or error on each line", "application/json", ndjson)
+		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", ndjson)
+		orSummary[wire.EventSummary](a, &o, http.StatusAccepted)
 		return o
 	}
 	a.handle(op("publish", "/v1/topics/{topic}/events", "Publish events of a topic",

@@ -82,7 +82,7 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 func body[T any](a *API, description string, mediaTypes ...string) *huma.RequestBody {
 	b := &huma.RequestBody{Description: description, Required: true, Content: map[string]*huma.MediaType{}}
 	for _, m := range mediaTypes {
-		b.Content[m] = &huma.MediaType{Schema: schemaOf[T](a)}
+		b.Content[m] = &huma.MediaType{Schema: schemaIn[T](a, m)}
 	}
 	return b
 }
@@ -97,7 +97,7 @@ func replies[T any](a *API, op *huma.Operation, status int, description string, 
 		if r.Content == nil {
 			r.Content = map[string]*huma.MediaType{}
 		}
-		r.Content[m] = &huma.MediaType{Schema: schemaOf[T](a)}
+		r.Content[m] = &huma.MediaType{Schema: schemaIn[T](a, m)}
 	}
 	op.Responses[strconv.Itoa(status)] = r
 }

@@ -27,6 +27,7 @@ func (a *API) subscriptionRoutes() {
 		RequestBody: body[wire.SubscriptionRequest](a, "A subscription, or one on each line", "application/json", ndjson)}
 	replies[wire.Subscribed](a, &post, http.StatusCreated, "Added", "application/json")
 	replies[wire.Subscribed](a, &post, http.StatusOK, "It was there, and is now as asked; of NDJSON: one answer or error on each line", "application/json", ndjson)
+	orSummary[wire.PutSummary](a, &post, http.StatusOK)
 	a.handle(post, maySubscribe, a.postSubscriptions)
 
 	put := huma.Operation{OperationID: "put-subscription", Method: http.MethodPut, Path: "/v1/subscriptions/{id}", Tags: tags,
