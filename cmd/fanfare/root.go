@@ -81,6 +81,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.applyCommand(),
 		c.importCommand(),
 		c.publishCommand(),
+		c.previewCommand(),
 		c.keyCommand(),
 	)
 	add("watch",

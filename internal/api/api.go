@@ -57,6 +57,7 @@ func New(parts Parts) *API {
 	a.eventRoutes()
 	a.traceRoutes()
 	a.explainRoutes()
+	a.previewRoutes()
 	a.statusRoutes()
 	a.controlRoutes()
 	a.parkingRoutes()

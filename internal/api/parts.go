@@ -22,6 +22,7 @@ type Parts struct {
 	Intake        Intake
 	Reports       Reports
 	Explaining    Explaining
+	Previews      Previews
 	Switches      Switches
 	Parking       Parking
 

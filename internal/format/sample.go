@@ -11,24 +11,41 @@ import (
 // one), and everything else that the template reads with a stand-in. schema may
 // be empty. The error is a *fanfare.Error with pointer and line.
 func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, err error) {
-	var root any
-	if len(schema) > 0 {
-		if err := json.Unmarshal(schema, &root); err != nil {
-			return "", "", "", &fanfare.Error{Code: fanfare.Invalid, Message: "the schema is not valid JSON"}
-		}
+	root, err := readSchema(schema)
+	if err != nil {
+		return "", "", "", err
 	}
-	// Of params, data and attributes only the names are known. A template that
-	// can work with any of these stand-ins is good.
-	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
-		var rendered [3]string
-		if rendered, err = t.dryRun(root, standIn); err == nil {
-			return rendered[0], rendered[1], rendered[2], nil
-		}
+	vars, err := t.sampleVars(root)
+	if err != nil {
+		return "", "", "", err
 	}
-	return "", "", "", err
+	rendered, err := t.renderAll(vars)
+	return rendered[0], rendered[1], rendered[2], err
 }
 
-func (t *Template) dryRun(root, standIn any) (rendered [3]string, err error) {
+// readSchema decodes a schema; nil says nothing.
+func readSchema(schema json.RawMessage) (root any, err error) {
+	if len(schema) > 0 && json.Unmarshal(schema, &root) != nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the schema is not valid JSON"}
+	}
+	return root, nil
+}
+
+// sampleVars makes variables with which the template renders. Of params, data
+// and attributes only the names are known: a template that can work with any of
+// these stand-ins is good.
+func (t *Template) sampleVars(root any) (vars map[string]any, err error) {
+	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
+		vars = t.standIns(root, standIn)
+		if _, err = t.renderAll(vars); err == nil {
+			return vars, nil
+		}
+	}
+	return nil, err
+}
+
+// standIns are variables that have everything that the template reads.
+func (t *Template) standIns(root, standIn any) map[string]any {
 	subscription := map[string]any{"id": "sub-1", "rule": "sample", "params": map[string]any{}, "data": map[string]any{}}
 	vars := map[string]any{
 		"event": settleSample(sample(root, root, 0)),
@@ -52,6 +69,11 @@ func (t *Template) dryRun(root, standIn any) (rendered [3]string, err error) {
 		}
 	}
 	vars["subscription"] = vars["subscriptions"].([]any)[0]
+	return vars
+}
+
+// renderAll renders subject, text and HTML.
+func (t *Template) renderAll(vars map[string]any) (rendered [3]string, err error) {
 	for i, part := range []*part{t.subject, t.text, t.html} {
 		if part == nil {
 			continue

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// previewing is what one preview command does.
+type previewing struct {
+	cli              *cli
+	in               client.PreviewRequest
+	file, data, html string
+	raw              bool
+}
+
+func (c *cli) previewCommand() *cobra.Command {
+	p := previewing{cli: c}
+	command := &cobra.Command{
+		Use: "preview TEMPLATE", Short: "Show what a template says",
+		Long: `Show what a template says: subject, text and HTML for an event and a person. What
+is not given is made up: data that fit the topic's schema, and a person. With -f the
+template is taken from a document that is not applied yet. Nothing is kept or sent,
+and the unsubscribe link of a preview leads nowhere.
+
+A variable that is missing is named with the template's line.`,
+		Example: `  fanfare preview quake
+  fanfare preview quake --event evt-20261120-1001 --subscriber ada@example.com
+  fanfare preview quake --data event.json --html preview.html
+  fanfare preview quake -f fanfare.yaml --raw`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error { return p.run(command, args[0]) },
+	}
+	flags := command.Flags()
+	flags.StringVarP(&p.file, "file", "f", "", "document whose template to show, in place of the applied one")
+	flags.StringVar(&p.data, "data", "", "file with the event's data, - for standard input")
+	flags.StringVar(&p.in.Event, "event", "", "event to take: evt-..., or the id that the sender gave")
+	flags.StringVar(&p.in.Subscriber, "subscriber", "", "person to write for: address or id")
+	flags.StringVar(&p.in.Subscription, "subscription", "", "subscription to write for, with its params and data")
+	flags.StringVar(&p.in.To, "to", "", "address to show")
+	flags.StringVar(&p.in.Topic, "topic", "", "topic whose schema and rules count (default: the first that uses the template)")
+	flags.StringVar(&p.in.Channel, "channel", "", "channel whose From counts (default: the first)")
+	flags.StringVar(&p.html, "html", "", "write the HTML to this file")
+	flags.BoolVar(&p.raw, "raw", false, "print the whole message as it would leave")
+	command.MarkFlagsMutuallyExclusive("subscriber", "subscription")
+	return command
+}
+
+func (p *previewing) run(command *cobra.Command, name string) error {
+	c := p.cli
+	if p.data != "" {
+		text, err := c.readInput(p.data)
+		if err == nil {
+			p.in.Data, err = oneValue(text)
+		}
+		if err != nil {
+			return inFile(p.data, err)
+		}
+	}
+	if p.file != "" {
+		draft, err := c.draft(p.file, name)
+		if err != nil {
+			return inFile(p.file, err)
+		}
+		p.in.Template = draft
+	}
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	shown, err := api.Preview(command.Context(), name, p.in)
+	if err != nil {
+		return err
+	}
+	if p.html != "" {
+		if shown.HTML == "" {
+			return &fanfare.Error{Code: fanfare.NotFound, Message: "template " + name + " has no HTML"}
+		}
+		if err := os.WriteFile(p.html, []byte(shown.HTML), 0o600); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.json:
+		return c.printJSON(shown)
+	case p.raw:
+		_, err := fmt.Fprint(c.out, shown.Raw)
+		return err
+	}
+	c.printPreview(&shown, p.html)
+	return nil
+}
+
+// draft takes one template out of a document.
+func (c *cli) draft(file, name string) (*client.TemplateDraft, error) {
+	text, err := c.readInput(file)
+	if err != nil {
+		return nil, err
+	}
+	document, err := registry.ParseDocument(text, filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	t := document.Templates[name]
+	if t == nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates", Message: "the document has no template " + name,
+			Hint: "it has " + strings.Join(slices.Sorted(maps.Keys(document.Templates)), ", ")}
+	}
+	return &client.TemplateDraft{Subject: t.Subject, Text: t.Text, HTML: t.HTML}, nil
+}
+
+func (c *cli) printPreview(p *client.Preview, htmlFile string) {
+	s := c.screen()
+	about := p.Template
+	if p.Topic != "" {
+		about += ", topic " + p.Topic
+	}
+	if p.Sample {
+		about += ", with made up data"
+	}
+	fmt.Fprintf(c.out, "%s\nTo:      %s\nSubject: %s\n", about, p.To, s.paint(bold, p.Subject))
+	part := func(name, text string) {
+		fmt.Fprintf(c.out, "\n%s\n%s", s.paint(bold, "--- "+name), text)
+		if !strings.HasSuffix(text, "\n") {
+			fmt.Fprintln(c.out)
+		}
+	}
+	if p.Text != "" {
+		part("text", p.Text)
+	}
+	switch {
+	case p.HTML != "" && htmlFile != "":
+		fmt.Fprintf(c.out, "\nthe HTML is in %s\n", htmlFile)
+	case p.HTML != "":
+		part("html", p.HTML)
+	}
+}

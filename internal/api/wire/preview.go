@@ -1,0 +1,36 @@
+package wire
+
+import "encoding/json"
+
+// A PreviewRequest asks what a template would say. Everything may be left out:
+// data then fit the topic's schema, and the recipient is made up.
+type PreviewRequest struct {
+	Template     *TemplateDraft  `json:"template,omitempty" doc:"a draft, in place of what is stored"`
+	Topic        string          `json:"topic,omitempty" doc:"whose schema and rules count; without it that of the event, of the subscription, or the first that uses the template"`
+	Channel      string          `json:"channel,omitempty" doc:"whose From and headers count; without it that of the subscription, or the first of the service"`
+	Event        string          `json:"event,omitempty" doc:"take this event: evt-..., or the id that the sender gave"`
+	Data         json.RawMessage `json:"data,omitempty" doc:"the event's data, in place of the event's own"`
+	Subscription string          `json:"subscription,omitempty" doc:"write for this subscription: its person, params and data"`
+	Subscriber   string          `json:"subscriber,omitempty" doc:"write for this person: an address or an id"`
+	To           string          `json:"to,omitempty" doc:"the address to show, in place of the person's own"`
+}
+
+// A TemplateDraft is a template that is not stored.
+type TemplateDraft struct {
+	Subject string `json:"subject"`
+	Text    string `json:"text,omitempty"`
+	HTML    string `json:"html,omitempty"`
+}
+
+// A Preview is what a template says.
+type Preview struct {
+	Template string          `json:"template" doc:"name@version, or name (draft)"`
+	Topic    string          `json:"topic,omitempty"`
+	To       string          `json:"to"`
+	Subject  string          `json:"subject"`
+	Text     string          `json:"text,omitempty"`
+	HTML     string          `json:"html,omitempty"`
+	Raw      string          `json:"raw" doc:"the whole message (RFC 5322); its unsubscribe link leads nowhere"`
+	Data     json.RawMessage `json:"data,omitempty" doc:"the event's data that were taken"`
+	Sample   bool            `json:"sample" doc:"the data are made up"`
+}

@@ -1,0 +1,305 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/mail"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/report"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// previews writes messages that nobody gets.
+type previews struct {
+	registry  *registry.Registry
+	store     *sqlite.Deliveries
+	traces    *report.Traces
+	publicURL string
+	clock     kit.Clock
+}
+
+// A previewed message is one on its way to be written.
+type previewed struct {
+	previews
+	service      string
+	in           wire.PreviewRequest
+	ref          fanfare.EventRef
+	posted       *fanfare.Posted        // nil: no event was named
+	subscription *registry.Subscription // nil: none was named
+	topic        *registry.Topic        // nil: no topic has the template
+	rule         *registry.Rule         // whose params the template may read, or nil
+	recipient    format.Recipient
+	data         json.RawMessage
+}
+
+// Preview writes one message.
+func (p previews) Preview(ctx context.Context, service, name string, in wire.PreviewRequest) (wire.Preview, error) {
+	m := &previewed{previews: p, service: service, in: in}
+	source, label, err := m.source(name)
+	if err != nil {
+		return wire.Preview{}, err
+	}
+	template, err := format.Compile(source)
+	if err != nil {
+		return wire.Preview{}, err
+	}
+	if err := m.find(ctx, name); err != nil {
+		return wire.Preview{}, err
+	}
+	if err := m.fill(template); err != nil {
+		return wire.Preview{}, err
+	}
+	if err := m.address(ctx); err != nil {
+		return wire.Preview{}, err
+	}
+	shown, err := m.write(template)
+	if err != nil {
+		return wire.Preview{}, err
+	}
+	out := wire.Preview{Template: label, To: m.recipient.Address, Subject: shown.Subject, Text: shown.Text, HTML: shown.HTML,
+		Raw: string(shown.Letter.Body), Data: m.data, Sample: m.posted == nil && in.Data == nil}
+	if m.topic != nil {
+		out.Topic = m.topic.Name
+	}
+	return out, nil
+}
+
+// source is the draft, or the stored template.
+func (m *previewed) source(name string) (source format.Source, label string, err error) {
+	if d := m.in.Template; d != nil {
+		return format.Source{Name: name, Subject: d.Subject, Text: d.Text, HTML: d.HTML}, name + " (draft)", nil
+	}
+	number, ok := m.registry.TemplateVersion(m.service, name)
+	stored, known := m.registry.Template(number)
+	if !ok || !known {
+		return source, "", &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service has no template %q", name), Hint: "apply it, or send a draft"}
+	}
+	return sourceOf(&stored), fmt.Sprintf("%s@%d", name, stored.Version), nil
+}
+
+// find looks up what the request names.
+func (m *previewed) find(ctx context.Context, template string) error {
+	topic := m.in.Topic
+	if m.in.Event != "" {
+		ref, err := m.traces.FindEvent(ctx, m.service, m.in.Event)
+		if err == nil {
+			m.ref = ref
+			m.posted, err = m.store.Posted(ctx, ref)
+		}
+		if err != nil {
+			return at("/event", err)
+		}
+		topic = cmp.Or(topic, m.posted.Topic)
+	}
+	if m.in.Subscription != "" {
+		s, err := m.registry.Subscription(ctx, m.service, m.in.Subscription)
+		if err != nil {
+			return at("/subscription", err)
+		}
+		m.subscription = &s
+		topic = cmp.Or(topic, s.Topic)
+	}
+	if topic != "" {
+		var ok bool
+		if m.topic, ok = m.registry.Topic(m.service, topic); !ok {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/topic", Message: fmt.Sprintf("the service has no topic %q", topic)}
+		}
+	} else {
+		m.topic = m.topicOf(template)
+	}
+	m.rule = m.ruleOf(template)
+	return nil
+}
+
+// topicOf is the first topic that uses a template, or nil.
+func (m *previewed) topicOf(template string) *registry.Topic {
+	for _, t := range m.registry.Topics(m.service) {
+		if t.Template == template || slices.ContainsFunc(t.Rules, func(r registry.Rule) bool { return r.Template == template }) {
+			return t
+		}
+	}
+	return nil
+}
+
+// ruleOf is the rule of the subscription, or the first that has the template.
+func (m *previewed) ruleOf(template string) *registry.Rule {
+	if m.topic == nil {
+		return nil
+	}
+	for i := range m.topic.Rules {
+		r := &m.topic.Rules[i]
+		if m.subscription != nil && m.subscription.Rule == r.Name || m.subscription == nil && r.Template == template {
+			return r
+		}
+	}
+	return nil
+}
+
+// fill checks the template as an apply does, and makes data and a person.
+func (m *previewed) fill(template *format.Template) error {
+	var schema json.RawMessage
+	var params []string
+	if m.topic != nil {
+		schema = m.topic.Schema
+	}
+	if m.rule != nil {
+		params = slices.Sorted(maps.Keys(m.rule.Params))
+	}
+	if err := template.Check(schema, params); err != nil {
+		return err
+	}
+	var err error
+	m.data, m.recipient, err = template.Sample(schema)
+	if err != nil {
+		return err
+	}
+	if m.rule != nil {
+		m.recipient.Subscriptions[0].Rule = m.rule.Name
+	}
+	switch {
+	case m.in.Data != nil:
+		m.data = m.in.Data
+	case m.posted != nil:
+		m.data = m.posted.Event.Data
+	}
+	return nil
+}
+
+// address puts real people in the place of the one that was made up.
+func (m *previewed) address(ctx context.Context) error {
+	var place fanfare.Place
+	switch {
+	case m.subscription != nil:
+		place = m.subscription.Owner
+	case m.in.Subscriber != "":
+		var err error
+		if place, err = m.registry.FindSubscriber(ctx, m.service, m.in.Subscriber); err != nil {
+			return at("/subscriber", err)
+		}
+	}
+	if place != 0 {
+		err := m.registry.Subscribers(ctx, []fanfare.Place{place}, func(r *registry.SubscriberRow) error {
+			m.recipient.ID, m.recipient.Address, m.recipient.Locale, m.recipient.TimeZone = r.ID, r.Address, r.Locale, r.TimeZone
+			m.recipient.Attributes = slices.Clone(r.Attributes)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if s := m.subscription; s != nil {
+		m.recipient.Subscriptions = []format.Subscription{{Place: s.Place, ID: s.ID, Rule: s.Rule, Params: s.Params, Data: s.Data}}
+	} else if place != 0 && m.posted != nil {
+		if err := m.asMatched(ctx, place); err != nil {
+			return err
+		}
+	}
+	m.recipient.Address = cmp.Or(m.in.To, m.recipient.Address)
+	return nil
+}
+
+// asMatched takes the subscriptions with which the person got the event, where
+// they did.
+func (m *previewed) asMatched(ctx context.Context, place fanfare.Place) error {
+	manifest, err := m.store.ManifestOf(ctx, m.ref, place.Partition())
+	if err != nil || manifest == nil {
+		return err
+	}
+	positions := manifest.PositionsOf(place)
+	if len(positions) == 0 {
+		return nil
+	}
+	_, member, _ := manifest.At(positions[0]) // of the channel that stands first
+	m.recipient.Subscriptions = nil
+	err = m.registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
+		m.recipient.Subscriptions = append(m.recipient.Subscriptions,
+			format.Subscription{Place: r.Place, ID: r.ID, Rule: r.Rule, Params: slices.Clone(r.Params), Data: slices.Clone(r.Data)})
+		return nil
+	})
+	if err != nil || m.topic == nil {
+		return err
+	}
+	ranking := &mailing{topic: m.topic}
+	slices.SortStableFunc(m.recipient.Subscriptions, func(a, b format.Subscription) int {
+		return ranking.rank(a.Rule) - ranking.rank(b.Rule)
+	})
+	return nil
+}
+
+// sampleFrom is the sender where the service has no channel yet.
+const sampleFrom = "Preview <preview@example.org>"
+
+// write makes the message. Its link is one that nobody signed: whoever follows it
+// unsubscribes no one.
+func (m *previewed) write(template *format.Template) (format.Preview, error) {
+	channel, err := m.channel()
+	if err != nil {
+		return format.Preview{}, err
+	}
+	from, err := mail.ParseAddress(channel.From)
+	if err != nil {
+		return format.Preview{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "its From is not an address: " + channel.From}
+	}
+	now := m.clock.Now()
+	mailing := format.Mailing{Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
+		Event: &fanfare.Event{ID: "preview", Source: "/preview", Time: now}, EventRef: m.ref, Service: m.service, ListID: channel.ListID}
+	m.recipient.Date = now
+	m.recipient.Delivery = fanfare.DeliveryRef{Day: fanfare.DayOf(now)}
+	if m.topic != nil {
+		mailing.Topic, mailing.Event.Type = m.topic.Name, m.topic.Name
+	}
+	if m.posted != nil {
+		event := m.posted.Event
+		mailing.Event, m.recipient.Date = &event, m.posted.ReceivedAt
+	}
+	mailing.Event.Data = m.data
+	if m.publicURL != "" {
+		mailing.Unsubscribe = func(dst []byte, _ *format.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
+	}
+	writer, err := mailing.Writer()
+	if err != nil {
+		return format.Preview{}, err
+	}
+	return writer.Preview(&m.recipient)
+}
+
+// channel is the one that is named, that of the subscription, or the first.
+func (m *previewed) channel() (*registry.Channel, error) {
+	name := m.in.Channel
+	if name == "" && m.subscription != nil {
+		name = m.subscription.Channel
+	}
+	if name != "" {
+		if c, ok := m.registry.ChannelNamed(m.service, name); ok {
+			return c, nil
+		}
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: fmt.Sprintf("the service has no channel %q", name)}
+	}
+	for _, c := range m.registry.Channels() {
+		if c.Service == m.service && c.From != "" {
+			return c, nil
+		}
+	}
+	return &registry.Channel{Service: m.service, ChannelSettings: registry.ChannelSettings{From: sampleFrom}}, nil
+}
+
+// at says where in the request the name stands that led to err.
+func at(pointer string, err error) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok || e.Code != fanfare.NotFound && e.Code != fanfare.Invalid {
+		return err
+	}
+	wrong := *e
+	wrong.Code, wrong.Pointer = fanfare.Invalid, pointer
+	return &wrong
+}
