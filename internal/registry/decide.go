@@ -41,6 +41,9 @@ func (g *group) putOne(w *want) error {
 	if w.put.Filter != "" && filter == 0 {
 		filter = g.filter(w.put.Filter)
 	}
+	if err := g.allowed(w); err != nil {
+		return err
+	}
 	owner, isNew, err := g.owner(w)
 	if err != nil {
 		return err
@@ -95,8 +98,52 @@ func full() error {
 	return &fanfare.Error{Code: fanfare.Unavailable, Message: "the partition is full: no place is left for one more"}
 }
 
+// allowed asks the put's own check, if it has one.
+func (g *group) allowed(w *want) error {
+	if w.put.Check == nil {
+		return nil
+	}
+	if w.put.ID == "" {
+		return w.put.Check(nil)
+	}
+	old, err := g.find(w.idHash, w.topic.service, &SubscriptionRecord{ID: w.put.ID})
+	if err != nil {
+		return err
+	}
+	return g.ask(w.put.Check, old)
+}
+
+// ask calls check with the subscription at a place, nil if there is none there
+// that is active.
+func (g *group) ask(check func(*Subscription) error, place fanfare.Place) error {
+	if place == 0 {
+		return check(nil)
+	}
+	s, err := g.subscription(place)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if s.Ended {
+		return check(nil)
+	}
+	is := g.w.r.fullRecord(s)
+	row, err := g.subscriber(s.Subscriber)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	is.To = row.Address
+	if row, err = g.subscriber(row.head()); err != nil {
+		return g.w.r.unreadable(err)
+	}
+	is.Subscriber = subscriberID(row)
+	return check(&is)
+}
+
 // owner finds or makes the subscriber.
 func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
+	if w.put.Subscriber != "" {
+		return g.ownerNamed(w)
+	}
 	table := &g.w.r.addresses
 	local := &g.w.nextSubscriber[w.partition]
 	if *local > fanfare.MaxLocal {
@@ -112,7 +159,12 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		if err != nil {
 			return 0, false, g.w.r.unreadable(err)
 		}
-		if s != nil && s.Service == w.topic.service && s.Kind == w.kind && s.Address == w.address {
+		if s != nil && s.Service == w.topic.service && s.Kind == w.kind && s.Address == w.address && s.hasAddress() {
+			if s.Subscriber != 0 {
+				if s, err = g.subscriber(s.Subscriber); err != nil {
+					return 0, false, g.w.r.unreadable(err)
+				}
+			}
 			g.updateSubscriber(s, w.put)
 			return first, false, nil
 		}
@@ -142,12 +194,11 @@ func (g *group) updateSubscriber(s *SubscriberRecord, p *Put) {
 	if len(p.Attributes) > 0 {
 		s.Attributes = p.Attributes
 	}
-	if s.Locale == was.Locale && s.TimeZone == was.TimeZone && bytes.Equal(s.Attributes, was.Attributes) {
+	s.Flags &^= FlagDeleted // who subscribes is there again
+	if s.Flags == was.Flags && s.Locale == was.Locale && s.TimeZone == was.TimeZone && bytes.Equal(s.Attributes, was.Attributes) {
 		return
 	}
-	if g.subscribers[s.Place] == s { // a new one is written as it is now
-		g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
-	}
+	g.touch(s)
 }
 
 // find returns the place of the subscription with the identity of asked, 0 if
@@ -240,6 +291,11 @@ func (g *group) end(svc *service, e *end) error {
 		return unknownSubscription(e.id)
 	}
 	e.place = place
+	if e.check != nil {
+		if err := g.ask(e.check, place); err != nil {
+			return err
+		}
+	}
 	if s.Ended {
 		return nil
 	}

@@ -30,7 +30,7 @@ type putDecoder struct {
 	i int
 }
 
-var putFields = []string{"id", "topic", "channel", "to", "filter", "rule", "locale", "time_zone", "params", "data", "attributes"}
+var putFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes"}
 
 // text and raw return where a field goes, and its bit among those seen.
 func (p *Put) text(name string) (*string, uint) {
@@ -51,6 +51,8 @@ func (p *Put) text(name string) (*string, uint) {
 		return &p.Locale, 1 << 6
 	case "time_zone":
 		return &p.TimeZone, 1 << 7
+	case "subscriber":
+		return &p.Subscriber, 1 << 11
 	}
 	return nil, 0
 }

@@ -37,7 +37,7 @@ type group struct {
 type tableChange struct {
 	table      *table
 	hash       uint64
-	old, place fanfare.Place // old 0: place was inserted
+	old, place fanfare.Place // old 0: place was inserted; place 0: old was removed
 }
 
 // begin starts the next transaction.
@@ -129,9 +129,7 @@ func (g *group) readSubscribers(ctx context.Context, places []fanfare.Place) err
 		g.subscribers = make(map[fanfare.Place]*SubscriberRecord, len(places))
 	}
 	return g.w.r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
-		kept := *s
-		kept.Attributes = bytes.Clone(s.Attributes)
-		g.subscribers[s.Place] = &kept
+		g.subscribers[s.Place] = cloneRecord(s)
 		return nil
 	})
 }
@@ -237,13 +235,33 @@ func (g *group) replace(t *table, hash uint64, old, place fanfare.Place) {
 	g.undone = append(g.undone, tableChange{t, hash, old, place})
 }
 
+func (g *group) remove(t *table, hash uint64, place fanfare.Place) {
+	t.remove(hash, place)
+	g.undone = append(g.undone, tableChange{t, hash, place, 0})
+}
+
 // undo takes back what the group did to the tables, the last first.
 func (g *group) undo() {
 	for _, c := range slices.Backward(g.undone) {
-		if c.old == 0 {
+		switch {
+		case c.old == 0:
 			c.table.remove(c.hash, c.place)
-		} else {
+		case c.place == 0:
+			c.table.insert(c.hash, c.old)
+		default:
 			c.table.replace(c.hash, c.place, c.old)
+		}
+	}
+}
+
+// updateNewSubscribers writes what an insert leaves out.
+func (g *group) updateNewSubscribers() {
+	for i := range g.batch.Subscribers {
+		rows := g.batch.Subscribers[i]
+		for k := range rows {
+			if s := &rows[k]; s.Subscriber != 0 || len(s.Parts) > 0 || s.Flags != 0 {
+				g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
+			}
 		}
 	}
 }
@@ -261,6 +279,7 @@ func (g *group) finish() bool {
 		return false
 	}
 	b.ChangeSeq = g.w.changeSeq + 1
+	g.updateNewSubscribers()
 	for _, p := range slices.Sorted(maps.Keys(g.changed)) {
 		b.SubscriptionUpdates = append(b.SubscriptionUpdates, g.subscriptions[p])
 	}

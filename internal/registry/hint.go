@@ -106,3 +106,10 @@ func gather(wrong []*fanfare.Error) error {
 	first.Details = append(slices.Clip(first.Details), wrong[1:]...)
 	return &first
 }
+
+// at is an error that is about the pointer and nothing else.
+func at(pointer string, err error) *fanfare.Error {
+	moved := *below("", err)
+	moved.Pointer = pointer
+	return &moved
+}

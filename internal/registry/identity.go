@@ -12,8 +12,17 @@ import (
 // Kinds of address. The numbers are stored.
 const kindMail uint8 = 1
 
-// kindNames is how a kind enters the hash that chooses the partition.
+// kindNames is how a kind is spelled, and how it enters the hash that chooses the
+// partition. Kind 0 is no address at all: then the id takes its place in the hash.
 var kindNames = [...]string{kindMail: "mail"}
+
+// kindNamed returns the kind with a name, 0 if there is none.
+func kindNamed(name string) uint8 {
+	if name == kindNames[kindMail] {
+		return kindMail
+	}
+	return 0
+}
 
 // kindOf returns the kind of address that a driver sends to.
 func kindOf(driver string) uint8 {
@@ -53,6 +62,13 @@ func (h hasher) address(service uint32, kind uint8, address string) uint64 {
 	var buf [256]byte
 	b := binary.LittleEndian.AppendUint32(append(buf[:0], 'a', kind), service)
 	return h.sum(append(b, address...))
+}
+
+// subscriberID hashes the id that a client chose for a subscriber.
+func (h hasher) subscriberID(service uint32, id string) uint64 {
+	var buf [160]byte
+	b := binary.LittleEndian.AppendUint32(append(buf[:0], 's'), service)
+	return h.sum(append(b, id...))
 }
 
 // clientID hashes the identity of a subscription whose client chose an id.

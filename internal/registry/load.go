@@ -62,9 +62,14 @@ func (l *loader) config(c *ConfigRecord) error {
 
 func (l *loader) subscriber(s *SubscriberRecord) error {
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
-	// An address belongs to one subscriber, so a taken hash is a collision and
-	// both stay; there is nothing to resolve.
-	l.r.addresses.insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
+	// An address belongs to one subscriber, and so does an id. A taken hash is a
+	// collision and both stay; there is nothing to resolve.
+	if s.hasAddress() {
+		l.r.addresses.insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
+	}
+	if s.ID != "" {
+		l.r.subscribers.insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)
+	}
 	return nil
 }
 

@@ -22,6 +22,9 @@ func (g *group) publish() error {
 	}
 	for p, was := range g.changed {
 		s := g.subscriptions[p]
+		if was.Ended {
+			continue
+		}
 		g.w.channelUse[was.Channel]--
 		if s.Ended {
 			r.live.clear(p)

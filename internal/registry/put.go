@@ -77,11 +77,17 @@ func (r *Registry) putSome(ctx context.Context, name string, puts []Put, results
 // the end is durable, no event that is accepted from now on matches it, and no
 // letter for it is on the wire. To end it again is no error.
 func (r *Registry) EndSubscription(ctx context.Context, service, id, reason string) error {
+	return r.EndSubscriptionIf(ctx, service, id, reason, nil)
+}
+
+// EndSubscriptionIf is EndSubscription unless check, which is asked with the
+// subscription as it is, has an error.
+func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *Subscription) error) error {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return err
 	}
-	return r.end(ctx, svc, &end{id: id, reason: reason})
+	return r.end(ctx, svc, &end{id: id, reason: reason, check: check})
 }
 
 // EndByPlace is EndSubscription for who has the place, such as a signed link.

@@ -40,10 +40,17 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 	case found == nil:
 		return Subscription{}, unknownSubscription(id)
 	}
-	return r.fullRecord(ctx, found)
+	full := r.fullRecord(found)
+	owners, err := r.owners(ctx, []fanfare.Place{found.Subscriber})
+	if err != nil {
+		return Subscription{}, r.unreadable(err)
+	}
+	full.setOwner(owners[found.Subscriber])
+	return full, nil
 }
 
-func (r *Registry) fullRecord(ctx context.Context, s *SubscriptionRecord) (Subscription, error) {
+// fullRecord is what users see of a subscription, but for its owner.
+func (r *Registry) fullRecord(s *SubscriptionRecord) Subscription {
 	conf := r.config.Load()
 	topic := conf.topics[s.Topic]
 	full := Subscription{
@@ -57,72 +64,16 @@ func (r *Registry) fullRecord(ctx context.Context, s *SubscriptionRecord) (Subsc
 	if s.Ended {
 		full.State, full.EndedAt, full.EndedSeq, full.Reason = "ended", time.Unix(0, s.EndedAt).UTC(), s.EndedSeq, s.Reason
 	}
-	err := r.opt.Store.SubscriberRecords(ctx, []fanfare.Place{s.Subscriber}, func(p *SubscriberRecord) error {
-		full.Subscriber, full.To = subscriberID(p), p.Address
-		return nil
-	})
-	if err != nil {
-		return Subscription{}, r.unreadable(err)
-	}
-	return full, nil
+	return full
 }
+
+func (s *Subscription) setOwner(o owner) { s.Subscriber, s.To = o.id, o.address }
 
 func publicID(s *SubscriptionRecord) string {
 	if s.ID != "" {
 		return s.ID
 	}
 	return fanfare.SubscriptionID(s.Place)
-}
-
-func subscriberID(s *SubscriberRecord) string {
-	if s.ID != "" {
-		return s.ID
-	}
-	return SubscriberID(s.Place)
-}
-
-// FindSubscriber returns the place of a subscriber by address or by public id.
-func (r *Registry) FindSubscriber(ctx context.Context, service, address string) (fanfare.Place, error) {
-	svc, err := r.config.Load().service(service)
-	if err != nil {
-		return 0, err
-	}
-	var places []fanfare.Place
-	byID, isID := ParseSubscriberID(address)
-	if isID {
-		places = []fanfare.Place{byID}
-	} else {
-		if address, err = r.opt.ParseAddress(address); err != nil {
-			return 0, invalid("", "give an address, or an id that begins with "+subscriberPrefix, "%s", reason(err))
-		}
-		first, others := r.addresses.lookup(r.hash.address(svc.number, kindMail, address))
-		places = sorted(append(others, first))
-	}
-	var found fanfare.Place
-	err = r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
-		if s.Service == svc.number && (isID && s.ID == "" || s.Kind == kindMail && s.Address == address) {
-			found = s.Place
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, r.unreadable(err)
-	}
-	if found == 0 {
-		return 0, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscriber " + quote(address)}
-	}
-	return found, nil
-}
-
-// Subscribers visits the rows at places, which must be sorted ascending, in that
-// order. Missing ones are skipped. An error of visit ends it and is returned.
-func (r *Registry) Subscribers(ctx context.Context, places []fanfare.Place, visit func(*SubscriberRow) error) error {
-	var row SubscriberRow
-	return r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
-		row = SubscriberRow{Place: s.Place, ID: subscriberID(s), Address: s.Address, Locale: s.Locale,
-			TimeZone: s.TimeZone, Attributes: s.Attributes}
-		return visit(&row)
-	})
 }
 
 // Subscriptions visits the rows at places, which must be sorted ascending, in

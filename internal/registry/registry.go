@@ -41,18 +41,19 @@ type Options struct {
 
 // A Registry is safe for concurrent use.
 type Registry struct {
-	opt        Options
-	hash       hasher
-	config     atomic.Pointer[snapshot]
-	filters    *filters
-	addresses  table // address -> subscriber
-	identities table // client's id or natural key -> subscription
-	live       *liveSet
-	changeSeq  atomic.Uint64
-	known      knownNames
-	keyring    keyring
-	switches   switches
-	writer     *writer
+	opt         Options
+	hash        hasher
+	config      atomic.Pointer[snapshot]
+	filters     *filters
+	addresses   table // address -> subscriber
+	subscribers table // client's id -> subscriber
+	identities  table // client's id or natural key -> subscription
+	live        *liveSet
+	changeSeq   atomic.Uint64
+	known       knownNames
+	keyring     keyring
+	switches    switches
+	writer      *writer
 
 	closing sync.RWMutex // held for reading while a job is handed in
 	closed  bool

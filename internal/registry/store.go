@@ -26,7 +26,18 @@ type Store interface {
 	SubscriberRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriberRecord) error) error
 	SubscriptionRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriptionRecord) error) error
 
+	// ScanSubscribers and ScanSubscriptions visit the rows of a range in
+	// ascending order until visit returns an error, which they return.
+	ScanSubscribers(ctx context.Context, of Range, visit func(*SubscriberRecord) error) error
+	ScanSubscriptions(ctx context.Context, of Range, visit func(*SubscriptionRecord) error) error
+
 	Close() error
+}
+
+// A Range is a run of places.
+type Range struct {
+	First, Last fanfare.Place // both inclusive
+	Subscriber  fanfare.Place // of subscriptions: only those of this one; 0: all
 }
 
 // A Loader takes what Load visits. Nothing of a record may be kept, not even
@@ -49,8 +60,9 @@ type Batch struct {
 	Subscribers   [fanfare.Partitions][]SubscriberRecord
 	Subscriptions [fanfare.Partitions][]SubscriptionRecord
 
-	// Updates of rows that were kept before: locale, time zone and attributes;
-	// and all but place, subscriber, topic, id and creation.
+	// Updates of rows that were kept before: all but place and service; and all
+	// but place, subscriber, topic and creation. What an insert does not write
+	// of a new row (Subscriber, Parts and Flags) is an update, too.
 	SubscriberUpdates   []*SubscriberRecord
 	SubscriptionUpdates []*SubscriptionRecord
 }
@@ -82,6 +94,12 @@ type SubscriberRecord struct {
 	Locale     string
 	TimeZone   string
 	Attributes []byte // JSON object, or empty
+
+	// A row is a subscriber and its first address. Further addresses have rows of
+	// their own, which name the first row here and use nothing but their address.
+	Subscriber fanfare.Place // 0: this row is the subscriber
+	Parts      []byte        // JSON: all rows of the subscriber, in order; empty: this one alone
+	Flags      Flags
 }
 
 // A SubscriptionRecord is a subscription as kept.

@@ -2,27 +2,32 @@ package registry
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
 )
 
-// A Put asks for one subscription. It names the address inline; the subscriber
-// is found or made by it.
+// A Put asks for one subscription. It names the address inline, and the subscriber
+// is found or made by it; or it names the subscriber, whose default address is
+// taken where To is empty. Both together: the address is the subscriber's, and
+// what is missing of the two is made.
 type Put struct {
 	ID         string          `json:"id"`         // chosen by the client, or "": then the natural key identifies it
 	Topic      string          `json:"topic"`      // must exist
 	Channel    string          `json:"channel"`    // must exist
 	To         string          `json:"to"`         // address in the channel's form
+	Subscriber string          `json:"subscriber"` // id, or ""
 	Filter     string          `json:"filter"`     // own condition in CEL, or ""
 	Rule       string          `json:"rule"`       // rule of the topic, or ""; never with Filter
 	Locale     string          `json:"locale"`     // of the subscriber (BCP 47); "" leaves what is known
 	TimeZone   string          `json:"time_zone"`  // of the subscriber (IANA name); "" leaves what is known
 	Params     json.RawMessage `json:"params"`     // object: values for the rule's params
 	Data       json.RawMessage `json:"data"`       // object: free data for the template
-	Attributes json.RawMessage `json:"attributes"` // object: free data of the subscriber; nil leaves what is known
+	Attributes json.RawMessage `json:"attributes"` // object: data of the subscriber; nil leaves what is known
+
+	// Check is asked with the subscription that has the ID now, nil if none does,
+	// before anything is changed; its error refuses the put. Nil allows all.
+	Check func(is *Subscription) error `json:"-"`
 }
 
 // A PutResult is what came of one Put.
@@ -54,24 +59,6 @@ type Subscription struct {
 	// The change sequence at which it began, and at which it ended (0: active).
 	CreatedSeq uint64 `json:"-"`
 	EndedSeq   uint64 `json:"-"`
-}
-
-// subscriberPrefix begins the public id of a subscriber whose client chose none.
-const subscriberPrefix = "per-"
-
-// SubscriberID returns the public id of a subscriber whose client chose none.
-func SubscriberID(p fanfare.Place) string {
-	return subscriberPrefix + strconv.FormatUint(uint64(p), 16)
-}
-
-// ParseSubscriberID reads what SubscriberID wrote.
-func ParseSubscriberID(id string) (fanfare.Place, bool) {
-	hex, ok := strings.CutPrefix(id, subscriberPrefix)
-	if !ok {
-		return 0, false
-	}
-	p, err := strconv.ParseUint(hex, 16, 32)
-	return fanfare.Place(p), err == nil
 }
 
 // A SubscriberRow is what delivery needs of a subscriber. Strings may be kept

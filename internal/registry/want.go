@@ -60,12 +60,18 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 	if w.err = r.checkCondition(p, w); w.err != nil {
 		return
 	}
-	w.addressHash = r.hash.address(svc.number, w.kind, w.address)
-	w.subscriber, _ = r.addresses.lookup(w.addressHash)
+	if p.Subscriber != "" {
+		if c := r.candidates(svc.number, p.Subscriber); len(c) > 0 {
+			w.subscriber = c[len(c)-1]
+		}
+	} else {
+		w.addressHash = r.hash.address(svc.number, w.kind, w.address)
+		w.subscriber, _ = r.addresses.lookup(w.addressHash)
+	}
 	if p.ID != "" {
 		w.idHash = r.hash.clientID(svc.number, p.ID)
 		w.subscription, _ = r.identities.lookup(w.idHash)
-	} else if w.subscriber != 0 && (w.filter != 0 || p.Filter == "") {
+	} else if w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
 		natural := SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
 			Filter: w.filter, Rule: w.rule, Params: w.params}
 		w.subscription, _ = r.identities.lookup(r.hash.natural(&natural))
@@ -115,8 +121,18 @@ var idByte = func() (t [256]bool) {
 
 func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 	w.kind = kindOf(w.channel.Driver)
+	if p.Subscriber != "" {
+		if _, ours := ParseSubscriberID(p.Subscriber); !ours {
+			if err := checkSubscriberID(p.Subscriber); err != nil {
+				return at("/subscriber", err)
+			}
+		}
+		if p.To == "" {
+			return nil // the subscriber's default
+		}
+	}
 	if p.To == "" {
-		return invalid("/to", "", "to is missing")
+		return invalid("/to", "give an address, or a subscriber", "to is missing")
 	}
 	if strings.ContainsAny(p.To, "\r\n\x00") {
 		return invalid("/to", "", "to has a line break or a zero byte in it")

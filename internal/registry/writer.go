@@ -38,6 +38,7 @@ type end struct {
 	place  fanfare.Place // 0: by id
 	id     string
 	reason string
+	check  func(*Subscription) error // nil allows all
 }
 
 // A writer is the one goroutine that decides on changes, and beside it one that
@@ -226,17 +227,22 @@ func (w *writer) commitLoop() {
 	for g := range w.commits {
 		err := w.r.commit(&g.batch)
 		if err == nil {
-			w.r.filters.add(g.batch.Filters)
-			if err := g.publish(); err != nil {
-				// What was checked before cannot be refused now; if it is, the
-				// index lacks it until the next start, and somebody must know.
-				w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
-			}
-			w.r.changeSeq.Store(g.batch.ChangeSeq)
+			w.seen(g)
 			g.answer(nil)
 		}
 		g.landed <- err
 	}
+}
+
+// seen puts a committed group in force.
+func (w *writer) seen(g *group) {
+	w.r.filters.add(g.batch.Filters)
+	if err := g.publish(); err != nil {
+		// What was checked before cannot be refused now; if it is, the index
+		// lacks it until the next start, and somebody must know.
+		w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
+	}
+	w.r.changeSeq.Store(g.batch.ChangeSeq)
 }
 
 // commit keeps b. What the user is told is the error; the log has its cause.

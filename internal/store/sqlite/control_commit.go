@@ -203,21 +203,28 @@ func bindNumber(stmt *sqlite.Stmt, param int, n int64) {
 
 func (c *Control) update(b *registry.Batch) error {
 	for _, r := range b.SubscriberUpdates {
-		stmt, err := c.writer.Prepare(`UPDATE subscribers SET locale = ?2, time_zone = ?3, attributes = ?4 WHERE place = ?1`)
+		stmt, err := c.writer.Prepare(`UPDATE subscribers SET kind = ?2, address = ?3, id = ?4, locale = ?5, time_zone = ?6, attributes = ?7,
+			subscriber = ?8, parts = ?9, flags = ?10 WHERE place = ?1`)
 		if err != nil {
 			return err
 		}
 		stmt.BindInt64(1, int64(r.Place))
-		bindText(stmt, 2, r.Locale)
-		bindText(stmt, 3, r.TimeZone)
-		bindBytes(stmt, 4, r.Attributes)
+		stmt.BindInt64(2, int64(r.Kind))
+		stmt.BindText(3, r.Address)
+		bindText(stmt, 4, r.ID)
+		bindText(stmt, 5, r.Locale)
+		bindText(stmt, 6, r.TimeZone)
+		bindBytes(stmt, 7, r.Attributes)
+		bindNumber(stmt, 8, int64(r.Subscriber))
+		bindBytes(stmt, 9, r.Parts)
+		bindNumber(stmt, 10, int64(r.Flags))
 		if err := finish(stmt); err != nil {
 			return err
 		}
 	}
 	for _, r := range b.SubscriptionUpdates {
 		stmt, err := c.writer.Prepare(`UPDATE subscriptions SET channel = ?2, filter = ?3, rule = ?4, params = ?5, data = ?6,
-			ended_at = ?7, ended_seq = ?8, reason = ?9 WHERE place = ?1`)
+			ended_at = ?7, ended_seq = ?8, reason = ?9, id = ?10 WHERE place = ?1`)
 		if err != nil {
 			return err
 		}
@@ -232,6 +239,7 @@ func (c *Control) update(b *registry.Batch) error {
 			stmt.BindInt64(8, int64(r.EndedSeq))
 			stmt.BindText(9, r.Reason)
 		}
+		bindText(stmt, 10, r.ID)
 		if err := finish(stmt); err != nil {
 			return err
 		}

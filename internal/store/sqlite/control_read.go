@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	subscriberColumns   = `place, service, kind, address, id, locale, time_zone, attributes`
+	subscriberColumns   = `place, service, kind, address, id, locale, time_zone, attributes, subscriber, parts, flags`
 	subscriptionColumns = `place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason`
 
 	// placesPerLookup is how many places one statement is asked for.
@@ -247,6 +247,9 @@ func (a *arena) subscriber(stmt *sqlite.Stmt, r *registry.SubscriberRecord) {
 		Locale:     a.text(stmt, 5),
 		TimeZone:   a.text(stmt, 6),
 		Attributes: a.bytes(stmt, 7),
+		Subscriber: fanfare.Place(stmt.ColumnInt64(8)),
+		Parts:      a.bytes(stmt, 9),
+		Flags:      registry.Flags(stmt.ColumnInt64(10)),
 	}
 }
 

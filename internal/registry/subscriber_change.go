@@ -1,0 +1,253 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"fanfare.dev/fanfare"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// transact runs f on a group of its own while nothing is in flight, and commits
+// what it did. It is called by jobs that run.
+func (w *writer) transact(f func(g *group) error) error {
+	g := w.groups[0]
+	g.begin(nil)
+	defer g.release()
+	if err := f(g); err != nil {
+		g.undo()
+		return err
+	}
+	if !g.finish() {
+		return nil
+	}
+	if err := w.r.commit(&g.batch); err != nil {
+		g.undo()
+		return err
+	}
+	w.changeSeq = g.batch.ChangeSeq
+	w.seen(g)
+	return nil
+}
+
+// change is transact for who waits for it, and then for the messages on the wire
+// of subscriptions that ended by it.
+func (r *Registry) change(ctx context.Context, f func(g *group) (ended []fanfare.Place, err error)) error {
+	var ended []fanfare.Place
+	err := r.writer.submit(ctx, &job{run: func(w *writer) error {
+		return w.transact(func(g *group) (err error) {
+			ended, err = f(g)
+			return err
+		})
+	}})
+	if err != nil {
+		return err
+	}
+	if r.opt.AfterEnd != nil {
+		for _, place := range ended {
+			r.opt.AfterEnd(place)
+		}
+	}
+	return nil
+}
+
+// A Check is asked with a subscriber as it is, nil if there is none, before it is
+// changed; its error refuses the change. Nil allows all.
+type Check func(is *Subscriber) error
+
+// PutSubscriber creates a subscriber under a client's id, or replaces what is
+// known of it. Subscriptions to addresses that it does not have any more end. An address that belongs to another
+// subscriber is a Conflict.
+func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p SubscriberPut, check Check) (s Subscriber, created bool, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return s, false, err
+	}
+	_, ours := ParseSubscriberID(id)
+	if !ours {
+		if err := checkSubscriberID(id); err != nil {
+			return s, false, err
+		}
+	}
+	wants, err := r.checkSubscriber(svc, &p)
+	if err != nil {
+		return s, false, err
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		head, err := g.named(svc.number, id)
+		if err != nil {
+			return nil, err
+		}
+		if head != nil && head.Flags&FlagMerged != 0 {
+			_, err := g.present(svc.number, id)
+			return nil, err
+		}
+		if err := g.askSubscriber(check, head); err != nil {
+			return nil, err
+		}
+		created = head == nil || head.Flags&FlagDeleted != 0
+		var place fanfare.Place
+		switch {
+		case head != nil:
+			place = head.Place
+		case ours:
+			return nil, unknownSubscriber(id)
+		default:
+			if place, err = g.create(svc, id, wants); err != nil {
+				return nil, err
+			}
+		}
+		ended, err := g.become(place, &p, wants)
+		if err == nil {
+			s, err = g.shown(place)
+		}
+		return ended, err
+	})
+	return s, created, err
+}
+
+// CreateSubscriber makes a subscriber with an id of ours.
+func (r *Registry) CreateSubscriber(ctx context.Context, service string, p SubscriberPut) (s Subscriber, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return s, err
+	}
+	wants, err := r.checkSubscriber(svc, &p)
+	if err != nil {
+		return s, err
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		place, err := g.create(svc, "", wants)
+		if err != nil {
+			return nil, err
+		}
+		ended, err := g.become(place, &p, wants)
+		if err == nil {
+			s, err = g.shown(place)
+		}
+		return ended, err
+	})
+	return s, err
+}
+
+// PatchSubscriber changes what a JSON merge patch (RFC 7396) names.
+func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check Check) (s Subscriber, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return s, err
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		head, err := g.present(svc.number, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.askSubscriber(check, head); err != nil {
+			return nil, err
+		}
+		is, err := g.shown(head.Place)
+		if err != nil {
+			return nil, err
+		}
+		p, err := patched(&is, patch)
+		if err != nil {
+			return nil, err
+		}
+		wants, err := r.checkSubscriber(svc, &p)
+		if err != nil {
+			return nil, err
+		}
+		ended, err := g.become(head.Place, &p, wants)
+		if err == nil {
+			s, err = g.shown(is.Place)
+		}
+		return ended, err
+	})
+	return s, err
+}
+
+// DeleteSubscriber ends all subscriptions of a subscriber, and takes it out of
+// the lists. Its history is kept, and so are its addresses: who subscribes with
+// one of them is this subscriber again. When it returns, no letter for it is on
+// the wire. One that is not there is no error, unless check has one.
+func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check Check) error {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func(g *group) (ended []fanfare.Place, err error) {
+		head, err := g.named(svc.number, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.askSubscriber(check, head); err != nil {
+			return nil, err
+		}
+		if head == nil || head.Flags&(FlagDeleted|FlagMerged) != 0 {
+			return nil, nil
+		}
+		head.Flags |= FlagDeleted
+		g.touch(head)
+		for _, p := range head.parts() {
+			gone, err := g.endAll(p.Place, "the subscriber was deleted")
+			if err != nil {
+				return nil, err
+			}
+			ended = append(ended, gone...)
+		}
+		return ended, nil
+	})
+}
+
+// create makes the first row of a subscriber, with the first of its addresses.
+func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.Place, error) {
+	s := SubscriberRecord{Service: svc.number, ID: id}
+	if len(wants) == 0 {
+		if id == "" {
+			return 0, invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
+		}
+		return g.add(partitionOf(svc.name, 0, id), s, 0)
+	}
+	first := &wants[0]
+	row, err := g.addressRow(svc.number, first)
+	if err != nil {
+		return 0, err
+	}
+	if row != nil {
+		return 0, g.taken("/addresses/0/address", row)
+	}
+	s.Kind, s.Address = first.kind, first.address
+	return g.add(first.partition, s, first.hash)
+}
+
+// askSubscriber calls check with the subscriber as it is.
+func (g *group) askSubscriber(check Check, head *SubscriberRecord) error {
+	if check == nil {
+		return nil
+	}
+	if head == nil || head.Flags&(FlagDeleted|FlagMerged) != 0 {
+		return check(nil)
+	}
+	s, err := g.shown(head.Place)
+	if err != nil {
+		return err
+	}
+	return check(&s)
+}
+
+// shown returns the subscriber as it will be.
+func (g *group) shown(place fanfare.Place) (Subscriber, error) {
+	head, err := g.subscriber(place)
+	if err != nil {
+		return Subscriber{}, g.w.r.unreadable(err)
+	}
+	list := head.parts()
+	rows := make(map[fanfare.Place]*SubscriberRecord, len(list))
+	for _, p := range list {
+		if rows[p.Place], err = g.subscriber(p.Place); err != nil {
+			return Subscriber{}, g.w.r.unreadable(err)
+		}
+	}
+	return shown(head, list, rows), nil
+}

@@ -1,0 +1,85 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// Limits of one subscriber.
+const (
+	maxAddresses  = 20
+	maxLabelBytes = 64
+)
+
+// checkSubscriberID allows what checkID allows, and no id that looks like one of
+// Fanfare's own.
+func checkSubscriberID(id string) error {
+	if id == "" {
+		return invalid("/id", "", "id is missing")
+	}
+	if strings.HasPrefix(id, subscriberPrefix) {
+		return invalid("/id", "choose one that does not begin with "+subscriberPrefix, "id %s is reserved", quote(id))
+	}
+	return checkID(id)
+}
+
+// An addressWant is an address that was found good.
+type addressWant struct {
+	kind      uint8
+	partition int
+	address   string // normal form
+	hash      uint64
+	label     string
+}
+
+// checkSubscriber checks all of p, and returns its addresses in normal form.
+func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWant, error) {
+	if len(p.Addresses) > maxAddresses {
+		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/addresses", Message: fmt.Sprintf("%d addresses, more than %d", len(p.Addresses), maxAddresses)}
+	}
+	if string(p.Attributes) == "null" {
+		p.Attributes = nil
+	}
+	free := Put{Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes}
+	if err := checkFreeFields(&r.known, &free); err != nil {
+		return nil, err
+	}
+	wants := make([]addressWant, 0, len(p.Addresses))
+	for i := range p.Addresses {
+		w, err := r.checkOneAddress(svc, &p.Addresses[i])
+		if err != nil {
+			return nil, below(fmt.Sprintf("/addresses/%d", i), err)
+		}
+		for _, other := range wants {
+			if other.kind == w.kind && other.address == w.address {
+				return nil, invalid(fmt.Sprintf("/addresses/%d/address", i), "", "the address stands twice")
+			}
+		}
+		wants = append(wants, w)
+	}
+	return wants, nil
+}
+
+func (r *Registry) checkOneAddress(svc *service, a *Address) (w addressWant, err error) {
+	if w.kind = kindNamed(a.Kind); w.kind == 0 {
+		return w, invalid("/kind", "use mail", "unknown kind of address %s", quote(a.Kind))
+	}
+	if a.Address == "" {
+		return w, invalid("/address", "", "address is missing")
+	}
+	if len(a.Label) > maxLabelBytes || strings.ContainsAny(a.Label, "\r\n\x00") {
+		return w, invalid("/label", "", "a label is one line of at most %d bytes", maxLabelBytes)
+	}
+	if strings.ContainsAny(a.Address, "\r\n\x00") {
+		return w, invalid("/address", "", "address has a line break or a zero byte in it")
+	}
+	if w.address, err = r.opt.ParseAddress(a.Address); err != nil {
+		return w, invalid("/address", "", "%s is not an address: %s", quote(a.Address), reason(err))
+	}
+	w.label = a.Label
+	w.partition = partitionOf(svc.name, w.kind, w.address)
+	w.hash = r.hash.address(svc.number, w.kind, w.address)
+	return w, nil
+}

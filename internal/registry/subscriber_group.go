@@ -1,0 +1,229 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"fanfare.dev/fanfare"
+)
+
+// What a group does with subscribers. Pointers to rows are good until the next
+// new row, so rows are asked for by place again after one was made.
+
+// named returns the subscriber that a public id stands for, or stood for; nil if
+// there is none.
+func (g *group) named(service uint32, id string) (*SubscriberRecord, error) {
+	for _, p := range g.w.r.candidates(service, id) {
+		s, err := g.subscriber(p)
+		if err != nil {
+			return nil, g.w.r.unreadable(err)
+		}
+		if s != nil && s.answersTo(service, id) && s.Flags&FlagErasing == 0 {
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// present returns the subscriber that an id stands for, and for one that was
+// merged or deleted the error for users.
+func (g *group) present(service uint32, id string) (*SubscriberRecord, error) {
+	s, err := g.named(service, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil:
+		return nil, unknownSubscriber(id)
+	case s.Flags&FlagMerged != 0:
+		into, err := g.subscriber(s.Subscriber)
+		if err != nil {
+			return nil, g.w.r.unreadable(err)
+		}
+		return nil, merged(id, into)
+	}
+	return s, g.w.r.present(context.Background(), s, id)
+}
+
+// addressRow returns the row that has an address, nil if nobody has it.
+func (g *group) addressRow(service uint32, a *addressWant) (*SubscriberRecord, error) {
+	first, others := g.w.r.addresses.lookup(a.hash)
+	if first == 0 {
+		return nil, nil
+	}
+	for _, p := range append(others, first) {
+		s, err := g.subscriber(p)
+		if err != nil {
+			return nil, g.w.r.unreadable(err)
+		}
+		if s != nil && s.Service == service && s.hasAddress() && s.Kind == a.kind && s.Address == a.address {
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// add makes a row and enters it into the tables.
+func (g *group) add(partition int, s SubscriberRecord, addressHash uint64) (fanfare.Place, error) {
+	local := &g.w.nextSubscriber[partition]
+	if *local > fanfare.MaxLocal {
+		return 0, full()
+	}
+	s.Place = fanfare.NewPlace(partition, *local)
+	*local++
+	g.batch.Subscribers[partition] = append(g.batch.Subscribers[partition], s)
+	if s.hasAddress() {
+		g.insert(&g.w.r.addresses, addressHash, s.Place)
+	}
+	if s.ID != "" {
+		g.insert(&g.w.r.subscribers, g.w.r.hash.subscriberID(s.Service, s.ID), s.Place)
+	}
+	return s.Place, nil
+}
+
+// touch has a changed row written; a new one is written as it is in the end.
+func (g *group) touch(s *SubscriberRecord) {
+	if g.subscribers[s.Place] == s {
+		g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
+	}
+}
+
+// taken says that an address is somebody else's.
+func (g *group) taken(at string, row *SubscriberRecord) error {
+	head, err := g.subscriber(row.head())
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + quote(subscriberID(head)),
+		Hint: "name that one, or merge the two"}
+}
+
+// give makes an address the subscriber's, and returns the place of its row.
+func (g *group) give(head fanfare.Place, a *addressWant, at string) (fanfare.Place, error) {
+	owner, err := g.subscriber(head)
+	if err != nil {
+		return 0, g.w.r.unreadable(err)
+	}
+	row, err := g.addressRow(owner.Service, a)
+	if err != nil {
+		return 0, err
+	}
+	if row != nil {
+		if row.head() != head {
+			return 0, g.taken(at, row)
+		}
+		return row.Place, nil
+	}
+	list := owner.parts()
+	for _, p := range list { // it had the address before
+		row, err := g.subscriber(p.Place)
+		if err != nil {
+			return 0, g.w.r.unreadable(err)
+		}
+		if row != nil && row.Kind == a.kind && row.Address == a.address && row.Flags&FlagAddressGone != 0 {
+			row.Flags &^= FlagAddressGone
+			g.touch(row)
+			g.insert(&g.w.r.addresses, a.hash, row.Place)
+			return row.Place, nil
+		}
+	}
+	place, err := g.add(a.partition, SubscriberRecord{Service: owner.Service, Kind: a.kind, Address: a.address, Subscriber: head}, a.hash)
+	if err != nil {
+		return 0, err
+	}
+	if owner, err = g.subscriber(head); err != nil {
+		return 0, g.w.r.unreadable(err)
+	}
+	owner.setParts(append(list, part{Place: place, Label: a.label}))
+	g.touch(owner)
+	return place, nil
+}
+
+// takeAway ends what goes to an address, which is nobody's from then on.
+func (g *group) takeAway(place fanfare.Place) ([]fanfare.Place, error) {
+	row, err := g.subscriber(place)
+	if err != nil {
+		return nil, g.w.r.unreadable(err)
+	}
+	row.Flags |= FlagAddressGone
+	g.touch(row)
+	g.remove(&g.w.r.addresses, g.w.r.hash.address(row.Service, row.Kind, row.Address), place)
+	return g.endAll(place, "the address was removed")
+}
+
+// endAll ends the active subscriptions of one row and returns them.
+func (g *group) endAll(row fanfare.Place, reason string) ([]fanfare.Place, error) {
+	ended, err := g.subscriptionsOf(row, func(s *SubscriptionRecord) bool { return !s.Ended })
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ended {
+		if err := g.endPlace(p, reason); err != nil {
+			return nil, err
+		}
+	}
+	return ended, nil
+}
+
+// subscriptionsOf returns the kept subscriptions of one row that want accepts.
+func (g *group) subscriptionsOf(row fanfare.Place, want func(*SubscriptionRecord) bool) ([]fanfare.Place, error) {
+	var places []fanfare.Place
+	err := g.w.r.opt.Store.ScanSubscriptions(context.Background(), rangeOf(row), func(s *SubscriptionRecord) error {
+		if want(s) {
+			places = append(places, s.Place)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, g.w.r.unreadable(err)
+	}
+	return places, g.readSubscriptions(context.Background(), places)
+}
+
+// rangeOf is where the subscriptions of a row are: in its partition.
+func rangeOf(row fanfare.Place) Range {
+	return Range{First: fanfare.NewPlace(row.Partition(), 0), Last: fanfare.NewPlace(row.Partition(), fanfare.MaxLocal), Subscriber: row}
+}
+
+// become makes the subscriber what p asks for. It returns the subscriptions that
+// ended because their address is none of the subscriber's any more.
+func (g *group) become(place fanfare.Place, p *SubscriberPut, wants []addressWant) (ended []fanfare.Place, err error) {
+	var list []part
+	for i := range wants {
+		at, err := g.give(place, &wants[i], pointer("addresses", itoa(i), "address"))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, part{Place: at, Label: wants[i].label})
+	}
+	head, err := g.subscriber(place)
+	if err != nil {
+		return nil, g.w.r.unreadable(err)
+	}
+	for _, old := range head.parts() {
+		if slices.ContainsFunc(list, func(p part) bool { return p.Place == old.Place }) {
+			continue
+		}
+		list = append(list, part{Place: old.Place})
+		row, err := g.subscriber(old.Place)
+		if err != nil {
+			return nil, g.w.r.unreadable(err)
+		}
+		if row != nil && row.hasAddress() {
+			gone, err := g.takeAway(old.Place)
+			if err != nil {
+				return nil, err
+			}
+			ended = append(ended, gone...)
+		}
+	}
+	was := *head
+	head.setParts(list)
+	head.Locale, head.TimeZone, head.Attributes = p.Locale, p.TimeZone, p.Attributes
+	head.Flags &^= FlagDeleted
+	if head.Locale != was.Locale || head.TimeZone != was.TimeZone || head.Flags != was.Flags ||
+		!bytes.Equal(head.Attributes, was.Attributes) || !bytes.Equal(head.Parts, was.Parts) {
+		g.touch(head)
+	}
+	return ended, nil
+}

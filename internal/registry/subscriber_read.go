@@ -1,0 +1,220 @@
+package registry
+
+import (
+	"context"
+	"errors"
+
+	"fanfare.dev/fanfare"
+)
+
+// Subscriber returns a subscriber by id. One that was merged into another, or
+// deleted, is not found; the hint names the one that it was merged into.
+func (r *Registry) Subscriber(ctx context.Context, service, id string) (Subscriber, error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return Subscriber{}, err
+	}
+	head, err := r.subscriberRecord(ctx, svc, id)
+	if err != nil {
+		return Subscriber{}, err
+	}
+	if err := r.present(ctx, head, id); err != nil {
+		return Subscriber{}, err
+	}
+	return r.fullSubscriber(ctx, head)
+}
+
+// subscriberRecord finds the row that a public id stands for, or stood for.
+func (r *Registry) subscriberRecord(ctx context.Context, svc *service, id string) (*SubscriberRecord, error) {
+	rows, err := r.records(ctx, r.candidates(svc.number, id))
+	if err != nil {
+		return nil, r.unreadable(err)
+	}
+	for _, s := range rows {
+		if s.answersTo(svc.number, id) && s.Flags&FlagErasing == 0 {
+			return s, nil
+		}
+	}
+	return nil, unknownSubscriber(id)
+}
+
+// candidates are the places at which a subscriber with the id may be.
+func (r *Registry) candidates(service uint32, id string) []fanfare.Place {
+	if place, ok := ParseSubscriberID(id); ok {
+		return []fanfare.Place{place}
+	}
+	first, others := r.subscribers.lookup(r.hash.subscriberID(service, id))
+	if first == 0 {
+		return nil
+	}
+	return append(others, first)
+}
+
+// present refuses a subscriber that goes by another id now, or was deleted.
+func (r *Registry) present(ctx context.Context, s *SubscriberRecord, id string) error {
+	switch {
+	case s.Flags&FlagMerged != 0:
+		heads, err := r.records(ctx, []fanfare.Place{s.Subscriber})
+		if err != nil {
+			return r.unreadable(err)
+		}
+		if head := heads[s.Subscriber]; head != nil {
+			return merged(id, head)
+		}
+		return unknownSubscriber(id)
+	case s.Flags&FlagDeleted != 0:
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + quote(id) + " was deleted",
+			Hint: "its history is kept; put it again to have it back, or erase it"}
+	}
+	return nil
+}
+
+func merged(id string, into *SubscriberRecord) error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + quote(id) + " was merged into another",
+		Hint: "merged_into: " + subscriberID(into)}
+}
+
+func (r *Registry) fullSubscriber(ctx context.Context, head *SubscriberRecord) (Subscriber, error) {
+	list := head.parts()
+	rows := map[fanfare.Place]*SubscriberRecord{head.Place: head}
+	if len(list) > 1 {
+		var err error
+		if rows, err = r.records(ctx, placesOf(list)); err != nil {
+			return Subscriber{}, r.unreadable(err)
+		}
+	}
+	return shown(head, list, rows), nil
+}
+
+// SubscriberPlaces returns where the history of somebody is: by id all places
+// of the subscriber, those of merged ones among them; by address that of the
+// address alone. Deleted subscribers are found, erased ones are not.
+func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.subscriberRecord(ctx, svc, addressOrID)
+	if err == nil {
+		if s.Flags&FlagMerged != 0 {
+			return nil, r.present(ctx, s, addressOrID)
+		}
+		return placesOf(s.parts()), nil
+	}
+	if fanfare.CodeOf(err) != fanfare.NotFound {
+		return nil, err
+	}
+	row, err := r.addressRecord(ctx, svc, kindMail, addressOrID)
+	if err == nil && row == nil {
+		err = unknownSubscriber(addressOrID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []fanfare.Place{row.Place}, nil
+}
+
+// FindSubscriber returns the place of somebody's first row, see SubscriberPlaces.
+func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error) {
+	places, err := r.SubscriberPlaces(ctx, service, addressOrID)
+	if err != nil {
+		return 0, err
+	}
+	return places[0], nil
+}
+
+// addressRecord finds the row that has an address, nil if there is none. What is
+// no address of the kind is nobody's.
+func (r *Registry) addressRecord(ctx context.Context, svc *service, kind uint8, address string) (*SubscriberRecord, error) {
+	normal, err := r.opt.ParseAddress(address)
+	if err != nil {
+		return nil, nil
+	}
+	first, others := r.addresses.lookup(r.hash.address(svc.number, kind, normal))
+	if first == 0 {
+		return nil, nil
+	}
+	rows, err := r.records(ctx, append(others, first))
+	if err != nil {
+		return nil, r.unreadable(err)
+	}
+	for _, s := range rows {
+		if s.Service == svc.number && s.hasAddress() && s.Kind == kind && s.Address == normal {
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// SubscriberByAddress returns the subscriber that has an address.
+func (r *Registry) SubscriberByAddress(ctx context.Context, service, address string) (Subscriber, error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return Subscriber{}, err
+	}
+	row, err := r.addressRecord(ctx, svc, kindMail, address)
+	if err != nil {
+		return Subscriber{}, err
+	}
+	if row == nil {
+		return Subscriber{}, unknownSubscriber(address)
+	}
+	heads, err := r.records(ctx, []fanfare.Place{row.head()})
+	if err != nil {
+		return Subscriber{}, r.unreadable(err)
+	}
+	head := heads[row.head()]
+	if head == nil || head.Flags&FlagDeleted != 0 {
+		return Subscriber{}, unknownSubscriber(address)
+	}
+	return r.fullSubscriber(ctx, head)
+}
+
+// scanAtOnce is how many rows a page of a list is sought in. A page may
+// therefore be short although more follow; its next place says so.
+const scanAtOnce = 100_000
+
+// errEnough ends a scan.
+var errEnough = errors.New("registry: enough")
+
+// SubscriberPage lists subscribers in the order of their places, from behind
+// after on. next is where the next page begins, 0 at the end.
+func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.Place, limit int) (page []Subscriber, next fanfare.Place, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return nil, 0, err
+	}
+	var heads []*SubscriberRecord
+	seen := 0
+	err = r.opt.Store.ScanSubscribers(ctx, Range{First: after + 1, Last: ^fanfare.Place(0)}, func(s *SubscriberRecord) error {
+		if len(heads) == limit || seen == scanAtOnce {
+			next = after
+			return errEnough
+		}
+		seen++
+		after = s.Place
+		if s.Service == svc.number && s.Subscriber == 0 && s.Flags&(FlagDeleted|FlagErasing|FlagErased) == 0 {
+			heads = append(heads, cloneRecord(s))
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, 0, r.unreadable(err)
+	}
+	var others []fanfare.Place
+	for _, h := range heads {
+		if len(h.Parts) > 0 {
+			others = append(others, placesOf(h.parts())...)
+		}
+	}
+	rows, err := r.records(ctx, others)
+	if err != nil {
+		return nil, 0, r.unreadable(err)
+	}
+	page = make([]Subscriber, len(heads))
+	for i, h := range heads {
+		rows[h.Place] = h
+		page[i] = shown(h, h.parts(), rows)
+	}
+	return page, next, nil
+}

@@ -1,0 +1,75 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+
+	"fanfare.dev/fanfare"
+)
+
+// Subscribers visits the rows at places, which must be sorted ascending, in that
+// order. Missing ones are skipped. An error of visit ends it and is returned.
+//
+// A further address of a subscriber has a row of its own; id, locale, time zone
+// and attributes come from the subscriber's. Rows behind the first such one are
+// gathered, so that the others cost nothing more.
+func (r *Registry) Subscribers(ctx context.Context, places []fanfare.Place, visit func(*SubscriberRow) error) error {
+	var row SubscriberRow
+	var late []SubscriberRow
+	var owners []fanfare.Place // of late, 0 for a row of its own
+	err := r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
+		row = SubscriberRow{Place: s.Place, ID: subscriberID(s), Address: s.Address, Locale: s.Locale,
+			TimeZone: s.TimeZone, Attributes: s.Attributes}
+		if s.Subscriber == 0 && late == nil {
+			return visit(&row)
+		}
+		row.Attributes = bytes.Clone(s.Attributes)
+		late, owners = append(late, row), append(owners, s.Subscriber)
+		return nil
+	})
+	if err != nil || late == nil {
+		return err
+	}
+	heads, err := r.records(ctx, owners)
+	if err != nil {
+		return err
+	}
+	for i := range late {
+		if h := heads[owners[i]]; h != nil {
+			late[i].ID, late[i].Locale, late[i].TimeZone, late[i].Attributes = subscriberID(h), h.Locale, h.TimeZone, h.Attributes
+		}
+		if err := visit(&late[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// records reads rows by place; 0 is nobody's.
+func (r *Registry) records(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]*SubscriberRecord, error) {
+	found := make(map[fanfare.Place]*SubscriberRecord, len(places))
+	err := r.opt.Store.SubscriberRecords(ctx, sorted(append([]fanfare.Place(nil), places...)), func(s *SubscriberRecord) error {
+		found[s.Place] = cloneRecord(s)
+		return nil
+	})
+	return found, err
+}
+
+// An owner is what a subscription shows of its subscriber.
+type owner struct{ id, address string }
+
+func (r *Registry) owners(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]owner, error) {
+	owners := make(map[fanfare.Place]owner, len(places))
+	err := r.Subscribers(ctx, sorted(places), func(s *SubscriberRow) error {
+		owners[s.Place] = owner{s.ID, s.Address}
+		return nil
+	})
+	return owners, err
+}
+
+// cloneRecord copies a row out of what a visit lends.
+func cloneRecord(s *SubscriberRecord) *SubscriberRecord {
+	kept := *s
+	kept.Attributes, kept.Parts = bytes.Clone(s.Attributes), bytes.Clone(s.Parts)
+	return &kept
+}
