@@ -18,6 +18,7 @@ type Parts struct {
 	Keyring       Keyring
 	Documents     Documents
 	Subscriptions Subscriptions
+	Subscribers   Subscribers
 	Topics        Topics
 	Intake        Intake
 	Reports       Reports
