@@ -124,11 +124,11 @@ func (w *world) EndSubscription(_ context.Context, service, id, reason string) e
 	return w.fail
 }
 
-func (w *world) FindSubscriber(_ context.Context, service, who string) (fanfare.Place, error) {
+func (w *world) SubscriberPlaces(_ context.Context, service, who string) ([]fanfare.Place, error) {
 	if who != "a@example.com" {
-		return 0, notFound("subscriber", who)
+		return nil, notFound("subscriber", who)
 	}
-	return 7, nil
+	return []fanfare.Place{7}, nil
 }
 
 func (w *world) Services() []string { return w.services }
@@ -231,7 +231,7 @@ func (w *world) DeliveryOf(_ context.Context, ref fanfare.EventRef, recipient st
 	return []fanfare.Delivery{{ID: "dlv-1", Address: recipient}}, nil
 }
 
-func (w *world) History(_ context.Context, service string, s fanfare.Place, limit int) ([]fanfare.Delivery, error) {
+func (w *world) History(_ context.Context, service string, places []fanfare.Place, limit int) ([]fanfare.Delivery, error) {
 	return nil, nil
 }
 

@@ -75,7 +75,8 @@ type Subscriptions interface {
 	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
 	// EndSubscription returns when no letter for it can leave any more.
 	EndSubscription(ctx context.Context, service, id, reason string) error
-	FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error)
+	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
+	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
 }
 
 // Topics tells the topics of a service.
@@ -107,7 +108,7 @@ type Reports interface {
 	Broadcasts(ctx context.Context, service string, limit int) ([]fanfare.Broadcast, error)
 	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
 	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
-	History(ctx context.Context, service string, subscriber fanfare.Place, limit int) ([]fanfare.Delivery, error)
+	History(ctx context.Context, service string, places []fanfare.Place, limit int) ([]fanfare.Delivery, error)
 }
 
 // Switches stop and start what a scope reaches. They are durable on return.

@@ -55,11 +55,11 @@ func (a *API) traceRoutes() {
 			if err != nil {
 				return wire.DeliveryPage{}, err
 			}
-			place, err := a.parts.Subscriptions.FindSubscriber(ctx, s, in.Subscriber)
+			places, err := a.parts.Subscriptions.SubscriberPlaces(ctx, s, in.Subscriber)
 			if err != nil {
 				return wire.DeliveryPage{}, err
 			}
-			list, err := a.parts.Reports.History(ctx, s, place, in.Limit)
+			list, err := a.parts.Reports.History(ctx, s, places, in.Limit)
 			return wire.DeliveryPage{Deliveries: orEmpty(list)}, err
 		})
 }

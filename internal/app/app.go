@@ -227,12 +227,13 @@ func (a *App) start(ctx context.Context, o Options) error {
 	parts := api.Parts{
 		Previews:   previews{registry: people, store: store, traces: reports.Traces, publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: store, Conditions: conditions{people, index}},
-		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Subscribers: people, Topics: people,
+		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
 		Intake: intake{collector}, Reports: reports, Switches: stops, Parking: reports.parking,
 		Ready: a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,
 	}
+	parts.Subscribers = people
 	if outlets.signer != nil {
 		parts.Unsubscribe = (&unsubscriber{signer: outlets.signer, registry: people, store: store}).Unsubscribe
 	}

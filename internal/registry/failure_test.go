@@ -74,7 +74,7 @@ func TestAfterAFailedCommitItIsAsIfNothingHadBeenAsked(t *testing.T) {
 	if _, err := r.Subscription(ctx, "notify", "new"); fanfare.CodeOf(err) != fanfare.NotFound {
 		t.Errorf("new: %v", err)
 	}
-	if _, err := r.FindSubscriber(ctx, "notify", "new@example.org"); fanfare.CodeOf(err) != fanfare.NotFound {
+	if _, err := findSubscriber(r, "new@example.org"); fanfare.CodeOf(err) != fanfare.NotFound {
 		t.Errorf("new subscriber: %v", err)
 	}
 

@@ -191,7 +191,7 @@ func compare(t *rapid.T, r *registry.Registry, index *match.Index, m *model) {
 		if r.Live(got.Place) != want.active {
 			t.Fatalf("Live(%s) is %v", want.id, !want.active)
 		}
-		owner, err := r.FindSubscriber(ctx, "notify", want.to)
+		owner, err := findSubscriber(r, want.to)
 		if err != nil || owner != got.Owner {
 			t.Fatalf("subscriber of %s is %v (%v), of the subscription %v", want.to, owner, err, got.Owner)
 		}

@@ -259,11 +259,11 @@ func TestWhatAPersonSaysOfThemselvesIsKeptUntilTheySayOtherwise(t *testing.T) {
 		Attributes: json.RawMessage(`{"name":"Ada"}`)}
 	good(t, putAll(t, r, p))
 	good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: "a@example.org", Locale: "en"}))
-	place, err := r.FindSubscriber(ctx, "notify", "a@EXAMPLE.org")
+	place, err := findSubscriber(r, "a@EXAMPLE.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := r.FindSubscriber(ctx, "notify", registry.SubscriberID(place)); err != nil || again != place {
+	if again, err := findSubscriber(r, registry.SubscriberID(place)); err != nil || again != place {
 		t.Errorf("by id: %v, %v", again, err)
 	}
 	err = r.Subscribers(ctx, []fanfare.Place{place}, func(s *registry.SubscriberRow) error {
@@ -275,7 +275,7 @@ func TestWhatAPersonSaysOfThemselvesIsKeptUntilTheySayOtherwise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.FindSubscriber(ctx, "notify", "b@example.org"); fanfare.CodeOf(err) != fanfare.NotFound {
+	if _, err := findSubscriber(r, "b@example.org"); fanfare.CodeOf(err) != fanfare.NotFound {
 		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/sqlite"
@@ -87,4 +88,13 @@ func apply(tb TB, r *registry.Registry, text string) registry.Diff {
 		tb.Fatal(err)
 	}
 	return diff
+}
+
+// findSubscriber returns the one place of somebody with one address.
+func findSubscriber(r *registry.Registry, who string) (fanfare.Place, error) {
+	places, err := r.SubscriberPlaces(context.Background(), "notify", who)
+	if err != nil {
+		return 0, err
+	}
+	return places[0], nil
 }

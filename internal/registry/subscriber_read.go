@@ -114,15 +114,6 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	return []fanfare.Place{row.Place}, nil
 }
 
-// FindSubscriber returns the place of somebody's first row, see SubscriberPlaces.
-func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error) {
-	places, err := r.SubscriberPlaces(ctx, service, addressOrID)
-	if err != nil {
-		return 0, err
-	}
-	return places[0], nil
-}
-
 // addressRecord finds the row that has an address, nil if there is none. What is
 // no address of the kind is nobody's.
 func (r *Registry) addressRecord(ctx context.Context, svc *service, kind uint8, address string) (*SubscriberRecord, error) {

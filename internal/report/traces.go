@@ -32,7 +32,8 @@ type Store interface {
 
 // Registry knows people and configuration.
 type Registry interface {
-	FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error)
+	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
+	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
 	Subscribers(ctx context.Context, places []fanfare.Place, visit func(*registry.SubscriberRow) error) error
 	Subscriptions(ctx context.Context, places []fanfare.Place, visit func(*registry.SubscriptionRow) error) error
 	Channel(number uint16) (*registry.Channel, bool)
@@ -238,17 +239,25 @@ func parseCursor(s string, seq fanfare.EventSeq) (fanfare.ManifestID, uint32, er
 }
 
 // DeliveryOf returns what one recipient got of an event: one delivery for each
-// channel, none if the event was not for them.
+// channel and address, none if the event was not for them.
 func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {
 	b, err := t.broadcast(ctx, ref)
 	if err != nil || b.State == queued {
 		return []fanfare.Delivery{}, err
 	}
-	place, err := t.Registry.FindSubscriber(ctx, b.Service, recipient)
+	places, err := t.Registry.SubscriberPlaces(ctx, b.Service, recipient)
 	if err != nil {
 		return nil, err
 	}
-	return t.deliveriesOf(ctx, b, ref, place)
+	list := []fanfare.Delivery{}
+	for _, place := range places {
+		found, err := t.deliveriesOf(ctx, b, ref, place)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
 }
 
 func (t *Traces) deliveriesOf(ctx context.Context, b *fanfare.Broadcast, ref fanfare.EventRef, place fanfare.Place) ([]fanfare.Delivery, error) {
@@ -265,46 +274,6 @@ func (t *Traces) deliveriesOf(ctx context.Context, b *fanfare.Broadcast, ref fan
 		list = append(list, found...)
 	}
 	return list, nil
-}
-
-// History returns the newest deliveries of a person.
-func (t *Traces) History(ctx context.Context, service string, subscriber fanfare.Place, limit int) ([]fanfare.Delivery, error) {
-	days, err := t.Store.Days()
-	if err != nil {
-		return nil, err
-	}
-	list := []fanfare.Delivery{}
-	for _, day := range days {
-		seqs, err := t.Store.History(ctx, day, subscriber)
-		if gone(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, seq := range seqs {
-			if len(list) >= limit {
-				return list[:limit], nil
-			}
-			ref := fanfare.EventRef{Day: day, Seq: seq}
-			b, err := t.Store.Broadcast(ctx, ref)
-			if gone(err) {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			if service != "" && b.Service != service {
-				continue
-			}
-			found, err := t.deliveriesOf(ctx, b, ref, subscriber)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, found...)
-		}
-	}
-	return list[:min(limit, len(list))], nil
 }
 
 // deliveries builds the records of the positions [from, to) of a manifest.

@@ -130,12 +130,12 @@ func (r *record) FindEvent(_ context.Context, day fanfare.Day, service, id strin
 // phonebook knows everybody by place.
 type phonebook struct{}
 
-func (phonebook) FindSubscriber(_ context.Context, _, address string) (fanfare.Place, error) {
+func (phonebook) SubscriberPlaces(_ context.Context, _, address string) ([]fanfare.Place, error) {
 	var place fanfare.Place
 	if _, err := fmt.Sscanf(address, "%d@example.org", &place); err != nil {
-		return 0, notFound
+		return nil, notFound
 	}
-	return place, nil
+	return []fanfare.Place{place}, nil
 }
 
 func (phonebook) Subscribers(_ context.Context, places []fanfare.Place, visit func(*registry.SubscriberRow) error) error {
@@ -402,7 +402,7 @@ func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
 		}
 	}
 	for limit := 1; limit < len(want)+3; limit++ {
-		list, err := traces.History(t.Context(), "news", person, limit)
+		list, err := traces.History(t.Context(), "news", []fanfare.Place{person}, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
