@@ -114,6 +114,30 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	return []fanfare.Place{row.Place}, nil
 }
 
+// FindSubscriber returns the place of one address: the one that is named, or the
+// first one of the subscriber.
+func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error) {
+	places, err := r.SubscriberPlaces(ctx, service, addressOrID)
+	if err != nil || len(places) == 1 {
+		return append(places, 0)[0], err
+	}
+	rows, err := r.records(ctx, places)
+	if err != nil {
+		return 0, r.unreadable(err)
+	}
+	for _, row := range rows {
+		if row.Subscriber != 0 {
+			continue
+		}
+		for _, p := range row.parts() {
+			if rows[p.Place] != nil && rows[p.Place].hasAddress() {
+				return p.Place, nil
+			}
+		}
+	}
+	return places[0], nil
+}
+
 // addressRecord finds the row that has an address, nil if there is none. What is
 // no address of the kind is nobody's.
 func (r *Registry) addressRecord(ctx context.Context, svc *service, kind uint8, address string) (*SubscriberRecord, error) {
