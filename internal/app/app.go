@@ -191,8 +191,11 @@ func (a *App) start(ctx context.Context, o Options) error {
 	a.laterDo(func() { outlets.drain(a.config.DrainTimeout) })
 
 	history := &indexing{store: store, recorder: recorder, clock: a.clock, logger: a.log, retention: time.Duration(a.config.Retention) * 24 * time.Hour}
+	if err := history.sweep(ctx); err != nil {
+		return err
+	}
 	rates := &rates{recorder: recorder, outlets: outlets}
-	a.background(waiting.run, history.run, rates.run)
+	a.background(waiting.run, history.run, history.merge, rates.run)
 	for _, lane := range fanfare.Lanes {
 		queue, err := hops.Events(ctx, lane)
 		if err != nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"sync/atomic"
@@ -59,6 +60,38 @@ func (x *indexing) run(ctx context.Context) {
 	}
 }
 
+// merge keeps the runs few. It works beside the index, which must not lag behind
+// while millions of entries are merged.
+func (x *indexing) merge(ctx context.Context) {
+	ticker := time.NewTicker(indexEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		days, err := x.recent()
+		for _, day := range days {
+			for merged := true; merged && err == nil; {
+				merged, err = x.store.MergeHistory(ctx, day)
+			}
+		}
+		if err != nil && ctx.Err() == nil && fanfare.CodeOf(err) != fanfare.NotFound { // the day may have been removed
+			x.logger.Error("the history could not be merged, it is tried again", "error", err)
+		}
+	}
+}
+
+// sweep removes what a crash left of runs that were being written.
+func (x *indexing) sweep(ctx context.Context) error {
+	days, err := x.recent()
+	for _, day := range days {
+		err = errors.Join(err, x.store.SweepHistory(ctx, day))
+	}
+	return err
+}
+
 // recent are the days whose events may still come.
 func (x *indexing) recent() ([]fanfare.Day, error) {
 	days, err := x.store.Days()
@@ -95,11 +128,6 @@ func (x *indexing) index(ctx context.Context) error {
 			}
 			if n == 0 {
 				break
-			}
-		}
-		for merged := true; merged; {
-			if merged, err = x.store.MergeHistory(ctx, day); err != nil {
-				return err
 			}
 		}
 	}

@@ -20,9 +20,12 @@ import (
 // themselves, so an answer is complete however far the runs lag.
 
 const (
-	historySubscribers = 0
-	historyEventIDs    = 1
+	historySubscribers = iota
+	historyEventIDs
+	historyKinds
+)
 
+const (
 	blockPairs = 1024
 	// runEvents and runPairs bound one run, and so the memory it takes to sort.
 	runEvents = 50_000
@@ -31,11 +34,9 @@ const (
 	blocksPerCommit = 64
 )
 
-var historyKinds = [...]int64{historySubscribers, historyEventIDs}
-
 // run is a sorted set of pairs of both kinds under one number.
 type run struct {
-	segment, level, size int64
+	segment, size int64
 }
 
 type pair struct {
@@ -55,11 +56,11 @@ func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, err
 	if err != nil {
 		return 0, err
 	}
-	var pairs [len(historyKinds)][]pair
-	var position, segment int64
+	var pairs [historyKinds][]pair
+	var position int64
 	events := 0
-	err = d.read(ctx, func(conn *sqlite.Conn) error {
-		if err := historyPosition(conn, &position, &segment); err != nil {
+	err = d.read(ctx, func(conn *sqlite.Conn) (err error) {
+		if position, err = historyPosition(conn); err != nil {
 			return err
 		}
 		return dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
@@ -88,18 +89,39 @@ func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, err
 	if events == 0 {
 		return 0, nil
 	}
-	for _, kind := range historyKinds {
-		if err := d.writeRun(kind, segment, pairs[kind]); err != nil {
+	r, err := d.newRun()
+	if err != nil {
+		return 0, err
+	}
+	for kind := range historyKinds {
+		size, err := d.writeRun(ctx, int64(kind), r.segment, cut(pairs[kind]))
+		if err != nil {
 			return 0, err
 		}
+		r.size += size
 	}
-	size := int64(len(pairs[historySubscribers]) + events)
 	return events, d.write(func(conn *sqlite.Conn) error {
-		if err := dayQueries.run(conn, "history_run_insert", segment, int64(0), size); err != nil {
+		if err := r.list(conn); err != nil {
 			return err
 		}
-		return dayQueries.run(conn, "history_advance", position, segment+1)
+		return dayQueries.run(conn, "history_advance", position)
 	})
+}
+
+// newRun takes the next number. The run does not count before it is listed.
+func (d *day) newRun() (r run, err error) {
+	err = d.write(func(conn *sqlite.Conn) error {
+		return dayQueries.each(conn, "history_new", func(stmt *sqlite.Stmt) error {
+			r.segment = stmt.ColumnInt64(0)
+			return nil
+		})
+	})
+	return r, err
+}
+
+// list makes a run count.
+func (r run) list(conn *sqlite.Conn) error {
+	return dayQueries.run(conn, "history_run_insert", r.segment, levelOf(r.size), r.size)
 }
 
 func subscriberPairs(conn *sqlite.Conn, pairs []pair, seq fanfare.EventSeq) ([]pair, error) {
@@ -115,44 +137,59 @@ func subscriberPairs(conn *sqlite.Conn, pairs []pair, seq fanfare.EventSeq) ([]p
 	return pairs, err
 }
 
-// writeRun sorts pairs and writes them in blocks, a few to a transaction. Until
-// the run is listed they are not read; what a crash left under its number goes.
-func (d *day) writeRun(kind, segment int64, pairs []pair) error {
+// blocks gives the blocks of a run in ascending order, each valid until the
+// next, and an empty one at the end. A key never lies in two.
+type blocks func() ([]pair, error)
+
+// cut sorts pairs and returns their blocks.
+func cut(pairs []pair) blocks {
 	slices.SortFunc(pairs, comparePairs)
-	err := d.write(func(conn *sqlite.Conn) error { return dayQueries.run(conn, "history_delete", kind, segment) })
-	if err != nil {
-		return err
+	return func() ([]pair, error) {
+		n := min(blockPairs, len(pairs))
+		for n > 0 && n < len(pairs) && pairs[n].key == pairs[n-1].key {
+			n++
+		}
+		block := pairs[:n]
+		pairs = pairs[n:]
+		return block, nil
 	}
-	var blob []byte
-	for len(pairs) > 0 {
+}
+
+// writeRun writes the blocks of a run, a few to a transaction, and returns how
+// many pairs they have.
+func (d *day) writeRun(ctx context.Context, kind, segment int64, next blocks) (size int64, err error) {
+	type encoded struct {
+		first int64
+		pairs []byte
+	}
+	for ended := false; !ended; {
+		some := make([]encoded, 0, blocksPerCommit)
+		for len(some) < blocksPerCommit && !ended {
+			block, err := next()
+			if err != nil {
+				return 0, err
+			}
+			if ended = len(block) == 0; !ended {
+				some = append(some, encoded{int64(block[0].key), appendPairs(nil, block)})
+				size += int64(len(block))
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		err := d.write(func(conn *sqlite.Conn) error {
-			for range blocksPerCommit {
-				n := blockEnd(pairs)
-				if n == 0 {
-					return nil
-				}
-				blob = appendPairs(blob[:0], pairs[:n])
-				if err := dayQueries.run(conn, "history_insert", kind, segment, int64(pairs[0].key), blob); err != nil {
+			for _, b := range some {
+				if err := dayQueries.run(conn, "history_insert", kind, segment, b.first, b.pairs); err != nil {
 					return err
 				}
-				pairs = pairs[n:]
 			}
 			return nil
 		})
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
-}
-
-// blockEnd is how many pairs go into the next block: a key never begins in two.
-func blockEnd(pairs []pair) int {
-	n := min(blockPairs, len(pairs))
-	for n > 0 && n < len(pairs) && pairs[n].key == pairs[n-1].key {
-		n++
-	}
-	return n
+	return size, nil
 }
 
 func appendPairs(b []byte, pairs []pair) []byte {
@@ -195,8 +232,8 @@ func (s *Deliveries) History(ctx context.Context, of fanfare.Day, subscriber fan
 	}
 	var found []fanfare.EventSeq
 	err = d.snapshot(ctx, func(conn *sqlite.Conn) error {
-		var position, next int64
-		if err := historyPosition(conn, &position, &next); err != nil {
+		position, err := historyPosition(conn)
+		if err != nil {
 			return err
 		}
 		if found, err = findInRuns(conn, historySubscribers, uint64(subscriber)); err != nil {
@@ -227,8 +264,8 @@ func (s *Deliveries) FindEvent(ctx context.Context, of fanfare.Day, service, id 
 	}
 	var newest fanfare.EventSeq
 	err = d.snapshot(ctx, func(conn *sqlite.Conn) error {
-		var position, next int64
-		if err := historyPosition(conn, &position, &next); err != nil {
+		position, err := historyPosition(conn)
+		if err != nil {
 			return err
 		}
 		candidates, err := findInRuns(conn, historyEventIDs, eventIDKey(service, id))
@@ -267,8 +304,8 @@ func (s *Deliveries) HistoryLag(ctx context.Context, of fanfare.Day) (int64, err
 	}
 	var lag int64
 	err = d.read(ctx, func(conn *sqlite.Conn) error {
-		var position, segment int64
-		if err := historyPosition(conn, &position, &segment); err != nil {
+		position, err := historyPosition(conn)
+		if err != nil {
 			return err
 		}
 		return dayQueries.each(conn, "behind", func(stmt *sqlite.Stmt) error {
@@ -309,17 +346,19 @@ func findInRuns(conn *sqlite.Conn, kind int64, key uint64) ([]fanfare.EventSeq, 
 func listRuns(conn *sqlite.Conn) ([]run, error) {
 	var runs []run
 	err := dayQueries.each(conn, "history_runs", func(stmt *sqlite.Stmt) error {
-		runs = append(runs, run{stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(2)})
+		runs = append(runs, run{stmt.ColumnInt64(0), stmt.ColumnInt64(1)})
 		return nil
 	})
 	return runs, err
 }
 
-func historyPosition(conn *sqlite.Conn, frozen, segment *int64) error {
-	return dayQueries.each(conn, "history_position", func(stmt *sqlite.Stmt) error {
-		*frozen, *segment = stmt.ColumnInt64(0), stmt.ColumnInt64(1)
+// historyPosition is the last event that is in a run, in the order of freezing.
+func historyPosition(conn *sqlite.Conn) (frozen int64, err error) {
+	err = dayQueries.each(conn, "history_position", func(stmt *sqlite.Stmt) error {
+		frozen = stmt.ColumnInt64(0)
 		return nil
 	})
+	return frozen, err
 }
 
 // eventIDKey is a 63-bit hash, so that its order is the same signed.

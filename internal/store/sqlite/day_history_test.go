@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -206,14 +209,75 @@ func TestARunThatACrashLeftHalfWrittenIsNotRead(t *testing.T) {
 	for key := range uint64(3000) {
 		wrong = append(wrong, pair{key, 999})
 	}
-	for _, kind := range historyKinds {
-		if err := d.writeRun(kind, 0, wrong); err != nil {
+	half, err := d.newRun()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind := range historyKinds {
+		if _, err := d.writeRun(t.Context(), int64(kind), half.segment, cut(slices.Clone(wrong))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.check("before the next run", 0)
 	p.index()
 	p.check("after it", 0)
+	blocks := func() (n int64) {
+		err := d.read(t.Context(), func(conn *sqlite.Conn) error {
+			return sqlitex.Execute(conn, "SELECT count(*) FROM history", &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
+				n = stmt.ColumnInt64(0)
+				return nil
+			}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := blocks()
+	if err := p.SweepHistory(t.Context(), fanfare.DayOf(noon)); err != nil {
+		t.Fatal(err)
+	}
+	if after, left := blocks(), int64(2*((3000+blockPairs-1)/blockPairs)); before-after != left {
+		t.Errorf("%d blocks, then %d: %d were left over", before, after, left)
+	}
+	p.check("after they are swept", 0)
+}
+
+// TestRunsOfAnySizeMergeUntilFewAreLeft has runs that differ in size, as a busy
+// day leaves them, and looks at how many a look-up meets.
+func TestRunsOfAnySizeMergeUntilFewAreLeft(t *testing.T) {
+	p := newPast(t, 4)
+	for range 130 {
+		for range 1 + p.random.IntN(9) {
+			freeze(t, p.Deliveries, p.invent(3))
+		}
+		p.index()
+	}
+	p.check("in the end", 0)
+	d, err := p.day(t.Context(), fanfare.DayOf(noon), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []run
+	err = d.read(t.Context(), func(conn *sqlite.Conn) error {
+		runs, err = listRuns(conn)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byLevel := map[int64]int{}
+	for _, r := range runs {
+		byLevel[levelOf(r.size)]++
+	}
+	for level, n := range byLevel {
+		if n >= mergeRuns {
+			t.Errorf("%d runs of level %d are left: %+v", n, level, runs)
+		}
+	}
+	if len(byLevel) < 2 || len(runs) > 30 {
+		t.Errorf("%d runs on %d levels", len(runs), len(byLevel))
+	}
 }
 
 // TestSomebodyWithMoreEventsThanABlockHoldsIsFound has one person in every event

@@ -79,20 +79,29 @@ INSERT OR REPLACE INTO history (kind, segment, first, pairs) VALUES (?, ?, ?, ?)
 SELECT first, pairs FROM history WHERE kind = ? AND segment = ? AND first >=
   coalesce((SELECT max(first) FROM history WHERE kind = ? AND segment = ? AND first <= ?), 0)
 ORDER BY first
--- name: history_all
-SELECT pairs FROM history WHERE kind = ? AND segment = ? ORDER BY first
+-- name: history_next
+SELECT first, pairs FROM history WHERE kind = ? AND segment = ? AND first > ? ORDER BY first LIMIT 1
+-- The numbers of all runs that have blocks, each found by a look into the key.
+-- name: history_segments
+WITH RECURSIVE number (segment) AS (
+  SELECT min(segment) FROM history WHERE kind = 0
+  UNION ALL
+  SELECT (SELECT min(segment) FROM history WHERE kind = 0 AND segment > number.segment) FROM number WHERE number.segment IS NOT NULL
+) SELECT segment FROM number WHERE segment IS NOT NULL
 -- name: history_delete
 DELETE FROM history WHERE kind = ? AND segment = ?
 -- name: history_runs
-SELECT segment, level, pairs FROM history_runs ORDER BY segment
+SELECT segment, pairs FROM history_runs ORDER BY segment
 -- name: history_run_insert
 INSERT INTO history_runs (segment, level, pairs) VALUES (?, ?, ?)
 -- name: history_run_delete
 DELETE FROM history_runs WHERE segment = ?
 -- name: history_position
-SELECT frozen, segment FROM history_position
+SELECT frozen FROM history_position
+-- name: history_new
+UPDATE history_position SET segment = segment + 1 RETURNING segment - 1
 -- name: history_advance
-UPDATE history_position SET frozen = ?, segment = ?
+UPDATE history_position SET frozen = ?
 -- name: broadcasts_behind
 SELECT f.id, f.seq, b.posted FROM frozen f CROSS JOIN broadcasts b ON b.seq = f.seq WHERE f.id > ? ORDER BY f.id LIMIT ?
 -- name: behind
