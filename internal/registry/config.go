@@ -33,7 +33,7 @@ type Rule struct {
 	Number   uint32            `json:"-"` // for good
 	Name     string            `json:"name"`
 	When     string            `json:"when"`               // CEL over event and sub
-	Params   map[string]string `json:"params,omitempty"`   // name -> string, number or boolean
+	Params   map[string]string `json:"params,omitempty"`   // name -> string, number, boolean or strings
 	Template string            `json:"template,omitempty"` // "" takes the topic's
 }
 
