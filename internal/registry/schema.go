@@ -16,8 +16,9 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// schemaURL is what a topic's schema is called while it is compiled.
-const schemaURL = "topic:/schema"
+// schemaURL is what a topic's schema is called while it is compiled. With fewer
+// slashes a reference inside the schema would lead to another name.
+const schemaURL = "topic:///schema"
 
 // maxSchemaFaults is how many faults of one event are listed.
 const maxSchemaFaults = 10
