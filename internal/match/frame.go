@@ -33,6 +33,7 @@ type frame struct {
 	texts *texts // of the topic
 	page  *page  // the row under evaluation: its page
 	row   int    // and its place in it
+	sub   subscriptionParams
 
 	epoch uint32     // differs from event to event
 	memos [][]uint32 // results of residuals by text: epoch and truth; see residual
@@ -43,6 +44,14 @@ type frame struct {
 
 	matched []*roaring.Bitmap // places of the filters that matched
 	buffer  [1024]uint32      // places on their way out
+}
+
+// subscriptionParams are the params of the row that was last asked for as sub: a
+// program may ask for them at every element of a list.
+type subscriptionParams struct {
+	page   *page
+	row    int
+	values map[string]any
 }
 
 // A slot is what one path leads to in the event, found at most once per event.
@@ -80,7 +89,7 @@ func (f *frame) begin(data any, t *texts, slots int) {
 // end drops what would keep the event in memory.
 func (f *frame) end() {
 	clear(f.slots)
-	f.data, f.texts, f.page = nil, nil, nil
+	f.data, f.texts, f.page, f.sub = nil, nil, nil, subscriptionParams{}
 }
 
 // read returns the slot of p with its value found.
@@ -114,7 +123,10 @@ func (f *frame) ResolveName(name string) (any, bool) {
 		if f.page == nil {
 			return nil, false
 		}
-		return f.page.params(f.row, f.texts), true
+		if f.sub.page != f.page || f.sub.row != f.row {
+			f.sub = subscriptionParams{f.page, f.row, f.page.params(f.row, f.texts)}
+		}
+		return f.sub.values, true
 	}
 	m, _ := f.data.(map[string]any)
 	v, ok := m[name]
