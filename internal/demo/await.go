@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -101,43 +100,9 @@ func messages(all []fanfare.Broadcast) (n int64) {
 	return n
 }
 
-// A quake is what is shown of an event.
-type quake struct {
-	title     string
-	at        time.Time
-	broadcast fanfare.Broadcast
-	mag       float64
-}
-
-func quakeOf(b fanfare.Broadcast) (quake, error) {
-	var data struct {
-		Title string    `json:"title"`
-		Time  time.Time `json:"time"`
-		Mag   float64   `json:"mag"`
-	}
-	if err := json.Unmarshal(b.Data, &data); err != nil {
-		return quake{}, fmt.Errorf("the data of %s: %w", b.Event, err)
-	}
-	return quake{data.Title, data.Time, b, data.Mag}, nil
-}
-
-// strongest returns the event with the greatest magnitude.
-func strongest(all []fanfare.Broadcast) (best quake, err error) {
-	for _, b := range all {
-		q, err := quakeOf(b)
-		if err != nil {
-			return best, err
-		}
-		if best.title == "" || q.mag > best.mag {
-			best = q
-		}
-	}
-	return best, nil
-}
-
 // A told is one mail in the history of a person.
 type told struct {
-	of   quake
+	of   noted
 	mail fanfare.Delivery
 }
 
@@ -156,11 +121,11 @@ func (h *host) history(ctx context.Context, address string) ([]told, error) {
 		if err != nil {
 			return nil, err
 		}
-		q, err := quakeOf(b)
+		n, err := h.example.note(b)
 		if err != nil {
 			return nil, err
 		}
-		all[i] = told{q, m}
+		all[i] = told{n, m}
 	}
 	return all, nil
 }

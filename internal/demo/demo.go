@@ -11,6 +11,7 @@ import (
 
 // Options say how the demonstration is run.
 type Options struct {
+	Example       string // one of Examples
 	Subscriptions int    // how many people's wishes
 	Listen        string // address of the API; where it is taken, a free port
 	SMTP          string // address of the capture server; where it is taken, a free port
@@ -22,11 +23,8 @@ type Options struct {
 	Version  string
 }
 
-const (
-	seed    = 1
-	service = "earthquakes"
-	topic   = "earthquake"
-)
+// seed is that of the people.
+const seed = 1
 
 // Run does the main job once and writes to out what happened. It returns an
 // error where the numbers do not fit together, and where ctx ends before all was
@@ -37,11 +35,15 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 }
 
 func run(ctx context.Context, o Options, out io.Writer) (r result, err error) {
+	x, err := findExample(o.Example)
+	if err != nil {
+		return r, err
+	}
 	show := &screen{out: out, terminal: o.Terminal}
-	show.say("A week of earthquakes, and %s subscriptions to be told of some of them.\n", count(o.Subscriptions))
+	show.say("%s, and %s subscriptions to be told of some of them.\n", x.intro, count(o.Subscriptions))
 	log := slog.New(slog.NewTextHandler(show, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
-	h, err := raise(ctx, o, log, show)
+	h, err := raise(ctx, x, o, log, show)
 	if err != nil {
 		return r, err
 	}
@@ -85,7 +87,8 @@ func (h *host) perform(ctx context.Context, subscriptions int, show *screen) (r 
 		return r, err
 	}
 	r.counted, r.memoryMiB = h.sink.Stats(), peakMemory()
-	if r.strongest, err = strongest(r.broadcasts); err != nil {
+	r.example = h.example
+	if r.best, err = h.example.outstanding(r.broadcasts); err != nil {
 		return r, err
 	}
 	if r.status, err = h.api.Status(ctx); err != nil {

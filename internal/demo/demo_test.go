@@ -16,7 +16,7 @@ import (
 )
 
 func small() Options {
-	return Options{Subscriptions: 2000, Listen: "127.0.0.1:0", SMTP: "127.0.0.1:0", Once: true, Command: "fanfare", Version: "test"}
+	return Options{Example: "earthquakes", Subscriptions: 2000, Listen: "127.0.0.1:0", SMTP: "127.0.0.1:0", Once: true, Command: "fanfare", Version: "test"}
 }
 
 // checkShape holds what is written against a terminal of 80 columns, which only
@@ -51,7 +51,7 @@ func TestTheDemoTellsWhatTheInputDemands(t *testing.T) {
 	got := expectation{
 		subscriptions: int(r.crowd.subscriptions), people: r.crowd.people, conditions: r.crowd.conditions,
 		events: len(r.broadcasts), reached: sums.reached,
-		matches: int(sums.matched), mails: int(sums.messages), strongest: int(r.strongest.broadcast.Messages),
+		matches: int(sums.matched), mails: int(sums.messages), strongest: int(r.best.broadcast.Messages),
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -138,7 +138,7 @@ func TestWhatDoesNotAgreeIsAnError(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := result{broadcasts: []fanfare.Broadcast{test.broadcast}, counted: test.counted}
+			r := result{example: earthquakesExample(), broadcasts: []fanfare.Broadcast{test.broadcast}, counted: test.counted}
 			r.status.Parked = test.parked
 			err := r.check()
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -158,5 +158,36 @@ func TestQuantilesAreOfTheSortedEvents(t *testing.T) {
 	}
 	if none := (&totals{}).quantile(0.5); none != 0 {
 		t.Errorf("of none: %d", none)
+	}
+}
+
+// What each person must get of these is computed in internal/e2e from the files.
+func TestEveryExampleIsShown(t *testing.T) {
+	for _, name := range []string{"govuk", "stocks"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			o := small()
+			o.Example, o.Subscriptions = name, 1000
+			var out bytes.Buffer
+			r, err := run(t.Context(), o, &out)
+			t.Log(out.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sums := r.totals(); sums.messages < 1000 || sums.reached < len(r.broadcasts)/20 {
+				t.Errorf("%d mails, of %d events: this shows nothing", sums.messages, sums.reached)
+			}
+			for _, text := range []string{r.example.heading, r.example.called, "Unsubscribe:", "accepted by 127.0.0.1:"} {
+				if !strings.Contains(out.String(), text) {
+					t.Errorf("it does not say %q", text)
+				}
+			}
+			checkShape(t, out.String())
+		})
+	}
+	o := small()
+	o.Example = "weather"
+	if _, err := run(t.Context(), o, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "earthquakes, govuk, stocks") {
+		t.Errorf("an unknown example: %v", err)
 	}
 }

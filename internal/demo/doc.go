@@ -1,5 +1,5 @@
 // Package demo shows Fanfare at work on real data: a whole server in this
-// process, people with wishes, the earthquakes of one week, and a mail server
+// process, people with wishes, the events of one of the examples, and a mail server
 // that takes everything and keeps count.
 //
 // State: a data directory, which must not hold anything before, and is removed

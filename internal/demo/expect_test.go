@@ -24,11 +24,8 @@ func expect(t *testing.T, n int) (want expectation) {
 	people := map[string]map[string]bool{} // condition -> people
 	lines := map[string]Line{}             // condition -> a line that has it
 	everybody := map[string]bool{}
-	for line := range Subscriptions(n, seed) {
-		key := fmt.Sprint(line.Rule, line.Params, line.Filter)
-		if line.Params != nil {
-			key = fmt.Sprint(line.Rule, *line.Params)
-		}
+	for line := range earthquakesExample().subscriptions(n, seed) {
+		key := line.condition()
 		if people[key] == nil {
 			people[key], lines[key] = map[string]bool{}, line
 		}
@@ -80,11 +77,12 @@ func condition(t *testing.T, l Line) func(event) bool {
 		place = strings.ToLower(place)
 		return func(e event) bool { return e.Mag >= mag && strings.Contains(strings.ToLower(e.Place), place) }
 	}
+	params, _ := l.Params.(quakeParams)
 	switch l.Rule {
 	case "near":
-		return near(l.Params.MinMag, l.Params.Place)
+		return near(params.MinMag, params.Place)
 	case "strong":
-		return func(e event) bool { return e.Mag >= l.Params.MinMag }
+		return func(e event) bool { return e.Mag >= params.MinMag }
 	}
 	var mag float64
 	var n int

@@ -21,6 +21,8 @@ import (
 
 // A host is the whole server and the capture server behind it, in this process.
 type host struct {
+	example *example
+
 	app   *app.App
 	api   *client.Client // with the admin key, as a local command has it
 	sink  *sink.Server
@@ -33,9 +35,9 @@ type host struct {
 }
 
 // raise starts both. What it has acquired when it fails, it gives back.
-func raise(ctx context.Context, o Options, log *slog.Logger, show *screen) (*host, error) {
+func raise(ctx context.Context, x *example, o Options, log *slog.Logger, show *screen) (*host, error) {
 	s := show.begin(ctx, "start", "", 0)
-	h := &host{kept: newLetters(), served: make(chan error, 1)}
+	h := &host{example: x, kept: newLetters(x.near), served: make(chan error, 1)}
 	listen, err := h.start(ctx, o, log)
 	if err != nil {
 		s.drop()
@@ -85,7 +87,7 @@ func (h *host) start(ctx context.Context, o Options, log *slog.Logger) (listen s
 	if err != nil {
 		return "", err
 	}
-	h.api = admin.ForService(service)
+	h.api = admin.ForService(h.example.name)
 	return listen, nil
 }
 
@@ -115,15 +117,20 @@ func dataDir(named string) (dir string, temporary bool, err error) {
 		dir, err = os.MkdirTemp("", "fanfare-demo-")
 		return dir, err == nil, err
 	}
-	entries, err := os.ReadDir(named)
+	return named, false, mustBeEmpty(named)
+}
+
+// mustBeEmpty refuses a folder that has something in it.
+func mustBeEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", false, err
+		return err
 	}
 	if len(entries) > 0 {
-		return "", false, &fanfare.Error{Code: fanfare.Conflict, Message: named + " is not empty, and the demo begins with nothing",
-			Hint: "name a folder that is not there yet; what an earlier demo has left is served by: fanfare serve --data-dir " + named}
+		return &fanfare.Error{Code: fanfare.Conflict, Message: dir + " is not empty, and the demo begins with nothing",
+			Hint: "name a folder that is not there yet; what an earlier demo has left is served by: fanfare serve --data-dir " + dir}
 	}
-	return named, false, nil
+	return nil
 }
 
 // freeAddress returns the address if it is free, and otherwise one with a free

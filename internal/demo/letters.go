@@ -16,6 +16,8 @@ import (
 
 // Letters are the mails of a few people, kept to show one of them.
 type letters struct {
+	near string // how the subject begins of one that is worth showing
+
 	mu   sync.Mutex
 	mail map[string][][]byte // by address
 }
@@ -23,7 +25,7 @@ type letters struct {
 // watched begins the addresses of the first hundred people.
 const watched = "person0000"
 
-func newLetters() *letters { return &letters{mail: map[string][][]byte{}} }
+func newLetters(near string) *letters { return &letters{near: near, mail: map[string][][]byte{}} }
 
 // see is called for each mail that the capture server takes.
 func (l *letters) see(_ string, to []string, body []byte) {
@@ -36,8 +38,8 @@ func (l *letters) see(_ string, to []string, body []byte) {
 	}
 }
 
-// pick chooses a person with a few mails, one of which is about a place of
-// theirs, and that mail; where there is none, any.
+// pick chooses a person with a few mails, one of which is worth showing, and
+// that mail; where there is none, any.
 func (l *letters) pick() (address string, message []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +51,7 @@ func (l *letters) pick() (address string, message []byte) {
 		if len(all) < 2 || len(all) > 4 {
 			continue
 		}
-		near := slices.IndexFunc(all, func(m []byte) bool { return bytes.Contains(m, []byte("\r\nSubject: Near you:")) })
+		near := slices.IndexFunc(all, func(m []byte) bool { return bytes.Contains(m, []byte("\r\nSubject: "+l.near)) })
 		if near >= 0 {
 			return a, all[near]
 		}

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -19,37 +18,52 @@ func TestTheWeekMakesAQuarterOfAMillionMails(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSamePeople(t *testing.T) {
-	encode := func(seed uint64) string {
-		var b strings.Builder
-		for line := range Subscriptions(1000, seed) {
-			if err := json.NewEncoder(&b).Encode(line); err != nil {
+	for _, x := range examples() {
+		write := func(seed uint64) string {
+			var b strings.Builder
+			if err := x.writeLines(&b, 1000, seed, func(Line) {}); err != nil {
 				t.Fatal(err)
 			}
+			return b.String()
 		}
-		return b.String()
-	}
-	first, again := encode(7), encode(7)
-	if first != again {
-		t.Error("two runs with one seed differ")
-	}
-	if first == encode(8) {
-		t.Error("two seeds give the same")
-	}
-	for line := range strings.Lines(first) {
-		if strings.Contains(line, `"rule"`) == strings.Contains(line, `"filter"`) {
-			t.Errorf("neither rule nor filter, or both: %s", line)
+		first, again := write(7), write(7)
+		if first != again {
+			t.Errorf("%s: two runs with one seed differ", x.name)
+		}
+		if first == write(8) {
+			t.Errorf("%s: two seeds give the same", x.name)
+		}
+		for line := range strings.Lines(first) {
+			if strings.Contains(line, `"rule"`) == strings.Contains(line, `"filter"`) {
+				t.Errorf("neither rule nor filter, or both: %s", line)
+			}
 		}
 	}
 }
 
 func TestTheSequenceCanBeLeftEarly(t *testing.T) {
 	n := 0
-	for range Subscriptions(1000, 1) {
+	for range earthquakesExample().subscriptions(1000, 1) {
 		if n++; n == 3 {
 			break
 		}
 	}
 	if n != 3 {
 		t.Errorf("%d lines", n)
+	}
+}
+
+func TestDrawsFollowTheWeights(t *testing.T) {
+	var w weighted[string]
+	w.add("seldom", 1)
+	w.add("often", 3)
+	random, often := newRandom(1), 0
+	for range 4000 {
+		if w.draw(random) == "often" {
+			often++
+		}
+	}
+	if often < 2850 || often > 3150 {
+		t.Errorf("%d of 4000, about 3000 are expected", often)
 	}
 }

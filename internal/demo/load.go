@@ -5,20 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/examples/earthquakes"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
 // apply says what there is: the example, with the capture server as its relay.
 func (h *host) apply(ctx context.Context, show *screen) error {
 	s := show.begin(ctx, "apply", "", 0)
-	document, err := readDocument()
+	document, err := h.example.readDocument()
 	if err != nil {
 		s.drop()
 		return err
@@ -38,19 +36,19 @@ func (h *host) apply(ctx context.Context, show *screen) error {
 	for _, c := range diff.Changes {
 		kinds[c.Kind]++
 	}
-	s.end("%d topic with %d rules, %d templates, %d channel", kinds["topic"], len(document.Topics[topic].Rules), kinds["template"], kinds["channel"])
+	s.end("%d topic with %d rules, %d templates, %d channel", kinds["topic"], len(document.Topics[h.example.topic].Rules), kinds["template"], kinds["channel"])
 	return nil
 }
 
 // readDocument reads the example as `fanfare apply -f` does, from real files,
 // because it names others beside it.
-func readDocument() (*registry.Document, error) {
+func (x *example) readDocument() (*registry.Document, error) {
 	dir, err := os.MkdirTemp("", "fanfare-example-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a few kilobytes among the temporary files
-	if err := os.CopyFS(dir, earthquakes.Files()); err != nil {
+	if err := os.CopyFS(dir, x.files); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "fanfare.yaml"))
@@ -70,7 +68,7 @@ type crowd struct {
 
 // importCrowd puts n subscriptions with one request.
 func (h *host) importCrowd(ctx context.Context, n int, show *screen) (c crowd, err error) {
-	lines, c, err := encode(n)
+	lines, c, err := h.example.encode(n)
 	if err != nil {
 		return c, err
 	}
@@ -92,30 +90,29 @@ func (h *host) importCrowd(ctx context.Context, n int, show *screen) (c crowd, e
 }
 
 // encode writes the subscriptions as NDJSON, and counts whose they are.
-func encode(n int) ([]byte, crowd, error) {
+func (x *example) encode(n int) ([]byte, crowd, error) {
 	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
-	encoder.SetEscapeHTML(false)
 	people, conditions := map[string]struct{}{}, map[string]struct{}{}
-	for l := range Subscriptions(n, seed) {
-		if err := encoder.Encode(l); err != nil {
-			return nil, crowd{}, err
-		}
+	err := x.writeLines(&lines, n, seed, func(l Line) {
 		people[l.To], conditions[l.condition()] = struct{}{}, struct{}{}
-	}
-	return lines.Bytes(), crowd{lines: n, people: len(people), conditions: len(conditions)}, nil
+	})
+	return lines.Bytes(), crowd{lines: n, people: len(people), conditions: len(conditions)}, err
 }
 
-// publish sends the week as one NDJSON body and returns the public ids.
+// publish sends the events as one NDJSON body and returns the public ids.
 func (h *host) publish(ctx context.Context, show *screen) ([]string, error) {
-	lines, err := fs.ReadFile(earthquakes.Files(), "earthquakes.ndjson")
+	lines, err := h.example.events()
+	if err != nil {
+		return nil, err
+	}
+	period, err := h.example.period(lines)
 	if err != nil {
 		return nil, err
 	}
 	total := bytes.Count(lines, []byte{'\n'})
 	s := show.begin(ctx, "publish", "events", total)
 	var ids []string
-	sum, err := h.api.PublishLines(ctx, topic, bytes.NewReader(lines), client.PublishOptions{IDPointer: "/id", TimePointer: "/time"},
+	sum, err := h.api.PublishLines(ctx, h.example.topic, bytes.NewReader(lines), client.PublishOptions{IDPointer: "/" + h.example.idField, TimePointer: "/" + h.example.timeField},
 		func(a client.Accepted, refused *client.LineError) error {
 			if refused != nil {
 				return fmt.Errorf("line %d: %w", refused.Line, refused.Error.Err())
@@ -132,19 +129,6 @@ func (h *host) publish(ctx context.Context, show *screen) ([]string, error) {
 		s.drop()
 		return nil, fmt.Errorf("publish: %d events were accepted of %d", sum.Accepted, total)
 	}
-	s.end("%s events of %s", count(total), period(lines))
+	s.end("%s events of %s", count(total), period)
 	return ids, nil
-}
-
-// period says when the first and the last event of the lines were.
-func period(lines []byte) string {
-	all := bytes.Split(bytes.TrimSpace(lines), []byte{'\n'})
-	var first, last struct {
-		Time time.Time `json:"time"`
-	}
-	if json.Unmarshal(all[0], &first) != nil || json.Unmarshal(all[len(all)-1], &last) != nil {
-		return "a week"
-	}
-	const day = "2 January 2006"
-	return first.Time.Format("2 January") + " to " + last.Time.Format(day)
 }

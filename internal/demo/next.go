@@ -5,13 +5,6 @@ import (
 	"io"
 )
 
-// invented is an event for the person to publish.
-const invented = `{
-      "id":"my-first","time":"2026-01-01T12:00:00Z",
-      "title":"M 7.1 - 9km S of Nowhere, Alaska",
-      "place":"9km S of Nowhere, Alaska","url":"https://example.org/my-first",
-      "mag":7.1,"tsunami":1,"sig":780,"lon":-150.1,"lat":61.3,"depth":12}`
-
 // printNext writes what a person can do now, as lines to paste into a shell.
 func (h *host) printNext(w io.Writer, o Options) {
 	heading(w, "Where to go on")
@@ -37,23 +30,23 @@ func (h *host) printNext(w io.Writer, o Options) {
     export FANFARE_SERVER=%[1]s FANFARE_SERVICE=%[3]s
     export FANFARE_DATA_DIR=%[4]s
 
-`, url, h.keyFile(), service, h.dir)
-	fmt.Fprintf(w, `  An earthquake of your own:
+`, url, h.keyFile(), h.example.name, h.dir)
+	fmt.Fprintf(w, `  An event of your own:
 
-    curl -s "$FANFARE_SERVER/v1/topics/%s/events?id=/id" \
+    curl -s "$FANFARE_SERVER/v1/topics/%s/events?id=/%s" \
       -H "Authorization: Bearer $(cat "$FANFARE_DATA_DIR/admin.key")" \
       -H "X-Fanfare-Service: $FANFARE_SERVICE" \
       -H "Content-Type: application/json" -d '%s'
 
-`, topic, invented)
+`, h.example.topic, h.example.idField, h.example.invented)
 	fmt.Fprintf(w, `  What became of it, what one person got, how all is doing, stop and go:
 
-    %[1]s trace my-first
+    %[1]s trace %[4]s
     %[1]s trace --subscriber %[2]s --limit 3
     %[1]s status
     %[1]s pause --service %[3]s --reason "a look"
     %[1]s resume --service %[3]s
-`, o.Command, h.shownAddress(), service)
+`, o.Command, h.shownAddress(), h.example.name, h.example.inventedID)
 	h.printOwnTopic(w)
 }
 

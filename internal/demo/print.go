@@ -12,11 +12,11 @@ import (
 // lineWidth fits a terminal of 80 columns.
 const lineWidth = 78
 
-// print writes what happened: numbers, the strongest earthquake, one mail, one
+// print writes what happened: numbers, the event that stands out, one mail, one
 // person.
 func (r *result) print(w io.Writer) {
 	r.printNumbers(w)
-	r.printStrongest(w)
+	r.printBest(w)
 	r.printLetter(w)
 	r.printHistory(w)
 }
@@ -37,7 +37,7 @@ func (r *result) printNumbers(w io.Writer) {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-13s %8s  %s", name, value, l), " "))
 		}
 	}
-	row("Events", count(len(r.broadcasts)), fmt.Sprintf("earthquakes, of which %s concerned somebody", count(t.reached)))
+	row("Events", count(len(r.broadcasts)), fmt.Sprintf("%s, of which %s concerned somebody", r.example.called, count(t.reached)))
 	equal := ""
 	if n := int64(r.crowd.lines) - r.crowd.subscriptions; n > 0 {
 		equal = fmt.Sprintf(" (%s of the %s lines said what an earlier one had said)", count(n), count(r.crowd.lines))
@@ -54,7 +54,7 @@ func (r *result) printNumbers(w io.Writer) {
 	row("Counted", count(r.counted.Unique), fmt.Sprintf("different mails at the capture server, %s duplicates: %s", count(r.counted.Duplicates), verdict))
 	row("Rate", rate(t.messages, t.took), fmt.Sprintf("mails a second, from the first 202 to the last outcome on disk (%s)", seconds(t.took)))
 	row("Latency p50", seconds(t.quantile(0.5)), "from an event's intake until the last of its mails was accepted and that was on disk")
-	row("        p99", seconds(t.quantile(0.99)), "The whole week came at once, so this is waiting behind the other mails")
+	row("        p99", seconds(t.quantile(0.99)), "All of them came at once, so this is waiting behind the other mails")
 	row("Durability", r.status.Durability, durabilities[r.status.Durability])
 	if r.memoryMiB > 0 {
 		row("Memory", count(r.memoryMiB), "MiB at most, for the server, the capture server and this demo in one process")
@@ -77,17 +77,26 @@ func others(counts fanfare.Counts) string {
 	return b.String()
 }
 
-func (r *result) printStrongest(w io.Writer) {
-	q := r.strongest
-	heading(w, "The strongest earthquake")
-	fmt.Fprintf(w, "  %s\n  %s UTC\n", q.title, q.at.Format("2 January 2006, 15:04:05"))
-	fmt.Fprintf(w, "  %s people were told. Its event is %s.\n", count(q.broadcast.Messages), q.broadcast.Event)
+func (r *result) printBest(w io.Writer) {
+	heading(w, r.example.heading)
+	for _, line := range wrap(r.best.title, lineWidth-2) {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
+	fmt.Fprintf(w, "  %s UTC\n", r.best.at.UTC().Format("2 January 2006, 15:04:05"))
+	fmt.Fprintf(w, "  %s people were told. Its event is %s.\n", count(r.best.broadcast.Messages), r.best.broadcast.Event)
 }
 
 func (r *result) printLetter(w io.Writer) {
 	heading(w, "One mail, as a person sees it")
 	for _, field := range r.letter.header {
-		fmt.Fprintf(w, "  %-9s%s\n", field[0]+":", field[1])
+		for i, line := range wrap(field[1], lineWidth-11) {
+			if i == 0 {
+				line = fmt.Sprintf("%-9s%s", field[0]+":", line)
+			} else {
+				line = strings.Repeat(" ", 9) + line
+			}
+			fmt.Fprintf(w, "  %s\n", line)
+		}
 	}
 	fmt.Fprintln(w)
 	for paragraph := range strings.SplitSeq(r.letter.text, "\n") {
@@ -104,7 +113,10 @@ func (r *result) printHistory(w io.Writer) {
 	heading(w, "What happened to one person")
 	fmt.Fprintf(w, "  %s, latest first:\n", r.history[0].mail.Address)
 	for _, h := range r.history {
-		fmt.Fprintf(w, "\n  %s\n", h.of.title)
+		fmt.Fprintln(w)
+		for _, line := range wrap(h.of.title, lineWidth-2) {
+			fmt.Fprintf(w, "  %s\n", line)
+		}
 		fmt.Fprintf(w, "    %s, template %s\n", h.mail.ID, h.mail.Template)
 		for _, a := range h.mail.Attempts {
 			fmt.Fprintf(w, "    attempt %d at %s UTC: %s by %s\n", a.Number, a.At.UTC().Format("15:04:05.000"), a.Status, a.Relay)

@@ -14,15 +14,16 @@ import (
 
 // A result is what happened, as the API and the capture server tell it.
 type result struct {
+	example    *example
 	crowd      crowd
 	broadcasts []fanfare.Broadcast
 	counted    sink.Summary
 	status     client.Status
 	memoryMiB  int64
 
-	strongest quake
-	letter    letter
-	history   []told
+	best    noted
+	letter  letter
+	history []told
 }
 
 // totals are the sums over all events.

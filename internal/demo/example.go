@@ -1,0 +1,135 @@
+package demo
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// An example is one of the folders in examples/, and what makes people of it.
+type example struct {
+	name    string // of its folder, and of its service
+	topic   string
+	files   fs.FS // fanfare.yaml and what it names
+	intro   string
+	called  string // what its events are called
+	heading string // over the event that stands out
+	near    string // how the subject of a mail begins that is worth showing
+
+	events     func() ([]byte, error) // NDJSON, an event's data a line
+	file       string                 // that holds them when the files are written
+	idField    string                 // of an event's data
+	timeField  string
+	describe   func(data []byte) (notice, error)
+	wishes     func(seed uint64) (next func() Line)
+	invented   string // an event for the person to publish
+	inventedID string
+}
+
+// A notice is what is shown of an event.
+type notice struct {
+	title  string
+	at     time.Time
+	weight float64 // the event with the greatest stands out, among equals the one that most people are told of
+}
+
+func examples() []*example { return []*example{earthquakesExample(), govukExample(), stocksExample()} }
+
+// Examples lists the names that Options.Example may have.
+func Examples() []string {
+	var names []string
+	for _, x := range examples() {
+		names = append(names, x.name)
+	}
+	return names
+}
+
+func findExample(name string) (*example, error) {
+	all := examples()
+	i := slices.IndexFunc(all, func(x *example) bool { return x.name == name })
+	if i < 0 {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("there is no example %q", name),
+			Hint: "use " + strings.Join(Examples(), ", ")}
+	}
+	return all[i], nil
+}
+
+// ofFile reads the events from a file of the example that holds them as they are.
+func ofFile(files fs.FS, name string) func() ([]byte, error) {
+	return func() ([]byte, error) { return fs.ReadFile(files, name) }
+}
+
+// period says when the first and the last of the events were.
+func (x *example) period(lines []byte) (string, error) {
+	var first, last time.Time
+	for line := range bytes.Lines(lines) {
+		n, err := x.describe(line)
+		if err != nil {
+			return "", err
+		}
+		if first.IsZero() || n.at.Before(first) {
+			first = n.at
+		}
+		if n.at.After(last) {
+			last = n.at
+		}
+	}
+	day := "2 January 2006"
+	if first.Year() == last.Year() {
+		day = "2 January"
+	}
+	return first.Format(day) + " to " + last.Format("2 January 2006"), nil
+}
+
+// A noted event is a broadcast with what is shown of it.
+type noted struct {
+	notice
+	broadcast fanfare.Broadcast
+}
+
+func (x *example) note(b fanfare.Broadcast) (noted, error) {
+	n, err := x.describe(b.Data)
+	if err != nil {
+		return noted{}, fmt.Errorf("the data of %s: %w", b.Event, err)
+	}
+	return noted{n, b}, nil
+}
+
+// outstanding returns the event that stands out.
+func (x *example) outstanding(all []fanfare.Broadcast) (best noted, err error) {
+	for i, b := range all {
+		n, err := x.note(b)
+		if err != nil {
+			return best, err
+		}
+		if i == 0 || cmp.Or(cmp.Compare(n.weight, best.weight), cmp.Compare(b.Messages, best.broadcast.Messages)) > 0 {
+			best = n
+		}
+	}
+	return best, nil
+}
+
+// decodeInto reads event data for a notice.
+func decodeInto[T any](data []byte) (into T, err error) {
+	err = json.Unmarshal(data, &into)
+	return into, err
+}
+
+// decodeLines reads all lines of NDJSON.
+func decodeLines[T any](lines []byte) (all []T, err error) {
+	for line := range bytes.Lines(lines) {
+		one, err := decodeInto[T](line)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}

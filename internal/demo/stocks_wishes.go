@@ -1,0 +1,61 @@
+package demo
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// triggerParams are those of the rules of examples/stocks.
+type triggerParams struct {
+	Symbol  string  `json:"symbol"`
+	Trigger float64 `json:"trigger"`
+}
+
+// stockWishes wait for a price that a share has seldom: near the most or the least
+// that it ever cost, or inside a corridor.
+func stockWishes(seed uint64) func() Line {
+	all, err := readPrices()
+	if err != nil {
+		panic("demo: examples/stocks: " + err.Error()) // it is part of this binary, and tests read it
+	}
+	w := priceWishes{random: newRandom(seed), sorted: map[string][]float64{}}
+	for _, p := range all {
+		w.sorted[p.Symbol] = append(w.sorted[p.Symbol], p.Price)
+	}
+	w.symbols = slices.Sorted(maps.Keys(w.sorted))
+	for _, prices := range w.sorted {
+		slices.Sort(prices)
+	}
+	return w.next
+}
+
+type priceWishes struct {
+	random  *rand.Rand
+	symbols []string
+	sorted  map[string][]float64 // the prices of each symbol
+}
+
+// seldom is how many prices at most a wish is about.
+const seldom = 5
+
+func (w *priceWishes) next() Line {
+	symbol := w.symbols[w.random.IntN(len(w.symbols))]
+	prices := w.sorted[symbol]
+	k := 1 + w.random.IntN(seldom)
+	switch kind := w.random.IntN(100); {
+	case kind < 45:
+		return Line{Rule: "above", Params: triggerParams{symbol, w.between(prices[len(prices)-k-1], prices[len(prices)-k])}}
+	case kind < 85:
+		return Line{Rule: "below", Params: triggerParams{symbol, w.between(prices[k-1], prices[k])}}
+	default:
+		from := w.random.IntN(len(prices) - k)
+		return filter("event.symbol == %q && event.price >= %.2f && event.price < %.2f", symbol, prices[from], prices[from+k])
+	}
+}
+
+// between draws a trigger in cents.
+func (w *priceWishes) between(low, high float64) float64 {
+	return math.Round((low+w.random.Float64()*(high-low))*100) / 100
+}
