@@ -61,3 +61,6 @@ func (c caller) must(who access) error {
 	}
 	return nil
 }
+
+// scopeNames lists for the document the scopes of which one suffices.
+func scopeNames(who access) []string { return scopesOf[who].Names() }

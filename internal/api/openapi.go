@@ -34,7 +34,7 @@ func (a *API) openAPI() huma.Config {
 func (a *API) describe(op *huma.Operation, who access) {
 	op.Metadata = map[string]any{accessKey: who}
 	if who != anybody {
-		op.Security = []map[string][]string{{"key": {}}}
+		op.Security = []map[string][]string{{"key": scopeNames(who)}}
 	}
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
@@ -42,13 +42,6 @@ func (a *API) describe(op *huma.Operation, who access) {
 	schemas := a.spec.OpenAPI().Components.Schemas
 	op.Responses["default"] = &huma.Response{Description: "What was wrong",
 		Content: map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
-}
-
-// finishOpenAPI removes what huma adds for its own form of errors.
-func (a *API) finishOpenAPI() {
-	schemas := a.spec.OpenAPI().Components.Schemas.Map()
-	delete(schemas, "ErrorModel")
-	delete(schemas, "ErrorDetail")
 }
 
 // transform gives huma's own refusals the form that all others have.

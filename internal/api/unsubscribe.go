@@ -61,7 +61,12 @@ func (a *API) unsubscribeRoutes() {
 	a.handle(op("show-unsubscribe", http.MethodGet, "Ask a recipient whether to unsubscribe; changes nothing"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
 		return a.show(x, http.StatusOK, page{"Unsubscribe?", "You will get no more of these messages.", true})
 	})
-	a.handle(op("unsubscribe", http.MethodPost, "Unsubscribe (RFC 8058 one-click); no key is needed"), anybody, func(x *exchange, r *http.Request, _ caller) error {
+	post := op("unsubscribe", http.MethodPost, "Unsubscribe (RFC 8058 one-click); no key is needed")
+	replies[any](a, &post, http.StatusNotFound, "A page that says that the link does not work", "text/html")
+	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusInsufficientStorage} {
+		replies[any](a, &post, status, "A page that says to try again", "text/html")
+	}
+	a.handle(post, anybody, func(x *exchange, r *http.Request, _ caller) error {
 		_, _ = io.Copy(io.Discard, http.MaxBytesReader(x.ResponseWriter, r.Body, maxBodyBytes)) // its content does not matter
 		patient(x)
 		err := a.parts.Unsubscribe(r.Context(), r.PathValue("token"))

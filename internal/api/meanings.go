@@ -1,0 +1,172 @@
+package api
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// explainSchema fills in what members of a schema mean, where the type that
+// they come from does not say.
+func explainSchema(name string, s *huma.Schema) {
+	if s.Description == "" {
+		s.Description = schemaMeanings()[name]
+	}
+	for member, m := range s.Properties {
+		if m.Description != "" || m.Ref != "" {
+			continue
+		}
+		if m.Description = schemaMeanings()[name+"."+member]; m.Description == "" {
+			m.Description = memberMeanings()[member]
+		}
+	}
+}
+
+// schemaMeanings explains schemas, and members whose name means something else
+// elsewhere.
+func schemaMeanings() map[string]string {
+	return map[string]string{
+		"Accepted":            "An event that is kept: every recipient will be found and served.",
+		"Accepteds":           "The answer to events that are taken as a whole.",
+		"Attempt":             "One try of a delivery.",
+		"Broadcast":           "Everything that one event set off, seen as one thing.",
+		"Broadcasts":          "A page of broadcasts, the newest first.",
+		"Bus":                 "What waits at the two durable hops.",
+		"CloudEvent":          "A CloudEvent 1.0 in the JSON format; members that are not named here are extension attributes.",
+		"EventSummary":        "The short answer to NDJSON events (?quiet=true).",
+		"LineError":           "The answer to one line that was refused.",
+		"PutSummary":          "The short answer to many subscriptions (?quiet=true).",
+		"Change":              "A member of a document that differs.",
+		"Channel":             "A way out, as it is doing.",
+		"Check":               "One thing that had to hold for a delivery.",
+		"Control":             "What to pause, resume or cancel.",
+		"Deliveries":          "What is under way.",
+		"Delivery":            "One message for one recipient.",
+		"DeliveryPage":        "A page of deliveries.",
+		"Diff":                "What an apply changed, or would change; empty where everything was so already.",
+		"Explanation":         "Why an event was for a subscription or not.",
+		"FieldChange":         "One field before and after, as text.",
+		"Key":                 "What is known of a key.",
+		"KeyPage":             "A page of keys, in the order in which they were made.",
+		"KeyPatch":            "A change of a key (JSON Merge Patch, RFC 7396): what is absent stays, null sets back.",
+		"KeyRequest":          "A key that is asked for.",
+		"Member":              "One thing that was wrong.",
+		"NewKey":              "A key with its secret, which is shown this once.",
+		"Parked":              "Work that failed too often and waits for an operator.",
+		"ParkedList":          "A page of parked work, the oldest first.",
+		"Part":                "A part of a condition, and what it came to.",
+		"Paused":              "Something that an operator, or a broken channel, has stopped.",
+		"Problem":             "What was wrong (RFC 9457).",
+		"Rotation":            "How a key gets a new secret.",
+		"Scope":               "What a pause, resume or cancel reaches.",
+		"Stages":              "When an event, or the first or last of what it set off, left a stage; absent: not yet.",
+		"Status":              "How the server is doing.",
+		"Subscribed":          "The answer to one subscription that was put.",
+		"Subscription":        "What somebody wants to be told.",
+		"SubscriptionRequest": "What somebody wants to be told. The subscriber is found or made by the address.",
+
+		"Attempt.state":           "State that the try led to: deferred, accepted, failed and so on.",
+		"Attempt.code":            "Code of the protocol, such as the SMTP reply 250; absent: none came.",
+		"Attempt.text":            "The reply's text, at most 512 bytes.",
+		"Attempt.at":              "When the answer was read.",
+		"Broadcast.data":          "The event's data; left out of lists.",
+		"Broadcast.deliveries":    "How many deliveries are in each state; states without any are left out.",
+		"Broadcast.id":            "Id of the CloudEvent.",
+		"Broadcast.event":         "Public id of the event, evt-...",
+		"Broadcast.reason":        "Why it is paused or cancelled.",
+		"Broadcast.state":         "queued, running, paused, cancelled or completed.",
+		"Broadcast.time":          "Time of the event, as its sender gave it.",
+		"Broadcast.type":          "Type of the CloudEvent.",
+		"Change.name":             "Name of the member; of a rule: topic/rule.",
+		"Change.action":           "create, update or delete.",
+		"Change.fields":           "What differs, of an update.",
+		"Change.kind":             "service, channel, template, topic or rule.",
+		"Channel.name":            "Name of the channel.",
+		"Check.check":             "What was looked at.",
+		"Check.detail":            "What was found.",
+		"Check.holds":             "Whether it held.",
+		"Delivery.id":             "Public id of the delivery, dlv-...",
+		"Delivery.address":        "Address as sent; the present one while nothing was sent.",
+		"Delivery.state":          "pending, deferred, accepted, delivered, failed, expired, cancelled or suppressed.",
+		"Delivery.subscriptions":  "Public ids of the subscriptions that wanted it.",
+		"Delivery.template":       "Template that it was written with, name@version.",
+		"Explanation.checks":      "What had to hold, one after the other.",
+		"Explanation.condition":   "The condition, part by part.",
+		"Explanation.filter":      "The subscription's own condition (CEL).",
+		"Explanation.params":      "Values for the rule's params.",
+		"Explanation.rule":        "Name of the rule.",
+		"Explanation.wanted":      "Whether the event was, or would be, for the subscription.",
+		"Explanation.summary":     "The whole in one sentence.",
+		"Explanation.delivery":    "Public id of the delivery that came of it, dlv-...",
+		"Key.disabled":            "Whether it opens nothing at present.",
+		"Key.id":                  "Id of the key, key-1 and so on.",
+		"Key.name":                "What the key is for.",
+		"Key.scopes":              "What the key may do: admin (which includes the others), publish, subscribe, read.",
+		"KeyPatch.name":           "What the key is for.",
+		"Parked.id":               "Id of the parked work, prk-...",
+		"Parked.kind":             "event or batch.",
+		"Parked.reason":           "What went wrong the last time.",
+		"Parked.at":               "When it was parked.",
+		"Part.kind":               "What kind of part it is.",
+		"Part.text":               "The part as it is written.",
+		"Part.value":              "What it came to.",
+		"Part.result":             "What it came to, of a part that is true or false.",
+		"Part.error":              "Why it came to nothing.",
+		"Part.parts":              "What it is made of.",
+		"Paused.since":            "Since when.",
+		"Paused.reason":           "Why, as it was given.",
+		"Scope.kind":              "all, service, channel or broadcast.",
+		"Scope.name":              "Name of the service, service/channel, or public id of the event.",
+		"Stages.received":         "Intake read it.",
+		"Stages.kept":             "It was durable, and then acknowledged.",
+		"Stages.matched":          "The recipients were known.",
+		"Stages.frozen":           "The list of recipients was durable.",
+		"Stages.first":            "The first outcome was durable.",
+		"Stages.last":             "The last outcome so far was durable.",
+		"Stages.completed":        "Every delivery was settled.",
+		"Status.paused":           "What is paused, by whom ever.",
+		"Status.ready":            "Whether it takes work.",
+		"Status.started":          "When the server started.",
+		"Status.channels":         "The ways out.",
+		"Status.bus":              "What waits.",
+		"Status.deliveries":       "What is under way.",
+		"Status.disk_free_bytes":  "Free disk where the data are, in bytes.",
+		"Subscription.state":      "active or ended.",
+		"Subscription.reason":     "Why it ended.",
+		"Subscription.created_at": "When it was added first.",
+		"Subscription.to":         "Address of the subscriber in the channel's form.",
+		"Subscription.id":         "Public id of the subscription.",
+	}
+}
+
+// memberMeanings explains members that mean the same wherever they stand.
+func memberMeanings() map[string]string {
+	return map[string]string{
+		"attempts": "Every try, the first one first.", "attempt": "Number of the try, from 1.",
+		"broadcasts": "The broadcasts of this page.", "deliveries": "The deliveries of this page.", "keys": "The keys of this page.", "parked": "The parked work of this page.",
+		"changes": "What differs.", "channel": "Name of the channel.", "created_at": "When it was made.", "data": "Data of yours, for templates.",
+		"data_base64": "The event's data where they are not text, in base64.", "datacontenttype": "Media type of the data; absent: application/json.",
+		"dataschema": "URI of the schema of the data, as the sender gave it.", "driver": "What speaks to the next hop: smtp or file.",
+		"ended_at": "When it ended; absent: it is active.", "event": "Public id of the event, evt-...", "extensions": "Attributes of the CloudEvent that the specification does not name.",
+		"failures": "How often it failed.", "field": "Name of the field.", "filter": "Own condition in CEL.", "id": "The id.", "lane": "urgent, normal or bulk.",
+		"last_error": "What went wrong the last time; absent: nothing did.", "matched": "How many subscriptions wanted it.", "members": "How many recipients it holds up.",
+		"messages": "How many messages it set off: one per address and channel.", "name": "The name.", "new": "The value as it is now.", "next_at": "When the next try is due, of a deferred one.",
+		"old": "The value as it was.", "params": "Values for the rule's params.", "relay": "Host and port that answered.", "rule": "Name of the rule.", "service": "Name of the service.",
+		"batches_pending": "Batches of deliveries that wait for a deliverer.", "next": "The cursor of the next page; absent at the end.",
+		"source": "Source of the CloudEvent, a URI-reference.", "sourceid": "Id of the CloudEvent, as its sender gave it.", "stages": "When it left which stage.",
+		"subject": "Subject of the CloudEvent.", "subscriber": "Id of the subscriber.", "subscription": "Public id of the subscription.", "topic": "Name of the topic.",
+		"version": "Version of the server.", "scope": "What it reaches.", "error": "What was wrong.", "created": "How many were added.", "updated": "How many were there and are now as asked.",
+		"specversion": "Version of CloudEvents: 1.0.", "time": "When it happened (RFC 3339).", "scopes": "What the key may do: admin (which includes the others), publish, subscribe, read.",
+		"disabled": "Whether it opens nothing at present.",
+		"failed":   "How many were refused.", "duplicates": "How many were known already.",
+	}
+}
+
+// parameterMeaning explains parameters that say the same wherever they stand.
+func parameterMeaning(name string) string {
+	switch name {
+	case "limit":
+		return "How many members a page has at most."
+	case "cursor":
+		return "next of the page before, with the same filters; left out: the first page."
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package api
+
+const (
+	yamlType = "application/yaml"
+	jsonType = "application/json"
+)
+
+// samples are the examples of the document, in an order in which they can be
+// run: what is made stands before what is read, and that before what is ended.
+// The ids that the server makes are those of another day: who runs the samples
+// puts those in their place that it was answered.
+func samples() []sample {
+	return []sample{
+		{operation: "is-alive", status: 200},
+		{operation: "is-ready", status: 200},
+		{operation: "get-metrics", status: 200},
+		{operation: "show-errors", status: 200},
+
+		{operation: "apply", mediaType: yamlType, status: 200, body: `service: ops
+channels:
+  email: {driver: smtp, relay: "127.0.0.1:2525", from: "Fanfare <fanfare@example.org>"}
+topics:
+  load:
+    schema: {type: object, properties: {host: {type: string}, percent: {type: number}}, required: [host, percent]}
+    template: load
+    rules:
+      - {name: above, when: "event.percent > sub.percent", params: {percent: number}}
+templates:
+  load: {subject: "{{ event.host }} is at {{ event.percent }} %", text: "Hello {{ subscriber.address }}, you asked to be told."}
+`},
+		{operation: "apply", parameter: with("dry_run", "true"), mediaType: jsonType, status: 200,
+			body: `{"service":"ops","topics":{"load":{"lane":"urgent","template":"load"}}}`},
+
+		{operation: "create-key", mediaType: jsonType, status: 201, body: `{"service":"ops","name":"the monitor","scopes":["publish"]}`},
+		{operation: "list-keys", status: 200},
+		{operation: "get-key", parameter: with("id", "key-2"), status: 200},
+		{operation: "change-key", parameter: with("id", "key-2"), mediaType: mergePatch, status: 200, body: `{"name":"the new monitor","scopes":["publish","read"]}`},
+		{operation: "rotate-key", parameter: with("id", "key-2"), mediaType: jsonType, status: 200, body: `{"grace":3600}`},
+
+		{operation: "put-subscriptions", mediaType: jsonType, status: 201,
+			body: `{"topic":"load","channel":"email","to":"ada@example.com","filter":"event.percent > 90"}`},
+		{operation: "put-subscriptions", mediaType: ndjson, status: 200,
+			body: `{"id":"ben-load","topic":"load","channel":"email","to":"ben@example.com","rule":"above","params":{"percent":95}}` + "\n" +
+				`{"id":"eve-load","topic":"load","channel":"email","to":"eve@example.com"}` + "\n"},
+		{operation: "put-subscription", parameter: with("id", "ada-load"), mediaType: jsonType, status: 201,
+			body: `{"topic":"load","channel":"email","to":"ada@example.com","rule":"above","params":{"percent":80},"locale":"en-GB"}`},
+		{operation: "get-subscription", parameter: with("id", "ada-load"), status: 200},
+
+		{operation: "publish", parameter: with("topic", "load"), mediaType: jsonType, status: 202, body: `{"host":"db1","percent":97}`},
+		{operation: "publish", parameter: with("topic", "load"), mediaType: cloudEvent, status: 202,
+			body: `{"specversion":"1.0","id":"db2-1","source":"/monitor","type":"load","data":{"host":"db2","percent":85}}`},
+		{operation: "publish", parameter: with("topic", "load"), mediaType: ndjson, status: 202,
+			body: `{"host":"db3","percent":12}` + "\n" + `{"host":"db4","percent":99}` + "\n"},
+		{operation: "publish-by-type", mediaType: cloudEvent, status: 202,
+			body: `{"specversion":"1.0","id":"db5-1","source":"/monitor","type":"load","subject":"db5","time":"2026-11-20T08:15:00Z","data":{"host":"db5","percent":91}}`},
+		{operation: "publish-by-type", mediaType: cloudEventBatch, status: 202,
+			body: `[{"specversion":"1.0","id":"db6-1","source":"/monitor","type":"load","data":{"host":"db6","percent":50}},` +
+				`{"specversion":"1.0","id":"db6-2","source":"/monitor","type":"load","data":{"host":"db6","percent":60}}]`},
+
+		{operation: "get-event", parameter: with("id", "evt-20261120-1001"), status: 200},
+		{operation: "list-deliveries", parameter: with("id", "evt-20261120-1001"), status: 200},
+		{operation: "list-broadcasts", parameter: with("limit", "10"), status: 200},
+		{operation: "list-history", parameter: with("subscriber", "ada@example.com"), status: 200},
+		{operation: "explain-event", parameter: with("id", "ada-load", "event", "evt-20261120-1001"), status: 200},
+		{operation: "explain-data", parameter: with("id", "ada-load"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":70}`},
+
+		{operation: "get-status", status: 200},
+		{operation: "pause", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"},"reason":"the relay is being moved"}`},
+		{operation: "resume", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"}}`},
+		{operation: "cancel", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"broadcast","name":"evt-20261120-1001"},"reason":"a false alarm"}`},
+		{operation: "list-parked", status: 200},
+		{operation: "retry-parked", parameter: with("id", "prk-20261120-1"), status: 404},
+		{operation: "drop-parked", parameter: with("id", "prk-20261120-1"), status: 404},
+
+		{operation: "show-unsubscribe", parameter: with("token", "from-a-message"), status: 200},
+		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "end-subscription", parameter: with("id", "ada-load", "reason", "asked by phone"), status: 204},
+		{operation: "delete-key", parameter: with("id", "key-2"), status: 204},
+	}
+}
