@@ -54,6 +54,7 @@ func New(parts Parts) *API {
 
 	a.applyRoutes()
 	a.subscriptionRoutes()
+	a.subscriptionListRoutes()
 	a.subscriberRoutes()
 	a.eventRoutes()
 	a.traceRoutes()

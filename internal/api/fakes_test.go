@@ -116,7 +116,7 @@ func (w *world) Subscription(_ context.Context, service, id string) (registry.Su
 	return registry.Subscription{ID: id, Service: service, Topic: p.Topic, To: p.To, State: "active"}, nil
 }
 
-func (w *world) EndSubscription(_ context.Context, service, id, reason string) error {
+func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string, _ func(*registry.Subscription) error) error {
 	if _, ok := w.subs[service+"/"+id]; !ok {
 		return notFound("subscription", id)
 	}

@@ -14,18 +14,19 @@ import (
 
 // Parts are what the API stands on. All are required but Metrics and Unsubscribe.
 type Parts struct {
-	Keys          Keys
-	Keyring       Keyring
-	Documents     Documents
-	Subscriptions Subscriptions
-	Subscribers   Subscribers
-	Topics        Topics
-	Intake        Intake
-	Reports       Reports
-	Explaining    Explaining
-	Previews      Previews
-	Switches      Switches
-	Parking       Parking
+	Keys              Keys
+	Keyring           Keyring
+	Documents         Documents
+	Subscriptions     Subscriptions
+	Subscribers       Subscribers
+	SubscriptionLists SubscriptionLists
+	Topics            Topics
+	Intake            Intake
+	Reports           Reports
+	Explaining        Explaining
+	Previews          Previews
+	Switches          Switches
+	Parking           Parking
 
 	// Unsubscribe ends the subscriptions that the token of a link stands for.
 	// It is idempotent; NotFound is a token that this server did not sign. Nil
@@ -73,8 +74,8 @@ type Subscriptions interface {
 	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
 	PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error
 	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
-	// EndSubscription returns when no letter for it can leave any more.
-	EndSubscription(ctx context.Context, service, id, reason string) error
+	// EndSubscriptionIf returns when no letter for it can leave any more.
+	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *registry.Subscription) error) error
 	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
 }

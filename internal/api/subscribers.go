@@ -226,16 +226,16 @@ func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service st
 // checkSubscriber asks the preconditions of a request in the writer, with the
 // subscriber as it is at that moment; nil where there are none.
 func checkSubscriber(r *http.Request) registry.Check {
-	if r.Header.Get("If-Match") == "" && r.Header.Get("If-None-Match") == "" {
+	if len(r.Header["If-Match"]) == 0 && len(r.Header["If-None-Match"]) == 0 {
 		return nil
 	}
 	return func(is *registry.Subscriber) error {
-		if is == nil {
-			return mayChange(r.Header, "")
-		}
-		tag, err := tagOf(is)
-		if err != nil {
-			return err
+		tag := ""
+		if is != nil {
+			var err error
+			if tag, err = tagOf(is); err != nil {
+				return err
+			}
 		}
 		return mayChange(r.Header, tag)
 	}

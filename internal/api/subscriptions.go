@@ -32,7 +32,7 @@ func (a *API) subscriptionRoutes() {
 
 	put := huma.Operation{OperationID: "put-subscription", Method: http.MethodPut, Path: "/v1/subscriptions/{id}", Tags: tags,
 		Summary:     "Add or replace the subscription with this id",
-		Parameters:  []*huma.Param{param("id", "chosen by the client"), service()},
+		Parameters:  []*huma.Param{param("id", "chosen by the client"), service(), ifMatch()},
 		RequestBody: body[wire.SubscriptionRequest](a, "The subscription", "application/json")}
 	replies[wire.Subscribed](a, &put, http.StatusCreated, "Added", "application/json")
 	replies[wire.Subscribed](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
@@ -49,12 +49,17 @@ func (a *API) subscriptionRoutes() {
 			if err != nil {
 				return registry.Subscription{}, err
 			}
-			return a.parts.Subscriptions.Subscription(ctx, s, in.ID)
+			found, err := a.parts.Subscriptions.Subscription(ctx, s, in.ID)
+			if err == nil {
+				err = setTag(ctx.Value(exchangeKey{}).(*exchange), found)
+			}
+			return found, err
 		})
 
 	type end struct {
 		One
-		Reason string `query:"reason" maxLength:"200" doc:"kept with the subscription"`
+		Reason  string `query:"reason" maxLength:"200" doc:"kept with the subscription"`
+		IfMatch string `header:"If-Match" doc:"end it only if it still has this ETag; else 412"`
 	}
 	act(a, huma.Operation{OperationID: "end-subscription", Method: http.MethodDelete, Path: "/v1/subscriptions/{id}", Tags: tags,
 		Summary: "End a subscription", Description: "Answers when no message for it can leave any more; that can take as long as a message that is on the wire."}, maySubscribe,
@@ -66,8 +71,9 @@ func (a *API) subscriptionRoutes() {
 			if in.Reason == "" {
 				in.Reason = "ended over the API"
 			}
-			patient(ctx.Value(exchangeKey{}).(*exchange))
-			return a.parts.Subscriptions.EndSubscription(ctx, s, in.ID, in.Reason)
+			x := ctx.Value(exchangeKey{}).(*exchange)
+			patient(x)
+			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, checkSubscription(x.request))
 		})
 }
 
@@ -119,6 +125,7 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "is not the id of the path", Hint: "leave it out"}
 		}
 		puts[0].ID = id
+		puts[0].Check = checkSubscription(r)
 	}
 	results := make([]registry.PutResult, 1)
 	if err := a.parts.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
@@ -135,6 +142,24 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 	x.Header().Set("Content-Type", "application/json")
 	writeAll(x, status, appendPut(nil, &results[0]))
 	return nil
+}
+
+// checkSubscription asks the preconditions of a request in the writer, with the
+// subscription as it is at that moment; nil where there are none.
+func checkSubscription(r *http.Request) func(is *registry.Subscription) error {
+	if len(r.Header["If-Match"]) == 0 && len(r.Header["If-None-Match"]) == 0 {
+		return nil
+	}
+	return func(is *registry.Subscription) error {
+		tag := ""
+		if is != nil {
+			var err error
+			if tag, err = tagOf(is); err != nil {
+				return err
+			}
+		}
+		return mayChange(r.Header, tag)
+	}
 }
 
 // appendPut appends a wire.Subscribed.

@@ -236,7 +236,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,
 	}
-	parts.Subscribers = people
+	parts.Subscribers, parts.SubscriptionLists = people, people
 	if outlets.signer != nil {
 		parts.Unsubscribe = (&unsubscriber{signer: outlets.signer, registry: people, store: store}).Unsubscribe
 	}

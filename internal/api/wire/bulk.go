@@ -3,12 +3,13 @@ package wire
 import "encoding/json"
 
 // A SubscriptionRequest is what somebody wants to be told. The subscriber is
-// found or made by the address.
+// named, or found or made by the address.
 type SubscriptionRequest struct {
 	ID         string          `json:"id,omitempty" doc:"chosen by you; without one, an equal subscription (topic, channel, address, condition) is the same"`
 	Topic      string          `json:"topic"`
 	Channel    string          `json:"channel"`
-	To         string          `json:"to" doc:"address in the channel's form"`
+	To         string          `json:"to,omitempty" doc:"address in the channel's form; without it the default address of subscriber"`
+	Subscriber string          `json:"subscriber,omitempty" doc:"id of a subscriber; with to, what is missing of the two is made"`
 	Filter     string          `json:"filter,omitempty" doc:"own condition in CEL over event, such as event.mag >= 4.5"`
 	Rule       string          `json:"rule,omitempty" doc:"name of a rule of the topic; never with filter"`
 	Params     json.RawMessage `json:"params,omitempty" doc:"object: values for the rule's params"`

@@ -1,0 +1,212 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"fanfare.dev/fanfare"
+)
+
+// A SubscriptionFilter says which subscriptions are listed: those for which all
+// that is not empty is true.
+type SubscriptionFilter struct {
+	Topic      string
+	Channel    string
+	Subscriber string // id, or an address
+	State      string // active or ended
+}
+
+// A chosen is a SubscriptionFilter with numbers for names.
+type chosen struct {
+	service, topic uint32
+	channel        uint16
+	owners         []fanfare.Place // nil: all
+	active, ended  bool
+}
+
+func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFilter) (c chosen, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return c, err
+	}
+	c = chosen{service: svc.number, active: f.State != "ended", ended: f.State != "active"}
+	if f.Topic != "" {
+		t := svc.topics[f.Topic]
+		if t == nil {
+			return c, invalid("", didYouMean(f.Topic, maps.Keys(svc.topics), "the service has no topics"), "unknown topic %s", quote(f.Topic))
+		}
+		c.topic = t.Number
+	}
+	if f.Channel != "" {
+		ch := svc.channels[f.Channel]
+		if ch == nil {
+			return c, invalid("", didYouMean(f.Channel, maps.Keys(svc.channels), "the service has no channels"), "unknown channel %s", quote(f.Channel))
+		}
+		c.channel = ch.Number
+	}
+	if f.Subscriber != "" {
+		c.owners, err = r.SubscriberPlaces(ctx, service, f.Subscriber)
+	}
+	return c, err
+}
+
+func (c *chosen) wants(r *Registry, s *SubscriptionRecord) bool {
+	if s.Ended && !c.ended || !s.Ended && !c.active {
+		return false
+	}
+	if c.topic != 0 && s.Topic != c.topic || c.channel != 0 && s.Channel != c.channel {
+		return false
+	}
+	return r.serviceOf(s) == c.service
+}
+
+// SubscriptionPage lists subscriptions in the order of their places, from behind
+// after on; it may find fewer than limit although there are more. next is where
+// the next page begins, 0 at the end.
+func (r *Registry) SubscriptionPage(ctx context.Context, service string, f SubscriptionFilter, after fanfare.Place, limit int) (page []Subscription, next fanfare.Place, err error) {
+	c, err := r.choose(ctx, service, &f)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, next, err := r.chosenRows(ctx, &c, after, limit)
+	if err != nil {
+		return nil, 0, r.unreadable(err)
+	}
+	owners, err := r.owners(ctx, ownersOf(rows))
+	if err != nil {
+		return nil, 0, r.unreadable(err)
+	}
+	page = make([]Subscription, len(rows))
+	for i := range rows {
+		page[i] = r.fullRecord(&rows[i])
+		page[i].setOwner(owners[rows[i].Subscriber])
+	}
+	return page, next, nil
+}
+
+func ownersOf(rows []SubscriptionRecord) []fanfare.Place {
+	places := make([]fanfare.Place, len(rows))
+	for i := range rows {
+		places[i] = rows[i].Subscriber
+	}
+	return places
+}
+
+// chosenRows reads the rows of one page.
+func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.Place, limit int) (rows []SubscriptionRecord, next fanfare.Place, err error) {
+	if c.owners != nil {
+		return r.rowsOfOwners(ctx, c, after, limit)
+	}
+	seen := 0
+	err = r.opt.Store.ScanSubscriptions(ctx, Range{First: after + 1, Last: ^fanfare.Place(0)}, func(s *SubscriptionRecord) error {
+		if len(rows) == limit || seen == scanAtOnce {
+			next = after
+			return errEnough
+		}
+		seen++
+		after = s.Place
+		if c.wants(r, s) {
+			rows = append(rows, cloneSubscription(s))
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return rows, next, err
+}
+
+// rowsOfOwners reads what few people have: each in its partition.
+func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Place, limit int) (rows []SubscriptionRecord, next fanfare.Place, err error) {
+	for _, owner := range c.owners {
+		of := rangeOf(owner)
+		of.First = max(of.First, after+1)
+		if of.First > of.Last {
+			continue
+		}
+		err := r.opt.Store.ScanSubscriptions(ctx, of, func(s *SubscriptionRecord) error {
+			if c.wants(r, s) {
+				rows = append(rows, cloneSubscription(s))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	slices.SortFunc(rows, func(a, b SubscriptionRecord) int { return cmp.Compare(a.Place, b.Place) })
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = rows[limit-1].Place
+	}
+	return rows, next, nil
+}
+
+// cloneSubscription copies a row out of what a visit lends.
+func cloneSubscription(s *SubscriptionRecord) SubscriptionRecord {
+	kept := *s
+	kept.Params, kept.Data = bytes.Clone(s.Params), bytes.Clone(s.Data)
+	return kept
+}
+
+// exportAtOnce is how many subscriptions an export has in memory.
+const exportAtOnce = 4096
+
+// ExportSubscriptions visits the active subscriptions that f chooses as the puts
+// that make them again in an empty service; p is good until visit returns. It
+// reads a few thousand at a time, so that what changes meanwhile may or may not
+// be in it. Ids of ours are left out: they are places, which are given anew.
+func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f SubscriptionFilter, visit func(p *Put) error) error {
+	f.State = "active"
+	c, err := r.choose(ctx, service, &f)
+	if err != nil {
+		return err
+	}
+	for after := fanfare.Place(0); ; {
+		rows, next, err := r.chosenRows(ctx, &c, after, exportAtOnce)
+		if err != nil {
+			return r.unreadable(err)
+		}
+		people, err := r.rowsAt(ctx, ownersOf(rows))
+		if err != nil {
+			return r.unreadable(err)
+		}
+		for i := range rows {
+			p := r.putOf(&rows[i], people[rows[i].Subscriber])
+			if err := visit(&p); err != nil {
+				return err
+			}
+		}
+		if next == 0 {
+			return nil
+		}
+		after = next
+	}
+}
+
+// rowsAt reads what delivery sees of subscribers.
+func (r *Registry) rowsAt(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]SubscriberRow, error) {
+	rows := make(map[fanfare.Place]SubscriberRow, len(places))
+	err := r.Subscribers(ctx, sorted(places), func(s *SubscriberRow) error {
+		kept := *s
+		kept.Attributes = bytes.Clone(s.Attributes)
+		rows[s.Place] = kept
+		return nil
+	})
+	return rows, err
+}
+
+// putOf is the put that makes a subscription.
+func (r *Registry) putOf(s *SubscriptionRecord, of SubscriberRow) Put {
+	full := r.fullRecord(s)
+	p := Put{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data,
+		Locale: of.Locale, TimeZone: of.TimeZone, Attributes: of.Attributes}
+	if _, ours := ParseSubscriberID(of.ID); !ours {
+		p.Subscriber = of.ID
+	}
+	return p
+}
