@@ -24,6 +24,12 @@ func explainSchema(name string, s *huma.Schema) {
 // elsewhere.
 func schemaMeanings() map[string]string {
 	return map[string]string{
+		"Address":          "Where a subscriber is reached.",
+		"Subscriber":       "A person or machine with its addresses.",
+		"SubscriberPut":    "What a subscriber shall be.",
+		"SubscriberList":   "A page of subscribers, in the order in which they are kept.",
+		"SubscriptionList": "A page of subscriptions, in the order in which they are kept.",
+
 		"Accepted":            "An event that is kept: every recipient will be found and served.",
 		"Accepteds":           "The answer to events that are taken as a whole.",
 		"Attempt":             "One try of a delivery.",
@@ -61,7 +67,7 @@ func schemaMeanings() map[string]string {
 		"Status":              "How the server is doing.",
 		"Subscribed":          "The answer to one subscription that was put.",
 		"Subscription":        "What somebody wants to be told.",
-		"SubscriptionRequest": "What somebody wants to be told. The subscriber is found or made by the address.",
+		"SubscriptionRequest": "What somebody wants to be told. The subscriber is named, or found or made by the address.",
 
 		"Attempt.state":           "State that the try led to: deferred, accepted, failed and so on.",
 		"Attempt.code":            "Code of the protocol, such as the SMTP reply 250; absent: none came.",

@@ -37,6 +37,14 @@ templates:
 		{operation: "change-key", parameter: with("id", "key-2"), mediaType: mergePatch, status: 200, body: `{"name":"the new monitor","scopes":["publish","read"]}`},
 		{operation: "rotate-key", parameter: with("id", "key-2"), mediaType: jsonType, status: 200, body: `{"grace":3600}`},
 
+		{operation: "create-subscriber", mediaType: jsonType, status: 201,
+			body: `{"addresses":[{"kind":"mail","address":"grace@example.com"}],"time_zone":"America/New_York"}`},
+		{operation: "put-subscriber", parameter: with("id", "mary"), mediaType: jsonType, status: 201,
+			body: `{"addresses":[{"kind":"mail","address":"mary@example.com","label":"home"},{"kind":"mail","address":"mary@example.net"}],"locale":"en-GB","attributes":{"floor":3}}`},
+		{operation: "get-subscriber", parameter: with("id", "mary"), status: 200},
+		{operation: "patch-subscriber", parameter: with("id", "mary"), mediaType: mergePatch, status: 200, body: `{"attributes":{"floor":4},"locale":null}`},
+		{operation: "list-subscribers", parameter: with("address", "mary@example.net"), status: 200},
+		{operation: "put-subscriptions", mediaType: jsonType, status: 201, body: `{"topic":"load","channel":"email","subscriber":"mary"}`},
 		{operation: "put-subscriptions", mediaType: jsonType, status: 201,
 			body: `{"topic":"load","channel":"email","to":"ada@example.com","filter":"event.percent > 90"}`},
 		{operation: "put-subscriptions", mediaType: ndjson, status: 200,
@@ -45,6 +53,7 @@ templates:
 		{operation: "put-subscription", parameter: with("id", "ada-load"), mediaType: jsonType, status: 201,
 			body: `{"topic":"load","channel":"email","to":"ada@example.com","rule":"above","params":{"percent":80},"locale":"en-GB"}`},
 		{operation: "get-subscription", parameter: with("id", "ada-load"), status: 200},
+		{operation: "list-subscriptions", parameter: with("topic", "load", "state", "active"), status: 200},
 
 		{operation: "publish", parameter: with("topic", "load"), mediaType: jsonType, status: 202, body: `{"host":"db1","percent":97}`},
 		{operation: "publish", parameter: with("topic", "load"), mediaType: cloudEvent, status: 202,
@@ -75,6 +84,7 @@ templates:
 		{operation: "show-unsubscribe", parameter: with("token", "from-a-message"), status: 200},
 		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},
 		{operation: "end-subscription", parameter: with("id", "ada-load", "reason", "asked by phone"), status: 204},
+		{operation: "delete-subscriber", parameter: with("id", "mary"), status: 204},
 		{operation: "delete-key", parameter: with("id", "key-2"), status: 204},
 	}
 }

@@ -29,7 +29,7 @@ type Subscribers interface {
 
 // SubscriberList is a page of subscribers.
 type SubscriberList struct {
-	Subscribers []registry.Subscriber `json:"subscribers"`
+	Subscribers []registry.Subscriber `json:"subscribers" doc:"in the order in which they are kept"`
 	Next        string                `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
@@ -136,10 +136,13 @@ func (a *API) subscribersNamed(ctx context.Context, service string, in *subscrib
 			return []registry.Subscriber{}, nil
 		}
 	}
-	if fanfare.CodeOf(err) == fanfare.NotFound && err != nil {
+	switch {
+	case err == nil:
+		return []registry.Subscriber{found}, nil
+	case fanfare.CodeOf(err) == fanfare.NotFound:
 		return []registry.Subscriber{}, nil
 	}
-	return []registry.Subscriber{found}, err
+	return nil, err
 }
 
 // placeKey and placeAfter turn a place into the key of a cursor and back.

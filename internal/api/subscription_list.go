@@ -26,7 +26,7 @@ type SubscriptionLists interface {
 
 // SubscriptionList is a page of subscriptions.
 type SubscriptionList struct {
-	Subscriptions []registry.Subscription `json:"subscriptions"`
+	Subscriptions []registry.Subscription `json:"subscriptions" doc:"in the order in which they are kept"`
 	Next          string                  `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 

@@ -11,11 +11,11 @@ import (
 
 // A Subscriber is a person or machine with its addresses.
 type Subscriber struct {
-	ID         string          `json:"id"` // chosen by the client, or per-…
-	Addresses  []Address       `json:"addresses"`
-	Locale     string          `json:"locale,omitempty"`
-	TimeZone   string          `json:"time_zone,omitempty"`
-	Attributes json.RawMessage `json:"attributes,omitempty"`
+	ID         string          `json:"id" doc:"chosen by the client, or per-..."`
+	Addresses  []Address       `json:"addresses" doc:"the first of each kind is the default of channels of that kind"`
+	Locale     string          `json:"locale,omitempty" doc:"language tag (BCP 47), such as de-AT"`
+	TimeZone   string          `json:"time_zone,omitempty" doc:"IANA name, such as Europe/Vienna"`
+	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: yours, for templates"`
 
 	Place fanfare.Place `json:"-"` // of its first row
 }
@@ -23,17 +23,17 @@ type Subscriber struct {
 // An Address is where a subscriber is reached. The first of a kind is the
 // default of channels of that kind.
 type Address struct {
-	Kind    string `json:"kind"` // mail
-	Address string `json:"address"`
-	Label   string `json:"label,omitempty"` // the client's own name for it, such as work
+	Kind    string `json:"kind" enum:"mail" doc:"what kind of channel reaches it"`
+	Address string `json:"address" doc:"in the form of its kind"`
+	Label   string `json:"label,omitempty" doc:"the client's own name for it, such as work"`
 }
 
 // A SubscriberPut is what a subscriber shall be.
 type SubscriberPut struct {
-	Addresses  []Address       `json:"addresses,omitempty"`
-	Locale     string          `json:"locale,omitempty"`
-	TimeZone   string          `json:"time_zone,omitempty"`
-	Attributes json.RawMessage `json:"attributes,omitempty"`
+	Addresses  []Address       `json:"addresses,omitempty" doc:"at most 20; the first of each kind is the default of channels of that kind"`
+	Locale     string          `json:"locale,omitempty" doc:"language tag (BCP 47), such as de-AT"`
+	TimeZone   string          `json:"time_zone,omitempty" doc:"IANA name, such as Europe/Vienna"`
+	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: yours, for templates"`
 }
 
 // Flags say what became of a subscriber's row. They are stored.

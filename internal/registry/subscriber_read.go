@@ -141,9 +141,9 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 // addressRecord finds the row that has an address, nil if there is none. What is
 // no address of the kind is nobody's.
 func (r *Registry) addressRecord(ctx context.Context, svc *service, kind uint8, address string) (*SubscriberRecord, error) {
-	normal, err := r.opt.ParseAddress(address)
-	if err != nil {
-		return nil, nil
+	normal, bad := r.opt.ParseAddress(address)
+	if bad != nil {
+		return nil, nil //nolint:nilerr // what is no address is nobody's
 	}
 	first, others := r.addresses.lookup(r.hash.address(svc.number, kind, normal))
 	if first == 0 {
