@@ -111,9 +111,6 @@ func (a *API) admitted(x *exchange, who access) (caller, error) {
 		return caller{}, nil
 	}
 	r := x.request
-	if err := a.guesses.mayTry(r, x.began); err != nil {
-		return caller{}, err
-	}
 	c, err := a.allowed(r, who)
 	if x.key = c.principal.KeyID; x.key != "" {
 		var over error
@@ -121,7 +118,9 @@ func (a *API) admitted(x *exchange, who access) (caller, error) {
 			return caller{}, over
 		}
 	} else if fanfare.CodeOf(err) == fanfare.Unauthenticated && r.Header.Get("Authorization") != "" {
-		a.guesses.wrong(r, x.began)
+		if tooMany := a.guesses.wrong(r, x.began); tooMany != nil {
+			err = tooMany
+		}
 	}
 	return c, err
 }

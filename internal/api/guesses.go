@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -23,36 +22,17 @@ const (
 )
 
 // guesses slows down who tries keys: an address that has sent too many wrong
-// ones is refused before its next key is looked at, right or wrong, until a
-// second has passed for each.
+// ones gets no other answer until a second has passed for each. A right key is
+// taken from everywhere: with 256 random bits it is not guessed, and a program
+// with an old key must not lock out those that share its address.
 type guesses struct {
 	proxies []netip.Prefix // whose X-Forwarded-For is believed
-	some    atomic.Bool    // whether byAddress has members: most servers never look further
 	mu      sync.Mutex
 	byFrom  map[netip.Addr]*gauge
 }
 
-// mayTry refuses an address that has tried too much.
-func (g *guesses) mayTry(r *http.Request, now time.Time) error {
-	if !g.some.Load() {
-		return nil
-	}
-	from := g.from(r)
-	g.mu.Lock()
-	tried := g.byFrom[from]
-	g.mu.Unlock()
-	if tried == nil {
-		return nil
-	}
-	over := time.Duration(tried.full.Load()-now.UnixNano()) - (guessBurst-1)*guessInterval
-	if over <= 0 {
-		return nil
-	}
-	return &fanfare.Error{Code: fanfare.RateLimited, Message: "too many wrong keys came from this address", Hint: "wait as long as Retry-After says, and check the key", RetryAfter: over}
-}
-
-// wrong counts a wrong key.
-func (g *guesses) wrong(r *http.Request, now time.Time) {
+// wrong counts a wrong key, and refuses an address that has sent too many.
+func (g *guesses) wrong(r *http.Request, now time.Time) error {
 	from := g.from(r)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,10 +50,14 @@ func (g *guesses) wrong(r *http.Request, now time.Time) {
 			}
 			tried = new(gauge)
 			g.byFrom[from] = tried
-			g.some.Store(true)
 		}
 	}
+	over := time.Duration(tried.full.Load()-now.UnixNano()) - (guessBurst-1)*guessInterval
+	if over > 0 {
+		return &fanfare.Error{Code: fanfare.RateLimited, Message: "too many wrong keys came from this address", Hint: "wait as long as Retry-After says, and check the key", RetryAfter: over}
+	}
 	tried.take(now.UnixNano(), int64(guessInterval), guessBurst)
+	return nil
 }
 
 // forget drops the addresses that have waited long enough.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 // another one, and does not even learn what is there.
 func TestKeysReachOnlyWhatIsTheirs(t *testing.T) {
 	t.Parallel()
-	s, r := newsroom(t, sink.Config{}, "")
+	s, r := newsroom(t, sink.Config{}, "", "--trusted-proxies", "127.0.0.0/8") // so that wrong keys come from many addresses
 	s.subscribe("reader@example.org")
 	event := s.http.publish(`{"title":"secret title"}`)
 	s.http.completed(event)
@@ -59,12 +60,12 @@ func TestKeysReachOnlyWhatIsTheirs(t *testing.T) {
 		{"POST", "/v1/parked/prk-20261120-1/retry", "", "", []int{404}},
 		{"DELETE", "/v1/parked/prk-20261120-1", "", "", []int{404}},
 	}
-	for _, route := range routes {
+	for i, route := range routes {
 		t.Run(route.method+" "+strings.ReplaceAll(route.path, event, "evt")+" "+route.contentType, func(t *testing.T) {
 			for _, key := range []string{"", "wrong", s.key + "x", strings.ToUpper(s.key)} {
 				nobody := *s.http.with(key)
 				nobody.t = t
-				if got := nobody.refused(401, route.method, route.path, route.contentType, route.body); got.Code != "unauthenticated" || got.Hint == "" {
+				if got := nobody.refused(401, route.method, route.path, route.contentType, route.body, "X-Forwarded-For", fmt.Sprint("192.0.2.", i)); got.Code != "unauthenticated" || got.Hint == "" {
 					t.Errorf("with key %q: %+v", key, got)
 				}
 			}
