@@ -24,11 +24,12 @@ type Event struct {
 // kept: the event and what Fanfare added to it.
 type Posted struct {
 	Service    string    `json:"service"`
-	Topic      string    `json:"topic"`
+	Topic      string    `json:"topic"` // "" of a direct send
 	Lane       Lane      `json:"lane"`
 	ChangeSeq  uint64    `json:"change_seq"` // the last change of a subscription that this event must see
 	ReceivedAt time.Time `json:"received_at"`
 	Event      Event     `json:"event"`
+	Direct     *Direct   `json:"direct,omitempty"` // nil: who gets it is matched
 
 	// Was is the sequence of an event that was parked and is tried again: it keeps
 	// it, so that two tries are one broadcast.

@@ -11,12 +11,14 @@ import (
 // up needs no index:
 //
 //	evt-20261120-1001          event: day of receipt (UTC), sequence in hex
+//	msg-20261120-1001          message: the same event, where it is a direct send
 //	dlv-20261120-40041-17      delivery: day, manifest and position in hex
 //	sub-1c00004e               subscription: its place in hex
 //
 // Ids that clients choose must not begin with one of these prefixes.
 const (
 	eventPrefix        = "evt-"
+	messagePrefix      = "msg-"
 	deliveryPrefix     = "dlv-"
 	subscriptionPrefix = "sub-"
 )
@@ -24,8 +26,8 @@ const (
 // ReservedID reports whether a client may not choose id because it looks like
 // one that Fanfare makes.
 func ReservedID(id string) bool {
-	return strings.HasPrefix(id, eventPrefix) || strings.HasPrefix(id, deliveryPrefix) ||
-		strings.HasPrefix(id, subscriptionPrefix)
+	return strings.HasPrefix(id, eventPrefix) || strings.HasPrefix(id, messagePrefix) ||
+		strings.HasPrefix(id, deliveryPrefix) || strings.HasPrefix(id, subscriptionPrefix)
 }
 
 // Day is a UTC calendar day, counted from 1970-01-01. What belongs to an event
@@ -83,9 +85,17 @@ func (r EventRef) String() string {
 	return fmt.Sprintf("%s%s-%x", eventPrefix, r.Day, uint64(r.Seq))
 }
 
-// ParseEventRef reads a public event id.
+// MessageID returns the public id of an event that is a direct send.
+func (r EventRef) MessageID() string {
+	return fmt.Sprintf("%s%s-%x", messagePrefix, r.Day, uint64(r.Seq))
+}
+
+// ParseEventRef reads a public event id, or a message's, which names its event.
 func ParseEventRef(id string) (EventRef, bool) {
 	day, hex, ok := cutRef(id, eventPrefix)
+	if !ok {
+		day, hex, ok = cutRef(id, messagePrefix)
+	}
 	if !ok {
 		return EventRef{}, false
 	}

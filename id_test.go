@@ -11,6 +11,9 @@ func TestPublicIDsCarryTheirPlace(t *testing.T) {
 	if got, ok := ParseEventRef(event.String()); !ok || got != event {
 		t.Errorf("event id %s came back as %v, %v", event, got, ok)
 	}
+	if got, ok := ParseEventRef(event.MessageID()); !ok || got != event || !ReservedID(event.MessageID()) {
+		t.Errorf("message id %s came back as %v, %v", event.MessageID(), got, ok)
+	}
 	delivery := DeliveryRef{day, NewManifestID(event.Seq, 63), 1<<32 - 1}
 	if got, ok := ParseDeliveryRef(delivery.String()); !ok || got != delivery {
 		t.Errorf("delivery id %s came back as %v, %v", delivery, got, ok)
@@ -25,7 +28,7 @@ func TestPublicIDsCarryTheirPlace(t *testing.T) {
 }
 
 func TestForeignIDsAreNotPlaces(t *testing.T) {
-	for _, id := range []string{"", "evt-", "evt-20261120", "evt-20261120-", "evt-20261320-1", "evt-x-y", "dlv-20261120-1", "dlv-20261120-1-", "sub-", "sub-100000000", "order-17"} {
+	for _, id := range []string{"", "evt-", "evt-20261120", "evt-20261120-", "evt-20261320-1", "evt-x-y", "msg-", "msg-20261320-1", "dlv-20261120-1", "dlv-20261120-1-", "sub-", "sub-100000000", "order-17"} {
 		if _, ok := ParseEventRef(id); ok {
 			t.Errorf("%q passed as an event", id)
 		}

@@ -19,14 +19,16 @@ type Manifest struct {
 // version. Positions count through all sections of the manifest.
 type Section struct {
 	Channel  uint16   // number of the channel
-	Template uint32   // number of the template version
+	Template uint32   // number of the template version; 0: the content of a direct event
 	Members  []Member // ascending by subscriber
 }
 
-// A Member is one recipient and the subscriptions that wanted the event.
+// A Member is one recipient and the subscriptions that wanted the event. One of
+// an audience was named and has none; whether anybody else still wants the
+// message is then asked of nobody.
 type Member struct {
 	Subscriber    Place
-	Subscriptions []Place // ascending, never empty
+	Subscriptions []Place // ascending; empty for a member of an audience, and only there
 }
 
 // Members counts the members of all sections.

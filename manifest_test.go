@@ -7,8 +7,9 @@ import (
 
 func TestManifestComesBackAsItWasFrozen(t *testing.T) {
 	for name, m := range map[string]Manifest{
-		"empty": {Sections: []Section{}},
-		"one":   {Sections: []Section{{Channel: 3, Template: 9, Members: []Member{{NewPlace(5, 7), []Place{NewPlace(5, 1)}}}}}},
+		"empty":       {Sections: []Section{}},
+		"one":         {Sections: []Section{{Channel: 3, Template: 9, Members: []Member{{NewPlace(5, 7), []Place{NewPlace(5, 1)}}}}}},
+		"an audience": {Sections: []Section{{Channel: 2, Members: []Member{{NewPlace(1, 7), []Place{}}, {NewPlace(1, 9), []Place{}}, {NewPlace(2, 1), []Place{}}}}}},
 		"sections and several subscriptions": {Sections: []Section{
 			{Channel: 1, Template: 2, Members: []Member{
 				{NewPlace(0, 1), []Place{NewPlace(0, 900), NewPlace(0, 901)}},

@@ -55,24 +55,32 @@ type Stages struct {
 	Completed time.Time `json:"completed,omitzero"` // every delivery settled
 }
 
+// The kinds of a broadcast.
+const (
+	KindEvent   = "event"   // of a topic: its recipients were matched
+	KindMessage = "message" // a direct send: its recipients were named
+)
+
 // A Broadcast is everything that one event set off, seen as one thing.
 type Broadcast struct {
-	Event    string          `json:"event"` // public id (evt-…)
-	Service  string          `json:"service"`
-	Topic    string          `json:"topic"`
-	Source   string          `json:"source"`         // of the CloudEvent
-	SourceID string          `json:"sourceid"`       // id of the CloudEvent
-	Type     string          `json:"type,omitempty"` // of the CloudEvent, as its subject, time and extensions
-	Subject  string          `json:"subject,omitempty"`
-	Time     time.Time       `json:"time,omitzero"`
-	Lane     string          `json:"lane"`
-	State    string          `json:"state"` // queued, running, paused, cancelled, completed
-	Reason   string          `json:"reason,omitempty"`
-	Matched  int64           `json:"matched"`  // subscriptions that wanted it
-	Messages int64           `json:"messages"` // members of its manifests: one per address and channel
-	Counts   Counts          `json:"deliveries"`
-	Stages   Stages          `json:"stages"`
-	Data     json.RawMessage `json:"data,omitempty"` // the event's data; left out of lists
+	Event     string          `json:"event"` // public id (evt-…)
+	Kind      string          `json:"kind"`  // KindEvent, or KindMessage of a direct send
+	Service   string          `json:"service"`
+	Topic     string          `json:"topic"`               // "" of a message
+	Reference string          `json:"reference,omitempty"` // of a message: the client's own text
+	Source    string          `json:"source"`              // of the CloudEvent
+	SourceID  string          `json:"sourceid"`            // id of the CloudEvent
+	Type      string          `json:"type,omitempty"`      // of the CloudEvent, as its subject, time and extensions
+	Subject   string          `json:"subject,omitempty"`
+	Time      time.Time       `json:"time,omitzero"`
+	Lane      string          `json:"lane"`
+	State     string          `json:"state"` // queued, running, paused, cancelled, completed
+	Reason    string          `json:"reason,omitempty"`
+	Matched   int64           `json:"matched"`  // subscriptions that wanted it
+	Messages  int64           `json:"messages"` // members of its manifests: one per address and channel
+	Counts    Counts          `json:"deliveries"`
+	Stages    Stages          `json:"stages"`
+	Data      json.RawMessage `json:"data,omitempty"` // the event's data; left out of lists
 
 	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as it was sent; application/json is left out
 	DataSchema  string                     `json:"dataschema,omitempty"`
@@ -87,6 +95,10 @@ func (b *Broadcast) Describe(p *Posted) {
 	b.Source, b.SourceID, b.Type, b.Subject, b.Time = e.Source, e.ID, e.Type, e.Subject, e.Time
 	b.Data, b.ContentType, b.DataSchema, b.Binary, b.Extensions = e.Data, e.ContentType, e.DataSchema, e.Binary, e.Extensions
 	b.Stages.Received = p.ReceivedAt
+	b.Kind = KindEvent
+	if p.Direct != nil {
+		b.Kind, b.Reference = KindMessage, p.Direct.Reference
+	}
 }
 
 // An Attempt is one try of a delivery.
@@ -105,13 +117,15 @@ type Attempt struct {
 type Delivery struct {
 	ID            string    `json:"id"`    // dlv-…
 	Event         string    `json:"event"` // evt-…
+	Kind          string    `json:"kind"`  // of its broadcast: event or message
 	Service       string    `json:"service"`
-	Topic         string    `json:"topic"`
+	Topic         string    `json:"topic"`               // "" of a message
+	Reference     string    `json:"reference,omitempty"` // of a message
 	Channel       string    `json:"channel"`
 	Subscriber    string    `json:"subscriber"`
-	Subscriptions []string  `json:"subscriptions"`
-	Template      string    `json:"template"` // name@version
-	Address       string    `json:"address"`  // as sent; the current one while nothing was sent
+	Subscriptions []string  `json:"subscriptions"` // empty of a message
+	Template      string    `json:"template"`      // name@version; "" of a message with content of its own
+	Address       string    `json:"address"`       // as sent; the current one while nothing was sent
 	State         string    `json:"state"`
 	Attempts      []Attempt `json:"attempts"`
 }

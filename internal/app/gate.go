@@ -23,6 +23,9 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
 		return decision, why
 	}
+	if len(job.Subscriptions) == 0 { // of an audience: there is nothing that could have been ended
+		return deliver.Go, ""
+	}
 	for _, place := range job.Subscriptions {
 		if g.registry.Live(place) {
 			return deliver.Go, ""

@@ -131,7 +131,7 @@ func (m *matching) add(ctx context.Context, r *round, lease *bus.Lease) (err err
 		}
 		f.KeptAt = lease.Kept
 		frozen = append(frozen, f)
-		r.hits += int(f.Matched)
+		r.hits += int(max(f.Matched, f.Messages))
 	}
 	r.frozen = append(r.frozen, frozen...)
 	r.leases = append(r.leases, lease)
@@ -142,6 +142,9 @@ func (m *matching) add(ctx context.Context, r *round, lease *bus.Lease) (err err
 // event's change sequence: on one node a change is in the index before its
 // number is given out.
 func (m *matching) match(posted *fanfare.Posted) (*fanfare.Frozen, error) {
+	if posted.Direct != nil {
+		return m.name(posted)
+	}
 	topic, ok := m.registry.Topic(posted.Service, posted.Topic)
 	if !ok {
 		return nil, fmt.Errorf("topic %s/%s is gone", posted.Service, posted.Topic)
@@ -160,6 +163,17 @@ func (m *matching) match(posted *fanfare.Posted) (*fanfare.Frozen, error) {
 		m.hits = nil
 	}
 	return f, nil
+}
+
+// name takes the audience of a direct send in place of a match.
+func (m *matching) name(posted *fanfare.Posted) (*fanfare.Frozen, error) {
+	if _, ok := m.registry.Channel(posted.Direct.Channel); !ok {
+		return nil, fmt.Errorf("channel %d is gone", posted.Direct.Channel)
+	}
+	return &fanfare.Frozen{
+		Posted: posted, Messages: int64(len(posted.Direct.Recipients)), MatchedAt: m.clock.Now(),
+		Manifests: generate.Audience(posted.Seq, posted.Direct),
+	}, nil
 }
 
 // pins are the template versions of this moment.

@@ -150,17 +150,10 @@ func (c *Collector) admit(p *fanfare.Posted, now time.Time, change uint64) (*ent
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/data",
 			Message: fmt.Sprintf("the data has %d bytes, more than %d", len(p.Event.Data), MaxDataBytes), Hint: "send a link to what is large"}
 	}
-	lane, validate, err := c.options.Topics.Intake(p.Service, p.Topic)
-	if err != nil {
-		return nil, err
-	}
-	if validate != nil {
-		if err := validate(p.Event.Data); err != nil {
+	if p.Direct == nil { // a direct send has no topic, and was checked by who made it
+		if err := c.checkTopic(p); err != nil {
 			return nil, err
 		}
-	}
-	if p.Lane == fanfare.TopicLane {
-		p.Lane = lane
 	}
 	if p.Lane > fanfare.Bulk {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown lane %d", p.Lane), Hint: "use urgent, normal or bulk"}
@@ -177,6 +170,23 @@ func (c *Collector) admit(p *fanfare.Posted, now time.Time, change uint64) (*ent
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("the event has %d bytes, more than %d", len(encoded), maxGroupBytes), Hint: "shorten id, source and subject"}
 	}
 	return &entry{posted: p, encoded: encoded, id: identify(p)}, nil
+}
+
+// checkTopic checks an event against its topic, which also gives its lane.
+func (c *Collector) checkTopic(p *fanfare.Posted) error {
+	lane, validate, err := c.options.Topics.Intake(p.Service, p.Topic)
+	if err != nil {
+		return err
+	}
+	if validate != nil {
+		if err := validate(p.Event.Data); err != nil {
+			return err
+		}
+	}
+	if p.Lane == fanfare.TopicLane {
+		p.Lane = lane
+	}
+	return nil
 }
 
 func (c *Collector) enqueue(entries []*entry, group *sync.WaitGroup) error {

@@ -20,6 +20,11 @@ func identify(p *fanfare.Posted) identity {
 			panic(err) // a hash in memory does not fail
 		}
 	}
+	if p.Direct != nil { // whatever the id of an event of a topic, it is not a message's
+		if _, err := h.WriteString("\x00direct"); err != nil {
+			panic(err)
+		}
+	}
 	return h.Sum128()
 }
 
@@ -64,6 +69,12 @@ func (m *memory) learn(id identity, ref fanfare.EventRef, at time.Time) {
 		m.old, m.young, m.youngSince = m.young, map[identity]fanfare.EventRef{}, at
 	}
 	m.young[id] = ref
+}
+
+// Known returns the event that has the service, source and id of p, and is of
+// its kind, if there was one within the horizon.
+func (c *Collector) Known(p *fanfare.Posted) (fanfare.EventRef, bool) {
+	return c.known.find(identify(p))
 }
 
 // Remember learns the ids of a group that was kept before this start.

@@ -9,9 +9,11 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Check compares what the template reads with what there will be: the fields of
-// event with the topic's JSON Schema, and those of params with the names that the
-// rule declares. An empty schema or nil params leaves the one or the other out.
+// Check compares what the template reads with what there will be in a message of
+// a topic: the fields of event with the topic's JSON Schema, and those of params
+// with the names that the rule declares. Nil params leaves these out. Without a
+// schema the template is for direct sends, whose data is not known before; only
+// these have the variable sub.
 // Where the schema does not decide (no properties, additionalProperties, a
 // reference elsewhere) the field is taken to exist. A condition on a field that
 // cannot exist is as wrong as any other use.
@@ -30,6 +32,8 @@ func (t *Template) Check(schema json.RawMessage, params []string) error {
 		for _, p := range part.paths {
 			var err *fanfare.Error
 			switch {
+			case p.root == "sub" && root != nil:
+				err = invalid(p.line, "use subscription.data or subscription.params", "%s: sub is what a direct send says of a recipient; messages of a topic have none", p.text)
 			case p.root == "event" && root != nil:
 				err = checkEvent(root, p)
 			case p.root == "subscription" || p.root == "subscriptions":

@@ -21,6 +21,7 @@
 //	subscriber       id, address, locale, time_zone, attributes
 //	subscription     the first that matched: id, rule, params, data
 //	subscriptions    all that matched, each of the same shape
+//	sub              of a direct send: the recipient's own data (subscriptions is empty then)
 //	unsubscribe_url  the signed link, empty where the server has no public_url
 //
 // In HTML every output is escaped; {{ x | raw }} opts out. Text and subject are

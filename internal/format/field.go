@@ -32,6 +32,7 @@ const (
 	subscriptionRule
 	subscriptionParams
 	subscriptionData
+	recipientData
 	unsubscribeURL
 )
 
@@ -53,6 +54,11 @@ func newField(u unit) *field {
 	if len(names) == 0 {
 		return nil
 	}
+	if p.root == "sub" {
+		f.from = recipientData
+		f.inside(names)
+		return &f
+	}
 	source, known := map[string]fieldSource{
 		"subscriber.id":         subscriberID,
 		"subscriber.address":    subscriberAddress,
@@ -70,11 +76,16 @@ func newField(u unit) *field {
 		return nil
 	}
 	f.from = source
-	f.path = nested
-	for _, n := range nested {
+	f.inside(nested)
+	return &f
+}
+
+// inside sets where in its JSON the field is.
+func (f *field) inside(path []string) {
+	f.path = path
+	for _, n := range path {
 		f.rest = append(f.rest, n)
 	}
-	return &f
 }
 
 // append appends the field's text, or reports that it is missing.
@@ -106,6 +117,8 @@ func (f *field) read(dst []byte, r *Recipient, url []byte, m mode) (out []byte, 
 		return appendText(dst, url, m), len(url) == 0, true
 	case subscriberAttributes:
 		raw = r.Attributes
+	case recipientData:
+		raw = r.Data
 	default:
 		if len(r.Subscriptions) == 0 {
 			return dst, false, false

@@ -36,7 +36,8 @@ type Recipient struct {
 	Locale        string
 	TimeZone      string
 	Attributes    json.RawMessage // of the subscriber; valid JSON or nil
-	Subscriptions []Subscription  // all that matched, the one that picked the template first
+	Data          json.RawMessage // of a direct send: what only this recipient's message sees; valid JSON or nil
+	Subscriptions []Subscription  // all that matched, the one that picked the template first; none of a direct send
 	Date          time.Time       // of the first attempt, so that a later one has the same bytes
 }
 

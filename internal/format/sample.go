@@ -57,6 +57,7 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 			"id": "sample", "address": "sample@example.org", "locale": "en", "time_zone": "UTC",
 			"attributes": map[string]any{},
 		},
+		"sub":             map[string]any{},
 		"subscription":    subscription,
 		"subscriptions":   []any{subscription},
 		"unsubscribe_url": "https://example.org/u/sample",

@@ -11,7 +11,7 @@ import (
 // those are fixed.
 func builtins(name string) (fields []string, ok bool) {
 	switch name {
-	case "event", "unsubscribe_url":
+	case "event", "sub", "unsubscribe_url":
 		return nil, true
 	case "meta":
 		return []string{"id", "source", "type", "subject", "time", "topic", "service", "extensions"}, true
@@ -30,7 +30,7 @@ func builtin(name string) bool {
 
 // personal reports whether the variable differs from recipient to recipient.
 func personal(root string) bool {
-	return root == "subscriber" || root == "subscription" || root == "subscriptions" || root == "unsubscribe_url"
+	return root == "sub" || root == "subscriber" || root == "subscription" || root == "subscriptions" || root == "unsubscribe_url"
 }
 
 // A scope knows the variables of a template and where their values come from.
@@ -107,7 +107,7 @@ func (s *scope) resolve(paths []path) []path {
 // knows reports whether the path can exist, with a hint where it cannot.
 func (s *scope) knows(p path) (hint string, ok bool) {
 	if _, _, ok := s.origin(p.root); !ok {
-		names := []string{"event", "meta", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
+		names := []string{"event", "meta", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
 		for name := range s.assigned {
 			names = append(names, name)
 		}

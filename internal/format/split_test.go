@@ -83,6 +83,9 @@ func TestSplitAndWholeRenderingGiveTheSameBytes(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "none") == 0 {
 				r.Subscriptions = nil
 			}
+			if rapid.Bool().Draw(t, "direct") {
+				r.Data = object("sub")
+			}
 			l1, _, err1 := w1.Write(nil, r)
 			l2, _, err2 := w2.Write(nil, r)
 			if (err1 == nil) != (err2 == nil) {
@@ -138,6 +141,7 @@ func templatePieces() []string {
 		"{{ subscription.data.x | default: event.a }}", "{{ subscription.data.d[0] }}",
 		"{{ subscription.data.a | default: 'x<' }}", "{{ subscription.data.c | default: 5 }}", "{{subscription.data.d|default:\"\"}}",
 		"{{ subscription.data.x.y | default: 1.50 }}", "{{ subscriber.locale | default: 'en' }}", "{{ subscription.data.a | default: -1 | upcase }}", "{{ subscription.data.d.size }}", "{{ subscriptions[1].id }}",
+		"{{ sub }}", "{{ sub.a }}", "{{ sub.e.f | default: 'y' }}", "{{ sub.x | default: 1 }}", "{% if sub.b %}{{ sub.a | upcase }}{% endif %}",
 		"{{ unsubscribe_url }}", "{{ subscription.id }}", "{{ subscriber.time_zone }}", "{{ subscription.data.a.size }}",
 		"{% if subscription.data.a == 'x' %}{{ event.a }}\n{% else %} {{ subscriber.id }} {% endif %}",
 		"{%- if event.a == 'x' -%} x {%- else -%} {{ event.b }} {%- endif -%}",

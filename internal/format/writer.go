@@ -198,6 +198,7 @@ func (w *Writer) named(p *prepared, err *fanfare.Error) error {
 type needs struct {
 	any        bool // there are such templates
 	attributes bool
+	data       bool // sub
 	first      bool // subscription
 	all        bool // subscriptions
 }
@@ -208,6 +209,8 @@ func (n *needs) add(paths []path) {
 		switch p.root {
 		case "subscriber":
 			n.attributes = n.attributes || len(p.segments) == 0 || p.segments[0].name == "attributes" || p.segments[0].name == ""
+		case "sub":
+			n.data = true
 		case "subscription":
 			n.first = true
 		case "subscriptions":
@@ -225,6 +228,11 @@ func (w *Writer) variables(r *Recipient) (map[string]any, error) {
 	}
 	if w.needs.attributes {
 		if err := present(subscriber, "attributes", r.Attributes); err != nil {
+			return nil, err
+		}
+	}
+	if w.needs.data {
+		if err := present(vars, "sub", r.Data); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -142,7 +143,11 @@ func (pl *plan) dryRun() {
 		if pl.doc.Topics[t.Name] == nil && pl.doc.Templates[name] == nil {
 			return
 		}
-		if err := pl.r.opt.DryRunTemplate(src, t.Schema, params); err != nil {
+		schema := t.Schema
+		if schema == nil {
+			schema = anything
+		}
+		if err := pl.r.opt.DryRunTemplate(src, schema, params); err != nil {
 			e := below("", err)
 			e.Message += " (in topic " + t.Name + ")"
 			pl.wrong = append(pl.wrong, e)
@@ -166,6 +171,9 @@ func (pl *plan) dryRun() {
 		}
 	}
 }
+
+// anything is the schema of a topic that has none.
+var anything = json.RawMessage("true")
 
 // checkUse refuses to delete what active subscriptions need.
 func (pl *plan) checkUse(w *writer) error {

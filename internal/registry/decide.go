@@ -159,7 +159,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		if err != nil {
 			return 0, false, g.w.r.unreadable(err)
 		}
-		if s != nil && s.Service == w.topic.service && s.Kind == w.kind && s.Address == w.address && s.hasAddress() {
+		if s != nil && s.Service == w.service && s.Kind == w.kind && s.Address == w.address && s.hasAddress() {
 			if s.Subscriber != 0 {
 				if s, err = g.subscriber(s.Subscriber); err != nil {
 					return 0, false, g.w.r.unreadable(err)
@@ -176,7 +176,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 	}
 	*local++
 	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], SubscriberRecord{
-		Place: place, Service: w.topic.service, Kind: w.kind, Address: w.address,
+		Place: place, Service: w.service, Kind: w.kind, Address: w.address,
 		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes,
 	})
 	return place, true, nil

@@ -56,9 +56,12 @@ func (g *group) decide() error {
 		if g.aborted {
 			return nil
 		}
-		if j.end != nil {
+		switch {
+		case j.end != nil:
 			j.err = g.end(j.svc, j.end)
-		} else {
+		case j.people:
+			g.people(j)
+		default:
 			g.put(j)
 		}
 	}

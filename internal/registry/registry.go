@@ -26,8 +26,9 @@ type Options struct {
 	CompileTemplate func(*TemplateSource) error
 
 	// DryRunTemplate checks a template against a topic that uses it: its schema
-	// (nil: any field), and the params of the rule (nil: none). The pointers of
-	// its errors begin with /templates/NAME.
+	// (true: any field), and the params of the rule (nil: none); or, without a
+	// schema, as one that only direct sends can use. The pointers of its errors
+	// begin with /templates/NAME.
 	DryRunTemplate func(src *TemplateSource, schema json.RawMessage, params map[string]string) error
 
 	// AfterEnd is called for an ended subscription once the end is durable and

@@ -26,6 +26,7 @@ const (
 // A want is a Put that was found good: what the writer needs to decide on it.
 type want struct {
 	put         *Put
+	service     uint32 // its number
 	topic       *Topic
 	channel     *Channel
 	rule        uint32 // number, or 0
@@ -47,7 +48,7 @@ type want struct {
 
 // check fills w from p, or sets w.err.
 func (r *Registry) check(svc *service, p *Put, w *want) {
-	*w = want{put: p}
+	*w = want{put: p, service: svc.number}
 	if w.err = r.checkNames(svc, p, w); w.err != nil {
 		return
 	}

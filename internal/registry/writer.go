@@ -23,11 +23,12 @@ const (
 
 // A job is what one call asks of the writer. Exactly one of the kinds is set.
 type job struct {
-	svc   *service
-	conf  *snapshot // that wants were checked against
-	wants []want    // puts
-	end   *end
-	run   func(*writer) error // a change of the configuration: by itself
+	svc    *service
+	conf   *snapshot // that wants were checked against
+	wants  []want    // puts, or with people only their subscribers
+	people bool
+	end    *end
+	run    func(*writer) error // a change of the configuration: by itself
 
 	err  error
 	done chan struct{}

@@ -289,7 +289,7 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 		d := &list[i]
 		*d = fanfare.Delivery{
 			ID:    fanfare.DeliveryRef{Day: day, Manifest: m.ID, Position: position}.String(),
-			Event: b.Event, Service: b.Service, Topic: b.Topic,
+			Event: b.Event, Kind: b.Kind, Service: b.Service, Topic: b.Topic, Reference: b.Reference,
 			State: fanfare.Pending.String(), Attempts: []fanfare.Attempt{},
 			Subscriber: people.ids[member.Subscriber], Address: people.addresses[member.Subscriber],
 			Subscriptions: people.subscriptions(member),

@@ -1,0 +1,96 @@
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// address finds and makes the subscribers of these addresses.
+func address(t *testing.T, r *registry.Registry, to ...string) []registry.Addressee {
+	t.Helper()
+	channel, ok := r.ChannelNamed("notify", "email")
+	if !ok {
+		t.Fatal("no channel")
+	}
+	all := make([]registry.Addressee, len(to))
+	for i := range to {
+		all[i].Address = to[i]
+	}
+	if err := r.FindAddressees(context.Background(), "notify", channel, all); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.MakeAddressees(context.Background(), "notify", channel, all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
+	dir := t.TempDir()
+	r, _ := openAt(t, dir)
+	apply(t, r, weather)
+	good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "ada@example.org"}))
+	ada, err := r.FindSubscriber(context.Background(), "notify", "ada@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := r.ChangeSeq()
+	if got := address(t, r, "ada@EXAMPLE.org"); got[0].Place != ada || r.ChangeSeq() != seq {
+		t.Errorf("ada is %+v, want place %d and no change", got[0], ada)
+	}
+	got := address(t, r, "new@example.org", "nobody", "ada@example.org", "new@example.ORG")
+	if got[0].Place == 0 || got[3].Place != got[0].Place || got[2].Place != ada {
+		t.Errorf("got %+v", got)
+	}
+	if fanfare.CodeOf(got[1].Err) != fanfare.Invalid || got[1].Place != 0 {
+		t.Errorf("what is no address: %+v", got[1])
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, _ = openAt(t, dir)
+	if again := address(t, r, "new@example.org"); again[0].Place != got[0].Place {
+		t.Errorf("after a restart it is %+v, was %+v", again[0], got[0])
+	}
+	// Somebody who was only written to is a subscriber like any other.
+	sub := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "new@example.org"}))
+	if full, err := r.Subscription(context.Background(), "notify", sub[0].ID); err != nil || full.Owner != got[0].Place {
+		t.Errorf("the subscription belongs to %d, want %d: %v", full.Owner, got[0].Place, err)
+	}
+}
+
+func TestManyAddressesAreMadeOnceEach(t *testing.T) {
+	r, err := registry.Open(context.Background(), options(openStore(t, t.TempDir(), sqlite.Relaxed), match.New()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	apply(t, r, weather)
+	var to []string
+	for i := range 10_000 {
+		to = append(to, fmt.Sprintf("person%d@example.org", i))
+	}
+	first := address(t, r, to...)
+	seen := map[fanfare.Place]bool{}
+	for i, a := range first {
+		if a.Err != nil || a.Place == 0 || seen[a.Place] {
+			t.Fatalf("%d: %+v", i, a)
+		}
+		seen[a.Place] = true
+	}
+	seq := r.ChangeSeq()
+	for i, a := range address(t, r, to...) {
+		if a != first[i] {
+			t.Fatalf("%d: %+v, was %+v", i, a, first[i])
+		}
+	}
+	if r.ChangeSeq() != seq {
+		t.Error("finding them again was a change")
+	}
+}
