@@ -13,18 +13,19 @@ type Code string
 
 // The codes. docs/errors.md says of each what to do about it.
 const (
-	Invalid            Code = "invalid"             // the input is wrong; repeating it is of no use
-	Unauthenticated    Code = "unauthenticated"     // no key, or one that nobody knows
-	Forbidden          Code = "forbidden"           // the key is good, but not for this
-	NotFound           Code = "not_found"           // no such thing in this service
-	MethodNotAllowed   Code = "method_not_allowed"  // the path is known, but not with this method
-	Conflict           Code = "conflict"            // the thing is in a state that does not allow this
-	PreconditionFailed Code = "precondition_failed" // the thing was changed since it was read
-	TooLarge           Code = "too_large"           // over a documented limit
-	RateLimited        Code = "rate_limited"        // more at a time than this key, or this address, may ask
-	DiskFull           Code = "disk_full"           // below the disk floor: intake is closed, delivery goes on
-	Unavailable        Code = "unavailable"         // not now: starting, stopping, overloaded
-	Internal           Code = "internal"            // our fault; the log has more under the request id
+	Invalid            Code = "invalid"                // the input is wrong; repeating it is of no use
+	Unauthenticated    Code = "unauthenticated"        // no key, or one that nobody knows
+	Forbidden          Code = "forbidden"              // the key is good, but not for this
+	NotFound           Code = "not_found"              // no such thing in this service
+	MethodNotAllowed   Code = "method_not_allowed"     // the path is known, but not with this method
+	Conflict           Code = "conflict"               // the thing is in a state that does not allow this
+	PreconditionFailed Code = "precondition_failed"    // the thing was changed since it was read
+	KeyReused          Code = "idempotency_key_reused" // the Idempotency-Key came with another body before
+	TooLarge           Code = "too_large"              // over a documented limit
+	RateLimited        Code = "rate_limited"           // more at a time than this key, or this address, may ask
+	DiskFull           Code = "disk_full"              // below the disk floor: intake is closed, delivery goes on
+	Unavailable        Code = "unavailable"            // not now: starting, stopping, overloaded
+	Internal           Code = "internal"               // our fault; the log has more under the request id
 )
 
 // An Error is one that a user can meet. It says what was wrong, where, and what

@@ -18,6 +18,7 @@ const (
 	mayLookUp                  // people and their subscriptions: scope subscribe or read
 	maySubscribe               // change people and their subscriptions
 	mayPublish                 // send events and messages
+	mayFollow                  // what became of a message: scope publish or read
 	mayConfigure               // scope admin: of the key's service, or of all
 	operator                   // scope admin of a key without a service
 )
@@ -28,6 +29,7 @@ var scopesOf = [...]registry.Scopes{
 	mayLookUp:    registry.ScopeRead | registry.ScopeSubscribe,
 	maySubscribe: registry.ScopeSubscribe,
 	mayPublish:   registry.ScopePublish,
+	mayFollow:    registry.ScopePublish | registry.ScopeRead,
 	mayConfigure: registry.ScopeAdmin,
 	operator:     registry.ScopeAdmin,
 }

@@ -57,6 +57,7 @@ func New(parts Parts) *API {
 	a.subscriptionListRoutes()
 	a.subscriberRoutes()
 	a.eventRoutes()
+	a.messageRoutes()
 	a.traceRoutes()
 	a.explainRoutes()
 	a.previewRoutes()

@@ -20,6 +20,11 @@ func readJSON(x *exchange, r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
+	return decodeStrictly(text, v)
+}
+
+// decodeStrictly reads one JSON value without unknown members.
+func decodeStrictly(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {

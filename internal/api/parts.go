@@ -27,6 +27,7 @@ type Parts struct {
 	Previews          Previews
 	Switches          Switches
 	Parking           Parking
+	Messages          Messages
 
 	// Unsubscribe ends the subscriptions that the token of a link stands for.
 	// It is idempotent; NotFound is a token that this server did not sign. Nil

@@ -224,6 +224,8 @@ func (a *App) start(ctx context.Context, o Options) error {
 		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock}, floor: floor,
 		indexing: history, rates: rates, ready: a.ready,
 	}
+	direct := &messages{registry: people, templates: outlets.templates, collector: collector, recorder: recorder,
+		traces: reports.Traces, store: store, queue: queue{hops}, floor: floor, clock: a.clock}
 	if err := adminKey(ctx, dir, people); err != nil {
 		return err
 	}
@@ -231,7 +233,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Previews:   previews{registry: people, store: store, traces: reports.Traces, publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: store, Conditions: conditions{people, index}},
 		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
-		Intake: intake{collector}, Reports: reports, Switches: stops, Parking: reports.parking,
+		Intake: intake{collector}, Messages: direct, Reports: reports, Switches: stops, Parking: reports.parking,
 		Ready: a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,

@@ -318,7 +318,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		recipient := l.recipient(m, mailing, people)
 		switch {
 		case recipient == nil:
-			settled = append(settled, l.entry(m, fanfare.Suppressed, "unsubscribed"))
+			settled = append(settled, l.entry(m, fanfare.Suppressed, unwanted(mailing)))
 			continue
 		case !expires.IsZero() && l.clock.Now().After(expires):
 			settled = append(settled, l.entry(m, fanfare.Expired, "not sent before "+expires.Format(time.RFC3339)))

@@ -25,18 +25,31 @@ type mailing struct {
 	topic  *registry.Topic // nil if it was deleted since
 }
 
+// recipientOf is a subscriber as who is written to, without what led to that.
+func recipientOf(who *registry.SubscriberRow, posted *fanfare.Posted) *format.Recipient {
+	return &format.Recipient{
+		Address: who.Address, ID: who.ID, Locale: who.Locale, TimeZone: who.TimeZone,
+		Attributes: who.Attributes, Date: posted.ReceivedAt,
+	}
+}
+
 // recipient returns who is written to, with the subscriptions that are still
-// active, the one that picked the template first; nil if none is.
+// active, the one that picked the template first; nil if none is. Of an
+// audience it is who is there still, with what was said of them.
 func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format.Recipient {
 	who := people.subscriber(m.member.Subscriber)
 	if who == nil {
 		return nil
 	}
-	r := &format.Recipient{
-		Delivery: m.ref, Address: who.Address, ID: who.ID, Locale: who.Locale, TimeZone: who.TimeZone,
-		Attributes: who.Attributes, Date: mailing.posted.ReceivedAt,
-		Subscriptions: make([]format.Subscription, 0, len(m.member.Subscriptions)),
+	r := recipientOf(who, mailing.posted)
+	r.Delivery = m.ref
+	if d := mailing.posted.Direct; d != nil {
+		if named := d.To(m.member.Subscriber); named != nil {
+			r.Data = named.Data
+		}
+		return r
 	}
+	r.Subscriptions = make([]format.Subscription, 0, len(m.member.Subscriptions))
 	for _, place := range m.member.Subscriptions {
 		row := people.subscription(place)
 		if row == nil || !row.Live {
@@ -53,6 +66,14 @@ func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format
 		})
 	}
 	return r
+}
+
+// unwanted says why there is nobody to write to.
+func unwanted(m *mailing) string {
+	if m.posted.Direct != nil {
+		return "the subscriber is gone"
+	}
+	return "unsubscribed"
 }
 
 // rank is a rule's place in the topic's order; own filters come last.
@@ -95,17 +116,29 @@ func (l *loader) mailing(ctx context.Context, key mailingKey, channel *registry.
 }
 
 func (l *loader) writer(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*format.Writer, error) {
-	template, err := l.templates.get(key.template)
+	template, err := l.templates.of(posted, key.template)
 	if err != nil {
 		return nil, err
 	}
+	m, err := mailingOf(template, posted, key.event, channel)
+	if err != nil {
+		return nil, err
+	}
+	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
+		m.ListID, m.Unsubscribe = channel.ListID, l.unsubscribe(posted.Service)
+	}
+	return m.Writer()
+}
+
+// mailingOf is what all messages of an event by one channel and template share,
+// but for what concerns lists.
+func mailingOf(template *format.Template, posted *fanfare.Posted, event fanfare.EventRef, channel *registry.Channel) (format.Mailing, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
+		return format.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
 	}
 	return format.Mailing{
 		Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
-		Event: &posted.Event, EventRef: key.event, Topic: posted.Topic, Service: posted.Service,
-		ListID: channel.ListID, Unsubscribe: l.unsubscribe(posted.Service),
-	}.Writer()
+		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
+	}, nil
 }

@@ -32,3 +32,17 @@ func (t *templates) get(number uint32) (*format.Template, error) {
 	}
 	return template, err
 }
+
+// contentName stands for the name of a template in errors about the content of
+// a direct send.
+const contentName = "content"
+
+// of returns the template of an event's messages: a compiled version, or the
+// content that the event brings.
+func (t *templates) of(posted *fanfare.Posted, number uint32) (*format.Template, error) {
+	if number != 0 || posted.Direct == nil || posted.Direct.Content == nil {
+		return t.get(number)
+	}
+	c := posted.Direct.Content
+	return format.Compile(format.Source{Name: contentName, Subject: c.Subject, Text: c.Text, HTML: c.HTML})
+}

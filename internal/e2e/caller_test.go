@@ -157,3 +157,6 @@ func (c *caller) deliveries(event, query string) []fanfare.Delivery {
 	page := into[struct{ Deliveries []fanfare.Delivery }](c.t, c.must(200, "GET", "/v1/events/"+event+"/deliveries?limit=1000"+query, "", ""))
 	return page.Deliveries
 }
+
+// decode reads one JSON value.
+func decode(from io.Reader, v any) error { return json.NewDecoder(from).Decode(v) }

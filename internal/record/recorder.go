@@ -62,10 +62,11 @@ type Recorder struct {
 	coming  atomic.Int64  // messages on the wire whose entry is not waiting yet
 	all     chan struct{} // holds one token when coming has become zero
 
-	slips  sync.Pool // of *slip
-	open   *board
-	totals [fanfare.States]atomic.Int64
-	groups atomic.Int64
+	slips   sync.Pool // of *slip
+	open    *board
+	waiters waiters
+	totals  [fanfare.States]atomic.Int64
+	groups  atomic.Int64
 
 	stopped sync.WaitGroup
 	stop    context.CancelFunc
@@ -240,6 +241,7 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 			r.totals[commit.Entries[i].State].Add(1)
 		}
 		r.open.close(day, commit.Completions)
+		r.waiters.tell(day, commit.Completions)
 	} else if fanfare.CodeOf(err) == fanfare.NotFound {
 		r.open.drop(day)
 	}

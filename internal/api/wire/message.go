@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"encoding/json"
+
+	"fanfare.dev/fanfare"
+)
+
+// Limits of a direct send.
+const (
+	// MaxRecipients is how many people one message may name.
+	MaxRecipients = 10_000
+	// MaxMessageBytes is how large its body may be.
+	MaxMessageBytes = 1 << 20
+	// MaxReferenceBytes is how long a reference may be.
+	MaxReferenceBytes = 200
+	// MaxKeyBytes is how long an Idempotency-Key may be.
+	MaxKeyBytes = 255
+	// MaxWaitSeconds is how long an answer may be waited for.
+	MaxWaitSeconds = 30
+)
+
+// A MessageRequest asks for a message to people who are named: one by to or
+// subscriber, many by recipients.
+type MessageRequest struct {
+	Channel      string          `json:"channel" doc:"name of the channel by which it leaves" example:"email"`
+	To           string          `json:"to,omitempty" doc:"address of the one recipient; who has it is found, or made" example:"ada@example.com"`
+	Subscriber   string          `json:"subscriber,omitempty" doc:"id of the one recipient, instead of an address"`
+	Recipients   []To            `json:"recipients,omitempty" maxItems:"10000" doc:"instead of to and subscriber: a list"`
+	Template     string          `json:"template,omitempty" doc:"name of a template, whose current version is taken, or name@version" example:"receipt@3"`
+	Content      *MessageContent `json:"content,omitempty" doc:"instead of a template"`
+	Data         json.RawMessage `json:"data,omitempty" doc:"object: what templates see as event"`
+	Reference    string          `json:"reference,omitempty" maxLength:"200" doc:"yours: the message can be found by it" example:"order-4711"`
+	Lane         string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"default: urgent for one recipient, bulk for a list"`
+	AllOrNothing bool            `json:"all_or_nothing,omitempty" doc:"of a list: one wrong recipient refuses the whole message; else it is left out and named in the answer"`
+}
+
+// A To is one recipient of a list.
+type To struct {
+	To         string          `json:"to,omitempty" doc:"address"`
+	Subscriber string          `json:"subscriber,omitempty" doc:"id, instead of an address"`
+	Data       json.RawMessage `json:"data,omitempty" doc:"object: what templates see as sub, in this recipient's message alone"`
+}
+
+// MessageContent is a template for one message: Liquid, of which the HTML is
+// escaped.
+type MessageContent struct {
+	Subject string `json:"subject" example:"Order {{ event.order }}"`
+	Text    string `json:"text,omitempty" doc:"text or html, or both" example:"Thank you, {{ sub.name | default: 'friend' }}."`
+	HTML    string `json:"html,omitempty"`
+}
+
+// A Message is a direct send, and what became of it.
+type Message struct {
+	ID         string            `json:"id" doc:"public id (msg-...)"`
+	Event      string            `json:"event" doc:"the same as an event (evt-...), for traces, pause and cancel"`
+	Service    string            `json:"service"`
+	State      string            `json:"state" doc:"of one recipient's: pending, deferred, accepted, delivered, failed, expired, cancelled or suppressed; of a list: queued, running, paused, cancelled or completed"`
+	Reason     string            `json:"reason,omitempty" doc:"why it is paused or cancelled"`
+	Reference  string            `json:"reference,omitempty"`
+	Lane       string            `json:"lane"`
+	Channel    string            `json:"channel"`
+	Template   string            `json:"template,omitempty" doc:"name@version; absent where it has content of its own"`
+	Recipients int               `json:"recipients" doc:"how many people it goes to"`
+	Errors     []RecipientError  `json:"errors,omitempty" doc:"of the answer to a list: who was left out, and why"`
+	Counts     fanfare.Counts    `json:"counts" doc:"deliveries by state"`
+	Delivery   *fanfare.Delivery `json:"delivery,omitempty" doc:"of a message to one: its delivery with every attempt; absent until it was looked for with GET or wait"`
+	Stages     fanfare.Stages    `json:"stages"`
+	Deliveries string            `json:"deliveries" doc:"path of the list of its deliveries"`
+}
+
+// A RecipientError is a member of a list that gets nothing.
+type RecipientError struct {
+	Index int    `json:"index" doc:"in recipients, from 0"`
+	Error Member `json:"error"`
+}
+
+// MessagePage is a part of the messages with a reference, the latest first.
+type MessagePage struct {
+	Messages []Message `json:"messages"`
+	Next     string    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+}
+
+// Settled reports whether nothing more will happen to the message by itself.
+func (m *Message) Settled() bool { return !m.Stages.Completed.IsZero() }

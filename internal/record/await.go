@@ -1,0 +1,70 @@
+package record
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"fanfare.dev/fanfare"
+)
+
+// MaxWaiters is how many may wait for the end of a broadcast at the same time.
+const MaxWaiters = 2000
+
+// waiters are those who wait for the end of a broadcast. Where there are none,
+// an end costs one look at a counter.
+type waiters struct {
+	count atomic.Int64
+	mu    sync.Mutex
+	of    map[fanfare.EventRef][]chan struct{}
+}
+
+// Await returns a channel that is closed when a broadcast is completed from now
+// on: one that is complete already is not told of, so who waits looks at it
+// after this call. forget ends the waiting; it may be called twice. The error is
+// Unavailable where MaxWaiters wait already.
+func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func(), err error) {
+	w := &r.waiters
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.count.Load() >= MaxWaiters {
+		return nil, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many wait for a result", Hint: "ask again without wait, or in a moment"}
+	}
+	if w.of == nil {
+		w.of = map[fanfare.EventRef][]chan struct{}{}
+	}
+	told := make(chan struct{})
+	w.of[ref] = append(w.of[ref], told)
+	w.count.Add(1)
+	return told, func() { w.forget(ref, told) }, nil
+}
+
+func (w *waiters) forget(ref fanfare.EventRef, told chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := slices.Index(w.of[ref], told)
+	if at < 0 {
+		return
+	}
+	w.count.Add(-1)
+	if w.of[ref] = slices.Delete(w.of[ref], at, at+1); len(w.of[ref]) == 0 {
+		delete(w.of, ref)
+	}
+}
+
+// tell wakes those who wait for what is completed.
+func (w *waiters) tell(day fanfare.Day, completions []fanfare.Completion) {
+	if w.count.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range completions {
+		ref := fanfare.EventRef{Day: day, Seq: completions[i].Seq}
+		for _, told := range w.of[ref] {
+			close(told)
+		}
+		w.count.Add(-int64(len(w.of[ref])))
+		delete(w.of, ref)
+	}
+}
