@@ -16,13 +16,14 @@ import (
 // An API is the handler of everything that the server answers over HTTP. It is
 // safe for concurrent use.
 type API struct {
-	parts Parts
-	mux   *http.ServeMux
-	spec  huma.API
-	log   *slog.Logger
-	now   func() time.Time
-	bulk  chan struct{} // a place for each bulk body under way
-	page  *pages
+	parts   Parts
+	mux     *http.ServeMux
+	spec    huma.API
+	log     *slog.Logger
+	now     func() time.Time
+	bulk    chan struct{} // a place for each bulk body under way
+	waiting chan struct{} // a place for each request that waits for a message
+	page    *pages
 
 	running atomic.Int64 // requests
 	access  *accessLog
@@ -40,7 +41,7 @@ const maxBulk = 16
 // New returns the API over parts.
 func New(parts Parts) *API {
 	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
-		bulk: make(chan struct{}, maxBulk), page: newPages(), stopping: make(chan struct{})}
+		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: newPages(), stopping: make(chan struct{})}
 	if a.log == nil {
 		a.log = slog.Default()
 	}

@@ -28,9 +28,8 @@ type Messages interface {
 	// Message returns a message of a service, or of any (""); else NotFound.
 	Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error)
 	// Await returns a channel that is closed when a message is settled from now
-	// on. forget ends the waiting and may be called twice. The error is
-	// Unavailable where too many wait.
-	Await(ref fanfare.EventRef) (done <-chan struct{}, forget func(), err error)
+	// on. forget ends the waiting and may be called twice.
+	Await(ref fanfare.EventRef) (done <-chan struct{}, forget func())
 }
 
 // Once is what makes a send happen once however often it comes: the client's
@@ -43,6 +42,10 @@ type Sent struct {
 	Message wire.Message
 	Again   bool // it is the message that came with the same key before
 }
+
+// maxWaiting is how many requests may wait for the end of a message at the same
+// time; more are answered 503, before anything of them is kept.
+const maxWaiting = 2000
 
 func (a *API) messageRoutes() {
 	tags := []string{"messages"}
@@ -71,10 +74,11 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	patience, err := waitOf(r)
+	patience, leave, err := a.mayWait(r)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	key, err := idempotencyKey(r)
 	if err != nil {
 		return err
@@ -106,10 +110,11 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 }
 
 func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
-	patience, err := waitOf(r)
+	patience, leave, err := a.mayWait(r)
 	if err != nil {
 		return err
 	}
+	defer leave()
 	id := r.PathValue("id")
 	ref, ok := fanfare.ParseEventRef(id)
 	if !ok {
@@ -128,10 +133,7 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 // settled waits until a message is settled, or for as long as the client has
 // patience, and returns it as it is then.
 func (a *API) settled(ctx context.Context, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
-	done, forget, err := a.parts.Messages.Await(ref)
-	if err != nil {
-		return wire.Message{}, err
-	}
+	done, forget := a.parts.Messages.Await(ref)
 	defer forget()
 	message, err := a.parts.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
 	if err != nil || message.Settled() {
@@ -147,6 +149,21 @@ func (a *API) settled(ctx context.Context, service string, ref fanfare.EventRef,
 		return message, ctx.Err()
 	}
 	return a.parts.Messages.Message(ctx, service, ref)
+}
+
+// mayWait returns how long a request wants to wait, and takes its place among
+// those that do, until leave is called.
+func (a *API) mayWait(r *http.Request) (patience time.Duration, leave func(), err error) {
+	patience, err = waitOf(r)
+	if err != nil || patience == 0 {
+		return 0, func() {}, err
+	}
+	select {
+	case a.waiting <- struct{}{}:
+		return patience, func() { <-a.waiting }, nil
+	default:
+		return 0, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many requests wait for a result", Hint: "ask without wait, or in a moment"}
+	}
 }
 
 // waitOf reads the query parameter wait; 0 is not to wait.

@@ -110,15 +110,14 @@ func (d *draft) look(ctx context.Context, people *registry.Registry, asked []wir
 	for i := range asked {
 		a := &d.people[i]
 		a.index, a.data = i, asked[i].Data
-		switch {
-		case asked[i].Subscriber == "":
+		if asked[i].Subscriber == "" {
 			addresses = append(addresses, registry.Addressee{Address: asked[i].To})
 			whose = append(whose, a)
-		default:
-			a.Place, a.Err = people.FindSubscriber(ctx, d.posted.Service, asked[i].Subscriber)
-			if e, ok := errors.AsType[*fanfare.Error](a.Err); ok && (e.Code == fanfare.NotFound || e.Code == fanfare.Invalid) {
-				a.Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: d.at(a) + "/subscriber", Message: e.Message, Hint: e.Hint}
-			}
+			continue
+		}
+		a.Place, a.Err = people.FindSubscriber(ctx, d.posted.Service, asked[i].Subscriber)
+		if e, ok := errors.AsType[*fanfare.Error](a.Err); ok && (e.Code == fanfare.NotFound || e.Code == fanfare.Invalid) {
+			a.Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: d.at(a) + "/subscriber", Message: e.Message, Hint: e.Hint}
 		}
 	}
 	if err := people.FindAddressees(ctx, d.posted.Service, d.channel, addresses); err != nil {

@@ -40,7 +40,7 @@ func unknownMessage(ref fanfare.EventRef) error {
 }
 
 // Await returns a channel that is closed when a message is settled from now on.
-func (m *messages) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func(), err error) {
+func (m *messages) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func()) {
 	return m.recorder.Await(ref)
 }
 

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestTheVariableOfDirectSendsIsRefusedInATopicsTemplate(t *testing.T) {
 		t.Errorf("for direct sends: %v", err)
 	}
 	err = template.Check(json.RawMessage(`true`), nil)
-	if e, ok := err.(*fanfare.Error); !ok || e.Line != 2 || e.Pointer != "/templates/both/text" || !strings.Contains(e.Hint, "subscription.data") {
+	if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Line != 2 || e.Pointer != "/templates/both/text" || !strings.Contains(e.Hint, "subscription.data") {
 		t.Errorf("for a topic: %v", err)
 	}
 }

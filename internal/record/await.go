@@ -8,9 +8,6 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// MaxWaiters is how many may wait for the end of a broadcast at the same time.
-const MaxWaiters = 2000
-
 // waiters are those who wait for the end of a broadcast. Where there are none,
 // an end costs one look at a counter.
 type waiters struct {
@@ -21,22 +18,19 @@ type waiters struct {
 
 // Await returns a channel that is closed when a broadcast is completed from now
 // on: one that is complete already is not told of, so who waits looks at it
-// after this call. forget ends the waiting; it may be called twice. The error is
-// Unavailable where MaxWaiters wait already.
-func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func(), err error) {
+// after this call. forget ends the waiting; it may be called twice. How many may
+// wait is for the caller to limit.
+func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func()) {
 	w := &r.waiters
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.count.Load() >= MaxWaiters {
-		return nil, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many wait for a result", Hint: "ask again without wait, or in a moment"}
-	}
 	if w.of == nil {
 		w.of = map[fanfare.EventRef][]chan struct{}{}
 	}
 	told := make(chan struct{})
 	w.of[ref] = append(w.of[ref], told)
 	w.count.Add(1)
-	return told, func() { w.forget(ref, told) }, nil
+	return told, func() { w.forget(ref, told) }
 }
 
 func (w *waiters) forget(ref fanfare.EventRef, told chan struct{}) {

@@ -21,14 +21,8 @@ func TestWhoWaitsIsToldOfTheEndAndOfNothingElse(t *testing.T) {
 		mine, other := event, tomorrow
 		b.Begin(mine, 2, fanfare.Progress{})
 		b.Begin(other, 1, fanfare.Progress{})
-		done, forget, err := b.Await(mine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left, forgetLeft, err := b.Await(mine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		done, forget := b.Await(mine)
+		left, forgetLeft := b.Await(mine)
 		forgetLeft()
 		forgetLeft()
 		b.record(t, other, 0, 1, fanfare.Accepted)
@@ -46,26 +40,6 @@ func TestWhoWaitsIsToldOfTheEndAndOfNothingElse(t *testing.T) {
 		}
 		if n := b.waiters.count.Load(); n != 0 || len(b.waiters.of) != 0 {
 			t.Errorf("%d wait still", n)
-		}
-	})
-}
-
-func TestOnlySoManyMayWait(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
-		var forgets []func()
-		for range MaxWaiters {
-			_, forget, err := b.Await(event)
-			if err != nil {
-				t.Fatal(err)
-			}
-			forgets = append(forgets, forget)
-		}
-		if _, _, err := b.Await(tomorrow); fanfare.CodeOf(err) != fanfare.Unavailable {
-			t.Errorf("one more: %v", err)
-		}
-		forgets[7]()
-		if _, _, err := b.Await(tomorrow); err != nil {
-			t.Errorf("after one has left: %v", err)
 		}
 	})
 }
