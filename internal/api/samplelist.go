@@ -55,6 +55,14 @@ templates:
 		{operation: "get-subscription", parameter: with("id", "ada-load"), status: 200},
 		{operation: "list-subscriptions", parameter: with("topic", "load", "state", "active"), status: 200},
 
+		{operation: "send-message", parameter: with("wait", "1s"), mediaType: jsonType, status: 201,
+			body: `{"channel":"email","to":"ada@example.com","content":{"subject":"Your code is {{ event.code }}","text":"It is good for {{ event.minutes }} minutes."},` +
+				`"data":{"code":"483 201","minutes":10},"reference":"login-17"}`},
+		{operation: "send-message", mediaType: jsonType, status: 201,
+			body: `{"channel":"email","content":{"subject":"{{ event.what }}","text":"Hello {{ sub.name }}"},"data":{"what":"Works on Sunday"},"reference":"works-1",` +
+				`"recipients":[{"to":"ben@example.com","data":{"name":"Ben"}},{"to":"eve@example.com","data":{"name":"Eve"}}]}`},
+		{operation: "get-message", parameter: with("id", "msg-20261120-1001"), status: 200},
+
 		{operation: "publish", parameter: with("topic", "load"), mediaType: jsonType, status: 202, body: `{"host":"db1","percent":97}`},
 		{operation: "publish", parameter: with("topic", "load"), mediaType: cloudEvent, status: 202,
 			body: `{"specversion":"1.0","id":"db2-1","source":"/monitor","type":"load","data":{"host":"db2","percent":85}}`},

@@ -104,27 +104,17 @@ func (d *draft) find(ctx context.Context, people *registry.Registry, request *wi
 
 // look finds who has the addresses and ids.
 func (d *draft) look(ctx context.Context, people *registry.Registry, asked []wire.To) error {
-	d.people = make([]addressee, len(asked))
-	var addresses []registry.Addressee
-	var whose []*addressee
+	found := make([]registry.Addressee, len(asked))
 	for i := range asked {
-		a := &d.people[i]
-		a.index, a.data = i, asked[i].Data
-		if asked[i].Subscriber == "" {
-			addresses = append(addresses, registry.Addressee{Address: asked[i].To})
-			whose = append(whose, a)
-			continue
-		}
-		a.Place, a.Err = people.FindSubscriber(ctx, d.posted.Service, asked[i].Subscriber)
-		if e, ok := errors.AsType[*fanfare.Error](a.Err); ok && (e.Code == fanfare.NotFound || e.Code == fanfare.Invalid) {
-			a.Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: d.at(a) + "/subscriber", Message: e.Message, Hint: e.Hint}
-		}
+		found[i].Address, found[i].Subscriber = asked[i].To, asked[i].Subscriber
 	}
-	if err := people.FindAddressees(ctx, d.posted.Service, d.channel, addresses); err != nil {
+	if err := people.FindAddressees(ctx, d.posted.Service, d.channel, found); err != nil {
 		return err
 	}
-	for i, a := range whose {
-		a.Addressee = addresses[i]
+	d.people = make([]addressee, len(asked))
+	for i := range asked {
+		a := &d.people[i]
+		*a = addressee{found[i], i, asked[i].Data}
 		a.Err = below(d.at(a), a.Err)
 	}
 	return nil

@@ -44,6 +44,9 @@ func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format
 	r := recipientOf(who, mailing.posted)
 	r.Delivery = m.ref
 	if d := mailing.posted.Direct; d != nil {
+		if who.Address == "" { // erased
+			return nil
+		}
 		if named := d.To(m.member.Subscriber); named != nil {
 			r.Data = named.Data
 		}

@@ -2,22 +2,24 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"fanfare.dev/fanfare"
 )
 
-// An Addressee is an address that somebody wants to write to, and the
-// subscriber who has it.
+// An Addressee is who somebody wants to write to: an address, or a subscriber
+// and so the first of its addresses in the channel's form.
 type Addressee struct {
-	Address string        // normal form, once it was found
-	Place   fanfare.Place // 0: nobody has it yet
-	Err     error         // *fanfare.Error: it is no address of the channel's form
+	Subscriber string        // public id, or ""
+	Address    string        // without a subscriber; in normal form, once it was found
+	Place      fanfare.Place // of the address; 0: nobody has it yet
+	Err        error         // *fanfare.Error: there is no such subscriber, or address
 }
 
-// FindAddressees looks for the subscribers behind addresses in the form of a
-// channel. It changes nothing but its argument: a wrong address gets its own
-// error, with the pointer /to.
+// FindAddressees looks for those whom a message by a channel goes to. It changes
+// nothing but its argument: who is wrong gets an error, with the pointer /to or
+// /subscriber.
 func (r *Registry) FindAddressees(ctx context.Context, service string, channel *Channel, all []Addressee) error {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
@@ -27,6 +29,12 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	var places []fanfare.Place
 	for i := range all {
 		a := &all[i]
+		if a.Subscriber != "" {
+			if err := r.findNamed(ctx, svc, channel, a); err != nil {
+				return err
+			}
+			continue
+		}
 		w := want{channel: channel}
 		if a.Err = r.checkAddress(svc, &Put{To: a.Address}, &w); a.Err != nil {
 			continue
@@ -43,7 +51,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	kind := kindOf(channel.Driver)
 	err = r.opt.Store.SubscriberRecords(ctx, sorted(places), func(s *SubscriberRecord) error {
 		for _, i := range candidates[s.Place] {
-			if a := &all[i]; s.Service == svc.number && s.Kind == kind && s.Address == a.Address {
+			if a := &all[i]; s.Service == svc.number && s.Kind == kind && s.Address == a.Address && s.hasAddress() {
 				a.Place = s.Place
 			}
 		}
@@ -52,6 +60,36 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	if err != nil {
 		return r.unreadable(err)
 	}
+	return nil
+}
+
+// findNamed finds the address of a subscriber that a channel writes to.
+func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel, a *Addressee) error {
+	head, err := r.subscriberRecord(ctx, svc, a.Subscriber)
+	if err == nil {
+		err = r.present(ctx, head, a.Subscriber)
+	}
+	if e, ours := errors.AsType[*fanfare.Error](err); ours && e.Code == fanfare.NotFound {
+		a.Err = invalid("/subscriber", e.Hint, "%s", e.Message)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rows := map[fanfare.Place]*SubscriberRecord{head.Place: head}
+	if len(head.Parts) > 0 {
+		if rows, err = r.records(ctx, placesOf(head.parts())); err != nil {
+			return r.unreadable(err)
+		}
+	}
+	kind := kindOf(channel.Driver)
+	for _, p := range head.parts() {
+		if row := rows[p.Place]; row != nil && row.hasAddress() && row.Kind == kind {
+			a.Place, a.Address = row.Place, row.Address
+			return nil
+		}
+	}
+	a.Err = invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", quote(a.Subscriber), kindNames[kind])
 	return nil
 }
 

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -57,6 +58,14 @@ func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
 	r, _ = openAt(t, dir)
 	if again := address(t, r, "new@example.org"); again[0].Place != got[0].Place {
 		t.Errorf("after a restart it is %+v, was %+v", again[0], got[0])
+	}
+	channel, _ := r.ChannelNamed("notify", "email")
+	byID := []registry.Addressee{{Subscriber: registry.SubscriberID(ada)}, {Subscriber: "nobody"}}
+	if err := r.FindAddressees(context.Background(), "notify", channel, byID); err != nil || byID[0].Place != ada || byID[0].Address != "ada@example.org" {
+		t.Errorf("by id she is %+v, %v", byID[0], err)
+	}
+	if e, ok := errors.AsType[*fanfare.Error](byID[1].Err); !ok || e.Code != fanfare.Invalid || e.Pointer != "/subscriber" {
+		t.Errorf("an unknown id: %+v", byID[1])
 	}
 	// Somebody who was only written to is a subscriber like any other.
 	sub := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "new@example.org"}))

@@ -47,7 +47,7 @@ type To struct {
 type MessageContent struct {
 	Subject string `json:"subject" example:"Order {{ event.order }}"`
 	Text    string `json:"text,omitempty" doc:"text or html, or both" example:"Thank you, {{ sub.name | default: 'friend' }}."`
-	HTML    string `json:"html,omitempty"`
+	HTML    string `json:"html,omitempty" doc:"what values bring is escaped"`
 }
 
 // A Message is a direct send, and what became of it.
