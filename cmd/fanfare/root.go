@@ -76,6 +76,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		benchCommand(),
 		c.sinkCommand(),
 		c.configCommand(),
+		c.doctorCommand(),
 	)
 	add("work",
 		c.applyCommand(),

@@ -26,7 +26,7 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/bench", "internal/config", "internal/demo", "internal/kit", "internal/registry", "internal/sink"},
+	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/bench", "internal/config", "internal/demo", "internal/doctor", "internal/kit", "internal/registry", "internal/sink"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
 	{"internal/kit", nil,
@@ -55,6 +55,8 @@ var grants = []grant{
 
 	{"internal/api", []string{".", "internal/kit", "internal/registry", "internal/collect", "internal/report"},
 		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
+	{"internal/doctor", []string{".", "internal/config", "internal/registry"},
+		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions"},
 	{"internal/sink", []string{".", "internal/kit"},
 		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
 	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/deliver/...", "internal/match"},

@@ -26,6 +26,8 @@ type conn struct {
 	relay string // who answers
 	stop  func() bool
 
+	banner string // how it greeted
+
 	can    extensions
 	mode   Mode
 	sent   int  // bodies that were answered

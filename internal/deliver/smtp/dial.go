@@ -64,6 +64,7 @@ func (d *Driver) greet(ctx context.Context, c *conn) error {
 	if code != 220 {
 		return &refusedError{"the connection", code, string(text)}
 	}
+	c.banner = string(text)
 	if err := d.hello(c); err != nil {
 		return err
 	}

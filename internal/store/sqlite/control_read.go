@@ -188,6 +188,16 @@ func all(conn *sqlite.Conn, query string, visit func(*sqlite.Stmt) error) error 
 	return each(stmt, visit)
 }
 
+// configQuery has services first: the others belong to one.
+const configQuery = `SELECT kind, number, service, name, body, deleted FROM config ORDER BY kind <> 'service', kind, number`
+
+func configAt(stmt *sqlite.Stmt) registry.ConfigRecord {
+	return registry.ConfigRecord{
+		Kind: stmt.ColumnText(0), Number: uint32(stmt.ColumnInt64(1)), Service: uint32(stmt.ColumnInt64(2)),
+		Name: stmt.ColumnText(3), Body: []byte(stmt.ColumnText(4)), Deleted: stmt.ColumnBool(5),
+	}
+}
+
 func loadSmall(conn *sqlite.Conn, v registry.Loader) error {
 	err := all(conn, `SELECT value FROM meta WHERE name = 'change_seq'`, func(stmt *sqlite.Stmt) error {
 		v.ChangeSeq(uint64(stmt.ColumnInt64(0)))
@@ -196,12 +206,9 @@ func loadSmall(conn *sqlite.Conn, v registry.Loader) error {
 	if err != nil {
 		return err
 	}
-	// Services first: the others belong to one.
-	err = all(conn, `SELECT kind, number, service, name, body, deleted FROM config ORDER BY kind <> 'service', kind, number`, func(stmt *sqlite.Stmt) error {
-		return v.Config(&registry.ConfigRecord{
-			Kind: stmt.ColumnText(0), Number: uint32(stmt.ColumnInt64(1)), Service: uint32(stmt.ColumnInt64(2)),
-			Name: stmt.ColumnText(3), Body: []byte(stmt.ColumnText(4)), Deleted: stmt.ColumnBool(5),
-		})
+	err = all(conn, configQuery, func(stmt *sqlite.Stmt) error {
+		c := configAt(stmt)
+		return v.Config(&c)
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/doctor"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+func (c *cli) doctorCommand() *cobra.Command {
+	var strict bool
+	command := &cobra.Command{
+		Use: "doctor", Short: "Look for what is wrong, and say how to mend it",
+		Long: `Look at what a server stands on, and say what is wrong and how to mend it: every
+field of the configuration, the port, the data directory, the disk and how long a
+sync takes, the clock, the resolver, the certificate, the limits, and each channel,
+whose mail server is spoken to up to the login. Nothing is sent and nothing changed.
+It reads the configuration as serve does; run it as the user that runs the server.
+
+Exit code 1: something is wrong; with --strict also where there are warnings.`,
+		Example: `  fanfare doctor
+  fanfare doctor --config /etc/fanfare.yaml --strict
+  fanfare doctor --json | jq '.findings[] | select(.level != "ok")'`,
+		Args: cobra.NoArgs,
+	}
+	config.Flags(command.Flags())
+	command.Flags().BoolVar(&strict, "strict", false, "fail for warnings too")
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		settings, fault := config.Load(command.Flags())
+		report := doctor.Look(command.Context(), doctor.Options{
+			Config: settings, Fault: fault, Version: version,
+			Server: func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
+			Channels: func(ctx context.Context) ([]*registry.Channel, error) {
+				return app.PeekChannels(ctx, settings.DataDir)
+			},
+			Probe: app.ProbeRelay, LookupHost: net.DefaultResolver.LookupHost, Now: time.Now,
+		})
+		if c.json {
+			if err := c.printJSON(report); err != nil {
+				return err
+			}
+		} else {
+			c.printReport(report)
+		}
+		if report.Wrong > 0 || strict && report.Warnings > 0 {
+			return &fanfare.Error{Code: fanfare.Conflict, Message: tally(report)}
+		}
+		if !c.json {
+			fmt.Fprintln(c.out, tally(report))
+		}
+		return nil
+	}
+	return command
+}
+
+// tally counts what was found.
+func tally(r *doctor.Report) string {
+	count := func(n int, one, many string) string {
+		if n == 1 {
+			return "1 " + one
+		}
+		return fmt.Sprintf("%d %s", n, many)
+	}
+	return count(r.Wrong, "thing is wrong", "things are wrong") + ", " + count(r.Warnings, "warning", "warnings")
+}
+
+// lookAtServer asks what listens where the configuration says.
+func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor.Server, error) {
+	own := *c
+	own.dataDir, own.server = settings.DataDir, urlOf(settings)
+	api, err := own.connect()
+	if err != nil {
+		return nil, err
+	}
+	status, err := api.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server := &doctor.Server{Version: status.Version, Ready: status.Ready, Reason: status.Reason, Parked: status.Parked}
+	for _, ch := range status.Channels {
+		if ch.LastError != "" {
+			server.Troubled = append(server.Troubled, doctor.Trouble{Channel: ch.Service + "/" + ch.Name, Error: ch.LastError})
+		}
+	}
+	return server, nil
+}
+
+// urlOf is where a server with these settings is reached from its own machine.
+func urlOf(settings config.Config) string {
+	scheme := "http"
+	if settings.TLSCert != "" {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(settings.Listen)
+	if err != nil {
+		return scheme + "://" + settings.Listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+func (c *cli) printReport(r *doctor.Report) {
+	s := c.screen()
+	w := page{out: c.out, screen: s}
+	signs := map[doctor.Level]string{doctor.OK: s.paint(green, "✓"), doctor.Warning: s.paint(yellow, "!"), doctor.Wrong: s.paint(red, "✗")}
+	for _, f := range r.Findings {
+		indent := strings.Repeat(" ", 17)
+		w.line(fmt.Sprintf("%s %-14s ", signs[f.Level], f.Check), indent, f.What)
+		if f.Mend != "" && f.Level != doctor.OK {
+			w.line(indent+"→ ", indent+"  ", f.Mend)
+		}
+	}
+	fmt.Fprintln(c.out)
+}

@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// firstYear is the year of this program: no clock can be right that is before it.
+const firstYear = 2026
+
+// clockWatch is for how long the clock is watched, and maxJump how far it may
+// move in that time beside what passed.
+const (
+	clockWatch = 100 * time.Millisecond
+	maxJump    = 20 * time.Millisecond
+)
+
+func (o *Options) clock(r *Report) {
+	begun := o.Now()
+	if year := begun.UTC().Year(); year < firstYear {
+		r.wrong("clock", "set the clock, and keep it right with chrony or systemd-timesyncd", "the clock says %s", begun.UTC().Format(time.RFC3339))
+		return
+	}
+	time.Sleep(clockWatch)
+	now := o.Now()
+	jump := now.Round(0).Sub(begun.Round(0)) - now.Sub(begun) // wall against monotonic
+	if jump > maxJump || jump < -maxJump {
+		r.warn("clock", "let the clock be slewed and not stepped (chrony: no makestep after the start)", "the clock jumped by %v while it was watched", jump.Round(time.Millisecond))
+		return
+	}
+	var state unix.Timex
+	if code, err := unix.Adjtimex(&state); err == nil && code == unix.TIME_ERROR {
+		r.warn("clock", "run chrony or systemd-timesyncd; digests and expiry go by this clock", "the clock says %s, and the kernel does not know whether it is right", now.UTC().Format(time.RFC3339))
+		return
+	}
+	r.ok("clock", "it says %s and runs evenly", now.UTC().Format(time.RFC3339))
+}
+
+func (o *Options) zones(r *Report) {
+	if _, err := time.LoadLocation("America/Vancouver"); err != nil {
+		r.wrong("time zones", "install the tzdata package", "there is no time zone data: %v", err)
+		return
+	}
+	r.ok("time zones", "the data are there")
+}
+
+// spareFiles is what the stores, the bus and the process itself keep open.
+const spareFiles = 256
+
+func (o *Options) limits(r *Report, channels []*registry.Channel) {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		r.warn("open files", "", "the limit cannot be read: %v", err)
+		return
+	}
+	connections := 0
+	for _, c := range channels {
+		connections += c.Connections
+	}
+	needed := uint64(o.Config.MaxRequests + connections + spareFiles)
+	if files.Max < needed {
+		r.warn("open files", "raise it (systemd: LimitNOFILE=65536; containers: --ulimit nofile=65536), or lower max_requests", "the limit is %d, and %d may be needed: %d requests, %d connections of channels, %d beside",
+			files.Max, needed, o.Config.MaxRequests, connections, spareFiles)
+		return
+	}
+	r.ok("open files", "the limit is %d, at most %d are needed", files.Max, needed)
+}
