@@ -30,7 +30,47 @@ func (a *API) finishOpenAPI() {
 			completeOperation(method, op)
 		}
 	}
+	a.allowNulls()
 	a.addExamples()
+}
+
+// allowNulls says of the members of request bodies that may be left out that
+// null is the same as leaving them out.
+func (a *API) allowNulls() {
+	schemas := a.spec.OpenAPI().Components.Schemas.Map()
+	seen := map[string]bool{}
+	var visit func(s *huma.Schema)
+	visit = func(s *huma.Schema) {
+		if s == nil {
+			return
+		}
+		if name := strings.TrimPrefix(s.Ref, "#/components/schemas/"); s.Ref != "" && !seen[name] {
+			seen[name] = true
+			visit(schemas[name])
+		}
+		for name, member := range s.Properties {
+			if !slices.Contains(s.Required, name) && member.Type != "" {
+				member.Nullable = true
+			}
+			visit(member)
+		}
+		visit(s.Items)
+		for _, one := range s.OneOf {
+			visit(one)
+		}
+	}
+	for _, path := range a.spec.OpenAPI().Paths {
+		for _, op := range operations(path) {
+			if op.RequestBody == nil {
+				continue
+			}
+			for mediaType, media := range op.RequestBody.Content {
+				if mediaType != cloudEvent && mediaType != cloudEventBatch { // they have a specification of their own
+					visit(media.Schema)
+				}
+			}
+		}
+	}
 }
 
 // operations lists the operations of a path by method.
@@ -99,6 +139,9 @@ func codesOf(method string, op *huma.Operation) []fanfare.Code {
 func problemResponses() map[string]*huma.Response {
 	all := map[string]*huma.Response{}
 	for _, row := range codes() {
+		if row.Code == fanfare.MethodNotAllowed {
+			continue // no operation gives it
+		}
 		r := &huma.Response{Description: strings.ReplaceAll(row.Meaning, "`", "") + " " + strings.ReplaceAll(row.Action, "`", ""),
 			Headers: map[string]*huma.Param{"X-Request-Id": {Ref: "#/components/headers/X-Request-Id"}},
 			Content: map[string]*huma.MediaType{problemType: {
@@ -143,6 +186,7 @@ func tags() []*huma.Tag {
 		{Name: "subscriptions", Description: "Who wants to be told what."},
 		{Name: "events", Description: "What happened, as it comes in."},
 		{Name: "messages", Description: "Messages to named recipients, without a subscription."},
+		{Name: "templates", Description: "What messages look like."},
 		{Name: "traces", Description: "What became of events and messages."},
 		{Name: "operations", Description: "How the server is doing, and how to hold it."},
 		{Name: "recipients", Description: "What the people behind the messages see."},

@@ -25,6 +25,9 @@ func readJSON(x *exchange, r *http.Request, v any) error {
 
 // decodeStrictly reads one JSON value without unknown members.
 func decodeStrictly(text []byte, v any) error {
+	if string(bytes.TrimSpace(text)) == "null" {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body is null, and not an object"}
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strings"
+
 	"github.com/danielgtaylor/huma/v2"
 )
 
@@ -11,6 +13,9 @@ func explainSchema(name string, s *huma.Schema) {
 		s.Description = schemaMeanings()[name]
 	}
 	for member, m := range s.Properties {
+		if m.Type == "" && m.Ref == "" && strings.HasPrefix(m.Description, "object: ") {
+			m.Type, m.AdditionalProperties = huma.TypeObject, true // JSON that is passed on as it is
+		}
 		if m.Description != "" || m.Ref != "" {
 			continue
 		}
@@ -63,6 +68,9 @@ func schemaMeanings() map[string]string {
 		"ParkedList":          "A page of parked work, the oldest first.",
 		"Part":                "A part of a condition, and what it came to.",
 		"Paused":              "Something that an operator, or a broken channel, has stopped.",
+		"Preview":             "What a template says.",
+		"PreviewRequest":      "What a preview is to take; nothing: samples.",
+		"TemplateDraft":       "A template that is not stored.",
 		"Problem":             "What was wrong (RFC 9457).",
 		"RecipientError":      "A member of a list that gets nothing, and why.",
 		"Rotation":            "How a key gets a new secret.",

@@ -19,6 +19,7 @@ const accessKey = "access"
 func (a *API) openAPI() huma.Config {
 	c := huma.DefaultConfig("Fanfare", a.parts.Version)
 	c.Info.Description = "Publish one event; everybody who wants it gets a personal message. Errors are problem documents (RFC 9457) with a code."
+	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	c.CreateHooks = nil // no $schema members in answers
 	c.DocsPath, c.SchemasPath = "", ""
 	c.RejectUnknownQueryParameters = true

@@ -2,8 +2,11 @@ package api
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,10 +23,10 @@ type handler func(x *exchange, r *http.Request, c caller) error
 func (a *API) handle(op huma.Operation, who access, h handler) {
 	a.describe(&op, who)
 	a.spec.OpenAPI().AddOperation(&op)
-	known := []string{"service"}
+	known := map[string]string{"service": "string"} // parameters of the query and their types
 	for _, p := range op.Parameters {
 		if p.In == "query" {
-			known = append(known, p.Name)
+			known[p.Name] = p.Schema.Type
 		}
 	}
 	a.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
@@ -41,16 +44,26 @@ func (a *API) handle(op huma.Operation, who access, h handler) {
 	})
 }
 
-func checkQuery(r *http.Request, known []string) error {
+// checkQuery holds a query to the parameters that are known, with their types.
+func checkQuery(r *http.Request, known map[string]string) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
-	for name, values := range r.URL.Query() {
-		if !slices.Contains(known, name) {
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "known are " + strings.Join(known, ", ")}
-		}
-		if len(values) > 1 {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the query cannot be read", Hint: "escape special characters by percent"}
+	}
+	for name, values := range query {
+		kind, ok := known[name]
+		switch {
+		case !ok:
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "known are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
+		case len(values) > 1:
 			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " stands twice"}
+		case kind == huma.TypeBoolean && values[0] != "":
+			if _, err := strconv.ParseBool(values[0]); err != nil {
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
+			}
 		}
 	}
 	return nil

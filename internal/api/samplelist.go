@@ -81,6 +81,8 @@ templates:
 		{operation: "explain-event", parameter: with("id", "ada-load", "event", "evt-20261120-1001"), status: 200},
 		{operation: "explain-data", parameter: with("id", "ada-load"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":70}`},
 
+		{operation: "preview-template", parameter: with("template", "load"), mediaType: jsonType, status: 200, body: `{"data":{"host":"db1","percent":97},"to":"ada@example.com"}`},
+
 		{operation: "get-status", status: 200},
 		{operation: "pause", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"},"reason":"the relay is being moved"}`},
 		{operation: "resume", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"}}`},

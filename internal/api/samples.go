@@ -63,7 +63,7 @@ func (a *API) addExamples() {
 		}
 		for _, p := range op.Parameters {
 			if value, ok := s.parameter[p.Name]; ok && p.Example == nil {
-				p.Example = value
+				p.Example = typed(value, p.Schema)
 			}
 		}
 		if op.Extensions == nil {
@@ -71,6 +71,15 @@ func (a *API) addExamples() {
 		}
 		op.Extensions[sampleKey] = append(samplesOf(op), entry)
 	}
+}
+
+// typed is the text of a parameter as a value of its schema.
+func typed(text string, s *huma.Schema) any {
+	var v any
+	if s != nil && s.Type != huma.TypeString && json.Unmarshal([]byte(text), &v) == nil {
+		return v
+	}
+	return text
 }
 
 func samplesOf(op *huma.Operation) []map[string]any {

@@ -18,18 +18,18 @@ type PreviewRequest struct {
 // A TemplateDraft is a template that is not stored.
 type TemplateDraft struct {
 	Subject string `json:"subject"`
-	Text    string `json:"text,omitempty"`
-	HTML    string `json:"html,omitempty"`
+	Text    string `json:"text,omitempty" doc:"the plain text"`
+	HTML    string `json:"html,omitempty" doc:"the HTML"`
 }
 
 // A Preview is what a template says.
 type Preview struct {
 	Template string          `json:"template" doc:"name@version, or name (draft)"`
 	Topic    string          `json:"topic,omitempty"`
-	To       string          `json:"to"`
+	To       string          `json:"to" doc:"the address that it is written to"`
 	Subject  string          `json:"subject"`
-	Text     string          `json:"text,omitempty"`
-	HTML     string          `json:"html,omitempty"`
+	Text     string          `json:"text,omitempty" doc:"the plain text"`
+	HTML     string          `json:"html,omitempty" doc:"the HTML"`
 	Raw      string          `json:"raw" doc:"the whole message (RFC 5322); its unsubscribe link leads nowhere"`
 	Data     json.RawMessage `json:"data,omitempty" doc:"the event's data that were taken"`
 	Sample   bool            `json:"sample" doc:"the data are made up"`
