@@ -113,6 +113,9 @@ func TestWhatWasAppendedIsThereAfterARestartWithItsSequence(t *testing.T) {
 			if err != nil || string(group) != "normal 1" || time.Since(kept) > time.Minute {
 				t.Errorf("got %q of %v, %v", group, kept, err)
 			}
+			if group, _, err := b.EventGroup(t.Context(), 0); group != nil || err != nil {
+				t.Errorf("sequence 0, which is none: %q %v", group, err)
+			}
 			if group, _, err := b.EventGroup(t.Context(), seqs[2]+1); group != nil || err != nil {
 				t.Errorf("a sequence that is not there: got %q, %v", group, err)
 			}

@@ -70,6 +70,9 @@ func (b *Bus) AppendEvents(ctx context.Context, lane fanfare.Lane, group []byte)
 // EventGroup reads a group that EVENTS still has; nil if it has none of that
 // sequence.
 func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept time.Time, err error) {
+	if seq == 0 {
+		return nil, time.Time{}, nil // sequences begin at 1; NATS calls 0 a bad request
+	}
 	msg, err := b.events.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, time.Time{}, nil
