@@ -92,7 +92,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.controlCommand("pause"),
 		c.controlCommand("resume"),
 		c.controlCommand("cancel"),
-		c.parkedCommand(),
+		c.parkedCommand(), c.auditCommand(),
 	)
 	root.AddCommand(
 		c.versionCommand(),

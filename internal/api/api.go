@@ -66,6 +66,7 @@ func New(parts Parts) *API {
 	a.controlRoutes()
 	a.parkingRoutes()
 	a.keyRoutes()
+	a.auditRoutes()
 	a.healthRoutes()
 	a.unsubscribeRoutes()
 	a.errorRoutes()

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (a *API) controlRoutes() {
@@ -36,6 +37,9 @@ func (a *API) controlRoutes() {
 			patient(x)
 			if err := s.do(a.parts.Switches, r.Context(), scope, in.Reason); err != nil {
 				return err
+			}
+			if scope.Kind == fanfare.ScopeBroadcast || s.id == "cancel" { // the others are the registry's, which notes them
+				a.note(r.Context(), registry.Deed{Service: a.serviceOf(r.Context(), scope), Action: s.id, Kind: string(scope.Kind), Name: scope.Name}, nil)
 			}
 			x.WriteHeader(http.StatusNoContent)
 			return nil
@@ -79,6 +83,19 @@ func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Sco
 		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: "unknown scope", Hint: "use all, service, channel or broadcast"}
 	}
 	return s, nil
+}
+
+// serviceOf is the service that a scope lies in; "" for everything.
+func (a *API) serviceOf(ctx context.Context, s fanfare.Scope) string {
+	if s.Kind == fanfare.ScopeBroadcast {
+		_, b, err := a.event(ctx, caller{}, s.Name)
+		if err != nil {
+			return ""
+		}
+		return b.Service
+	}
+	service, _, _ := strings.Cut(s.Name, "/")
+	return service
 }
 
 // tooFar refuses a scope that lies outside the service that is meant.

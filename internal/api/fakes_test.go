@@ -268,7 +268,7 @@ func (w *world) DropParked(_ context.Context, id string) error {
 
 // api serves the world.
 func (w *world) api(change ...func(*Parts)) *API {
-	parts := Parts{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Explaining: w, Previews: w,
+	parts := Parts{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
 		Unsubscribe: func(_ context.Context, token string) error {
 			if token != "good" {
 				return notFound("link", token)

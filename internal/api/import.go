@@ -18,6 +18,10 @@ const (
 func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, quiet bool) error {
 	var results []registry.PutResult
 	sum := wire.PutSummary{Errors: []wire.LineError{}}
+	defer func() {
+		a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: "subscriptions"},
+			&registry.Detail{Counts: map[string]int64{"created": sum.Created, "updated": sum.Updated, "failed": sum.Failed}})
+	}()
 	return run(a, x, r, lineWork[registry.Put]{
 		decode: registry.DecodePut, maxLineBytes: importLineBytes, maxLines: importChunkLines, status: http.StatusOK, quiet: quiet,
 		keep: func(ctx context.Context, puts []registry.Put) error {
@@ -26,7 +30,7 @@ func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, 
 			}
 			results = results[:len(puts)]
 			clear(results)
-			return a.parts.Subscriptions.PutSubscriptions(ctx, service, puts, results)
+			return a.parts.Subscriptions.PutSubscriptions(registry.Unnoted(ctx), service, puts, results)
 		},
 		outcome: func(dst []byte, i int) ([]byte, error) {
 			result := &results[i]

@@ -35,6 +35,10 @@ func schemaMeanings() map[string]string {
 		"SubscriberList":   "A page of subscribers, in the order in which they are kept.",
 		"SubscriptionList": "A page of subscriptions, in the order in which they are kept.",
 
+		"AuditEntry":    "One change: who did what to which thing, and when.",
+		"AuditPage":     "A page of the audit, the latest first.",
+		"AuditEntry.at": "When it was done.",
+
 		"Accepted":            "An event that is kept: every recipient will be found and served.",
 		"Accepteds":           "The answer to events that are taken as a whole.",
 		"Attempt":             "One try of a delivery.",

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (a *API) parkingRoutes() {
@@ -26,18 +27,12 @@ func (a *API) parkingRoutes() {
 	act(a, huma.Operation{OperationID: "retry-parked", Method: http.MethodPost, Path: "/v1/parked/{id}/retry", Tags: tags,
 		Summary: "Try parked work again"}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
-			if err := a.mayUnpark(ctx, c, in.ID); err != nil {
-				return err
-			}
-			return a.parts.Parking.RetryParked(ctx, in.ID)
+			return a.unpark(ctx, c, "retry", in.ID, a.parts.Parking.RetryParked)
 		})
 	act(a, huma.Operation{OperationID: "drop-parked", Method: http.MethodDelete, Path: "/v1/parked/{id}", Tags: tags,
 		Summary: "Give parked work up; its deliveries are settled as cancelled"}, mayConfigure,
 		func(ctx context.Context, c caller, in *one) error {
-			if err := a.mayUnpark(ctx, c, in.ID); err != nil {
-				return err
-			}
-			return a.parts.Parking.DropParked(ctx, in.ID)
+			return a.unpark(ctx, c, "drop", in.ID, a.parts.Parking.DropParked)
 		})
 }
 
@@ -63,14 +58,20 @@ func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
 	return own, failed
 }
 
-// mayUnpark checks that the parked work is the key's.
-func (a *API) mayUnpark(ctx context.Context, c caller, id string) error {
-	if c.principal.Service == "" {
-		return nil
+// unpark does something with parked work that is the key's.
+func (a *API) unpark(ctx context.Context, c caller, action, id string, do func(context.Context, string) error) error {
+	if c.principal.Service != "" {
+		own, err := a.parked(ctx, c)
+		if err == nil && !slices.ContainsFunc(own, func(p fanfare.Parked) bool { return p.ID == id }) {
+			err = notFound("parked work", id)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	own, err := a.parked(ctx, c)
-	if err == nil && !slices.ContainsFunc(own, func(p fanfare.Parked) bool { return p.ID == id }) {
-		err = notFound("parked work", id)
+	if err := do(ctx, id); err != nil {
+		return err
 	}
-	return err
+	a.note(ctx, registry.Deed{Service: c.service, Action: action, Kind: "parked", Name: id}, nil)
+	return nil
 }

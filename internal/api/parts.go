@@ -28,6 +28,7 @@ type Parts struct {
 	Switches          Switches
 	Parking           Parking
 	Messages          Messages
+	Audit             Audit
 
 	// Unsubscribe ends the subscriptions that the token of a link stands for.
 	// It is idempotent; NotFound is a token that this server did not sign. Nil
@@ -125,4 +126,10 @@ type Parking interface {
 	Parked(ctx context.Context) ([]fanfare.Parked, error)
 	RetryParked(ctx context.Context, id string) error
 	DropParked(ctx context.Context, id string) error
+}
+
+// Audit keeps who changed what. The actor is in the context (registry.As).
+type Audit interface {
+	Audit(ctx context.Context, q registry.AuditQuery) (lines []registry.AuditRecord, next int64, err error)
+	Record(ctx context.Context, d registry.Deed, detail *registry.Detail) error
 }

@@ -36,7 +36,7 @@ func (a *API) handle(op huma.Operation, who access, h handler) {
 			err = checkQuery(r, known)
 		}
 		if err == nil {
-			err = h(x, r, c)
+			err = h(x, r.WithContext(c.acting(r.Context(), x, who)), c)
 		}
 		if err != nil {
 			a.fail(x, err)
@@ -117,7 +117,8 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 		a.fail(x, err)
 		return
 	}
-	next(huma.WithValue(huma.WithValue(ctx, callerKey{}, c), exchangeKey{}, x))
+	of := context.WithValue(context.WithValue(ctx.Context(), callerKey{}, c), exchangeKey{}, x)
+	next(huma.WithContext(ctx, c.acting(of, x, who)))
 }
 
 // shown turns err into what huma writes.

@@ -88,6 +88,7 @@ templates:
 		{operation: "resume", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"}}`},
 		{operation: "cancel", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"broadcast","name":"evt-20261120-1001"},"reason":"a false alarm"}`},
 		{operation: "list-parked", status: 200},
+		{operation: "list-audit", parameter: with("kind", "key", "action", "rotate"), status: 200},
 		{operation: "retry-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 		{operation: "drop-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
 )
 
 //go:embed unsubscribe.html
@@ -69,7 +70,7 @@ func (a *API) unsubscribeRoutes() {
 	a.handle(post, anybody, func(x *exchange, r *http.Request, _ caller) error {
 		_, _ = io.Copy(io.Discard, http.MaxBytesReader(x.ResponseWriter, r.Body, maxBodyBytes)) // its content does not matter
 		patient(x)
-		err := a.parts.Unsubscribe(r.Context(), r.PathValue("token"))
+		err := a.parts.Unsubscribe(registry.As(r.Context(), registry.Actor{KeyName: "recipient", Request: x.id}), r.PathValue("token"))
 		switch code := fanfare.CodeOf(err); {
 		case err == nil:
 			return a.show(x, http.StatusOK, page{"You are unsubscribed", "You will get no more of these messages. You can close this page.", false})

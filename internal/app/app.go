@@ -217,6 +217,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		return fmt.Errorf("known ids: %w", err)
 	}
 	a.background(func(ctx context.Context) { trim(ctx, hops, a.clock, a.log) })
+	a.background((&housekeeping{registry: people, clock: a.clock, log: a.log, audit: time.Duration(max(a.config.AuditDays, a.config.Retention)) * 24 * time.Hour}).run)
 
 	reports := &reports{
 		Traces:  &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}},
@@ -233,7 +234,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Previews:   previews{registry: people, store: store, traces: reports.Traces, publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: store, Conditions: conditions{people, index}},
 		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
-		Intake: intake{collector}, Messages: direct, Reports: reports, Switches: stops, Parking: reports.parking,
+		Intake: intake{collector}, Messages: direct, Reports: reports, Switches: stops, Parking: reports.parking, Audit: people,
 		Ready: a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,

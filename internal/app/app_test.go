@@ -51,7 +51,7 @@ func start(t *testing.T, inject sink.Inject) *server {
 func (s *server) open() {
 	s.t.Helper()
 	a, err := app.Start(s.t.Context(), config.Config{
-		DataDir: s.dir, Listen: "127.0.0.1:0", Durability: "relaxed", Lease: 10 * time.Minute, Retention: 30,
+		DataDir: s.dir, Listen: "127.0.0.1:0", Durability: "relaxed", Lease: 10 * time.Minute, Retention: 30, AuditDays: 365,
 		DrainTimeout: 5 * time.Second, PublicURL: "https://news.example.org",
 	}, app.Options{Version: "test", Logger: slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {

@@ -16,13 +16,11 @@ import (
 	"time"
 )
 
-// A hammer sends one small JSON body after the other over kept connections. It
+// A hammer posts one small JSON body after the other over kept connections. It
 // speaks just enough HTTP/1.1, since it shares the machine with what it measures.
 type hammer struct {
 	url, key    string
-	method      string // "" is POST
 	path        string
-	target      func(dst []byte, i int) []byte // what follows the path; may be nil
 	connections int
 	body        func(dst []byte, i int) []byte
 }
@@ -76,12 +74,7 @@ func (h hammer) connection(ctx context.Context, next func() (int, bool)) ([]floa
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	method := h.method
-	if method == "" {
-		method = "POST"
-	}
-	line := method + " " + h.path
-	head := " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + h.key +
+	head := "POST " + h.path + " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + h.key +
 		"\r\nX-Fanfare-Service: " + service + "\r\nContent-Type: application/json\r\nContent-Length: "
 	in := bufio.NewReader(conn)
 	var took []float64
@@ -92,11 +85,7 @@ func (h hammer) connection(ctx context.Context, next func() (int, bool)) ([]floa
 			return took, nil
 		}
 		body = h.body(body[:0], i)
-		request = append(request[:0], line...)
-		if h.target != nil {
-			request = h.target(request, i)
-		}
-		request = append(request, head...)
+		request = append(request[:0], head...)
 		request = strconv.AppendInt(request, int64(len(body)), 10)
 		request = append(append(request, "\r\n\r\n"...), body...)
 		started := time.Now()

@@ -13,6 +13,7 @@ type Config struct {
 	Durability string        `koanf:"durability" default:"fsync" doc:"What was acknowledged survives power loss (fsync) or only a kill of the process (relaxed). For the whole server."`
 	DiskFloor  DiskFloor     `koanf:"disk_floor" default:"5% or 1GB" doc:"Below this much free disk, intake answers 507 and delivery goes on. A share, a size, or both, of which the smaller counts; 0 switches it off."`
 	Retention  int           `koanf:"retention_days" default:"30" doc:"Days for which deliveries can be traced, at least 1. Older days are deleted a day at a time."`
+	AuditDays  int           `koanf:"audit_days" default:"365" doc:"Days for which the audit tells who changed what, at least 1; never fewer than retention_days."`
 	Lease      time.Duration `koanf:"lease" default:"90s" doc:"For how long a deliverer holds a batch before another one may resume it, 10s to 1h. Nothing is started with less left of it than a send may take."`
 
 	// How it is reached.

@@ -33,6 +33,9 @@ func (c *Config) Validate() error {
 	oneOf("log_level", c.LogLevel, "debug", "info", "warn", "error")
 	oneOf("log_format", c.LogFormat, "text", "json")
 	oneOf("access_log", c.AccessLog, "off", "errors", "all")
+	if c.AuditDays < 1 || c.AuditDays > 36500 {
+		refuse("audit_days", "use 1 to 36500", "%d is out of range", c.AuditDays)
+	}
 	if c.Retention < 1 {
 		refuse("retention_days", "use 1 or more", "%d days would delete what is still being sent", c.Retention)
 	}

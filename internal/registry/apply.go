@@ -44,7 +44,7 @@ func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
 		if len(pl.diff.Changes) == 0 {
 			return pl.diff, nil
 		}
-		err = r.writer.submit(ctx, &job{run: pl.apply})
+		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.apply(w, actorOf(ctx)) }})
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -197,7 +197,7 @@ func inUse(at string, subscriptions int64) *fanfare.Error {
 }
 
 // apply runs in the writer.
-func (pl *plan) apply(w *writer) error {
+func (pl *plan) apply(w *writer, actor *Actor) error {
 	r := pl.r
 	if r.config.Load() != pl.from {
 		return errMoved
@@ -211,7 +211,11 @@ func (pl *plan) apply(w *writer) error {
 			return below(pointer("topics", t.Name), err)
 		}
 	}
-	if err := r.commit(&Batch{Config: pl.records}); err != nil {
+	b := Batch{Config: pl.records}
+	for _, c := range pl.diff.Changes {
+		actor.note(&b, Deed{pl.svc.name, c.Action, c.Kind, c.Name}, &Detail{Fields: shortened(c)})
+	}
+	if err := r.commit(&b); err != nil {
 		pl.restore(len(pl.defined))
 		return err
 	}

@@ -22,6 +22,11 @@ func sharedPuts(from, n int) []registry.Put {
 
 // importAll puts all in slices from several goroutines at once.
 func importAll(tb testing.TB, r *registry.Registry, puts []registry.Put, slice, callers int) {
+	tb.Helper()
+	importAs(context.Background(), tb, r, puts, slice, callers)
+}
+
+func importAs(ctx context.Context, tb testing.TB, r *registry.Registry, puts []registry.Put, slice, callers int) {
 	next := make(chan []registry.Put, len(puts)/slice+1)
 	for from := 0; from < len(puts); from += slice {
 		next <- puts[from:min(from+slice, len(puts))]
@@ -32,7 +37,7 @@ func importAll(tb testing.TB, r *registry.Registry, puts []registry.Put, slice, 
 		wg.Go(func() {
 			results := make([]registry.PutResult, slice)
 			for part := range next {
-				if err := r.PutSubscriptions(context.Background(), "notify", part, results[:len(part)]); err != nil {
+				if err := r.PutSubscriptions(ctx, "notify", part, results[:len(part)]); err != nil {
 					tb.Error(err)
 					return
 				}
@@ -72,14 +77,20 @@ func BenchmarkImportRules(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
 }
 
-// BenchmarkSinglePuts puts one subscription a call from 50 goroutines.
+// BenchmarkSinglePuts puts one subscription a call from 50 goroutines, each with
+// a line in the audit or without.
 func BenchmarkSinglePuts(b *testing.B) {
-	r, _ := openAt(b, b.TempDir())
-	apply(b, r, weather)
-	puts := sharedPuts(0, b.N)
-	b.ResetTimer()
-	importAll(b, r, puts, 1, 50)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+	noted := registry.As(b.Context(), registry.Actor{KeyID: "key-7", KeyName: "website", Request: "0123456789abcdef"})
+	for name, ctx := range map[string]context.Context{"noted": noted, "unnoted": b.Context()} {
+		b.Run(name, func(b *testing.B) {
+			r, _ := openAt(b, b.TempDir())
+			apply(b, r, weather)
+			puts := sharedPuts(0, b.N)
+			b.ResetTimer()
+			importAs(ctx, b, r, puts, 1, 50)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+		})
+	}
 }
 
 // BenchmarkOpen loads what BenchmarkImport stored.

@@ -27,26 +27,30 @@ func (g *group) put(j *job) {
 		if w.err != nil {
 			continue
 		}
-		w.err = g.putOne(w)
+		deed, fields, err := g.putOne(w)
 		if g.aborted {
-			w.err = nil // it will be decided on anew
-			return
+			return // it will be decided on anew
+		}
+		if w.err = err; err == nil {
+			g.notePut(j, w, deed, fields)
 		}
 	}
 }
 
-func (g *group) putOne(w *want) error {
-	w.created = false
+// putOne says what was done, create, update, replace or nothing, and to which
+// fields.
+func (g *group) putOne(w *want) (deed string, fields []string, err error) {
+	w.created, w.replaced, w.touched = false, 0, nil
 	filter := w.filter
 	if w.put.Filter != "" && filter == 0 {
 		filter = g.filter(w.put.Filter)
 	}
 	if err := g.allowed(w); err != nil {
-		return err
+		return "", nil, err
 	}
 	owner, isNew, err := g.owner(w)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	asked := SubscriptionRecord{
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
@@ -59,28 +63,34 @@ func (g *group) putOne(w *want) error {
 	var old fanfare.Place
 	if !isNew || asked.ID != "" { // a new subscriber has no subscriptions yet
 		if old, err = g.find(hash, w.topic.service, &asked); err != nil {
-			return err
+			return "", nil, err
 		}
 	}
+	deed = "create"
 	if old != 0 {
 		s, err := g.subscription(old)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
 		if !s.Ended && s.Topic == asked.Topic && s.Subscriber == asked.Subscriber {
 			w.place = old
-			return g.update(s, &asked)
+			changed, err := g.update(s, &asked)
+			if fields = append(w.touched, changed...); len(fields) > 0 {
+				return "update", fields, err
+			}
+			return "", nil, err
 		}
 		if !s.Ended {
 			if err := g.endPlace(old, "replaced"); err != nil {
-				return err
+				return "", nil, err
 			}
+			deed, w.replaced = "replace", old
 		}
 	}
 	partition := owner.Partition()
 	local := &g.w.nextSubscription[partition]
 	if *local > fanfare.MaxLocal {
-		return full()
+		return "", nil, full()
 	}
 	asked.Place = fanfare.NewPlace(partition, *local)
 	*local++
@@ -91,7 +101,24 @@ func (g *group) putOne(w *want) error {
 	}
 	w.place, w.created = asked.Place, true
 	g.batch.Subscriptions[partition] = append(g.batch.Subscriptions[partition], asked)
-	return nil
+	return deed, nil, nil
+}
+
+// notePut adds the line about a put to the audit.
+func (g *group) notePut(j *job, w *want, deed string, fields []string) {
+	if j.actor == nil || deed == "" {
+		return
+	}
+	j.actor.note(&g.batch, Deed{j.svc.name, deed, kindSubscription, auditID(w.put.ID, w.place)}, &Detail{Changed: fields})
+}
+
+// auditID is the id under which the audit names a subscription: its public one,
+// but for an id that a client has made of an address.
+func auditID(id string, place fanfare.Place) string {
+	if id == "" || strings.Contains(id, "@") {
+		return fanfare.SubscriptionID(place)
+	}
+	return id
 }
 
 func full() error {
@@ -165,7 +192,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 					return 0, false, g.w.r.unreadable(err)
 				}
 			}
-			g.updateSubscriber(s, w.put)
+			g.updateSubscriber(s, w)
 			return first, false, nil
 		}
 		if len(others) == 0 { // all were other people with the same hash
@@ -182,23 +209,23 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 	return place, true, nil
 }
 
-// updateSubscriber takes over what p says of the person; what it leaves out stays.
-func (g *group) updateSubscriber(s *SubscriberRecord, p *Put) {
-	was := *s
-	if p.Locale != "" {
-		s.Locale = p.Locale
+// updateSubscriber takes over what the put says of the person; what it leaves
+// out stays.
+func (g *group) updateSubscriber(s *SubscriberRecord, w *want) {
+	p, deleted := w.put, s.Flags&FlagDeleted != 0
+	if p.Locale != "" && s.Locale != p.Locale {
+		s.Locale, w.touched = p.Locale, append(w.touched, "locale")
 	}
-	if p.TimeZone != "" {
-		s.TimeZone = p.TimeZone
+	if p.TimeZone != "" && s.TimeZone != p.TimeZone {
+		s.TimeZone, w.touched = p.TimeZone, append(w.touched, "time_zone")
 	}
-	if len(p.Attributes) > 0 {
-		s.Attributes = p.Attributes
+	if len(p.Attributes) > 0 && !bytes.Equal(s.Attributes, p.Attributes) {
+		s.Attributes, w.touched = p.Attributes, append(w.touched, "attributes")
 	}
 	s.Flags &^= FlagDeleted // who subscribes is there again
-	if s.Flags == was.Flags && s.Locale == was.Locale && s.TimeZone == was.TimeZone && bytes.Equal(s.Attributes, was.Attributes) {
-		return
+	if deleted || w.touched != nil {
+		g.touch(s)
 	}
-	g.touch(s)
 }
 
 // find returns the place of the subscription with the identity of asked, 0 if
@@ -239,18 +266,30 @@ func (r *Registry) serviceOf(s *SubscriptionRecord) uint32 {
 	return 0
 }
 
-// update makes the subscription as asked for, if it is not already.
-func (g *group) update(s, asked *SubscriptionRecord) error {
-	if s.Channel == asked.Channel && s.Filter == asked.Filter && s.Rule == asked.Rule &&
-		bytes.Equal(s.Params, asked.Params) && bytes.Equal(s.Data, asked.Data) {
-		return nil
+// update makes the subscription as asked for, and returns the fields in which
+// it was not so already.
+func (g *group) update(s, asked *SubscriptionRecord) ([]string, error) {
+	var fields []string
+	for _, f := range [...]struct {
+		name string
+		same bool
+	}{
+		{"channel", s.Channel == asked.Channel}, {"filter", s.Filter == asked.Filter}, {"rule", s.Rule == asked.Rule},
+		{"params", bytes.Equal(s.Params, asked.Params)}, {"data", bytes.Equal(s.Data, asked.Data)},
+	} {
+		if !f.same {
+			fields = append(fields, f.name)
+		}
+	}
+	if fields == nil {
+		return nil, nil
 	}
 	s, err := g.change(s.Place)
 	if err != nil {
-		return g.w.r.unreadable(err)
+		return nil, g.w.r.unreadable(err)
 	}
 	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
-	return nil
+	return fields, nil
 }
 
 // filter returns the number of a text that no transaction before had.
@@ -275,7 +314,8 @@ func (g *group) filter(text string) uint32 {
 }
 
 // end decides on one end. A subscription that has ended already is no error.
-func (g *group) end(svc *service, e *end) error {
+func (g *group) end(j *job) error {
+	svc, e := j.svc, j.end
 	place := e.place
 	if place == 0 {
 		var err error
@@ -299,7 +339,12 @@ func (g *group) end(svc *service, e *end) error {
 	if s.Ended {
 		return nil
 	}
-	return g.endPlace(place, e.reason)
+	if err := g.endPlace(place, e.reason); err != nil {
+		return err
+	}
+	topic := g.w.r.config.Load().topics[s.Topic]
+	j.actor.note(&g.batch, Deed{topic.Service, "end", kindSubscription, auditID(s.ID, place)}, nil)
+	return nil
 }
 
 func (g *group) endPlace(place fanfare.Place, reason string) error {

@@ -15,6 +15,7 @@ import (
 type group struct {
 	w       *writer
 	jobs    []*job
+	deed    Deed // of a group that is one change: its line in the audit
 	batch   Batch
 	landed  chan error // the outcome of its commit
 	aborted bool       // what it was decided on top of has failed
@@ -58,7 +59,9 @@ func (g *group) decide() error {
 		}
 		switch {
 		case j.end != nil:
-			j.err = g.end(j.svc, j.end)
+			j.err = g.end(j)
+		case j.note != nil:
+			g.batch.Audit = append(g.batch.Audit, *j.note)
 		case j.people:
 			g.people(j)
 		default:
@@ -87,10 +90,12 @@ func (g *group) release() {
 		clear(b.Subscriptions[i])
 		b.Subscribers[i], b.Subscriptions[i] = b.Subscribers[i][:0], b.Subscriptions[i][:0]
 	}
+	clear(b.Audit)
+	b.Audit = b.Audit[:0]
 	b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil
 	g.subscribers, g.subscriptions, g.changed, g.filters = nil, nil, nil, nil
 	g.undone = g.undone[:0]
-	g.jobs = nil
+	g.jobs, g.deed = nil, Deed{}
 }
 
 // prefetch reads the rows that the callers believe to be concerned, many at a
@@ -273,7 +278,7 @@ func (g *group) updateNewSubscribers() {
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
-	others := len(b.Filters) + len(b.SubscriberUpdates)
+	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Audit)
 	for i := range fanfare.Partitions {
 		subscriptions += len(b.Subscriptions[i])
 		others += len(b.Subscribers[i])

@@ -37,7 +37,7 @@ type Key struct {
 	KeySettings
 	Service   string    // "": all of them
 	CreatedAt time.Time // zero of keys that were made before this was kept
-	LastUsed  time.Time // in whole minutes; zero: not since the start of the server
+	LastUsed  time.Time // in whole minutes; the last quarter of an hour is lost where the server is killed
 	OldUntil  time.Time // until when the secret before the last rotation works
 }
 
@@ -100,7 +100,9 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Now().UTC().Truncate(time.Second),
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
-		return r.keepKey(k)
+		var b Batch
+		actorOf(ctx).note(&b, k.deed("create"), nil)
+		return r.keepKey(&b, k)
 	}})
 	if err != nil {
 		return Key{}, "", err
@@ -160,7 +162,7 @@ func (r *Registry) heldKey(service, id string) (*heldKey, error) {
 // ChangeKey lets change set what may be changed. The key works by its new
 // settings when ChangeKey returns.
 func (r *Registry) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
-	return r.editKey(ctx, service, id, func(k *heldKey) error {
+	return r.editKey(ctx, service, id, "update", func(k *heldKey) error {
 		settings := k.key().KeySettings
 		if err := change(&settings); err != nil {
 			return err
@@ -180,7 +182,7 @@ func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time
 		return Key{}, "", invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
 	}
 	secret, hash := newSecret()
-	key, err := r.editKey(ctx, service, id, func(k *heldKey) error {
+	key, err := r.editKey(ctx, service, id, "rotate", func(k *heldKey) error {
 		k.OldHash, k.OldUntil = nil, time.Time{}
 		if grace > 0 {
 			k.OldHash, k.OldUntil = k.Hash, r.opt.Now().UTC().Add(grace)
@@ -204,8 +206,9 @@ func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
 		if err := r.keepOperator(k, nil); err != nil {
 			return err
 		}
-		record := ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}
-		if err := r.commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
+		b := Batch{Config: []ConfigRecord{{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
+		actorOf(ctx).note(&b, k.deed("delete"), nil)
+		if err := r.commit(&b); err != nil {
 			return err
 		}
 		r.keyring.remove(k.number)
@@ -214,7 +217,7 @@ func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
 }
 
 // editKey changes a copy of the key and keeps it.
-func (r *Registry) editKey(ctx context.Context, service, id string, edit func(*heldKey) error) (changed Key, err error) {
+func (r *Registry) editKey(ctx context.Context, service, id, action string, edit func(*heldKey) error) (changed Key, err error) {
 	err = r.writer.submit(ctx, &job{run: func(*writer) error {
 		was, err := r.heldKey(service, id)
 		if err != nil {
@@ -228,9 +231,22 @@ func (r *Registry) editKey(ctx context.Context, service, id string, edit func(*h
 			return err
 		}
 		changed = k.key()
-		return r.keepKey(&k)
+		var b Batch
+		actorOf(ctx).note(&b, k.deed(action), &Detail{Fields: keyChanges(was, &k)})
+		return r.keepKey(&b, &k)
 	}})
 	return changed, err
+}
+
+// deed is what the audit says of a change of the key.
+func (k *heldKey) deed(action string) Deed { return Deed{k.svc, action, kindKey, k.id()} }
+
+// keyChanges lists what the audit shows of a key: never a hash.
+func keyChanges(was, now *heldKey) []FieldChange {
+	shown := func(k *heldKey) map[string]any {
+		return map[string]any{"name": k.name, "scopes": k.scopes().String(), "expires_at": k.ExpiresAt, "disabled": k.Disabled, "old_until": k.OldUntil}
+	}
+	return fieldChanges(shown(was), shown(now))
 }
 
 // keepOperator refuses to take the last key away that may do everything. now is
@@ -249,19 +265,25 @@ func (r *Registry) keepOperator(was, now *heldKey) error {
 	return &fanfare.Error{Code: fanfare.Conflict, Message: "it is the last key that may do everything", Hint: "make another one first, or rotate it"}
 }
 
-// keepKey makes k durable and then known. It runs in the writer.
-func (r *Registry) keepKey(k *heldKey) error {
-	k.LastUsed = k.lastUsed()
-	body, err := json.Marshal(k.keyBody)
+// keepKey makes k durable with b, and then known. It runs in the writer.
+func (r *Registry) keepKey(b *Batch, k *heldKey) error {
+	record, err := r.keyRecord(k)
 	if err != nil {
 		return err
 	}
-	record := ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}
-	if err := r.commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
+	b.Config = append(b.Config, record)
+	if err := r.commit(b); err != nil {
 		return err
 	}
 	r.keyring.set(k)
 	return nil
+}
+
+// keyRecord is what is kept of k, with its last use.
+func (r *Registry) keyRecord(k *heldKey) (ConfigRecord, error) {
+	k.LastUsed = k.lastUsed()
+	body, err := json.Marshal(k.keyBody)
+	return ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
 }
 
 // serviceNumber is 0 for no service.

@@ -18,6 +18,12 @@ const (
 	kindSwitch   = "switch"
 )
 
+// What the audit calls people and what they want.
+const (
+	kindSubscriber   = "subscriber"
+	kindSubscription = "subscription"
+)
+
 // TopicSettings is what a document says about a topic, but for its rules.
 type TopicSettings struct {
 	Title    string          `json:"title,omitempty"`

@@ -33,6 +33,9 @@ func (r *Registry) load(ctx context.Context) error {
 	if err := l.resolve(ctx); err != nil {
 		return fmt.Errorf("load the registry: %w", err)
 	}
+	if _, r.writer.lastAudit, err = r.opt.Store.AuditBounds(ctx); err != nil {
+		return fmt.Errorf("load the registry: %w", err)
+	}
 	r.writer.nextFilter = r.filters.next()
 	r.config.Store(l.snapshot)
 	return nil

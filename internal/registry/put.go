@@ -46,7 +46,7 @@ func (r *Registry) putSome(ctx context.Context, name string, puts []Put, results
 	if err != nil {
 		return err
 	}
-	j := &job{svc: svc, conf: conf, wants: make([]want, len(puts))}
+	j := &job{svc: svc, conf: conf, actor: actorOf(ctx), wants: make([]want, len(puts))}
 	good := 0
 	for i := range puts {
 		w := &j.wants[i]
@@ -61,6 +61,9 @@ func (r *Registry) putSome(ctx context.Context, name string, puts []Put, results
 	}
 	for i := range j.wants {
 		w := &j.wants[i]
+		if w.err == nil && w.replaced != 0 && r.opt.AfterEnd != nil {
+			r.opt.AfterEnd(w.replaced)
+		}
 		results[i] = PutResult{Created: w.created, Err: w.err}
 		switch {
 		case w.err != nil:
@@ -100,7 +103,7 @@ func (r *Registry) EndByPlace(ctx context.Context, place fanfare.Place, reason s
 
 func (r *Registry) end(ctx context.Context, svc *service, e *end) error {
 	e.reason = clean(e.reason)
-	if err := r.writer.submit(ctx, &job{svc: svc, end: e}); err != nil {
+	if err := r.writer.submit(ctx, &job{svc: svc, actor: actorOf(ctx), end: e}); err != nil {
 		return err
 	}
 	if r.opt.AfterEnd != nil {

@@ -66,10 +66,14 @@ func openStore(tb TB, dir string, durability sqlite.Durability) *sqlite.Control 
 	return store
 }
 
-func openAt(tb testing.TB, dir string) (*registry.Registry, *match.Index) {
+func openAt(tb testing.TB, dir string, change ...func(*registry.Options)) (*registry.Registry, *match.Index) {
 	tb.Helper()
 	index := match.New()
-	r, err := registry.Open(context.Background(), options(openStore(tb, dir, sqlite.Fsync), index))
+	opt := options(openStore(tb, dir, sqlite.Fsync), index)
+	for _, c := range change {
+		c(&opt)
+	}
+	r, err := registry.Open(context.Background(), opt)
 	if err != nil {
 		tb.Fatal(err)
 	}

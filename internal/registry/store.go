@@ -30,6 +30,10 @@ type Store interface {
 	// ascending order until visit returns an error, which they return.
 	ScanSubscribers(ctx context.Context, of Range, visit func(*SubscriberRecord) error) error
 	ScanSubscriptions(ctx context.Context, of Range, visit func(*SubscriptionRecord) error) error
+	// AuditRecords visits the audit from id to down to id from, the latest first,
+	// until visit returns false; AuditBounds is its lowest and highest id, or 0.
+	AuditRecords(ctx context.Context, from, to int64, visit func(*AuditRecord) bool) error
+	AuditBounds(ctx context.Context) (oldest, latest int64, err error)
 
 	Close() error
 }
@@ -56,6 +60,8 @@ type Batch struct {
 	ChangeSeq     uint64 // the new one; 0 if no subscription changes
 	At            int64  // Unix nanoseconds
 	Config        []ConfigRecord
+	Audit         []AuditRecord
+	AuditBefore   int64 // if not 0, some thousand lines of the audit with lower ids go
 	Filters       []FilterRecord
 	Subscribers   [fanfare.Partitions][]SubscriberRecord
 	Subscriptions [fanfare.Partitions][]SubscriptionRecord

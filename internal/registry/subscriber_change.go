@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"fanfare.dev/fanfare"
 )
@@ -12,7 +13,8 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // transact runs f on a group of its own while nothing is in flight, and commits
 // what it did. It is called by jobs that run.
-func (w *writer) transact(f func(g *group) error) error {
+// The deed that f names goes into the audit with it, where something changed.
+func (w *writer) transact(actor *Actor, f func(g *group) error) error {
 	g := w.groups[0]
 	g.begin(nil)
 	defer g.release()
@@ -22,6 +24,9 @@ func (w *writer) transact(f func(g *group) error) error {
 	}
 	if !g.finish() {
 		return nil
+	}
+	if g.deed.Action != "" {
+		actor.note(&g.batch, g.deed, nil)
 	}
 	if err := w.r.commit(&g.batch); err != nil {
 		g.undo()
@@ -37,7 +42,7 @@ func (w *writer) transact(f func(g *group) error) error {
 func (r *Registry) change(ctx context.Context, f func(g *group) (ended []fanfare.Place, err error)) error {
 	var ended []fanfare.Place
 	err := r.writer.submit(ctx, &job{run: func(w *writer) error {
-		return w.transact(func(g *group) (err error) {
+		return w.transact(actorOf(ctx), func(g *group) (err error) {
 			ended, err = f(g)
 			return err
 		})
@@ -51,6 +56,15 @@ func (r *Registry) change(ctx context.Context, f func(g *group) (ended []fanfare
 		}
 	}
 	return nil
+}
+
+// subscriberDeed is what the audit says of a change of a subscriber. An id that a
+// client has made of an address is not shown.
+func subscriberDeed(svc *service, action, id string, place fanfare.Place) Deed {
+	if strings.Contains(id, "@") {
+		id = SubscriberID(place)
+	}
+	return Deed{svc.name, action, kindSubscriber, id}
 }
 
 // A Check is asked with a subscriber as it is, nil if there is none, before it is
@@ -103,6 +117,10 @@ func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p Subs
 		if err == nil {
 			s, err = g.shown(place)
 		}
+		g.deed = subscriberDeed(svc, "update", s.ID, place)
+		if created {
+			g.deed.Action = "create"
+		}
 		return ended, err
 	})
 	return s, created, err
@@ -127,6 +145,7 @@ func (r *Registry) CreateSubscriber(ctx context.Context, service string, p Subsc
 		if err == nil {
 			s, err = g.shown(place)
 		}
+		g.deed = subscriberDeed(svc, "create", s.ID, place)
 		return ended, err
 	})
 	return s, err
@@ -162,6 +181,7 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 		if err == nil {
 			s, err = g.shown(is.Place)
 		}
+		g.deed = subscriberDeed(svc, "update", is.ID, is.Place)
 		return ended, err
 	})
 	return s, err
@@ -189,6 +209,7 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 		}
 		head.Flags |= FlagDeleted
 		g.touch(head)
+		g.deed = subscriberDeed(svc, "delete", subscriberID(head), head.Place)
 		for _, p := range head.parts() {
 			gone, err := g.endAll(p.Place, "the subscriber was deleted")
 			if err != nil {

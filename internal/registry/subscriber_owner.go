@@ -19,7 +19,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error)
 			return 0, false, invalid("/subscriber", "put it first, or give its address as to", "the service has no subscriber %s", quote(w.put.Subscriber))
 		}
 		if place, err = g.defaultAddress(head, w); err == nil {
-			g.updateSubscriber(head, w.put)
+			g.updateSubscriber(head, w)
 		}
 		return place, false, err
 	}
@@ -32,7 +32,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error)
 		if head, err = g.subscriber(at); err != nil {
 			return 0, false, g.w.r.unreadable(err)
 		}
-		g.updateSubscriber(head, w.put)
+		g.updateSubscriber(head, w)
 		return place, false, nil
 	}
 	if _, ours := ParseSubscriberID(w.put.Subscriber); ours {

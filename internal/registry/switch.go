@@ -68,12 +68,27 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 			return err
 		}
 		record := ConfigRecord{Kind: kindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
-		if err := r.commit(&Batch{Config: []ConfigRecord{record}}); err != nil {
+		b := Batch{Config: []ConfigRecord{record}}
+		actorOf(ctx).note(&b, switchDeed(scope, paused), nil)
+		if err := r.commit(&b); err != nil {
 			return err
 		}
 		r.switches.set(number, now)
 		return nil
 	}})
+}
+
+// switchDeed is what the audit says of a switch. Its reason is free text, which
+// could name people, so it is not told there.
+func switchDeed(scope fanfare.Scope, paused bool) Deed {
+	d := Deed{Action: "resume", Kind: string(scope.Kind), Name: scope.Name}
+	if paused {
+		d.Action = "pause"
+	}
+	if scope.Kind != fanfare.ScopeAll {
+		d.Service, _, _ = strings.Cut(scope.Name, "/")
+	}
+	return d
 }
 
 // checkScope refuses a scope that names nothing. Whether an event exists is not

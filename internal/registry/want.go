@@ -44,6 +44,9 @@ type want struct {
 	err     error // refused: the writer passes it by
 	place   fanfare.Place
 	created bool
+
+	replaced fanfare.Place // what had the id before and has ended for it, or 0
+	touched  []string      // fields of the subscriber that changed
 }
 
 // check fills w from p, or sets w.err.

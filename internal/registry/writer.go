@@ -28,6 +28,8 @@ type job struct {
 	wants  []want    // puts, or with people only their subscribers
 	people bool
 	end    *end
+	actor  *Actor              // who asks for the puts or the end, or nil
+	note   *AuditRecord        // a line of the audit about something else
 	run    func(*writer) error // a change of the configuration: by itself
 
 	err  error
@@ -58,6 +60,7 @@ type writer struct {
 	nextSubscriber   [fanfare.Partitions]uint32
 	nextSubscription [fanfare.Partitions]uint32
 	nextFilter       uint32
+	lastAudit        int64 // id; of the committer, and of the writer while nothing is in flight
 
 	groups  [2]*group
 	current *group // being decided on, or nil
@@ -248,6 +251,7 @@ func (w *writer) seen(g *group) {
 
 // commit keeps b. What the user is told is the error; the log has its cause.
 func (r *Registry) commit(b *Batch) error {
+	r.writer.stamp(b)
 	err := r.opt.Store.Commit(b)
 	if err == nil {
 		return nil

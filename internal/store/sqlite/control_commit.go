@@ -57,6 +57,9 @@ func (c *Control) commit(b *registry.Batch) error {
 	if err := c.update(b); err != nil {
 		return err
 	}
+	if err := c.audit(b); err != nil {
+		return err
+	}
 	return c.run("COMMIT")
 }
 

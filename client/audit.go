@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+// An AuditQuery picks entries of the audit. All fields may be zero.
+type AuditQuery struct {
+	Key, Action, Kind, Name string
+	Since, Until            time.Time
+	Cursor                  string // Next of the page before
+	Limit                   int    // 1 to 1000; 0 is 100
+}
+
+// Audit returns who changed what, the latest first: in the client's service, or
+// without one everywhere. A page can be short of Limit before the last one.
+func (c *Client) Audit(ctx context.Context, q AuditQuery) (AuditPage, error) {
+	values := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	set("key", q.Key)
+	set("action", q.Action)
+	set("kind", q.Kind)
+	set("name", q.Name)
+	set("cursor", q.Cursor)
+	if !q.Since.IsZero() {
+		set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !q.Until.IsZero() {
+		set("until", q.Until.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Limit != 0 {
+		set("limit", strconv.Itoa(q.Limit))
+	}
+	var page AuditPage
+	err := c.call(ctx, get("/v1/audit", values), nil, &page)
+	return page, err
+}
+
+// AuditPage is a part of the audit.
+type AuditPage = wire.AuditPage
+
+// An AuditEntry is one change.
+type AuditEntry = wire.AuditEntry

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare/client"
+)
+
+func (c *cli) auditCommand() *cobra.Command {
+	var q client.AuditQuery
+	var since time.Duration
+	command := &cobra.Command{
+		Use: "audit", Short: "Who changed what, the latest first",
+		Long: `List the changes that were made through the API, the latest first: when, by which
+key, what was done to which thing, and for the configuration what was there
+before. It names ids, no addresses and no secrets.`,
+		Example: `  fanfare audit --service news --since 24h
+  fanfare audit --kind topic --name story
+  fanfare audit --by key-7 --action delete --json`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if since > 0 {
+				q.Since = time.Now().Add(-since)
+			}
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			entries, err := readAudit(command, api, q)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(entries)
+			}
+			return c.printAudit(entries)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&q.Key, "by", "", "only what this key did, such as key-7")
+	flags.StringVar(&q.Action, "action", "", "only this action, such as delete")
+	flags.StringVar(&q.Kind, "kind", "", "only changes of this kind of thing, such as topic")
+	flags.StringVar(&q.Name, "name", "", "only changes of what has this name or id")
+	flags.DurationVar(&since, "since", 0, "only the last 24h, say")
+	flags.IntVar(&q.Limit, "limit", 50, "at most so many entries")
+	return command
+}
+
+// readAudit reads pages until there are as many entries as asked for.
+func readAudit(command *cobra.Command, api *client.Client, q client.AuditQuery) ([]client.AuditEntry, error) {
+	entries, most := []client.AuditEntry{}, q.Limit
+	for {
+		q.Limit = min(1000, most-len(entries))
+		page, err := api.Audit(command.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, page.Audit...)
+		if page.Next == "" || len(entries) >= most {
+			return entries, nil
+		}
+		q.Cursor = page.Next
+	}
+}
+
+func (c *cli) printAudit(entries []client.AuditEntry) error {
+	if len(entries) == 0 {
+		fmt.Fprintln(c.out, "nothing was changed")
+		return nil
+	}
+	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "WHEN\tKEY\tSERVICE\tWHAT\tDETAIL")
+	for i := range entries {
+		e := &entries[i]
+		who := strings.TrimSpace(e.Key + " " + e.KeyName)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), short(who), e.Service,
+			strings.TrimSpace(e.Action+" "+e.Kind+" "+e.Name), short(detailOf(e)))
+	}
+	return table.Flush()
+}
+
+// detailOf joins what more there is to say about a change.
+func detailOf(e *client.AuditEntry) string {
+	var parts []string
+	for _, f := range e.Fields {
+		if f.Old == "" {
+			parts = append(parts, f.Field+": "+f.New)
+		} else {
+			parts = append(parts, f.Field+": "+f.Old+" -> "+f.New)
+		}
+	}
+	parts = append(parts, e.Changed...)
+	for _, name := range slices.Sorted(maps.Keys(e.Counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", e.Counts[name], name))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+type auditPage struct {
+	Audit []struct {
+		At                                                   time.Time
+		Key, KeyName, RequestID, Service, Action, Kind, Name string
+		Fields                                               []struct{ Field, Old, New string }
+		Changed                                              []string
+		Counts                                               map[string]int
+	}
+	Next string
+}
+
+// Every change through the API is told by the audit, also after a restart: who,
+// when and what, without addresses and secrets; a service sees its own.
+func TestTheAuditTellsWhoChangedWhat(t *testing.T) {
+	t.Parallel()
+	s, r := newsroom(t, sink.Config{}, "")
+	other := *s.http
+	other.service = "games"
+	other.must(200, "POST", "/v1/apply", yaml, strings.Replace(news(r.addr, ""), "service: news", "service: games", 1))
+	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--name", "desk"))
+	desk := s.http.with(key)
+
+	one := `{"topic":"story","channel":"email","to":"reader@example.org"}`
+	desk.must(201, "PUT", "/v1/subscriptions/mine", plain, one, "X-Request-Id", "request-17")
+	desk.must(200, "PUT", "/v1/subscriptions/mine", plain, one) // changes nothing
+	desk.must(200, "POST", "/v1/subscriptions", lines, one+"\n{}\n"+strings.Replace(one, "reader", "second", 1)+"\n")
+	desk.must(204, "POST", "/v1/pause", plain, `{"scope":{"kind":"channel","name":"email"},"reason":"reader@example.org"}`)
+	event := desk.publish(`{"title":"x"}`)
+	eventually(t, "the event is matched", func() bool { code, _, _ := desk.send("GET", "/v1/events/"+event, "", ""); return code == 200 })
+	desk.must(204, "POST", "/v1/cancel", plain, `{"scope":{"kind":"broadcast","name":"`+event+`"}}`)
+	desk.must(204, "POST", "/v1/resume", plain, `{"scope":{"kind":"channel","name":"email"}}`)
+	desk.must(204, "DELETE", "/v1/subscriptions/mine?reason=reader@example.org", "", "")
+	desk.must(200, "POST", "/v1/apply", yaml, "service: news\ntopics: {story: {title: Stories}}\n")
+	s.mustStop()
+	s.start()
+	desk.url = s.url
+
+	text := desk.must(200, "GET", "/v1/audit", "", "")
+	var got []string
+	for _, e := range into[auditPage](t, text).Audit {
+		if e.Service != "news" || e.At.IsZero() || e.Key == "" {
+			t.Errorf("entry %+v", e)
+		}
+		if e.Key == "key-2" {
+			got = append(got, strings.TrimSpace(e.Action+" "+e.Kind+" "+e.Name))
+		}
+	}
+	want := []string{"update topic story", "end subscription mine", "resume channel news/email", "cancel broadcast " + event,
+		"pause channel news/email", "import subscriptions", "create subscription mine"}
+	if strings.Join(got, "; ") != strings.Join(want, "; ") {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	for _, hidden := range []string{"@example.org", key, s.key, "games"} {
+		if strings.Contains(text, hidden) {
+			t.Errorf("%q is in %s", hidden, text)
+		}
+	}
+
+	pick := func(query string) []string {
+		var names []string
+		for cursor := ""; ; {
+			page := into[auditPage](t, s.http.with(s.key).must(200, "GET", "/v1/audit?limit=2&"+query+"&cursor="+cursor, "", ""))
+			for _, e := range page.Audit {
+				names = append(names, e.Service+" "+e.Action+" "+e.Kind)
+			}
+			if cursor = page.Next; cursor == "" {
+				return names
+			}
+		}
+	}
+	for query, want := range map[string]string{
+		"key=key-2&kind=subscription": "news end subscription,news create subscription",
+		"kind=service":                "games create service,news create service",
+		"action=cancel&service=news":  "news cancel broadcast",
+		"name=mine&action=end":        "news end subscription",
+		"kind=key":                    "news create key",
+		"until=2020-01-01T00:00:00Z":  "",
+		"kind=service&since=" + url.QueryEscape(time.Now().Add(-time.Hour).Format(time.RFC3339)): "games create service,news create service",
+	} {
+		if got := strings.Join(pick(query), ","); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	desk.must(403, "GET", "/v1/audit?service=games", "", "")
+	reader := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news", "--scope", "read"))
+	s.http.with(reader).must(403, "GET", "/v1/audit", "", "")
+
+	table := s.mustRun("", "audit", "--service", "news", "--by", "key-2")
+	for _, want := range []string{"key-2 desk", "import subscriptions", "2 created", "1 failed", "schema: {"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("%q is not in\n%s", want, table)
+		}
+	}
+}
