@@ -70,26 +70,25 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 			l.claims.release(out.mine...)
 		}
 	}()
-	var members []pending
+	var open, cancelled []claimed
 	for i := range batch.Slices {
 		slice := &batch.Slices[i]
 		event := fanfare.EventRef{Day: batch.Day, Seq: slice.Manifest.Event()}
-		decision, why := l.switches.now.Load().decide(event, channel)
-		if decision == deliver.Hold {
+		switch decision, why := l.switches.now.Load().decide(event, channel); decision {
+		case deliver.Hold:
 			out.held = append(out.held, *slice)
-			continue
+		case deliver.Cancel:
+			cancelled = append(cancelled, l.claim(batch.Day, slice, why, out))
+		default:
+			open = append(open, l.claim(batch.Day, slice, "", out))
 		}
-		found, err := l.unsettled(ctx, batch.Day, slice, out)
-		if err != nil {
-			return out, err
-		}
-		if decision == deliver.Cancel {
-			if err := l.settle(found, fanfare.Cancelled, why); err != nil {
-				return out, err
-			}
-			continue
-		}
-		members = append(members, found...)
+	}
+	if err := l.cancel(ctx, batch.Day, cancelled); err != nil {
+		return out, err
+	}
+	members, err := l.unsettled(ctx, batch.Day, open)
+	if err != nil {
+		return out, err
 	}
 	if len(members) == 0 {
 		return out, nil
@@ -101,47 +100,82 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 	return out, l.write(ctx, channel, members, people, out)
 }
 
-// unsettled claims the members of a slice that are still to be attempted.
-func (l *loader) unsettled(ctx context.Context, day fanfare.Day, slice *fanfare.Slice, out *loaded) ([]pending, error) {
-	manifest, err := l.manifests.get(manifestKey{day, slice.Manifest}, func(k manifestKey) (*fanfare.Manifest, error) {
-		return l.store.Manifest(ctx, k.day, k.id)
-	})
-	if err != nil {
-		return nil, err
-	}
+// claimed are the members of a slice that are in nobody else's hands.
+type claimed struct {
+	slice *fanfare.Slice
+	refs  []fanfare.DeliveryRef
+	why   string // they are cancelled
+}
+
+// claim takes the members of a slice that are free.
+func (l *loader) claim(day fanfare.Day, slice *fanfare.Slice, why string, out *loaded) claimed {
 	refs := refsOf(day, slice)
-	if len(refs) == 0 {
-		return nil, nil
-	}
 	wanted := len(refs)
 	refs = l.claims.take(refs)
 	out.mine = append(out.mine, refs...)
 	out.busy += wanted - len(refs)
-	if len(refs) == 0 {
+	return claimed{slice, refs, why}
+}
+
+// unsettled returns the members that are still to be attempted, all of one day.
+func (l *loader) unsettled(ctx context.Context, day fanfare.Day, all []claimed) (members []pending, err error) {
+	if len(all) == 0 {
 		return nil, nil
 	}
-	if refs, err = untried(ctx, l.store, slice, refs); err != nil {
-		return nil, err
-	}
-	members := make([]pending, 0, len(refs))
-	for _, ref := range refs {
-		section, member, ok := manifest.At(ref.Position)
-		if !ok {
-			return nil, fmt.Errorf("manifest %x has no position %d", uint64(slice.Manifest), ref.Position)
+	err = l.store.Moment(ctx, day, func(moment *sqlite.Moment) error {
+		for i := range all {
+			slice := all[i].slice
+			open, err := untried(moment, slice, all[i].refs)
+			if err != nil {
+				return err
+			}
+			if len(open) == 0 {
+				continue
+			}
+			manifest, err := l.manifests.get(manifestKey{day, slice.Manifest}, func(k manifestKey) (*fanfare.Manifest, error) {
+				return moment.Manifest(k.id)
+			})
+			if err != nil {
+				return err
+			}
+			for _, ref := range open {
+				section, member, ok := manifest.At(ref.Position)
+				if !ok {
+					return fmt.Errorf("manifest %x has no position %d", uint64(slice.Manifest), ref.Position)
+				}
+				members = append(members, pending{ref, slice.Attempt, section, member})
+			}
 		}
-		members = append(members, pending{ref, slice.Attempt, section, member})
+		return nil
+	})
+	return members, err
+}
+
+// cancel settles what is open of cancelled slices.
+func (l *loader) cancel(ctx context.Context, day fanfare.Day, all []claimed) error {
+	for i := range all {
+		members, err := l.unsettled(ctx, day, all[i:i+1])
+		if err != nil {
+			return err
+		}
+		if err := l.settle(members, fanfare.Cancelled, all[i].why); err != nil {
+			return err
+		}
 	}
-	return members, nil
+	return nil
 }
 
 // untried returns those of refs, which are claimed and all of one slice, that
 // its attempt is still to be made for. The others are over, or this try was
 // made and a retry of its own is due.
-func untried(ctx context.Context, store *sqlite.Deliveries, slice *fanfare.Slice, refs []fanfare.DeliveryRef) ([]fanfare.DeliveryRef, error) {
+func untried(moment *sqlite.Moment, slice *fanfare.Slice, refs []fanfare.DeliveryRef) ([]fanfare.DeliveryRef, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
 	tried := make(map[uint32]uint16)
 	over := make(map[uint32]bool)
 	first, last := refs[0], refs[len(refs)-1]
-	err := store.Latest(ctx, first.Day, slice.Manifest, first.Position, last.Position+1, func(position uint32, attempt uint16, state fanfare.State) {
+	err := moment.Latest(slice.Manifest, first.Position, last.Position+1, func(position uint32, attempt uint16, state fanfare.State) {
 		tried[position], over[position] = attempt, state.Settled()
 	})
 	if err != nil {
@@ -174,14 +208,12 @@ func refsOf(day fanfare.Day, slice *fanfare.Slice) []fanfare.DeliveryRef {
 func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 	var out loaded
 	defer func() { l.claims.release(out.mine...) }()
+	all := make([]claimed, len(batch.Slices))
 	for i := range batch.Slices {
-		members, err := l.unsettled(ctx, batch.Day, &batch.Slices[i], &out)
-		if err != nil {
-			return err
-		}
-		if err := l.settle(members, fanfare.Cancelled, "the channel was deleted"); err != nil {
-			return err
-		}
+		all[i] = l.claim(batch.Day, &batch.Slices[i], "the channel was deleted", &out)
+	}
+	if err := l.cancel(ctx, batch.Day, all); err != nil {
+		return err
 	}
 	if out.busy > 0 {
 		return errBusy
@@ -295,6 +327,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 	out.jobs = make([]deliver.Job, 0, len(members))
 	var page []byte
 	var settled []fanfare.Entry
+	events := ahead{store: l.store}
 	for i := range members {
 		m := &members[i]
 		if len(settled) >= failuresAtOnce {
@@ -303,13 +336,17 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			}
 			settled = settled[:0]
 		}
-		event := fanfare.EventRef{Day: m.ref.Day, Seq: m.ref.Manifest.Event()}
+		event := eventOf(m)
 		if decision, _ := l.switches.now.Load().decide(event, channel); decision != deliver.Go {
 			out.held = append(out.held, fanfare.Slice{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt})
 			continue
 		}
 		mailing, err := l.mailings.get(mailingKey{event, m.section.Template}, func(k mailingKey) (*mailing, error) {
-			return l.mailing(ctx, k, channel)
+			posted, err := events.posted(ctx, members[i:])
+			if err != nil {
+				return nil, err
+			}
+			return l.mailing(posted, k, channel)
 		})
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"net/mail"
 	"slices"
@@ -104,11 +103,7 @@ func expiry(m *mailing, channel *registry.Channel) time.Time {
 
 // mailing prepares an event and a pinned template version. An error of the
 // template is kept with it, so that each message fails with it.
-func (l *loader) mailing(ctx context.Context, key mailingKey, channel *registry.Channel) (*mailing, error) {
-	posted, err := l.store.Posted(ctx, key.event)
-	if err != nil {
-		return nil, err
-	}
+func (l *loader) mailing(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*mailing, error) {
 	m := &mailing{posted: posted}
 	m.topic, _ = l.registry.Topic(posted.Service, posted.Topic)
 	m.writer, m.err = l.writer(posted, key, channel)

@@ -103,7 +103,11 @@ func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.Sl
 	if len(mine) < wanted {
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "some of it is under way", Hint: "drop it again in a moment"}
 	}
-	open, err := untried(ctx, p.store, slice, mine)
+	var open []fanfare.DeliveryRef
+	err := p.store.Moment(ctx, day, func(moment *sqlite.Moment) (err error) {
+		open, err = untried(moment, slice, mine)
+		return err
+	})
 	if err != nil {
 		return err
 	}

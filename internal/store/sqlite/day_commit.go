@@ -104,33 +104,3 @@ func timeAt(n int64) time.Time {
 	}
 	return time.Unix(0, n).UTC()
 }
-
-// Latest reads the newest entries of the positions [from, to) of a manifest;
-// positions without an entry are left out.
-func (s *Deliveries) Latest(ctx context.Context, of fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(position uint32, attempt uint16, state fanfare.State)) error {
-	d, err := s.day(ctx, of, false)
-	if err != nil {
-		return err
-	}
-	return d.read(ctx, func(conn *sqlite.Conn) error {
-		type latest struct {
-			position uint32
-			attempt  uint16
-			state    fanfare.State
-		}
-		var last latest
-		seen := false
-		err := dayQueries.each(conn, "latest", func(stmt *sqlite.Stmt) error {
-			row := latest{uint32(stmt.ColumnInt64(0)), uint16(stmt.ColumnInt64(1)), fanfare.State(stmt.ColumnInt64(2))}
-			if seen && row.position != last.position {
-				visit(last.position, last.attempt, last.state)
-			}
-			last, seen = row, true
-			return nil
-		}, int64(manifest), int64(from), int64(to))
-		if seen {
-			visit(last.position, last.attempt, last.state)
-		}
-		return err
-	})
-}

@@ -69,45 +69,6 @@ func (s *Deliveries) Manifests(ctx context.Context, ref fanfare.EventRef) ([]fan
 	return manifests, err
 }
 
-// Manifest reads one manifest.
-func (s *Deliveries) Manifest(ctx context.Context, of fanfare.Day, id fanfare.ManifestID) (*fanfare.Manifest, error) {
-	d, err := s.day(ctx, of, false)
-	if err != nil {
-		return nil, err
-	}
-	manifest := &fanfare.Manifest{ID: id}
-	found := false
-	err = d.read(ctx, func(conn *sqlite.Conn) error {
-		return dayQueries.each(conn, "manifest", func(stmt *sqlite.Stmt) error {
-			found = true
-			return manifest.UnmarshalBinary(bytesAt(stmt, 0))
-		}, int64(id))
-	})
-	if err == nil && !found {
-		err = &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no manifest %x on %s", uint64(id), of)}
-	}
-	return manifest, err
-}
-
-// Posted reads an event as it was accepted.
-func (s *Deliveries) Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, error) {
-	d, err := s.day(ctx, ref.Day, false)
-	if err != nil {
-		return nil, err
-	}
-	var posted *fanfare.Posted
-	err = d.read(ctx, func(conn *sqlite.Conn) error {
-		return dayQueries.each(conn, "posted", func(stmt *sqlite.Stmt) error {
-			posted = &fanfare.Posted{Seq: ref.Seq}
-			return json.Unmarshal(bytesAt(stmt, 0), posted)
-		}, int64(ref.Seq))
-	})
-	if err == nil && posted == nil {
-		err = unknownEvent(ref)
-	}
-	return posted, err
-}
-
 func unknownEvent(ref fanfare.EventRef) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %s", ref), Hint: "it may not be matched yet, or be older than the retention"}
 }
