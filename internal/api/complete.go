@@ -19,6 +19,7 @@ func (a *API) finishOpenAPI() {
 	schemas := doc.Components.Schemas.Map()
 	delete(schemas, "ErrorModel") // huma's own form of errors
 	delete(schemas, "ErrorDetail")
+	listsAreNeverNull(doc)
 	doc.Components.Headers = answerHeaders()
 	doc.Components.Responses = problemResponses()
 	doc.Tags = tags()

@@ -49,6 +49,9 @@ type queue struct{ bus *bus.Bus }
 
 // Queued finds an event that may not be matched yet.
 func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error) {
+	if ref.Seq.Stream() == 0 { // the bus counts from 1
+		return nil, time.Time{}, nil
+	}
 	group, kept, err := q.bus.EventGroup(ctx, ref.Seq.Stream())
 	if err != nil || group == nil {
 		return nil, kept, err
@@ -57,7 +60,11 @@ func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Poste
 	if err != nil || ref.Seq.Index() >= len(events) {
 		return nil, kept, err
 	}
-	return events[ref.Seq.Index()], kept, nil
+	posted := events[ref.Seq.Index()]
+	if fanfare.DayOf(posted.ReceivedAt) != ref.Day { // an id that nobody was given
+		return nil, kept, nil
+	}
+	return posted, kept, nil
 }
 
 // documents applies, and then puts changed channels in force.
