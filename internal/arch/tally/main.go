@@ -3,6 +3,7 @@
 //
 //	tally step FILE NAME COMMAND...   runs a command; one outcome
 //	tally test FILE NAME ARGUMENT...  runs `go test -json ARGUMENT...`; an outcome for each test
+//	tally junit FILE NAME REPORT COMMAND...  runs a command that writes a JUnit report; an outcome for each test
 //	tally total FILE...               prints "N passed, N failed"
 //
 // Outcomes are lines of FILE, appended. A test that ran in several steps counts
@@ -41,8 +42,10 @@ func run(args []string) error {
 		return timed(args[2], func() error { return step(args[1], args[2], args[3:]) })
 	case len(args) >= 4 && args[0] == "test":
 		return timed(args[2], func() error { return test(args[1], args[3:]) })
+	case len(args) >= 5 && args[0] == "junit":
+		return timed(args[2], func() error { return junit(args[1], args[2], args[3], args[4:]) })
 	default:
-		return fmt.Errorf("usage: tally step FILE NAME COMMAND... | test FILE NAME ARGUMENT... | total FILE")
+		return fmt.Errorf("usage: tally step FILE NAME COMMAND... | test FILE NAME ARGUMENT... | junit FILE NAME REPORT COMMAND... | total FILE")
 	}
 }
 

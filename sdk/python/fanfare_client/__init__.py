@@ -1,0 +1,14 @@
+"""Client of the HTTP API of Fanfare.
+
+Everything below `fanfare_client.api` and `fanfare_client.models` is generated
+from the OpenAPI document. `connect` returns what carries the key and raises errors;
+`put_subscriptions` and `publish_lines` send any number of lines; `pages` walks
+through lists.
+"""
+
+from .fanfare import Fanfare, connect
+from .lines import publish_lines, put_subscriptions
+from .paging import pages
+from .problem import ProblemError
+
+__all__ = ["Fanfare", "ProblemError", "connect", "pages", "publish_lines", "put_subscriptions"]

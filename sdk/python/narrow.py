@@ -1,0 +1,44 @@
+"""Narrows the OpenAPI document to what the generator can write well.
+
+A generated function sends one kind of body and reads one kind of answer: JSON.
+Bulk bodies (NDJSON) have functions of their own in lines.py; CloudEvents are
+sent by their own SDK. Errors are raised by the client (problem.py), and so no
+function has to return them.
+
+    python narrow.py openapi.json narrowed.json
+"""
+
+import json
+import sys
+
+METHODS = {"get", "put", "post", "patch", "delete"}
+
+
+def narrow(document: dict) -> dict:
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            if method in METHODS:
+                narrow_operation(operation)
+    return document
+
+
+def narrow_operation(operation: dict) -> None:
+    body = operation.get("requestBody", {}).get("content", {})
+    if len(body) > 1 and "application/json" in body:
+        operation["requestBody"]["content"] = {"application/json": body["application/json"]}
+        # The summary of a bulk body is asked for by quiet.
+        operation["parameters"] = [p for p in operation.get("parameters", []) if p.get("name") != "quiet"]
+    operation["responses"] = {status: r for status, r in operation["responses"].items() if status.startswith("2")}
+    for response in operation["responses"].values():
+        content = response.get("content", {})
+        if "application/json" not in content:
+            continue
+        schema = content["application/json"]["schema"]
+        if len(body) > 1 and "oneOf" in schema:
+            schema = schema["oneOf"][0]
+        response["content"] = {"application/json": {"schema": schema}}
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as source, open(sys.argv[2], "w", encoding="utf-8") as target:
+        json.dump(narrow(json.load(source)), target)
