@@ -40,6 +40,10 @@ help: ## List the targets.
 build: ## Build ./bin/fanfare, one static binary.
 	@$(BUILD) -o bin/fanfare ./cmd/fanfare
 
+.PHONY: sdk
+sdk: build ## Build the Python client into build/sdk.
+	@sdk/build python
+
 .PHONY: demo
 demo: build ## Run the main job on real data and keep serving (DEMO_FLAGS=--once to end).
 	@./bin/fanfare demo $(DEMO_FLAGS)
@@ -58,13 +62,28 @@ test: begin fmt-check vet lint arch unit race static crash bench-smoke ## Check 
 check: test ## The same as test.
 
 .PHONY: test-peers
-test-peers: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD (root, Debian or Ubuntu).
+test-peers: peers-begin peers-mail peers-sdk ## Test against mail servers (root, Debian or Ubuntu) and from Python.
+	@echo; $(TALLY) total $(OUTCOMES).peers
+
+.PHONY: peers-begin
+peers-begin: $(TALLY)
 	@rm -f $(OUTCOMES).peers
+
+.PHONY: peers-mail
+peers-mail: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD (root, Debian or Ubuntu).
 	@if [ -z "$${CI:-}" ] && { [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then \
 	  echo 'LEFT OUT: test-peers installs mail servers, for which it needs root and apt. Nothing was tested.'; exit 0; fi; \
 	$(TALLY) step $(OUTCOMES).peers 'install the peers' .ci/peers; \
-	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 10m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers)); \
-	$(TALLY) total $(OUTCOMES).peers
+	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 10m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
+
+.PHONY: peers-sdk
+peers-sdk: $(TALLY) build ## Build the Python client and test it (python3 with venv).
+	@if [ -z "$${CI:-}" ] && ! command -v python3 >/dev/null; then \
+	  echo 'LEFT OUT: the client needs python3. It was NOT tested.'; exit 0; fi; \
+	for language in python; do \
+	  $(TALLY) step $(OUTCOMES).peers "client for $$language" sdk/build $$language; \
+	  $(TALLY) junit $(OUTCOMES).peers "tests of the client for $$language" .test/$$language.xml sdk/test $$language .test/$$language.xml; \
+	done
 
 .PHONY: fmt
 fmt: ## Lay out the sources.
@@ -118,7 +137,7 @@ fuzz: ## Fuzz each parser of outside bytes for FUZZTIME (10s).
 
 .PHONY: clean
 clean: ## Remove what was built and what tests left.
-	@rm -rf bin .test .peers
+	@rm -rf bin build .test .peers
 
 .PHONY: begin
 begin: $(TALLY)
