@@ -34,6 +34,18 @@ type (
 	Member = wire.Member
 	// Status is how the server is doing.
 	Status = wire.Status
+	// A MessageRequest asks for a message to people who are named.
+	MessageRequest = wire.MessageRequest
+	// A MessageContent is a template for one message.
+	MessageContent = wire.MessageContent
+	// A To is one recipient of a list.
+	To = wire.To
+	// A Message is a direct send, and what became of it.
+	Message = wire.Message
+	// A RecipientError says why one of a list gets nothing.
+	RecipientError = wire.RecipientError
+	// A MessagePage is a part of the messages with a reference.
+	MessagePage = wire.MessagePage
 	// A DeliveryPage is a part of the deliveries of an event.
 	DeliveryPage = wire.DeliveryPage
 )

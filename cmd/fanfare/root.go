@@ -82,6 +82,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.applyCommand(),
 		c.importCommand(),
 		c.publishCommand(),
+		c.sendCommand(),
 		c.previewCommand(),
 		c.keyCommand(),
 	)

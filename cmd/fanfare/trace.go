@@ -77,9 +77,11 @@ func (c *cli) printBroadcast(b fanfare.Broadcast) {
 	for _, name := range slices.Sorted(maps.Keys(b.Extensions)) {
 		fmt.Fprintf(table, "  %s\t%s\t\n", name, b.Extensions[name])
 	}
-	fmt.Fprintf(table, "topic\t%s/%s\t%s lane\n", b.Service, b.Topic, b.Lane)
+	fmt.Fprintf(table, "%s\t%s lane\n", whatOf(b), b.Lane)
 	fmt.Fprintf(table, "state\t%s\t%s\n", b.State, b.Reason)
-	fmt.Fprintf(table, "matched\t%s\tsubscriptions\n", grouped(b.Matched))
+	if b.Kind != fanfare.KindMessage {
+		fmt.Fprintf(table, "matched\t%s\tsubscriptions\n", grouped(b.Matched))
+	}
 	fmt.Fprintf(table, "messages\t%s\t%s\n", grouped(b.Messages), countsText(b.Counts))
 	for _, s := range []struct {
 		name string
@@ -100,6 +102,24 @@ func (c *cli) printBroadcast(b fanfare.Broadcast) {
 	table.Flush()
 }
 
+// whatOf says which topic an event is of, or that it is a message.
+func whatOf(b fanfare.Broadcast) string {
+	if b.Kind != fanfare.KindMessage {
+		return "topic\t" + b.Service + "/" + b.Topic
+	}
+	if b.Reference == "" {
+		return "message\t" + b.Service
+	}
+	return "message\t" + b.Service + " (" + b.Reference + ")"
+}
+
+func topicOf(d fanfare.Delivery) string {
+	if d.Kind == fanfare.KindMessage {
+		return "(message)"
+	}
+	return d.Topic
+}
+
 func (c *cli) printDeliveries(page client.DeliveryPage) error {
 	if c.json {
 		return c.printJSON(page)
@@ -111,7 +131,7 @@ func (c *cli) printDeliveries(page client.DeliveryPage) error {
 	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "DELIVERY\tEVENT\tTOPIC\tADDRESS\tSTATE\tATTEMPT\tAT\tANSWER")
 	for _, d := range page.Deliveries {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\t\t\n", d.ID, d.Event, d.Topic, d.Address, d.State)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\t\t\n", d.ID, d.Event, topicOf(d), d.Address, d.State)
 		for _, a := range d.Attempts {
 			answer := short(a.Text)
 			if a.Code != 0 {

@@ -27,6 +27,9 @@ type Messages interface {
 	Send(ctx context.Context, service string, m *wire.MessageRequest, once Once) (Sent, error)
 	// Message returns a message of a service, or of any (""); else NotFound.
 	Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error)
+	// WithReference lists the messages of a service with a reference, those
+	// before a given one (zero: all), the latest first.
+	WithReference(ctx context.Context, service, reference string, before fanfare.EventRef, limit int) ([]wire.Message, error)
 	// Await returns a channel that is closed when a message is settled from now
 	// on. forget ends the waiting and may be called twice.
 	Await(ref fanfare.EventRef) (done <-chan struct{}, forget func())
@@ -67,6 +70,33 @@ func (a *API) messageRoutes() {
 		Summary: "A message and what became of it", Parameters: []*huma.Param{param("id", "msg-..."), service(), wait}}
 	replies[wire.Message](a, &one, http.StatusOK, "As it is now", "application/json")
 	a.handle(one, mayFollow, a.getMessage)
+
+	type withReference struct {
+		Page
+		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"the text of yours that they were sent with"`
+	}
+	read(a, huma.Operation{OperationID: "list-messages", Method: http.MethodGet, Path: "/v1/messages", Tags: tags,
+		Summary: "The messages with a reference, the latest first", Description: "Those that are matched, which takes a moment after they were sent. /v1/broadcasts lists all, whatever their reference."}, mayFollow,
+		func(ctx context.Context, c caller, in *withReference) (page wire.MessagePage, err error) {
+			service, err := a.oneService(c)
+			if err != nil {
+				return page, err
+			}
+			list := listingOf("messages", service, in.Reference)
+			key, err := list.key(in.Cursor)
+			if err != nil {
+				return page, err
+			}
+			before, _ := fanfare.ParseEventRef(key) // zero on the first page
+			if page.Messages, err = a.parts.Messages.WithReference(ctx, service, in.Reference, before, in.Limit+1); err != nil {
+				return page, err
+			}
+			if len(page.Messages) > in.Limit {
+				page.Messages = page.Messages[:in.Limit]
+				page.Next = list.cursor(page.Messages[in.Limit-1].ID)
+			}
+			return page, nil
+		})
 }
 
 func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
@@ -224,7 +254,8 @@ func readMessage(x *exchange, r *http.Request) (*wire.MessageRequest, string, er
 	return m, hex.EncodeToString(sum[:16]), checkMessage(m)
 }
 
-// checkMessage tells what in a request is wrong by itself.
+// checkMessage tells what in a request is wrong by itself, but for the members
+// of a list: of these each stands for itself.
 func checkMessage(m *wire.MessageRequest) error {
 	wrong := func(pointer, hint, message string) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
@@ -250,15 +281,6 @@ func checkMessage(m *wire.MessageRequest) error {
 		return wrong("/reference", fmt.Sprintf("use at most %d bytes on one line", wire.MaxReferenceBytes), "not a reference")
 	case !isObject(m.Data):
 		return wrong("/data", "", "data must be an object")
-	}
-	for i := range m.Recipients {
-		to, at := &m.Recipients[i], "/recipients/"+strconv.Itoa(i)
-		switch {
-		case (to.To != "") == (to.Subscriber != ""):
-			return wrong(at, "give each to (an address) or subscriber (an id)", "it does not say to whom")
-		case !isObject(to.Data):
-			return wrong(at+"/data", "", "data must be an object")
-		}
 	}
 	return nil
 }

@@ -62,6 +62,7 @@ templates:
 			body: `{"channel":"email","content":{"subject":"{{ event.what }}","text":"Hello {{ sub.name }}"},"data":{"what":"Works on Sunday"},"reference":"works-1",` +
 				`"recipients":[{"to":"ben@example.com","data":{"name":"Ben"}},{"to":"eve@example.com","data":{"name":"Eve"}}]}`},
 		{operation: "get-message", parameter: with("id", "msg-20261120-1001"), status: 200},
+		{operation: "list-messages", parameter: with("reference", "works-1"), status: 200},
 
 		{operation: "publish", parameter: with("topic", "load"), mediaType: jsonType, status: 202, body: `{"host":"db1","percent":97}`},
 		{operation: "publish", parameter: with("topic", "load"), mediaType: cloudEvent, status: 202,

@@ -115,7 +115,21 @@ func (d *draft) look(ctx context.Context, people *registry.Registry, asked []wir
 	for i := range asked {
 		a := &d.people[i]
 		*a = addressee{found[i], i, asked[i].Data}
+		if err := misnamed(&asked[i]); err != nil {
+			a.Err = err
+		}
 		a.Err = below(d.at(a), a.Err)
+	}
+	return nil
+}
+
+// misnamed says what in a recipient is wrong by itself.
+func misnamed(to *wire.To) error {
+	switch data := bytes.TrimLeft(to.Data, " \t\r\n"); {
+	case (to.To != "") == (to.Subscriber != ""):
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say to whom", Hint: "give to (an address) or subscriber (an id)"}
+	case len(data) > 0 && data[0] != '{':
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "data must be an object"}
 	}
 	return nil
 }

@@ -87,3 +87,42 @@ func (m *messages) sofar(ctx context.Context, posted *fanfare.Posted) (wire.Mess
 	}
 	return message, nil
 }
+
+// WithReference lists the direct sends of a service that have a reference,
+// those before a given one (zero: all), the latest first.
+func (m *messages) WithReference(ctx context.Context, service, reference string, before fanfare.EventRef, limit int) ([]wire.Message, error) {
+	list := []wire.Message{}
+	days, err := m.store.Days()
+	if err != nil {
+		return nil, err
+	}
+	for _, day := range days {
+		if before.Day != 0 && day > before.Day {
+			continue
+		}
+		found, err := m.store.FindReference(ctx, day, service, reference)
+		if fanfare.CodeOf(err) == fanfare.NotFound && err != nil { // the day was removed since
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, seq := range found {
+			if day == before.Day && seq >= before.Seq {
+				continue
+			}
+			posted, err := m.store.Posted(ctx, fanfare.EventRef{Day: day, Seq: seq})
+			if err != nil {
+				return nil, err
+			}
+			message, err := m.sofar(ctx, posted)
+			if err != nil {
+				return nil, err
+			}
+			if list = append(list, message); len(list) == limit {
+				return list, nil
+			}
+		}
+	}
+	return list, nil
+}

@@ -141,7 +141,9 @@ func TestAListIsSentToTheGoodAndNamesTheBad(t *testing.T) {
 		{"to":"ben@example.org","data":{"name":"Ben"}},
 		{"to":"cleo@example.org"},
 		{"to":"ada@EXAMPLE.org","data":{"name":"Ada again"}},
-		{"subscriber":"per-7fff","data":{"name":"Nobody"}}]%s}`
+		{"subscriber":"per-7fff","data":{"name":"Nobody"}},
+		{"data":{"name":"Nobody"}},
+		{"to":"dora@example.org","data":["Dora"]}]%s}`
 	m := s.http.message("?wait=30s", fmt.Sprintf(list, ""))
 	if m.State != "completed" || m.Recipients != 2 || m.Lane != "bulk" || m.Counts[fanfare.Accepted] != 2 || m.Delivery != nil {
 		t.Errorf("answered %+v", m)
@@ -153,7 +155,7 @@ func TestAListIsSentToTheGoodAndNamesTheBad(t *testing.T) {
 			t.Errorf("recipient %d: %+v", e.Index, e.Error)
 		}
 	}
-	if want := []string{"1/recipients/1/to", "3/recipients/3/data", "4/recipients/4", "5/recipients/5/subscriber"}; !slices.Equal(bad, want) {
+	if want := []string{"1/recipients/1/to", "3/recipients/3/data", "4/recipients/4", "5/recipients/5/subscriber", "6/recipients/6", "7/recipients/7/data"}; !slices.Equal(bad, want) {
 		t.Errorf("refused are %q, want %q", bad, want)
 	}
 	if got := m.Errors[1].Error; !strings.Contains(got.Detail, "sub.name") || !strings.Contains(got.Detail, "personal@1") {
@@ -419,4 +421,52 @@ func TestMessagesOfAnotherServiceDoNotExist(t *testing.T) {
 	event := s.http.publish(`{"title":"t"}`)
 	s.http.completed(event)
 	s.http.refused(404, "GET", "/v1/messages/"+event, "", "") // an event of a topic is no message
+}
+
+func TestMessagesAreFoundByTheirReference(t *testing.T) {
+	t.Parallel()
+	s, _ := mailroom(t, sink.Config{}, "")
+	var want []string
+	for i := range 7 {
+		m := s.http.message("?wait=30s", fmt.Sprintf(`{"channel":"email","to":"p%d@example.org","template":"receipt","data":{"order":1,"total":1},"reference":"order %d/ä"}`, i, i%2))
+		if i%2 == 0 {
+			want = append([]string{m.ID}, want...)
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		var got []string
+		cursor := ""
+		for {
+			text := s.http.must(200, "GET", "/v1/messages?reference=order%200/%C3%A4&limit=3"+cursor, "", "")
+			page := into[struct {
+				Messages []message
+				Next     string
+			}](t, text)
+			for _, m := range page.Messages {
+				got = append(got, m.ID)
+				if m.State != "accepted" || m.Reference != "order 0/ä" {
+					t.Errorf("%s: listed is %+v", when, m)
+				}
+			}
+			if page.Next == "" {
+				break
+			}
+			cursor = "&cursor=" + page.Next
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: found %q, want %q", when, got, want)
+		}
+	}
+	check("before they are indexed")
+	s.mustStop()
+	s.start()
+	check("after a restart")
+	if got := s.http.refused(422, "GET", "/v1/messages", "", ""); !strings.Contains(got.Detail, "reference") {
+		t.Errorf("without a reference: %+v", got)
+	}
+	s.http.refused(422, "GET", "/v1/messages?reference=x&cursor=abc", "", "")
+	if text := s.http.must(200, "GET", "/v1/messages?reference=unknown", "", ""); strings.TrimSpace(text) != `{"messages":[]}` {
+		t.Errorf("an unknown one: %s", text)
+	}
 }

@@ -19,9 +19,11 @@ import (
 // or two of each run. What is not in a run yet is looked up in the manifests
 // themselves, so an answer is complete however far the runs lag.
 
+// What a key stands for; the numbers are stored.
 const (
-	historySubscribers = iota
-	historyEventIDs
+	historySubscribers = iota // place of a subscriber
+	historyEventIDs           // hash of service and id of the CloudEvent
+	historyReferences         // hash of service and reference, of direct sends that have one
 	historyKinds
 )
 
@@ -34,7 +36,7 @@ const (
 	blocksPerCommit = 64
 )
 
-// run is a sorted set of pairs of both kinds under one number.
+// run is a sorted set of pairs of each kind under one number.
 type run struct {
 	segment, size int64
 }
@@ -65,7 +67,7 @@ func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, err
 		}
 		return dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
 			seq := fanfare.EventSeq(stmt.ColumnInt64(1))
-			var posted fanfare.Posted
+			var posted indexed
 			if err := json.Unmarshal(bytesAt(stmt, 2), &posted); err != nil {
 				return err
 			}
@@ -74,7 +76,10 @@ func (s *Deliveries) IndexHistory(ctx context.Context, of fanfare.Day) (int, err
 				return err
 			}
 			pairs[historySubscribers] = added
-			pairs[historyEventIDs] = append(pairs[historyEventIDs], pair{eventIDKey(posted.Service, posted.Event.ID), seq})
+			pairs[historyEventIDs] = append(pairs[historyEventIDs], pair{textKey(posted.Service, posted.Event.ID), seq})
+			if reference := posted.Direct.Reference; reference != "" {
+				pairs[historyReferences] = append(pairs[historyReferences], pair{textKey(posted.Service, reference), seq})
+			}
 			position = stmt.ColumnInt64(0)
 			events++
 			if len(added) >= runPairs {
@@ -255,47 +260,6 @@ func (s *Deliveries) History(ctx context.Context, of fanfare.Day, subscriber fan
 	return slices.Compact(found), err
 }
 
-// FindEvent returns the newest event of a day whose CloudEvent has an id; 0 if
-// there is none.
-func (s *Deliveries) FindEvent(ctx context.Context, of fanfare.Day, service, id string) (fanfare.EventSeq, error) {
-	d, err := s.day(ctx, of, false)
-	if err != nil {
-		return 0, err
-	}
-	var newest fanfare.EventSeq
-	err = d.snapshot(ctx, func(conn *sqlite.Conn) error {
-		position, err := historyPosition(conn)
-		if err != nil {
-			return err
-		}
-		candidates, err := findInRuns(conn, historyEventIDs, eventIDKey(service, id))
-		if err != nil {
-			return err
-		}
-		is := func(posted []byte) bool {
-			var p fanfare.Posted
-			return json.Unmarshal(posted, &p) == nil && p.Service == service && p.Event.ID == id
-		}
-		for _, seq := range candidates {
-			if err := dayQueries.each(conn, "posted", func(stmt *sqlite.Stmt) error {
-				if is(bytesAt(stmt, 0)) {
-					newest = max(newest, seq)
-				}
-				return nil
-			}, int64(seq)); err != nil {
-				return err
-			}
-		}
-		return dayQueries.each(conn, "broadcasts_behind", func(stmt *sqlite.Stmt) error {
-			if is(bytesAt(stmt, 2)) {
-				newest = max(newest, fanfare.EventSeq(stmt.ColumnInt64(1)))
-			}
-			return nil
-		}, position, int64(-1))
-	})
-	return newest, err
-}
-
 // HistoryLag counts the events of a day that are not in a run yet.
 func (s *Deliveries) HistoryLag(ctx context.Context, of fanfare.Day) (int64, error) {
 	d, err := s.day(ctx, of, false)
@@ -361,11 +325,11 @@ func historyPosition(conn *sqlite.Conn) (frozen int64, err error) {
 	return frozen, err
 }
 
-// eventIDKey is a 63-bit hash, so that its order is the same signed.
-func eventIDKey(service, id string) uint64 {
+// textKey is a 63-bit hash, so that its order is the same signed.
+func textKey(service, text string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(service))
 	h.Write([]byte{0})
-	h.Write([]byte(id))
+	h.Write([]byte(text))
 	return h.Sum64() >> 1
 }

@@ -21,12 +21,13 @@ type past struct {
 	stream uint64
 	events map[fanfare.Place][]fanfare.EventSeq // of a person
 	ids    map[string][]fanfare.EventSeq
+	refs   map[string][]fanfare.EventSeq // of messages
 }
 
 func newPast(t *testing.T, seed uint64) *past {
 	return &past{
 		Deliveries: openRecord(t, t.TempDir()), t: t, random: rand.New(rand.NewPCG(seed, 0)),
-		events: map[fanfare.Place][]fanfare.EventSeq{}, ids: map[string][]fanfare.EventSeq{},
+		events: map[fanfare.Place][]fanfare.EventSeq{}, ids: map[string][]fanfare.EventSeq{}, refs: map[string][]fanfare.EventSeq{},
 	}
 }
 
@@ -37,6 +38,11 @@ func (p *past) invent(people int) *fanfare.Frozen {
 	f := frozenEvent(p.stream, noon)
 	f.Posted.Event.ID = fmt.Sprintf("story-%d", p.stream/2) // some come twice
 	p.ids[f.Posted.Event.ID] = append(p.ids[f.Posted.Event.ID], f.Posted.Seq)
+	if p.random.IntN(3) == 0 {
+		reference := fmt.Sprintf("order-%d", p.random.IntN(20))
+		f.Posted.Direct = &fanfare.Direct{Reference: reference}
+		p.refs[reference] = append(p.refs[reference], f.Posted.Seq)
+	}
 	var sections []fanfare.Section
 	wanted := map[fanfare.Place]bool{}
 	for channel := range 1 + p.random.IntN(2) {
@@ -123,6 +129,17 @@ func (p *past) check(when string, some int) {
 		if !slices.Equal(got, want) {
 			p.t.Fatalf("%s: person %x has events %v, want %v", when, place, got, want)
 		}
+	}
+	for i := range 21 { // the last is of no message
+		reference := fmt.Sprintf("order-%d", i)
+		want := slices.Clone(p.refs[reference])
+		slices.Reverse(want)
+		if got, err := p.FindReference(p.t.Context(), fanfare.DayOf(noon), "news", reference); err != nil || !slices.Equal(got, want) {
+			p.t.Fatalf("%s: messages with reference %s are %v (%v), want %v", when, reference, got, err, want)
+		}
+	}
+	if got, err := p.FindReference(p.t.Context(), fanfare.DayOf(noon), "sport", "order-1"); err != nil || len(got) > 0 {
+		p.t.Fatalf("%s: another service has %v, %v", when, got, err)
 	}
 	for _, id := range append(ids, "unknown") {
 		var want fanfare.EventSeq
@@ -237,7 +254,7 @@ func TestARunThatACrashLeftHalfWrittenIsNotRead(t *testing.T) {
 	if err := p.SweepHistory(t.Context(), fanfare.DayOf(noon)); err != nil {
 		t.Fatal(err)
 	}
-	if after, left := blocks(), int64(2*((3000+blockPairs-1)/blockPairs)); before-after != left {
+	if after, left := blocks(), int64(historyKinds*((3000+blockPairs-1)/blockPairs)); before-after != left {
 		t.Errorf("%d blocks, then %d: %d were left over", before, after, left)
 	}
 	p.check("after they are swept", 0)

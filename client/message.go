@@ -1,0 +1,61 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// SendOptions say how a message is sent. All may be zero.
+type SendOptions struct {
+	// Key is the Idempotency-Key: however often a message is sent with it, it
+	// leaves once. Without one the client makes one, so that it may repeat a
+	// request that got no answer.
+	Key string
+	// Wait is how long to wait for everything to be settled, 30 s at most.
+	Wait time.Duration
+}
+
+func waiting(wait time.Duration) url.Values {
+	if wait <= 0 {
+		return nil
+	}
+	return url.Values{"wait": {wait.String()}}
+}
+
+// Send writes to people who are named.
+func (c *Client) Send(ctx context.Context, m MessageRequest, o SendOptions) (Message, error) {
+	if o.Key == "" {
+		o.Key = rand.Text()
+	}
+	var sent Message
+	err := c.call(ctx, request{method: http.MethodPost, path: "/v1/messages", query: waiting(o.Wait), repeatable: true,
+		header: http.Header{"Idempotency-Key": {`"` + o.Key + `"`}}}, m, &sent)
+	return sent, err
+}
+
+// Message returns a message and what became of it, by its id (msg-...). With
+// wait it answers when everything is settled, or after so long.
+func (c *Client) Message(ctx context.Context, id string, wait time.Duration) (Message, error) {
+	var m Message
+	err := c.call(ctx, get("/v1/messages/"+url.PathEscape(id), waiting(wait)), nil, &m)
+	return m, err
+}
+
+// Messages lists the messages with a reference, the latest first. cursor is ""
+// or Next of the page before; limit 0 is 100.
+func (c *Client) Messages(ctx context.Context, reference, cursor string, limit int) (MessagePage, error) {
+	q := url.Values{"reference": {reference}}
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	if limit != 0 {
+		q.Set("limit", strconv.Itoa(limit))
+	}
+	var page MessagePage
+	err := c.call(ctx, get("/v1/messages", q), nil, &page)
+	return page, err
+}

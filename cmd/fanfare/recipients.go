@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// readRecipients reads the list of a message: CSV, or NDJSON.
+func (c *cli) readRecipients(name string) ([]client.To, error) {
+	in, _, err := c.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if strings.EqualFold(filepath.Ext(name), ".csv") {
+		return recipientRows(in)
+	}
+	return recipientLines(in)
+}
+
+func recipientLines(in io.Reader) ([]client.To, error) {
+	list := []client.To{}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for line := 1; lines.Scan(); line++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var to client.To
+		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&to); err != nil {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: line, Message: strings.TrimPrefix(err.Error(), "json: "), Hint: `a line is such as {"to":"ada@example.com","data":{"name":"Ada"}}`}
+		}
+		list = append(list, to)
+	}
+	return list, lines.Err()
+}
+
+// recipientRows reads a table: the columns to and subscriber say who it is, all
+// others are data of that recipient.
+func recipientRows(in io.Reader) ([]client.To, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
+	columns, err := rows.Read()
+	if err != nil {
+		return nil, recipientError(err)
+	}
+	for i := range columns {
+		columns[i] = strings.TrimSpace(columns[i])
+	}
+	if !slices.Contains(columns, "to") && !slices.Contains(columns, "subscriber") {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "there is no column to, and none subscriber", Hint: "the first row names the columns, such as to,name"}
+	}
+	list := []client.To{}
+	for {
+		cells, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, recipientError(err)
+		}
+		var to client.To
+		data := map[string]json.RawMessage{}
+		for i, cell := range cells {
+			switch {
+			case columns[i] == "to":
+				to.To = strings.TrimSpace(cell)
+			case columns[i] == "subscriber":
+				to.Subscriber = strings.TrimSpace(cell)
+			case cell != "":
+				data[columns[i]] = cellValue(cell)
+			}
+		}
+		if to.Data, err = json.Marshal(data); err != nil {
+			return nil, err
+		}
+		list = append(list, to)
+	}
+}
+
+func recipientError(err error) error {
+	e, ours := errors.AsType[*fanfare.Error](csvError(err))
+	if ours && errors.Is(err, io.EOF) {
+		e.Hint = "the first row names the columns, such as to,name"
+	}
+	return e
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// sending is what one send command does.
+type sending struct {
+	cli              *cli
+	message          client.MessageRequest
+	content          client.MessageContent
+	recipients, data string
+	options          client.SendOptions
+}
+
+func (c *cli) sendCommand() *cobra.Command {
+	s := sending{cli: c}
+	command := &cobra.Command{
+		Use: "send --to ADDRESS --channel NAME", Short: "Write to people who are named",
+		Long: `Write to people who are named, whether they have subscribed or not: to one (--to,
+--subscriber), or to a list (--recipients): CSV whose first row names the columns
+(to or subscriber; all others are data of the recipient, {{ sub.COLUMN }} in the
+template), or NDJSON with {"to", "data"} on each line.
+
+What they read is a template, or --subject and --text (and --html), which are Liquid
+as well; @FILE takes the text from a file. --data is what templates see as event: JSON,
+a file, or - for standard input.
+
+Of a list, wrong recipients are printed and left out; with --all-or-nothing one of
+them refuses the whole. With --wait it returns when everything is settled.
+
+Exit code 2: some recipients were refused, or, with --wait, somebody got nothing.`,
+		Example: `  fanfare send --to ada@example.com --channel email --template receipt --data '{"order":4711}' --wait
+  fanfare send --to ada@example.com --channel email --subject 'Works on Sunday' --text @works.txt
+  fanfare send --recipients members.csv --channel email --template invitation --reference spring-party`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return s.run(command) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&s.message.To, "to", "", "address of the recipient")
+	flags.StringVar(&s.message.Subscriber, "subscriber", "", "id of the recipient, in place of an address")
+	flags.StringVar(&s.recipients, "recipients", "", "file with a list, .csv or NDJSON, - for NDJSON on standard input")
+	flags.StringVar(&s.message.Channel, "channel", "", "channel by which it leaves")
+	flags.StringVar(&s.message.Template, "template", "", "name of a template, or name@version")
+	flags.StringVar(&s.content.Subject, "subject", "", "subject, in place of a template")
+	flags.StringVar(&s.content.Text, "text", "", "text, or @FILE")
+	flags.StringVar(&s.content.HTML, "html", "", "HTML, or @FILE")
+	flags.StringVar(&s.data, "data", "", "JSON object that the template sees as event, a file with it, or -")
+	flags.StringVar(&s.message.Reference, "reference", "", "text of yours by which the message can be found")
+	flags.StringVar(&s.message.Lane, "lane", "", "urgent, normal or bulk (default: urgent, of a list bulk)")
+	flags.BoolVar(&s.message.AllOrNothing, "all-or-nothing", false, "send nothing where one recipient of the list is wrong")
+	flags.StringVar(&s.options.Key, "idempotency-key", "", "send it once however often this is run with the same key within an hour")
+	flags.DurationVar(&s.options.Wait, "wait", 0, "wait until everything is settled, at most so long (30s without a value)")
+	flags.Lookup("wait").NoOptDefVal = maxWait.String()
+	command.MarkFlagsMutuallyExclusive("to", "subscriber", "recipients")
+	command.MarkFlagsOneRequired("to", "subscriber", "recipients")
+	command.MarkFlagsMutuallyExclusive("template", "subject")
+	command.MarkFlagsOneRequired("template", "subject")
+	return command
+}
+
+// maxWait is how long the server lets somebody wait at a time.
+const maxWait = 30 * time.Second
+
+func (s *sending) run(command *cobra.Command) error {
+	api, err := s.cli.connect()
+	if err != nil {
+		return err
+	}
+	if err := s.read(); err != nil {
+		return err
+	}
+	m, err := api.Send(command.Context(), s.message, s.options)
+	if err != nil {
+		return err
+	}
+	return s.print(m)
+}
+
+// read gathers the message from flags and files.
+func (s *sending) read() (err error) {
+	c := s.cli
+	if s.message.Template == "" {
+		for _, part := range []*string{&s.content.Text, &s.content.HTML} {
+			if name, isFile := strings.CutPrefix(*part, "@"); isFile {
+				text, err := os.ReadFile(name)
+				if err != nil {
+					return err
+				}
+				*part = string(text)
+			}
+		}
+		s.message.Content = &s.content
+	}
+	if s.data != "" {
+		text := []byte(s.data)
+		if !strings.HasPrefix(strings.TrimSpace(s.data), "{") {
+			in, _, err := c.open(s.data)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			if text, err = io.ReadAll(in); err != nil {
+				return err
+			}
+		}
+		if !json.Valid(text) {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "is not valid JSON", Hint: `such as --data '{"order":4711}', or the name of a file`}
+		}
+		s.message.Data = text
+	}
+	if s.recipients != "" {
+		s.message.Recipients, err = c.readRecipients(s.recipients)
+	}
+	return err
+}
+
+// print shows what came of the message.
+func (s *sending) print(m client.Message) error {
+	c := s.cli
+	if c.json {
+		if err := c.printJSON(m); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(c.out, "%s %s", m.ID, m.State)
+		if m.Recipients != 1 || len(m.Errors) > 0 {
+			fmt.Fprintf(c.out, ", %s recipients: %s", grouped(int64(m.Recipients)), countsText(m.Counts))
+		}
+		fmt.Fprintln(c.out)
+		if d := m.Delivery; d != nil && len(d.Attempts) > 0 {
+			last := d.Attempts[len(d.Attempts)-1]
+			answer := short(last.Text)
+			if last.Code != 0 {
+				answer = strconv.Itoa(last.Code) + " " + answer
+			}
+			fmt.Fprintf(c.out, "  %s: %s\n", d.Address, answer)
+		}
+	}
+	for _, e := range m.Errors {
+		fmt.Fprintf(c.err, "recipient %d: %v\n", e.Index, e.Error.Err())
+	}
+	waited := s.options.Wait > 0
+	missed := m.Counts.Settled() - m.Counts[fanfare.Accepted] - m.Counts[fanfare.Delivered]
+	switch {
+	case len(m.Errors) > 0:
+		return &someFailed{grouped(int64(len(m.Errors))) + " recipients were refused"}
+	case waited && missed > 0:
+		return &someFailed{grouped(missed) + " messages did not arrive"}
+	case waited && !m.Settled():
+		return &someFailed{"not everything is settled yet: fanfare trace " + m.ID}
+	}
+	return nil
+}
