@@ -32,6 +32,10 @@ type (
 	LineError = wire.LineError
 	// A Member says why it was refused.
 	Member = wire.Member
+	// Restored says which backup a server was restored from.
+	Restored = wire.Restored
+	// RestoredFrom is what Restored says without its list.
+	RestoredFrom = wire.RestoredFrom
 	// Status is how the server is doing.
 	Status = wire.Status
 	// A MessageRequest asks for a message to people who are named.

@@ -46,6 +46,14 @@ func (b *bar) set(done, items int64) {
 	}
 }
 
+// of says how far a stream of bytes is whose end is about known.
+func (b *bar) of(done, total int64) {
+	if b.bar != nil {
+		b.bar.SetTotal(total, false)
+	}
+	b.set(done, done)
+}
+
 // end leaves the bar as it is and goes to the next line.
 func (b *bar) end() {
 	if b.bar == nil {

@@ -77,6 +77,8 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.sinkCommand(),
 		c.configCommand(),
 		c.doctorCommand(),
+		c.backupCommand(),
+		c.restoreCommand(),
 	)
 	add("work",
 		c.applyCommand(),

@@ -65,6 +65,7 @@ func New(parts Parts) *API {
 	a.statusRoutes()
 	a.controlRoutes()
 	a.parkingRoutes()
+	a.backupRoutes()
 	a.keyRoutes()
 	a.auditRoutes()
 	a.healthRoutes()

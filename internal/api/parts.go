@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -12,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// Parts are what the API stands on. All are required but Metrics and Unsubscribe.
+// Parts are what the API stands on. All are required but Backups, Metrics and Unsubscribe.
 type Parts struct {
 	Keys              Keys
 	Keyring           Keyring
@@ -29,6 +30,7 @@ type Parts struct {
 	Parking           Parking
 	Messages          Messages
 	Audit             Audit
+	Backups           Backups
 
 	// Unsubscribe ends the subscriptions that the token of a link stands for.
 	// It is idempotent; NotFound is a token that this server did not sign. Nil
@@ -132,4 +134,15 @@ type Parking interface {
 type Audit interface {
 	Audit(ctx context.Context, q registry.AuditQuery) (lines []registry.AuditRecord, next int64, err error)
 	Record(ctx context.Context, d registry.Deed, detail *registry.Detail) error
+}
+
+// Backups takes backups of the running server, and tells whether it was
+// restored from one.
+type Backups interface {
+	// Backup writes to w until all is written or ctx ends; at most
+	// bytesPerSecond, where that is not 0. Conflict: one is being taken.
+	Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error
+	// Restored lists what was uncertain from an offset on, and tells the offset
+	// of the next, 0 at the end. It is nil where the server was not restored.
+	Restored(offset int64, limit int) (from *wire.RestoredFrom, list []wire.Uncertain, next int64, err error)
 }

@@ -27,6 +27,7 @@ func (a *API) statusRoutes() {
 
 // ofService leaves out of s what belongs to other services.
 func ofService(s wire.Status, service string) wire.Status {
+	s.Restored = nil // it counts the broadcasts of all
 	s.Broadcasts = slices.DeleteFunc(slices.Clone(s.Broadcasts), func(b fanfare.Broadcast) bool { return b.Service != service })
 	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })
 	own := map[string]bool{}

@@ -19,6 +19,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/backup"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/collect"
 	"fanfare.dev/fanfare/internal/config"
@@ -30,6 +31,9 @@ import (
 	"fanfare.dev/fanfare/internal/report"
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
+
+// busDir is where the embedded bus has its files, in the data directory.
+const busDir = "bus"
 
 // Options are what the command line adds to the configuration.
 type Options struct {
@@ -112,6 +116,13 @@ func (a *App) start(ctx context.Context, o Options) error {
 		return err
 	}
 	a.later(unlock)
+	if err := backup.Interrupted(dir); err != nil {
+		return err
+	}
+	note, err := backup.ReadNote(dir)
+	if err != nil {
+		return err
+	}
 	if a.server, err = api.Listen(api.ServerOptions{Address: a.config.Listen, Cert: a.config.TLSCert, Key: a.config.TLSKey, Log: a.log}); err != nil {
 		return err
 	}
@@ -150,13 +161,20 @@ func (a *App) start(ctx context.Context, o Options) error {
 	a.later(people.Close)
 
 	hops, err := bus.Open(ctx, bus.Options{
-		Dir: filepath.Join(dir, "bus"), URL: a.config.NATS, Sync: a.config.Fsync(), Lease: a.config.Lease,
-		FirstSeq: highest.Stream() + 1, Logger: a.log,
+		Dir: filepath.Join(dir, busDir), URL: a.config.NATS, Sync: a.config.Fsync(), Lease: a.config.Lease,
+		FirstSeq: firstGroup(highest, note), Logger: a.log,
 	})
 	if err != nil {
 		return err
 	}
 	a.later(hops.Close)
+	if note.New() {
+		restored := restoring{dir: dir, note: note, store: store, registry: people, bus: hops}
+		if err := restored.finish(ctx, days, firstGroup(highest, note)); err != nil {
+			return err
+		}
+		a.log.Warn("restored, and everything is paused", "backup", note.Backup, "broadcasts", note.Broadcasts, "unsettled", note.Deliveries, "unmatched", note.Unmatched)
+	}
 
 	waiting := newDue(store, hops, a.clock, a.log)
 	stops := &switches{registry: people, store: store, clock: a.clock, resumed: waiting.resume}
@@ -223,7 +241,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Traces:  &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}},
 		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store,
 		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock}, floor: floor,
-		indexing: history, rates: rates, ready: a.ready,
+		indexing: history, rates: rates, ready: a.ready, restored: note,
 	}
 	direct := &messages{registry: people, templates: outlets.templates, collector: collector, recorder: recorder,
 		traces: reports.Traces, store: store, queue: queue{hops}, floor: floor, clock: a.clock}
@@ -235,7 +253,8 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: store, Conditions: conditions{people, index}},
 		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
 		Intake: intake{collector}, Messages: direct, Reports: reports, Switches: stops, Parking: reports.parking, Audit: people,
-		Ready: a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
+		Backups: &backups{dir: dir, bus: hops, version: o.Version, clock: a.clock},
+		Ready:   a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,
 	}

@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/backup"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -31,6 +32,7 @@ type reports struct {
 	indexing   *indexing
 	rates      *rates
 	ready      func() error
+	restored   *backup.Note // nil where the server was not
 }
 
 // maxListed is how many running broadcasts a status shows.
@@ -66,6 +68,9 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	}
 	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
+	}
+	if r.restored != nil && r.switches.now.Load().all != nil {
+		s.Restored = restoredFrom(r.restored)
 	}
 	parked, err := r.parking.Parked(ctx)
 	s.Parked = len(parked)

@@ -26,7 +26,7 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/bench", "internal/config", "internal/demo", "internal/doctor", "internal/kit", "internal/registry", "internal/sink"},
+	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/backup", "internal/bench", "internal/config", "internal/demo", "internal/doctor", "internal/kit", "internal/registry", "internal/sink"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
 	{"internal/kit", nil,
@@ -52,6 +52,9 @@ var grants = []grant{
 		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
 	{"internal/report", []string{".", "internal/kit", "internal/registry"},
 		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
+
+	{"internal/backup", []string{".", "internal/kit"},
+		"a backup is files and bytes: what takes part in it reaches it as functions, and what is restored is taken up by app"},
 
 	{"internal/api", []string{".", "internal/kit", "internal/registry", "internal/collect", "internal/report"},
 		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},

@@ -340,16 +340,20 @@ func appendError(err error) error {
 	return fmt.Errorf("%w: %w", &fanfare.Error{Code: fanfare.Unavailable, Message: "the event could not be kept", Hint: "send it again with the same id"}, err)
 }
 
-// Encode makes a group of one event that is parked: it keeps its sequence when
-// it is appended again.
-func Encode(p *fanfare.Posted) ([]byte, error) {
-	parked := *p
-	parked.Was = p.Seq
-	encoded, err := encode(&parked)
-	if err != nil {
-		return nil, err
+// Encode makes a group of events that had a sequence before: they were parked,
+// or come out of a backup. Each keeps it when it is appended again.
+func Encode(events ...*fanfare.Posted) ([]byte, error) {
+	var group []byte
+	for _, p := range events {
+		again := *p
+		again.Was = p.Seq
+		encoded, err := encode(&again)
+		if err != nil {
+			return nil, err
+		}
+		group = append(binary.AppendUvarint(group, uint64(len(encoded))), encoded...)
 	}
-	return append(binary.AppendUvarint(nil, uint64(len(encoded))), encoded...), nil
+	return group, nil
 }
 
 // encode writes an event without the escapes for HTML, which would make some

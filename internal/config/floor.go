@@ -52,7 +52,7 @@ func (f *DiskFloor) UnmarshalText(text []byte) error {
 			parsed.Percent = p
 			continue
 		}
-		n, err := parseSize(part)
+		n, err := ParseSize(part)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,9 @@ var sizeUnits = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-func parseSize(s string) (int64, error) {
+// ParseSize reads a number of bytes such as 500MB (units of 1000) or 1GiB (units
+// of 1024).
+func ParseSize(s string) (int64, error) {
 	for _, u := range sizeUnits {
 		number, ok := strings.CutSuffix(s, u.name)
 		if !ok {

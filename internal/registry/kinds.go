@@ -69,6 +69,8 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 		return r.loadKey(s, c)
 	case kindSwitch:
 		return r.loadSwitch(c)
+	case kindFloor:
+		return r.loadFloor(c)
 	}
 	svc := s.services[s.names[c.Service]]
 	if svc == nil {

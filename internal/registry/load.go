@@ -37,6 +37,7 @@ func (r *Registry) load(ctx context.Context) error {
 		return fmt.Errorf("load the registry: %w", err)
 	}
 	r.writer.nextFilter = r.filters.next()
+	r.writer.raise(&r.floor)
 	r.config.Store(l.snapshot)
 	return nil
 }

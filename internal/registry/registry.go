@@ -54,6 +54,7 @@ type Registry struct {
 	known       knownNames
 	keyring     keyring
 	switches    switches
+	floor       placeFloor // as it was at the start
 	writer      *writer
 
 	closing sync.RWMutex // held for reading while a job is handed in

@@ -114,7 +114,7 @@ func (s *server) stop() {
 
 var web = &http.Client{Timeout: patience}
 
-// send makes one request for the service "news".
+// send makes one request; there is only the service "news".
 func (s *server) send(method, path, contentType, body string) (int, string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
@@ -122,7 +122,6 @@ func (s *server) send(method, path, contentType, body string) (int, string) {
 		s.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+s.key)
-	r.Header.Set("X-Fanfare-Service", "news")
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}

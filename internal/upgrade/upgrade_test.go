@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,22 +29,46 @@ func TestTheDataDirectoryOfEachReleaseOpensAndGoesOn(t *testing.T) {
 	for _, release := range releases {
 		t.Run(release.Name(), func(t *testing.T) {
 			t.Parallel()
-			opensAndGoesOn(t, release.Name())
+			opensAndGoesOn(t, release.Name(), unpacked(t, release.Name()), false)
+		})
+		t.Run(release.Name()+" restored from its backup", func(t *testing.T) {
+			t.Parallel()
+			opensAndGoesOn(t, release.Name(), restored(t, unpacked(t, release.Name())), true)
 		})
 	}
 }
 
-func opensAndGoesOn(t *testing.T, version string) {
+// unpacked is a copy of what a release left.
+func unpacked(t *testing.T, version string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := unpack(dataOf(version), dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// restored makes a directory of a backup of another one, on which no server of
+// the present program has run.
+func restored(t *testing.T, of string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "restored")
+	file := filepath.Join(t.TempDir(), "backup.tar")
+	for _, args := range [][]string{{"backup", "--stopped", "--data-dir", of, file}, {"backup", "verify", file}, {"restore", file, "--data-dir", dir}} {
+		if out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput(); err != nil {
+			t.Fatalf("fanfare %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	return dir
+}
+
+func opensAndGoesOn(t *testing.T, version, dir string, restored bool) {
 	var fixture expect
 	if err := fixture.read(version); err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := unpack(dataOf(version), dir); err != nil {
-		t.Fatal(err)
-	}
 	s := serve(t, binary, dir)
-	s.keptItsPast(&fixture)
+	s.keptItsPast(&fixture, restored)
 
 	r := newRelay(t, sink.Inject{})
 	s.apply(document(func(string) string { return r.addr }, "unlimited"))
@@ -51,6 +76,14 @@ func opensAndGoesOn(t *testing.T, version string) {
 		s.must("POST", "/v1/parked/"+p.ID+"/retry", "", "", nil)
 	}
 	s.control("resume", fanfare.ScopeChannel, "news/"+waiting)
+	if restored {
+		for _, e := range fixture.Events {
+			if got := r.got(e.Title); len(got) > 0 {
+				t.Errorf("%s: %d left before everything was resumed", e.Title, len(got))
+			}
+		}
+		s.control("resume", fanfare.ScopeAll, "")
+	}
 	for _, e := range fixture.Events {
 		s.settled(e.ID, len(e.People))
 	}
@@ -75,16 +108,20 @@ func opensAndGoesOn(t *testing.T, version string) {
 	}
 }
 
+type pausedScope struct{ Scope fanfare.Scope }
+
 // keptItsPast checks what the old program had finished, paused and parked,
 // before anything leaves.
-func (s *server) keptItsPast(fixture *expect) {
+func (s *server) keptItsPast(fixture *expect, restored bool) {
 	s.t.Helper()
 	var status struct {
 		Parked int
-		Paused []struct{ Scope fanfare.Scope }
+		Paused []pausedScope
 	}
 	s.must("GET", "/v1/status", "", "", &status)
-	if len(status.Paused) != 1 || status.Paused[0].Scope.Name != "news/"+waiting || status.Parked != 1 {
+	all := slices.ContainsFunc(status.Paused, func(p pausedScope) bool { return p.Scope.Kind == fanfare.ScopeAll })
+	channel := slices.ContainsFunc(status.Paused, func(p pausedScope) bool { return p.Scope.Name == "news/"+waiting })
+	if all != restored || !channel || status.Parked != 1 {
 		s.t.Errorf("the status shows %+v", status)
 	}
 	for _, e := range fixture.Events {
@@ -124,10 +161,7 @@ func (e *event) missing() []string {
 func TestADataDirectoryOfANewerReleaseIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"control.db", "deliveries/deliveries-*.db"} {
-		dir := t.TempDir()
-		if err := unpack(dataOf("v0.1.0"), dir); err != nil {
-			t.Fatal(err)
-		}
+		dir := unpacked(t, "v0.1.0")
 		paths, err := filepath.Glob(filepath.Join(dir, file))
 		if err != nil || len(paths) != 1 {
 			t.Fatalf("%s: %v, %v", file, paths, err)

@@ -23,6 +23,8 @@ type Status struct {
 	Parked         int                 `json:"parked" doc:"events and batches that failed too often and wait for an operator"`
 	IndexLagEvents int64               `json:"index_lag_events" doc:"events whose deliveries cannot be found by person yet"`
 	DiskFreeBytes  int64               `json:"disk_free_bytes"`
+
+	Restored *RestoredFrom `json:"restored,omitempty" doc:"the backup that the server was restored from, while everything is still paused"`
 }
 
 // Bus is what waits at the two durable hops.

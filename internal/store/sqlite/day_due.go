@@ -105,6 +105,29 @@ func (s *Deliveries) Hold(ctx context.Context, batch *fanfare.Batch) error {
 	return d.write(func(conn *sqlite.Conn) error { return dayQueries.run(conn, "hold", string(text)) })
 }
 
+// Rehold puts batches in the place of all that are held of a day.
+func (s *Deliveries) Rehold(ctx context.Context, of fanfare.Day, batches []fanfare.Batch) error {
+	d, err := s.day(ctx, of, false)
+	if err != nil {
+		return err
+	}
+	return d.write(func(conn *sqlite.Conn) error {
+		if err := dayQueries.run(conn, "held_clear"); err != nil {
+			return err
+		}
+		for i := range batches {
+			text, err := json.Marshal(&batches[i])
+			if err != nil {
+				return err
+			}
+			if err := dayQueries.run(conn, "hold", string(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // Held reads all held batches of a day with their ids.
 func (s *Deliveries) Held(ctx context.Context, of fanfare.Day) (batches []fanfare.Batch, ids []int64, err error) {
 	d, err := s.day(ctx, of, false)

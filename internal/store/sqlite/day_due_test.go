@@ -231,3 +231,23 @@ func TestPositionsComeBackAsTheyWere(t *testing.T) {
 		}
 	})
 }
+
+func TestReholdTakesThePlaceOfAllThatIsHeld(t *testing.T) {
+	s := openRecord(t, t.TempDir())
+	freeze(t, s, frozenEvent(5, noon, 3))
+	day := fanfare.DayOf(noon)
+	for _, from := range []uint32{0, 1} {
+		if err := s.Hold(t.Context(), &fanfare.Batch{Day: day, Slices: []fanfare.Slice{{From: from, To: from + 1, Attempt: 1}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // it may be repeated
+		if err := s.Rehold(t.Context(), day, []fanfare.Batch{{Day: day, Slices: []fanfare.Slice{{From: 7, To: 9, Attempt: 2}}}}); err != nil {
+			t.Fatal(err)
+		}
+		held, ids, err := s.Held(t.Context(), day)
+		if err != nil || len(held) != 1 || len(ids) != 1 || held[0].Slices[0].From != 7 || held[0].Slices[0].Attempt != 2 {
+			t.Errorf("held are %+v, %v", held, err)
+		}
+	}
+}

@@ -67,6 +67,8 @@ INSERT INTO held (batch) VALUES (?)
 SELECT id, batch FROM held ORDER BY id
 -- name: held_delete
 DELETE FROM held WHERE id = ?
+-- name: held_clear
+DELETE FROM held
 -- name: park
 INSERT INTO parked (kind, seq, reason, failures, members, at, payload) VALUES (?, ?, ?, ?, ?, ?, ?)
 -- name: parked
@@ -106,3 +108,6 @@ UPDATE history_position SET frozen = ?
 SELECT f.id, f.seq, b.posted FROM frozen f CROSS JOIN broadcasts b ON b.seq = f.seq WHERE f.id > ? ORDER BY f.id LIMIT ?
 -- name: behind
 SELECT coalesce(max(id), 0) - ? FROM frozen
+-- The bytes of the file itself, in order; for a copy of it.
+-- name: pages
+SELECT pgno, data FROM sqlite_dbpage

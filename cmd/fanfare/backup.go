@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/backup"
+	"fanfare.dev/fanfare/internal/config"
+)
+
+func (c *cli) backupCommand() *cobra.Command {
+	var rate string
+	var stopped bool
+	command := &cobra.Command{
+		Use: "backup FILE|-", Short: "Write all that the server keeps into one file, while it works",
+		Long: `Write all that the server keeps into one file, while it works: what is configured,
+people and subscriptions, what was sent, and the events that were accepted and
+not matched yet. The file gets its name when it is complete and was read back.
+It needs the operator's key. With --stopped it reads the data directory of a
+server that does not run.
+
+The file has addresses, and the key that signs the links in mails; its mode is
+0600. Encrypt it where it leaves the machine: pipe it through age or gpg.`,
+		Example: `  fanfare backup /backup/fanfare-$(date +%F).tar
+  fanfare backup --rate 20MB nightly.tar
+  fanfare backup - | zstd | age -r age1… > nightly.tar.zst.age
+  fanfare backup --stopped --data-dir /var/lib/fanfare before-upgrade.tar
+  fanfare backup verify nightly.tar`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			bytesPerSecond, err := parseRate(rate)
+			if err != nil {
+				return err
+			}
+			from, err := c.backupFrom(command.Context(), stopped, bytesPerSecond)
+			if err != nil {
+				return err
+			}
+			began := time.Now()
+			m, err := c.keepBackup(from, args[0])
+			if closing := from.Close(); err == nil {
+				err = closing
+			}
+			if err == nil && args[0] != "-" {
+				err = c.printBackup(&m, args[0], time.Since(began))
+			}
+			return err
+		},
+	}
+	command.Flags().StringVar(&rate, "rate", "", "bytes a second at most, such as 20MB (default: as fast as it goes)")
+	command.Flags().BoolVar(&stopped, "stopped", false, "read the data directory of a server that does not run")
+	command.AddCommand(c.verifyCommand())
+	return command
+}
+
+func (c *cli) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify FILE|-", Short: "Check that a backup is whole",
+		Long: `Check that a backup is whole: every part is there and is as it was written. It says
+what is wrong with one that was cut or damaged.`,
+		Example: "  fanfare backup verify nightly.tar\n  age -d -i key.txt nightly.tar.age | fanfare backup verify -",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			began := time.Now()
+			bar := c.newBar("verify", "bytes", 0)
+			defer bar.end()
+			var m backup.Manifest
+			var err error
+			if args[0] == "-" {
+				m, err = backup.Read(c.in, backup.Visitor{})
+			} else {
+				m, err = backup.Verify(args[0], func(done, _ int64) { bar.set(done, done) })
+			}
+			if err != nil {
+				return err
+			}
+			return c.printBackup(&m, args[0], time.Since(began))
+		},
+	}
+}
+
+// backupFrom opens the stream of a backup.
+func (c *cli) backupFrom(ctx context.Context, stopped bool, bytesPerSecond int64) (io.ReadCloser, error) {
+	if !stopped {
+		api, err := c.connect()
+		if err != nil {
+			return nil, err
+		}
+		return api.ForService("").Backup(ctx, bytesPerSecond)
+	}
+	dir, nats := c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir), c.setting("", "FANFARE_NATS", "")
+	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	out, in := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := app.BackupStopped(ctx, dir, nats, in, bytesPerSecond, app.Options{Version: version, Logger: log})
+		in.CloseWithError(err)
+	}()
+	return &pipedBackup{out, done}, nil
+}
+
+// pipedBackup is a backup that this process writes itself.
+type pipedBackup struct {
+	*io.PipeReader
+	done <-chan struct{}
+}
+
+// Close ends it, and returns when the data directory is let go.
+func (p *pipedBackup) Close() error {
+	err := p.PipeReader.Close()
+	<-p.done
+	return err
+}
+
+// keepBackup writes the stream into a file, or to standard output.
+func (c *cli) keepBackup(from io.Reader, file string) (backup.Manifest, error) {
+	if file == "-" {
+		if isTerminal(c.out) {
+			return backup.Manifest{}, &fanfare.Error{Code: fanfare.Invalid, Message: "a backup is not for a terminal", Hint: "send standard output into a file or a program"}
+		}
+		return backup.Read(io.TeeReader(from, c.out), backup.Visitor{})
+	}
+	bar := c.newBar("backup", "bytes", 0)
+	defer bar.end()
+	return backup.Keep(from, file, bar.of)
+}
+
+func (c *cli) printBackup(m *backup.Manifest, file string, took time.Duration) error {
+	if c.json {
+		return c.printJSON(m)
+	}
+	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %d days, %s events not matched yet, of %s by Fanfare %s (%s)\n", file, grouped(m.Bytes()), m.Days(), grouped(int64(m.Events)),
+		m.Began.Local().Format(time.DateTime), m.Fanfare, took.Round(time.Millisecond))
+	return err
+}
+
+// parseRate reads a size; "" is no limit.
+func parseRate(text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := config.ParseSize(text)
+	if err == nil && n < 1 {
+		err = errors.New("it would never end")
+	}
+	if err != nil {
+		return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "--rate: " + err.Error(), Hint: "write it as 20MB, for 20 million bytes a second"}
+	}
+	return n, nil
+}

@@ -1,0 +1,109 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"fanfare.dev/fanfare"
+)
+
+// partial is what a file is called until it is complete.
+const partial = ".partial"
+
+// Keep writes a backup that comes from r into a file that does not exist yet:
+// mode 0600, synced, checked while it comes and once more as it lies on the
+// disk. It gets its name when all of that is done; after an error there is
+// nothing. progress hears how many of about how many bytes have come.
+func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifest, err error) {
+	if _, err := os.Lstat(file); err == nil {
+		return m, &fanfare.Error{Code: fanfare.Conflict, Message: file + " exists", Hint: "give the backup a name of its own, such as one with the date"}
+	}
+	if err := os.Remove(file + partial); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was killed
+		return m, err
+	}
+	out, err := os.OpenFile(file+partial, os.O_CREATE|os.O_EXCL|os.O_WRONLY, partMode)
+	if err != nil {
+		return m, err
+	}
+	defer func() {
+		closing := out.Close()
+		if err != nil {
+			err = errors.Join(err, os.Remove(file+partial))
+			return
+		}
+		if err = closing; err == nil {
+			err = os.Rename(file+partial, file)
+		}
+		if err == nil {
+			err = syncDir(filepath.Dir(file))
+		}
+	}()
+	watch := &watched{to: out, progress: progress}
+	m, err = Read(io.TeeReader(r, watch), Visitor{Header: func(h Header) error {
+		watch.total = h.Bytes
+		return room(filepath.Dir(file), h.Bytes)
+	}})
+	if err == nil {
+		err = out.Sync()
+	}
+	if err == nil {
+		_, err = Verify(file+partial, nil)
+	}
+	return m, err
+}
+
+// Verify reads a file and checks all of it.
+func Verify(file string, progress func(done, total int64)) (Manifest, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	info, err := in.Stat()
+	if err != nil {
+		return Manifest{}, err
+	}
+	return Read(io.TeeReader(in, &watched{to: io.Discard, progress: progress, total: info.Size()}), Visitor{})
+}
+
+// room refuses to begin where the disk cannot take so many bytes.
+func room(dir string, bytes int64) error {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(dir, &stat); err != nil {
+		return fmt.Errorf("free disk of %s: %w", dir, err)
+	}
+	if free := int64(stat.Bavail) * stat.Bsize; free < bytes {
+		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, and about %d MB are needed", dir, free>>20, bytes>>20+1), Hint: "free some space, or choose another place"}
+	}
+	return nil
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// watched tells how much has passed.
+type watched struct {
+	to          io.Writer
+	progress    func(done, total int64) // or nil
+	done, total int64
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	n, err := w.to.Write(b)
+	w.done += int64(n)
+	if w.progress != nil {
+		w.progress(w.done, max(w.total, w.done))
+	}
+	return n, err
+}

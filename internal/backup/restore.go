@@ -1,0 +1,138 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// restoring is there while a restore is under way, and after it was killed.
+const restoring = ".restoring"
+
+// Restore writes what a backup has into a directory that is empty or does not
+// exist. The server that starts there next finishes it; see Pending. After an
+// error the directory is as empty as it was. progress hears how many of about
+// how many bytes have been written.
+func Restore(r io.Reader, dir string, now time.Time, progress func(done, total int64)) (m Manifest, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return m, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	if err := vacate(root, dir); err != nil {
+		return m, err
+	}
+	if err := write(root, restoring, nil); err != nil {
+		return m, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, sweep(root))
+		}
+	}()
+	watch := &watched{to: io.Discard, progress: progress}
+	m, err = Read(io.TeeReader(r, watch), Visitor{
+		Header: func(h Header) error {
+			watch.total = h.Bytes
+			return room(dir, h.Bytes)
+		},
+		Part: func(name string, _ int64, content io.Reader) error { return writePart(root, name, content) },
+	})
+	if err != nil {
+		return m, err
+	}
+	note := Note{State: noteNew, Fanfare: m.Fanfare, Backup: m.Began, Restored: now, LastEvent: m.LastEvent}
+	if err := writeNote(root, &note); err != nil {
+		return m, err
+	}
+	if err := errors.Join(syncIfThere(filepath.Join(dir, daysDir)), syncIfThere(filepath.Join(dir, eventsDir)), syncDir(dir)); err != nil {
+		return m, err
+	}
+	if err := root.Remove(restoring); err != nil {
+		return m, err
+	}
+	return m, syncDir(dir)
+}
+
+// Interrupted tells whether a restore was killed in a directory.
+func Interrupted(dir string) error {
+	_, err := os.Lstat(filepath.Join(dir, restoring))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "a restore into " + dir + " was interrupted", Hint: "run fanfare restore again; it begins anew"}
+}
+
+// vacate refuses a directory with anything in it but what an interrupted restore
+// left, which it removes.
+func vacate(root *os.Root, dir string) error {
+	if _, err := root.Lstat(restoring); err == nil {
+		return sweep(root)
+	}
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() != "lost+found" { // of a disk of its own
+			return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%s is not empty: it has %s", dir, entry.Name()),
+				Hint: "restore into an empty directory, and move it to its place then"}
+		}
+	}
+	return nil
+}
+
+// sweep removes what a restore wrote, the mark last.
+func sweep(root *os.Root) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case name == daysDir, name == eventsDir, name == noteFile, name == noteFile+partial, known(name):
+			if err := root.RemoveAll(name); err != nil {
+				return err
+			}
+		}
+	}
+	return root.Remove(restoring)
+}
+
+func writePart(root *os.Root, name string, content io.Reader) (err error) {
+	if err := root.MkdirAll(filepath.Dir(filepath.FromSlash(name)), 0o700); err != nil {
+		return err
+	}
+	out, err := root.OpenFile(filepath.FromSlash(name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, partMode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if _, err := io.Copy(out, content); err != nil {
+		return err
+	}
+	return out.Sync()
+}
+
+func write(root *os.Root, name string, text []byte) error {
+	return root.WriteFile(name, text, partMode)
+}
+
+func syncIfThere(dir string) error {
+	if err := syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

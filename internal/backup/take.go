@@ -1,0 +1,178 @@
+package backup
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
+)
+
+// A Snapshot is a file of the store as it was at one moment.
+type Snapshot interface {
+	Size() int64
+	Copy(ctx context.Context, w io.Writer) error
+	Close() error
+}
+
+// A Source is what a backup is taken of.
+type Source struct {
+	Dir string // the data directory
+	// Unmatched visits the groups of events that may not be matched yet, each of
+	// whose events names its sequence, with how many they are and the highest.
+	Unmatched func(ctx context.Context, visit func(group []byte, events int, highest fanfare.EventSeq) error) error
+	// Snapshot holds the moment of one file of the store.
+	Snapshot func(path string) (Snapshot, error)
+	Version  string // of the program
+	Clock    kit.Clock
+}
+
+// notTaken is a key that a restored server makes anew: whoever finds a backup
+// must not find a way in with it.
+const notTaken = "admin.key"
+
+// eventsBytes is when a part of events is full: it is gathered in memory.
+const eventsBytes = 4 << 20
+
+// Take writes a backup of a source to w. At most bytesPerSecond are written, or
+// as many as w takes where it is 0. What was written is of no use after an error.
+func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) error {
+	estimate, err := s.estimate()
+	if err != nil {
+		return err
+	}
+	w = newPace(ctx, w, bytesPerSecond)
+	b, err := newWriter(w, Header{Format: Format, Fanfare: s.Version, Began: s.Clock.Now(), Bytes: estimate})
+	if err != nil {
+		return err
+	}
+	if err := s.takeEvents(ctx, b); err != nil {
+		return err
+	}
+	days, err := s.days() // after the events: what was matched in between is in one of these
+	if err != nil {
+		return err
+	}
+	for _, name := range days {
+		if err := s.takeFile(ctx, b, path.Join(daysDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) { // its time was over meanwhile
+			return err
+		}
+	}
+	if err := s.takeKeys(b); err != nil {
+		return err
+	}
+	if err := s.takeFile(ctx, b, controlPart); err != nil {
+		return err
+	}
+	return b.end(s.Clock.Now())
+}
+
+// estimate adds up what lies in the files now.
+func (s *Source) estimate() (int64, error) {
+	days, err := s.days()
+	if err != nil {
+		return 0, err
+	}
+	var bytes int64
+	for _, name := range append(days, filepath.Join("..", controlPart)) {
+		for _, suffix := range []string{"", "-wal"} {
+			if info, err := os.Stat(filepath.Join(s.Dir, daysDir, name) + suffix); err == nil {
+				bytes += info.Size()
+			}
+		}
+	}
+	return bytes, nil
+}
+
+// days lists the files of the days, the oldest first.
+func (s *Source) days() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(s.Dir, daysDir)) // sorted by name
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var days []string
+	for _, entry := range entries {
+		if isDay(entry.Name()) {
+			days = append(days, entry.Name())
+		}
+	}
+	return days, err
+}
+
+// takeEvents gathers groups into parts, each group behind its length.
+func (s *Source) takeEvents(ctx context.Context, b *writer) error {
+	var gathered []byte
+	parts := 0
+	flush := func() error {
+		if len(gathered) == 0 {
+			return nil
+		}
+		parts++
+		err := b.bytes(fmt.Sprintf("%s/%06d", eventsDir, parts), gathered)
+		gathered = gathered[:0]
+		return err
+	}
+	err := s.Unmatched(ctx, func(group []byte, events int, highest fanfare.EventSeq) error {
+		b.manifest.Events += events
+		b.manifest.LastEvent = max(b.manifest.LastEvent, highest)
+		gathered = append(binary.AppendUvarint(gathered, uint64(len(group))), group...)
+		if len(gathered) < eventsBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// takeFile copies one file of the store as it is at this moment.
+func (s *Source) takeFile(ctx context.Context, b *writer, name string) (err error) {
+	file := filepath.Join(s.Dir, filepath.FromSlash(name))
+	if _, err := os.Stat(file); err != nil {
+		return err
+	}
+	snapshot, err := s.Snapshot(file)
+	if err != nil {
+		if _, gone := os.Stat(file); gone != nil {
+			return gone
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	return b.part(name, snapshot.Size(), func(w io.Writer) error { return snapshot.Copy(ctx, w) })
+}
+
+// takeKeys copies the keys that cannot be made again.
+func (s *Source) takeKeys(b *writer) error {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !strings.HasSuffix(name, keySuffix) || name == notTaken {
+			continue
+		}
+		if !known(name) {
+			return fmt.Errorf("backup: the key file %s has a name that no backup can have", name)
+		}
+		key, err := os.ReadFile(filepath.Join(s.Dir, name))
+		if err != nil {
+			return err
+		}
+		if err := b.bytes(name, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"fanfare.dev/fanfare"
+)
+
+// UnmatchedEvents visits the groups that EVENTS had when it was called and that
+// are not known to be matched and frozen, oldest first. Some of those that it
+// visits may be: what was done behind one that was not is not told apart.
+func (b *Bus) UnmatchedEvents(ctx context.Context, visit func(seq uint64, group []byte) error) error {
+	if err := b.embedded.full(); err != nil {
+		return err
+	}
+	open, err := b.openLanes(ctx)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	info, err := b.events.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	config := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: info.State.LastSeq + 1}
+	for subject, first := range open {
+		config.FilterSubjects = append(config.FilterSubjects, subject)
+		config.OptStartSeq = min(config.OptStartSeq, first)
+	}
+	consumer, err := b.js.OrderedConsumer(ctx, eventsStream, config)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	waiting, err := consumer.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	if waiting.NumPending == 0 {
+		return nil
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	defer messages.Stop()
+	for {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", eventsStream, err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return err
+		}
+		seq := meta.Sequence.Stream
+		if first := open[msg.Subject()]; seq >= first && seq <= info.State.LastSeq {
+			if err := visit(seq, msg.Data()); err != nil {
+				return err
+			}
+		}
+		if meta.NumPending == 0 || seq >= info.State.LastSeq {
+			return nil
+		}
+	}
+}
+
+// openLanes tells for the subject of each lane with unmatched groups from which
+// sequence on they are.
+func (b *Bus) openLanes(ctx context.Context) (map[string]uint64, error) {
+	open := map[string]uint64{}
+	for _, lane := range fanfare.Lanes {
+		subject := eventsSubject(lane)
+		consumer, err := b.events.Consumer(ctx, consumerName(subject))
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			open[subject] = 1 // nobody has begun to match
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", eventsStream, err)
+		}
+		if info := consumer.CachedInfo(); info.NumPending > 0 || info.NumAckPending > 0 {
+			open[subject] = info.AckFloor.Stream + 1
+		}
+	}
+	return open, nil
+}
+
+// NextEvent returns the lowest sequence that the next group can have.
+func (b *Bus) NextEvent(ctx context.Context) (uint64, error) {
+	info, err := b.events.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	return info.State.LastSeq + 1, nil
+}
