@@ -104,11 +104,15 @@ func printRestored(w io.Writer, r *client.Restored) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\nBROADCAST\tTOPIC\tOPEN THEN\tOF\tDEFERRED")
 	for _, u := range r.Uncertain {
+		topic := u.Service + "/" + u.Topic
+		if u.Topic == "" {
+			topic = u.Service + ", direct"
+		}
 		if u.Unmatched {
-			fmt.Fprintf(table, "%s\t%s/%s\tnot matched then\t\t\n", u.Event, u.Service, u.Topic)
+			fmt.Fprintf(table, "%s\t%s\tnot matched then\t\t\n", u.Event, topic)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\t%s\n", u.Event, u.Service, u.Topic, grouped(u.Unsettled), grouped(u.Messages), grouped(u.Deferred))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", u.Event, topic, grouped(u.Unsettled), grouped(u.Messages), grouped(u.Deferred))
 	}
 	return table.Flush()
 }

@@ -20,9 +20,6 @@ const (
 )
 
 func (a *API) backupRoutes() {
-	if a.parts.Backups == nil {
-		return
-	}
 	tags := []string{"operations"}
 	op := huma.Operation{OperationID: "take-backup", Method: http.MethodGet, Path: "/v1/backup", Tags: tags,
 		Summary: "All that the server keeps, as one stream, while it works",

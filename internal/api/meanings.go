@@ -29,6 +29,10 @@ func explainSchema(name string, s *huma.Schema) {
 // elsewhere.
 func schemaMeanings() map[string]string {
 	return map[string]string{
+		"Restored":     "Which backup the server was restored from, and a page of what may have left since.",
+		"RestoredFrom": "Which backup the server was restored from, and how much may have left since.",
+		"Uncertain":    "A broadcast that was open at the backup, or an event that was not matched.",
+
 		"Address":          "Where a subscriber is reached.",
 		"Subscriber":       "A person or machine with its addresses.",
 		"SubscriberPut":    "What a subscriber shall be.",

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// Parts are what the API stands on. All are required but Backups, Metrics and Unsubscribe.
+// Parts are what the API stands on. All are required but Metrics and Unsubscribe.
 type Parts struct {
 	Keys              Keys
 	Keyring           Keyring

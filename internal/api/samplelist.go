@@ -93,6 +93,9 @@ templates:
 		{operation: "retry-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 		{operation: "drop-parked", parameter: with("id", "prk-20261120-1"), status: 404},
 
+		{operation: "take-backup", parameter: with("rate", "20000000"), status: 200},
+		{operation: "get-restored", status: 404},
+
 		{operation: "show-unsubscribe", parameter: with("token", "from-a-message"), status: 200},
 		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},
 		{operation: "end-subscription", parameter: with("id", "ada-load", "reason", "asked by phone"), status: 204},

@@ -22,9 +22,9 @@ type RestoredFrom struct {
 
 // Uncertain is a broadcast that was open at the backup.
 type Uncertain struct {
-	Event     string `json:"event"`
-	Service   string `json:"service"`
-	Topic     string `json:"topic"`
+	Event     string `json:"event" doc:"public id of the event, evt-..."`
+	Service   string `json:"service" doc:"name of the service"`
+	Topic     string `json:"topic" doc:"name of the topic; empty of a direct send"`
 	Unmatched bool   `json:"unmatched,omitempty" doc:"it was not known yet who is to get it; the counts are 0"`
 	Messages  int64  `json:"messages" doc:"all deliveries of the broadcast"`
 	Unsettled int64  `json:"unsettled" doc:"those that were open: they may have left since"`
