@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/registry"
 )
 
 const (
@@ -44,6 +45,7 @@ func (a *API) takeBackup(x *exchange, r *http.Request, _ caller) error {
 		}
 		bytesPerSecond = n
 	}
+	a.note(r.Context(), registry.Deed{Action: "take", Kind: "backup"}, nil) // before: who took it is in it
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {
