@@ -27,6 +27,7 @@ func Experiments() []Experiment {
 		{"N1b", "N1 with 10,000 different filters, three overlapping subscriptions for every tenth person, 2 % answered 4xx once, 1 % 5xx", Published{}, runMixed},
 		{"N5", "raw SMTP sender to the same sink: ready bytes, same size, same grouping (the limit of N1)", Published{}, runRaw},
 		{"U1", "one urgent event to one subscriber on an idle server, 2,000 times: p99 from the 202 to the bytes at the sink", Published{}, runUrgent},
+		{"U2", "POST /v1/messages?wait=5s to one person on an idle server, 2,000 times: p99 from the request to the bytes at the sink", Published{}, runMessages},
 		{"I1", "bulk import of 1,000,000 subscriptions into an empty store", Published{}, runImport},
 		{"I2", "bulk import of 1,000,000 subscriptions into a store of 10,000,000 (--base)", Published{}, runImportMore},
 		{"I3", "single POSTs of subscriptions from 50 connections", Published{}, runPosts},
