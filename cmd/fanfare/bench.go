@@ -22,8 +22,8 @@ func benchCommand() *cobra.Command {
 		Short: "Run experiments and hold them against published figures",
 		Long: `Run experiments against a real server: this binary as a child process, with a
 data directory of its own below the working directory, and a sink in another
-process. The suites notifybc, import and history stand for theirs, all for
-everything. It fails where something is lost, or sent
+process. The suites notifybc, ssns, govuk, telepathy, james, import and history
+run those of theirs that exist and list the others; all is everything. It fails where something is lost, or sent
 twice, or traced wrongly; never because of a rate.`,
 		Example: `  fanfare bench list
   fanfare bench N1 --durability relaxed --out results.jsonl

@@ -62,7 +62,7 @@ var grants = []grant{
 		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions"},
 	{"internal/sink", []string{".", "internal/kit"},
 		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
-	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/deliver/...", "internal/match"},
+	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/deliver/...", "internal/match", "examples/..."},
 		"experiments run against a real server through its API; the raw limits beside them use single parts, never app or a stage"},
 	{"internal/demo", []string{".", "client", "examples/...", "internal/kit", "internal/sink", "internal/app", "internal/config", "internal/registry"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
-
-	"fanfare.dev/fanfare"
 )
 
 // An Experiment is one that can be run.
@@ -25,6 +22,7 @@ func Experiments() []Experiment {
 	return []Experiment{
 		{"N1", "1,000,000 subscriptions with NotifyBC's filter, 1 KB personal mails, 50 connections, one broadcast", Published{233, "233/s, 71.5 min (NotifyBC, 2 x 1 core)"}, runBroadcast},
 		{"N1b", "N1 with 10,000 different filters, three overlapping subscriptions for every tenth person, 2 % answered 4xx once, 1 % 5xx", Published{}, runMixed},
+		{"N4", "the same subscriptions by single POSTs, 100 at once (the shape of NotifyBC's script), and in bulk", Published{}, runScript},
 		{"N5", "raw SMTP sender to the same sink: ready bytes, same size, same grouping (the limit of N1)", Published{}, runRaw},
 		{"U1", "one urgent event to one subscriber on an idle server, 2,000 times: p99 from the 202 to the bytes at the sink", Published{}, runUrgent},
 		{"U2", "POST /v1/messages?wait=5s to one person on an idle server, 2,000 times: p99 from the request to the bytes at the sink", Published{}, runMessages},
@@ -32,36 +30,15 @@ func Experiments() []Experiment {
 		{"I2", "bulk import of 1,000,000 subscriptions into a store of 10,000,000 (--base)", Published{}, runImportMore},
 		{"I3", "single POSTs of subscriptions from 50 connections", Published{}, runPosts},
 		{"I4", "single POSTs of events from 50 connections", Published{}, runEvents},
+		{"S1", "subscribers: load 100,000 into an empty server, add, update and delete 10,000; 1 and 50 connections", Published{Text: "more threads +50 to +100 %, update and delete slower than add (SSNS, shape)"}, runSubscribers},
+		{"S2", "100,000 subscriptions of 20, 200 and 1,000 characters", Published{Text: "falls with the size (SSNS, shape)"}, runSubscriptionSizes},
+		{"S3", "100,000 subscriptions of 200 characters, event-driven (scheduled ones do not exist yet)", Published{Text: "event-driven and scheduled nearly equal (SSNS, shape)"}, runSubscriptionKinds},
+		{"E5", "events over the API: 25 to 5,000 characters, 10,000 in a batch", Published{Text: "hundreds/s (SSNS, API provider)"}, runEventSizes},
+		{"E6", "events over the API: batches of 1 to 10,000, 250 characters", Published{Text: "rises with the batch (SSNS, shape)"}, runEventBatches},
+		{"M1", "10,000 subscribers with a subscription each, one real batch: how long it is in each stage", Published{}, runBatchStages},
 		{"H1", "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history", Published{}, runBroadcastHistory},
 		{"H2", "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history", Published{}, runSingleHistory},
 		{"R1", "start to ready with 1,000,000 subscriptions; memory and CPU at rest", Published{}, runRest},
-	}
-}
-
-// Missing lists the ids of the plan that cannot run yet, with what they wait for.
-func Missing() map[string]string {
-	later := map[string]string{}
-	for why, ids := range map[string]string{
-		"more than one node":                                "N2 N3 D6 P2",
-		"their script of single POSTs (I3 is close)":        "N4",
-		"windows, digests and other providers and channels": "S1 S2 S3 E1 E2 E3 E4 E5 E6 G1 G2 D1 D2 D3 D4 D5 C1 C2 M1 P1",
-		"provider APIs and digests":                         "L1 L2 L3 L4 L5 L6 L7 L8 L9 L10",
-		"sessions and workers":                              "T1 T2 T3",
-		"inbound mail and mailboxes":                        "J1 J2 J3 J4 J5",
-	} {
-		for id := range strings.FieldsSeq(ids) {
-			later[id] = why
-		}
-	}
-	return later
-}
-
-// suites are the names under which related experiments run together.
-func suites() map[string][]string {
-	return map[string][]string{
-		"notifybc": {"N1", "N1b", "N5"},
-		"import":   {"I1", "I2", "I3", "I4"},
-		"history":  {"H1", "H2"},
 	}
 }
 
@@ -94,6 +71,10 @@ func Run(ctx context.Context, o Options, ids []string) error {
 	chosen, err := choose(ids)
 	if err != nil {
 		return err
+	}
+	sayMissing(o.Output, ids)
+	if len(chosen) == 0 {
+		return nil
 	}
 	fmt.Fprintf(o.Output, "machine: %s\nscale %g, seed %d, durability %s, sink %s", machine(), o.Scale, o.Seed, o.Durability, o.Sink)
 	if o.TLS {
@@ -135,34 +116,6 @@ func Run(ctx context.Context, o Options, ids []string) error {
 	fmt.Fprintln(o.Output)
 	writeTable(o.Output, medians)
 	return errors.Join(failed...)
-}
-
-func choose(ids []string) ([]Experiment, error) {
-	all := Experiments()
-	var chosen []Experiment
-	for _, id := range ids {
-		if strings.EqualFold(id, "all") {
-			chosen = append(chosen, all...)
-			continue
-		}
-		if suite, ok := suites()[strings.ToLower(id)]; ok {
-			more, err := choose(suite)
-			if err != nil {
-				return nil, err
-			}
-			chosen = append(chosen, more...)
-			continue
-		}
-		if why, missing := Missing()[strings.ToUpper(id)]; missing {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("experiment %s cannot run yet: it needs %s", id, why), Hint: "fanfare bench list shows those that can"}
-		}
-		i := slices.IndexFunc(all, func(e Experiment) bool { return strings.EqualFold(e.ID, id) })
-		if i < 0 {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("no experiment %q", id), Hint: "fanfare bench list shows them"}
-		}
-		chosen = append(chosen, all[i])
-	}
-	return chosen, nil
 }
 
 // runOnce returns a record also with a Wrong.

@@ -16,11 +16,13 @@ import (
 	"time"
 )
 
-// A hammer posts one small JSON body after the other over kept connections. It
+// A hammer sends one small JSON body after the other over kept connections. It
 // speaks just enough HTTP/1.1, since it shares the machine with what it measures.
 type hammer struct {
 	url, key    string
+	method      string // "" is POST
 	path        string
+	target      func(dst []byte, i int) []byte // what follows the path; may be nil
 	connections int
 	body        func(dst []byte, i int) []byte
 }
@@ -74,7 +76,12 @@ func (h hammer) connection(ctx context.Context, next func() (int, bool)) ([]floa
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	head := "POST " + h.path + " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + h.key +
+	method := h.method
+	if method == "" {
+		method = "POST"
+	}
+	line := method + " " + h.path
+	head := " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + h.key +
 		"\r\nX-Fanfare-Service: " + service + "\r\nContent-Type: application/json\r\nContent-Length: "
 	in := bufio.NewReader(conn)
 	var took []float64
@@ -85,7 +92,11 @@ func (h hammer) connection(ctx context.Context, next func() (int, bool)) ([]floa
 			return took, nil
 		}
 		body = h.body(body[:0], i)
-		request = append(request[:0], head...)
+		request = append(request[:0], line...)
+		if h.target != nil {
+			request = h.target(request, i)
+		}
+		request = append(request, head...)
 		request = strconv.AppendInt(request, int64(len(body)), 10)
 		request = append(append(request, "\r\n\r\n"...), body...)
 		started := time.Now()

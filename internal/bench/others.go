@@ -69,6 +69,14 @@ type toll struct {
 	others       float64       // share of the machine that something else took
 }
 
+// add sums up windows that do not overlap.
+func (t *toll) add(o toll) {
+	t.server += o.server
+	t.sink += o.sink
+	t.peakMiB = max(t.peakMiB, o.peakMiB)
+	t.others = max(t.others, o.others)
+}
+
 func (w window) close() toll {
 	now := w.server.now()
 	t := toll{server: now.since(w.began), peakMiB: now.peakMiB}

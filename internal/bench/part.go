@@ -7,15 +7,19 @@ import (
 	"io"
 )
 
-// Part runs one of the processes of an experiment: blast or http. spec is
-// JSON. It writes JSON lines to out and ends by itself, or, where it serves, when
-// in ends.
+// Part runs one of the processes of an experiment: blast, http, bus or rows. spec
+// is JSON. It writes JSON lines to out and ends by itself, or, where it serves,
+// when in ends.
 func Part(ctx context.Context, name, spec string, in io.Reader, out io.Writer) error {
 	switch name {
 	case "blast":
 		return run(ctx, spec, in, out, blastPart)
 	case "http":
 		return run(ctx, spec, in, out, httpPart)
+	case "bus":
+		return run(ctx, spec, in, out, busPart)
+	case "rows":
+		return run(ctx, spec, in, out, rowsPart)
 	}
 	return fmt.Errorf("no part %q", name)
 }

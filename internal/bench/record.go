@@ -28,6 +28,7 @@ type Record struct {
 	At         time.Time      `json:"at"`
 	Machine    string         `json:"machine"`
 	Stages     []Stage        `json:"stages,omitempty"`
+	Points     []Point        `json:"points,omitempty"` // of what is varied; Value is one of them
 	Published  *Published     `json:"published,omitempty"`
 	Notes      []string       `json:"notes,omitempty"` // what a reader must know to judge the figures
 }

@@ -16,7 +16,7 @@ var reportHTML string
 
 // WriteReport writes one HTML page that needs nothing beside it: a table of the
 // latest record of each experiment and way to run it, and plots of what was
-// published, of the ratio to the limit, and of the stages.
+// published, of the ratio to the limit, of what was varied, and of the stages.
 func WriteReport(w io.Writer, all []Record) error {
 	page, err := template.New("report").Funcs(template.FuncMap{"figure": figure, "dash": orDash}).Parse(reportHTML)
 	if err != nil {
@@ -30,7 +30,8 @@ type report struct {
 	Rows      []row
 	Published plot
 	Ratios    plot
-	Stages    []stagePlot
+	Points    []titled
+	Stages    []titled
 }
 
 type row struct {
@@ -53,7 +54,7 @@ type plotBar struct {
 	Class       string
 }
 
-type stagePlot struct {
+type titled struct {
 	Title string
 	plot
 }
@@ -73,8 +74,11 @@ func newReport(all []Record) report {
 	}
 	out.Published, out.Ratios = publishedPlot(out.Rows), ratioPlot(out.Rows)
 	for _, r := range out.Rows {
+		if p := pointsPlot(r.Record); len(p.Bars) > 0 {
+			out.Points = append(out.Points, titled{label(r.Record) + ", " + r.Unit, p})
+		}
 		if p := stagesPlot(r.Record); len(p.Bars) > 0 {
-			out.Stages = append(out.Stages, stagePlot{label(r.Record), p})
+			out.Stages = append(out.Stages, titled{label(r.Record), p})
 		}
 	}
 	return out
@@ -177,6 +181,23 @@ func ratioPlot(rows []row) plot {
 	for _, r := range rows {
 		if r.Ratio > 0 {
 			p.add(label(r.Record), figure(r.Ratio), "ours", barWidth*r.Ratio)
+		}
+	}
+	return p
+}
+
+// pointsPlot shows each point above its limit, on a scale from zero.
+func pointsPlot(r *Record) plot {
+	var p plot
+	most := 0.0
+	for _, x := range r.Points {
+		most = max(most, x.Value, x.Limit)
+	}
+	for _, x := range r.Points {
+		p.add(x.At, figure(x.Value), "ours", barWidth*x.Value/max(most, 1e-9))
+		if x.Limit > 0 {
+			p.add("limit", figure(x.Limit), "theirs", barWidth*x.Limit/max(most, 1e-9))
+			p.Height += barHeight / 3
 		}
 	}
 	return p

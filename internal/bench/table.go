@@ -63,6 +63,16 @@ func writeRecord(w io.Writer, r *Record) {
 	}
 	row("lost", "%d", r.Lost)
 	row("duplicates", "%d", r.Duplicates)
+	for _, p := range r.Points {
+		text := figure(p.Value) + " " + r.Unit
+		if p.Limit > 0 {
+			text += fmt.Sprintf(", limit %s, ratio %.2f", figure(p.Limit), p.Ratio)
+		}
+		if p.P99Millis > 0 {
+			text += fmt.Sprintf(", p50 %s ms, p99 %s ms", figure(p.P50Millis), figure(p.P99Millis))
+		}
+		row("  "+p.At, "%s", text)
+	}
 	for _, s := range r.Stages {
 		row("  "+s.Name, "%s ms", figure(s.Millis))
 	}

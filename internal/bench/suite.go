@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// A suite is a name under which related experiments run together.
+type suite struct {
+	name string
+	ids  string // those of the plan, in order
+}
+
+func suites() []suite {
+	return []suite{
+		{"notifybc", "N1 N1b N2 N3 N4 N5"},
+		{"ssns", "S1 S2 S3 E1 E2 E3 E4 E5 E6 G1 G2 D1 D2 D3 D4 D5 D6 C1 C2 M1 P1 P2"},
+		{"govuk", "L1 L2 L3 L4 L5 L6 L7 L8 L9 L10"},
+		{"telepathy", "T1 T2 T3"},
+		{"james", "J1 J2 J3 J4 J5"},
+		{"import", "I1 I2 I3 I4"},
+		{"history", "H1 H2"},
+	}
+}
+
+// Missing lists the ids of the plan that cannot run yet, with what they wait for.
+func Missing() map[string]string {
+	later := map[string]string{}
+	for why, ids := range map[string]string{
+		"more than one node":                 "N2 N3 D6 P2",
+		"file and SQL providers":             "E1 E2 E3 E4",
+		"several generator threads":          "G1 G2",
+		"windows, digests and webhooks":      "D1 D2 D3 D4 D5 C1 C2 P1",
+		"provider APIs, windows and digests": "L1 L2 L3 L4 L5 L6 L7 L8 L9 L10",
+		"sessions and workers":               "T1 T2 T3",
+		"inbound mail and mailboxes":         "J1 J2 J3 J4 J5",
+	} {
+		for id := range strings.FieldsSeq(ids) {
+			later[id] = why
+		}
+	}
+	return later
+}
+
+func findSuite(name string) (suite, bool) {
+	all := suites()
+	i := slices.IndexFunc(all, func(s suite) bool { return strings.EqualFold(s.name, name) })
+	if i < 0 {
+		return suite{}, false
+	}
+	return all[i], true
+}
+
+func findExperiment(id string) (Experiment, bool) {
+	all := Experiments()
+	i := slices.IndexFunc(all, func(e Experiment) bool { return strings.EqualFold(e.ID, id) })
+	if i < 0 {
+		return Experiment{}, false
+	}
+	return all[i], true
+}
+
+// choose returns the experiments with these ids. Of a suite it returns those that
+// can run; a single one that cannot is an error.
+func choose(ids []string) ([]Experiment, error) {
+	var chosen []Experiment
+	for _, id := range ids {
+		if strings.EqualFold(id, "all") {
+			chosen = append(chosen, Experiments()...)
+			continue
+		}
+		if s, ok := findSuite(id); ok {
+			for id := range strings.FieldsSeq(s.ids) {
+				if e, ok := findExperiment(id); ok {
+					chosen = append(chosen, e)
+				}
+			}
+			continue
+		}
+		if why, missing := Missing()[strings.ToUpper(id)]; missing {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("experiment %s cannot run yet: it needs %s", id, why), Hint: "fanfare bench list shows those that can"}
+		}
+		e, ok := findExperiment(id)
+		if !ok {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("no experiment %q", id), Hint: "fanfare bench list shows them"}
+		}
+		chosen = append(chosen, e)
+	}
+	return chosen, nil
+}
+
+// sayMissing tells which experiments of the suites among ids cannot run yet, and
+// what they need.
+func sayMissing(w io.Writer, ids []string) {
+	missing := Missing()
+	for _, id := range ids {
+		s, ok := findSuite(id)
+		if !ok {
+			continue
+		}
+		byReason := map[string][]string{}
+		for id := range strings.FieldsSeq(s.ids) {
+			if why, ok := missing[id]; ok {
+				byReason[why] = append(byReason[why], id)
+			}
+		}
+		for _, why := range slices.Sorted(maps.Keys(byReason)) {
+			fmt.Fprintf(w, "%s: %s cannot run yet: needs %s\n", s.name, strings.Join(byReason[why], " "), why)
+		}
+	}
+}
