@@ -24,7 +24,7 @@ func TestEveryEndpointAnswers(t *testing.T) {
 		{"GET", "/v1/status", "", 200, `"version":"test"`},
 		{"GET", "/v1/events/" + evt, "", 200, `"accepted":3`},
 		{"GET", "/v1/events/usgs%2F1", "", 200, evt},
-		{"GET", "/v1/events/" + evt + "/deliveries?state=failed&cursor=x", "", 200, `"next":"next-cursor"`},
+		{"GET", "/v1/events/" + evt + "/deliveries?state=failed&cursor=" + listingOf("deliveries", evt, "failed").cursor("x"), "", 200, `"dlv-x"`},
 		{"GET", "/v1/events/" + evt + "/deliveries?recipient=a@example.com", "", 200, `"address":"a@example.com"`},
 		{"GET", "/v1/broadcasts?limit=5", "", 200, `"messages":5`},
 		{"GET", "/v1/subscribers/a@example.com/deliveries", "", 200, `"deliveries":[]`},

@@ -36,6 +36,14 @@ func (l listing) cursor(key string) string {
 	return base64.RawURLEncoding.EncodeToString(append(append([]byte{cursorVersion}, l.sum(key)...), key...))
 }
 
+// next is the cursor after key, "" for none: the list ends there.
+func (l listing) next(key string) string {
+	if key == "" {
+		return ""
+	}
+	return l.cursor(key)
+}
+
 func (l listing) sum(key string) []byte {
 	sum := sha256.Sum256([]byte(string(l) + "\x00" + key))
 	return sum[:cursorSum]

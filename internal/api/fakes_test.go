@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/report"
 )
 
 // The keys that the fake knows.
@@ -219,8 +220,12 @@ func (w *world) Broadcast(_ context.Context, ref fanfare.EventRef) (fanfare.Broa
 	return b, nil
 }
 
-func (w *world) Broadcasts(_ context.Context, service string, limit int) ([]fanfare.Broadcast, error) {
-	return []fanfare.Broadcast{{Event: "evt-1", Service: service, Messages: int64(limit)}}, nil
+func (w *world) Broadcasts(_ context.Context, p report.Pick) ([]fanfare.Broadcast, string, error) {
+	return []fanfare.Broadcast{{Event: "evt-1", Service: p.Service, Messages: int64(p.Limit)}}, "", nil
+}
+
+func (w *world) Delivery(_ context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error) {
+	return fanfare.Delivery{ID: ref.String(), Service: "other"}, nil
 }
 
 func (w *world) Deliveries(_ context.Context, ref fanfare.EventRef, state, after string, limit int) ([]fanfare.Delivery, string, error) {
@@ -231,8 +236,8 @@ func (w *world) DeliveryOf(_ context.Context, ref fanfare.EventRef, recipient st
 	return []fanfare.Delivery{{ID: "dlv-1", Address: recipient}}, nil
 }
 
-func (w *world) History(_ context.Context, service string, places []fanfare.Place, limit int) ([]fanfare.Delivery, error) {
-	return nil, nil
+func (w *world) History(_ context.Context, places []fanfare.Place, p report.Pick) ([]fanfare.Delivery, string, error) {
+	return nil, "", nil
 }
 
 func (w *world) control(what string) func(context.Context, fanfare.Scope, string) error {

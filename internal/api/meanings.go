@@ -91,6 +91,7 @@ func schemaMeanings() map[string]string {
 		"To":                   "One recipient of a list.",
 		"MessagePage":          "A page of messages, the latest first.",
 		"MessagePage.messages": "The messages of this page.",
+		"Events":               "A page of events, the newest first.",
 
 		"Attempt.state":           "State that the try led to: deferred, accepted, failed and so on.",
 		"Attempt.code":            "Code of the protocol, such as the SMTP reply 250; absent: none came.",

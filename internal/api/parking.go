@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -20,9 +21,13 @@ func (a *API) parkingRoutes() {
 	}
 	read(a, huma.Operation{OperationID: "list-parked", Method: http.MethodGet, Path: "/v1/parked", Tags: tags,
 		Summary: "Work that failed too often and waits for an operator"}, mayRead,
-		func(ctx context.Context, c caller, _ *Named) (wire.ParkedList, error) {
-			list, err := a.parked(ctx, c)
-			return wire.ParkedList{Parked: orEmpty(list)}, err
+		func(ctx context.Context, c caller, in *Page) (wire.ParkedList, error) {
+			all, err := a.parked(ctx, c)
+			if err != nil {
+				return wire.ParkedList{}, err
+			}
+			list, next, err := pageOf(listingOf("parked", c.service), in, all, func(p *fanfare.Parked) string { return parkedOrder(p.ID) })
+			return wire.ParkedList{Parked: orEmpty(list), Next: next}, err
 		})
 	act(a, huma.Operation{OperationID: "retry-parked", Method: http.MethodPost, Path: "/v1/parked/{id}/retry", Tags: tags,
 		Summary: "Try parked work again"}, mayConfigure,
@@ -34,6 +39,12 @@ func (a *API) parkingRoutes() {
 		func(ctx context.Context, c caller, in *one) error {
 			return a.unpark(ctx, c, "drop", in.ID, a.parts.Parking.DropParked)
 		})
+}
+
+// parkedOrder makes the ids prk-<day>-<hex> sort by day and number.
+func parkedOrder(id string) string {
+	i := strings.LastIndexByte(id, '-') + 1
+	return id[:i] + strings.Repeat("0", max(0, 16-len(id[i:]))) + id[i:]
 }
 
 // parked lists the parked work that the key may see: one of a service sees what

@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/report"
 )
 
 // Parts are what the API stands on. All are required but Metrics and Unsubscribe.
@@ -110,10 +111,11 @@ type Reports interface {
 	Status(ctx context.Context) (wire.Status, error)
 	FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error)
 	Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error)
-	Broadcasts(ctx context.Context, service string, limit int) ([]fanfare.Broadcast, error)
+	Broadcasts(ctx context.Context, p report.Pick) (page []fanfare.Broadcast, next string, err error)
+	Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error)
 	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
 	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
-	History(ctx context.Context, service string, places []fanfare.Place, limit int) ([]fanfare.Delivery, error)
+	History(ctx context.Context, places []fanfare.Place, p report.Pick) (page []fanfare.Delivery, next string, err error)
 }
 
 // Switches stop and start what a scope reaches. They are durable on return.

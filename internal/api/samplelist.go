@@ -77,6 +77,8 @@ templates:
 
 		{operation: "get-event", parameter: with("id", "evt-20261120-1001"), status: 200},
 		{operation: "list-deliveries", parameter: with("id", "evt-20261120-1001"), status: 200},
+		{operation: "list-events", parameter: with("topic", "load", "lane", "normal"), status: 200},
+		{operation: "get-delivery", parameter: with("id", "dlv-20261120-40041-0"), status: 200},
 		{operation: "list-broadcasts", parameter: with("limit", "10"), status: 200},
 		{operation: "list-history", parameter: with("subscriber", "ada@example.com"), status: 200},
 		{operation: "explain-event", parameter: with("id", "ada-load", "event", "evt-20261120-1001"), status: 200},

@@ -12,12 +12,17 @@ import (
 // errEnough ends a walk through the past.
 var errEnough = errors.New("report: enough")
 
-// History returns the newest deliveries of a person, who may have several
-// places: one for each address.
-func (t *Traces) History(ctx context.Context, service string, places []fanfare.Place, limit int) ([]fanfare.Delivery, error) {
-	list := []fanfare.Delivery{}
-	err := t.EachDelivery(ctx, service, places, func(d *fanfare.Delivery) error {
-		if len(list) == limit {
+// History returns deliveries of a person, who may have several places (one for
+// each address), the newest event first. next is the id to go on after, "" at
+// the end.
+func (t *Traces) History(ctx context.Context, places []fanfare.Place, p Pick) (list []fanfare.Delivery, next string, err error) {
+	list = []fanfare.Delivery{}
+	err = t.eachPicked(ctx, places, &p, func(d *fanfare.Delivery) error {
+		switch {
+		case p.Channel != "" && d.Channel != p.Channel, p.State != "" && d.State != p.State:
+			return nil
+		case len(list) == p.Limit:
+			next = list[len(list)-1].ID
 			return errEnough
 		}
 		list = append(list, *d)
@@ -26,18 +31,30 @@ func (t *Traces) History(ctx context.Context, service string, places []fanfare.P
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return list, err
+	return list, next, err
 }
 
 // EachDelivery visits all deliveries of a person, the newest first, until visit
 // returns an error, which it returns.
 func (t *Traces) EachDelivery(ctx context.Context, service string, places []fanfare.Place, visit func(*fanfare.Delivery) error) error {
+	return t.eachPicked(ctx, places, &Pick{Service: service}, visit)
+}
+
+func (t *Traces) eachPicked(ctx context.Context, places []fanfare.Place, p *Pick, visit func(*fanfare.Delivery) error) error {
 	days, err := t.Store.Days()
 	if err != nil {
 		return err
 	}
+	after, paging := fanfare.ParseDeliveryRef(p.After)
 	for _, day := range days {
-		if err := t.eachOfDay(ctx, day, service, places, visit); err != nil && !gone(err) {
+		look, old := p.day(day)
+		if old {
+			break
+		}
+		if !look || paging && day > after.Day {
+			continue
+		}
+		if err := t.eachOfDay(ctx, day, places, p, visit); err != nil && !gone(err) {
 			return err
 		}
 	}
@@ -50,7 +67,10 @@ type occasion struct {
 	place fanfare.Place
 }
 
-func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, service string, places []fanfare.Place, visit func(*fanfare.Delivery) error) error {
+func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfare.Place, p *Pick, visit func(*fanfare.Delivery) error) error {
+	last, paging := fanfare.ParseDeliveryRef(p.After)
+	paging = paging && last.Day == day
+	skip := paging // until the last delivery of the page before has passed
 	var all []occasion
 	for _, place := range places {
 		seqs, err := t.Store.History(ctx, day, place)
@@ -65,12 +85,16 @@ func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, service string,
 		slices.SortStableFunc(all, func(a, b occasion) int { return cmp.Compare(b.seq, a.seq) })
 	}
 	for _, o := range all {
+		if paging && o.seq > last.Manifest.Event() {
+			continue
+		}
+		skip = skip && o.seq == last.Manifest.Event()
 		ref := fanfare.EventRef{Day: day, Seq: o.seq}
 		b, err := t.Store.Broadcast(ctx, ref)
 		if err != nil {
 			return err
 		}
-		if service != "" && b.Service != service {
+		if !p.wants(b) {
 			continue
 		}
 		found, err := t.deliveriesOf(ctx, b, ref, o.place)
@@ -78,6 +102,10 @@ func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, service string,
 			return err
 		}
 		for i := range found {
+			if skip {
+				skip = found[i].ID != p.After
+				continue
+			}
 			if err := visit(&found[i]); err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ package report
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,32 +143,29 @@ func (t *Traces) addProgress(ref fanfare.EventRef, b *fanfare.Broadcast) {
 	}
 }
 
-// Broadcasts lists the newest broadcasts of a service, or of all ("").
-func (t *Traces) Broadcasts(ctx context.Context, service string, limit int) ([]fanfare.Broadcast, error) {
-	days, err := t.Store.Days()
+// Delivery returns one delivery.
+func (t *Traces) Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error) {
+	unknown := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no delivery %q", ref.String()), Hint: "it may be older than the retention"}
+	event := fanfare.EventRef{Day: ref.Day, Seq: ref.Manifest.Event()}
+	b, err := t.Store.Broadcast(ctx, event)
+	if gone(err) {
+		return fanfare.Delivery{}, unknown
+	}
 	if err != nil {
-		return nil, err
+		return fanfare.Delivery{}, err
 	}
-	list := []fanfare.Broadcast{}
-	for _, day := range days {
-		found, err := t.Store.Broadcasts(ctx, day, service, fanfare.EventSeq(math.MaxInt64), limit-len(list))
-		if gone(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range found {
-			if ref, ok := fanfare.ParseEventRef(b.Event); ok {
-				t.addProgress(ref, b)
-			}
-			list = append(list, *b)
-		}
-		if len(list) >= limit {
-			break
-		}
+	m, err := t.Store.ManifestOf(ctx, event, ref.Manifest.Partition())
+	if err != nil {
+		return fanfare.Delivery{}, err
 	}
-	return list, nil
+	if m == nil || m.ID != ref.Manifest || ref.Position >= uint32(m.Members()) {
+		return fanfare.Delivery{}, unknown
+	}
+	found, err := t.deliveries(ctx, b, ref.Day, m, ref.Position, ref.Position+1)
+	if err != nil {
+		return fanfare.Delivery{}, err
+	}
+	return found[0], nil
 }
 
 // Deliveries returns a page of the deliveries of an event, in the order of its

@@ -51,13 +51,13 @@ func (r *record) Broadcast(_ context.Context, ref fanfare.EventRef) (*fanfare.Br
 	return &copied, nil
 }
 
-func (r *record) Broadcasts(_ context.Context, day fanfare.Day, service string, _ fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error) {
+func (r *record) Broadcasts(_ context.Context, day fanfare.Day, service string, before fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error) {
 	if !r.has(day) {
 		return nil, notFound
 	}
 	var list []*fanfare.Broadcast
 	for _, ref := range r.refs() {
-		if b := r.broadcasts[ref]; ref.Day == day && (service == "" || b.Service == service) && len(list) < limit {
+		if b := r.broadcasts[ref]; ref.Day == day && ref.Seq < before && (service == "" || b.Service == service) && len(list) < limit {
 			copied := *b
 			list = append(list, &copied)
 		}
@@ -368,7 +368,7 @@ func TestABroadcastUnderWayHasTheRecordersCounts(t *testing.T) {
 	if err != nil || b.Counts != progress.Counts || !b.Stages.First.Equal(noon) || !b.Stages.Last.Equal(noon.Add(time.Second)) {
 		t.Errorf("got %+v, %v", b, err)
 	}
-	if list, err := traces.Broadcasts(t.Context(), "", 10); err != nil || len(list) != 1 || list[0].Counts != progress.Counts {
+	if list, _, err := traces.Broadcasts(t.Context(), Pick{Limit: 10}); err != nil || len(list) != 1 || list[0].Counts != progress.Counts {
 		t.Errorf("list %+v, %v", list, err)
 	}
 	// It is completed between the look at the store and the one at the recorder.
@@ -402,9 +402,12 @@ func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
 		}
 	}
 	for limit := 1; limit < len(want)+3; limit++ {
-		list, err := traces.History(t.Context(), "news", []fanfare.Place{person}, limit)
+		list, next, err := traces.History(t.Context(), []fanfare.Place{person}, Pick{Service: "news", Limit: limit})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if (next != "") != (limit < len(want)) {
+			t.Errorf("after %d of %d the list goes on at %q", limit, len(want), next)
 		}
 		var got []string
 		for _, d := range list {
@@ -413,7 +416,7 @@ func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
 		if !slices.Equal(got, want[:min(limit, len(want))]) {
 			t.Errorf("the newest %d are %v, want %v", limit, got, want[:min(limit, len(want))])
 		}
-		listed, err := traces.Broadcasts(t.Context(), "news", limit)
+		listed, _, err := traces.Broadcasts(t.Context(), Pick{Service: "news", Limit: limit})
 		if err != nil || len(listed) != min(limit, 11) {
 			t.Errorf("a list of %d has %d broadcasts, %v", limit, len(listed), err)
 		}

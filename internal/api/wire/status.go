@@ -65,12 +65,20 @@ type DeliveryPage struct {
 	Next       string             `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
-// Broadcasts lists broadcasts, the latest first.
+// Broadcasts is a part of the broadcasts, the newest first.
 type Broadcasts struct {
-	Broadcasts []fanfare.Broadcast `json:"broadcasts"`
+	Broadcasts []fanfare.Broadcast `json:"broadcasts" doc:"the broadcasts of this page, without the events' data"`
+	Next       string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+}
+
+// Events is a part of the events, the newest first.
+type Events struct {
+	Events []fanfare.Broadcast `json:"events" doc:"the events of this page and what became of them, without their data"`
+	Next   string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
 // ParkedList lists parked work, the oldest first.
 type ParkedList struct {
-	Parked []fanfare.Parked `json:"parked"`
+	Parked []fanfare.Parked `json:"parked" doc:"the parked work of this page"`
+	Next   string           `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Pick says what a list shall have, and from where on. The zero value is all
+// of it. Times are those at which events were kept, Since included and Until not.
+type Pick struct {
+	Service, Topic, Lane string
+	Channel              string // of deliveries
+	State                string // of the broadcast, or of the delivery
+	Since, Until         time.Time
+
+	After string // public id of the last member of the page before; "": from the newest on
+	Limit int
+}
+
+// wants reports whether the list may have something of b.
+func (p *Pick) wants(b *fanfare.Broadcast) bool {
+	return (p.Service == "" || b.Service == p.Service) && (p.Topic == "" || b.Topic == p.Topic) && (p.Lane == "" || b.Lane == p.Lane) &&
+		(p.Since.IsZero() || !b.Stages.Kept.Before(p.Since)) && (p.Until.IsZero() || b.Stages.Kept.Before(p.Until))
+}
+
+// day reports whether there may be something of a day, and whether it and all
+// older ones are too old. A day is that of receipt, a moment before an event is
+// kept.
+func (p *Pick) day(day fanfare.Day) (look, old bool) {
+	const receipt = time.Minute
+	if !p.Since.IsZero() && (day + 1).Time().Add(receipt).Before(p.Since) {
+		return false, true
+	}
+	return p.Until.IsZero() || day.Time().Before(p.Until), false
+}
+
+// maxLooks bounds how many broadcasts are read for one page: of a list in which
+// next to nothing is wanted, a page may be short, or even empty, and go on.
+const maxLooks = 20_000
+
+// looksAtOnce is how many are read together.
+const looksAtOnce = 500
+
+// Broadcasts lists broadcasts, the newest first. next is the id to go on after,
+// "" at the end. What is frozen while somebody pages stands before the pages that were
+// read already, or is of another lane and overtaken: nothing comes twice.
+func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
+	days, err := t.Store.Days()
+	if err != nil {
+		return nil, "", err
+	}
+	after, _ := fanfare.ParseEventRef(p.After) // "": nothing, which is no day
+	list = []fanfare.Broadcast{}
+	looks := 0
+	for _, day := range days {
+		look, old := p.day(day)
+		if old {
+			break
+		}
+		if !look || p.After != "" && day > after.Day {
+			continue
+		}
+		before := fanfare.EventSeq(math.MaxInt64)
+		if p.After != "" && day == after.Day {
+			before = after.Seq
+		}
+		for {
+			found, err := t.Store.Broadcasts(ctx, day, p.Service, before, looksAtOnce)
+			if gone(err) {
+				break
+			}
+			if err != nil {
+				return nil, "", err
+			}
+			for _, b := range found {
+				ref, ok := fanfare.ParseEventRef(b.Event)
+				if !ok {
+					continue
+				}
+				before = ref.Seq
+				looks++
+				if p.wants(b) && (p.State == "" || b.State == p.State) {
+					if len(list) == p.Limit {
+						return list, list[len(list)-1].Event, nil
+					}
+					t.addProgress(ref, b)
+					list = append(list, *b)
+				}
+				if looks == maxLooks {
+					return list, b.Event, nil
+				}
+			}
+			if len(found) < looksAtOnce {
+				break
+			}
+		}
+	}
+	return list, "", nil
+}
