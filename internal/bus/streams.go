@@ -73,9 +73,6 @@ func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept ti
 	if seq == 0 {
 		return nil, time.Time{}, nil // sequences begin at 1; NATS calls 0 a bad request
 	}
-	if seq == 0 { // NATS means something else by it
-		return nil, time.Time{}, nil
-	}
 	msg, err := b.events.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, time.Time{}, nil
