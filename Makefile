@@ -41,8 +41,8 @@ build: ## Build ./bin/fanfare, one static binary.
 	@$(BUILD) -o bin/fanfare ./cmd/fanfare
 
 .PHONY: sdk
-sdk: build ## Build the Python client into build/sdk.
-	@sdk/build python
+sdk: build ## Build the clients for Python and TypeScript into build/sdk.
+	@sdk/build
 
 .PHONY: demo
 demo: build ## Run the main job on real data and keep serving (DEMO_FLAGS=--once to end).
@@ -62,7 +62,7 @@ test: begin fmt-check vet lint arch unit race static crash bench-smoke ## Check 
 check: test ## The same as test.
 
 .PHONY: test-peers
-test-peers: peers-begin peers-mail peers-sdk ## Test against mail servers (root, Debian or Ubuntu) and from Python.
+test-peers: peers-begin peers-mail peers-sdk ## Test against mail servers (root, Debian or Ubuntu) and from Python and TypeScript.
 	@echo; $(TALLY) total $(OUTCOMES).peers
 
 .PHONY: peers-begin
@@ -77,10 +77,10 @@ peers-mail: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD (root, Debian o
 	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 10m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
 
 .PHONY: peers-sdk
-peers-sdk: $(TALLY) build ## Build the Python client and test it (python3 with venv).
-	@if [ -z "$${CI:-}" ] && ! command -v python3 >/dev/null; then \
-	  echo 'LEFT OUT: the client needs python3. It was NOT tested.'; exit 0; fi; \
-	for language in python; do \
+peers-sdk: $(TALLY) build ## Build both clients and test them (python3 with venv, node 20 with npm).
+	@if [ -z "$${CI:-}" ] && ! { command -v python3 && command -v npm; } >/dev/null; then \
+	  echo 'LEFT OUT: the clients need python3 and npm. They were NOT tested.'; exit 0; fi; \
+	for language in python typescript; do \
 	  $(TALLY) step $(OUTCOMES).peers "client for $$language" sdk/build $$language; \
 	  $(TALLY) junit $(OUTCOMES).peers "tests of the client for $$language" .test/$$language.xml sdk/test $$language .test/$$language.xml; \
 	done

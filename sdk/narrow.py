@@ -1,9 +1,9 @@
-"""Narrows the OpenAPI document to what the generator can write well.
+"""Narrows the OpenAPI document to what the generators can write well.
 
 A generated function sends one kind of body and reads one kind of answer: JSON.
-Bulk bodies (NDJSON) have functions of their own in lines.py; CloudEvents are
-sent by their own SDK. Errors are raised by the client (problem.py), and so no
-function has to return them.
+Bulk bodies (NDJSON) have functions of their own, by hand; CloudEvents are
+sent by their own SDK. Errors are raised by the client, and so no function has
+to return them.
 
     python narrow.py openapi.json narrowed.json
 """
