@@ -11,7 +11,8 @@ import (
 	"fanfare.dev/fanfare/client"
 )
 
-// audiences gives each event those who subscribe to its topic.
+// audiences gives each event those who subscribe to its topic; a message has
+// those whom it named.
 func (w *world) audiences() {
 	of := map[string]Audience{story: w.readers.audience(), note: w.noted.audience()}
 	for i := range w.events {
@@ -19,7 +20,9 @@ func (w *world) audiences() {
 		if e.Settled.IsZero() {
 			e.Settled = time.Now()
 		}
-		e.Audience = of[w.topics[i]]
+		if w.topics[i] != "" {
+			e.Audience = of[w.topics[i]]
+		}
 	}
 }
 

@@ -2,7 +2,8 @@
 // real binary, built with the tag crashsteps, against a capture server in
 // another process, and kill it: at each durable step of the way of an event, and
 // at random moments of a large broadcast, while subscriptions are added, changed
-// and ended and small events are published all the time. Then they compare what
+// and ended and small events are published, and messages sent to people who are
+// named, all the time. Then they compare what
 // arrived with what was asked for.
 //
 // State. What was asked for is a Timeline of each subscription: the changes that

@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -33,7 +34,7 @@ type world struct {
 
 	mu     sync.Mutex
 	events []Event  // in the order of their acknowledgements
-	topics []string // of the events
+	topics []string // of the events; "" of a message, which has its audience
 }
 
 // newWorld starts everything: a server that is ready and configured, with n
@@ -162,7 +163,43 @@ func (w *world) drop(stop context.Context, who int) error {
 	}
 }
 
-// during runs a scenario under load: stories, notes, and changes of
+// write sends messages to people who are named, twenty a second, until stop
+// ends: each to somebody who is known and to somebody who is new, and always
+// under the same key.
+func (w *world) write(stop context.Context) error {
+	pace := time.NewTicker(50 * time.Millisecond)
+	defer pace.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-stop.Done():
+			return nil
+		case <-pace.C:
+		}
+		key, sent := fmt.Sprintf("message-%d", n), time.Now()
+		named := Audience{}
+		request := client.MessageRequest{Channel: "email", Lane: "urgent", Content: &client.MessageContent{Subject: key, Text: "Hello {{ sub.name }}\n"}}
+		for _, name := range []string{fmt.Sprintf("named%d", n%10), fmt.Sprintf("new%d", n)} {
+			address := name + "@example.org"
+			before := sent.Add(-time.Second) // who is named wants it, as one who subscribed before
+			named[address] = Person{Timeline{{Sent: before, Acked: before, Wants: true}}}
+			request.Recipients = append(request.Recipients, client.To{To: address, Data: json.RawMessage(fmt.Sprintf(`{"name":%q}`, name))})
+		}
+		var message client.Message
+		err := w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) {
+			message, err = api.Send(ctx, request, client.SendOptions{Key: key})
+			return err
+		})
+		if err != nil || message.Recipients != len(named) {
+			return fmt.Errorf("%s could not be sent: %+v, %w", key, message, err)
+		}
+		w.mu.Lock()
+		w.events = append(w.events, Event{ID: message.Event, Sent: sent, Audience: named})
+		w.topics = append(w.topics, "")
+		w.mu.Unlock()
+	}
+}
+
+// during runs a scenario under load: stories, notes, messages, and changes of
 // subscriptions. It returns when all that was begun is done. A scenario that
 // takes long looks at given, which ends when the load fails.
 func (w *world) during(scenario func()) {
@@ -175,6 +212,7 @@ func (w *world) during(scenario func()) {
 		func() error { return w.tell(stop) },
 		func() error { return w.drop(stop, 1) },
 		func() error { return w.drop(stop, 2) },
+		func() error { return w.write(stop) },
 	} {
 		running.Go(func() {
 			if err := load(); err != nil {
