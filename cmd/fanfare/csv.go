@@ -8,125 +8,142 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 )
 
-// A csvReader turns a table of subscriptions into NDJSON, a line for a row. The
-// header names the columns: the fields of a subscription, and params.NAME,
-// data.NAME and attributes.NAME. An empty cell is the same as no cell; a cell
-// of one of these three that is a JSON number, true or false is sent as such.
-type csvReader struct {
-	rows    *csv.Reader
-	columns []string
-	preset  client.Subscription // what a row does not say
-
-	pipe  *io.PipeReader
-	lines []rowLine // where the line of a row is not that of the row before plus one
+// A csvFeeder turns a table of subscriptions into NDJSON, a line for a row. The
+// header names the columns: the fields of a subscription; params, data and
+// attributes, whose cells are JSON objects; and params.NAME, data.NAME and
+// attributes.NAME. An empty cell is the same as no cell; a cell of a named member
+// that is a JSON number, list, object or string in quotes, or true or false, is
+// sent as such, any other as text. A column error, which a file of bad lines has,
+// is passed over.
+type csvFeeder struct {
+	rows   *csv.Reader
+	header []string
+	from   position
+	preset client.Subscription // what a row does not say
 }
 
-// rowLine says that from NDJSON line row on, rows begin at a line of the file.
-type rowLine struct{ row, line int }
+var (
+	csvFields  = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone"}
+	csvObjects = []string{"params", "data", "attributes"}
+)
 
-var csvFields = []string{"id", "topic", "channel", "to", "filter", "rule", "locale", "time_zone"}
+// csvReasons is the column that says why a row is in a file of bad lines.
+const csvReasons = "error"
 
 // newCSV reads the header; nothing is sent where it is wrong.
-func newCSV(in io.Reader, preset client.Subscription) (*csvReader, error) {
+func newCSV(in io.Reader, preset client.Subscription) (*csvFeeder, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
+	f := &csvFeeder{preset: preset}
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // spreadsheets begin with a byte order mark
 		if _, err := buffered.Discard(len(mark)); err != nil {
-			return nil, csvError(err)
+			return nil, csvError(err, 0)
 		}
+		f.from.Offset = int64(len(mark))
 	}
-	c := &csvReader{rows: csv.NewReader(buffered), preset: preset}
-	c.rows.ReuseRecord = true
-	header, err := c.rows.Read()
+	f.read(buffered)
+	header, err := f.rows.Read()
 	if err != nil {
-		return nil, csvError(err)
+		return nil, csvError(err, 0)
 	}
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		group, member, dotted := strings.Cut(name, ".")
-		known := slices.Contains(csvFields, name) || dotted && member != "" && slices.Contains([]string{"params", "data", "attributes"}, group)
-		if !known || slices.Contains(c.columns, name) {
+		known := slices.Contains(csvFields, name) || slices.Contains(csvObjects, name) || name == csvReasons ||
+			dotted && member != "" && slices.Contains(csvObjects, group)
+		if !known || slices.Contains(f.header, name) {
 			what := "unknown column"
 			if known {
 				what = "repeated column"
 			}
 			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("%s %q", what, name),
-				Hint: "columns are " + strings.Join(csvFields, ", ") + ", params.NAME, data.NAME and attributes.NAME"}
+				Hint: "columns are " + strings.Join(append(slices.Clone(csvFields), csvObjects...), ", ") + ", params.NAME, data.NAME and attributes.NAME"}
 		}
-		c.columns = append(c.columns, name)
+		f.header = append(f.header, name)
 	}
-	pipe, out := io.Pipe()
-	c.pipe = pipe
-	go func() { out.CloseWithError(c.convert(out)) }()
-	return c, nil
+	return f, nil
 }
 
-// Read gives NDJSON.
-func (c *csvReader) Read(b []byte) (int, error) { return c.pipe.Read(b) }
+// goOn lets the rows come from a later place of the same file.
+func (f *csvFeeder) goOn(in io.Reader, from position) {
+	f.from = from
+	f.read(bufio.NewReaderSize(in, 256<<10))
+	f.rows.FieldsPerRecord = len(f.header)
+}
 
-// stop ends the reading of the file before its end.
-func (c *csvReader) stop() { c.pipe.CloseWithError(nil) }
+func (f *csvFeeder) read(in io.Reader) {
+	f.rows = csv.NewReader(in)
+	f.rows.ReuseRecord = true
+}
 
-func (c *csvReader) convert(w io.Writer) error {
-	out := bufio.NewWriterSize(w, 256<<10)
-	lines := json.NewEncoder(out)
+func (f *csvFeeder) next() *chunk {
+	c := &chunk{}
+	var body bytes.Buffer
+	lines := json.NewEncoder(&body)
 	lines.SetEscapeHTML(false)
-	shift := 0 // of the line of the file against the line that is sent
-	for row := 1; ; row++ {
-		cells, err := c.rows.Read()
-		if err == io.EOF {
-			return out.Flush()
-		}
+	for len(c.rows) < maxChunkLines && body.Len() < maxChunkBytes {
+		cells, err := f.rows.Read()
 		if err != nil {
-			if gone := out.Flush(); gone != nil { // what was good is put
-				return gone
+			if c.err = err; !errors.Is(err, io.EOF) {
+				c.err = csvError(err, f.from.Line)
 			}
-			return csvError(err)
+			break
 		}
-		if line, _ := c.rows.FieldPos(0); line-row != shift {
-			shift = line - row
-			c.lines = append(c.lines, rowLine{row, line})
-		}
-		s := c.preset
-		if err := c.fill(&s, cells); err != nil {
-			return err
+		line, _ := f.rows.FieldPos(0)
+		s := f.preset
+		if err := f.fill(&s, cells); err != nil {
+			err.Line = f.from.Line + line
+			c.err = err
+			break
 		}
 		if err := lines.Encode(s); err != nil {
-			return err
+			c.err = err
+			break
 		}
+		last, _ := f.rows.FieldPos(len(cells) - 1)
+		c.line = f.from.Line + last + strings.Count(cells[len(cells)-1], "\n")
+		c.offset = f.from.Offset + f.rows.InputOffset()
+		c.rows = append(c.rows, row{line: f.from.Line + line, raw: csvLine(cells)})
 	}
+	c.body = body.Bytes()
+	return c
 }
 
-func (c *csvReader) fill(s *client.Subscription, cells []string) error {
-	var groups map[string]map[string]json.RawMessage
+// csvLine writes a record on one line, or on several where a cell has some.
+func csvLine(cells []string) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.Write(cells) // into memory: cannot fail
+	w.Flush()
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// csvCells reads what csvLine wrote.
+func csvCells(line []byte) ([]string, error) {
+	r := csv.NewReader(bytes.NewReader(line))
+	return r.Read()
+}
+
+func (f *csvFeeder) fill(s *client.Subscription, cells []string) *fanfare.Error {
+	texts := map[string]*string{"id": &s.ID, "topic": &s.Topic, "channel": &s.Channel, "to": &s.To, "subscriber": &s.Subscriber,
+		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone}
+	objects := map[string]*json.RawMessage{"params": &s.Params, "data": &s.Data, "attributes": &s.Attributes}
+	var groups map[string]map[string]json.RawMessage // of the columns with one member
 	for i, cell := range cells {
-		if cell == "" {
-			continue
-		}
-		switch name := c.columns[i]; name {
-		case "id":
-			s.ID = cell
-		case "topic":
-			s.Topic = cell
-		case "channel":
-			s.Channel = cell
-		case "to":
-			s.To = cell
-		case "filter":
-			s.Filter = cell
-		case "rule":
-			s.Rule = cell
-		case "locale":
-			s.Locale = cell
-		case "time_zone":
-			s.TimeZone = cell
+		name := f.header[i]
+		switch text, whole := texts[name], objects[name]; {
+		case cell == "", name == csvReasons:
+		case text != nil:
+			*text = cell
+		case whole != nil:
+			*whole = json.RawMessage(cell)
 		default:
 			group, member, _ := strings.Cut(name, ".")
 			if groups == nil {
@@ -138,45 +155,51 @@ func (c *csvReader) fill(s *client.Subscription, cells []string) error {
 			groups[group][member] = cellValue(cell)
 		}
 	}
-	for group, members := range groups {
-		object, err := json.Marshal(members)
-		if err != nil {
-			return err
-		}
-		switch group {
-		case "params":
-			s.Params = object
-		case "data":
-			s.Data = object
-		case "attributes":
-			s.Attributes = object
+	for name, object := range objects {
+		var err error
+		if *object, err = joinObject(*object, groups[name]); err != nil {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "the cell is not a JSON object",
+				Hint: `write it as {"name":"value"}, or use a column ` + name + ".NAME"}
 		}
 	}
 	return nil
 }
 
+// joinObject puts members into an object, over those that it has. Without any it
+// stays as it was written.
+func joinObject(whole json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
+	if whole == nil && members == nil {
+		return nil, nil
+	}
+	all := map[string]json.RawMessage{}
+	if whole != nil {
+		if err := json.Unmarshal(whole, &all); err != nil {
+			return nil, err
+		}
+	}
+	if members == nil {
+		return whole, nil
+	}
+	maps.Copy(all, members)
+	return json.Marshal(all)
+}
+
 func cellValue(cell string) json.RawMessage {
-	first := cell[0]
-	if (first == '-' || first >= '0' && first <= '9' || cell == "true" || cell == "false") && json.Valid([]byte(cell)) {
-		return json.RawMessage(cell)
+	switch first := cell[0]; {
+	case first == '-', first >= '0' && first <= '9', first == '[', first == '{', first == '"', cell == "true", cell == "false":
+		if json.Valid([]byte(cell)) {
+			return json.RawMessage(cell)
+		}
 	}
 	text, _ := json.Marshal(cell) // a string cannot fail
 	return text
 }
 
-// line returns the line of the file that was sent as line row.
-func (c *csvReader) line(row int) int {
-	i := sort.Search(len(c.lines), func(i int) bool { return c.lines[i].row > row })
-	if i == 0 {
-		return row
-	}
-	return c.lines[i-1].line + row - c.lines[i-1].row
-}
-
-func csvError(err error) error {
+// csvError words an error of a table of which so many lines were before.
+func csvError(err error, before int) *fanfare.Error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
 	if at, ok := errors.AsType[*csv.ParseError](err); ok {
-		e.Line, e.Column, e.Message = at.Line, at.Column, at.Err.Error()
+		e.Line, e.Column, e.Message = before+at.Line, at.Column, at.Err.Error()
 	}
 	if errors.Is(err, io.EOF) {
 		e.Message, e.Hint = "the file is empty", "the first row names the columns, such as to,topic,channel,filter"

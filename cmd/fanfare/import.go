@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,20 +14,34 @@ import (
 )
 
 func (c *cli) importCommand() *cobra.Command {
-	var format string
-	var preset client.Subscription
 	command := &cobra.Command{Use: "import", Short: "Import many subscriptions at once"}
-	subscriptions := &cobra.Command{
+	command.AddCommand(c.importSubscriptions())
+	return command
+}
+
+func (c *cli) importSubscriptions() *cobra.Command {
+	var i importing
+	command := &cobra.Command{
 		Use: "subscriptions FILE|-", Short: "Import subscriptions from NDJSON or CSV",
 		Long: `Import subscriptions: NDJSON with one subscription on each line, or CSV whose
-first row names the columns (id, topic, channel, to, filter, rule, locale,
-time_zone, params.NAME, data.NAME, attributes.NAME). Each one is put by itself: a
-bad line is printed with its reason and does not stop the others. Importing the
-same file again is safe.
+first row names the columns. Each one is put by itself: a bad line does not stop the
+others. Importing the same file again is safe.
+
+CSV columns: id, topic, channel, to, subscriber, filter, rule, locale, time_zone;
+params, data and attributes with a JSON object in each cell; params.NAME, data.NAME
+and attributes.NAME with one value. An empty cell is the same as no cell. A value
+that is a JSON number, list or object, true or false is sent as such, and so is
+"text in quotes"; anything else is text.
+
+Bad lines go to FILE.errors with line and reason. Mend them there, and import that
+file. How far it has come is noted in FILE.progress: after Ctrl-C, a lost connection
+or a full disk the same command goes on where it ended, and counts on. Of the lines
+under way when a connection broke, those that were stored count as updated.
 
 Exit code 2: some lines were refused.`,
 		Example: `  fanfare import subscriptions people.ndjson
   fanfare import subscriptions people.csv --topic earthquakes --channel mail
+  fanfare import subscriptions people.csv.errors
   zcat people.ndjson.gz | fanfare import subscriptions -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -36,40 +49,16 @@ Exit code 2: some lines were refused.`,
 			if err != nil {
 				return err
 			}
-			in, size, err := c.open(args[0])
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			if format == "" {
-				format = "ndjson"
-				if strings.EqualFold(filepath.Ext(args[0]), ".csv") {
-					format = "csv"
-				}
-			}
-			line := func(n int) int { return n }
-			var body io.Reader = in
-			switch {
-			case format == "csv":
-				table, err := newCSV(in, preset)
-				if err != nil {
-					return err
-				}
-				defer table.stop()
-				body, line, size = table, table.line, 0
-			case format != "ndjson":
-				return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", format), Hint: "use ndjson or csv"}
-			case preset.Topic != "" || preset.Channel != "":
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "--topic and --channel are for CSV", Hint: "of NDJSON, each line names both"}
-			}
-			return c.importFrom(command, api, body, size, line)
+			i.cli, i.api = c, api
+			return i.run(command.Context(), args[0])
 		},
 	}
-	flags := subscriptions.Flags()
-	flags.StringVar(&format, "format", "", "ndjson or csv (default: by the file's name, else ndjson)")
-	flags.StringVar(&preset.Topic, "topic", "", "CSV: topic of rows that name none")
-	flags.StringVar(&preset.Channel, "channel", "", "CSV: channel of rows that name none")
-	command.AddCommand(subscriptions)
+	flags := command.Flags()
+	flags.StringVar(&i.format, "format", "", "ndjson or csv (default: by the file's name, else ndjson)")
+	flags.StringVar(&i.preset.Topic, "topic", "", "CSV: topic of rows that name none")
+	flags.StringVar(&i.preset.Channel, "channel", "", "CSV: channel of rows that name none")
+	flags.StringVar(&i.errors, "errors", "", "file for the bad lines (default: FILE.errors; of standard input, none)")
+	flags.BoolVar(&i.restart, "restart", false, "begin anew, whatever an earlier run has done")
 	return command
 }
 
@@ -89,32 +78,36 @@ func (c *cli) open(name string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-func (c *cli) importFrom(command *cobra.Command, api *client.Client, body io.Reader, size int64, line func(int) int) error {
-	began := time.Now()
-	bar := c.newBar("importing", "subscriptions", size)
-	sum, err := api.ImportSubscriptions(command.Context(), body, func(p client.Progress) { bar.set(p.Bytes, p.Lines) })
-	bar.end()
-	if err != nil {
-		return err
-	}
-	for i := range sum.Errors {
-		sum.Errors[i].Line = line(sum.Errors[i].Line)
-	}
-	c.printBadLines(sum.Errors, sum.Failed)
-	if c.json {
-		if err := c.printJSON(sum); err != nil {
-			return err
+// source opens a file as chunks: at its beginning, or where an earlier run ended.
+func (i *importing) source(in io.Reader, name string) (feeder, error) {
+	if i.format == "" {
+		i.format = "ndjson"
+		if strings.EqualFold(filepath.Ext(strings.TrimSuffix(name, ".errors")), ".csv") {
+			i.format = "csv"
 		}
-	} else {
-		took := time.Since(began)
-		total := sum.Created + sum.Updated + sum.Failed
-		fmt.Fprintf(c.out, "%s created, %s updated, %s failed, in %s (%s/s)\n", grouped(sum.Created), grouped(sum.Updated), grouped(sum.Failed),
-			took.Round(time.Millisecond), grouped(int64(float64(total)/took.Seconds())))
 	}
-	if sum.Failed > 0 {
-		return &someFailed{grouped(sum.Failed) + " lines were refused"}
+	switch {
+	case i.format == "csv":
+		table, err := newCSV(in, i.preset)
+		if err != nil {
+			return nil, err
+		}
+		if i.bad != nil {
+			i.bad.header = table.header
+		}
+		if i.state.Offset > 0 {
+			table.goOn(io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset), i.state.position)
+		}
+		return table, nil
+	case i.format != "ndjson":
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", i.format), Hint: "use ndjson or csv"}
+	case i.preset.Topic != "" || i.preset.Channel != "":
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--topic and --channel are for CSV", Hint: "of NDJSON, each line names both"}
 	}
-	return nil
+	if i.state.Offset > 0 {
+		in = io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset)
+	}
+	return newNDJSON(in, i.state.position), nil
 }
 
 // printBadLines prints each with its reason, to standard error.

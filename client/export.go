@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+)
+
+// A SubscriptionQuery picks subscriptions; its zero value picks all.
+type SubscriptionQuery struct {
+	Topic      string
+	Channel    string
+	Subscriber string // id of a subscriber, or an address
+	State      string // active or ended; of an export always active
+}
+
+func (q SubscriptionQuery) values() url.Values {
+	v := url.Values{}
+	for name, value := range map[string]string{"topic": q.Topic, "channel": q.Channel, "subscriber": q.Subscriber, "state": q.State} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	return v
+}
+
+// ExportLines streams the active subscriptions as NDJSON, each in the form that
+// an import takes. Where the connection breaks, reading fails: an end without an
+// error is the end of the list. The caller closes it.
+func (c *Client) ExportLines(ctx context.Context, q SubscriptionQuery) (io.ReadCloser, error) {
+	q.State = ""
+	r := get("/v1/subscriptions", q.values())
+	r.header = http.Header{"Accept": {ndjson}}
+	response, err := c.do(ctx, r) //nolint:bodyclose // the caller closes the stream
+	if err != nil {
+		return nil, err
+	}
+	return &stream{response.Body, c.base}, nil
+}
+
+// A stream says of a broken connection what it is.
+type stream struct {
+	io.ReadCloser
+	server string
+}
+
+// Read reads the body.
+func (s *stream) Read(b []byte) (int, error) {
+	n, err := s.ReadCloser.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &Unreachable{s.server, fmt.Errorf("the list broke off: %w", err)}
+	}
+	return n, err
+}
+
+// ExportSubscriptions yields the active subscriptions in the form that an import
+// takes, as they come. It ends at the first error, which is its last pair.
+func (c *Client) ExportSubscriptions(ctx context.Context, q SubscriptionQuery) iter.Seq2[Subscription, error] {
+	return func(yield func(Subscription, error) bool) {
+		body, err := c.ExportLines(ctx, q)
+		if err != nil {
+			yield(Subscription{}, err)
+			return
+		}
+		defer body.Close()
+		for d := json.NewDecoder(body); ; {
+			var s Subscription
+			err := d.Decode(&s)
+			if err == io.EOF {
+				return
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"fanfare.dev/fanfare"
+)
+
+// Limits of a chunk: what is sent, answered and noted as done at once.
+const (
+	maxChunkLines = 64 << 10
+	maxChunkBytes = 16 << 20
+	maxLineBytes  = 1 << 20 // of one line of a file
+)
+
+// A chunk is a part of a file on its way to the server.
+type chunk struct {
+	body   []byte // NDJSON, a line for each row
+	rows   []row
+	offset int64 // of the file, behind the chunk
+	line   int   // of the file, the last one in or before the chunk
+	err    error // why the file ends behind this chunk; io.EOF where it is done
+}
+
+// A row is where a line of the body comes from.
+type row struct {
+	line int    // of the file
+	raw  []byte // the line of the file; of CSV a record, written again
+}
+
+func (c *chunk) full() bool { return len(c.rows) >= maxChunkLines || len(c.body) >= maxChunkBytes }
+
+// A feeder cuts a file into chunks. The last one has an err.
+type feeder interface{ next() *chunk }
+
+// ndjsonFeeder takes lines as they are. Empty lines, and the remarks in a file of
+// bad lines, are not sent.
+type ndjsonFeeder struct {
+	in     *bufio.Reader
+	offset int64
+	line   int
+}
+
+func newNDJSON(in io.Reader, from position) *ndjsonFeeder {
+	return &ndjsonFeeder{in: bufio.NewReaderSize(in, maxLineBytes), offset: from.Offset, line: from.Line}
+}
+
+// remark begins the line before each one in a file of bad lines.
+const remark = "# line "
+
+func (f *ndjsonFeeder) next() *chunk {
+	c := &chunk{}
+	for !c.full() && c.err == nil {
+		text, err := f.in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			c.err = &fanfare.Error{Code: fanfare.Invalid, Line: f.line + 1, Message: fmt.Sprintf("the line has more than %d bytes", maxLineBytes), Hint: "is it one JSON object on each line?"}
+			break
+		}
+		c.err = err // io.EOF may come with a last line
+		if len(text) == 0 {
+			break
+		}
+		f.offset += int64(len(text))
+		f.line++
+		bare := bytes.TrimRight(text, "\r\n")
+		if len(bytes.TrimSpace(bare)) == 0 || bytes.HasPrefix(bare, []byte(remark)) {
+			continue
+		}
+		start := len(c.body)
+		c.body = append(append(c.body, bare...), '\n')
+		c.rows = append(c.rows, row{line: f.line, raw: c.body[start : len(c.body)-1]})
+	}
+	c.offset, c.line = f.offset, f.line
+	return c
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+func (c *cli) exportCommand() *cobra.Command {
+	command := &cobra.Command{Use: "export", Short: "Write all subscriptions, to be imported elsewhere"}
+	command.AddCommand(c.exportSubscriptions())
+	return command
+}
+
+func (c *cli) exportSubscriptions() *cobra.Command {
+	var format, output string
+	var query client.SubscriptionQuery
+	command := &cobra.Command{
+		Use: "subscriptions", Short: "Write the active subscriptions as NDJSON or CSV",
+		Long: `Write the active subscriptions of a service, in the form that import takes: what
+is exported and imported into an empty service is the same, but for the ids that
+Fanfare made. With --output the file appears when it is whole.`,
+		Example: `  fanfare export subscriptions > people.ndjson
+  fanfare export subscriptions --topic earthquakes --format csv --output people.csv
+  fanfare export subscriptions | fanfare import subscriptions - --server https://other.example.org`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"ndjson", "csv"}, format) {
+				return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", format), Hint: "use ndjson or csv"}
+			}
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			write := func(out io.Writer) (count int64, err error) {
+				if format == "csv" {
+					return exportTable(out, api.ExportSubscriptions(command.Context(), query))
+				}
+				lines, err := api.ExportLines(command.Context(), query)
+				if err != nil {
+					return 0, err
+				}
+				defer lines.Close()
+				counter := &lineCounter{out: out}
+				_, err = io.Copy(counter, lines)
+				return counter.lines, err
+			}
+			if output == "" {
+				_, err := write(c.out)
+				return err
+			}
+			count, err := writeWhole(output, write)
+			if err == nil {
+				fmt.Fprintf(c.err, "%s subscriptions are in %s\n", grouped(count), output)
+			}
+			return err
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&format, "format", "ndjson", "ndjson or csv")
+	flags.StringVarP(&output, "output", "o", "", "write to this file (default: standard output)")
+	flags.StringVar(&query.Topic, "topic", "", "only those to this topic")
+	flags.StringVar(&query.Channel, "channel", "", "only those over this channel")
+	flags.StringVar(&query.Subscriber, "subscriber", "", "only those of this person: id or address")
+	return command
+}
+
+// writeWhole lets a file appear only when all of it is there.
+func writeWhole(path string, write func(io.Writer) (int64, error)) (count int64, err error) {
+	f, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600) // it has addresses
+	if err != nil {
+		return 0, err
+	}
+	out := bufio.NewWriterSize(f, 256<<10)
+	count, err = write(out)
+	for _, step := range []func() error{out.Flush, f.Sync, f.Close} {
+		if failed := step(); err == nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		_ = os.Remove(path + ".part") // the error tells what there is to tell
+		return 0, err
+	}
+	return count, os.Rename(path+".part", path)
+}
+
+// lineCounter counts what goes through it.
+type lineCounter struct {
+	out   io.Writer
+	lines int64
+}
+
+// Write passes b on.
+func (w *lineCounter) Write(b []byte) (int, error) {
+	w.lines += int64(bytes.Count(b, []byte{'\n'}))
+	return w.out.Write(b)
+}
+
+// exportColumns are those of an exported table: params, data and attributes are
+// JSON objects, so that every value comes back as what it is.
+var exportColumns = append(slices.Clone(csvFields), csvObjects...)
+
+func exportTable(w io.Writer, all func(func(client.Subscription, error) bool)) (count int64, err error) {
+	table := csv.NewWriter(w)
+	if err := table.Write(exportColumns); err != nil {
+		return 0, err
+	}
+	for s, err := range all {
+		if err != nil {
+			return count, err
+		}
+		record := []string{s.ID, s.Topic, s.Channel, s.To, s.Subscriber, s.Filter, s.Rule, s.Locale, s.TimeZone, string(s.Params), string(s.Data), string(s.Attributes)}
+		if err := table.Write(record); err != nil {
+			return count, err
+		}
+		count++
+	}
+	table.Flush()
+	return count, table.Error()
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare/client"
+)
+
+// A store is a server that takes subscriptions: those whose address is bad it
+// refuses, others it knows by address.
+type store struct {
+	known map[string]bool
+	calls int
+	fails map[int]string // calls that are answered with a problem instead
+	each  func(call int) // before an answer
+}
+
+func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.calls++
+	if s.each != nil {
+		s.each(s.calls)
+	}
+	if problem, ok := s.fails[s.calls]; ok {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(507)
+		io.WriteString(w, problem)
+		return
+	}
+	sum := client.PutSummary{Errors: []client.LineError{}}
+	quiet := r.URL.Query().Get("quiet") == "true"
+	lines := bufio.NewScanner(r.Body)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		var one client.Subscription
+		bad := client.LineError{Line: n}
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			bad.Error.Detail = "is not JSON"
+		} else if !strings.Contains(one.To, "@") {
+			bad.Error.Detail, bad.Error.Pointer = "is not an address", "/to"
+		}
+		if bad.Error.Detail != "" {
+			bad.Error.Code = "invalid"
+			sum.Failed++
+			if len(sum.Errors) < 2 { // a server names few
+				sum.Errors = append(sum.Errors, bad)
+			}
+			if !quiet {
+				text, _ := json.Marshal(bad)
+				w.Write(append(text, '\n'))
+			}
+			continue
+		}
+		key := one.ID + one.To
+		if s.known[key] {
+			sum.Updated++
+		} else {
+			sum.Created++
+		}
+		s.known[key] = true
+		if !quiet {
+			io.WriteString(w, `{"id":"x","created":false}`+"\n")
+		}
+	}
+	if quiet {
+		json.NewEncoder(w).Encode(sum)
+	}
+}
+
+// importer runs import commands against a store.
+func importer(t *testing.T, s *store) func(ctx context.Context, args ...string) (code int, sum client.PutSummary, errs string) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	env := map[string]string{"FANFARE_SERVER": server.URL, "FANFARE_KEY": "secret"}
+	return func(ctx context.Context, args ...string) (int, client.PutSummary, string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		c := &cli{in: strings.NewReader(""), out: &out, err: &errs, lookupEnv: func(k string) (string, bool) { v, ok := env[k]; return v, ok }}
+		code := c.run(ctx, append([]string{"import", "subscriptions", "--json"}, args...))
+		var sum client.PutSummary
+		if out.Len() > 0 {
+			if err := json.Unmarshal(out.Bytes(), &sum); err != nil {
+				t.Fatalf("%v: %s", err, out.String())
+			}
+		}
+		return code, sum, errs.String()
+	}
+}
+
+// many writes a file of n subscriptions, in which each line that bad picks is wrong.
+func many(t *testing.T, name string, n int, bad func(line int) bool) string {
+	t.Helper()
+	var b strings.Builder
+	if strings.HasSuffix(name, ".csv") {
+		b.WriteString("to,topic,data.note\n")
+	}
+	for i := range n {
+		to := fmt.Sprintf("p%d@example.org", i)
+		if bad(i + 1) {
+			to = "nobody"
+		}
+		if strings.HasSuffix(name, ".csv") {
+			fmt.Fprintf(&b, "%s,q,\"two\nlines, %d\"\n", to, i)
+		} else {
+			fmt.Fprintf(&b, `{"topic":"q","to":"%s"}`+"\n", to)
+		}
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func never(int) bool { return false }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func TestAnInterruptedImportGoesOnWhereItEnded(t *testing.T) {
+	const lines = 2*maxChunkLines + 1000
+	for _, name := range []string{"people.ndjson", "people.csv"} {
+		t.Run(name, func(t *testing.T) {
+			path := many(t, name, lines, func(n int) bool { return n%40_000 == 7 }) // one in the first, one in each later chunk
+			s := &store{known: map[string]bool{}, fails: map[int]string{2: `{"code":"disk_full","detail":"the disk is full","line":500}`}}
+			run := importer(t, s)
+			code, _, errs := run(t.Context(), path)
+			if code != 1 || !strings.Contains(errs, "the disk is full") || !strings.Contains(errs, "behind line") || !exists(path+".progress") {
+				t.Fatalf("the first run ended with %d: %s", code, errs)
+			}
+			if line := fmt.Sprintf("line %d: the disk", maxChunkLines+500); strings.HasSuffix(name, "json") && !strings.Contains(errs, line) {
+				t.Errorf("it does not name %s: %s", line, errs)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			s.each = func(call int) {
+				if call == 3 {
+					cancel() // Ctrl-C while a chunk is on its way
+				}
+			}
+			code, _, errs = run(ctx, path)
+			if code != 1 || !strings.Contains(errs, "goes on behind line") || !strings.Contains(errs, "stopped behind line") {
+				t.Fatalf("the second run ended with %d: %s", code, errs)
+			}
+			code, sum, errs := run(t.Context(), path)
+			if code != 2 || sum.Created != lines-4 || sum.Updated != 0 || sum.Failed != 4 || len(s.known) != lines-4 {
+				t.Errorf("the third run ended with %d: %+v %s", code, sum, errs)
+			}
+			if s.calls != 4 || exists(path+".progress") {
+				t.Errorf("%d calls, and the progress is still there: %v", s.calls, exists(path+".progress"))
+			}
+			bad, err := os.ReadFile(path + ".errors")
+			if err != nil || strings.Count(string(bad), "is not an address") != 4 {
+				t.Errorf("bad lines: %s, %v", bad, err)
+			}
+		})
+	}
+}
+
+func TestBadLinesCanBeMendedAndImported(t *testing.T) {
+	for _, name := range []string{"people.ndjson", "people.csv"} {
+		t.Run(name, func(t *testing.T) {
+			path := many(t, name, 20, func(n int) bool { return n%5 == 0 })
+			s := &store{known: map[string]bool{}}
+			run := importer(t, s)
+			code, sum, errs := run(t.Context(), path)
+			if code != 2 || sum.Created != 16 || sum.Failed != 4 || len(sum.Errors) != 4 || !strings.Contains(errs, path+".errors") {
+				t.Fatalf("%d %+v %s", code, sum, errs)
+			}
+			first := 5
+			if strings.HasSuffix(name, "csv") {
+				first = 10 // the header, and each row has two lines
+			}
+			if sum.Errors[0].Line != first {
+				t.Errorf("the first bad line is %d, not %d", sum.Errors[0].Line, first)
+			}
+			bad, err := os.ReadFile(path + ".errors")
+			if err != nil || strings.Count(string(bad), fmt.Sprintf("line %d: /to: is not an address", first)) != 1 {
+				t.Fatalf("%s %v", bad, err)
+			}
+			for n := range 4 { // mended by hand
+				bad = bytes.Replace(bad, []byte("nobody"), fmt.Appendf(nil, "m%d@example.org", n), 1)
+			}
+			if err := os.WriteFile(path+".errors", bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, sum, errs = run(t.Context(), path+".errors")
+			if code != 0 || sum.Created != 4 || sum.Failed != 0 || exists(path+".errors.errors") {
+				t.Errorf("mended: %d %+v %s", code, sum, errs)
+			}
+		})
+	}
+}
+
+func TestAnImportDoesNotGoOnInAnotherFile(t *testing.T) {
+	path := many(t, "people.ndjson", maxChunkLines+10, never)
+	s := &store{known: map[string]bool{}, fails: map[int]string{2: `{"code":"disk_full","detail":"full"}`}}
+	run := importer(t, s)
+	if code, _, errs := run(t.Context(), path); code != 1 || !exists(path+".progress") {
+		t.Fatalf("%d %s", code, errs)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[10] = 'Q'
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := run(t.Context(), path); code != 1 || !strings.Contains(errs, "was changed") || !strings.Contains(errs, "--restart") {
+		t.Errorf("%d %s", code, errs)
+	}
+	if code, sum, errs := run(t.Context(), path, "--restart"); code != 0 || sum.Created != 10 || sum.Updated != maxChunkLines || strings.Contains(errs, "goes on") {
+		t.Errorf("%d %+v %s", code, sum, errs)
+	}
+	if code, _, errs := importer(t, s)(t.Context(), path); code != 0 {
+		t.Errorf("a finished import leaves nothing: %d %s", code, errs)
+	}
+}
+
+func TestCellsBecomeWhatTheyAre(t *testing.T) {
+	in, err := newCSV(strings.NewReader("to,params,params.mag,data.list,data.text,data.number,subscriber,error\n"+
+		`a@b.c,"{""mag"":1,""place"":""x""}",4.5,"[""de"",""en""]",007,"""5""",ada,line 3: no`+"\n"), client.Subscription{Topic: "q"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"topic":"q","channel":"","to":"a@b.c","subscriber":"ada","params":{"mag":4.5,"place":"x"},"data":{"list":["de","en"],"number":"5","text":"007"}}` + "\n"
+	if c := in.next(); string(c.body) != want || !errors.Is(c.err, io.EOF) {
+		t.Errorf("%s %v", c.body, c.err)
+	}
+	in, err = newCSV(strings.NewReader("to,data\na@b.c,x\n"), client.Subscription{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := in.next(); c.err == nil || !strings.Contains(c.err.Error(), "line 2") || !strings.Contains(c.err.Error(), "/data") {
+		t.Errorf("%v", c.err)
+	}
+}
+
+func TestALineThatDoesNotEndIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.ndjson")
+	if err := os.WriteFile(path, []byte("{}\n"+strings.Repeat("x", maxLineBytes+1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := importer(t, &store{known: map[string]bool{}})(t.Context(), path); code != 1 || !strings.Contains(errs, "line 2") {
+		t.Errorf("%d %s", code, errs)
+	}
+}

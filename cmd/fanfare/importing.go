@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// importing is what one import command does.
+type importing struct {
+	cli     *cli
+	api     *client.Client
+	format  string
+	preset  client.Subscription
+	errors  string // file for the bad lines
+	restart bool
+
+	size    int64
+	journal *journal  // nil: standard input
+	bad     *badLines // nil: nobody wants a file
+	state   importState
+	shown   []client.LineError // the first bad lines of this run
+	begun   time.Time
+	sent    int64 // lines of this run
+}
+
+// maxShown is how many bad lines are printed.
+const maxShown = 100
+
+func (i *importing) run(ctx context.Context, name string) (err error) {
+	in, size, err := i.cli.open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	i.size = size
+	if i.errors == "" && name != "-" {
+		i.errors = name + ".errors"
+	}
+	if i.errors != "" {
+		i.bad = &badLines{path: i.errors}
+	}
+	if file, ok := in.(*os.File); ok && size > 0 {
+		server, service := i.api.Server(), i.cli.setting(i.cli.service, "FANFARE_SERVICE", "")
+		if i.journal, i.state, err = openJournal(file, i.restart, server, service); err != nil {
+			return err
+		}
+	}
+	from, err := i.source(in, name)
+	if err != nil {
+		return err
+	}
+	if i.state.Offset > 0 {
+		fmt.Fprintf(i.cli.err, "goes on behind line %s, where an earlier run ended\n", grouped(int64(i.state.Line)))
+		if err := i.bad.goOn(i.state.Errors); err != nil {
+			return err
+		}
+	}
+	i.begun = time.Now()
+	bar := i.cli.newBar("importing", "subscriptions", size)
+	err = i.send(ctx, from, bar)
+	bar.end()
+	if lost := i.bad.close(err == nil); err == nil {
+		err = lost
+	}
+	if err != nil {
+		i.cli.printBadLines(i.shown, int64(len(i.shown)))
+		return i.interrupted(err)
+	}
+	if err := i.journal.forget(); err != nil {
+		return err
+	}
+	return i.finish()
+}
+
+// send hands over chunk by chunk. The next one is read while one is on its way.
+func (i *importing) send(ctx context.Context, from feeder, bar *bar) error {
+	chunks := make(chan *chunk, 1)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for {
+			c := from.next()
+			select {
+			case chunks <- c:
+			case <-stop:
+				return
+			}
+			if c.err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		var c *chunk
+		select {
+		case c = <-chunks:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if len(c.rows) > 0 {
+			// Ctrl-C lets this one end, so that the count is right; a second one does not.
+			if err := i.put(context.WithoutCancel(ctx), c); err != nil {
+				return err
+			}
+			bar.set(c.offset, i.sent)
+		}
+		switch {
+		case errors.Is(c.err, io.EOF):
+			return nil
+		case c.err != nil:
+			return c.err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
+}
+
+// put sends one chunk and notes what came of it.
+func (i *importing) put(ctx context.Context, c *chunk) error {
+	sum, err := i.api.PutLines(ctx, c.body)
+	if err != nil {
+		return inChunk(c, err)
+	}
+	for _, one := range sum.Errors {
+		if one.Line < 1 || one.Line > len(c.rows) {
+			continue // not about a line
+		}
+		line := c.rows[one.Line-1]
+		if err := i.bad.add(line, one.Error.Err()); err != nil {
+			return err
+		}
+		if one.Line = line.line; len(i.shown) < maxShown {
+			i.shown = append(i.shown, one)
+		}
+	}
+	if err := i.bad.flush(); err != nil {
+		return err
+	}
+	i.sent += int64(len(c.rows))
+	i.state.Created += sum.Created
+	i.state.Updated += sum.Updated
+	i.state.Failed += sum.Failed
+	i.state.position = position{c.offset, c.line}
+	if i.bad != nil {
+		i.state.Errors = i.bad.size
+	}
+	if err := i.journal.note(i.state); err != nil {
+		fmt.Fprintf(i.cli.err, "it could not be noted how far this is (%v): after an interruption it begins anew\n", err)
+		i.journal = nil
+	}
+	return nil
+}
+
+// inChunk gives an error that names a line of the body the line of the file.
+func inChunk(c *chunk, err error) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok || e.Line < 1 || e.Line > len(c.rows) {
+		return err
+	}
+	at := *e
+	at.Line = c.rows[e.Line-1].line
+	return &at
+}
+
+// interrupted says how to go on.
+func (i *importing) interrupted(err error) error {
+	switch {
+	case i.journal == nil:
+		return err
+	case errors.Is(err, context.Canceled):
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "stopped behind line " + grouped(int64(i.state.Line)), Hint: "the same command goes on there"}
+	case i.state.Offset > 0:
+		fmt.Fprintf(i.cli.err, "it ended behind line %s; the same command goes on there\n", grouped(int64(i.state.Line)))
+	}
+	return err
+}
+
+// finish prints what came of it, earlier runs included.
+func (i *importing) finish() error {
+	c := i.cli
+	sum := client.PutSummary{Created: i.state.Created, Updated: i.state.Updated, Failed: i.state.Failed, Errors: i.shown}
+	if sum.Errors == nil {
+		sum.Errors = []client.LineError{}
+	}
+	c.printBadLines(sum.Errors, sum.Failed)
+	if c.json {
+		if err := c.printJSON(sum); err != nil {
+			return err
+		}
+	} else {
+		took := time.Since(i.begun)
+		fmt.Fprintf(c.out, "%s created, %s updated, %s failed, in %s (%s/s)\n", grouped(sum.Created), grouped(sum.Updated), grouped(sum.Failed),
+			took.Round(time.Millisecond), grouped(int64(float64(i.sent)/max(took.Seconds(), 1e-3))))
+	}
+	if sum.Failed == 0 {
+		return nil
+	}
+	message := grouped(sum.Failed) + " lines were refused"
+	if i.bad != nil && i.bad.size > 0 {
+		message += "; they are in " + i.bad.path + ": mend them there and import it"
+	}
+	return &someFailed{message}
+}
