@@ -94,8 +94,8 @@ func recipientRows(in io.Reader) ([]client.To, error) {
 }
 
 func recipientError(err error) error {
-	e, ours := errors.AsType[*fanfare.Error](csvError(err))
-	if ours && errors.Is(err, io.EOF) {
+	e := csvError(err, 0)
+	if errors.Is(err, io.EOF) {
 		e.Hint = "the first row names the columns, such as to,name"
 	}
 	return e

@@ -96,7 +96,8 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.controlCommand("pause"),
 		c.controlCommand("resume"),
 		c.controlCommand("cancel"),
-		c.parkedCommand(), c.auditCommand(),
+		c.parkedCommand(),
+		c.auditCommand(),
 	)
 	root.AddCommand(
 		c.versionCommand(),
