@@ -201,6 +201,10 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		}
 		first, others = others[0], others[1:]
 	}
+	if err := g.w.r.mayReach(w.topic.service, w.kind, w.address, "/to"); err != nil {
+		g.remove(table, w.addressHash, place)
+		return 0, false, err
+	}
 	*local++
 	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], SubscriberRecord{
 		Place: place, Service: w.service, Kind: w.kind, Address: w.address,

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -47,7 +48,37 @@ func (f *filters) add(records []FilterRecord) {
 		}
 		text := strings.Clone(r.Text) // not to hold on to the line that it came in
 		f.texts[r.Number] = text
-		f.numbers[text] = r.Number
+		if text != "" { // else it was forgotten
+			f.numbers[text] = r.Number
+		}
+	}
+}
+
+// naming returns the numbers of the texts that have one of names, which are in
+// lower case.
+func (f *filters) naming(names []string) []uint32 {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var found []uint32
+	for number, text := range f.texts {
+		text = strings.ToLower(text)
+		if slices.ContainsFunc(names, func(n string) bool { return strings.Contains(text, n) }) {
+			found = append(found, uint32(number))
+		}
+	}
+	return found
+}
+
+// forget empties texts; their numbers stay taken.
+func (f *filters) forget(numbers []uint32) {
+	if len(numbers) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range numbers {
+		delete(f.numbers, f.texts[n])
+		f.texts[n] = ""
 	}
 }
 

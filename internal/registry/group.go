@@ -93,6 +93,7 @@ func (g *group) release() {
 	clear(b.Audit)
 	b.Audit = b.Audit[:0]
 	b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil
+	b.Suppressions, b.Erasures, b.EmptyFilters, b.Securely = nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters = nil, nil, nil, nil
 	g.undone = g.undone[:0]
 	g.jobs, g.deed = nil, Deed{}
@@ -278,7 +279,7 @@ func (g *group) updateNewSubscribers() {
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
-	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Audit)
+	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit)
 	for i := range fanfare.Partitions {
 		subscriptions += len(b.Subscriptions[i])
 		others += len(b.Subscribers[i])

@@ -18,6 +18,8 @@ func (r *Registry) load(ctx context.Context) error {
 	err := r.opt.Store.Load(ctx, Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
+		Suppression:  func(s *SuppressionRecord) { r.suppressions.set([]SuppressionRecord{*s}) },
+		Erasure:      r.erasures.load,
 		Filter:       func(f *FilterRecord) error { r.filters.add([]FilterRecord{*f}); return nil },
 		Subscriber:   l.subscriber,
 		Subscription: l.subscription,
@@ -71,7 +73,7 @@ func (l *loader) subscriber(s *SubscriberRecord) error {
 	if s.hasAddress() {
 		l.r.addresses.insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
 	}
-	if s.ID != "" {
+	if s.ID != "" && s.Flags&(FlagErasing|FlagErased) == 0 {
 		l.r.subscribers.insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)
 	}
 	return nil

@@ -36,6 +36,9 @@ type Options struct {
 	// is nothing to wait for.
 	AfterEnd func(fanfare.Place)
 
+	// SuppressionKey is what addresses of the suppression list are hashed with.
+	SuppressionKey []byte
+
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default
 }
@@ -55,7 +58,10 @@ type Registry struct {
 	keyring     keyring
 	switches    switches
 	floor       placeFloor // as it was at the start
-	writer      *writer
+
+	suppressions suppressions
+	erasures     erasures
+	writer       *writer
 
 	closing sync.RWMutex // held for reading while a job is handed in
 	closed  bool

@@ -35,6 +35,10 @@ type Store interface {
 	AuditRecords(ctx context.Context, from, to int64, visit func(*AuditRecord) bool) error
 	AuditBounds(ctx context.Context) (oldest, latest int64, err error)
 
+	// Scrub makes sure that names, in lower case, are nowhere in the files but in
+	// rows that are kept. It may run beside Commit.
+	Scrub(names [][]byte) error
+
 	Close() error
 }
 
@@ -49,6 +53,8 @@ type Range struct {
 type Loader struct {
 	ChangeSeq    func(uint64)
 	Config       func(*ConfigRecord) error
+	Suppression  func(*SuppressionRecord)
+	Erasure      func(*ErasureRecord) error
 	Filter       func(*FilterRecord) error
 	Subscriber   func(*SubscriberRecord) error
 	Subscription func(*SubscriptionRecord) error
@@ -71,6 +77,11 @@ type Batch struct {
 	// of a new row (Subscriber, Parts and Flags) is an update, too.
 	SubscriberUpdates   []*SubscriberRecord
 	SubscriptionUpdates []*SubscriptionRecord
+
+	Suppressions []SuppressionRecord
+	Erasures     []ErasureRecord
+	EmptyFilters []uint32 // numbers of filters whose text goes
+	Securely     bool     // overwrite what goes
 }
 
 // A ConfigRecord is one named thing of the configuration: small, read as a
@@ -82,6 +93,22 @@ type ConfigRecord struct {
 	Name    string
 	Body    []byte // JSON object
 	Deleted bool   // its number stays taken
+}
+
+// A SuppressionRecord is an address that is not to be written to.
+type SuppressionRecord struct {
+	Service uint32
+	Kind    uint8
+	Hash    SuppressionHash
+	Reason  string
+	At      int64 // Unix nanoseconds
+	Lifted  bool
+}
+
+// An ErasureRecord is an erasure that was begun; without a body it is over.
+type ErasureRecord struct {
+	Place fanfare.Place // of the subscriber
+	Body  []byte        // JSON
 }
 
 // A FilterRecord is one distinct filter text.

@@ -228,7 +228,7 @@ func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.Pl
 		if id == "" {
 			return 0, invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
 		}
-		return g.add(partitionOf(svc.name, 0, id), s, 0)
+		return g.add(partitionOf(svc.name, 0, id), s, 0, "")
 	}
 	first := &wants[0]
 	row, err := g.addressRow(svc.number, first)
@@ -239,7 +239,7 @@ func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.Pl
 		return 0, g.taken("/addresses/0/address", row)
 	}
 	s.Kind, s.Address = first.kind, first.address
-	return g.add(first.partition, s, first.hash)
+	return g.add(first.partition, s, first.hash, "/addresses/0/address")
 }
 
 // askSubscriber calls check with the subscriber as it is.

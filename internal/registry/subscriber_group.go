@@ -63,8 +63,13 @@ func (g *group) addressRow(service uint32, a *addressWant) (*SubscriberRecord, e
 	return nil, nil
 }
 
-// add makes a row and enters it into the tables.
-func (g *group) add(partition int, s SubscriberRecord, addressHash uint64) (fanfare.Place, error) {
+// add makes a row and enters it into the tables. at points to its address.
+func (g *group) add(partition int, s SubscriberRecord, addressHash uint64, at string) (fanfare.Place, error) {
+	if s.hasAddress() {
+		if err := g.w.r.mayReach(s.Service, s.Kind, s.Address, at); err != nil {
+			return 0, err
+		}
+	}
 	local := &g.w.nextSubscriber[partition]
 	if *local > fanfare.MaxLocal {
 		return 0, full()
@@ -127,7 +132,7 @@ func (g *group) give(head fanfare.Place, a *addressWant, at string) (fanfare.Pla
 			return row.Place, nil
 		}
 	}
-	place, err := g.add(a.partition, SubscriberRecord{Service: owner.Service, Kind: a.kind, Address: a.address, Subscriber: head}, a.hash)
+	place, err := g.add(a.partition, SubscriberRecord{Service: owner.Service, Kind: a.kind, Address: a.address, Subscriber: head}, a.hash, at)
 	if err != nil {
 		return 0, err
 	}

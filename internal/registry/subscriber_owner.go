@@ -46,7 +46,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error)
 		return 0, false, g.taken("/to", row)
 	}
 	place, err = g.add(a.partition, SubscriberRecord{Service: w.topic.service, Kind: a.kind, Address: a.address, ID: w.put.Subscriber,
-		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes}, a.hash)
+		Locale: w.put.Locale, TimeZone: w.put.TimeZone, Attributes: w.put.Attributes}, a.hash, "/to")
 	return place, err == nil, err
 }
 

@@ -20,6 +20,9 @@ func (r *Registry) Subscribers(ctx context.Context, places []fanfare.Place, visi
 	err := r.opt.Store.SubscriberRecords(ctx, places, func(s *SubscriberRecord) error {
 		row = SubscriberRow{Place: s.Place, ID: subscriberID(s), Address: s.Address, Locale: s.Locale,
 			TimeZone: s.TimeZone, Attributes: s.Attributes}
+		if s.Flags&FlagErasing != 0 {
+			row.Address = "" // nothing leaves for it any more
+		}
 		if s.Subscriber == 0 && late == nil {
 			return visit(&row)
 		}

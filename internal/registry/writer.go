@@ -241,6 +241,8 @@ func (w *writer) commitLoop() {
 // seen puts a committed group in force.
 func (w *writer) seen(g *group) {
 	w.r.filters.add(g.batch.Filters)
+	w.r.filters.forget(g.batch.EmptyFilters)
+	w.r.suppressions.set(g.batch.Suppressions)
 	if err := g.publish(); err != nil {
 		// What was checked before cannot be refused now; if it is, the index
 		// lacks it until the next start, and somebody must know.

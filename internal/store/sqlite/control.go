@@ -27,6 +27,7 @@ var controlMigrations embed.FS
 // Control keeps the registry in control.db. It satisfies registry.Store.
 type Control struct {
 	path    string
+	mu      sync.Mutex // held by the one who writes
 	writer  *sqlite.Conn
 	readers chan *sqlite.Conn
 }
@@ -41,6 +42,11 @@ func OpenControl(ctx context.Context, path string, durability Durability) (*Cont
 	}
 	c := &Control{path: path, writer: writer, readers: make(chan *sqlite.Conn, controlReaders)}
 	if err := migrate(ctx, writer, path, controlAppID, controlMigrations, "control"); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, c.Close()))
+	}
+	// An erasure that was ended by a crash before its last step has left pages in
+	// the log as they were before.
+	if err := emptyLog(writer); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, c.Close()))
 	}
 	for range controlReaders {

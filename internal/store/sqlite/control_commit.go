@@ -17,7 +17,14 @@ var rowsPerInsert = [...]int{64, 8, 1}
 // Commit keeps b in one transaction, or nothing of it. Its error is a
 // *fanfare.Error and the cause.
 func (c *Control) Commit(b *registry.Batch) error {
-	err := c.commit(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	if b.Securely {
+		err = securely(c.writer, func() error { return c.commit(b) })
+	} else {
+		err = c.commit(b)
+	}
 	if err == nil {
 		return nil
 	}
@@ -60,6 +67,9 @@ func (c *Control) commit(b *registry.Batch) error {
 	if err := c.audit(b); err != nil {
 		return err
 	}
+	if err := c.forget(b); err != nil {
+		return err
+	}
 	return c.run("COMMIT")
 }
 
@@ -75,6 +85,8 @@ func (c *Control) run(query string, args ...any) error {
 			stmt.BindInt64(i+1, v)
 		case string:
 			stmt.BindText(i+1, v)
+		case []byte:
+			stmt.BindBytes(i+1, v)
 		}
 	}
 	return finish(stmt)

@@ -213,6 +213,9 @@ func loadSmall(conn *sqlite.Conn, v registry.Loader) error {
 	if err != nil {
 		return err
 	}
+	if err := loadForgotten(conn, v); err != nil {
+		return err
+	}
 	return all(conn, `SELECT number, text FROM filters ORDER BY number`, func(stmt *sqlite.Stmt) error {
 		return v.Filter(&registry.FilterRecord{Number: uint32(stmt.ColumnInt64(0)), Text: stmt.ColumnText(1)})
 	})

@@ -111,3 +111,9 @@ SELECT coalesce(max(id), 0) - ? FROM frozen
 -- The bytes of the file itself, in order; for a copy of it.
 -- name: pages
 SELECT pgno, data FROM sqlite_dbpage
+-- name: attempts_forget
+UPDATE attempts SET address = '', text = '' WHERE manifest = ? AND position = ?
+-- name: posted_replace
+UPDATE broadcasts SET posted = ?2 WHERE seq = ?1
+-- name: parked_replace
+UPDATE parked SET payload = ?2 WHERE id = ?1

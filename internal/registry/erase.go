@@ -1,0 +1,272 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"fanfare.dev/fanfare"
+)
+
+// An Erasure is a subscriber who is being forgotten. It is durable from its
+// begin, and gone without a trace after its end.
+type Erasure struct {
+	Subscriber fanfare.Place   `json:"subscriber"`
+	Service    string          `json:"service"`
+	Places     []fanfare.Place `json:"places"` // of all rows, ascending
+	Ended      int             `json:"ended"`  // how many subscriptions ended by it
+	// Names are what must not be found in any file afterwards, in lower case:
+	// addresses, their local parts, and ids that clients chose.
+	Names []string `json:"names"`
+}
+
+// minNameBytes is how long a local part or an id must be to be searched for by
+// itself. Shorter ones are in every file by chance.
+const minNameBytes = 4
+
+type erasures struct {
+	mu  sync.Mutex
+	all map[fanfare.Place]Erasure
+}
+
+func (e *erasures) load(r *ErasureRecord) error {
+	var one Erasure
+	if err := json.Unmarshal(r.Body, &one); err != nil {
+		return err
+	}
+	e.begun(one)
+	return nil
+}
+
+func (e *erasures) begun(one Erasure) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all = map[fanfare.Place]Erasure{}
+	}
+	e.all[one.Subscriber] = one
+}
+
+func (e *erasures) over(place fanfare.Place) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.all, place)
+}
+
+// Erasures lists the erasures that were begun and are not over.
+func (r *Registry) Erasures() []Erasure {
+	r.erasures.mu.Lock()
+	defer r.erasures.mu.Unlock()
+	all := make([]Erasure, 0, len(r.erasures.all))
+	for _, one := range r.erasures.all {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Erasure) int { return int(int64(a.Subscriber) - int64(b.Subscriber)) })
+	return all
+}
+
+// BeginErasure ends all subscriptions of a subscriber and makes sure that nobody
+// finds it any more; with suppress its addresses go on the suppression list.
+// When it returns, that is durable, and no letter for a subscription of it is on
+// the wire. Deleted subscribers can be erased.
+func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppress bool) (e Erasure, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return e, err
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		head, err := g.named(svc.number, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case head == nil:
+			return nil, unknownSubscriber(id)
+		case head.Flags&FlagMerged != 0:
+			_, err := g.present(svc.number, id)
+			return nil, err
+		}
+		e = Erasure{Subscriber: head.Place, Service: service, Places: placesOf(head.parts())}
+		var ended []fanfare.Place
+		for _, p := range e.Places {
+			gone, err := g.hide(p, &e, suppress)
+			if err != nil {
+				return nil, err
+			}
+			ended = append(ended, gone...)
+		}
+		e.Ended = len(ended)
+		body, err := json.Marshal(e)
+		g.batch.Erasures = append(g.batch.Erasures, ErasureRecord{Place: e.Subscriber, Body: body})
+		g.batch.Securely = true
+		return ended, err
+	})
+	if err == nil {
+		r.erasures.begun(e)
+	}
+	return e, err
+}
+
+// hide takes one row out of the tables and ends what goes to it.
+func (g *group) hide(place fanfare.Place, e *Erasure, suppress bool) ([]fanfare.Place, error) {
+	r := g.w.r
+	row, err := g.subscriber(place)
+	if err != nil {
+		return nil, r.unreadable(err)
+	}
+	if row.Kind != 0 {
+		e.names(row.Address)
+		local, _, _ := strings.Cut(row.Address, "@")
+		e.names(local)
+	}
+	if row.hasAddress() {
+		g.remove(&r.addresses, r.hash.address(row.Service, row.Kind, row.Address), place)
+		if suppress {
+			s := r.suppressionOf(row.Service, row.Kind, row.Address)
+			s.Reason, s.At = "erased", g.batch.At
+			g.batch.Suppressions = append(g.batch.Suppressions, s)
+		}
+	}
+	if row.ID != "" {
+		e.names(row.ID)
+		g.remove(&r.subscribers, r.hash.subscriberID(row.Service, row.ID), place)
+	}
+	row.Flags |= FlagErasing
+	g.touch(row)
+	all, err := g.subscriptionsOf(place, func(*SubscriptionRecord) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	var ended []fanfare.Place
+	for _, p := range all {
+		s, err := g.subscription(p)
+		if err != nil {
+			return nil, r.unreadable(err)
+		}
+		e.names(s.ID)
+		if s.Ended {
+			continue
+		}
+		ended = append(ended, p)
+		if err := g.endPlace(p, "erased"); err != nil {
+			return nil, err
+		}
+	}
+	return ended, nil
+}
+
+func (e *Erasure) names(name string) {
+	name = strings.ToLower(name)
+	if len(name) >= minNameBytes && !slices.Contains(e.Names, name) {
+		e.Names = append(e.Names, name)
+	}
+}
+
+// FinishErasures empties the rows of subscribers whose erasure was begun, and
+// ends these erasures: from then on the registry's files have nothing of them.
+// Everything else must be forgotten by then. It may be called again after an
+// error, or after a crash.
+func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
+	err := r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		g.batch.Securely = true
+		for i := range all {
+			for _, p := range all[i].Places {
+				if err := g.empty(p); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, g.emptyFilters(all)
+	})
+	if err != nil {
+		return err
+	}
+	var names [][]byte
+	for i := range all {
+		for _, n := range all[i].Names {
+			names = append(names, []byte(n))
+		}
+	}
+	if err := r.opt.Store.Scrub(names); err != nil {
+		return r.unreadable(err)
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		g.batch.Securely = true
+		for i := range all {
+			g.batch.Erasures = append(g.batch.Erasures, ErasureRecord{Place: all[i].Subscriber})
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.opt.Store.Scrub(nil); err != nil {
+		return r.unreadable(err)
+	}
+	for i := range all {
+		r.erasures.over(all[i].Subscriber)
+	}
+	return nil
+}
+
+// empty leaves nothing of a row but its place, nor of its subscriptions.
+func (g *group) empty(place fanfare.Place) error {
+	r := g.w.r
+	row, err := g.subscriber(place)
+	if err != nil {
+		return r.unreadable(err)
+	}
+	if row == nil {
+		return nil
+	}
+	*row = SubscriberRecord{Place: row.Place, Service: row.Service, Flags: FlagErased}
+	g.touch(row)
+	all, err := g.subscriptionsOf(place, func(*SubscriptionRecord) bool { return true })
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		s, err := g.change(p)
+		if err != nil {
+			return r.unreadable(err)
+		}
+		if s.ID != "" {
+			g.remove(&r.identities, r.hash.clientID(row.Service, s.ID), p)
+		}
+		s.ID, s.Params, s.Data, s.Reason = "", nil, nil, "erased"
+	}
+	return nil
+}
+
+// emptyFilters lets the texts go that name an erased subscriber, where nobody
+// else has them.
+func (g *group) emptyFilters(all []Erasure) error {
+	r := g.w.r
+	naming := map[uint32]bool{}
+	erased := map[fanfare.Place]bool{}
+	for i := range all {
+		for _, n := range r.filters.naming(all[i].Names) {
+			naming[n] = true
+		}
+		for _, p := range all[i].Places {
+			erased[p] = true
+		}
+	}
+	if len(naming) == 0 {
+		return nil
+	}
+	err := r.opt.Store.ScanSubscriptions(context.Background(), Range{First: 1, Last: ^fanfare.Place(0)}, func(s *SubscriptionRecord) error {
+		if naming[s.Filter] && !erased[s.Subscriber] {
+			delete(naming, s.Filter)
+		}
+		return nil
+	})
+	if err != nil {
+		return r.unreadable(err)
+	}
+	for n := range naming {
+		g.batch.EmptyFilters = append(g.batch.EmptyFilters, n)
+	}
+	return nil
+}

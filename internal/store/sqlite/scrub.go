@@ -1,0 +1,230 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// What was deleted is not gone from a file of SQLite. With secure_delete the
+// bytes of a row that goes are overwritten; but rows that were moved before, when
+// a page was split, may have left copies in the unused part of a page, and the
+// write-ahead log has pages as they were. So after an erasure the log is moved
+// into the file and emptied, the file is searched for what must not be there, and
+// the unused part of the pages that have it is overwritten.
+
+// securely runs fn while conn overwrites what it deletes.
+func securely(conn *sqlite.Conn, fn func() error) error {
+	if err := sqlitex.ExecuteTransient(conn, "PRAGMA secure_delete=ON", nil); err != nil {
+		return err
+	}
+	return errors.Join(fn(), sqlitex.ExecuteTransient(conn, "PRAGMA secure_delete=OFF", nil))
+}
+
+// emptyLog moves the write-ahead log into the file and cuts it to nothing.
+func emptyLog(conn *sqlite.Conn) error {
+	busy := false
+	err := sqlitex.ExecuteTransient(conn, "PRAGMA wal_checkpoint(TRUNCATE)", &sqlitex.ExecOptions{
+		ResultFunc: func(stmt *sqlite.Stmt) error { busy = stmt.ColumnInt(0) != 0; return nil }})
+	if err == nil && busy {
+		err = errors.New("the write-ahead log is being read and could not be emptied")
+	}
+	return err
+}
+
+// A scrubber has the one connection of a file that may write, for the time of a
+// call.
+type scrubber struct {
+	path   string
+	writer func(func(*sqlite.Conn) error) error
+}
+
+// scrub overwrites the unused bytes of all pages in which one of names occurs,
+// without regard to the case of ASCII letters. It searches without the writer.
+func (s *scrubber) scrub(names [][]byte) error {
+	if err := s.writer(emptyLog); err != nil || len(names) == 0 {
+		return err
+	}
+	pages, err := pagesWith(s.path, names)
+	if err != nil || len(pages) == 0 {
+		return err
+	}
+	return s.writer(func(conn *sqlite.Conn) error {
+		err := transact(conn, func(conn *sqlite.Conn) error { return clean(conn, pages) })
+		return errors.Join(err, emptyLog(conn))
+	})
+}
+
+const (
+	searchBytes  = 1 << 20
+	sqliteHeader = 100 // bytes of the first page before its tree
+)
+
+// pagesWith searches a file for names and returns the numbers of the pages in
+// which one begins, from 1.
+func pagesWith(path string, names [][]byte) ([]int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	longest := 0
+	for _, n := range names {
+		longest = max(longest, len(n))
+	}
+	size := int64(0)
+	var pages []int64
+	var at int64 // of buf[0]
+	buf := make([]byte, 0, searchBytes+longest)
+	for {
+		n, err := io.ReadFull(f, buf[len(buf):cap(buf)])
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, err
+		}
+		last := err != nil
+		fresh := buf[len(buf) : len(buf)+n]
+		buf = buf[:len(buf)+n]
+		if size == 0 && len(buf) >= sqliteHeader {
+			if size = int64(binary.BigEndian.Uint16(buf[16:])); size == 1 {
+				size = 65536
+			}
+		}
+		lower(fresh)
+		for _, name := range names {
+			for from := 0; ; {
+				i := bytes.Index(buf[from:], name)
+				if i < 0 {
+					break
+				}
+				pages = append(pages, (at+int64(from+i))/size+1)
+				from += i + 1
+			}
+		}
+		if last {
+			slices.Sort(pages)
+			return slices.Compact(pages), nil
+		}
+		keep := copy(buf, buf[max(0, len(buf)-longest+1):])
+		at += int64(len(buf) - keep)
+		buf = buf[:keep]
+	}
+}
+
+func lower(b []byte) {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+}
+
+// clean overwrites what is unused of pages, through SQLite's own table of pages,
+// so that it is a transaction like any other.
+func clean(conn *sqlite.Conn, pages []int64) error {
+	free, err := freePages(conn)
+	if err != nil {
+		return err
+	}
+	for _, number := range pages {
+		page, err := readPage(conn, number)
+		if err != nil {
+			return err
+		}
+		if page == nil {
+			continue
+		}
+		if free[number] {
+			clear(page)
+		} else if !clearUnused(page, number) {
+			continue
+		}
+		err = sqlitex.ExecuteTransient(conn, "UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1", &sqlitex.ExecOptions{Args: []any{number, page}})
+		if err != nil {
+			return fmt.Errorf("page %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+func readPage(conn *sqlite.Conn, number int64) (page []byte, err error) {
+	err = sqlitex.ExecuteTransient(conn, "SELECT data FROM sqlite_dbpage WHERE pgno = ?1", &sqlitex.ExecOptions{Args: []any{number},
+		ResultFunc: func(stmt *sqlite.Stmt) error { page = bytesAt(stmt, 0); return nil }})
+	return page, err
+}
+
+// freePages are the leaves of the list of free pages: nothing of them is in use
+// (https://www.sqlite.org/fileformat2.html, section 1.5).
+func freePages(conn *sqlite.Conn) (map[int64]bool, error) {
+	free := map[int64]bool{}
+	first, err := readPage(conn, 1)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[int64]bool{}
+	for trunk := int64(binary.BigEndian.Uint32(first[32:])); trunk != 0 && !seen[trunk]; {
+		seen[trunk] = true
+		page, err := readPage(conn, trunk)
+		if err != nil {
+			return nil, err
+		}
+		for i := range int(binary.BigEndian.Uint32(page[4:])) {
+			if 12+4*i > len(page) {
+				return nil, fmt.Errorf("free page %d is damaged", trunk)
+			}
+			free[int64(binary.BigEndian.Uint32(page[8+4*i:]))] = true
+		}
+		trunk = int64(binary.BigEndian.Uint32(page))
+	}
+	return free, nil
+}
+
+// clearUnused overwrites the gap and the free blocks of a page of a tree
+// (section 1.6 of the same); false if it is no such page.
+func clearUnused(page []byte, number int64) bool {
+	head := page
+	offset := 0
+	if number == 1 {
+		offset = sqliteHeader
+		head = page[offset:]
+	}
+	pointers := 8
+	switch head[0] {
+	case 2, 5:
+		pointers = 12
+	case 10, 13:
+	default:
+		return false
+	}
+	from := offset + pointers + 2*int(binary.BigEndian.Uint16(head[3:]))
+	to := int(binary.BigEndian.Uint16(head[5:]))
+	if to == 0 {
+		to = 65536
+	}
+	if from > to || to > len(page) {
+		return false
+	}
+	clear(page[from:to])
+	for at := int(binary.BigEndian.Uint16(head[1:])); at != 0; {
+		if at+4 > len(page) {
+			return false
+		}
+		size := int(binary.BigEndian.Uint16(page[at+2:]))
+		if size < 4 || at+size > len(page) {
+			return false
+		}
+		next := int(binary.BigEndian.Uint16(page[at:]))
+		clear(page[at+4 : at+size])
+		if next != 0 && next <= at {
+			return false
+		}
+		at = next
+	}
+	return true
+}
