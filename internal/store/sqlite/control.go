@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"sync"
 
 	"zombiezen.com/go/sqlite"
 
