@@ -21,6 +21,8 @@ type Parts struct {
 	Documents         Documents
 	Subscriptions     Subscriptions
 	Subscribers       Subscribers
+	Forgetting        Forgetting
+	Suppressions      Suppressions
 	SubscriptionLists SubscriptionLists
 	Topics            Topics
 	Intake            Intake

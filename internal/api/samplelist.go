@@ -102,6 +102,9 @@ templates:
 		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},
 		{operation: "end-subscription", parameter: with("id", "ada-load", "reason", "asked by phone"), status: 204},
 		{operation: "delete-subscriber", parameter: with("id", "mary"), status: 204},
+		{operation: "erase-subscriber", parameter: with("id", "mary"), mediaType: jsonType, status: 200, body: `{"suppress":true}`},
+		{operation: "get-suppression", parameter: with("address", "mary@example.net"), status: 200},
+		{operation: "lift-suppression", parameter: with("address", "mary@example.net"), status: 204},
 		{operation: "delete-key", parameter: with("id", "key-2"), status: 204},
 	}
 }

@@ -150,10 +150,14 @@ func (a *App) start(ctx context.Context, o Options) error {
 	index := match.New()
 	outlets := &outlets{store: store, claims: newClaims(), lease: a.config.Lease, clock: a.clock, logger: a.log, open: map[uint16]*outlet{}}
 	outlets.ctx, outlets.stop = context.WithCancel(context.Background())
+	suppressionKey, err := ownKey(dir, suppressionKeyFile)
+	if err != nil {
+		return err
+	}
 	people, err := registry.Open(ctx, registry.Options{
 		Store: control, Conditions: index, ParseAddress: format.ParseAddress,
 		CompileTemplate: compileTemplate, DryRunTemplate: dryRunTemplate,
-		AfterEnd: a.afterEnd(outlets), Now: a.clock.Now,
+		AfterEnd: a.afterEnd(outlets), Now: a.clock.Now, SuppressionKey: suppressionKey,
 	})
 	if err != nil {
 		return err
@@ -192,7 +196,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		return err
 	}
 
-	key, err := linkKey(dir)
+	key, err := ownKey(dir, linkKeyFile)
 	if err != nil {
 		return err
 	}
@@ -258,7 +262,9 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,
 	}
-	parts.Subscribers, parts.SubscriptionLists = people, people
+	forgetting := newEraser(reports)
+	a.background(forgetting.run)
+	parts.Subscribers, parts.SubscriptionLists, parts.Forgetting, parts.Suppressions = people, people, forgetting, people
 	if outlets.signer != nil {
 		parts.Unsubscribe = (&unsubscriber{signer: outlets.signer, registry: people, store: store}).Unsubscribe
 	}

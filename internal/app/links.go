@@ -43,10 +43,17 @@ func (l *loader) unsubscribe(service string) func([]byte, *format.Recipient) []b
 	}
 }
 
-// linkKey reads the key that signs links, and makes it at the first start. It
-// is never changed by itself: links in mails of years ago stay good.
-func linkKey(dir string) ([]byte, error) {
-	path := filepath.Join(dir, "link.key")
+// The files of the data directory with keys of the server's own. They are made
+// at the first start and never changed by itself: links in mails of years ago
+// stay good, and a suppressed address stays suppressed.
+const (
+	linkKeyFile        = "link.key"
+	suppressionKeyFile = "suppression.key"
+)
+
+// ownKey reads a key of the server's own, and makes it at the first start.
+func ownKey(dir, name string) ([]byte, error) {
+	path := filepath.Join(dir, name)
 	key, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		key = make([]byte, 32)

@@ -213,3 +213,16 @@ func (o *outlets) drain(timeout time.Duration) {
 
 // grace is how long connections have to close once nothing is recorded any more.
 const grace = 500 * time.Millisecond
+
+// drop takes what waits for a subscriber out of all queues.
+func (o *outlets) drop(subscriber fanfare.Place) {
+	o.mu.Lock()
+	all := make([]*outlet, 0, len(o.open))
+	for _, out := range o.open {
+		all = append(all, out)
+	}
+	o.mu.Unlock()
+	for _, out := range all {
+		out.Drop(subscriber, "erased")
+	}
+}

@@ -201,7 +201,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		}
 		first, others = others[0], others[1:]
 	}
-	if err := g.w.r.mayReach(w.topic.service, w.kind, w.address, "/to"); err != nil {
+	if err := g.w.r.mayReach(w.service, w.kind, w.address, "/to"); err != nil {
 		g.remove(table, w.addressHash, place)
 		return 0, false, err
 	}
