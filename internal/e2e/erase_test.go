@@ -79,6 +79,7 @@ func TestWhoIsErasedIsInNoFileAnyMore(t *testing.T) {
 	var erased []string // local parts
 	for i := 0; i < crowdToErase; i += 50 {
 		erased = append(erased, localPart(i))
+		s.http.must(200, "PATCH", "/v1/subscribers/id-"+localPart(i), "application/merge-patch+json", fmt.Sprintf(`{"time_zone":"Europe/Vienna","attributes":{"of":%q}}`, localPart(i)))
 		s.http.must(201, "POST", "/v1/messages", plain, fmt.Sprintf(
 			`{"channel":"email","to":"%[1]s@example.org","content":{"subject":"For %[1]s","text":"You are %[1]s."},"data":{"who":%[1]q},"reference":"about %[1]s"}`, localPart(i)))
 	}
@@ -158,6 +159,9 @@ func TestWhoIsErasedIsInNoFileAnyMore(t *testing.T) {
 	}
 	s.http.must(204, "DELETE", "/v1/suppressions?address="+erased[0]+"@example.org", "", "")
 	s.http.must(201, "POST", "/v1/subscriptions", plain, put)
+	if got := s.http.must(200, "GET", "/v1/audit?kind=subscriber&limit=1000", "", ""); strings.Count(got, `"update"`) != len(erased) || strings.Count(got, `"erase"`) != len(erased) {
+		t.Errorf("the audit: %s", got)
+	}
 	if info, err := os.Stat(s.path("suppression.key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key of the list: %v, %v", info, err)
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 		body, err := json.Marshal(e)
 		g.batch.Erasures = append(g.batch.Erasures, ErasureRecord{Place: e.Subscriber, Body: body})
 		g.batch.Securely = true
+		g.deed = subscriberDeed(svc, "erase", "", e.Subscriber)
 		return ended, err
 	})
 	if err == nil {
@@ -170,12 +172,16 @@ func (e *Erasure) names(name string) {
 func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	err := r.change(ctx, func(g *group) ([]fanfare.Place, error) {
 		g.batch.Securely = true
+		ids := map[Deed]string{}
 		for i := range all {
 			for _, p := range all[i].Places {
-				if err := g.empty(p); err != nil {
+				if err := g.empty(all[i].Service, p, ids); err != nil {
 					return nil, err
 				}
 			}
+		}
+		if err := g.renameInAudit(ids); err != nil {
+			return nil, err
 		}
 		return nil, g.emptyFilters(all)
 	})
@@ -210,8 +216,9 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	return nil
 }
 
-// empty leaves nothing of a row but its place, nor of its subscriptions.
-func (g *group) empty(place fanfare.Place) error {
+// empty leaves nothing of a row but its place, nor of its subscriptions. It adds
+// to ids by which names the audit knows them, and by which it shall.
+func (g *group) empty(service string, place fanfare.Place, ids map[Deed]string) error {
 	r := g.w.r
 	row, err := g.subscriber(place)
 	if err != nil {
@@ -219,6 +226,9 @@ func (g *group) empty(place fanfare.Place) error {
 	}
 	if row == nil {
 		return nil
+	}
+	if row.ID != "" {
+		ids[Deed{Service: service, Kind: kindSubscriber, Name: row.ID}] = SubscriberID(place)
 	}
 	*row = SubscriberRecord{Place: row.Place, Service: row.Service, Flags: FlagErased}
 	g.touch(row)
@@ -232,10 +242,30 @@ func (g *group) empty(place fanfare.Place) error {
 			return r.unreadable(err)
 		}
 		if s.ID != "" {
+			ids[Deed{Service: service, Kind: kindSubscription, Name: s.ID}] = fanfare.SubscriptionID(p)
 			g.remove(&r.identities, r.hash.clientID(row.Service, s.ID), p)
 		}
 		s.ID, s.Params, s.Data, s.Reason = "", nil, nil, "erased"
 	}
+	return nil
+}
+
+// renameInAudit puts ids of ours in the place of those that clients chose.
+func (g *group) renameInAudit(ids map[Deed]string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	names := map[int64]string{}
+	err := g.w.r.opt.Store.AuditRecords(context.Background(), 0, math.MaxInt64, func(line *AuditRecord) bool {
+		if name, ok := ids[Deed{Service: line.Service, Kind: line.Kind, Name: line.Name}]; ok {
+			names[line.ID] = name
+		}
+		return true
+	})
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	g.batch.AuditNames = names
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (g *group) release() {
 	clear(b.Audit)
 	b.Audit = b.Audit[:0]
 	b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil
-	b.Suppressions, b.Erasures, b.EmptyFilters, b.Securely = nil, nil, nil, false
+	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters = nil, nil, nil, nil
 	g.undone = g.undone[:0]
 	g.jobs, g.deed = nil, Deed{}

@@ -80,8 +80,9 @@ type Batch struct {
 
 	Suppressions []SuppressionRecord
 	Erasures     []ErasureRecord
-	EmptyFilters []uint32 // numbers of filters whose text goes
-	Securely     bool     // overwrite what goes
+	EmptyFilters []uint32         // numbers of filters whose text goes
+	AuditNames   map[int64]string // by id of a line of the audit: the name that it gets
+	Securely     bool             // overwrite what goes
 }
 
 // A ConfigRecord is one named thing of the configuration: small, read as a

@@ -35,6 +35,11 @@ func (c *Control) forget(b *registry.Batch) error {
 			return err
 		}
 	}
+	for id, name := range b.AuditNames {
+		if err := c.run(`UPDATE audit SET name = ?2 WHERE id = ?1`, id, name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
