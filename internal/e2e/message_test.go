@@ -114,16 +114,16 @@ func TestAMessageBringsItsOwnContent(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		content, pointer, detail string
-		line                     int
+		line, column             int
 	}{
-		"unclosed":         {`{"subject":"S","text":"a\nb\n  {{ event.x"}`, "/content/text", "{{ is not closed", 3},
-		"unknown variable": {`{"subject":"S","html":"<p>\n{{ evnt.x }}</p>"}`, "/content/html", "unknown variable evnt.x", 2},
-		"missing value":    {`{"subject":"S","text":"a\n{{ event.nothing }}"}`, "/data", "content, text: undefined variable event.nothing", 2},
-		"no body":          {`{"subject":"S"}`, "/content", "neither text nor html", 0},
-		"no subject":       {`{"text":"T"}`, "/content/subject", "no subject", 0},
+		"unclosed":         {`{"subject":"S","text":"a\nb\n  {{ event.x"}`, "/content/text", "{{ is not closed", 3, 3},
+		"unknown variable": {`{"subject":"S","html":"<p>\n{{ evnt.x }}</p>"}`, "/content/html", "unknown variable evnt.x", 2, 4},
+		"missing value":    {`{"subject":"S","text":"a\n{{ event.nothing }}"}`, "/data", "content, text: undefined variable event.nothing", 2, 4},
+		"no body":          {`{"subject":"S"}`, "/content", "neither text nor html", 0, 0},
+		"no subject":       {`{"text":"T"}`, "/content/subject", "no subject", 0, 0},
 	} {
 		got := s.http.refused(422, "POST", "/v1/messages", plain, `{"channel":"email","to":"ada@example.org","data":{"what":1},"content":`+c.content+`}`)
-		if got.Pointer != c.pointer || !strings.Contains(got.Detail, c.detail) || got.Line != c.line {
+		if got.Pointer != c.pointer || !strings.Contains(got.Detail, c.detail) || got.Line != c.line || got.Column != c.column {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

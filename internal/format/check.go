@@ -40,6 +40,7 @@ func (t *Template) Check(schema json.RawMessage, params []string) error {
 				err = checkParams(params, p)
 			}
 			if err != nil {
+				locate(part.source, err, p.text)
 				err.Pointer = t.pointer(part.name)
 				wrong = append(wrong, err)
 			}

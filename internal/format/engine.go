@@ -72,4 +72,6 @@ func newEngine(m mode) *liquid.Engine {
 // not exist.
 type missingError string
 
-func (e missingError) Error() string { return "undefined variable " + string(e) }
+func (e missingError) Error() string { return undefined + string(e) }
+
+const undefined = "undefined variable "

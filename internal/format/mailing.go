@@ -117,8 +117,7 @@ func (m Mailing) Writer() (*Writer, error) {
 		}
 		p, err := w.prepare(slot.part)
 		if err != nil {
-			err.Pointer = t.pointer(slot.part.name)
-			return nil, err
+			return nil, t.at(slot.part, err)
 		}
 		*slot.into = p
 	}

@@ -19,10 +19,11 @@ import (
 // for all recipients and has slots for the pieces, which are rendered for each.
 // Both ways give the same bytes.
 type part struct {
-	name  string
-	mode  mode
-	whole *liquid.Template
-	paths []path // all that it reads
+	name   string
+	source string // with LF line ends
+	mode   mode
+	whole  *liquid.Template
+	paths  []path // all that it reads
 
 	split  bool             // shared and pieces are set
 	shared *liquid.Template // with the nth piece as slotMark n slotMark
@@ -45,13 +46,14 @@ func compilePart(name, source string, limit int, m mode) (*part, *fanfare.Error)
 		return nil, err
 	}
 	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
-	p := &part{name: name, mode: m}
+	p := &part{name: name, source: source, mode: m}
 	// Liquid sees the source as written first, so that what it has to say about
 	// the syntax is in the author's words.
 	if _, err := p.parse(source, 1); err != nil {
+		locate(source, err, "")
 		return nil, err
 	}
-	s := splitter{mode: m}
+	s := splitter{mode: m, source: source}
 	s.scope, s.captured = newScope(parser.Scan(source, parser.SourceLoc{LineNo: 1}, nil))
 	s.split(source)
 	if len(s.wrong) > 0 {

@@ -81,8 +81,7 @@ func (t *Template) renderAll(vars map[string]any) (rendered [3]string, err error
 		}
 		out, wrong := render(part.whole, vars)
 		if wrong != nil {
-			wrong.Pointer = t.pointer(part.name)
-			return rendered, wrong
+			return rendered, t.at(part, wrong)
 		}
 		rendered[i] = string(out)
 	}

@@ -22,7 +22,7 @@ func (s *splitter) tag(t parser.Token) {
 		u.writes = []string{strings.TrimSpace(t.Args)}
 	case "break", "continue":
 		if s.loopDepth() == 0 {
-			s.fail(t.SourceLoc.LineNo, "", "%s outside of a loop", name)
+			s.fail(t.SourceLoc.LineNo, name, "", "%s outside of a loop", name)
 		}
 	}
 	if lenient || skip > 0 {
@@ -73,7 +73,7 @@ func (s *splitter) declare(t parser.Token, e expression, u *unit) {
 		u.writes = []string{name}
 	}
 	if builtin(name) && (loops(t.Name) || t.Name == "assign") {
-		s.fail(t.SourceLoc.LineNo, "choose another name", "%s is the name of a variable that every template has", name)
+		s.fail(t.SourceLoc.LineNo, name, "choose another name", "%s is the name of a variable that every template has", name)
 	}
 }
 
@@ -106,20 +106,23 @@ func inside(t parser.Token, args string) string {
 // check refuses filters and variables that do not exist.
 func (s *splitter) check(e expression, line int) {
 	if e.endless {
-		s.fail(line, "write the ends as numbers, at most "+strconv.Itoa(maxRange)+" apart", "a range that may be too long")
+		s.fail(line, "", "write the ends as numbers, at most "+strconv.Itoa(maxRange)+" apart", "a range that may be too long")
 	}
 	for _, f := range e.filters {
 		if !knownFilter(f) {
-			s.fail(line, nearest(f, strings.Fields(filterNames)), "unknown filter %q", f)
+			s.fail(line, f, nearest(f, strings.Fields(filterNames)), "unknown filter %q", f)
 		}
 	}
 	for _, p := range e.paths {
 		if hint, ok := s.scope.knows(p); !ok {
-			s.fail(line, hint, "unknown variable %s", p.text)
+			s.fail(line, p.text, hint, "unknown variable %s", p.text)
 		}
 	}
 }
 
-func (s *splitter) fail(line int, hint, format string, args ...any) {
-	s.wrong = append(s.wrong, invalid(line, hint, format, args...))
+// fail notes a mistake in a line, which is about the text.
+func (s *splitter) fail(line int, text, hint, format string, args ...any) {
+	wrong := invalid(line, hint, format, args...)
+	locate(s.source, wrong, text)
+	s.wrong = append(s.wrong, wrong)
 }

@@ -86,6 +86,15 @@ func (t *Template) pointer(part string) string {
 	return "/templates/" + name + "/" + part
 }
 
+// at says where in the template an error of a rendered part is.
+func (t *Template) at(p *part, err *fanfare.Error) *fanfare.Error {
+	err.Pointer = t.pointer(p.name)
+	if name, ok := strings.CutPrefix(err.Message, undefined); ok && err.Line > 0 {
+		locate(p.source, err, name)
+	}
+	return err
+}
+
 // gather makes one error of many: the first, with the others as its details.
 func gather(wrong []*fanfare.Error) error {
 	if len(wrong) == 0 {

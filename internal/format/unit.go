@@ -23,6 +23,7 @@ type unit struct {
 
 // A splitter turns the source of a part into units.
 type splitter struct {
+	source   string
 	mode     mode
 	units    []unit
 	open     *unit    // the top-level block under construction
@@ -79,7 +80,7 @@ func trim(tokens []parser.Token) {
 func (s *splitter) text(t parser.Token) {
 	for _, open := range []string{"{{", "{%"} {
 		if i := strings.Index(t.Source, open); i >= 0 {
-			s.fail(t.SourceLoc.LineNo+strings.Count(t.Source[:i], "\n"), "close it, or write {% raw %} around it", "%s is not closed", open)
+			s.fail(t.SourceLoc.LineNo+strings.Count(t.Source[:i], "\n"), open, "close it, or write {% raw %} around it", "%s is not closed", open)
 		}
 	}
 	text := t.Source

@@ -189,8 +189,7 @@ func (w *Writer) fill(p *prepared, r *Recipient, vars map[string]any) error {
 }
 
 func (w *Writer) named(p *prepared, err *fanfare.Error) error {
-	err.Pointer = w.mailing.Template.pointer(p.part.name)
-	return err
+	return w.mailing.Template.at(p.part, err)
 }
 
 // needs says what of a recipient the templates rendered for each one read, so
