@@ -25,6 +25,12 @@ func (stub) PutSubscriptions(_ context.Context, _ string, puts []registry.Put, r
 	return nil
 }
 
+func (s stub) Import(service string) Import {
+	return imports(func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error {
+		return s.PutSubscriptions(ctx, service, puts, results)
+	})
+}
+
 func (stub) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error) {
 	kept := make([]Kept, len(events))
 	for i := range kept {

@@ -265,7 +265,6 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 	default:
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown format " + strconv.Quote(format), Hint: "use data or cloudevents"}
 	}
-	var kept []Kept
 	sum := wire.EventSummary{Errors: []wire.LineError{}}
 	return run(a, x, r, lineWork[fanfare.Posted]{
 		maxLineBytes: eventLineBytes, maxLines: eventChunkLines, status: http.StatusAccepted, quiet: quiet,
@@ -276,27 +275,26 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 			}
 			return err
 		},
-		keep: func(ctx context.Context, events []fanfare.Posted) (err error) {
-			kept, err = a.parts.Intake.Post(ctx, events)
-			return err
-		},
-		outcome: func(dst []byte, i int) ([]byte, error) {
-			k := &kept[i]
-			switch {
-			case k.Err != nil:
-				return dst, k.Err
-			case k.Duplicate:
-				sum.Duplicates++
-			default:
-				sum.Accepted++
+		keep: func(ctx context.Context, events []fanfare.Posted) (<-chan error, outcome) {
+			kept, err := a.parts.Intake.Post(ctx, events)
+			return over(err), func(dst []byte, i int) ([]byte, error) {
+				k := &kept[i]
+				switch {
+				case k.Err != nil:
+					return dst, k.Err
+				case k.Duplicate:
+					sum.Duplicates++
+				default:
+					sum.Accepted++
+				}
+				if !quiet {
+					return appendKept(dst, k), nil
+				}
+				if sum.Last = k.Ref.String(); sum.First == "" {
+					sum.First = sum.Last
+				}
+				return dst, nil
 			}
-			if !quiet {
-				return appendKept(dst, k), nil
-			}
-			if sum.Last = k.Ref.String(); sum.First == "" {
-				sum.First = sum.Last
-			}
-			return dst, nil
 		},
 		refused: func(e wire.LineError) {
 			sum.Failed++

@@ -72,6 +72,19 @@ func (w *world) Apply(ctx context.Context, d *registry.Document) (registry.Diff,
 	return w.Plan(ctx, d)
 }
 
+func (w *world) Import(service string) Import {
+	return imports(func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error {
+		return w.PutSubscriptions(ctx, service, puts, results)
+	})
+}
+
+// imports is an Import whose steps are over when they have begun.
+type imports func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error
+
+func (i imports) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
+	return over(i(ctx, puts, results))
+}
+
 func (w *world) PutSubscriptions(_ context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
 	if w.holdPuts != nil {
 		<-w.holdPuts

@@ -80,11 +80,20 @@ type Documents interface {
 type Subscriptions interface {
 	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
 	PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error
+	Import(service string) Import
 	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
 	// EndSubscriptionIf returns when no letter for it can leave any more.
 	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *registry.Subscription) error) error
 	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
+}
+
+// An Import puts subscriptions step by step, of which two may be under way.
+type Import interface {
+	// Begin sets the results and gives one error on over, as PutSubscriptions
+	// returns it. Steps are done in their order; one that was begun before the
+	// failure of an earlier one was known fails too.
+	Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) (over <-chan error)
 }
 
 // Topics tells the topics of a service.

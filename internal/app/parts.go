@@ -96,6 +96,30 @@ func (s subscriptions) PutSubscriptions(ctx context.Context, service string, put
 	return s.Registry.PutSubscriptions(ctx, service, puts, results)
 }
 
+// Import begins to keep many.
+func (s subscriptions) Import(service string) api.Import {
+	return &importing{Import: s.Registry.Import(service), floor: s.floor}
+}
+
+type importing struct {
+	*registry.Import
+	floor *diskFloor
+	full  error // of a step: no later one overtakes it
+}
+
+// Begin keeps some of them.
+func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
+	if i.full == nil {
+		i.full = i.floor.Check()
+	}
+	if i.full != nil {
+		over := make(chan error, 1)
+		over <- i.full
+		return over
+	}
+	return i.Import.Begin(ctx, puts, results)
+}
+
 // adminKeyFile is where the local command line finds its key.
 const adminKeyFile = "admin.key"
 

@@ -57,7 +57,9 @@ func (g *group) decide() error {
 		if g.aborted {
 			return nil
 		}
-		switch {
+		switch err := j.orphaned(); {
+		case err != nil:
+			j.err = err
 		case j.end != nil:
 			j.err = g.end(j)
 		case j.note != nil:
@@ -77,6 +79,7 @@ func (g *group) answer(err error) {
 		if err != nil {
 			j.err = err
 		}
+		j.after = nil // or the first job of an import would live as long as the last
 		close(j.done)
 	}
 }

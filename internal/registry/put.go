@@ -41,39 +41,11 @@ func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []
 }
 
 func (r *Registry) putSome(ctx context.Context, name string, puts []Put, results []PutResult) error {
-	conf := r.config.Load()
-	svc, err := conf.service(name)
+	p, err := r.begin(ctx, name, puts, results, nil)
 	if err != nil {
 		return err
 	}
-	j := &job{svc: svc, conf: conf, actor: actorOf(ctx), wants: make([]want, len(puts))}
-	good := 0
-	for i := range puts {
-		w := &j.wants[i]
-		if r.check(svc, &puts[i], w); w.err == nil {
-			good++
-		}
-	}
-	if good > 0 {
-		if err := r.writer.submit(ctx, j); err != nil {
-			return err
-		}
-	}
-	for i := range j.wants {
-		w := &j.wants[i]
-		if w.err == nil && w.replaced != 0 && r.opt.AfterEnd != nil {
-			r.opt.AfterEnd(w.replaced)
-		}
-		results[i] = PutResult{Created: w.created, Err: w.err}
-		switch {
-		case w.err != nil:
-		case puts[i].ID != "":
-			results[i].ID = puts[i].ID
-		default:
-			results[i].ID = fanfare.SubscriptionID(w.place)
-		}
-	}
-	return nil
+	return p.wait()
 }
 
 // EndSubscription ends a subscription, named by its public id. When it returns,

@@ -49,6 +49,19 @@ type want struct {
 	touched  []string      // fields of the subscriber that changed
 }
 
+// result is what came of it.
+func (w *want) result() PutResult {
+	result := PutResult{Created: w.created, Err: w.err}
+	switch {
+	case w.err != nil:
+	case w.put.ID != "":
+		result.ID = w.put.ID
+	default:
+		result.ID = fanfare.SubscriptionID(w.place)
+	}
+	return result
+}
+
 // check fills w from p, or sets w.err.
 func (r *Registry) check(svc *service, p *Put, w *want) {
 	*w = want{put: p, service: svc.number}

@@ -31,6 +31,7 @@ type job struct {
 	actor  *Actor              // who asks for the puts or the end, or nil
 	note   *AuditRecord        // a line of the audit about something else
 	run    func(*writer) error // a change of the configuration: by itself
+	after  *job                // fails with this one; nil: stands alone
 
 	err  error
 	done chan struct{}
@@ -91,6 +92,15 @@ func (w *writer) start() {
 // submit hands j in and waits until it is done. When ctx ends before the writer
 // took it, nothing of it happens; afterwards its outcome is waited for.
 func (w *writer) submit(ctx context.Context, j *job) error {
+	if err := w.enqueue(ctx, j); err != nil {
+		return err
+	}
+	<-j.done
+	return j.err
+}
+
+// enqueue is submit without the wait.
+func (w *writer) enqueue(ctx context.Context, j *job) error {
 	j.done = make(chan struct{})
 	w.r.closing.RLock()
 	if w.r.closed {
@@ -104,8 +114,22 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 		w.r.closing.RUnlock()
 		return ctx.Err()
 	}
-	<-j.done
-	return j.err
+	return nil
+}
+
+// orphaned is the error of the job that j comes after, where that has failed. One
+// that is not over yet takes j with it, if it fails: they share a transaction, or
+// j is decided on anew.
+func (j *job) orphaned() error {
+	if j.after == nil {
+		return nil
+	}
+	select {
+	case <-j.after.done:
+		return j.after.err
+	default:
+		return nil
+	}
 }
 
 // loop gathers what waits, and does it, until the queue is closed and empty.
