@@ -57,6 +57,7 @@ func New(parts Parts) *API {
 	a.subscriptionRoutes()
 	a.subscriptionListRoutes()
 	a.subscriberRoutes()
+	a.personalRoutes()
 	a.eraseRoutes()
 	a.eventRoutes()
 	a.messageRoutes()

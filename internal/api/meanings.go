@@ -33,6 +33,9 @@ func schemaMeanings() map[string]string {
 		"RestoredFrom": "Which backup the server was restored from, and how much may have left since.",
 		"Uncertain":    "A broadcast that was open at the backup, or an event that was not matched.",
 
+		"MergeRequest":     "The subscriber that stays.",
+		"PersonalLine":     "A part of what is kept of a person.",
+		"PersonalMessage":  "What a message said to one person.",
 		"EraseRequest":     "How a person is forgotten.",
 		"Erased":           "What an erasure was about.",
 		"Suppression":      "An address that nobody may subscribe or write to.",

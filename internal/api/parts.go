@@ -21,6 +21,8 @@ type Parts struct {
 	Documents         Documents
 	Subscriptions     Subscriptions
 	Subscribers       Subscribers
+	Merging           Merging
+	Personal          Personal
 	Forgetting        Forgetting
 	Suppressions      Suppressions
 	SubscriptionLists SubscriptionLists

@@ -265,6 +265,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 	forgetting := newEraser(reports)
 	a.background(forgetting.run)
 	parts.Subscribers, parts.SubscriptionLists, parts.Forgetting, parts.Suppressions = people, people, forgetting, people
+	parts.Merging, parts.Personal = people, &personal{people, reports.Traces, store}
 	if outlets.signer != nil {
 		parts.Unsubscribe = (&unsubscriber{signer: outlets.signer, registry: people, store: store}).Unsubscribe
 	}

@@ -51,11 +51,9 @@ func localPart(i int) string { return fmt.Sprintf("Xq%04dzw", i) }
 func TestWhoIsErasedIsInNoFileAnyMore(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{Inject: sink.Inject{TempFail: 0.2, TempFailAlways: true, PermFail: 0.1, Seed: 7}}, "rate: unlimited, retry: [10m]")
-	var people []string
 	var b strings.Builder
 	for i := range crowdToErase {
 		address := localPart(i) + "@Example.org"
-		people = append(people, address)
 		fmt.Fprintf(&b, `{"topic":"story","channel":"email","to":%q,"subscriber":"id-%s","locale":"de","attributes":{"known as":%q},"data":{"mine":%q}}`+"\n", address, localPart(i), localPart(i), localPart(i))
 		if i%10 == 0 {
 			fmt.Fprintf(&b, `{"id":"own-%s","topic":"story","channel":"email","to":%q,"filter":"event.title != \"%s\""}`+"\n", localPart(i), address, localPart(i))

@@ -107,9 +107,13 @@ func gather(wrong []*fanfare.Error) error {
 	return &first
 }
 
-// at is an error that is about the pointer and nothing else.
+// at is an error that is about the pointer and nothing else. What a member of the
+// input names and is not there makes the input wrong: the code becomes Invalid.
 func at(pointer string, err error) *fanfare.Error {
 	moved := *below("", err)
 	moved.Pointer = pointer
+	if moved.Code == fanfare.NotFound {
+		moved.Code = fanfare.Invalid
+	}
 	return &moved
 }

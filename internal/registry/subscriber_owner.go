@@ -12,7 +12,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error)
 	}
 	if head != nil && head.Flags&FlagMerged != 0 {
 		_, err := g.present(w.topic.service, w.put.Subscriber)
-		return 0, false, below("/subscriber", err)
+		return 0, false, at("/subscriber", err)
 	}
 	if w.put.To == "" {
 		if head == nil {

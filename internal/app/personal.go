@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/report"
+	"fanfare.dev/fanfare/internal/store/sqlite"
+)
+
+// personal gathers everything that is kept of one person.
+type personal struct {
+	registry *registry.Registry
+	traces   *report.Traces
+	store    *sqlite.Deliveries
+}
+
+// exportPage is how many subscriptions are read at a time.
+const exportPage = 1000
+
+// Export visits what is kept, part by part. An error of visit ends it.
+func (p *personal) Export(ctx context.Context, service, id string, visit func(*api.PersonalLine) error) error {
+	s, places, err := p.registry.PersonalRecord(ctx, service, id)
+	if err != nil {
+		return err
+	}
+	if err := visit(&api.PersonalLine{Type: "subscriber", Subscriber: &s}); err != nil {
+		return err
+	}
+	for after := fanfare.Place(0); ; {
+		page, next, err := p.registry.SubscriptionPage(ctx, service, registry.SubscriptionFilter{Subscriber: id}, after, exportPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := visit(&api.PersonalLine{Type: "subscription", Subscription: &page[i]}); err != nil {
+				return err
+			}
+		}
+		if after = next; next == 0 {
+			break
+		}
+	}
+	if err := p.deliveries(ctx, service, places, visit); err != nil {
+		return err
+	}
+	return p.registry.PersonalAudit(ctx, service, places, func(line *registry.AuditRecord) error {
+		entry := api.AuditEntryOf(line)
+		return visit(&api.PersonalLine{Type: "audit", Audit: &entry})
+	})
+}
+
+// deliveries visits what the person got, and the messages that were sent to them
+// by name with what these said.
+func (p *personal) deliveries(ctx context.Context, service string, places []fanfare.Place, visit func(*api.PersonalLine) error) error {
+	return p.traces.EachDelivery(ctx, service, places, func(d *fanfare.Delivery) error {
+		if err := visit(&api.PersonalLine{Type: "delivery", Delivery: d}); err != nil || d.Kind != fanfare.KindMessage {
+			return err
+		}
+		ref, _ := fanfare.ParseEventRef(d.Event)
+		posted, err := p.store.Posted(ctx, ref)
+		if err != nil {
+			return err
+		}
+		return visit(&api.PersonalLine{Type: "message", Message: sentTo(posted, places)})
+	})
+}
+
+// sentTo is what a message says to one person.
+func sentTo(posted *fanfare.Posted, places []fanfare.Place) *api.PersonalMessage {
+	m := &api.PersonalMessage{ID: posted.Ref().MessageID(), Reference: posted.Direct.Reference, Data: posted.Event.Data}
+	if c := posted.Direct.Content; c != nil {
+		m.Content, _ = json.Marshal(c) // plain texts: cannot fail
+	}
+	for _, place := range places {
+		if to := posted.Direct.To(place); to != nil {
+			m.Recipient = to.Data
+		}
+	}
+	return m
+}

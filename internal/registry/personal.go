@@ -1,0 +1,63 @@
+package registry
+
+import (
+	"context"
+	"math"
+
+	"fanfare.dev/fanfare"
+)
+
+// PersonalRecord returns a subscriber that may have been deleted, and all its
+// places.
+func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subscriber, []fanfare.Place, error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return Subscriber{}, nil, err
+	}
+	head, err := r.subscriberRecord(ctx, svc, id)
+	if err != nil {
+		return Subscriber{}, nil, err
+	}
+	if head.Flags&FlagMerged != 0 {
+		return Subscriber{}, nil, r.present(ctx, head, id)
+	}
+	s, err := r.fullSubscriber(ctx, head)
+	return s, placesOf(head.parts()), err
+}
+
+// PersonalAudit visits the lines of the audit about a subscriber and its
+// subscriptions, the latest first.
+func (r *Registry) PersonalAudit(ctx context.Context, service string, places []fanfare.Place, visit func(*AuditRecord) error) error {
+	names := map[Deed]bool{}
+	rows, err := r.records(ctx, places)
+	if err != nil {
+		return r.unreadable(err)
+	}
+	for _, p := range places {
+		names[Deed{Service: service, Kind: kindSubscriber, Name: SubscriberID(p)}] = true
+		if row := rows[p]; row != nil && row.ID != "" {
+			names[Deed{Service: service, Kind: kindSubscriber, Name: row.ID}] = true
+		}
+		err := r.opt.Store.ScanSubscriptions(ctx, rangeOf(p), func(s *SubscriptionRecord) error {
+			names[Deed{Service: service, Kind: kindSubscription, Name: fanfare.SubscriptionID(s.Place)}] = true
+			if s.ID != "" {
+				names[Deed{Service: service, Kind: kindSubscription, Name: s.ID}] = true
+			}
+			return nil
+		})
+		if err != nil {
+			return r.unreadable(err)
+		}
+	}
+	var visited error
+	err = r.opt.Store.AuditRecords(ctx, 0, math.MaxInt64, func(line *AuditRecord) bool {
+		if names[Deed{Service: line.Service, Kind: line.Kind, Name: line.Name}] {
+			visited = visit(line)
+		}
+		return visited == nil
+	})
+	if err != nil {
+		return r.unreadable(err)
+	}
+	return visited
+}

@@ -1,0 +1,120 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+)
+
+// MergeSubscriber moves all of one subscriber to another: addresses, what goes to
+// them, and history. Nothing is copied: the rows stay where they are and belong to
+// the other from then on, in whatever partition they lie. What the other does not
+// say of itself (locale, time zone, single attributes) it takes over. The former
+// id is not found any more; who asks for it is told the other's. To merge again
+// what was merged is no error.
+func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s Subscriber, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return s, err
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		other, err := g.present(svc.number, into)
+		if err != nil {
+			return nil, at("/into", err)
+		}
+		from, err := g.named(svc.number, id)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case from == nil:
+			return nil, unknownSubscriber(id)
+		case from.Place == other.Place:
+			return nil, invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
+		case from.Flags&FlagMerged == 0:
+			if err := g.merge(from, other); err != nil {
+				return nil, err
+			}
+			g.deed = subscriberDeed(svc, "merge", from.ID, from.Place)
+		case from.Subscriber != other.Place:
+			_, err := g.present(svc.number, id)
+			return nil, err
+		}
+		s, err = g.shown(other.Place)
+		return nil, err
+	})
+	return s, err
+}
+
+// merge makes all rows of one subscriber the other's.
+func (g *group) merge(from, other *SubscriberRecord) error {
+	moving := from.parts()
+	list := append(other.parts(), moving...)
+	addresses := 0
+	for _, p := range list {
+		row, err := g.subscriber(p.Place)
+		if err != nil {
+			return g.w.r.unreadable(err)
+		}
+		if row.hasAddress() {
+			addresses++
+		}
+	}
+	if addresses > maxAddresses {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together they have %d addresses, more than %d", addresses, maxAddresses), Hint: "take some away first"}
+	}
+	for _, p := range moving {
+		row, err := g.subscriber(p.Place)
+		if err != nil {
+			return g.w.r.unreadable(err)
+		}
+		row.Subscriber = other.Place
+		g.touch(row)
+	}
+	if other.Locale == "" {
+		other.Locale = from.Locale
+	}
+	if other.TimeZone == "" {
+		other.TimeZone = from.TimeZone
+	}
+	attributes, err := bothAttributes(other.Attributes, from.Attributes)
+	if err != nil {
+		return err
+	}
+	other.Attributes = attributes
+	other.setParts(list)
+	g.touch(other)
+	from.Flags = from.Flags&^FlagDeleted | FlagMerged
+	from.Parts, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
+	return nil
+}
+
+// bothAttributes adds to an object the members that it does not have.
+func bothAttributes(object, others []byte) ([]byte, error) {
+	if len(object) == 0 || len(others) == 0 {
+		return append(object, others...), nil
+	}
+	var is, more map[string]json.RawMessage
+	if err := json.Unmarshal(others, &more); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(object, &is); err != nil {
+		return nil, err
+	}
+	added := false
+	for name, value := range more {
+		if _, has := is[name]; !has {
+			is[name], added = value, true
+		}
+	}
+	if !added {
+		return object, nil
+	}
+	both, err := json.Marshal(is)
+	if err == nil && len(both) > maxAttributesBytes {
+		err = &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("together their attributes have %d bytes, more than %d", len(both), maxAttributesBytes)}
+	}
+	return both, err
+}
