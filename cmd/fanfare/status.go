@@ -87,7 +87,7 @@ func printStatus(w io.Writer, s client.Status) {
 		table.Flush()
 	}
 	if r := s.Restored; r != nil {
-		fmt.Fprintf(w, "\nRESTORED from the backup of %s\n%s; fanfare restore --list shows them\n", r.Backup.Local().Format(time.DateTime), uncertainty(r))
+		fmt.Fprintf(w, "\nRESTORED from the backup of %s\n%s\n", r.Backup.Local().Format(time.DateTime), uncertainty(r))
 	}
 	for i, p := range s.Paused {
 		if i == 0 {

@@ -55,7 +55,7 @@ func (r *restoring) finish(ctx context.Context, days []fanfare.Day, first uint64
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "the bus has a stream EVENTS of its own, which does not belong to the restored data",
 			Hint: "give the restored server a bus without the streams EVENTS and BATCHES"}
 	}
-	reason := fmt.Sprintf("restored from the backup of %s; fanfare restore --list shows what may have left since", r.note.Backup.Format(time.RFC3339))
+	reason := fmt.Sprintf("restored from the backup of %s: see fanfare restore --list, cancel what must not leave twice, resume the rest", r.note.Backup.Format(time.RFC3339))
 	if err := r.registry.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeAll}, true, reason); err != nil {
 		return err
 	}

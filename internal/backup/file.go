@@ -48,6 +48,11 @@ func Keep(r io.Reader, file string, progress func(done, total int64)) (m Manifes
 		watch.total = h.Bytes
 		return room(filepath.Dir(file), h.Bytes)
 	}})
+	if broken, ok := errors.AsType[*fanfare.Error](err); ok && broken.Code == fanfare.Invalid {
+		told := *broken
+		told.Hint = "the server ended it, or the connection broke: its log may say more; take it again"
+		return m, &told
+	}
 	if err == nil {
 		err = out.Sync()
 	}

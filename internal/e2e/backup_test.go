@@ -307,3 +307,29 @@ func TestEveryFileOfADataDirectoryIsInTheBackupOrKnownNotToBe(t *testing.T) {
 		}
 	}
 }
+
+// Who stops a server does not wait for a backup, and the backup leaves nothing.
+func TestABackupThatTheServerEndsLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	s, _ := newsroom(t, sink.Config{}, "")
+	s.subscribe(crowd(100)...)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "slow.tar")
+	ended := make(chan ran)
+	go func() { ended <- s.run("", "backup", "--rate", "1KB", file) }()
+	eventually(t, "the backup has begun", func() bool {
+		_, err := os.Stat(file + ".partial")
+		return err == nil
+	})
+	second := s.http.refused(409, "GET", "/v1/backup", "", "")
+	if !strings.Contains(second.Detail, "another backup") {
+		t.Errorf("a second one: %+v", second)
+	}
+	s.mustStop()
+	if r := <-ended; r.code != 1 || !strings.Contains(r.err, "cut") {
+		t.Errorf("it ended with %d: %s", r.code, r.err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}

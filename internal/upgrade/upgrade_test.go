@@ -33,7 +33,9 @@ func TestTheDataDirectoryOfEachReleaseOpensAndGoesOn(t *testing.T) {
 		})
 		t.Run(release.Name()+" restored from its backup", func(t *testing.T) {
 			t.Parallel()
-			opensAndGoesOn(t, release.Name(), restored(t, unpacked(t, release.Name())), true)
+			dir := restored(t, unpacked(t, release.Name()))
+			startedTwice(t, dir)
+			opensAndGoesOn(t, release.Name(), dir, true)
 		})
 	}
 }
@@ -60,6 +62,27 @@ func restored(t *testing.T, of string) (dir string) {
 		}
 	}
 	return dir
+}
+
+// startedTwice lets a restored directory be taken up, and makes it as it was if
+// the server had been killed right before it noted that it had.
+func startedTwice(t *testing.T, dir string) {
+	t.Helper()
+	again := t.TempDir()
+	for _, name := range []string{"restored.json", "events"} {
+		if out, err := exec.CommandContext(t.Context(), "cp", "-r", filepath.Join(dir, name), again).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	serve(t, binary, dir).kill()
+	for _, name := range []string{"restored.json", "events"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(again, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func opensAndGoesOn(t *testing.T, version, dir string, restored bool) {
