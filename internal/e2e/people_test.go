@@ -216,7 +216,7 @@ func TestCloudEventsInAllModes(t *testing.T) {
 	if got.Source != "/desk" || got.SourceID != "batched 1" {
 		t.Errorf("traced as %+v", got)
 	}
-	if status, _, header := s.http.send("GET", "/v1/events", "", ""); status != http.StatusMethodNotAllowed || !strings.Contains(header.Get("Allow"), "POST") {
+	if status, _, header := s.http.send("PUT", "/v1/events", "", ""); status != http.StatusMethodNotAllowed || !strings.Contains(header.Get("Allow"), "POST") {
 		t.Errorf("got %d, Allow %q", status, header.Get("Allow"))
 	}
 }

@@ -54,7 +54,7 @@ func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 		{"unknown path", "GET", "/v1/storries", "", "", 404, member{Code: "not_found"}},
 		{"unknown method", "PATCH", "/v1/status", "", "", 405, member{}},
 		{"pause of nothing", "POST", "/v1/pause", plain, `{"scope":{"kind":"world","name":"x"}}`, 422, member{Pointer: "/scope/kind"}},
-		{"pause of another service", "POST", "/v1/pause", plain, `{"scope":{"kind":"service","name":"nwes"}}`, 403, member{Pointer: "/scope"}},
+		{"pause of another service", "POST", "/v1/pause", plain, `{"scope":{"kind":"service","name":"nwes"}}`, 422, member{Pointer: "/scope"}},
 		{"pause of an unknown channel", "POST", "/v1/pause", plain, `{"scope":{"kind":"channel","name":"news/emial"}}`, 404, member{Detail: "emial"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
