@@ -70,11 +70,11 @@ peers-begin: $(TALLY)
 	@rm -f $(OUTCOMES).peers
 
 .PHONY: peers-mail
-peers-mail: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD (root, Debian or Ubuntu).
+peers-mail: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD, and the API with Schemathesis (root, Debian or Ubuntu).
 	@if [ -z "$${CI:-}" ] && { [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then \
 	  echo 'LEFT OUT: test-peers installs mail servers, for which it needs root and apt. Nothing was tested.'; exit 0; fi; \
 	$(TALLY) step $(OUTCOMES).peers 'install the peers' .ci/peers; \
-	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 10m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
+	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 20m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
 
 .PHONY: peers-sdk
 peers-sdk: $(TALLY) build ## Build both clients and test them (python3 with venv, node 20 with npm).

@@ -73,6 +73,7 @@ func New(parts Parts) *API {
 	a.healthRoutes()
 	a.unsubscribeRoutes()
 	a.errorRoutes()
+	a.viewerRoutes()
 	a.finishOpenAPI()
 	return a
 }

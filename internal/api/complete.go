@@ -23,14 +23,19 @@ func (a *API) finishOpenAPI() {
 	doc.Components.Headers = answerHeaders()
 	doc.Components.Responses = problemResponses()
 	doc.Tags = tags()
+	used := map[string]bool{}
 	for name, schema := range schemas {
 		explainSchema(name, schema)
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		for method, op := range operations(doc.Paths[path]) {
 			completeOperation(method, op)
+			for _, r := range op.Responses {
+				used[r.Ref] = true
+			}
 		}
 	}
+	maps.DeleteFunc(doc.Components.Responses, func(name string, _ *huma.Response) bool { return !used["#/components/responses/"+name] })
 	a.allowNulls()
 	a.addExamples()
 }
@@ -50,10 +55,14 @@ func (a *API) allowNulls() {
 			visit(schemas[name])
 		}
 		for name, member := range s.Properties {
-			if !slices.Contains(s.Required, name) && member.Type != "" {
+			visit(member)
+			switch {
+			case slices.Contains(s.Required, name):
+			case member.Ref != "":
+				s.Properties[name] = &huma.Schema{Description: member.Description, OneOf: []*huma.Schema{{Ref: member.Ref}, {Type: "null"}}}
+			case member.Type != "":
 				member.Nullable = true
 			}
-			visit(member)
 		}
 		visit(s.Items)
 		for _, one := range s.OneOf {
@@ -140,9 +149,6 @@ func codesOf(method string, op *huma.Operation) []fanfare.Code {
 func problemResponses() map[string]*huma.Response {
 	all := map[string]*huma.Response{}
 	for _, row := range codes() {
-		if row.Code == fanfare.MethodNotAllowed {
-			continue // no operation gives it
-		}
 		r := &huma.Response{Description: strings.ReplaceAll(row.Meaning, "`", "") + " " + strings.ReplaceAll(row.Action, "`", ""),
 			Headers: map[string]*huma.Param{"X-Request-Id": {Ref: "#/components/headers/X-Request-Id"}},
 			Content: map[string]*huma.MediaType{problemType: {

@@ -60,10 +60,25 @@ func checkQuery(r *http.Request, known map[string]string) error {
 			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "known are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
 		case len(values) > 1:
 			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " stands twice"}
-		case kind == huma.TypeBoolean && values[0] != "":
+		case kind == huma.TypeBoolean:
 			if _, err := strconv.ParseBool(values[0]); err != nil {
 				return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
 			}
+		}
+	}
+	return nil
+}
+
+// refuseEmpty refuses a parameter of the query that is there and empty, where
+// that is no value: huma takes it for one that is left out.
+func refuseEmpty(r *http.Request, known []*huma.Param) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	query := r.URL.Query()
+	for _, p := range known {
+		if p.In == "query" && query.Has(p.Name) && query.Get(p.Name) == "" && (p.Schema.Type != huma.TypeString || p.Schema.Format != "" || p.Schema.Enum != nil) {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " is empty", Hint: "leave it out"}
 		}
 	}
 	return nil
@@ -109,10 +124,13 @@ type (
 
 // admit is the gate before every endpoint of huma.
 func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
-	_, w := humago.Unwrap(ctx)
+	r, w := humago.Unwrap(ctx)
 	x := w.(*exchange)
 	who, _ := ctx.Operation().Metadata[accessKey].(access)
 	c, err := a.admitted(x, who)
+	if err == nil {
+		err = refuseEmpty(r, ctx.Operation().Parameters)
+	}
 	if err != nil {
 		a.fail(x, err)
 		return

@@ -15,6 +15,7 @@ func samples() []sample {
 		{operation: "is-ready", status: 200},
 		{operation: "get-metrics", status: 200},
 		{operation: "show-errors", status: 200},
+		{operation: "show-documentation", status: 200},
 
 		{operation: "apply", mediaType: yamlType, status: 200, body: `service: ops
 channels:

@@ -30,6 +30,8 @@ var homes = []home{
 		"add a method to the store"},
 	{"github.com/danielgtaylor/huma/", []string{"internal/api"},
 		"the shape of HTTP is api's business", "take and return plain values"},
+	{"github.com/swaggest/swgui/", []string{"internal/api"},
+		"the viewer of the document is served by api", "link to /docs"},
 	{"github.com/prometheus/", []string{"internal/report", "internal/app"},
 		"stages count with plain atomics; report gives them names", "expose a counter and let report read it"},
 	{"github.com/spf13/cobra", []string{"cmd/fanfare"},

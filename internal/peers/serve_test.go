@@ -30,23 +30,29 @@ templates:
     text: "Hello {{ subscriber.address }}, this is {{ event.title }}.\n"
 `
 
-// serve starts the program with an empty data directory.
-func serve(t *testing.T) *client.Client {
+// A started server is the program with an empty data directory.
+type started struct {
+	*peer
+	binary, url, key string
+	client           *client.Client
+}
+
+// start starts the program.
+func start(t *testing.T, flags ...string) *started {
 	t.Helper()
-	p := newPeer(t)
-	binary := filepath.Join(p.dir, "fanfare")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/fanfare").CombinedOutput(); err != nil {
+	s := &started{peer: newPeer(t)}
+	s.binary = filepath.Join(s.dir, "fanfare")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.binary, "../../cmd/fanfare").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	data := filepath.Join(p.dir, "data")
-	p.run(exec.Command(binary, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--disk-floor", "0", "--public-url", "https://news.example.org"))
+	data := filepath.Join(s.dir, "data")
+	s.run(exec.Command(s.binary, append([]string{"serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--disk-floor", "0", "--public-url", "https://news.example.org"}, flags...)...))
 	listens := regexp.MustCompile(`(?m)^fanfare listens on (\S+)$`)
-	var url string
-	p.eventually("the server listens", func() bool {
-		log, _ := os.ReadFile(p.log)
+	s.eventually("the server listens", func() bool {
+		log, _ := os.ReadFile(s.log)
 		found := listens.FindSubmatch(log)
 		if found != nil {
-			url = string(found[1])
+			s.url = string(found[1])
 		}
 		return found != nil
 	})
@@ -54,11 +60,17 @@ func serve(t *testing.T) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(url, strings.TrimSpace(string(key)))
-	if err != nil {
+	s.key = strings.TrimSpace(string(key))
+	if s.client, err = client.New(s.url, s.key); err != nil {
 		t.Fatal(err)
 	}
-	return c.ForService("news")
+	return s
+}
+
+// serve starts the program and speaks of its service news.
+func serve(t *testing.T) *client.Client {
+	t.Helper()
+	return start(t).client.ForService("news")
 }
 
 // The whole program, with a real relay behind it that encrypts and refuses some.

@@ -1,0 +1,11 @@
+// Shows the document of this server, and loads nothing from elsewhere.
+SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#document",
+  deepLinking: true,
+  validatorUrl: null,
+  defaultModelsExpandDepth: 0,
+  docExpansion: "list",
+  filter: true,
+  persistAuthorization: false,
+});
