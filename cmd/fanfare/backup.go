@@ -138,9 +138,16 @@ func (c *cli) printBackup(m *backup.Manifest, file string, took time.Duration) e
 	if c.json {
 		return c.printJSON(m)
 	}
-	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %d days, %s events not matched yet, of %s by Fanfare %s (%s)\n", file, grouped(m.Bytes()), m.Days(), grouped(int64(m.Events)),
+	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %s, %s events not matched yet, of %s by Fanfare %s (%s)\n", file, grouped(m.Bytes()), daysOf(m), grouped(int64(m.Events)),
 		m.Began.Local().Format(time.DateTime), m.Fanfare, took.Round(time.Millisecond))
 	return err
+}
+
+func daysOf(m *backup.Manifest) string {
+	if n := m.Days(); n != 1 {
+		return grouped(int64(n)) + " days"
+	}
+	return "1 day"
 }
 
 // parseRate reads a size; "" is no limit.

@@ -63,11 +63,11 @@ func (c *cli) restore(file string) error {
 	if c.json {
 		return c.printJSON(m)
 	}
-	_, err = fmt.Fprintf(c.out, `restored into %s: %s bytes, %d days, %s events not matched yet, of %s by Fanfare %s
+	_, err = fmt.Fprintf(c.out, `restored into %s: %s bytes, %s, %s events not matched yet, of %s by Fanfare %s
 Start the server there: it begins with everything paused. What was open may have left
 since; fanfare restore --list shows it then. Cancel what must not leave twice, and
 fanfare resume --all.
-`, dir, grouped(m.Bytes()), m.Days(), grouped(int64(m.Events)), m.Began.Local().Format(time.DateTime), m.Fanfare)
+`, dir, grouped(m.Bytes()), daysOf(&m), grouped(int64(m.Events)), m.Began.Local().Format(time.DateTime), m.Fanfare)
 	return err
 }
 
