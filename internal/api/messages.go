@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -126,11 +127,11 @@ func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	if patience > 0 {
-		errors := sent.Message.Errors
-		if sent.Message, err = a.settled(r.Context(), service, sent.Ref, patience); err != nil {
+		refused := sent.Message.Errors
+		if sent.Message, err = a.settled(x, r, service, sent.Ref, patience); err != nil {
 			return err
 		}
-		sent.Message.Errors = errors
+		sent.Message.Errors = refused
 	}
 	if sent.Again {
 		x.Header().Set("Idempotency-Replayed", "true")
@@ -152,7 +153,7 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 	}
 	message, err := a.parts.Messages.Message(r.Context(), c.service, ref)
 	if err == nil && patience > 0 && !message.Settled() {
-		message, err = a.settled(r.Context(), c.service, ref, patience)
+		message, err = a.settled(x, r, c.service, ref, patience)
 	}
 	if err != nil {
 		return err
@@ -162,7 +163,12 @@ func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
 
 // settled waits until a message is settled, or for as long as the client has
 // patience, and returns it as it is then.
-func (a *API) settled(ctx context.Context, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
+func (a *API) settled(x *exchange, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
+	// A connection on which nothing is read for readTimeout ends its request.
+	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + readTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return wire.Message{}, err
+	}
+	ctx := r.Context()
 	done, forget := a.parts.Messages.Await(ref)
 	defer forget()
 	message, err := a.parts.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
