@@ -105,7 +105,7 @@ func TestAWaitingRequestIsAnsweredWhenItsMessageIsSettledAndLooksNoOftener(t *te
 			answered <- ask(t, a, "GET", "/v1/messages/"+(fanfare.EventRef{Day: 20000, Seq: fanfare.NewEventSeq(1, 0)}).MessageID()+"?wait=30", "")
 		}()
 		synctest.Wait()
-		time.Sleep(7 * time.Second)
+		<-time.After(7 * time.Second)
 		o.settle()
 		for range 2 {
 			rec := <-answered

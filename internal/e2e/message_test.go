@@ -95,6 +95,10 @@ func TestAMessageToOnePersonArrivesAndIsTraced(t *testing.T) {
 	if out := s.mustRun("", "trace", "--subscriber", "Ada@example.org"); !strings.Contains(out, m.Event) {
 		t.Errorf("the trace of her is %s", out)
 	}
+	s.http.must(201, "PUT", "/v1/subscriptions/hers", plain, `{"topic":"story","channel":"email","to":"ada@example.org"}`)
+	if out := s.run("", "explain", "hers", m.ID); !strings.Contains(out.out, "people who were named") {
+		t.Errorf("explained as %s%s", out.out, out.err)
+	}
 	// Who is known is written to by id as well.
 	id := history.Deliveries[0].Subscriber
 	m = s.http.message("?wait=30s", `{"channel":"email","subscriber":"`+id+`","content":{"subject":"Hi","text":"{{ subscriber.id }}"}}`)
@@ -468,5 +472,35 @@ func TestMessagesAreFoundByTheirReference(t *testing.T) {
 	s.http.refused(422, "GET", "/v1/messages?reference=x&cursor=abc", "", "")
 	if text := s.http.must(200, "GET", "/v1/messages?reference=unknown", "", ""); strings.TrimSpace(text) != `{"messages":[]}` {
 		t.Errorf("an unknown one: %s", text)
+	}
+}
+
+func TestTheCommandLineSends(t *testing.T) {
+	t.Parallel()
+	s, r := mailroom(t, sink.Config{}, "")
+	out := s.mustRun("", "send", "--to", "ada@example.org", "--channel", "email", "--template", "receipt", "--data", `{"order":7,"total":1}`, "--reference", "r7", "--wait")
+	if !strings.Contains(out, " accepted\n") || !strings.Contains(out, "ada@example.org: 250") {
+		t.Errorf("printed %s", out)
+	}
+	if field(r.one("ada@example.org"), "Subject") != "Order 7" {
+		t.Error("another mail came")
+	}
+	if out := s.mustRun("", "trace", "--subscriber", "ada@example.org"); !strings.Contains(out, "(message)") {
+		t.Errorf("traced as %s", out)
+	}
+	list := `{"to":"ben@example.org","data":{"name":"Ben"}}` + "\n" + `{"to":"nobody","data":{"name":"N"}}` + "\n"
+	ran := s.run(list, "send", "--recipients", "-", "--channel", "email", "--template", "personal", "--wait")
+	if ran.code != 2 || !strings.Contains(ran.out, "1 recipients: 1 accepted") || !strings.Contains(ran.err, "recipient 1: /recipients/1/to") {
+		t.Errorf("ended with %d: %s%s", ran.code, ran.out, ran.err)
+	}
+	r.one("ben@example.org")
+	ran = s.run("", "send", "--to", "ada@example.org", "--channel", "email", "--template", "receipt")
+	if ran.code != 1 || !strings.Contains(ran.err, "undefined variable event.order") {
+		t.Errorf("ended with %d: %s%s", ran.code, ran.out, ran.err)
+	}
+	m := into[message](t, s.mustRun("", "send", "--to", "ada@example.org", "--channel", "email", "--subject", "Hi", "--text", "there", "--idempotency-key", "k", "--json"))
+	again := into[message](t, s.mustRun("", "send", "--to", "ada@example.org", "--channel", "email", "--subject", "Hi", "--text", "there", "--idempotency-key", "k", "--json"))
+	if m.ID == "" || m.ID != again.ID {
+		t.Errorf("the same key made %q and %q", m.ID, again.ID)
 	}
 }

@@ -47,6 +47,10 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 	}
 	e := &explanation{Explanation: about(&s)}
 	e.Event = ref.String()
+	if posted.Direct != nil {
+		e.check("topic", false, "it is a message to people who were named, whatever they subscribed to")
+		return e.conclude(), nil
+	}
 	if e.check("topic", posted.Topic == s.Topic, "the event is of topic %s", posted.Topic); posted.Topic != s.Topic {
 		e.last().Detail += ", the subscription is to " + s.Topic
 		return e.conclude(), nil
