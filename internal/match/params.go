@@ -73,6 +73,14 @@ type values struct {
 // readParams checks raw against params: an object with every param and no other.
 // The first fault is the error, the others are its details.
 func readParams(raw json.RawMessage, params []param) (values, error) {
+	if v, ok := readPlain(raw, params); ok {
+		return v, nil
+	}
+	return readFully(raw, params)
+}
+
+// readFully reads what readPlain does not.
+func readFully(raw json.RawMessage, params []param) (values, error) {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &given); err != nil {

@@ -21,7 +21,9 @@ func DecodePut(line []byte, p *Put) error {
 		return tooLarge("", len(line), maxPutBytes)
 	}
 	d := putDecoder{b: append(make([]byte, 0, len(line)), line...)}
-	return d.object(p)
+	err := d.object(p)
+	p.decoded = err == nil
+	return err
 }
 
 // A putDecoder walks over the copy of one line.

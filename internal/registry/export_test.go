@@ -12,3 +12,9 @@ func OpenColliding(ctx context.Context, opt Options, bits int) (*Registry, error
 
 // Canonical is canonical.
 var Canonical = canonical
+
+// Plain is p without what DecodePut knows of it.
+func (p Put) Plain() Put {
+	p.decoded = false
+	return p
+}

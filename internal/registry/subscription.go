@@ -28,6 +28,8 @@ type Put struct {
 	// Check is asked with the subscription that has the ID now, nil if none does,
 	// before anything is changed; its error refuses the put. Nil allows all.
 	Check func(is *Subscription) error `json:"-"`
+
+	decoded bool // by DecodePut: its objects are valid JSON
 }
 
 // A PutResult is what came of one Put.

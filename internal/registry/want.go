@@ -176,10 +176,10 @@ func tooLarge(pointer string, is, limit int) *fanfare.Error {
 }
 
 func checkFreeFields(known *knownNames, p *Put) error {
-	if err := checkObject("/data", p.Data, maxDataBytes); err != nil {
+	if err := checkObject("/data", p.Data, maxDataBytes, p.decoded); err != nil {
 		return err
 	}
-	if err := checkObject("/attributes", p.Attributes, maxAttributesBytes); err != nil {
+	if err := checkObject("/attributes", p.Attributes, maxAttributesBytes, p.decoded); err != nil {
 		return err
 	}
 	if p.Locale != "" {
@@ -210,7 +210,8 @@ func checkTimeZone(s string) error {
 	return nil
 }
 
-func checkObject(pointer string, b json.RawMessage, limit int) error {
+// checkObject is for what a client wrote; valid tells that it is known to be JSON.
+func checkObject(pointer string, b json.RawMessage, limit int, valid bool) error {
 	switch {
 	case len(b) == 0:
 		return nil
@@ -218,7 +219,7 @@ func checkObject(pointer string, b json.RawMessage, limit int) error {
 		return tooLarge(pointer, len(b), limit)
 	case !isObject(b):
 		return invalid(pointer, "", "%s must be a JSON object", pointer[1:])
-	case !json.Valid(b):
+	case !valid && !json.Valid(b):
 		return invalid(pointer, "", "%s is not valid JSON", pointer[1:])
 	}
 	return nil
@@ -270,21 +271,4 @@ func (r *Registry) checkRule(p *Put, w *want) error {
 	w.rule = rule.Number
 	w.params = canonical(p.Params)
 	return nil
-}
-
-// canonical writes an object that is known to be good in the one way that is
-// used to compare: members sorted, numbers shortest, no spaces. It is nil for an
-// empty one.
-func canonical(object []byte) []byte {
-	var members map[string]any
-	if json.Unmarshal(object, &members) != nil || len(members) == 0 {
-		return nil
-	}
-	var buf bytes.Buffer
-	e := json.NewEncoder(&buf)
-	e.SetEscapeHTML(false)
-	if e.Encode(members) != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
