@@ -54,6 +54,7 @@ func New(parts Parts) *API {
 	a.spec.UseMiddleware(a.admit)
 
 	a.applyRoutes()
+	a.configurationRoutes()
 	a.subscriptionRoutes()
 	a.subscriptionListRoutes()
 	a.subscriberRoutes()

@@ -57,6 +57,17 @@ func (w *world) Authenticate(secret string) (registry.Principal, bool) {
 	return registry.Principal{}, false
 }
 
+// Nothing is configured in this world, and whatever is put is gone again.
+func (w *world) Configuration() registry.Configuration { return registry.Configuration{} }
+
+func (w *world) ApplyMember(_ context.Context, _ *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error) {
+	return registry.Configuration{}, check(registry.Configuration{})
+}
+
+func (w *world) DeleteMember(_ context.Context, _ registry.Member, check func(registry.Configuration) error) error {
+	return check(registry.Configuration{})
+}
+
 func (w *world) Plan(_ context.Context, d *registry.Document) (registry.Diff, error) {
 	return registry.Diff{Changes: []registry.Change{{Kind: "service", Name: d.Service, Action: "create"}}}, w.fail
 }

@@ -45,6 +45,17 @@ func schemaMeanings() map[string]string {
 		"SubscriberList":   "A page of subscribers, in the order in which they are kept.",
 		"SubscriptionList": "A page of subscriptions, in the order in which they are kept.",
 
+		"ChannelPage":     "A page of channels, by name.",
+		"ChannelSettings": "A channel as it is configured.",
+		"Rule":            "A condition of a topic that subscriptions choose by name.",
+		"RulePage":        "A page of the rules of a topic, in their order.",
+		"Service":         "A tenant: it owns topics, subscribers, templates, channels and keys.",
+		"ServicePage":     "A page of services, by name.",
+		"Template":        "How a message is written; every change makes a new version.",
+		"TemplatePage":    "A page of templates by name, or of the versions of one.",
+		"Topic":           "A named kind of event.",
+		"TopicPage":       "A page of topics, by name.",
+
 		"AuditEntry":    "One change: who did what to which thing, and when.",
 		"AuditPage":     "A page of the audit, the latest first.",
 		"AuditEntry.at": "When it was done.",

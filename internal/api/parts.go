@@ -72,12 +72,6 @@ type Keyring interface {
 	DeleteKey(ctx context.Context, service, id string) error
 }
 
-// Documents takes apply documents. Plan changes nothing.
-type Documents interface {
-	Plan(ctx context.Context, d *registry.Document) (registry.Diff, error)
-	Apply(ctx context.Context, d *registry.Document) (registry.Diff, error)
-}
-
 // Subscriptions are durable when a method returns.
 type Subscriptions interface {
 	// PutSubscriptions sets one result per put. Its error means that nothing was kept.

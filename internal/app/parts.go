@@ -82,6 +82,23 @@ func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.
 	return diff, d.outlets.reconcile(context.WithoutCancel(ctx))
 }
 
+// ApplyMember makes one member so.
+func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error) {
+	c, err := d.Registry.ApplyMember(ctx, doc, check)
+	if err != nil {
+		return c, err
+	}
+	return c, d.outlets.reconcile(context.WithoutCancel(ctx))
+}
+
+// DeleteMember takes one member away.
+func (d documents) DeleteMember(ctx context.Context, m registry.Member, check func(registry.Configuration) error) error {
+	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
+		return err
+	}
+	return d.outlets.reconcile(context.WithoutCancel(ctx))
+}
+
 // subscriptions takes none below the disk floor.
 type subscriptions struct {
 	*registry.Registry

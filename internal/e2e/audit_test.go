@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -37,7 +38,10 @@ func TestTheAuditTellsWhoChangedWhat(t *testing.T) {
 	desk.must(200, "POST", "/v1/subscriptions", lines, one+"\n{}\n"+strings.Replace(one, "reader", "second", 1)+"\n")
 	desk.must(204, "POST", "/v1/pause", plain, `{"scope":{"kind":"channel","name":"email"},"reason":"reader@example.org"}`)
 	event := desk.publish(`{"title":"x"}`)
-	eventually(t, "the event is matched", func() bool { code, _, _ := desk.send("GET", "/v1/events/"+event, "", ""); return code == 200 })
+	eventually(t, "the event is matched", func() bool {
+		code, text, _ := desk.send("GET", "/v1/events/"+event, "", "")
+		return code == 200 && !into[fanfare.Broadcast](t, text).Stages.Frozen.IsZero()
+	})
 	desk.must(204, "POST", "/v1/cancel", plain, `{"scope":{"kind":"broadcast","name":"`+event+`"}}`)
 	desk.must(204, "POST", "/v1/resume", plain, `{"scope":{"kind":"channel","name":"email"}}`)
 	desk.must(204, "DELETE", "/v1/subscriptions/mine?reason=reader@example.org", "", "")

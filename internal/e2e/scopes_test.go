@@ -12,13 +12,13 @@ import (
 func TestKeysDoWhatTheirScopesSay(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "", "--log-level", "debug")
-	make := func(args ...string) string {
+	create := func(args ...string) string {
 		return strings.TrimSpace(s.mustRun("", append([]string{"key", "create"}, args...)...))
 	}
-	publisher := make("--service", "news", "--scope", "publish", "--name", "newsdesk")
-	website := make("--service", "news", "--scope", "subscribe,read", "--name", "website", "--expires-in", "1h")
-	chief := make("--service", "news")
-	watcher := make("--all-services", "--scope", "read")
+	publisher := create("--service", "news", "--scope", "publish", "--name", "newsdesk")
+	website := create("--service", "news", "--scope", "subscribe,read", "--name", "website", "--expires-in", "1h")
+	chief := create("--service", "news")
+	watcher := create("--all-services", "--scope", "read")
 
 	story, one := `{"title":"x"}`, `{"topic":"story","channel":"email","to":"a@example.org"}`
 	for _, step := range []struct {

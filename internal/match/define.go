@@ -53,6 +53,17 @@ func (t *topic) define(c *compiledTopic) error {
 	return nil
 }
 
+// fits is the part of define that may refuse.
+func (t *topic) fits(c *compiledTopic) error {
+	t.change.Lock()
+	defer t.change.Unlock()
+	if err := t.keepsRules(c); err != nil {
+		return err
+	}
+	_, err := t.recompile(c)
+	return err
+}
+
 // keepsRules refuses to take a rule away, or change its params, under
 // subscriptions.
 func (t *topic) keepsRules(c *compiledTopic) error {

@@ -75,6 +75,19 @@ func (x *Index) Define(key Key, def Definition) error {
 	return t.define(c)
 }
 
+// Fits tells whether Define would take def, and changes nothing: the error is the
+// one that Define would have. Everything fits an unknown topic.
+func (x *Index) Fits(key Key, def Definition) error {
+	c, err := compileTopic(x.language, def)
+	if err != nil {
+		return err
+	}
+	if t, err := x.topic(key); err == nil {
+		return t.fits(c)
+	}
+	return nil
+}
+
 // topic returns the topic of key, or NotFound.
 func (x *Index) topic(key Key) (*topic, error) {
 	x.mu.RLock()

@@ -17,14 +17,22 @@ var errMoved = errors.New("registry: the configuration changed meanwhile")
 
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
-// That a filter in use does not fit a changed schema is found by Apply alone,
-// which then changes nothing either.
 func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 	pl, err := r.plan(d)
 	if err != nil {
 		return Diff{}, err
 	}
-	err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.checkUse(w) }})
+	err = r.writer.submit(ctx, &job{run: func(w *writer) error {
+		if err := pl.checkUse(w); err != nil {
+			return err
+		}
+		for _, t := range pl.defined {
+			if err := r.opt.Conditions.Fits(t.key(), t.definition()); err != nil {
+				return below(pointer("topics", t.Name), err)
+			}
+		}
+		return nil
+	}})
 	if err != nil {
 		return Diff{}, d.locate(err)
 	}
@@ -36,22 +44,38 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 // filter does not fit, and a rule, topic or channel that goes while there are
 // active subscriptions to it, is a Conflict.
 func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
+	pl, err := r.apply(ctx, d, nil)
+	if err != nil {
+		return Diff{}, err
+	}
+	return pl.diff, nil
+}
+
+// apply makes a plan and carries it out, and makes another where the
+// configuration moved meanwhile. check, if there is one, is asked about the very
+// configuration that is then changed.
+func (r *Registry) apply(ctx context.Context, d *Document, check func(Configuration) error) (*plan, error) {
 	for {
 		pl, err := r.plan(d)
+		if check != nil {
+			if err := check(Configuration{pl.from}); err != nil {
+				return nil, err
+			}
+		}
 		if err != nil {
-			return Diff{}, err
+			return nil, err
 		}
 		if len(pl.diff.Changes) == 0 {
-			return pl.diff, nil
+			return pl, nil
 		}
 		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.apply(w, actorOf(ctx)) }})
 		if errors.Is(err, errMoved) {
 			continue
 		}
 		if err != nil {
-			return Diff{}, d.locate(err)
+			return nil, d.locate(err)
 		}
-		return pl.diff, nil
+		return pl, nil
 	}
 }
 
@@ -73,6 +97,9 @@ func (r *Registry) plan(d *Document) (*plan, error) {
 	from := r.config.Load()
 	pl := &plan{r: r, doc: d, from: from, to: from.clone(), diff: Diff{Changes: []Change{}}}
 	pl.service()
+	if d.deleted {
+		pl.deleteService()
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Channels)) {
 		pl.channel(name, d.Channels[name])
 	}
@@ -87,7 +114,7 @@ func (r *Registry) plan(d *Document) (*plan, error) {
 		pl.dryRun()
 	}
 	if len(pl.wrong) > 0 {
-		return nil, d.locate(gather(pl.wrong[:min(len(pl.wrong), maxFaults)]))
+		return pl, d.locate(gather(pl.wrong[:min(len(pl.wrong), maxFaults)]))
 	}
 	return pl, nil
 }
@@ -100,21 +127,30 @@ func (pl *plan) fail(at string, err error) {
 func (pl *plan) service() {
 	name := pl.doc.Service
 	if pl.svc = pl.to.services[name]; pl.svc != nil {
+		if was := pl.svc.title; pl.title() {
+			pl.diff.add(kindService, name, "update", []FieldChange{{"title", was, pl.svc.title}})
+			pl.keepService(false)
+		}
 		return
 	}
 	if !namePattern.MatchString(name) {
 		pl.fail("/service", invalid("", nameHint, "%s is not a name", quote(name)))
 	}
-	pl.svc = newService(nextNumber(maps.Keys(pl.to.names)), name)
+	pl.svc = newService(pl.serviceNumber(name), name)
 	pl.to.services[name], pl.to.names[pl.svc.number] = pl.svc, name
+	pl.title()
 	pl.diff.add(kindService, name, "create", nil)
-	pl.records = append(pl.records, ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: name, Body: []byte("{}")})
+	pl.keepService(false)
 }
 
 // references checks that every template that a topic names is there.
 func (pl *plan) references() {
 	check := func(at, name string) {
-		if spec := pl.doc.Templates[name]; spec != nil && !spec.Delete {
+		if spec := pl.doc.Templates[name]; spec != nil {
+			if spec.Delete && !pl.doc.deleted {
+				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: pointer("templates", name), Hint: "give the topic another one first",
+					Message: "template " + quote(name) + " cannot be deleted: it is needed by " + at})
+			}
 			return // where it cannot be compiled, that was said
 		}
 		if name != "" && pl.svc.templates[name] == nil {
@@ -212,6 +248,7 @@ func (pl *plan) apply(w *writer, actor *Actor) error {
 		}
 	}
 	b := Batch{Config: pl.records}
+	keys := pl.orphans(&b)
 	for _, c := range pl.diff.Changes {
 		actor.note(&b, Deed{pl.svc.name, c.Action, c.Kind, c.Name}, &Detail{Fields: shortened(c)})
 	}
@@ -220,6 +257,9 @@ func (pl *plan) apply(w *writer, actor *Actor) error {
 		return err
 	}
 	r.config.Store(pl.to)
+	for _, k := range keys {
+		r.keyring.remove(k.number)
+	}
 	return nil
 }
 
@@ -238,15 +278,27 @@ func (pl *plan) restore(n int) {
 // it has none of its own.
 func (d *Document) locate(err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
-	if !ok || len(d.positions) == 0 {
+	if !ok {
 		return err
 	}
 	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
+		if rest, ok := within(part.Pointer, d.ruleAt); ok {
+			part.Pointer = d.root + rest
+		}
 		for at := part.Pointer; at != "" && part.Line == 0; at = at[:strings.LastIndexByte(at, '/')] {
 			if pos, ok := d.positions[at]; ok {
 				part.Line, part.Column = pos.line, pos.column
 			}
 		}
+		if rest, ok := within(part.Pointer, d.root); ok {
+			part.Pointer = rest
+		}
 	}
 	return e
+}
+
+// within returns what of a pointer lies below root.
+func within(pointer, root string) (string, bool) {
+	rest, ok := strings.CutPrefix(pointer, root)
+	return rest, ok && root != "" && (rest == "" || rest[0] == '/')
 }

@@ -116,12 +116,23 @@ func (pl *plan) topic(name string, spec *TopicSpec) {
 	}
 	body := &topicBody{TopicSettings: spec.TopicSettings}
 	known := &topicBody{}
+	if spec.rules == rulesAlone {
+		if old == nil {
+			pl.fail("", unknownTopic(pl.svc, name))
+			return
+		}
+		body.TopicSettings = old.body.TopicSettings
+	}
 	if old != nil {
 		known = old.body
 	} else if gone := pl.deletedTopic(name); gone != nil {
 		body.LastRule = gone.body.LastRule // numbers of its rules are in ended subscriptions
 	}
-	ruleChanges := body.merge(name, known, spec.Rules)
+	ruleChanges := body.merge(name, known, spec)
+	if spec.rules == rulesAlone {
+		at := slices.IndexFunc(body.Rules, func(r ruleBody) bool { return r.Name == spec.Rules[0].Name })
+		pl.doc.ruleAt = pointer("topics", name, "rules", itoa(at))
+	}
 	var number uint32
 	switch {
 	case old != nil:
@@ -173,32 +184,51 @@ func (pl *plan) deletedTopic(name string) *Topic {
 }
 
 // merge sets the rules: the named ones in the order of the document, then the
-// others that are known, in theirs.
-func (b *topicBody) merge(topic string, known *topicBody, specs []RuleSpec) []Change {
+// others that are known, in theirs; or as the mode of the spec says.
+func (b *topicBody) merge(topic string, known *topicBody, spec *TopicSpec) []Change {
 	b.LastRule = max(b.LastRule, known.LastRule)
 	var diff Diff
 	named := map[string]bool{}
-	for _, spec := range specs {
-		named[spec.Name] = true
-		i := slices.IndexFunc(known.Rules, func(r ruleBody) bool { return r.Name == spec.Name })
-		full := topic + "/" + spec.Name
+	take := func(s *RuleSpec) {
+		if named[s.Name] {
+			return // in its place already
+		}
+		named[s.Name] = true
+		i := slices.IndexFunc(known.Rules, func(r ruleBody) bool { return r.Name == s.Name })
+		full := topic + "/" + s.Name
 		switch {
-		case spec.Delete && i >= 0:
-			diff.add("rule", full, "delete", nil)
-		case spec.Delete:
+		case s.Delete && i >= 0:
+			diff.add(kindRule, full, "delete", nil)
+		case s.Delete:
 		case i < 0:
 			b.LastRule++
-			b.Rules = append(b.Rules, ruleBody{b.LastRule, spec.Rule})
-			diff.add("rule", full, "create", nil)
+			b.Rules = append(b.Rules, ruleBody{b.LastRule, s.Rule})
+			diff.add(kindRule, full, "create", nil)
 		default:
-			b.Rules = append(b.Rules, ruleBody{known.Rules[i].Number, spec.Rule})
-			if changed := fieldChanges(known.Rules[i].Rule, spec.Rule); len(changed) > 0 {
-				diff.add("rule", full, "update", changed)
+			b.Rules = append(b.Rules, ruleBody{known.Rules[i].Number, s.Rule})
+			if changed := fieldChanges(known.Rules[i].Rule, s.Rule); len(changed) > 0 {
+				diff.add(kindRule, full, "update", changed)
 			}
 		}
 	}
+	if spec.rules == rulesAlone {
+		for _, r := range known.Rules {
+			if i := slices.IndexFunc(spec.Rules, func(s RuleSpec) bool { return s.Name == r.Name }); i >= 0 {
+				take(&spec.Rules[i])
+			} else {
+				b.Rules = append(b.Rules, r)
+			}
+		}
+	}
+	for i := range spec.Rules {
+		take(&spec.Rules[i])
+	}
 	for _, r := range known.Rules {
-		if !named[r.Name] {
+		switch {
+		case named[r.Name] || spec.rules == rulesAlone:
+		case spec.rules == rulesExact:
+			diff.add(kindRule, topic+"/"+r.Name, "delete", nil)
+		default:
 			b.Rules = append(b.Rules, r)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 type Conditions interface {
 	Check(def match.Definition) error
 	Define(key match.Key, def match.Definition) error
+	Fits(key match.Key, def match.Definition) error
 	CheckFilter(key match.Key, filter string) error
 	CheckParams(key match.Key, rule string, params json.RawMessage) error
 	Add(key match.Key, entries []match.Entry) error

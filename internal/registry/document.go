@@ -6,11 +6,20 @@ package registry
 // Encoded as JSON it is again a document, with all files inlined.
 type Document struct {
 	Service   string                   `json:"service"`
+	Title     *string                  `json:"title,omitempty"` // of the service; nil leaves it
 	Channels  map[string]*ChannelSpec  `json:"channels,omitempty"`
 	Topics    map[string]*TopicSpec    `json:"topics,omitempty"`
 	Templates map[string]*TemplateSpec `json:"templates,omitempty"`
 
+	deleted   bool                // the service goes, with all that it has
+	root      string              // pointer of the one member that the text is about, or ""
+	ruleAt    string              // pointer of the one rule that it is about, in the topic as it will be
 	positions map[string]position // of members, by JSON pointer
+}
+
+func newDocument() *Document {
+	return &Document{Channels: map[string]*ChannelSpec{}, Topics: map[string]*TopicSpec{}, Templates: map[string]*TemplateSpec{},
+		positions: map[string]position{}}
 }
 
 // A ChannelSpec is what a document says of a channel.
@@ -25,7 +34,18 @@ type TopicSpec struct {
 	TopicSettings
 	Rules  []RuleSpec `json:"rules,omitempty"`
 	Delete bool       `json:"delete,omitempty"`
+
+	rules ruleMode
 }
+
+// A ruleMode says what becomes of the rules that a document does not name.
+type ruleMode int
+
+const (
+	rulesFollow ruleMode = iota // they follow the named ones
+	rulesExact                  // they go
+	rulesAlone                  // they keep their places, as the named ones do, and so do the topic's settings
+)
 
 // A RuleSpec is what a document says of a rule.
 type RuleSpec struct {

@@ -100,6 +100,13 @@ func (n node) fields(known fields) {
 			continue
 		}
 		read := known[name]
+		if n.p.shown != nil && n.at == n.p.doc.root {
+			if of := n.p.shown[name]; of != nil {
+				read = of
+			} else if name == "delete" {
+				read = nil // that is another request
+			}
+		}
 		if read == nil {
 			m := node{Node: pair.Key, p: n.p, at: n.at + pointer(name)}
 			m.fault(fieldHint(name, known), "unknown field %s", quote(name))

@@ -30,36 +30,44 @@ const (
 // become part of the document; without dir they are refused. The error has line,
 // column and pointer; further faults are its Details.
 func ParseDocument(b []byte, dir string) (*Document, error) {
+	p, body, err := readDocument(b)
+	if err != nil {
+		return nil, err
+	}
+	p.dir = dir
+	p.document(node{p: p, Node: body})
+	if len(p.wrong) > 0 {
+		return nil, gather(p.wrong[:min(len(p.wrong), maxFaults)])
+	}
+	return p.doc, nil
+}
+
+// readDocument reads the text as far as its form goes.
+func readDocument(b []byte) (*documentReader, ast.Node, error) {
 	if len(b) > maxDocumentBytes {
-		return nil, tooLarge("", len(b), maxDocumentBytes)
+		return nil, nil, tooLarge("", len(b), maxDocumentBytes)
 	}
 	if !utf8.Valid(b) {
-		return nil, invalid("", "save the file as UTF-8", "the document is not valid UTF-8")
+		return nil, nil, invalid("", "save the file as UTF-8", "the document is not valid UTF-8")
 	}
 	if line := tooDeep(b); line > 0 {
 		e := invalid("", "", "more than %d levels inside each other", maxNesting)
 		e.Line = line
-		return nil, e
+		return nil, nil, e
 	}
 	file, err := parser.ParseBytes(b, 0)
 	if err != nil {
-		return nil, syntaxFault(err)
+		return nil, nil, syntaxFault(err)
 	}
 	if len(file.Docs) > 1 {
-		return nil, invalid("", "apply them one after the other", "there are %d documents in one", len(file.Docs))
+		return nil, nil, invalid("", "apply them one after the other", "there are %d documents in one", len(file.Docs))
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		return nil, invalid("", "", "the document is empty")
+		return nil, nil, invalid("", "", "the document is empty")
 	}
-	d := &Document{Channels: map[string]*ChannelSpec{}, Topics: map[string]*TopicSpec{}, Templates: map[string]*TemplateSpec{},
-		positions: map[string]position{}}
-	p := &documentReader{doc: d, dir: dir, anchors: map[string]ast.Node{}}
+	p := &documentReader{doc: newDocument(), anchors: map[string]ast.Node{}}
 	ast.Walk(p, file.Docs[0].Body)
-	p.document(node{p: p, Node: file.Docs[0].Body})
-	if len(p.wrong) > 0 {
-		return nil, gather(p.wrong[:min(len(p.wrong), maxFaults)])
-	}
-	return d, nil
+	return p, file.Docs[0].Body, nil
 }
 
 // tooDeep returns the line at which the document is nested too deeply to be
@@ -103,6 +111,7 @@ type documentReader struct {
 	dir     string
 	anchors map[string]ast.Node
 	wrong   []*fanfare.Error
+	shown   fields // of the one member that the text is about: what is shown and cannot be set
 }
 
 // Visit collects the anchors, which aliases refer to.
@@ -120,6 +129,7 @@ const nameHint = "use lower case letters, digits and _ . -, at most 64"
 func (p *documentReader) document(n node) {
 	n.fields(fields{
 		"service": func(v node) { p.doc.Service = v.name() },
+		"title":   func(v node) { title := v.line(); p.doc.Title = &title },
 		"channels": func(v node) {
 			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
 		},
@@ -180,7 +190,7 @@ func (p *documentReader) rule(n node) RuleSpec {
 		},
 		"delete": func(v node) { r.Delete = v.yes() },
 	})
-	if !n.has("name") {
+	if !n.has("name") && n.at != p.doc.root {
 		n.fault("", "the rule has no name")
 	}
 	if !r.Delete && !n.has("when") {

@@ -13,6 +13,7 @@ const (
 	kindService  = "service"
 	kindChannel  = "channel"
 	kindTopic    = "topic"
+	kindRule     = "rule" // kept with its topic
 	kindTemplate = "template"
 	kindKey      = "key"
 	kindSwitch   = "switch"
@@ -62,9 +63,7 @@ type templateBody struct {
 func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 	switch c.Kind {
 	case kindService:
-		svc := newService(c.Number, c.Name)
-		s.services[c.Name], s.names[c.Number] = svc, c.Name
-		return nil
+		return loadService(s, c)
 	case kindKey:
 		return r.loadKey(s, c)
 	case kindSwitch:
@@ -72,9 +71,13 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 	case kindFloor:
 		return r.loadFloor(c)
 	}
-	svc := s.services[s.names[c.Service]]
-	if svc == nil {
+	name, known := s.names[c.Service]
+	if !known {
 		return fmt.Errorf("no service %d", c.Service)
+	}
+	svc := s.services[name]
+	if svc == nil { // deleted, and with it all that it had
+		svc = newService(c.Service, name)
 	}
 	switch c.Kind {
 	case kindChannel:
@@ -85,6 +88,26 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 		return loadTemplate(s, svc, c)
 	}
 	return fmt.Errorf("unknown kind; was the store written by a newer version?")
+}
+
+// serviceBody is what is kept of a service.
+type serviceBody struct {
+	Title string `json:"title,omitempty"`
+}
+
+func loadService(s *snapshot, c *ConfigRecord) error {
+	s.names[c.Number] = c.Name
+	if c.Deleted {
+		return nil
+	}
+	var body serviceBody
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return err
+	}
+	svc := newService(c.Number, c.Name)
+	svc.title = body.Title
+	s.services[c.Name] = svc
+	return nil
 }
 
 func loadChannel(s *snapshot, svc *service, c *ConfigRecord) error {

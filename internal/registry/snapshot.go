@@ -21,6 +21,7 @@ type snapshot struct {
 type service struct {
 	number    uint32
 	name      string
+	title     string
 	topics    map[string]*Topic
 	channels  map[string]*Channel
 	templates map[string]*TemplateSource // current versions
@@ -43,7 +44,7 @@ func (s *snapshot) clone() *snapshot {
 	c := &snapshot{services: make(map[string]*service, len(s.services)), names: maps.Clone(s.names), topics: maps.Clone(s.topics),
 		channels: maps.Clone(s.channels), templates: maps.Clone(s.templates)}
 	for name, svc := range s.services {
-		c.services[name] = &service{number: svc.number, name: svc.name,
+		c.services[name] = &service{number: svc.number, name: svc.name, title: svc.title,
 			topics: maps.Clone(svc.topics), channels: maps.Clone(svc.channels), templates: maps.Clone(svc.templates)}
 	}
 	return c

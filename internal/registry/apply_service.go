@@ -1,0 +1,65 @@
+package registry
+
+import (
+	"encoding/json"
+	"maps"
+)
+
+const maxTitleBytes = 512
+
+// serviceNumber is the number that the name had before it was deleted, or a new
+// one.
+func (pl *plan) serviceNumber(name string) uint32 {
+	for number, known := range pl.to.names {
+		if known == name {
+			return number
+		}
+	}
+	return nextNumber(maps.Keys(pl.to.names))
+}
+
+// title takes over the title, and reports whether it was another.
+func (pl *plan) title() bool {
+	if pl.doc.Title == nil || *pl.doc.Title == pl.svc.title {
+		return false
+	}
+	if len(*pl.doc.Title) > maxTitleBytes {
+		pl.fail("/title", tooLarge("", len(*pl.doc.Title), maxTitleBytes))
+	}
+	pl.svc.title = *pl.doc.Title
+	return true
+}
+
+func (pl *plan) keepService(deleted bool) {
+	body, _ := json.Marshal(serviceBody{pl.svc.title}) // a string: cannot fail
+	pl.records = append(pl.records, ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: pl.svc.name, Body: body, Deleted: deleted})
+}
+
+// deleteService takes away the service and all that it has. What checkUse finds
+// in use refuses it.
+func (pl *plan) deleteService() {
+	for _, c := range sortedValues(pl.svc.channels) {
+		pl.channel(c.Name, &ChannelSpec{Delete: true})
+	}
+	for _, t := range sortedValues(pl.svc.topics) {
+		pl.topic(t.Name, &TopicSpec{Delete: true})
+	}
+	for _, t := range sortedValues(pl.svc.templates) {
+		pl.template(t.Name, &TemplateSpec{Delete: true})
+	}
+	delete(pl.to.services, pl.svc.name) // its number and name stay taken
+	pl.diff.add(kindService, pl.svc.name, "delete", nil)
+	pl.keepService(true)
+}
+
+// orphans adds to b that the keys of a deleted service end with it.
+func (pl *plan) orphans(b *Batch) []*heldKey {
+	if !pl.doc.deleted {
+		return nil
+	}
+	keys := pl.r.keyring.list(pl.svc.name)
+	for _, k := range keys {
+		b.Config = append(b.Config, ConfigRecord{Kind: kindKey, Number: k.number, Service: pl.svc.number, Name: k.name, Body: []byte("{}"), Deleted: true})
+	}
+	return keys
+}

@@ -1,0 +1,148 @@
+package registry
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Member names one thing of the configuration.
+type Member struct {
+	Service string
+	Kind    string // service, channel, topic, rule or template
+	Name    string // of a service: its own; of a rule: that of the topic
+	Rule    string // of a rule
+}
+
+// ParseMember reads a text that says what one member shall be, YAML or JSON, into
+// a document of that member alone. What is shown of it but cannot be set may
+// stand there: its name, if it is the right one, and the version of a template.
+// Pointers of errors, also those of applying the document, begin at the member.
+//
+// A topic's rules become those that are listed, in that order; where there is no
+// list they stay. A rule takes the place of the one that has its name, or the
+// last one. All else that is absent is at its default.
+func ParseMember(m Member, text []byte) (*Document, error) {
+	p, body, err := readDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	d := p.doc
+	d.Service, d.root = m.Service, m.pointer()
+	n := node{p: p, Node: body, at: d.root}
+	p.shown = fields{"name": func(v node) {
+		if own := m.own(); v.text() != own {
+			v.fault("leave it out", "the path says %s", quote(own))
+		}
+	}}
+	m.check(n)
+	switch m.Kind {
+	case kindService:
+		n.fields(fields{"title": func(v node) { title := v.line(); d.Title = &title }})
+		if d.Title == nil {
+			d.Title = new(string)
+		}
+	case kindChannel:
+		d.Channels[m.Name] = p.channel(n)
+	case kindTopic:
+		t := p.topic(n)
+		if n.has("rules") {
+			t.rules = rulesExact
+		}
+		d.Topics[m.Name] = t
+	case kindRule:
+		rule := p.rule(n)
+		rule.Name = m.Rule
+		d.Topics[m.Name] = &TopicSpec{Rules: []RuleSpec{rule}, rules: rulesAlone}
+	case kindTemplate:
+		p.shown["version"] = func(node) {}
+		d.Templates[m.Name] = p.template(n)
+	}
+	if len(p.wrong) > 0 {
+		return nil, d.locate(gather(p.wrong[:min(len(p.wrong), maxFaults)]))
+	}
+	return d, nil
+}
+
+// own is the name of the member itself.
+func (m Member) own() string {
+	if m.Kind == kindRule {
+		return m.Rule
+	}
+	return m.Name
+}
+
+// check refuses a name that could not be one.
+func (m Member) check(n node) {
+	if !namePattern.MatchString(m.own()) {
+		n.fault(nameHint, "%s is not a name", quote(m.own()))
+	}
+}
+
+// pointer is where the member stands in a document.
+func (m Member) pointer() string {
+	switch m.Kind {
+	case kindChannel:
+		return pointer("channels", m.Name)
+	case kindTopic:
+		return pointer("topics", m.Name)
+	case kindRule:
+		return pointer("topics", m.Name, "rules", "0")
+	case kindTemplate:
+		return pointer("templates", m.Name)
+	}
+	return ""
+}
+
+// deletion is a document that takes the member away.
+func (m Member) deletion() *Document {
+	d := newDocument()
+	d.Service, d.root = m.Service, m.pointer()
+	switch m.Kind {
+	case kindService:
+		d.deleted = true
+	case kindChannel:
+		d.Channels[m.Name] = &ChannelSpec{Delete: true}
+	case kindTopic:
+		d.Topics[m.Name] = &TopicSpec{Delete: true}
+	case kindRule:
+		d.Topics[m.Name] = &TopicSpec{Rules: []RuleSpec{{Rule: Rule{Name: m.Rule}, Delete: true}}, rules: rulesAlone}
+	case kindTemplate:
+		d.Templates[m.Name] = &TemplateSpec{Delete: true}
+	}
+	return d
+}
+
+// ApplyMember is Apply of what ParseMember has made. check is asked about the
+// very configuration that is changed; its error refuses the change. It returns the
+// configuration after it.
+func (r *Registry) ApplyMember(ctx context.Context, d *Document, check func(Configuration) error) (Configuration, error) {
+	pl, err := r.apply(ctx, d, check)
+	if err != nil {
+		return Configuration{}, err
+	}
+	return Configuration{pl.to}, nil
+}
+
+// DeleteMember takes a member away. With a service goes all that it has, and its
+// keys. What active subscriptions need is a Conflict. One that is not there is no
+// error, unless check has one.
+func (r *Registry) DeleteMember(ctx context.Context, m Member, check func(Configuration) error) error {
+	guarded := func(c Configuration) error {
+		if err := check(c); err != nil {
+			return err
+		}
+		if c.Service(m.Service) == nil {
+			return errNothing
+		}
+		return nil
+	}
+	_, err := r.apply(ctx, m.deletion(), guarded)
+	if err == errNothing { //nolint:errorlint // it comes as it is
+		return nil
+	}
+	return err
+}
+
+// errNothing ends an apply that has nothing to take away. No caller gets it.
+var errNothing = &fanfare.Error{Code: fanfare.NotFound, Message: "nothing to delete"}

@@ -1,0 +1,172 @@
+package registry_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+func anything(registry.Configuration) error { return nil }
+
+// However rules are put, deleted and listed with their topic, their order is the
+// one of a plain list: a new one is the last, a known one keeps its place, and
+// the topic's list sets all. A restart changes nothing.
+func TestRulesKeepTheOrderThatTheyWereGiven(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		dir := t.TempDir()
+		r, _ := openAt(t, dir)
+		defer func() { r.Close() }()
+		topic := registry.Member{Service: "s", Kind: "topic", Name: "t"}
+		rule := func(name string) registry.Member {
+			return registry.Member{Service: "s", Kind: "rule", Name: "t", Rule: name}
+		}
+		if _, err := r.ApplyMember(t.Context(), parsed(rt, topic, "{}"), anything); err != nil {
+			rt.Fatal(err)
+		}
+		var model []string
+		names := []string{"a", "b", "c", "d", "e"}
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			name := rapid.SampledFrom(names).Draw(rt, "rule")
+			switch rapid.SampledFrom([]string{"put", "delete", "list", "title", "restart"}).Draw(rt, "step") {
+			case "put":
+				text := fmt.Sprintf("when: '%d > 1'", rapid.IntRange(1, 3).Draw(rt, "when"))
+				if _, err := r.ApplyMember(t.Context(), parsed(rt, rule(name), text), anything); err != nil {
+					rt.Fatal(err)
+				}
+				if !slices.Contains(model, name) {
+					model = append(model, name)
+				}
+			case "delete":
+				if err := r.DeleteMember(t.Context(), rule(name), anything); err != nil {
+					rt.Fatal(err)
+				}
+				model = slices.DeleteFunc(model, func(n string) bool { return n == name })
+			case "list":
+				model = rapid.Permutation(names).Draw(rt, "order")[:rapid.IntRange(0, len(names)).Draw(rt, "length")]
+				var list []string
+				for _, n := range model {
+					list = append(list, fmt.Sprintf("{name: %s, when: 'true'}", n))
+				}
+				if _, err := r.ApplyMember(t.Context(), parsed(rt, topic, "rules: ["+strings.Join(list, ", ")+"]"), anything); err != nil {
+					rt.Fatal(err)
+				}
+			case "title":
+				if _, err := r.ApplyMember(t.Context(), parsed(rt, topic, "title: "+name), anything); err != nil {
+					rt.Fatal(err)
+				}
+			case "restart":
+				if err := r.Close(); err != nil {
+					rt.Fatal(err)
+				}
+				r, _ = openAt(t, dir)
+			}
+			var got []string
+			for _, rule := range r.Configuration().Topic("s", "t").Rules {
+				got = append(got, rule.Name)
+			}
+			if !slices.Equal(got, model) {
+				rt.Fatalf("the order is %v, want %v", got, model)
+			}
+		}
+	})
+}
+
+func parsed(tb TB, m registry.Member, text string) *registry.Document {
+	tb.Helper()
+	d, err := registry.ParseMember(m, []byte(text))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+// The check is asked about the configuration that is changed, also where another
+// change came in between: here, one comes whenever the check is asked first.
+func TestACheckIsAskedAgainWhereTheConfigurationMoved(t *testing.T) {
+	r, _ := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	other := registry.Member{Service: "notify", Kind: "topic", Name: "other"}
+	asked := 0
+	refused := errors.New("it has a title already")
+	_, err := r.ApplyMember(t.Context(), parsed(t, other, "title: late"), func(c registry.Configuration) error {
+		asked++
+		if asked == 1 {
+			apply(t, r, "service: notify\ntopics: {other: {title: early}}")
+		}
+		if c.Topic("notify", "other").Title != "" {
+			return refused
+		}
+		return nil
+	})
+	if !errors.Is(err, refused) || asked != 2 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+	if got := r.Configuration().Topic("notify", "other").Title; got != "early" {
+		t.Errorf("the title is %q", got)
+	}
+}
+
+func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
+	dir := t.TempDir()
+	r, _ := openAt(t, dir)
+	apply(t, r, weather)
+	key, secret := newKey(t, r, "notify", registry.KeySettings{})
+	whole := registry.Member{Service: "notify", Kind: "service", Name: "notify"}
+	put := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
+	if err := r.DeleteMember(t.Context(), whole, anything); fanfare.CodeOf(err) != fanfare.Conflict {
+		t.Fatalf("with an active subscription: %v", err)
+	}
+	if _, ok := r.Authenticate(secret); !ok || r.Configuration().Topic("notify", "change") == nil {
+		t.Fatal("a refused deletion took something")
+	}
+	if err := r.EndSubscription(t.Context(), "notify", put[0].ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.DeleteMember(t.Context(), whole, anything); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if _, ok := r.Authenticate(secret); ok {
+			t.Errorf("%s still opens", key.ID)
+		}
+		c := r.Configuration()
+		if c.Service("notify") != nil || len(c.Topics("notify"))+len(c.Channels("notify")) > 0 || len(r.Services()) > 0 || len(r.Keys("")) > 0 {
+			t.Error("something is left")
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, _ = openAt(t, dir)
+	}
+	apply(t, r, weather)
+	if got := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"})); got[0].ID == put[0].ID {
+		t.Errorf("%s is active again", put[0].ID)
+	}
+}
+
+func TestAPlanFindsFiltersThatAChangedSchemaBreaks(t *testing.T) {
+	r, _ := openAt(t, t.TempDir())
+	apply(t, r, weather)
+	good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: "a@example.org", Filter: "event.mag > 3.0"}))
+	d, err := registry.ParseDocument([]byte("service: notify\ntopics:\n  other:\n    schema: {type: object, additionalProperties: false, properties: {title: {type: string}}}"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, planned := r.Plan(t.Context(), d)
+	_, applied := r.Apply(t.Context(), d)
+	if planned == nil || applied == nil || planned.Error() != applied.Error() || fanfare.CodeOf(planned) != fanfare.Conflict || !strings.Contains(planned.Error(), "line 4") {
+		t.Errorf("planned: %v\napplied: %v", planned, applied)
+	}
+	if r.Configuration().Topic("notify", "other").Schema != nil {
+		t.Error("a plan has changed something")
+	}
+}
