@@ -44,6 +44,10 @@ build: ## Build ./bin/fanfare, one static binary.
 sdk: build ## Build the clients for Python and TypeScript into build/sdk.
 	@sdk/build
 
+.PHONY: docs
+docs: build ## Build the site of docs/ into build/docs (python3 with venv).
+	@docs/site/build
+
 .PHONY: demo
 demo: build ## Run the main job on real data and keep serving (DEMO_FLAGS=--once to end).
 	@./bin/fanfare demo $(DEMO_FLAGS)
@@ -62,7 +66,7 @@ test: begin fmt-check vet lint arch unit race static crash bench-smoke ## Check 
 check: test ## The same as test.
 
 .PHONY: test-peers
-test-peers: peers-begin peers-mail peers-sdk ## Test against mail servers (root, Debian or Ubuntu) and from Python and TypeScript.
+test-peers: peers-begin peers-mail peers-sdk peers-docs ## Test against mail servers (root, Debian or Ubuntu) and from Python and TypeScript.
 	@echo; $(TALLY) total $(OUTCOMES).peers
 
 .PHONY: peers-begin
@@ -84,6 +88,12 @@ peers-sdk: $(TALLY) build ## Build both clients and test them (python3 with venv
 	  $(TALLY) step $(OUTCOMES).peers "client for $$language" sdk/build $$language; \
 	  $(TALLY) junit $(OUTCOMES).peers "tests of the client for $$language" .test/$$language.xml sdk/test $$language .test/$$language.xml; \
 	done
+
+.PHONY: peers-docs
+peers-docs: $(TALLY) build ## Build the site of the documents and check every link (python3 with venv).
+	@if [ -z "$${CI:-}" ] && ! command -v python3 >/dev/null; then \
+	  echo 'LEFT OUT: the site needs python3. It was NOT built.'; exit 0; fi; \
+	$(TALLY) step $(OUTCOMES).peers 'site of the documents' docs/site/build
 
 .PHONY: fmt
 fmt: ## Lay out the sources.

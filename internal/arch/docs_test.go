@@ -14,6 +14,7 @@ var (
 	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*)\(`)
 	makeWord   = regexp.MustCompile("(?:^|`|    )make ([a-z][a-z-]*)")
 	makeTarget = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+	listedPage = regexp.MustCompile(`(?m)^- \[[^\]]*\]\(([^)#:]+)\)`)
 	link       = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 )
 
@@ -71,4 +72,23 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 		_, err := os.Stat(filepath.Join("..", "..", path.Join(f.dir(), name)))
 		return err == nil
 	}))
+}
+
+// The site's navigation is made of the lists in its index pages.
+func TestPagesOfTheDocumentsAreListed(t *testing.T) {
+	listed := map[string]bool{"docs/index.md": true}
+	for _, f := range load(t) {
+		if strings.HasPrefix(f.path, "docs/") && path.Base(f.path) == "index.md" {
+			for name := range first(listedPage, f.text) {
+				listed[path.Join(f.dir(), name)] = true
+			}
+		}
+	}
+	check(t, func(f *file) []finding {
+		if !strings.HasPrefix(f.path, "docs/") || !strings.HasSuffix(f.path, ".md") || listed[f.path] {
+			return nil
+		}
+		return []finding{{f.path, 1, "no index page lists it", "nobody finds it on the site, and the site is not built without it",
+			"add a line - [Title](" + f.path + ") to docs/tutorial, how-to, reference or explanation/index.md"}}
+	})
 }

@@ -17,7 +17,7 @@
 // Templates are Liquid. They see
 //
 //	event            the event's data: {{ event.title }}
-//	meta             id, source, type, subject, time (RFC 3339), topic, service
+//	meta             id, source, type, subject, time (RFC 3339), topic, service, extensions
 //	subscriber       id, address, locale, time_zone, attributes
 //	subscription     the first that matched: id, rule, params, data
 //	subscriptions    all that matched, each of the same shape
