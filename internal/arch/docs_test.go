@@ -89,6 +89,6 @@ func TestPagesOfTheDocumentsAreListed(t *testing.T) {
 			return nil
 		}
 		return []finding{{f.path, 1, "no index page lists it", "nobody finds it on the site, and the site is not built without it",
-			"add a line - [Title](" + f.path + ") to docs/tutorial, how-to, reference or explanation/index.md"}}
+			"add a line - [Title](" + f.path + ") to docs/tutorial, how-to, reference or explanation/index.md, of a decision to docs/decisions/index.md"}}
 	})
 }
