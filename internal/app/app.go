@@ -252,17 +252,18 @@ func (a *App) start(ctx context.Context, o Options) error {
 	if err := adminKey(ctx, dir, people); err != nil {
 		return err
 	}
+	copying := make(turn, 1)
 	parts := api.Parts{
 		Previews:   previews{registry: people, store: store, traces: reports.Traces, publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: store, Conditions: conditions{people, index}},
 		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
 		Intake: intake{collector}, Messages: direct, Reports: reports, Switches: stops, Parking: reports.parking, Audit: people,
-		Backups: &backups{dir: dir, bus: hops, version: o.Version, clock: a.clock},
+		Backups: &backups{dir: dir, bus: hops, version: o.Version, clock: a.clock, copying: copying},
 		Ready:   a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,
 	}
-	forgetting := newEraser(reports)
+	forgetting := newEraser(reports, copying)
 	a.background(forgetting.run)
 	parts.Subscribers, parts.SubscriptionLists, parts.Forgetting, parts.Suppressions = people, people, forgetting, people
 	parts.Merging, parts.Personal = people, &personal{people, reports.Traces, store}

@@ -24,8 +24,24 @@ type backups struct {
 	bus     *bus.Bus
 	version string
 	clock   kit.Clock
+	copying turn // of an erasure too
 	taking  sync.Mutex
 }
+
+// A turn is had by one at a time: make it with room for one.
+type turn chan struct{}
+
+// take waits for the turn until ctx ends.
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) leave() { <-t }
 
 // Backup writes a backup of the running server.
 func (b *backups) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error {
@@ -33,6 +49,10 @@ func (b *backups) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64)
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "another backup is being taken", Hint: "wait until it is done"}
 	}
 	defer b.taking.Unlock()
+	if err := b.copying.take(ctx); err != nil {
+		return err
+	}
+	defer b.copying.leave()
 	return backup.Take(ctx, w, backupSource(b.dir, b.bus, b.version, b.clock), bytesPerSecond)
 }
 

@@ -36,6 +36,7 @@ type eraser struct {
 	claims   *claims
 	clock    kit.Clock
 	logger   *slog.Logger
+	copying  turn // of a backup too
 
 	mu      sync.Mutex
 	waiting []*erasing
@@ -60,8 +61,8 @@ const (
 	claimPause = 20 * time.Millisecond
 )
 
-func newEraser(r *reports) *eraser {
-	return &eraser{registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
+func newEraser(r *reports, copying turn) *eraser {
+	return &eraser{copying: copying, registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
 		clock: r.parking.clock, logger: r.outlets.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
@@ -135,8 +136,14 @@ func (e *eraser) take() []*erasing {
 	return some
 }
 
-// erase does all that is left to do for some people.
+// erase does all that is left to do for some people. A backup that is being
+// taken is awaited: it would have the days from before and the people from
+// after, and nobody would know whom to erase where it is restored.
 func (e *eraser) erase(ctx context.Context, some []*erasing) error {
+	if err := e.copying.take(ctx); err != nil {
+		return err
+	}
+	defer e.copying.leave()
 	if err := e.bus.AwaitMatched(ctx); err != nil {
 		return err
 	}
