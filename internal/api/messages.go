@@ -77,7 +77,7 @@ func (a *API) messageRoutes() {
 		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"the text of yours that they were sent with"`
 	}
 	read(a, huma.Operation{OperationID: "list-messages", Method: http.MethodGet, Path: "/v1/messages", Tags: tags,
-		Summary: "The messages with a reference, the latest first", Description: "Those that are matched, which takes a moment after they were sent. /v1/broadcasts lists all, whatever their reference."}, mayFollow,
+		Summary: "The messages with a reference, the latest first", Description: "Those that are matched, which takes a moment after they were sent. /v1/broadcasts?kind=message lists all, whatever their reference."}, mayFollow,
 		func(ctx context.Context, c caller, in *withReference) (page wire.MessagePage, err error) {
 			service, err := a.oneService(c)
 			if err != nil {

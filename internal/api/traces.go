@@ -39,6 +39,7 @@ type broadcastsBy struct {
 	Picked
 	State string `query:"state" enum:"running,paused,cancelled,completed" doc:"only those in this state"`
 	Lane  string `query:"lane" enum:"urgent,normal,bulk" doc:"only those of this lane"`
+	Kind  string `query:"kind" enum:"event,message" doc:"only events of topics, or only messages to people who were named"`
 }
 
 type historyOf struct {
@@ -90,9 +91,9 @@ func (a *API) traceRoutes() {
 
 // broadcasts reads a page of a list of broadcasts.
 func (a *API) broadcasts(ctx context.Context, c caller, list string, in *broadcastsBy) (page []fanfare.Broadcast, next string, err error) {
-	l := in.listing(list, c.service, in.State, in.Lane)
+	l := in.listing(list, c.service, in.State, in.Lane, in.Kind)
 	p := in.pick(c.service)
-	p.State, p.Lane = in.State, in.Lane
+	p.State, p.Lane, p.Kind = in.State, in.Lane, in.Kind
 	if p.After, err = l.key(in.Cursor); err != nil {
 		return nil, "", err
 	}

@@ -463,6 +463,14 @@ func TestMessagesAreFoundByTheirReference(t *testing.T) {
 		}
 	}
 	check("before they are indexed")
+	s.subscribe("reader@example.org")
+	s.http.completed(s.http.publish(`{"title":"t"}`))
+	for kind, n := range map[string]int{"message": 7, "event": 1} {
+		list := into[struct{ Broadcasts []fanfare.Broadcast }](t, s.http.must(200, "GET", "/v1/broadcasts?kind="+kind, "", "")).Broadcasts
+		if len(list) != n || list[0].Kind != kind {
+			t.Errorf("%d broadcasts of kind %s, want %d: %+v", len(list), kind, n, list)
+		}
+	}
 	s.mustStop()
 	s.start()
 	check("after a restart")

@@ -12,6 +12,7 @@ import (
 // of it. Times are those at which events were kept, Since included and Until not.
 type Pick struct {
 	Service, Topic, Lane string
+	Kind                 string // fanfare.KindEvent, fanfare.KindMessage or "" for both
 	Channel              string // of deliveries
 	State                string // of the broadcast, or of the delivery
 	Since, Until         time.Time
@@ -22,7 +23,7 @@ type Pick struct {
 
 // wants reports whether the list may have something of b.
 func (p *Pick) wants(b *fanfare.Broadcast) bool {
-	return (p.Service == "" || b.Service == p.Service) && (p.Topic == "" || b.Topic == p.Topic) && (p.Lane == "" || b.Lane == p.Lane) &&
+	return (p.Service == "" || b.Service == p.Service) && (p.Topic == "" || b.Topic == p.Topic) && (p.Lane == "" || b.Lane == p.Lane) && (p.Kind == "" || b.Kind == p.Kind) &&
 		(p.Since.IsZero() || !b.Stages.Kept.Before(p.Since)) && (p.Until.IsZero() || b.Stages.Kept.Before(p.Until))
 }
 

@@ -26,7 +26,7 @@ func past(t *testing.T) (*Traces, *record) {
 		b := r.broadcasts[ref]
 		b.Topic, b.Lane, b.State = []string{"even", "odd"}[n%2], "normal", []string{"completed", "running"}[n%2]
 		if n%3 == 0 {
-			b.Lane = "urgent"
+			b.Lane, b.Kind = "urgent", fanfare.KindMessage
 		}
 		b.Stages.Kept = ref.Day.Time().Add(time.Duration(n) * time.Hour)
 		n++
@@ -70,6 +70,7 @@ func TestPagesOfBroadcastsAreTheListInOrder(t *testing.T) {
 	}{
 		"all":      {Pick{}, func(*fanfare.Broadcast) bool { return true }},
 		"by topic": {Pick{Topic: "odd"}, func(b *fanfare.Broadcast) bool { return b.Topic == "odd" }},
+		"by kind":  {Pick{Kind: fanfare.KindMessage}, func(b *fanfare.Broadcast) bool { return b.Lane == "urgent" }},
 		"by lane":  {Pick{Lane: "urgent"}, func(b *fanfare.Broadcast) bool { return b.Lane == "urgent" }},
 		"by state": {Pick{State: "running"}, func(b *fanfare.Broadcast) bool { return b.State == "running" }},
 		"since":    {Pick{Since: middle}, func(b *fanfare.Broadcast) bool { return !b.Stages.Kept.Before(middle) }},
