@@ -32,11 +32,21 @@ def narrow_operation(operation: dict) -> None:
     for response in operation["responses"].values():
         content = response.get("content", {})
         if "application/json" not in content:
+            response["content"] = dict(readable(kind, media["schema"]) for kind, media in content.items())
             continue
         schema = content["application/json"]["schema"]
         if len(body) > 1 and "oneOf" in schema:
             schema = schema["oneOf"][0]
         response["content"] = {"application/json": {"schema": schema}}
+
+
+def readable(kind: str, schema: dict) -> tuple[str, dict]:
+    """Lines are text, files are bytes: generators know few types of answers."""
+    if kind.endswith("ndjson") or kind.startswith("text/"):
+        return "text/plain", {"schema": {"type": "string"}}
+    if kind.endswith("json"):
+        return kind, {"schema": schema}
+    return "application/octet-stream", {"schema": {"type": "string", "format": "binary"}}
 
 
 if __name__ == "__main__":

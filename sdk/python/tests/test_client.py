@@ -1,16 +1,20 @@
 """What the lines by hand add to the generated client."""
 
+import json
+
 import httpx
 import pytest
 from conftest import Server, eventually
 
 from fanfare_client import ProblemError, connect, pages, publish_lines, put_subscriptions
 from fanfare_client.api.configuration import apply
+from fanfare_client.api.messages import get_message, send_message
 from fanfare_client.api.operations import get_status
+from fanfare_client.api.subscribers import erase_subscriber, export_subscriber, list_subscribers
 from fanfare_client.api.subscriptions import end_subscription, get_subscription, put_subscription
 from fanfare_client.api.traces import get_event, list_deliveries
 from fanfare_client.lines import BLOCK_LINES
-from fanfare_client.models import LineError, SubscriptionRequest
+from fanfare_client.models import EraseRequest, LineError, MessageContent, MessageRequest, SubscriptionRequest
 
 NEWS = {
     "service": "news",
@@ -94,3 +98,23 @@ def test_pages_end(news) -> None:
     eventually("it is completed", lambda: get_event.sync(answer.id, client=news).state == "completed")
     seen = [d.id for page in pages(list_deliveries.sync, answer.id, client=news, limit=300) for d in page.deliveries]
     assert len(seen) == len(set(seen)) == 1008
+
+
+def test_message_is_sent_once_under_its_key(server: Server, news) -> None:
+    wanted = MessageRequest(channel="email", to="grace@example.org", content=MessageContent(subject="Once", text="Only once."), reference="order-1")
+    first, again = (send_message.sync(client=news, body=wanted, wait="20s", idempotency_key="order-1") for _ in range(2))
+    assert first.id == again.id and first.state == "accepted"
+    assert server.arrived().count("grace@example.org") == 1
+    assert get_message.sync(first.id, client=news).reference == "order-1"
+    with pytest.raises(ProblemError) as caught:
+        send_message.sync(client=news, body=MessageRequest(channel="none", to="grace@example.org", template="story"))
+    assert caught.value.problem.pointer == "/channel"
+
+
+def test_person_is_exported_in_lines_and_forgotten(news) -> None:
+    put_subscription.sync("kim", client=news, body=SubscriptionRequest(topic="story", channel="email", to="kim@example.org"))
+    (kim,) = list_subscribers.sync(client=news, address="kim@example.org").subscribers
+    lines = [json.loads(line) for line in export_subscriber.sync(kim.id, client=news).splitlines()]
+    assert any("kim@example.org" in json.dumps(line) for line in lines)
+    assert erase_subscriber.sync(kim.id, client=news, body=EraseRequest()).subscriptions == 1
+    assert list_subscribers.sync(client=news, address="kim@example.org").subscribers == []
