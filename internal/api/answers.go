@@ -102,7 +102,7 @@ func (o *answers[T]) keepAll(ctx context.Context, lines *stream[T]) bool {
 	var underWay []keeping[T] // the oldest first
 	defer func() {
 		for _, k := range underWay { // until it is over its items are in use
-			_ = <-k.over // what came of it is not told any more
+			<-k.over //nolint:errcheck // what came of it is not told any more
 		}
 	}()
 	for open := true; open || len(underWay) > 0; {

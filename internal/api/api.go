@@ -87,7 +87,7 @@ func (a *API) Stop() {
 }
 
 // writeJSON answers with v.
-func writeJSON(w http.ResponseWriter, status int, contentType string, v any) error {
+func writeJSON(w http.ResponseWriter, status int, contentType string, v any) error { //nolint:unparam // the type stands where the answer is written, as in writeAll
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)

@@ -33,11 +33,7 @@ func (a *API) healthRoutes() {
 	}
 	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs the operator's key", "text/plain"), anybody, func(x *exchange, r *http.Request, _ caller) error {
 		if !a.parts.MetricsOpen && !isLocal(r) {
-			c, err := a.caller(r)
-			if err == nil {
-				err = c.must(operator)
-			}
-			if err != nil {
+			if _, err := a.admitted(x, operator); err != nil {
 				return err
 			}
 		}

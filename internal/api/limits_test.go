@@ -171,6 +171,22 @@ func TestKeysCannotBeGuessedAtSpeed(t *testing.T) {
 	}
 }
 
+func TestKeysCannotBeTriedAtTheMetricsEither(t *testing.T) {
+	a, _ := limited(Limits{})
+	for i := range guessBurst + 5 {
+		r, _ := http.NewRequest("GET", "/metrics", nil)
+		r.RemoteAddr = "192.0.2.1:99"
+		r.Header.Set("Authorization", "Bearer guess")
+		want := 401
+		if i >= guessBurst {
+			want = 429
+		}
+		if got := serve(a, r).Code; got != want {
+			t.Fatalf("guess %d: %d, not %d", i, got, want)
+		}
+	}
+}
+
 func TestANetworkOfIPv6IsOneGuesser(t *testing.T) {
 	var g guesses
 	r := func(from string) *http.Request { return &http.Request{RemoteAddr: from, Header: http.Header{}} }
