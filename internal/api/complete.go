@@ -28,6 +28,7 @@ func (a *API) finishOpenAPI() {
 		explainSchema(name, schema)
 	}
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+		tagChangeable(doc.Paths[path])
 		for method, op := range operations(doc.Paths[path]) {
 			completeOperation(method, op)
 			for _, r := range op.Responses {
@@ -90,6 +91,34 @@ func operations(p *huma.PathItem) map[string]*huma.Operation {
 	return all
 }
 
+// tagChangeable says of what can be changed under If-Match that reading it gives
+// the ETag, and 304 to who has it already.
+func tagChangeable(p *huma.PathItem) {
+	get := p.Get
+	if get == nil || get.Responses["200"] == nil || get.Responses["304"] != nil {
+		return
+	}
+	for _, op := range operations(p) {
+		if !hasHeader(op, "If-Match") {
+			continue
+		}
+		if get.Responses["200"].Headers == nil {
+			get.Responses["200"].Headers = map[string]*huma.Param{}
+		}
+		get.Responses["200"].Headers["ETag"] = &huma.Param{Ref: "#/components/headers/ETag"}
+		get.Responses["304"] = &huma.Response{Description: "It is as it was: If-None-Match fits", Headers: map[string]*huma.Param{"ETag": {Ref: "#/components/headers/ETag"}}}
+		if !hasHeader(get, "If-None-Match") {
+			get.Parameters = append(get.Parameters, &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"},
+				Description: "answer only if it has another ETag by now; else 304"})
+		}
+		return
+	}
+}
+
+func hasHeader(op *huma.Operation, name string) bool {
+	return slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "header" && strings.EqualFold(p.Name, name) })
+}
+
 func completeOperation(method string, op *huma.Operation) {
 	keyed := op.Security != nil
 	for status, r := range op.Responses {
@@ -139,7 +168,7 @@ func codesOf(method string, op *huma.Operation) []fanfare.Code {
 	if op.RequestBody != nil {
 		list = append(list, fanfare.TooLarge, fanfare.DiskFull)
 	}
-	if slices.ContainsFunc(op.Parameters, func(p *huma.Param) bool { return p.In == "header" && strings.EqualFold(p.Name, "If-Match") }) {
+	if hasHeader(op, "If-Match") {
 		list = append(list, fanfare.PreconditionFailed)
 	}
 	return list
@@ -177,6 +206,7 @@ func answerHeaders() map[string]*huma.Header {
 	}
 	return map[string]*huma.Header{
 		"X-Request-Id":     text("Id of the request: the one that was sent, or one of the server's. Its log has it too.", "5e0c7f4d7f1a2b3c"),
+		"ETag":             text("Tag of what is shown, for If-Match and If-None-Match (RFC 9110, section 8.8.3).", `"pQ5c0zC1vYt2kQ3X"`),
 		"RateLimit":        text("Where the key has a rate: r requests are left of its burst; it is whole again in t seconds, or, of a refusal, the next request is let in then.", `"key";r=97;t=1`),
 		"RateLimit-Policy": text("Where the key has a rate: its burst of q requests, whole again after w seconds.", `"key";q=100;w=10`),
 		"WWW-Authenticate": text("Which credentials are asked for (RFC 6750).", `Bearer realm="fanfare"`),

@@ -101,6 +101,9 @@ func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Co
 		if err != nil {
 			return nil, a.shown(ctx, err)
 		}
+		if x := ctx.Value(exchangeKey{}).(*exchange); isKnown(x.request.Header, x.Header().Get("ETag")) {
+			return nil, huma.Status304NotModified()
+		}
 		return &answer[T]{body}, nil
 	})
 }

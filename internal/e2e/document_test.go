@@ -88,7 +88,7 @@ func (d *document) answered(op operation, status int, header http.Header, body s
 		response = d.at(pointer).(map[string]any)
 	}
 	for name := range mapOf(response["headers"]) {
-		if !strings.HasPrefix(name, "RateLimit") && header.Get(name) == "" && name != "Location" && name != "ETag" {
+		if !strings.HasPrefix(name, "RateLimit") && header.Get(name) == "" && name != "Location" {
 			return fmt.Errorf("the header %s is missing", name)
 		}
 	}

@@ -103,3 +103,30 @@ func TestListsOfWhatHappenedArePagedAndFiltered(t *testing.T) {
 	s.http.must(404, "GET", "/v1/deliveries/dlv-20261120-40041-ffff", "", "")
 	s.http.must(404, "GET", "/v1/deliveries/nonsense", "", "")
 }
+
+func TestWhatIsKnownIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	s, _ := newsroom(t, sink.Config{}, "")
+	d := described(s)
+	s.http.must(201, "PUT", "/v1/subscribers/reader", plain, `{"addresses":[{"kind":"mail","address":"reader@example.org"}]}`)
+	s.http.must(201, "PUT", "/v1/subscriptions/mine", plain, `{"topic":"story","channel":"email","subscriber":"reader"}`)
+	known := map[string]string{"/v1/subscribers/{id}": "/v1/subscribers/reader", "/v1/subscriptions/{id}": "/v1/subscriptions/mine"}
+	for _, op := range d.operations() {
+		path := known[op.path]
+		if op.method != "GET" || path == "" {
+			continue
+		}
+		_, _, header := s.http.send("GET", path, "", "")
+		tag := header.Get("ETag")
+		status, body, header := s.http.send("GET", path, "", "", "If-None-Match", `"other", W/`+tag)
+		if status != 304 || body != "" || header.Get("ETag") != tag || tag == "" {
+			t.Errorf("%s with its tag %s: %d %v %s", path, tag, status, header, body)
+		}
+		if err := d.answered(op, status, header, body); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		if status, body, _ := s.http.send("GET", path, "", "", "If-None-Match", `"other"`); status != 200 || body == "" {
+			t.Errorf("%s with another tag: %d", path, status)
+		}
+	}
+}
