@@ -15,7 +15,7 @@ import (
 // of paths. A route with another parameter has to get its entry here.
 func ours(s *server, event string) map[string]string {
 	return map[string]string{
-		"topic": "story", "template": "story", "channel": "email", "rule": "near", "service": "news", "name": "story",
+		"topic": "story", "template": "story", "channel": "email", "rule": "near", "version": "1", "service": "news", "name": "story",
 		"subscriber": "reader@example.org", "token": "not-signed",
 		"/v1/events/{id}": event, "/v1/events/{id}/deliveries": event,
 		"/v1/deliveries/{id}":          s.http.deliveries(event, "")[0].ID,
@@ -120,6 +120,9 @@ func TestNoRouteReachesAnotherService(t *testing.T) {
 // sharedByName reports whether a route names what every service may have under
 // the same name: the key's own is meant then, or made.
 func sharedByName(op operation) bool {
+	if strings.Contains(op.path, "{service}") {
+		return false
+	}
 	for _, own := range []string{"{topic}", "{template}", "{channel}", "{rule}", "{name}"} {
 		if strings.Contains(op.path, own) {
 			return true
