@@ -84,48 +84,8 @@ type request struct {
 	stream       io.Reader // of one that cannot
 	repeatable   bool
 	header       http.Header
-}
-
-const tries = 3
-
-// do sends r and returns an answer of success, whose body the caller closes.
-func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
-	for try := 1; ; try++ {
-		response, err := c.once(ctx, r)
-		if err == nil || !r.repeatable || try == tries || ctx.Err() != nil {
-			return response, err
-		}
-		wait, again := after(err, try)
-		if !again {
-			return nil, err
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, err
-		}
-	}
-}
-
-// unavailable carries how long the server asks to wait.
-type unavailable struct {
-	error // a *fanfare.Error
-	wait  time.Duration
-}
-
-// Unwrap returns the error that the caller knows.
-func (e *unavailable) Unwrap() error { return e.error }
-
-// after says whether and when a failed call is worth another try.
-func after(err error, try int) (time.Duration, bool) {
-	wait := time.Duration(try*try) * 200 * time.Millisecond
-	if u, ok := errors.AsType[*unavailable](err); ok {
-		return max(wait, min(u.wait, 5*time.Second)), true
-	}
-	_, unreachable := errors.AsType[*Unreachable](err)
-	return wait, unreachable
+	status       *int    // if not nil, set to that of the answer
+	tag          *string // likewise, to its ETag
 }
 
 func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
@@ -170,6 +130,9 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 		}
 		return nil, &Unreachable{c.base, err}
 	}
+	if r.status != nil {
+		*r.status = response.StatusCode
+	}
 	if response.StatusCode < 300 {
 		return response, nil
 	}
@@ -190,8 +153,7 @@ func refusal(response *http.Response) error {
 		e.Hint = "the server's log has more under request id " + p.RequestID
 	}
 	if e.Code == fanfare.Unavailable || e.Code == fanfare.RateLimited {
-		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if there is none
-		return &unavailable{e, time.Duration(seconds) * time.Second}
+		return busyAnswer(e, response.Header)
 	}
 	return e
 }
@@ -215,6 +177,9 @@ func (c *Client) call(ctx context.Context, r request, in, out any) error {
 	}
 	if err := json.NewDecoder(response.Body).Decode(out); err != nil {
 		return &Unreachable{c.base, fmt.Errorf("the answer broke off: %w", err)}
+	}
+	if r.tag != nil {
+		*r.tag = response.Header.Get("ETag")
 	}
 	return nil
 }

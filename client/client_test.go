@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
@@ -214,5 +216,119 @@ func TestLinesAreAnsweredOneByOne(t *testing.T) {
 	}, nil)
 	if err != nil || strings.Join(seen, " ") != "evt-1 bad evt-2" || sum.Accepted != 1 || sum.Duplicates != 1 || sum.Failed != 1 || sum.First != "evt-1" || sum.Last != "evt-2" {
 		t.Errorf("%v %+v %v", seen, sum, err)
+	}
+}
+
+func TestARefusalForNowIsTriedAgainWhenTheServerSays(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		code   fanfare.Code
+		after  string
+		calls  int
+		least  time.Duration
+		most   time.Duration
+	}{
+		"limited":           {429, fanfare.RateLimited, "7", 4, 21 * time.Second, 23 * time.Second},
+		"busy":              {503, fanfare.Unavailable, "1", 4, 3 * time.Second, 5 * time.Second},
+		"busy without word": {503, fanfare.Unavailable, "", 4, 700 * time.Millisecond, 1400 * time.Millisecond},
+		"for long":          {429, fanfare.RateLimited, "3600", 1, 0, 0},
+		"full":              {507, fanfare.DiskFull, "60", 1, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := New("http://x", "key")
+			calls := 0
+			c.http.Transport = answers(func(*http.Request) *http.Response {
+				calls++
+				rec := httptest.NewRecorder()
+				rec.Header().Set("Retry-After", test.after)
+				refuse(rec, test.status, wire.Member{Code: test.code, Detail: "not now"})
+				return rec.Result()
+			})
+			begun := time.Now()
+			_, err := c.Status(t.Context())
+			if took := time.Since(begun); calls != test.calls || took < test.least || took > test.most || fanfare.CodeOf(err) != test.code {
+				t.Errorf("%s: %d calls in %v: %v", name, calls, took, err)
+			}
+		})
+	}
+}
+
+// answers is a transport.
+type answers func(*http.Request) *http.Response
+
+func (f answers) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+func TestAListIsReadPageByPage(t *testing.T) {
+	var asked []string
+	c := against(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.RawQuery)
+		switch r.URL.Query().Get("cursor") {
+		case "":
+			io.WriteString(w, `{"topics":[{"name":"a"},{"name":"b"}],"next":"c1"}`)
+		case "c1":
+			io.WriteString(w, `{"topics":[],"next":"c2"}`) // a page may be empty although more follows
+		case "c2":
+			io.WriteString(w, `{"topics":[{"name":"c"}]}`)
+		default:
+			refuse(w, 422, wire.Member{Code: fanfare.Invalid, Detail: "cursor"})
+		}
+	})
+	type topic struct{ Name string }
+	var names []string
+	for one, err := range List[topic](t.Context(), c, "/v1/topics", "topics", url.Values{"q": {"x"}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, one.Name)
+	}
+	if strings.Join(names, "") != "abc" || strings.Join(asked, " ") != "limit=500&q=x cursor=c1&limit=500&q=x cursor=c2&limit=500&q=x" {
+		t.Errorf("%v by %v", names, asked)
+	}
+	for range List[topic](t.Context(), c, "/v1/topics", "topics", nil) {
+		break
+	}
+	if len(asked) != 4 {
+		t.Errorf("a list that is left asks on: %v", asked)
+	}
+	broken := against(t, func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, 404, wire.Member{Code: fanfare.NotFound, Detail: "none"})
+	})
+	for _, err := range List[topic](t.Context(), broken, "/v1/topics", "topics", nil) {
+		if fanfare.CodeOf(err) != fanfare.NotFound {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestAnExportThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+	whole := `{"topic":"q","channel":"m","to":"a@b.c"}` + "\n"
+	for name, test := range map[string]struct {
+		text string
+		cut  bool
+		want int
+	}{"whole": {whole + whole, false, 2}, "cut": {whole + whole[:10], true, 1}, "empty": {"", false, 0}} {
+		c := against(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Accept") != ndjson || r.URL.RawQuery != "topic=q" {
+				t.Errorf("asked for %s as %s", r.URL, r.Header)
+			}
+			io.WriteString(w, test.text)
+			if test.cut {
+				http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
+		})
+		count, failed := 0, false
+		for s, err := range c.ExportSubscriptions(t.Context(), SubscriptionQuery{Topic: "q", State: "ended"}) {
+			if err != nil {
+				_, failed = errors.AsType[*Unreachable](err)
+				break
+			}
+			if count++; s.To != "a@b.c" {
+				t.Errorf("got %+v", s)
+			}
+		}
+		if count != test.want || failed != test.cut {
+			t.Errorf("%s: %d, failed %v", name, count, failed)
+		}
 	}
 }

@@ -83,9 +83,14 @@ func (c *Client) control(ctx context.Context, what string, s fanfare.Scope, reas
 
 // Parked lists work that failed too often and waits for an operator.
 func (c *Client) Parked(ctx context.Context) ([]fanfare.Parked, error) {
-	var list wire.ParkedList
-	err := c.call(ctx, get("/v1/parked", nil), nil, &list)
-	return list.Parked, err
+	var all []fanfare.Parked
+	for one, err := range List[fanfare.Parked](ctx, c, "/v1/parked", "parked", nil) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // RetryParked tries parked work again.

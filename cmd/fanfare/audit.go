@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,7 +74,7 @@ func (c *cli) printAudit(entries []client.AuditEntry) error {
 		fmt.Fprintln(c.out, "nothing was changed")
 		return nil
 	}
-	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	table := c.newTable()
 	fmt.Fprintln(table, "WHEN\tKEY\tSERVICE\tWHAT\tDETAIL")
 	for i := range entries {
 		e := &entries[i]
@@ -83,7 +82,8 @@ func (c *cli) printAudit(entries []client.AuditEntry) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format(time.DateTime), short(who), e.Service,
 			strings.TrimSpace(e.Action+" "+e.Kind+" "+e.Name), short(detailOf(e)))
 	}
-	return table.Flush()
+	table.Flush()
+	return nil
 }
 
 // detailOf joins what more there is to say about a change.

@@ -23,8 +23,8 @@ func benchCommand() *cobra.Command {
 		Long: `Run experiments against a real server: this binary as a child process, with a
 data directory of its own below the working directory, and a sink in another
 process. The suites notifybc, ssns, govuk, telepathy, james, import and history
-run those of theirs that exist and list the others; all is everything. It fails where something is lost, or sent
-twice, or traced wrongly; never because of a rate.`,
+run those of theirs that exist and list the others; all is everything. It fails
+where something is lost, or sent twice, or traced wrongly; never because of a rate.`,
 		Example: `  fanfare bench list
   fanfare bench N1 --durability relaxed --out results.jsonl
   fanfare bench --scale 0.01 all

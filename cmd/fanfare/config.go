@@ -2,23 +2,37 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/config"
 )
 
 func (c *cli) configCommand() *cobra.Command {
 	command := &cobra.Command{Use: "config", Short: "Explain and check the server's configuration"}
-	command.AddCommand(&cobra.Command{
+	var format string
+	reference := &cobra.Command{
 		Use: "reference", Short: "Print every key of the configuration, explained, at its default",
-		Example: "  fanfare config reference > fanfare.yaml",
-		Args:    cobra.NoArgs,
+		Example: `  fanfare config reference > fanfare.yaml
+  fanfare config reference --format markdown`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprint(c.out, config.Reference())
+			text := config.Reference()
+			switch format {
+			case "yaml":
+			case "markdown":
+				text = config.Markdown()
+			default:
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown format " + strconv.Quote(format), Hint: "use yaml or markdown"}
+			}
+			_, err := fmt.Fprint(c.out, text)
 			return err
 		},
-	})
+	}
+	reference.Flags().StringVar(&format, "format", "yaml", "yaml, a file to begin with; or markdown")
+	command.AddCommand(reference)
 	check := &cobra.Command{
 		Use: "check", Short: "Read the configuration as serve would, and say what is wrong",
 		Example: "  fanfare config check --config fanfare.yaml",

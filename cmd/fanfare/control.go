@@ -27,8 +27,10 @@ func (c *cli) controlCommand(what string) *cobra.Command {
 	control := controls[what]
 	command := &cobra.Command{
 		Use: what + " --all | --service NAME | --channel NAME | --broadcast EVENT", Short: control.short,
-		Long: control.short + `: of everything, of one service, of one of its channels, or of
-what one event set off. It is kept over a restart.`,
+		Long: control.short + `.
+
+It reaches everything, one service, one of its channels, or what one event set off,
+and is kept over a restart.`,
 		Example: fmt.Sprintf(`  fanfare %[1]s --broadcast evt-20261120-1001 --reason "wrong text"
   fanfare %[1]s --channel news/mail
   fanfare %[1]s --service news

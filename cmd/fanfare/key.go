@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,13 +86,14 @@ func (c *cli) keyListCommand() *cobra.Command {
 			if c.json {
 				return c.printJSON(keys)
 			}
-			table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+			table := c.newTable()
 			fmt.Fprintln(table, "ID\tSERVICE\tSCOPES\tEXPIRES\tLAST USED\tNAME")
 			for i := range keys {
 				k := &keys[i]
 				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, orElse(k.Service, "(all)"), strings.Join(k.Scopes, ","), expiryOf(k), dateOr(k.LastUsed, "-"), short(k.Name))
 			}
-			return table.Flush()
+			table.Flush()
+			return nil
 		},
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +47,7 @@ func (c *cli) printParked(parked []fanfare.Parked) {
 		fmt.Fprintln(c.out, "nothing is parked")
 		return
 	}
-	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	table := c.newTable()
 	fmt.Fprintln(table, "ID\tKIND\tEVENT\tSINCE\tFAILURES\tRECIPIENTS\tREASON")
 	for _, p := range parked {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", p.ID, p.Kind, p.Event, p.At.Local().Format(time.DateTime), p.Failures, p.Members, short(p.Reason))

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +23,7 @@ type previewing struct {
 	cli              *cli
 	in               client.PreviewRequest
 	file, data, html string
+	sendTo           string
 	raw              bool
 }
 
@@ -32,12 +36,16 @@ is not given is made up: data that fit the topic's schema, and a person. With -f
 template is taken from a document that is not applied yet. Nothing is kept or sent,
 and the unsubscribe link of a preview leads nowhere.
 
+With --send-to what is shown is sent to somebody as a message of its own, over the
+channel that --channel names.
+
 A variable that is missing is named with the template's line.`,
 		Example: `  fanfare preview quake
   fanfare preview quake --event evt-20261120-1001 --subscriber ada@example.com
   fanfare preview quake --data event.json --html preview.html
-  fanfare preview quake -f fanfare.yaml --raw`,
-		Args: cobra.ExactArgs(1),
+  fanfare preview quake -f fanfare.yaml --raw
+  fanfare preview quake --send-to me@example.com --channel mail`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("templates"),
 		RunE: func(command *cobra.Command, args []string) error { return p.run(command, args[0]) },
 	}
 	flags := command.Flags()
@@ -50,8 +58,10 @@ A variable that is missing is named with the template's line.`,
 	flags.StringVar(&p.in.Topic, "topic", "", "topic whose schema and rules count (default: the first that uses the template)")
 	flags.StringVar(&p.in.Channel, "channel", "", "channel whose From counts (default: the first)")
 	flags.StringVar(&p.html, "html", "", "write the HTML to this file")
+	flags.StringVar(&p.sendTo, "send-to", "", "send what is shown to this address, over the channel that --channel names")
 	flags.BoolVar(&p.raw, "raw", false, "print the whole message as it would leave")
 	command.MarkFlagsMutuallyExclusive("subscriber", "subscription")
+	command.MarkFlagsMutuallyExclusive("send-to", "raw")
 	return command
 }
 
@@ -89,6 +99,9 @@ func (p *previewing) run(command *cobra.Command, name string) error {
 			return err
 		}
 	}
+	if p.sendTo != "" {
+		return p.send(command.Context(), api, &shown)
+	}
 	switch {
 	case c.json:
 		return c.printJSON(shown)
@@ -98,6 +111,34 @@ func (p *previewing) run(command *cobra.Command, name string) error {
 	}
 	c.printPreview(&shown, p.html)
 	return nil
+}
+
+// testWait is how long a test send is waited for.
+const testWait = 20 * time.Second
+
+// send sends what is shown. It goes as data into a template that repeats it, so
+// that it is not taken for a template again.
+func (p *previewing) send(ctx context.Context, api *client.Client, shown *client.Preview) error {
+	if p.in.Channel == "" {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say how to send", Hint: "name a channel with --channel"}
+	}
+	data, err := json.Marshal(map[string]string{"subject": shown.Subject, "text": shown.Text, "html": shown.HTML})
+	if err != nil {
+		return err
+	}
+	content := &client.MessageContent{Subject: "{{ event.subject }}"}
+	if shown.Text != "" {
+		content.Text = "{{ event.text }}"
+	}
+	if shown.HTML != "" {
+		content.HTML = "{{ event.html | raw }}"
+	}
+	sending := sending{cli: p.cli, options: client.SendOptions{Wait: testWait}}
+	m, err := api.Send(ctx, client.MessageRequest{Channel: p.in.Channel, To: p.sendTo, Content: content, Data: data, Reference: "preview"}, sending.options)
+	if err != nil {
+		return err
+	}
+	return sending.print(m)
 }
 
 // draft takes one template out of a document.

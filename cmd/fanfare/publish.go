@@ -42,7 +42,7 @@ Exit code 2: some events were refused, or, with --wait, some deliveries failed.`
 		Example: `  fanfare publish earthquakes quakes.ndjson --id-field id --time-field time --wait
   echo '{"id":"q1","mag":6.1,"place":"Alaska"}' | fanfare publish earthquakes - --id-field id --lane urgent
   fanfare publish - events.cloudevents.json`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.ExactArgs(2), ValidArgsFunction: c.completeFirst("topics"),
 		RunE: func(command *cobra.Command, args []string) error {
 			var err error
 			if p.api, err = c.connect(); err != nil {

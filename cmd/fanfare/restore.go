@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,15 +91,15 @@ func (c *cli) listRestored(command *cobra.Command) error {
 	if c.json {
 		return c.printJSON(whole)
 	}
-	return printRestored(c.out, &whole)
+	return c.printRestored(&whole)
 }
 
-func printRestored(w io.Writer, r *client.Restored) error {
-	fmt.Fprintf(w, "restored %s from the backup of %s by Fanfare %s\n%s\n", r.Restored.Local().Format(time.DateTime), r.Backup.Local().Format(time.DateTime), r.Version, uncertainty(&r.RestoredFrom))
+func (c *cli) printRestored(r *client.Restored) error {
+	fmt.Fprintf(c.out, "restored %s from the backup of %s by Fanfare %s\n%s\n", r.Restored.Local().Format(time.DateTime), r.Backup.Local().Format(time.DateTime), r.Version, uncertainty(&r.RestoredFrom))
 	if len(r.Uncertain) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := c.newTable()
 	fmt.Fprintln(table, "\nBROADCAST\tTOPIC\tOPEN THEN\tOF\tDEFERRED")
 	for _, u := range r.Uncertain {
 		topic := u.Service + "/" + u.Topic
@@ -114,7 +112,8 @@ func printRestored(w io.Writer, r *client.Restored) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", u.Event, topic, grouped(u.Unsettled), grouped(u.Messages), grouped(u.Deferred))
 	}
-	return table.Flush()
+	table.Flush()
+	return nil
 }
 
 // uncertainty says in a line what may have left since the backup.

@@ -63,7 +63,8 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 	flags.StringVar(&c.dataDir, "data-dir", "", "data directory of the local server (FANFARE_DATA_DIR; default "+defaultDataDir+")")
 	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
 
-	root.AddGroup(&cobra.Group{ID: "server", Title: "Run it:"}, &cobra.Group{ID: "work", Title: "Use it:"}, &cobra.Group{ID: "watch", Title: "Watch and steer it:"})
+	root.AddGroup(&cobra.Group{ID: "server", Title: "Run it:"}, &cobra.Group{ID: "work", Title: "Use it:"},
+		&cobra.Group{ID: "things", Title: "What it has:"}, &cobra.Group{ID: "watch", Title: "Watch and steer it:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, command := range commands {
 			command.GroupID = group
@@ -87,7 +88,6 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.publishCommand(),
 		c.sendCommand(),
 		c.previewCommand(),
-		c.keyCommand(),
 	)
 	add("watch",
 		c.statusCommand(),
@@ -99,10 +99,15 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.parkedCommand(),
 		c.auditCommand(),
 	)
+	for i := range nouns {
+		add("things", c.nounCommand(&nouns[i]))
+	}
+	add("things", c.keyCommand())
 	root.AddCommand(
 		c.versionCommand(),
 		c.openapiCommand(),
 	)
+	c.completeAll(root)
 	return root
 }
 

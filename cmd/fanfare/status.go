@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +36,7 @@ channel, and what is paused or parked.`,
 				if c.json {
 					err = c.printJSON(s)
 				} else {
-					printStatus(c.out, s)
+					c.printStatus(s)
 				}
 				if err != nil || !watch {
 					return err
@@ -55,13 +53,14 @@ channel, and what is paused or parked.`,
 	return command
 }
 
-func printStatus(w io.Writer, s client.Status) {
+func (c *cli) printStatus(s client.Status) {
+	w := c.out
 	ready := "ready"
 	if !s.Ready {
 		ready = "not ready: " + s.Reason
 	}
 	fmt.Fprintf(w, "fanfare %s, %s, %s, since %s\n\n", s.Version, ready, s.Durability, s.Started.Local().Format(time.DateTime))
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := c.newTable()
 	fmt.Fprintf(table, "events to match\t%s\n", grouped(s.Bus.EventsPending))
 	fmt.Fprintf(table, "batches to deliver\t%s\n", grouped(s.Bus.BatchesPending))
 	fmt.Fprintf(table, "messages pending\t%s\n", grouped(s.Deliveries.Pending))

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +71,7 @@ EVENT is the id that publish printed, or the id that the sender gave.`,
 }
 
 func (c *cli) printBroadcast(b fanfare.Broadcast) {
-	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	table := c.newTable()
 	fmt.Fprintf(table, "event\t%s\t(%s %s)\n", b.Event, b.Source, b.SourceID)
 	for _, name := range slices.Sorted(maps.Keys(b.Extensions)) {
 		fmt.Fprintf(table, "  %s\t%s\t\n", name, b.Extensions[name])
@@ -128,7 +127,7 @@ func (c *cli) printDeliveries(page client.DeliveryPage) error {
 		fmt.Fprintln(c.out, "no deliveries")
 		return nil
 	}
-	table := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	table := c.newTable()
 	fmt.Fprintln(table, "DELIVERY\tEVENT\tTOPIC\tADDRESS\tSTATE\tATTEMPT\tAT\tANSWER")
 	for _, d := range page.Deliveries {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\t\t\n", d.ID, d.Event, topicOf(d), d.Address, d.State)

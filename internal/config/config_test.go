@@ -2,8 +2,10 @@ package config
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +154,21 @@ func TestReferenceIsAValidFileWithEveryKey(t *testing.T) {
 		if !strings.Contains(text, f.env()) || !strings.Contains(text, "--"+f.flag()) {
 			t.Errorf("reference does not say how to set %s", f.key)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the generated document anew")
+
+func TestConfigurationReferenceIsFresh(t *testing.T) {
+	const path = "../../docs/reference/settings.md"
+	text := Markdown()
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != text {
+		t.Errorf("%s is stale (%v): write it anew with -update", path, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -92,6 +93,39 @@ func Reference() string {
 		}
 	}
 	return b.String()
+}
+
+// Markdown returns docs/reference/settings.md: every key, explained.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString(`# Settings of the server
+
+<!-- Written from the fields: go test ./internal/config -run TestConfigurationReferenceIsFresh -update -->
+
+What "fanfare serve" is told. A flag is stronger than the environment, and that is stronger than the file that --config (or
+FANFARE_CONFIG) names. A key that does not exist is an error with its line. A change needs a restart.
+
+"fanfare config reference" prints all of this as a file to begin with, "fanfare config check" reads a configuration and says
+what is wrong with it, and "fanfare doctor" looks at what it names. What people configure while the server runs (topics,
+templates, channels) is none of this: see "fanfare apply".
+
+| key | flag, variable | kind | default |
+|---|---|---|---|
+`)
+	for _, f := range fields() {
+		fmt.Fprintf(&b, "| [%s](#%s) | `--%s`, `%s` | %s | %s |\n", f.key, f.key, f.flag(), f.env(), f.kind(), code(f.preset))
+	}
+	for _, f := range fields() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", f.key, strings.ReplaceAll(f.doc, "*", `\*`))
+	}
+	return b.String()
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
 }
 
 func wrap(text string, width int) []string {

@@ -76,6 +76,17 @@ func TestPreviewShowsWhatATemplateSays(t *testing.T) {
 		t.Errorf("the file has %q, %v", text, err)
 	}
 
+	if out := s.mustRun("", "preview", "fresh", "-f", draft, "--topic", "story", "--data", write(t, "d.json", `{"title":"{{ <i>"}`), "--send-to", "tester@example.org", "--channel", "email"); !strings.Contains(out, "accepted") {
+		t.Errorf("a test send printed %s", out)
+	}
+	test, err := mail.ReadMessage(strings.NewReader(r.one("tester@example.org")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(test.Body); err != nil || test.Header.Get("Subject") != "New: {{ <i>" || !strings.Contains(string(text), "<b>{{ &lt;i&gt;</b>") || !strings.Contains(string(text), "as text") {
+		t.Errorf("it was sent as %v %s", test.Header, text)
+	}
+
 	for _, wrong := range []struct {
 		args []string
 		want []string
@@ -89,6 +100,7 @@ func TestPreviewShowsWhatATemplateSays(t *testing.T) {
 		{[]string{"story", "--to", "nobody"}, []string{"/to"}},
 		{[]string{"story", "-f", draft}, []string{"no template story", "fresh"}},
 		{[]string{"story", "--html", page}, []string{"no HTML"}},
+		{[]string{"story", "--send-to", "a@example.org"}, []string{"--channel"}},
 	} {
 		ran := s.run("", append([]string{"preview"}, wrong.args...)...)
 		for _, want := range wrong.want {

@@ -1,0 +1,72 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// A call that changes nothing the second time is tried so often, where no answer
+// came or the server asks to come again (429, 503).
+const (
+	tries     = 4
+	firstWait = 200 * time.Millisecond // doubled each time, with jitter
+	maxWait   = 30 * time.Second       // for longer, the caller is told instead
+)
+
+// do sends r and returns an answer of success, whose body the caller closes.
+func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	for try := 1; ; try++ {
+		response, err := c.once(ctx, r)
+		if err == nil || !r.repeatable || try == tries || ctx.Err() != nil {
+			return response, err
+		}
+		wait, again := after(err, try)
+		if !again {
+			return nil, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, err
+		}
+	}
+}
+
+// busy carries how long the server asks to wait.
+type busy struct {
+	error // a *fanfare.Error
+	wait  time.Duration
+}
+
+// Unwrap returns the error that the caller knows.
+func (e *busy) Unwrap() error { return e.error }
+
+// busyAnswer adds to a refusal for now when to come again: Retry-After in seconds
+// (RFC 9110, section 10.2.3); 0 if the answer has none.
+func busyAnswer(e *fanfare.Error, h http.Header) error {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		seconds = 0
+	}
+	return &busy{e, time.Duration(seconds) * time.Second}
+}
+
+// after says whether and when a failed call is worth another try. Waits have
+// jitter, so that many clients that were refused together do not come together.
+func after(err error, try int) (time.Duration, bool) {
+	step := firstWait << (try - 1)
+	jitter := step/2 + rand.N(step/2)
+	if b, ok := errors.AsType[*busy](err); ok {
+		return b.wait + jitter, b.wait <= maxWait
+	}
+	_, unreachable := errors.AsType[*Unreachable](err)
+	return jitter, unreachable
+}

@@ -1,0 +1,135 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// A Subscriber is a person or machine with its addresses.
+type Subscriber struct {
+	ID         string          `json:"id,omitempty"` // chosen by the client, or per-…
+	Addresses  []Address       `json:"addresses,omitempty"`
+	Locale     string          `json:"locale,omitempty"`    // BCP 47, such as de-AT
+	TimeZone   string          `json:"time_zone,omitempty"` // IANA name
+	Attributes json.RawMessage `json:"attributes,omitempty"`
+
+	// ETag is the version that was read. A change of a Subscriber that has one is
+	// refused where it was changed since (precondition_failed).
+	ETag string `json:"-"`
+}
+
+// An Address is where a subscriber is reached; the first of a kind is the default
+// of channels of that kind.
+type Address struct {
+	Kind    string `json:"kind"` // mail
+	Address string `json:"address"`
+	Label   string `json:"label,omitempty"`
+}
+
+func subscriberPath(id string) string { return "/v1/subscribers/" + url.PathEscape(id) }
+
+// subscriber makes a call that answers with one.
+func (c *Client) subscriber(ctx context.Context, r request, in any) (s Subscriber, err error) {
+	r.tag = &s.ETag
+	err = c.call(ctx, r, in, &s)
+	return s, err
+}
+
+// ifMatch makes a change hang on the version that was read, if one was.
+func ifMatch(tag string) http.Header {
+	if tag == "" {
+		return nil
+	}
+	return http.Header{"If-Match": {tag}}
+}
+
+// Subscriber returns one subscriber by id.
+func (c *Client) Subscriber(ctx context.Context, id string) (Subscriber, error) {
+	return c.subscriber(ctx, get(subscriberPath(id), nil), nil)
+}
+
+// Subscribers yields all subscribers of the service, or, with an address, the one
+// that has it. It ends at the first error, which is its last pair.
+func (c *Client) Subscribers(ctx context.Context, address string) iter.Seq2[Subscriber, error] {
+	q := url.Values{}
+	if address != "" {
+		q.Set("address", address)
+	}
+	return List[Subscriber](ctx, c, "/v1/subscribers", "subscribers", q)
+}
+
+// PutSubscriber makes the subscriber with the id of s, or replaces it as a whole.
+// Without an id a new one is made, and the call is not repeated by itself.
+func (c *Client) PutSubscriber(ctx context.Context, s Subscriber) (Subscriber, error) {
+	if s.ID == "" {
+		return c.subscriber(ctx, request{method: http.MethodPost, path: "/v1/subscribers"}, s)
+	}
+	id := s.ID
+	s.ID = "" // the path has it
+	return c.subscriber(ctx, request{method: http.MethodPut, path: subscriberPath(id), repeatable: s.ETag == "", header: ifMatch(s.ETag)}, s)
+}
+
+// PatchSubscriber changes what a JSON merge patch (RFC 7396) names. etag may be "".
+func (c *Client) PatchSubscriber(ctx context.Context, id string, patch any, etag string) (Subscriber, error) {
+	return c.subscriber(ctx, request{method: http.MethodPatch, path: subscriberPath(id), repeatable: etag == "", header: ifMatch(etag)}, patch)
+}
+
+// DeleteSubscriber ends all subscriptions of a subscriber and takes it out of the
+// lists; its history stays. When it returns nil, no message for it can leave any
+// more. etag may be "".
+func (c *Client) DeleteSubscriber(ctx context.Context, id, etag string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: subscriberPath(id), repeatable: etag == "", header: ifMatch(etag)}, nil, nil)
+}
+
+// MergeSubscriber makes one subscriber a part of another, which it returns.
+func (c *Client) MergeSubscriber(ctx context.Context, id, into string) (Subscriber, error) {
+	return c.subscriber(ctx, request{method: http.MethodPost, path: subscriberPath(id) + "/merge"}, map[string]string{"into": into})
+}
+
+// Erased counts what was forgotten with a person.
+type Erased struct {
+	Deliveries    int64 `json:"deliveries"`
+	Subscriptions int64 `json:"subscriptions"`
+}
+
+// EraseSubscriber forgets a person, history included. With suppress their
+// addresses get nothing any more, kept as keyed hashes alone.
+func (c *Client) EraseSubscriber(ctx context.Context, id string, suppress bool) (Erased, error) {
+	var e Erased
+	err := c.call(ctx, request{method: http.MethodPost, path: subscriberPath(id) + "/erase"}, map[string]bool{"suppress": suppress}, &e)
+	return e, err
+}
+
+// ExportSubscriber streams all that is kept of a person, as NDJSON. The caller
+// closes it.
+func (c *Client) ExportSubscriber(ctx context.Context, id string) (io.ReadCloser, error) {
+	response, err := c.do(ctx, get(subscriberPath(id)+"/export", nil)) //nolint:bodyclose // the caller closes the stream
+	if err != nil {
+		return nil, err
+	}
+	return &stream{response.Body, c.base}, nil
+}
+
+// A Suppression says that an address gets nothing.
+type Suppression struct {
+	Address string    `json:"address"`
+	At      time.Time `json:"at"`
+	Reason  string    `json:"reason,omitempty"`
+}
+
+// Suppression tells whether an address is suppressed; NotFound where it is not.
+func (c *Client) Suppression(ctx context.Context, address string) (Suppression, error) {
+	var s Suppression
+	err := c.call(ctx, get("/v1/suppressions", url.Values{"address": {address}}), nil, &s)
+	return s, err
+}
+
+// LiftSuppression lets an address get messages again.
+func (c *Client) LiftSuppression(ctx context.Context, address string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/suppressions", query: url.Values{"address": {address}}, repeatable: true}, nil, nil)
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// A noun is a kind of thing that commands list, show, change and delete: one word
+// for each, NOUN VERB.
+type noun struct {
+	name, plural string
+	path         string // of the list; %s is the thing that it belongs to
+	of           string // noun of that thing, or ""
+	short        string
+	columns      []string // fields that a list shows
+	filters      []string // parameters of the query that a list takes
+	verbs        string   // of list, get, put, delete
+	sample       string   // a name for the examples
+	body         string   // for the example of put
+	about        string   // of put
+}
+
+// nouns are all of them. What is configured can be applied as a whole, too.
+var nouns = []noun{
+	{name: "service", plural: "services", path: "/v1/services", short: "List, show, make and delete services", columns: []string{"name", "title"},
+		verbs: "list get put delete", sample: "earthquakes", body: `{"title":"Earthquakes"}`},
+	{name: "topic", plural: "topics", path: "/v1/topics", short: "List, show, change and delete topics", columns: []string{"name", "title", "lane", "template", "rules"},
+		verbs: "list get put delete", sample: "earthquakes", body: `{"template":"quake"}`, about: "The rules become those that are listed; where there is no list they stay."},
+	{name: "rule", plural: "rules", path: "/v1/topics/%s/rules", of: "topic", short: "List, show, change and delete rules of a topic", columns: []string{"name", "when", "params", "template"},
+		verbs: "list get put delete", sample: "near", body: `{"when":"event.mag >= sub.min","params":{"min":"number"}}`, about: "A new rule is the last one; one that is there keeps its place."},
+	{name: "template", plural: "templates", path: "/v1/templates", short: "List, show, change and delete templates", columns: []string{"name", "version", "subject"},
+		verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "Every change makes a new version; preview shows what it says."},
+	{name: "channel", plural: "channels", path: "/v1/channels", short: "List, show, change and delete channels", columns: []string{"name", "driver", "relay", "path", "from", "rate", "connections"},
+		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "A password is named by password_env or password_file, never written."},
+	{name: "subscriber", plural: "subscribers", path: "/v1/subscribers", short: "List, show, change and delete subscribers", columns: []string{"id", "addresses", "locale", "time_zone"},
+		filters: []string{"address"}, verbs: "list get put delete", sample: "ada", body: `{"addresses":[{"kind":"mail","address":"ada@example.com"}],"locale":"en"}`, about: "Subscriptions to addresses that it has no more end."},
+	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "List, show, put and end subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "state"},
+		filters: []string{"topic", "channel", "subscriber", "state"}, verbs: "list get put delete", sample: "ada-alaska", body: `{"topic":"earthquakes","channel":"mail","to":"ada@example.com"}`,
+		about: "Deleting one returns when no message for it can leave any more."},
+}
+
+func (c *cli) nounCommand(n *noun) *cobra.Command {
+	command := &cobra.Command{Use: n.name, Short: n.short}
+	if n.about != "" {
+		command.Long = n.short + ".\n\n" + n.about
+	}
+	for _, verb := range strings.Fields(n.verbs) {
+		switch verb {
+		case "list":
+			command.AddCommand(c.nounList(n))
+		case "get":
+			command.AddCommand(c.nounGet(n))
+		case "put":
+			command.AddCommand(c.nounPut(n))
+		case "delete":
+			command.AddCommand(c.nounDelete(n))
+		}
+	}
+	return command
+}
+
+// connectFor returns a client that names the service that is meant; services
+// themselves belong to none.
+func (c *cli) connectFor(n *noun) (*client.Client, error) {
+	api, err := c.connect()
+	if err == nil && n.name == "service" {
+		api = api.ForService("")
+	}
+	return api, err
+}
+
+// owner is the first argument, of a noun that belongs to something.
+func (n *noun) owner() string {
+	if n.of == "" {
+		return ""
+	}
+	return " " + strings.ToUpper(n.of)
+}
+
+// collection is the path of the list, without the arguments that it took.
+func (n *noun) collection(args []string) (path string, rest []string) {
+	if n.of == "" {
+		return n.path, args
+	}
+	return fmt.Sprintf(n.path, url.PathEscape(args[0])), args[1:]
+}
+
+// example is a command line with the sample names.
+func (n *noun) example(verb, rest string) string {
+	line := "  fanfare " + n.name + " " + verb
+	if n.of != "" {
+		line += " earthquakes"
+	}
+	return line + rest
+}
+
+func (n *noun) args(more int) int {
+	if n.of != "" {
+		more++
+	}
+	return more
+}
+
+func (c *cli) nounList(n *noun) *cobra.Command {
+	var limit int
+	var cursor string
+	filters := map[string]*string{}
+	command := &cobra.Command{
+		Use: "list" + n.owner(), Short: "List " + n.plural, Example: n.example("list", ""), Args: cobra.ExactArgs(n.args(0)),
+		ValidArgsFunction: c.completeNoun(n, false),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connectFor(n)
+			if err != nil {
+				return err
+			}
+			path, _ := n.collection(args)
+			query := url.Values{}
+			for name, value := range filters {
+				if *value != "" {
+					query.Set(name, *value)
+				}
+			}
+			list, next, err := client.Page[json.RawMessage](command.Context(), api, path, n.plural, query, cursor, limit)
+			for err == nil && next != "" && len(list) < limit { // a page may be short although more follows
+				var more []json.RawMessage
+				more, next, err = client.Page[json.RawMessage](command.Context(), api, path, n.plural, query, next, limit-len(list))
+				list = append(list, more...)
+			}
+			if err != nil {
+				return err
+			}
+			return c.printNouns(n, list, next)
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&limit, "limit", 100, "how many, at most 1000")
+	flags.StringVar(&cursor, "cursor", "", "where to go on: the cursor that was printed last")
+	for _, name := range n.filters {
+		filters[name] = new(string)
+		flags.StringVar(filters[name], name, "", "only those with this "+name)
+	}
+	return command
+}
+
+func (c *cli) printNouns(n *noun, list []json.RawMessage, next string) error {
+	if c.json {
+		if list == nil {
+			list = []json.RawMessage{}
+		}
+		page := map[string]any{n.plural: list}
+		if next != "" {
+			page["next"] = next
+		}
+		return c.printJSON(page)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(c.out, "no "+n.plural)
+		return nil
+	}
+	t := c.newTable()
+	fmt.Fprintln(t, strings.ToUpper(strings.ReplaceAll(strings.Join(n.columns, "\t"), "_", " ")))
+	for _, one := range list {
+		var fields map[string]any
+		if err := json.Unmarshal(one, &fields); err != nil {
+			return err
+		}
+		cells := make([]string, len(n.columns))
+		for i, name := range n.columns {
+			cells[i] = cellOf(fields[name])
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	t.Flush()
+	if next != "" {
+		fmt.Fprintf(c.out, "more: --cursor %s\n", next)
+	}
+	return nil
+}
+
+// cellOf writes a value as people read it.
+func cellOf(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return ""
+	case string:
+		if at, err := time.Parse(time.RFC3339, x); err == nil {
+			return at.Local().Format(time.DateTime)
+		}
+		return short(x)
+	case []any:
+		parts := make([]string, len(x))
+		for i, one := range x {
+			if object, ok := one.(map[string]any); ok { // by what tells it apart
+				for _, name := range []string{"address", "name", "id"} {
+					if object[name] != nil {
+						one = object[name]
+						break
+					}
+				}
+			}
+			parts[i] = cellOf(one)
+		}
+		return strings.Join(parts, ", ")
+	}
+	text, _ := json.Marshal(v) // it came as JSON
+	return short(string(text))
+}
+
+func (c *cli) nounGet(n *noun) *cobra.Command {
+	return &cobra.Command{
+		Use: "get" + n.owner() + " NAME", Short: "Show one " + n.name + " as JSON", Example: n.example("get", " "+n.sample), Args: cobra.ExactArgs(n.args(1)),
+		ValidArgsFunction: c.completeNoun(n, true),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connectFor(n)
+			if err != nil {
+				return err
+			}
+			path, rest := n.collection(args)
+			var one json.RawMessage
+			if _, err := api.Call(command.Context(), http.MethodGet, path+"/"+url.PathEscape(rest[0]), nil, nil, &one); err != nil {
+				return err
+			}
+			return c.printJSON(one)
+		},
+	}
+}
+
+func (c *cli) nounPut(n *noun) *cobra.Command {
+	return &cobra.Command{
+		Use: "put" + n.owner() + " NAME FILE|-", Short: "Make one " + n.name + " be as a file says, JSON or YAML",
+		Example: n.example("put", " "+n.sample+" "+n.name+".yaml") + "\n  echo '" + n.body + "' |\n  " + n.example("put", " "+n.sample+" -"), Args: cobra.ExactArgs(n.args(2)),
+		ValidArgsFunction: c.completeNoun(n, true),
+		RunE: func(command *cobra.Command, args []string) error {
+			path, rest := n.collection(args)
+			body, err := c.readObject(rest[1])
+			if err != nil {
+				return err
+			}
+			api, err := c.connectFor(n)
+			if err != nil {
+				return err
+			}
+			var one json.RawMessage
+			created, err := api.Call(command.Context(), http.MethodPut, path+"/"+url.PathEscape(rest[0]), nil, body, &one)
+			if err != nil {
+				return inFile(rest[1], err)
+			}
+			if c.json {
+				return c.printJSON(one)
+			}
+			what := "changed"
+			if created {
+				what = "made"
+			}
+			fmt.Fprintf(c.out, "%s %s %s\n", n.name, rest[0], what)
+			return nil
+		},
+	}
+}
+
+// readObject reads a file with one object, JSON or YAML, as JSON.
+func (c *cli) readObject(name string) (json.RawMessage, error) {
+	text, err := c.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	if json.Valid(text) {
+		return text, nil
+	}
+	if extension := strings.ToLower(filepath.Ext(name)); extension == ".json" {
+		_, err := oneValue(text)
+		return nil, inFile(name, err)
+	}
+	body, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, inFile(name, &fanfare.Error{Code: fanfare.Invalid, Message: strings.TrimSpace(yaml.FormatError(err, false, false))})
+	}
+	return body, nil
+}
+
+func (c *cli) nounDelete(n *noun) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete" + n.owner() + " NAME...", Short: "Delete " + n.plural + "; one that is not there is no error", Example: n.example("delete", " "+n.sample), Args: cobra.MinimumNArgs(n.args(1)),
+		ValidArgsFunction: c.completeNoun(n, true),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connectFor(n)
+			if err != nil {
+				return err
+			}
+			path, rest := n.collection(args)
+			for _, name := range slices.Compact(rest) {
+				if _, err := api.Call(command.Context(), http.MethodDelete, path+"/"+url.PathEscape(name), nil, nil, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// A table gathers rows, whose cells are separated by tabs, and writes them in
+// columns when it is flushed. On a terminal it fits the width: the widest columns
+// give way, and a cell that was cut ends in "…". Elsewhere nothing is cut.
+type table struct {
+	out   io.Writer
+	width int // 0: as wide as it takes
+	text  strings.Builder
+}
+
+func (c *cli) newTable() *table { return &table{out: c.out, width: c.screen().width} }
+
+const (
+	columnGap   = 2
+	leastColumn = 8 // to which a column is cut
+)
+
+// Write takes rows.
+func (t *table) Write(b []byte) (int, error) { return t.text.Write(b) }
+
+// Flush writes what was gathered. An output that takes nothing any more is no
+// concern of a table.
+func (t *table) Flush() {
+	if t.text.Len() == 0 {
+		return
+	}
+	var rows [][]string
+	for line := range strings.SplitSeq(strings.TrimSuffix(t.text.String(), "\n"), "\n") {
+		rows = append(rows, strings.Split(line, "\t"))
+	}
+	t.text.Reset()
+	widths := fit(widthsOf(rows), t.width)
+	var out strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			if columns(cell) > widths[i] {
+				cell = runewidth.Truncate(cell, widths[i], "…")
+			}
+			line += cell + strings.Repeat(" ", widths[i]-columns(cell)+columnGap)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	fmt.Fprint(t.out, out.String())
+}
+
+func widthsOf(rows [][]string) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	return widths
+}
+
+// fit takes from the widest columns what is too much; 0 is wide enough for all.
+func fit(widths []int, room int) []int {
+	if room == 0 {
+		return widths
+	}
+	room -= columnGap * (len(widths) - 1)
+	for {
+		sum := 0
+		for _, w := range widths {
+			sum += w
+		}
+		widest := slices.Max(widths)
+		if sum <= room || widest <= leastColumn {
+			return widths
+		}
+		widths[slices.Index(widths, widest)]--
+	}
+}

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// Every kind of thing is listed, shown, put and deleted with the same words.
+func TestNounsDoTheSameToAllThings(t *testing.T) {
+	t.Parallel()
+	s, r := newsroom(t, sink.Config{}, "")
+	s.mustRun(`{"title":"Other"}`, "service", "put", "other", "-")
+	for _, step := range []struct {
+		noun, of, name, body, again string
+		shows                       string // in the list
+	}{
+		{"service", "", "third", `{"title":"A third one"}`, `{"title":"Third"}`, "Third"},
+		{"template", "", "extra", `{"subject":"s","text":"one"}`, `{"subject":"s {{ event.title }}","text":"two"}`, "s {{ event.title }}"},
+		{"channel", "", "second", `{"driver":"smtp","relay":"` + r.addr + `","from":"a@example.org"}`, `{"driver":"smtp","relay":"` + r.addr + `","from":"b@example.org"}`, "b@example.org"},
+		{"topic", "", "notice", `{"title":"Notices"}`, "title: Notes\nlane: bulk\n", "bulk"},
+		{"rule", "story", "all", `{"when":"true"}`, `{"when":"event.level > 1"}`, "event.level > 1"},
+		{"subscriber", "", "ada", `{"addresses":[{"kind":"mail","address":"ada@example.org"}]}`, `{"addresses":[{"kind":"mail","address":"ada@example.org"}],"locale":"de"}`, "ada@example.org"},
+		{"subscription", "", "ada-all", `{"topic":"story","channel":"email","to":"ada@example.org"}`, `{"topic":"story","channel":"email","to":"ada@example.org","filter":"event.level > 2"}`, "event.level > 2"},
+	} {
+		noun := func(verb string, more ...string) []string {
+			args := []string{step.noun, verb, "--service", "news"}
+			if step.of != "" {
+				args = append(args, step.of)
+			}
+			return append(args, more...)
+		}
+		if out := s.mustRun(step.body, noun("put", step.name, "-")...); !strings.Contains(out, "made") && step.noun != "subscription" {
+			t.Errorf("%s: put for the first time: %s", step.noun, out)
+		}
+		s.mustRun(step.again, noun("put", step.name, "-")...)
+		if out := s.mustRun("", noun("get", step.name)...); !json.Valid([]byte(out)) {
+			t.Errorf("%s: got %s", step.noun, out)
+		}
+		if out := s.mustRun("", noun("list")...); !strings.Contains(out, step.name) || !strings.Contains(out, step.shows) {
+			t.Errorf("%s: listed as\n%s", step.noun, out)
+		}
+		if out := s.mustRun("", noun("list", "--json")...); !json.Valid([]byte(out)) || !strings.Contains(out, `"`+step.name+`"`) {
+			t.Errorf("%s: listed as %s", step.noun, out)
+		}
+		if ran := s.run(`{"nonsense":1}`, noun("put", step.name, "-")...); ran.code != 1 || !strings.Contains(ran.err, "nonsense") {
+			t.Errorf("%s: nonsense ended with %d: %s", step.noun, ran.code, ran.err)
+		}
+		s.mustRun("", noun("delete", step.name)...)
+		s.mustRun("", noun("delete", step.name)...)
+		if out := s.mustRun("", noun("list")...); step.noun != "subscription" && strings.Contains(out, step.shows) {
+			t.Errorf("%s: still there\n%s", step.noun, out)
+		}
+	}
+	if out := s.mustRun("", "subscription", "list", "--service", "news", "--state", "ended"); !strings.Contains(out, "ada-all") {
+		t.Errorf("ended subscriptions: %s", out)
+	}
+	if out := s.mustRun("", "__complete", "publish", "--service", "news", "st"); !strings.Contains(out, "story\n") {
+		t.Errorf("the shell completes %s", out)
+	}
+}
