@@ -45,9 +45,6 @@ const (
 // Send keeps a direct send for all whose recipient and data are good, and is
 // durable when it returns.
 func (m *messages) Send(ctx context.Context, service string, request *wire.MessageRequest, once api.Once) (api.Sent, error) {
-	if err := m.floor.Check(); err != nil {
-		return api.Sent{}, err
-	}
 	posted := &fanfare.Posted{
 		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.clock.Now(),
 		Event:  fanfare.Event{ID: once.Key, Source: messageSource, Type: messageType, Data: request.Data},
@@ -57,6 +54,9 @@ func (m *messages) Send(ctx context.Context, service string, request *wire.Messa
 		posted.Event.ID = rand.Text()
 	} else if ref, known := m.collector.Known(posted); known {
 		return m.again(ctx, posted, ref, request)
+	}
+	if err := m.floor.Check(); err != nil {
+		return api.Sent{}, err
 	}
 	d, err := m.draft(posted, request)
 	if err != nil {

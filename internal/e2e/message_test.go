@@ -512,3 +512,24 @@ func TestTheCommandLineSends(t *testing.T) {
 		t.Errorf("the same key made %q and %q", m.ID, again.ID)
 	}
 }
+
+// Below the disk floor no message is taken; one that was taken before is still
+// answered.
+func TestADiskThatIsTooFullTakesNoMessage(t *testing.T) {
+	t.Parallel()
+	s, r := mailroom(t, sink.Config{}, "")
+	body := `{"channel":"email","to":"ada@example.org","template":"receipt","data":{"order":1,"total":1}}`
+	m := s.http.message("?wait=30s", body, "Idempotency-Key", "k1")
+	s.mustStop()
+	s.args = append(s.args, "--disk-floor", "900000GB")
+	s.start()
+	if got := s.http.refused(507, "POST", "/v1/messages", plain, strings.Replace(body, "ada@", "new@", 1)); got.Code != "disk_full" {
+		t.Errorf("%+v", got)
+	}
+	if again := s.http.message("", body, "Idempotency-Key", "k1"); again.ID != m.ID {
+		t.Errorf("the same key made %s, was %s", again.ID, m.ID)
+	}
+	if status, _, _ := s.http.send("GET", "/v1/subscribers/new@example.org/deliveries", "", ""); status != 404 || r.total() != 1 {
+		t.Errorf("of the refused message: %d, %d mails", status, r.total())
+	}
+}
