@@ -8,9 +8,9 @@ import (
 )
 
 // Backup returns all that the server keeps, as one stream, which the caller
-// closes. At most bytesPerSecond come, or as many as are read where it is 0. A
-// stream that ends early ends like a whole one: read it with its manifest. It
-// needs the operator's key.
+// closes. At most bytesPerSecond come, or as many as are read where it is 0.
+// Reading fails where the server had to end it; whether it is whole, its manifest
+// tells: `fanfare backup verify`. It needs the operator's key.
 func (c *Client) Backup(ctx context.Context, bytesPerSecond int64) (io.ReadCloser, error) {
 	query := url.Values{}
 	if bytesPerSecond > 0 {
