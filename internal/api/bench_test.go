@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
@@ -149,6 +150,30 @@ func BenchmarkSocket(b *testing.B) {
 				}
 			})
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+		})
+	}
+}
+
+// BenchmarkLimits is what the limits of a key cost a request.
+func BenchmarkLimits(b *testing.B) {
+	for name, limits := range map[string]Limits{
+		"none":       {},
+		"as preset":  {Requests: 4096, RequestsPerKey: 2048},
+		"and a rate": {Requests: 4096, RequestsPerKey: 2048, RatePerSecond: 1_000_000},
+	} {
+		b.Run(name, func(b *testing.B) {
+			g := newGauges(limits)
+			h := http.Header{}
+			now := time.Unix(1_800_000_000, 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(time.Microsecond)
+				mine, err := g.enter(h, "key-1", now)
+				if err != nil {
+					b.Fatal(err)
+				}
+				mine.leave()
+			}
 		})
 	}
 }
