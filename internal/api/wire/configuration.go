@@ -4,7 +4,7 @@ import "encoding/json"
 
 // A Service is a tenant: it owns topics, subscribers, templates, channels and keys.
 type Service struct {
-	Name  string `json:"name" doc:"lower case letters, digits and _ . -, at most 64"`
+	Name  string `json:"name,omitempty" doc:"lower case letters, digits and _ . -, at most 64; may be left out where the path says it"`
 	Title string `json:"title,omitempty" maxLength:"512" doc:"for people"`
 }
 
