@@ -28,7 +28,8 @@ It needs the operator's key. With --stopped it reads the data directory of a
 server that does not run.
 
 The file has addresses, and the keys that sign links and hash the suppression
-list; its mode is 0600. Encrypt it where it leaves the machine: pipe it through age or gpg.`,
+list; its mode is 0600. Encrypt it where it leaves the machine: pipe it through
+age or gpg.`,
 		Example: `  fanfare backup /backup/fanfare-$(date +%F).tar
   fanfare backup --rate 20MB nightly.tar
   fanfare backup - | zstd | age -r age1… > nightly.tar.zst.age
