@@ -197,3 +197,36 @@ func ExampleClient_Apply() {
 	// invalid at line 2
 	// true
 }
+
+// Change one rule of a topic, unless somebody else has changed it since.
+func ExampleClient_Rules() {
+	ctx := context.Background()
+	c := connect()
+	if _, err := c.Apply(ctx, document(), false); err != nil {
+		fmt.Println(err)
+		return
+	}
+	c = c.ForService("quakes")
+	rules := c.Rules("earthquake")
+	rule, err := rules.Put(ctx, "weak", client.Kept[client.Rule]{Value: client.Rule{When: "event.mag < 3.0"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := rules.Put(ctx, "weak", client.Kept[client.Rule]{Value: client.Rule{When: "event.mag < 2.0"}}); err != nil { // somebody else
+		fmt.Println(err)
+		return
+	}
+	rule.Value.When = "event.mag < 1.0"
+	_, err = rules.Put(ctx, "weak", rule)
+	fmt.Println(fanfare.CodeOf(err))
+	for r, err := range rules.All(ctx) {
+		fmt.Println(r.Name, r.When, err)
+	}
+	fmt.Println(rules.Delete(ctx, "weak", ""))
+	// Output:
+	// precondition_failed
+	// strong event.mag >= sub.from <nil>
+	// weak event.mag < 2.0 <nil>
+	// <nil>
+}

@@ -68,6 +68,9 @@ func (c *cli) nounCommand(n *noun) *cobra.Command {
 			command.AddCommand(c.nounDelete(n))
 		}
 	}
+	if n.name == "subscriber" {
+		command.AddCommand(c.personExport(n), c.personMerge(n), c.personErase(n))
+	}
 	return command
 }
 

@@ -61,3 +61,30 @@ func TestNounsDoTheSameToAllThings(t *testing.T) {
 		t.Errorf("the shell completes %s", out)
 	}
 }
+
+// What is kept of a person is written, moved to another, and forgotten.
+func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
+	t.Parallel()
+	s, _ := newsroom(t, sink.Config{}, "")
+	for _, who := range []string{"ada", "ada-2"} {
+		s.mustRun(`{"addresses":[{"kind":"mail","address":"`+who+`@example.org"}]}`, "subscriber", "put", who, "-")
+		s.http.subscribe(`{"topic":"story","channel":"email","subscriber":"` + who + `"}`)
+	}
+	s.http.completed(s.http.publish(`{"title":"x"}`))
+	if out := s.mustRun("", "subscriber", "export", "ada"); !strings.Contains(out, "ada@example.org") {
+		t.Errorf("exported %s", out)
+	}
+	if out := s.mustRun("", "subscriber", "merge", "ada-2", "--into", "ada"); !strings.Contains(out, "part of ada") {
+		t.Errorf("merged: %s", out)
+	}
+	if out := s.mustRun("", "subscriber", "get", "ada"); !strings.Contains(out, "ada-2@example.org") {
+		t.Errorf("after the merge: %s", out)
+	}
+	if ran := s.run("", "subscriber", "erase", "ada"); ran.code != 1 || !strings.Contains(ran.err, "--yes") {
+		t.Errorf("without --yes it ended with %d: %s", ran.code, ran.err)
+	}
+	s.mustRun("", "subscriber", "erase", "ada", "--yes")
+	if ran := s.run("", "subscriber", "get", "ada"); ran.code != 1 {
+		t.Errorf("erased, it is still there: %s", ran.out)
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+)
+
+func (c *cli) personExport(n *noun) *cobra.Command {
+	return &cobra.Command{
+		Use: "export ID", Short: "Write all that is kept of a person, as NDJSON",
+		Example: "  fanfare subscriber export ada > ada.ndjson", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			lines, err := api.ExportSubscriber(command.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer lines.Close()
+			_, err = io.Copy(c.out, lines)
+			return err
+		},
+	}
+}
+
+func (c *cli) personMerge(n *noun) *cobra.Command {
+	var into string
+	command := &cobra.Command{
+		Use: "merge ID --into ID", Short: "Make one subscriber a part of another",
+		Long: `Make one subscriber a part of another, which gets its addresses, subscriptions and
+history. It cannot be undone.`,
+		Example: "  fanfare subscriber merge ada-2 --into ada", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			one, err := api.MergeSubscriber(command.Context(), args[0], into)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(one)
+			}
+			fmt.Fprintf(c.out, "subscriber %s is now a part of %s\n", args[0], one.ID)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&into, "into", "", "the subscriber that stays")
+	if err := command.MarkFlagRequired("into"); err != nil {
+		panic(err) // the flag stands above
+	}
+	return command
+}
+
+func (c *cli) personErase(n *noun) *cobra.Command {
+	var suppress, sure bool
+	command := &cobra.Command{
+		Use: "erase ID --yes", Short: "Forget a person, history included",
+		Long: `Forget a person: addresses, subscriptions, and everything of them in the history and
+in messages; counts stay. It cannot be undone, so that it asks for --yes. With
+--suppress their addresses get nothing any more: they are kept as keyed hashes.`,
+		Example: "  fanfare subscriber erase ada --yes\n  fanfare subscriber erase ada --suppress --yes", Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeNoun(n, true),
+		RunE: func(command *cobra.Command, args []string) error {
+			if !sure {
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "erasing " + args[0] + " cannot be undone", Hint: "write what is kept of them first (fanfare subscriber export " + args[0] + "), then repeat it with --yes"}
+			}
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			erased, err := api.EraseSubscriber(command.Context(), args[0], suppress)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(erased)
+			}
+			fmt.Fprintf(c.out, "%s is erased: %s deliveries, %s subscriptions\n", args[0], grouped(erased.Deliveries), grouped(erased.Subscriptions))
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&suppress, "suppress", false, "let their addresses get nothing any more")
+	command.Flags().BoolVar(&sure, "yes", false, "it cannot be undone, and shall be done")
+	return command
+}
