@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/app"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/doctor"
@@ -40,7 +42,16 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 			Config: settings, Fault: fault, Version: version,
 			Server: func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
 			Channels: func(ctx context.Context) ([]*registry.Channel, error) {
-				return app.PeekChannels(ctx, settings.DataDir)
+				list, err := app.PeekChannels(ctx, settings.DataDir)
+				if err == nil {
+					return list, nil
+				}
+				// The folder is somebody else's: the server may tell.
+				asked, failed := c.askChannels(ctx, settings)
+				if failed != nil {
+					return nil, err
+				}
+				return asked, nil
 			},
 			Probe: app.ProbeRelay, LookupHost: net.DefaultResolver.LookupHost, Now: time.Now,
 		})
@@ -75,9 +86,7 @@ func tally(r *doctor.Report) string {
 
 // lookAtServer asks what listens where the configuration says.
 func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor.Server, error) {
-	own := *c
-	own.dataDir, own.server = settings.DataDir, urlOf(settings)
-	api, err := own.connect()
+	api, err := c.beside(settings)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +101,42 @@ func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor
 		}
 	}
 	return server, nil
+}
+
+// askChannels has the server say what is configured.
+func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*registry.Channel, error) {
+	api, err := c.beside(settings)
+	if err != nil {
+		return nil, err
+	}
+	var list []*registry.Channel
+	for service, err := range api.Services().All(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for channel, err := range api.ForService(service.Name).Channels().All(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(channel)
+			if err != nil {
+				return nil, err
+			}
+			one := &registry.Channel{Service: service.Name, Name: channel.Name}
+			if err := json.Unmarshal(text, &one.ChannelSettings); err != nil {
+				return nil, err
+			}
+			list = append(list, one)
+		}
+	}
+	return list, nil
+}
+
+// beside is a client of the server that these settings are for.
+func (c *cli) beside(settings config.Config) (*client.Client, error) {
+	own := *c
+	own.dataDir, own.server = settings.DataDir, urlOf(settings)
+	return own.connect()
 }
 
 // urlOf is where a server with these settings is reached from its own machine.

@@ -76,6 +76,16 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 		t.Errorf("printed as %s%s", text.out, text.err)
 	}
 
+	// Where the store cannot be read, the server says what there is.
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.MkdirAll(filepath.Join(other, "control.db"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	asked := run(t, []string{"FANFARE_KEY=" + s.key}, "", "doctor", "--data-dir", other, "--listen", u.Host, "--disk-floor", "0", "--json")
+	if found := into[checkup](t, asked.out); !found.has("channel news/email", "ok", "TLS 1.3") || !found.has("channel news/down", "wrong", "refused") || !found.has("listen", "warning", "another data directory") {
+		t.Errorf("by the server: %s%s", asked.out, asked.err)
+	}
+
 	s.http.must(200, "POST", "/v1/apply", yaml, `{service: news, channels: {down: {delete: true}}}`)
 	s.mustStop()
 	before := files(t, s.dir)

@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"reflect"
+	"testing"
+
+	"fanfare.dev/fanfare/client"
+)
+
+// methods says by which method of the Go client each operation is called.
+var methods = map[string]string{
+	"apply": "Apply", "list-audit": "Audit", "take-backup": "Backup", "get-restored": "Restored", "get-status": "Status",
+	"list-broadcasts": "Broadcasts", "list-events": "Events", "get-event": "Event", "list-deliveries": "Deliveries", "get-delivery": "Delivery", "list-history": "History",
+	"publish": "Publish", "publish-by-type": "PublishEvents", "pause": "Pause", "resume": "Resume", "cancel": "Cancel",
+	"list-keys": "Keys", "create-key": "CreateKey", "delete-key": "DeleteKey", "get-key": "Key", "change-key": "ChangeKey", "rotate-key": "RotateKey",
+	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
+	"list-subscribers": "Subscribers", "create-subscriber": "PutSubscriber", "put-subscriber": "PutSubscriber", "get-subscriber": "Subscriber", "patch-subscriber": "PatchSubscriber",
+	"delete-subscriber": "DeleteSubscriber", "erase-subscriber": "EraseSubscriber", "export-subscriber": "ExportSubscriber", "merge-subscriber": "MergeSubscriber",
+	"get-suppression": "Suppression", "lift-suppression": "LiftSuppression",
+	"list-subscriptions": "Subscriptions", "put-subscriptions": "ImportSubscriptions", "put-subscription": "PutSubscription", "get-subscription": "Subscription", "end-subscription": "EndSubscription",
+	"explain-event": "Explain", "explain-data": "ExplainData", "preview-template": "Preview", "list-versions": "TemplateVersions", "get-version": "TemplateVersions",
+	"list-services": "Services", "get-service": "Services", "put-service": "Services", "delete-service": "Services",
+	"list-topics": "Topics", "get-topic": "Topics", "put-topic": "Topics", "delete-topic": "Topics",
+	"list-rules": "Rules", "get-rule": "Rules", "put-rule": "Rules", "delete-rule": "Rules",
+	"list-templates": "Templates", "get-template": "Templates", "put-template": "Templates", "delete-template": "Templates",
+	"list-channels": "Channels", "get-channel": "Channels", "put-channel": "Channels", "delete-channel": "Channels",
+}
+
+// notForClients are for people, probes and mail programs.
+var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-docs", "show-documentation"}
+
+func TestTheGoClientHasEveryOperation(t *testing.T) {
+	t.Parallel()
+	type operation struct{ OperationID string }
+	document := into[struct {
+		Paths map[string]map[string]operation
+	}](t, run(t, nil, "", "openapi").out)
+	others := map[string]bool{}
+	for _, id := range notForClients {
+		others[id] = true
+	}
+	count := 0
+	for path, byMethod := range document.Paths {
+		for method, op := range byMethod {
+			count++
+			if others[op.OperationID] {
+				continue
+			}
+			name, known := methods[op.OperationID]
+			if !known {
+				t.Errorf("%s %s (%s): the client has no method for it, or the table here does not name it", method, path, op.OperationID)
+				continue
+			}
+			if _, there := reflect.TypeFor[*client.Client]().MethodByName(name); !there {
+				t.Errorf("%s: the client has no method %s", op.OperationID, name)
+			}
+		}
+	}
+	if count < 50 {
+		t.Errorf("the document has %d operations", count)
+	}
+}
