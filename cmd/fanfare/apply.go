@@ -35,13 +35,13 @@ Fields that end in _file name files beside it. What changes is printed: + new,
 			}
 			all := client.Diff{Changes: []client.Change{}}
 			for _, name := range files {
-				document, err := c.readDocument(name)
+				document, sent, err := c.readDocument(name)
 				if err != nil {
 					return inFile(name, err)
 				}
-				diff, err := api.Apply(command.Context(), document, dryRun)
+				diff, err := api.Apply(command.Context(), sent, dryRun)
 				if err != nil {
-					return inFile(name, err)
+					return inFile(name, relocated(err, document, sent))
 				}
 				all.Changes = append(all.Changes, diff.Changes...)
 			}
@@ -60,17 +60,29 @@ Fields that end in _file name files beside it. What changes is printed: + new,
 	return command
 }
 
-// readDocument returns the document as JSON with all the files it names inside.
-func (c *cli) readDocument(name string) ([]byte, error) {
+// readDocument returns the document, and as JSON with all the files it names
+// inside.
+func (c *cli) readDocument(name string) (*registry.Document, []byte, error) {
 	text, err := c.readInput(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	document, err := registry.ParseDocument(text, filepath.Dir(name))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return json.Marshal(document)
+	sent, err := json.Marshal(document)
+	return document, sent, err
+}
+
+// relocated gives the server's error, which speaks of what was sent, the lines
+// of the file.
+func relocated(err error, document *registry.Document, sent []byte) error {
+	there, unread := registry.ParseDocument(sent, "")
+	if unread != nil {
+		return err
+	}
+	return document.Relocated(err, there)
 }
 
 // readInput reads a file, or standard input for "-".
@@ -84,7 +96,7 @@ func (c *cli) readInput(name string) ([]byte, error) {
 // inFile adds the file's name to what is wrong in it.
 func inFile(name string, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
-	if !ok || e.Code != fanfare.Invalid && e.Code != fanfare.TooLarge {
+	if !ok || e.Code != fanfare.Invalid && e.Code != fanfare.TooLarge && e.Code != fanfare.Conflict {
 		return err
 	}
 	at := *e

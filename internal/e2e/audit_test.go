@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -104,6 +105,57 @@ func TestTheAuditTellsWhoChangedWhat(t *testing.T) {
 	for _, want := range []string{"key-2 desk", "import subscriptions", "2 created", "1 failed", "schema: {"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is not in\n%s", want, table)
+		}
+	}
+}
+
+// Every operation that changes something is told by the audit: the examples of
+// the document are run, each with a request id that its entry must have.
+func TestEveryOperationThatChangesSomethingIsInTheAudit(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	unnoted := map[string]string{
+		"publish": "events have traces", "publish-by-type": "events have traces",
+		"send-message": "messages have traces",
+		"explain-data": "it changes nothing", "preview-template": "it changes nothing",
+		"delete-service": "the example's service is not there", "unsubscribe": "the example's link is none",
+		"retry-parked": "nothing is parked", "drop-parked": "nothing is parked",
+	}
+	d, who := described(s), cast{}
+	caller := *s.http
+	caller.service = ""
+	asked := map[string]string{} // request id -> operation
+	for i, sample := range d.samples() {
+		if sample.op.id == "get-event" || sample.op.id == "explain-event" || sample.op.id == "cancel" {
+			caller.completedOrRunning(who["evt"])
+		}
+		request := fmt.Sprint("sample-", i)
+		status, body, _ := caller.send(sample.op.method, sample.target(who), sample.MediaType, who.play(sample.body), "X-Request-Id", request)
+		if status == 201 || status == 202 {
+			who.learn(body)
+		}
+		if sample.op.method != "GET" && status < 300 {
+			asked[request] = sample.op.id
+		}
+	}
+	told := map[string]bool{}
+	for cursor := ""; ; {
+		page := into[struct {
+			Audit []struct {
+				Request string `json:"request_id"`
+			}
+			Next string
+		}](t, caller.must(200, "GET", "/v1/audit?cursor="+cursor, "", ""))
+		for _, e := range page.Audit {
+			told[asked[e.Request]] = true
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	for request, operation := range asked {
+		if !told[operation] && unnoted[operation] == "" {
+			t.Errorf("%s (%s) is not in the audit", operation, request)
 		}
 	}
 }

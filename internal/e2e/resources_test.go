@@ -223,3 +223,34 @@ func TestAServiceSeesAndChangesNothingOfAnother(t *testing.T) {
 	reader.must(200, "GET", "/v1/topics/story", "", "")
 	reader.must(403, "PUT", "/v1/topics/story", plain, `{}`)
 }
+
+// The command sends a document with its files inlined, and names a mistake at
+// the line of the file that was written.
+func TestTheCommandNamesTheLineOfTheFile(t *testing.T) {
+	t.Parallel()
+	s, _ := newsroom(t, sink.Config{}, "")
+	s.http.subscribe(`{"topic":"story","channel":"email","to":"reader@example.org","filter":"event.level > 3.0"}`)
+	for name, test := range map[string]struct {
+		document string
+		says     []string
+	}{
+		"unknown template": {"service: news\ntopics:\n  # a comment\n  story:\n    template: none\n", []string{"line 5", "unknown template", "/topics/story/template"}},
+		"filter in use": {"service: news\ntopics:\n  story:\n    title: |\n      two\n      lines\n    schema: {type: object, additionalProperties: false, properties: {title: {type: string}, place: {type: string}}}\n" +
+			"    rules: [{name: level, delete: true}]\n", []string{"line 7", "filter", "/topics/story/schema"}},
+		"in a template": {"service: news\ntemplates:\n  story:\n    subject: s\n    text: |\n      one\n      {{ event.title\n", []string{"/templates/story/text"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, flag := range []string{"--dry-run=true", "--dry-run=false"} {
+				ran := s.run(test.document, "apply", "-f", "-", flag)
+				if ran.code != 1 {
+					t.Errorf("%s ended with %d", flag, ran.code)
+				}
+				for _, says := range test.says {
+					if !strings.Contains(ran.err, says) {
+						t.Errorf("%s: %q is not in %s", flag, says, ran.err)
+					}
+				}
+			}
+		})
+	}
+}

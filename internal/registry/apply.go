@@ -285,13 +285,40 @@ func (d *Document) locate(err error) error {
 		if rest, ok := within(part.Pointer, d.ruleAt); ok {
 			part.Pointer = d.root + rest
 		}
-		for at := part.Pointer; at != "" && part.Line == 0; at = at[:strings.LastIndexByte(at, '/')] {
-			if pos, ok := d.positions[at]; ok {
-				part.Line, part.Column = pos.line, pos.column
-			}
+		if part.Line == 0 {
+			pos := d.position(part.Pointer)
+			part.Line, part.Column = pos.line, pos.column
 		}
 		if rest, ok := within(part.Pointer, d.root); ok {
 			part.Pointer = rest
+		}
+	}
+	return e
+}
+
+// position is that of the member at the pointer, or of the next one around it
+// that is known; zero without any.
+func (d *Document) position(at string) position {
+	for ; at != ""; at = at[:max(0, strings.LastIndexByte(at, '/'))] {
+		if pos, ok := d.positions[at]; ok {
+			return pos
+		}
+	}
+	return position{}
+}
+
+// Relocated gives an error, which has lines and columns of the document as it was
+// sent, those of d, which says the same in another text. A line of a template or
+// of an expression stays.
+func (d *Document) Relocated(err error, sent *Document) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return err
+	}
+	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
+		if (position{part.Line, part.Column}) == sent.position(part.Pointer) {
+			pos := d.position(part.Pointer)
+			part.Line, part.Column = pos.line, pos.column
 		}
 	}
 	return e

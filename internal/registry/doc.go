@@ -16,6 +16,10 @@
 // sees the change, and whoever has none knows nothing. While a group is being
 // committed the next may be decided on, as if it had landed.
 //
+// Audit. Who asks for a change travels with the context (As). A change that has
+// an actor commits with a line of the audit; what is changed elsewhere is noted
+// with Record. Lines are never changed, and removed by age.
+//
 // Failure. A commit that fails leaves memory and store as they were: all callers
 // of that group get the error (fanfare.DiskFull when the disk is full, else
 // fanfare.Unavailable), a group that was decided on top of it is decided on anew,

@@ -59,9 +59,9 @@ func (r *Registry) change(ctx context.Context, f func(g *group) (ended []fanfare
 }
 
 // subscriberDeed is what the audit says of a change of a subscriber. An id that a
-// client has made of an address is not shown.
+// client has made of an address, or one that is being forgotten (""), is not shown.
 func subscriberDeed(svc *service, action, id string, place fanfare.Place) Deed {
-	if strings.Contains(id, "@") {
+	if id == "" || strings.Contains(id, "@") {
 		id = SubscriberID(place)
 	}
 	return Deed{svc.name, action, kindSubscriber, id}

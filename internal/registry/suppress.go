@@ -123,6 +123,7 @@ func (r *Registry) Unsuppress(ctx context.Context, service, address string) erro
 		if _, ok := r.suppressions.get(asked.key()); ok {
 			asked.Lifted = true
 			g.batch.Suppressions = append(g.batch.Suppressions, asked)
+			g.deed = Deed{svc.name, "lift", "suppression", ""} // of whom is not told
 		}
 		return nil, nil
 	})
