@@ -56,7 +56,7 @@ topic defines it now; where the two differ, somebody has changed something since
 // eventData reads the data of an event where name is a file, or standard input;
 // else it is the id of an event.
 func (c *cli) eventData(name string) (data json.RawMessage, isData bool, err error) {
-	if _, event := fanfare.ParseEventRef(name); event || name != "-" && !isFile(name) {
+	if _, event := fanfare.ParseEventRef(name); event || name != "-" && !isFile(name) && !strings.HasSuffix(name, ".json") {
 		return nil, false, nil
 	}
 	text, err := c.readInput(name)

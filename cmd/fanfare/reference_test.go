@@ -140,7 +140,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 // TestTablesFitTheScreen writes the same rows for several screens.
 func TestTablesFitTheScreen(t *testing.T) {
 	var out bytes.Buffer
-	for _, width := range []int{0, 80, 40} {
+	for _, width := range []int{0, 80, 48} {
 		fmt.Fprintf(&out, "--- %d\n", width)
 		tb := &table{out: &out, width: width}
 		fmt.Fprintln(tb, "ID\tTOPIC\tFILTER\tLAST ERROR")
@@ -155,7 +155,7 @@ func TestTablesFitTheScreen(t *testing.T) {
 		}
 	}
 	parts := strings.Split(out.String(), "--- ")
-	for i, most := range []int{0, 1000, 80, 40} {
+	for i, most := range []int{0, 1000, 80, 48} {
 		for line := range strings.SplitSeq(parts[i], "\n") {
 			if columns(line) > most {
 				t.Errorf("%d columns of %d: %s", columns(line), most, line)

@@ -67,7 +67,8 @@ func widthsOf(rows [][]string) []int {
 	return widths
 }
 
-// fit takes from the widest columns what is too much; 0 is wide enough for all.
+// fit takes from the widest columns what is too much; 0 is wide enough for all. The
+// first one, which names the row, stays whole: it is what people copy.
 func fit(widths []int, room int) []int {
 	if room == 0 {
 		return widths
@@ -78,10 +79,14 @@ func fit(widths []int, room int) []int {
 		for _, w := range widths {
 			sum += w
 		}
-		widest := slices.Max(widths)
-		if sum <= room || widest <= leastColumn {
+		if sum <= room || len(widths) == 1 {
 			return widths
 		}
-		widths[slices.Index(widths, widest)]--
+		rest := widths[1:]
+		widest := slices.Max(rest)
+		if widest <= leastColumn {
+			return widths
+		}
+		rest[slices.Index(rest, widest)]--
 	}
 }

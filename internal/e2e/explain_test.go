@@ -93,7 +93,7 @@ func TestExplainSaysWhyAnEventCameOrNot(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, tree)
 		}
 	}
-	for _, bad := range [][]string{{"explain", "nobody", event}, {"explain", "own", "evt-20200101-1001"}, {"explain", "own", write(t, "event.json", "{\n")}} {
+	for _, bad := range [][]string{{"explain", "nobody", event}, {"explain", "own", "evt-20200101-1001"}, {"explain", "own", write(t, "event.json", "{\n")}, {"explain", "own", "nowhere.json"}} {
 		if ran := s.run("", bad...); ran.code != 1 || ran.err == "" {
 			t.Errorf("%v ended with %d: %s%s", bad, ran.code, ran.out, ran.err)
 		}
