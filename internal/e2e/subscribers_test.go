@@ -171,3 +171,52 @@ func (c *caller) history(who string) []fanfare.Delivery {
 	c.t.Helper()
 	return into[struct{ Deliveries []fanfare.Delivery }](c.t, c.must(200, "GET", "/v1/subscribers/"+who+"/deliveries?limit=1000", "", "")).Deliveries
 }
+
+// The attributes of subscribers are what the service's schema says, wherever
+// they are put.
+func TestAttributesFitTheSchemaOfTheService(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.http.must(200, "POST", "/v1/apply", yaml, news("127.0.0.1:1", ""))
+	s.http.must(201, "PUT", "/v1/subscribers/before", plain, `{"attributes":{"floor":"third"}}`)
+	schema := "service: news\nsubscriber_schema:\n  type: object\n  properties: {floor: {type: integer}, team: {type: string}}\n  additionalProperties: false\n"
+	if got := s.http.must(200, "POST", "/v1/apply", yaml, schema); !strings.Contains(got, "subscriber_schema") {
+		t.Errorf("the change is %s", got)
+	}
+	if got := s.http.must(200, "POST", "/v1/apply", yaml, schema); strings.Contains(got, "subscriber_schema") {
+		t.Errorf("the same again changes %s", got)
+	}
+	check := func() {
+		t.Helper()
+		wrong := func(method, path, body string) {
+			t.Helper()
+			if got := s.http.refused(422, method, path, plain, body); got.Pointer != "/attributes/floor" {
+				t.Errorf("%s %s: %+v", method, path, got)
+			}
+		}
+		wrong("PUT", "/v1/subscribers/ada", `{"attributes":{"floor":"third"}}`)
+		wrong("POST", "/v1/subscriptions", `{"topic":"story","channel":"email","to":"a@example.org","attributes":{"floor":"third"}}`)
+		s.http.must(404, "GET", "/v1/subscribers/ada", "", "")
+		if got := s.http.refused(422, "PUT", "/v1/subscribers/ada", plain, `{"attributes":{"room":1}}`); got.Pointer != "/attributes/room" {
+			t.Errorf("%+v", got)
+		}
+	}
+	check()
+	if got := s.http.must(200, "GET", "/v1/services/news", "", ""); !strings.Contains(got, `"subscriber_schema":{`) {
+		t.Errorf("the service is %s", got)
+	}
+	s.http.must(200, "PATCH", "/v1/services/news", "application/merge-patch+json", `{"title":"News"}`)
+	s.http.must(200, "GET", "/v1/subscribers/before", "", "") // what was put before stays
+	s.mustStop()
+	s.start()
+	check()
+	s.http.must(201, "PUT", "/v1/subscribers/ada", plain, `{"attributes":{"floor":3}}`)
+	if got := s.http.refused(422, "PATCH", "/v1/subscribers/ada", plain, `{"attributes":{"floor":"third"}}`); got.Pointer != "/attributes/floor" {
+		t.Errorf("%+v", got)
+	}
+	if got := s.http.refused(422, "POST", "/v1/apply", yaml, "service: news\nsubscriber_schema: {type: nonsense}\n"); !strings.HasPrefix(got.Pointer, "/subscriber_schema") {
+		t.Errorf("%+v", got)
+	}
+	s.http.must(200, "POST", "/v1/apply", yaml, "service: news\nsubscriber_schema: null\n")
+	s.http.must(200, "PUT", "/v1/subscribers/ada", plain, `{"attributes":{"floor":"third"}}`)
+}

@@ -97,7 +97,9 @@ func (r *Registry) plan(d *Document) (*plan, error) {
 	from := r.config.Load()
 	pl := &plan{r: r, doc: d, from: from, to: from.clone(), diff: Diff{Changes: []Change{}}}
 	pl.service()
+	pl.subscriberSchema()
 	if d.deleted {
+		pl.dropSubscriberSchema()
 		pl.deleteService()
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Channels)) {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -26,13 +27,15 @@ func (r *Registry) Configuration() Configuration { return Configuration{r.config
 type Service struct {
 	Name  string
 	Title string
+
+	SubscriberSchema json.RawMessage // of the attributes of its subscribers, or nil
 }
 
 // Services lists the services, sorted by name.
 func (c Configuration) Services() []Service {
 	var all []Service
 	for _, name := range slices.Sorted(maps.Keys(c.services())) {
-		all = append(all, Service{name, c.services()[name].title})
+		all = append(all, *c.Service(name))
 	}
 	return all
 }
@@ -40,7 +43,11 @@ func (c Configuration) Services() []Service {
 // Service returns a service, or nil.
 func (c Configuration) Service(name string) *Service {
 	if svc := c.services()[name]; svc != nil {
-		return &Service{name, svc.title}
+		s := &Service{Name: name, Title: svc.title}
+		if schema := c.s.subscribers[svc.number]; schema != nil {
+			s.SubscriberSchema = schema.text
+		}
+		return s
 	}
 	return nil
 }

@@ -1,5 +1,7 @@
 package registry
 
+import "encoding/json"
+
 // A Document says what the configuration of one service shall be. What it does
 // not name stays as it is; a member that it names is taken as a whole, its
 // absent fields at their defaults; a member goes only by "delete: true".
@@ -10,6 +12,10 @@ type Document struct {
 	Channels  map[string]*ChannelSpec  `json:"channels,omitempty"`
 	Topics    map[string]*TopicSpec    `json:"topics,omitempty"`
 	Templates map[string]*TemplateSpec `json:"templates,omitempty"`
+
+	// SubscriberSchema is the JSON Schema of the attributes of subscribers; null
+	// takes it away, absent leaves it.
+	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty"`
 
 	deleted   bool                // the service goes, with all that it has
 	root      string              // pointer of the one member that the text is about, or ""

@@ -128,8 +128,10 @@ const nameHint = "use lower case letters, digits and _ . -, at most 64"
 
 func (p *documentReader) document(n node) {
 	n.fields(fields{
-		"service": func(v node) { p.doc.Service = v.name() },
-		"title":   func(v node) { title := v.line(); p.doc.Title = &title },
+		"service":                func(v node) { p.doc.Service = v.name() },
+		"title":                  func(v node) { title := v.line(); p.doc.Title = &title },
+		"subscriber_schema":      func(v node) { p.doc.SubscriberSchema = v.json() },
+		"subscriber_schema_file": func(v node) { p.doc.SubscriberSchema = v.jsonFile() },
 		"channels": func(v node) {
 			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
 		},
@@ -140,6 +142,7 @@ func (p *documentReader) document(n node) {
 			v.members(func(name string, v node) { p.doc.Templates[name] = p.template(v) })
 		},
 	})
+	n.oneOf("subscriber_schema", "subscriber_schema_file")
 	if p.doc.Service == "" && !n.has("service") {
 		n.fault("", "service is missing")
 	}

@@ -17,6 +17,8 @@ const (
 	kindTemplate = "template"
 	kindKey      = "key"
 	kindSwitch   = "switch"
+
+	kindSubscriberSchema = "subscriber_schema" // has the number of its service
 )
 
 // What the audit calls people and what they want.
@@ -68,6 +70,8 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 		return r.loadKey(s, c)
 	case kindSwitch:
 		return r.loadSwitch(c)
+	case kindSubscriberSchema:
+		return loadSubscriberSchema(s, c)
 	case kindFloor:
 		return r.loadFloor(c)
 	}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 
 	"fanfare.dev/fanfare"
 )
@@ -38,7 +39,13 @@ func ParseMember(m Member, text []byte) (*Document, error) {
 	m.check(n)
 	switch m.Kind {
 	case kindService:
-		n.fields(fields{"title": func(v node) { title := v.line(); d.Title = &title }})
+		n.fields(fields{
+			"title":             func(v node) { title := v.line(); d.Title = &title },
+			"subscriber_schema": func(v node) { d.SubscriberSchema = v.json() },
+		})
+		if d.SubscriberSchema == nil {
+			d.SubscriberSchema = json.RawMessage("null")
+		}
 		if d.Title == nil {
 			d.Title = new(string)
 		}

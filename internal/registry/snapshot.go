@@ -15,6 +15,8 @@ type snapshot struct {
 	topics    map[uint32]*Topic // by number, deleted ones too
 	channels  map[uint16]*Channel
 	templates map[uint32]*TemplateSource // by number, every version
+
+	subscribers subscriberSchemas
 }
 
 // A service is what belongs to one service and is not deleted.
@@ -31,6 +33,7 @@ func newSnapshot() *snapshot {
 	return &snapshot{
 		services: map[string]*service{}, names: map[uint32]string{}, topics: map[uint32]*Topic{},
 		channels: map[uint16]*Channel{}, templates: map[uint32]*TemplateSource{},
+		subscribers: subscriberSchemas{},
 	}
 }
 
@@ -42,7 +45,7 @@ func newService(number uint32, name string) *service {
 // clone copies the maps, so that the copy can be changed.
 func (s *snapshot) clone() *snapshot {
 	c := &snapshot{services: make(map[string]*service, len(s.services)), names: maps.Clone(s.names), topics: maps.Clone(s.topics),
-		channels: maps.Clone(s.channels), templates: maps.Clone(s.templates)}
+		channels: maps.Clone(s.channels), templates: maps.Clone(s.templates), subscribers: maps.Clone(s.subscribers)}
 	for name, svc := range s.services {
 		c.services[name] = &service{number: svc.number, name: svc.name, title: svc.title,
 			topics: maps.Clone(svc.topics), channels: maps.Clone(svc.channels), templates: maps.Clone(svc.templates)}

@@ -46,6 +46,9 @@ func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWan
 	if err := checkFreeFields(&r.known, &free); err != nil {
 		return nil, err
 	}
+	if err := r.config.Load().subscribers.checkAttributes(svc.number, p.Attributes); err != nil {
+		return nil, err
+	}
 	wants := make([]addressWant, 0, len(p.Addresses))
 	for i := range p.Addresses {
 		w, err := r.checkOneAddress(svc, &p.Addresses[i])

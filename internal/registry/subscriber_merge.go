@@ -83,6 +83,9 @@ func (g *group) merge(from, other *SubscriberRecord) error {
 	if err != nil {
 		return err
 	}
+	if err := g.w.r.config.Load().subscribers.checkAttributes(other.Service, attributes); err != nil {
+		return err
+	}
 	other.Attributes = attributes
 	other.setParts(list)
 	g.touch(other)

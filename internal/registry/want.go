@@ -74,6 +74,11 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 	if w.err = checkFreeFields(&r.known, p); w.err != nil {
 		return
 	}
+	if len(p.Attributes) > 0 {
+		if w.err = r.config.Load().subscribers.checkAttributes(svc.number, p.Attributes); w.err != nil {
+			return
+		}
+	}
 	if w.err = r.checkCondition(p, w); w.err != nil {
 		return
 	}

@@ -6,6 +6,8 @@ import "encoding/json"
 type Service struct {
 	Name  string `json:"name,omitempty" doc:"lower case letters, digits and _ . -, at most 64; may be left out where the path says it"`
 	Title string `json:"title,omitempty" maxLength:"512" doc:"for people"`
+
+	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; without: any object"`
 }
 
 // A Topic is a named kind of event.
