@@ -40,7 +40,9 @@ func listOp(id, path, tag, summary string) huma.Operation {
 }
 
 func (a *API) serviceRoutes() {
-	see := func(s registry.Service) wire.Service { return wire.Service{Name: s.Name, Title: s.Title, SubscriberSchema: s.SubscriberSchema} }
+	see := func(s registry.Service) wire.Service {
+		return wire.Service{Name: s.Name, Title: s.Title, SubscriberSchema: s.SubscriberSchema}
+	}
 	read(a, listOp("list-services", "/v1/services", "configuration", "The services that the key may see, by name"), mayRead,
 		func(_ context.Context, c caller, in *Page) (page wire.ServicePage, err error) {
 			var all []wire.Service

@@ -205,7 +205,6 @@ func TestAttributesFitTheSchemaOfTheService(t *testing.T) {
 	if got := s.http.must(200, "GET", "/v1/services/news", "", ""); !strings.Contains(got, `"subscriber_schema":{`) {
 		t.Errorf("the service is %s", got)
 	}
-	s.http.must(200, "PATCH", "/v1/services/news", "application/merge-patch+json", `{"title":"News"}`)
 	s.http.must(200, "GET", "/v1/subscribers/before", "", "") // what was put before stays
 	s.mustStop()
 	s.start()
