@@ -85,6 +85,7 @@ func (l *loader) subscription(s *SubscriptionRecord) error {
 	if t == nil {
 		return fmt.Errorf("subscription %s has the unknown topic %d", fanfare.SubscriptionID(s.Place), s.Topic)
 	}
+	l.r.belongings.add(s.Subscriber, s.Place)
 	switch {
 	case s.ID != "":
 		hash := l.r.hash.clientID(t.service, s.ID)

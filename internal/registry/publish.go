@@ -13,7 +13,9 @@ func (g *group) publish() error {
 	r := g.w.r
 	for i := range g.batch.Subscriptions {
 		for k := range g.batch.Subscriptions[i] {
-			if s := &g.batch.Subscriptions[i][k]; !s.Ended {
+			s := &g.batch.Subscriptions[i][k]
+			r.belongings.add(s.Subscriber, s.Place)
+			if !s.Ended {
 				r.live.set(s.Place)
 				g.w.channelUse[s.Channel]++
 				g.enter(s)

@@ -52,6 +52,7 @@ type Registry struct {
 	addresses   table // address -> subscriber
 	subscribers table // client's id -> subscriber
 	identities  table // client's id or natural key -> subscription
+	belongings  belongings
 	live        *liveSet
 	changeSeq   atomic.Uint64
 	known       knownNames

@@ -45,7 +45,6 @@ type Store interface {
 // A Range is a run of places.
 type Range struct {
 	First, Last fanfare.Place // both inclusive
-	Subscriber  fanfare.Place // of subscriptions: only those of this one; 0: all
 }
 
 // A Loader takes what Load visits. Nothing of a record may be kept, not even

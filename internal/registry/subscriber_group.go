@@ -170,25 +170,34 @@ func (g *group) endAll(row fanfare.Place, reason string) ([]fanfare.Place, error
 	return ended, nil
 }
 
-// subscriptionsOf returns the kept subscriptions of one row that want accepts.
+// subscriptionsOf returns the subscriptions of one row that want accepts, those
+// that this very group made included.
 func (g *group) subscriptionsOf(row fanfare.Place, want func(*SubscriptionRecord) bool) ([]fanfare.Place, error) {
-	var places []fanfare.Place
-	err := g.w.r.opt.Store.ScanSubscriptions(context.Background(), rangeOf(row), func(s *SubscriptionRecord) error {
-		if want(s) {
-			places = append(places, s.Place)
-		}
-		return nil
-	})
-	if err != nil {
+	g.w.land() // what is in flight is nowhere else yet
+	if g.aborted {
+		return nil, errAborted
+	}
+	kept := g.w.r.belongings.of(row)
+	if err := g.readSubscriptions(context.Background(), slices.DeleteFunc(slices.Clone(kept), g.knows)); err != nil {
 		return nil, g.w.r.unreadable(err)
 	}
-	return places, g.readSubscriptions(context.Background(), places)
+	var places []fanfare.Place
+	for _, p := range kept {
+		if s := g.subscriptions[p]; s != nil && want(s) {
+			places = append(places, p)
+		}
+	}
+	made := g.batch.Subscriptions[row.Partition()]
+	for i := range made {
+		if s := &made[i]; s.Subscriber == row && want(s) {
+			places = append(places, s.Place)
+		}
+	}
+	return places, nil
 }
 
-// rangeOf is where the subscriptions of a row are: in its partition.
-func rangeOf(row fanfare.Place) Range {
-	return Range{First: fanfare.NewPlace(row.Partition(), 0), Last: fanfare.NewPlace(row.Partition(), fanfare.MaxLocal), Subscriber: row}
-}
+// knows reports whether the group has read a subscription.
+func (g *group) knows(p fanfare.Place) bool { return g.subscriptions[p] != nil }
 
 // become makes the subscriber what p asks for. It returns the subscriptions that
 // ended because their address is none of the subscriber's any more.

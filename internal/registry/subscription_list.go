@@ -2,7 +2,6 @@ package registry
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -120,30 +119,28 @@ func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.Plac
 	return rows, next, err
 }
 
-// rowsOfOwners reads what few people have: each in its partition.
+// rowsOfOwners reads what few people have.
 func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Place, limit int) (rows []SubscriptionRecord, next fanfare.Place, err error) {
+	var places []fanfare.Place
 	for _, owner := range c.owners {
-		of := rangeOf(owner)
-		of.First = max(of.First, after+1)
-		if of.First > of.Last {
-			continue
-		}
-		err := r.opt.Store.ScanSubscriptions(ctx, of, func(s *SubscriptionRecord) error {
-			if c.wants(r, s) {
-				rows = append(rows, cloneSubscription(s))
-			}
+		places = append(places, r.belongings.of(owner)...)
+	}
+	places = slices.DeleteFunc(sorted(places), func(p fanfare.Place) bool { return p <= after })
+	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+		if !c.wants(r, s) {
 			return nil
-		})
-		if err != nil {
-			return nil, 0, err
 		}
+		if len(rows) == limit {
+			next = rows[limit-1].Place
+			return errEnough
+		}
+		rows = append(rows, cloneSubscription(s))
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
-	slices.SortFunc(rows, func(a, b SubscriptionRecord) int { return cmp.Compare(a.Place, b.Place) })
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = rows[limit-1].Place
-	}
-	return rows, next, nil
+	return rows, next, err
 }
 
 // cloneSubscription copies a row out of what a visit lends.
