@@ -77,7 +77,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 	if err != nil {
 		return e, err
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
 		head, err := g.named(svc.number, id)
 		switch {
 		case err != nil:
@@ -170,7 +170,7 @@ func (e *Erasure) names(name string) {
 // Everything else must be forgotten by then. It may be called again after an
 // error, or after a crash.
 func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
-	err := r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	err := r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
 		g.batch.Securely = true
 		ids := map[Deed]string{}
 		for i := range all {
@@ -197,7 +197,7 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	if err := r.opt.Store.Scrub(names); err != nil {
 		return r.unreadable(err)
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
 		g.batch.Securely = true
 		for i := range all {
 			g.batch.Erasures = append(g.batch.Erasures, ErasureRecord{Place: all[i].Subscriber})

@@ -15,7 +15,8 @@ import (
 type group struct {
 	w       *writer
 	jobs    []*job
-	deed    Deed // of a group that is one change: its line in the audit
+	deed    Deed // of the change that is being decided on: its line in the audit
+	effects int  // how often rows or tables were changed
 	batch   Batch
 	landed  chan error // the outcome of its commit
 	aborted bool       // what it was decided on top of has failed
@@ -58,8 +59,11 @@ func (g *group) decide() error {
 			return nil
 		}
 		switch err := j.orphaned(); {
+		case j.over:
 		case err != nil:
 			j.err = err
+		case j.alter != nil:
+			g.alter(j)
 		case j.end != nil:
 			j.err = g.end(j)
 		case j.note != nil:
@@ -73,10 +77,30 @@ func (g *group) decide() error {
 	return nil
 }
 
+// alter decides on a change of subscribers. One that fails when it has changed
+// something already is taken back, and with it the whole group, which is decided
+// on anew without it.
+func (g *group) alter(j *job) {
+	before := g.effects
+	g.deed = Deed{}
+	switch err := j.alter(g); {
+	case g.aborted:
+	case err == nil:
+		if g.effects > before && g.deed.Action != "" {
+			j.actor.note(&g.batch, g.deed, nil)
+		}
+	default:
+		if j.err, j.over = err, true; g.effects > before {
+			g.undo()
+			g.aborted = true
+		}
+	}
+}
+
 // answer tells the callers what came of their jobs; err is for all of them.
 func (g *group) answer(err error) {
 	for _, j := range g.jobs {
-		if err != nil {
+		if err != nil && !j.over {
 			j.err = err
 		}
 		j.after = nil // or the first job of an import would live as long as the last
@@ -99,7 +123,7 @@ func (g *group) release() {
 	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters = nil, nil, nil, nil
 	g.undone = g.undone[:0]
-	g.jobs, g.deed = nil, Deed{}
+	g.jobs, g.deed, g.effects = nil, Deed{}, 0
 }
 
 // prefetch reads the rows that the callers believe to be concerned, many at a
@@ -224,6 +248,7 @@ func (g *group) change(p fanfare.Place) (*SubscriptionRecord, error) {
 	if err != nil || g.isNew(p) {
 		return s, err
 	}
+	g.effects++
 	if _, ok := g.changed[p]; !ok {
 		if g.changed == nil {
 			g.changed = map[fanfare.Place]SubscriptionRecord{}
@@ -239,16 +264,19 @@ func (g *group) insert(t *table, hash uint64, place fanfare.Place) {
 }
 
 func (g *group) noteInsert(t *table, hash uint64, place fanfare.Place) {
+	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, 0, place})
 }
 
 func (g *group) replace(t *table, hash uint64, old, place fanfare.Place) {
 	t.replace(hash, old, place)
+	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, old, place})
 }
 
 func (g *group) remove(t *table, hash uint64, place fanfare.Place) {
 	t.remove(hash, place)
+	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, place, 0})
 }
 

@@ -37,9 +37,27 @@ func (w *writer) transact(actor *Actor, f func(g *group) error) error {
 	return nil
 }
 
-// change is transact for who waits for it, and then for the messages on the wire
-// of subscriptions that ended by it.
-func (r *Registry) change(ctx context.Context, f func(g *group) (ended []fanfare.Place, err error)) error {
+// A change is made by a job of its own, and returns the subscriptions that ended
+// by it. It may be called again, when the group that it was in is decided on anew.
+type change func(g *group) (ended []fanfare.Place, err error)
+
+// change has one made in one transaction with whatever else waits, and returns
+// when no message is on the wire for what ended by it.
+func (r *Registry) change(ctx context.Context, f change) error {
+	var ended []fanfare.Place
+	j := &job{actor: actorOf(ctx), alter: func(g *group) (err error) {
+		ended, err = f(g)
+		return err
+	}}
+	if err := r.writer.submit(ctx, j); err != nil {
+		return err
+	}
+	r.awaitOff(ended)
+	return nil
+}
+
+// changeAlone is change in a transaction of its own.
+func (r *Registry) changeAlone(ctx context.Context, f change) error {
 	var ended []fanfare.Place
 	err := r.writer.submit(ctx, &job{run: func(w *writer) error {
 		return w.transact(actorOf(ctx), func(g *group) (err error) {
@@ -50,12 +68,16 @@ func (r *Registry) change(ctx context.Context, f func(g *group) (ended []fanfare
 	if err != nil {
 		return err
 	}
+	r.awaitOff(ended)
+	return nil
+}
+
+func (r *Registry) awaitOff(ended []fanfare.Place) {
 	if r.opt.AfterEnd != nil {
 		for _, place := range ended {
 			r.opt.AfterEnd(place)
 		}
 	}
-	return nil
 }
 
 // subscriberDeed is what the audit says of a change of a subscriber. An id that a
@@ -123,7 +145,7 @@ func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p Subs
 		}
 		return ended, err
 	})
-	return s, created, err
+	return s, created && err == nil, err
 }
 
 // CreateSubscriber makes a subscriber with an id of ours.

@@ -74,6 +74,7 @@ func (g *group) add(partition int, s SubscriberRecord, addressHash uint64, at st
 	if *local > fanfare.MaxLocal {
 		return 0, full()
 	}
+	g.effects++
 	s.Place = fanfare.NewPlace(partition, *local)
 	*local++
 	g.batch.Subscribers[partition] = append(g.batch.Subscribers[partition], s)
@@ -88,6 +89,7 @@ func (g *group) add(partition int, s SubscriberRecord, addressHash uint64, at st
 
 // touch has a changed row written; a new one is written as it is in the end.
 func (g *group) touch(s *SubscriberRecord) {
+	g.effects++
 	if g.subscribers[s.Place] == s {
 		g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
 	}

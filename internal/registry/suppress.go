@@ -118,7 +118,7 @@ func (r *Registry) Unsuppress(ctx context.Context, service, address string) erro
 	if err != nil {
 		return invalid("", "", "%s is not an address: %s", quote(address), reason(err))
 	}
-	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	return r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
 		asked := r.suppressionOf(svc.number, kindMail, normal)
 		if _, ok := r.suppressions.get(asked.key()); ok {
 			asked.Lifted = true

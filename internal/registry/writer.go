@@ -30,7 +30,9 @@ type job struct {
 	end    *end
 	actor  *Actor              // who asks for the puts or the end, or nil
 	note   *AuditRecord        // a line of the audit about something else
+	alter  func(*group) error  // a change of subscribers: all of it, or nothing
 	run    func(*writer) error // a change of the configuration: by itself
+	over   bool                // it failed, and what it did is undone
 	after  *job                // fails with this one; nil: stands alone
 
 	err  error
