@@ -60,6 +60,11 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	if err != nil {
 		return r.unreadable(err)
 	}
+	for i := range all {
+		if a := &all[i]; a.Err == nil && a.Subscriber == "" {
+			a.Err = r.mayReach(svc.number, kind, a.Address, "/to")
+		}
+	}
 	return nil
 }
 

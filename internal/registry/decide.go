@@ -42,7 +42,7 @@ func (g *group) put(j *job) {
 func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	w.created, w.replaced, w.touched = false, 0, nil
 	filter := w.filter
-	if w.put.Filter != "" && filter == 0 {
+	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
 		filter = g.filter(w.put.Filter)
 	}
 	if err := g.allowed(w); err != nil {

@@ -33,6 +33,10 @@ func (f *filters) text(number uint32) string {
 	return f.texts[number]
 }
 
+// is reports whether a number stands for text: those of texts that were
+// forgotten stand for nothing.
+func (f *filters) is(number uint32, text string) bool { return f.text(number) == text }
+
 // next is the lowest number that was never given.
 func (f *filters) next() uint32 { return uint32(len(f.texts)) }
 

@@ -128,6 +128,9 @@ func (g *group) give(head fanfare.Place, a *addressWant, at string) (fanfare.Pla
 			return 0, g.w.r.unreadable(err)
 		}
 		if row != nil && row.Kind == a.kind && row.Address == a.address && row.Flags&FlagAddressGone != 0 {
+			if err := g.w.r.mayReach(row.Service, row.Kind, row.Address, at); err != nil {
+				return 0, err
+			}
 			row.Flags &^= FlagAddressGone
 			g.touch(row)
 			g.insert(&g.w.r.addresses, a.hash, row.Place)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 
 	"fanfare.dev/fanfare"
 )
@@ -67,10 +70,13 @@ func (s *suppressions) get(key suppressionKey) (SuppressionRecord, bool) {
 	return found, ok
 }
 
-// suppressionOf is what would be kept of an address in normal form.
+// suppressionOf is what would be kept of an address in normal form. In other
+// capitals, or in another form of Unicode, it reaches the same person nearly
+// everywhere, although RFC 5321 leaves that to the domain: who asked not to be
+// written to is not written to so either.
 func (r *Registry) suppressionOf(service uint32, kind uint8, address string) SuppressionRecord {
 	mac := hmac.New(sha256.New, r.opt.SuppressionKey)
-	mac.Write([]byte(address))
+	mac.Write([]byte(strings.ToLower(norm.NFC.String(address))))
 	s := SuppressionRecord{Service: service, Kind: kind}
 	mac.Sum(s.Hash[:0])
 	return s
