@@ -119,19 +119,15 @@ func (w *writer) enqueue(ctx context.Context, j *job) error {
 	return nil
 }
 
-// orphaned is the error of the job that j comes after, where that has failed. One
-// that is not over yet takes j with it, if it fails: they share a transaction, or
-// j is decided on anew.
+// orphaned is the error of the job that j comes after, where that has failed,
+// also as an orphan in the group that j is in. One that is not over yet takes j
+// with it, if its commit fails: they share a transaction, or j is decided on anew.
+// Only the writer's goroutine sets and asks for errors before a job is done.
 func (j *job) orphaned() error {
 	if j.after == nil {
 		return nil
 	}
-	select {
-	case <-j.after.done:
-		return j.after.err
-	default:
-		return nil
-	}
+	return j.after.err
 }
 
 // loop gathers what waits, and does it, until the queue is closed and empty.
