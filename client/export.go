@@ -34,7 +34,15 @@ func (q SubscriptionQuery) values() url.Values {
 // error is the end of the list. The caller closes it.
 func (c *Client) ExportLines(ctx context.Context, q SubscriptionQuery) (io.ReadCloser, error) {
 	q.State = ""
-	r := get("/v1/subscriptions", q.values())
+	return c.exportLines(ctx, get("/v1/subscriptions", q.values()))
+}
+
+// ExportSubscriberLines is ExportLines for subscribers.
+func (c *Client) ExportSubscriberLines(ctx context.Context) (io.ReadCloser, error) {
+	return c.exportLines(ctx, get("/v1/subscribers", nil))
+}
+
+func (c *Client) exportLines(ctx context.Context, r request) (io.ReadCloser, error) {
 	r.header = http.Header{"Accept": {ndjson}}
 	response, err := c.do(ctx, r) //nolint:bodyclose // the caller closes the stream
 	if err != nil {

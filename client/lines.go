@@ -16,8 +16,19 @@ import (
 // was stored by then, the summary says that it was updated. Errors has every bad
 // line, however many there are.
 func (c *Client) PutLines(ctx context.Context, lines []byte) (PutSummary, error) {
+	return c.putLines(ctx, "/v1/subscriptions", lines)
+}
+
+// PutSubscriberLines is PutLines for subscribers: a line with an id is put under
+// it, one without is created. Sent twice, the second of those is refused, since
+// its address is taken then: give ids where that matters.
+func (c *Client) PutSubscriberLines(ctx context.Context, lines []byte) (PutSummary, error) {
+	return c.putLines(ctx, "/v1/subscribers", lines)
+}
+
+func (c *Client) putLines(ctx context.Context, path string, lines []byte) (PutSummary, error) {
 	var sum PutSummary
-	r := request{method: http.MethodPost, path: "/v1/subscriptions", contentType: ndjson, body: lines, repeatable: true}
+	r := request{method: http.MethodPost, path: path, contentType: ndjson, body: lines, repeatable: true}
 	quiet := r
 	quiet.query = url.Values{"quiet": {"true"}}
 	if err := c.call(ctx, quiet, nil, &sum); err != nil || sum.Failed <= int64(len(sum.Errors)) {

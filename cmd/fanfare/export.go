@@ -16,9 +16,58 @@ import (
 )
 
 func (c *cli) exportCommand() *cobra.Command {
-	command := &cobra.Command{Use: "export", Short: "Write all subscriptions, to be imported elsewhere"}
-	command.AddCommand(c.exportSubscriptions())
+	command := &cobra.Command{Use: "export", Short: "Write all subscriptions or subscribers, to be imported elsewhere"}
+	command.AddCommand(c.exportSubscriptions(), c.exportSubscribers())
 	return command
+}
+
+func (c *cli) exportSubscribers() *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use: "subscribers", Short: "Write all subscribers as NDJSON",
+		Long: `Write all subscribers of a service with their addresses, in the form that import
+takes. Import them before subscriptions that name them. With --output the file appears
+when it is whole.`,
+		Example: `  fanfare export subscribers --output people.ndjson
+  fanfare export subscribers | fanfare import subscribers - --server https://other.example.org`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			return c.export(output, "subscribers", func(out io.Writer) (int64, error) {
+				lines, err := api.ExportSubscriberLines(command.Context())
+				if err != nil {
+					return 0, err
+				}
+				return copyLines(out, lines)
+			})
+		},
+	}
+	command.Flags().StringVarP(&output, "output", "o", "", "write to this file (default: standard output)")
+	return command
+}
+
+// export writes to a file, which appears as a whole, or to standard output.
+func (c *cli) export(output, what string, write func(io.Writer) (int64, error)) error {
+	if output == "" {
+		_, err := write(c.out)
+		return err
+	}
+	count, err := writeWhole(output, write)
+	if err == nil {
+		fmt.Fprintf(c.err, "%s %s are in %s\n", grouped(count), what, output)
+	}
+	return err
+}
+
+// copyLines copies and closes lines, and counts them.
+func copyLines(out io.Writer, lines io.ReadCloser) (int64, error) {
+	defer lines.Close()
+	counter := &lineCounter{out: out}
+	_, err := io.Copy(counter, lines)
+	return counter.lines, err
 }
 
 func (c *cli) exportSubscriptions() *cobra.Command {
@@ -49,20 +98,9 @@ Fanfare made. With --output the file appears when it is whole.`,
 				if err != nil {
 					return 0, err
 				}
-				defer lines.Close()
-				counter := &lineCounter{out: out}
-				_, err = io.Copy(counter, lines)
-				return counter.lines, err
+				return copyLines(out, lines)
 			}
-			if output == "" {
-				_, err := write(c.out)
-				return err
-			}
-			count, err := writeWhole(output, write)
-			if err == nil {
-				fmt.Fprintf(c.err, "%s subscriptions are in %s\n", grouped(count), output)
-			}
-			return err
+			return c.export(output, "subscriptions", write)
 		},
 	}
 	flags := command.Flags()

@@ -14,13 +14,44 @@ import (
 )
 
 func (c *cli) importCommand() *cobra.Command {
-	command := &cobra.Command{Use: "import", Short: "Import many subscriptions at once"}
-	command.AddCommand(c.importSubscriptions())
+	command := &cobra.Command{Use: "import", Short: "Import many subscriptions or subscribers at once"}
+	command.AddCommand(c.importSubscriptions(), c.importSubscribers())
+	return command
+}
+
+func (c *cli) importSubscribers() *cobra.Command {
+	i := importing{format: "ndjson", what: "subscribers"}
+	command := &cobra.Command{
+		Use: "subscribers FILE|-", Short: "Import subscribers from NDJSON",
+		Long: `Import subscribers: NDJSON with one on each line, with its addresses and, where it
+shall be found again, an id. Each one is put by itself: a bad line does not stop the
+others. Importing the same file again is safe where all lines have ids; an address
+belongs to one subscriber.
+
+Bad lines go to FILE.errors with line and reason. Mend them there, and import that
+file. After an interruption the same command goes on where it ended.
+
+Exit code 2: some lines were refused.`,
+		Example: `  fanfare import subscribers people.ndjson
+  echo '{"id":"ada","addresses":[{"kind":"mail","address":"ada@example.com"}]}' | fanfare import subscribers -`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			i.cli, i.api = c, api
+			return i.run(command.Context(), args[0])
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&i.errors, "errors", "", "file for the bad lines (default: FILE.errors; of standard input, none)")
+	flags.BoolVar(&i.restart, "restart", false, "begin anew, whatever an earlier run has done")
 	return command
 }
 
 func (c *cli) importSubscriptions() *cobra.Command {
-	var i importing
+	i := importing{what: "subscriptions"}
 	command := &cobra.Command{
 		Use: "subscriptions FILE|-", Short: "Import subscriptions from NDJSON or CSV",
 		Long: `Import subscriptions: NDJSON with one subscription on each line, or CSV whose

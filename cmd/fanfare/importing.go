@@ -16,6 +16,7 @@ import (
 type importing struct {
 	cli     *cli
 	api     *client.Client
+	what    string // subscriptions or subscribers
 	format  string
 	preset  client.Subscription
 	errors  string // file for the bad lines
@@ -63,7 +64,7 @@ func (i *importing) run(ctx context.Context, name string) (err error) {
 		}
 	}
 	i.begun = time.Now()
-	bar := i.cli.newBar("importing", "subscriptions", size)
+	bar := i.cli.newBar("importing", i.what, size)
 	err = i.send(ctx, from, bar)
 	bar.end()
 	if lost := i.bad.close(err == nil); err == nil {
@@ -124,7 +125,11 @@ func (i *importing) send(ctx context.Context, from feeder, bar *bar) error {
 
 // put sends one chunk and notes what came of it.
 func (i *importing) put(ctx context.Context, c *chunk) error {
-	sum, err := i.api.PutLines(ctx, c.body)
+	put := i.api.PutLines
+	if i.what == "subscribers" {
+		put = i.api.PutSubscriberLines
+	}
+	sum, err := put(ctx, c.body)
 	if err != nil {
 		return inChunk(c, err)
 	}

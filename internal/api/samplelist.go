@@ -66,6 +66,9 @@ templates:
 
 		{operation: "create-subscriber", mediaType: jsonType, status: 201,
 			body: `{"addresses":[{"kind":"mail","address":"grace@example.com"}],"time_zone":"America/New_York"}`},
+		{operation: "create-subscriber", mediaType: ndjson, status: 200,
+			body: `{"id":"paul","addresses":[{"kind":"mail","address":"paul@example.com"}],"locale":"fr"}` + "\n" +
+				`{"addresses":[{"kind":"mail","address":"ruth@example.com"}]}` + "\n"},
 		{operation: "put-subscriber", parameter: with("id", "mary"), mediaType: jsonType, status: 201,
 			body: `{"addresses":[{"kind":"mail","address":"mary@example.com","label":"home"},{"kind":"mail","address":"mary@example.net"}],"locale":"en-GB","attributes":{"floor":3}}`},
 		{operation: "get-subscriber", parameter: with("id", "mary"), status: 200},

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -22,6 +23,8 @@ type Subscribers interface {
 	SubscriberPage(ctx context.Context, service string, after fanfare.Place, limit int) (page []registry.Subscriber, next fanfare.Place, err error)
 	CreateSubscriber(ctx context.Context, service string, p registry.SubscriberPut) (registry.Subscriber, error)
 	PutSubscriber(ctx context.Context, service, id string, p registry.SubscriberPut, check registry.Check) (s registry.Subscriber, created bool, err error)
+	// PutSubscribers sets one result per line. Its error means that nothing was kept.
+	PutSubscribers(ctx context.Context, service string, lines []registry.SubscriberLine, results []registry.SubscriberResult) error
 	PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check registry.Check) (registry.Subscriber, error)
 	// DeleteSubscriber returns when no letter for it can leave any more.
 	DeleteSubscriber(ctx context.Context, service, id string, check registry.Check) error
@@ -43,14 +46,19 @@ type subscribersBy struct {
 	Page
 	ID      string `query:"id" doc:"only the one with this id"`
 	Address string `query:"address" doc:"only the one that has this address"`
+	Accept  string `header:"Accept" doc:"application/x-ndjson: all of them as a stream"`
 }
 
 func (a *API) subscriberRoutes() {
 	tags := []string{"subscribers"}
 	const path, one = "/v1/subscribers", "/v1/subscribers/{id}"
-	read(a, huma.Operation{OperationID: "list-subscribers", Method: http.MethodGet, Path: path, Tags: tags,
-		Summary:     "The subscribers of a service, in the order in which they are kept",
-		Description: "A page may have fewer members than limit although next is there: more follow."}, mayLookUp, a.listSubscribers)
+	list := huma.Operation{OperationID: "list-subscribers", Method: http.MethodGet, Path: path, Tags: tags,
+		Summary: "The subscribers of a service in the order in which they are kept, or all of them as a stream",
+		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all subscribers " +
+			"are streamed, each on a line of the form that an import takes. Ids of ours (per-) are left out."}
+	replies[SubscriberList](a, &list, http.StatusOK, "A page, or everybody", "application/json")
+	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[registry.SubscriberLine](a, ndjson)}
+	streamed(a, list, mayLookUp, a.subscribers)
 	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "One subscriber with all addresses",
 		Description: "A subscriber that was merged into another is not found; the hint of the answer names the one that it was merged into. Change that one: an old id is never followed silently."}, mayLookUp,
 		func(ctx context.Context, c caller, in *OneSubscriber) (registry.Subscriber, error) {
@@ -66,9 +74,14 @@ func (a *API) subscriberRoutes() {
 		})
 
 	post := huma.Operation{OperationID: "create-subscriber", Method: http.MethodPost, Path: path, Tags: tags,
-		Summary: "Add a subscriber with an id of ours", Parameters: []*huma.Param{service()},
+		Summary:     "Add a subscriber with an id of ours, or, as NDJSON, add or replace any number",
+		Description: "NDJSON is streamed: each line is put by itself, under its id where it has one, and answered by a line, in order; a bad line does not stop the others.",
+		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
 		RequestBody: body[registry.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
+	post.RequestBody.Content[ndjson] = &huma.MediaType{Schema: schemaIn[registry.SubscriberLine](a, ndjson)}
 	replies[registry.Subscriber](a, &post, http.StatusCreated, "Added", "application/json")
+	replies[wire.PutSummary](a, &post, http.StatusOK, "Of NDJSON: one answer or error on each line, or with quiet=true a summary", "application/json")
+	post.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, ndjson)}
 	a.handle(post, maySubscribe, a.postSubscriber)
 
 	put := huma.Operation{OperationID: "put-subscriber", Method: http.MethodPut, Path: one, Tags: tags,
@@ -98,6 +111,21 @@ func (a *API) subscriberRoutes() {
 func ifMatch() *huma.Param {
 	return &huma.Param{Name: "If-Match", In: "header", Schema: &huma.Schema{Type: "string"},
 		Description: "change it only if it still has this ETag; else 412"}
+}
+
+// subscribers returns how to answer who asks for a list.
+func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *exchange) error, error) {
+	if acceptsLines(in.Accept) {
+		s, err := a.oneService(c)
+		if err == nil && (in.ID != "" || in.Address != "" || in.Cursor != "") {
+			err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export has all subscribers: it knows no cursor and no filters", Hint: "ask for application/json to have pages"}
+		}
+		return func(ctx context.Context, x *exchange) error { return a.exportSubscribers(ctx, x, s) }, err
+	}
+	list, err := a.listSubscribers(ctx, c, in)
+	return func(_ context.Context, x *exchange) error {
+		return writeJSON(x, http.StatusOK, "application/json", list)
+	}, err
 }
 
 func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) (list SubscriberList, err error) {
@@ -158,6 +186,17 @@ func placeAfter(l listing, cursor string) (fanfare.Place, error) {
 }
 
 func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {
+	if isNDJSON(mediaType(r.Header)) {
+		service, err := a.oneService(c)
+		if err != nil {
+			return err
+		}
+		quiet, err := wantsSummary(r)
+		if err != nil {
+			return err
+		}
+		return a.importSubscribers(x, r, service, quiet)
+	}
 	service, p, err := a.subscriberBody(x, r, c)
 	if err != nil {
 		return err

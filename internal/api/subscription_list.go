@@ -50,9 +50,15 @@ func (a *API) subscriptionListRoutes() {
 			"that the filters choose are streamed, each on a line of the form that an import takes: what is exported can be imported into an empty service. Ids of ours (sub-, per-) are left out."}
 	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or everything", "application/json")
 	op.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
-	a.describe(&op, mayLookUp)
-	huma.Register(a.spec, op, func(ctx context.Context, in *subscriptionsBy) (*huma.StreamResponse, error) {
-		answer, err := a.listSubscriptions(ctx, ctx.Value(callerKey{}).(caller), in)
+	streamed(a, op, mayLookUp, a.listSubscriptions)
+}
+
+// streamed is read for an answer that may be too large to be made as a whole: h
+// returns how to write it.
+func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (func(context.Context, *exchange) error, error)) {
+	a.describe(&op, who)
+	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
+		answer, err := h(ctx, ctx.Value(callerKey{}).(caller), in)
 		if err != nil {
 			return nil, a.shown(ctx, err)
 		}

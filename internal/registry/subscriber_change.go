@@ -94,24 +94,33 @@ func subscriberDeed(svc *service, action, id string, place fanfare.Place) Deed {
 type Check func(is *Subscriber) error
 
 // PutSubscriber creates a subscriber under a client's id, or replaces what is
-// known of it. Subscriptions to addresses that it does not have any more end. An address that belongs to another
-// subscriber is a Conflict.
+// known of it. Subscriptions to addresses that it does not have any more end. An
+// address that belongs to another subscriber is a Conflict.
 func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p SubscriberPut, check Check) (s Subscriber, created bool, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return s, false, err
 	}
+	f, err := r.putting(svc, id, p, check, &s, &created)
+	if err == nil {
+		err = r.change(ctx, f)
+	}
+	return s, created && err == nil, err
+}
+
+// putting is the change that PutSubscriber makes, and sets what it answers.
+func (r *Registry) putting(svc *service, id string, p SubscriberPut, check Check, s *Subscriber, created *bool) (change, error) {
 	_, ours := ParseSubscriberID(id)
 	if !ours {
 		if err := checkSubscriberID(id); err != nil {
-			return s, false, err
+			return nil, err
 		}
 	}
 	wants, err := r.checkSubscriber(svc, &p)
 	if err != nil {
-		return s, false, err
+		return nil, err
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	return func(g *group) ([]fanfare.Place, error) {
 		head, err := g.named(svc.number, id)
 		if err != nil {
 			return nil, err
@@ -123,7 +132,7 @@ func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p Subs
 		if err := g.askSubscriber(check, head); err != nil {
 			return nil, err
 		}
-		created = head == nil || head.Flags&FlagDeleted != 0
+		*created = head == nil || head.Flags&FlagDeleted != 0
 		var place fanfare.Place
 		switch {
 		case head != nil:
@@ -137,15 +146,14 @@ func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p Subs
 		}
 		ended, err := g.become(place, &p, wants)
 		if err == nil {
-			s, err = g.shown(place)
+			*s, err = g.shown(place)
 		}
 		g.deed = subscriberDeed(svc, "update", s.ID, place)
-		if created {
+		if *created {
 			g.deed.Action = "create"
 		}
 		return ended, err
-	})
-	return s, created && err == nil, err
+	}, nil
 }
 
 // CreateSubscriber makes a subscriber with an id of ours.
@@ -154,23 +162,31 @@ func (r *Registry) CreateSubscriber(ctx context.Context, service string, p Subsc
 	if err != nil {
 		return s, err
 	}
+	f, err := r.creating(svc, p, &s)
+	if err == nil {
+		err = r.change(ctx, f)
+	}
+	return s, err
+}
+
+// creating is the change that CreateSubscriber makes, and sets what it answers.
+func (r *Registry) creating(svc *service, p SubscriberPut, s *Subscriber) (change, error) {
 	wants, err := r.checkSubscriber(svc, &p)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	return func(g *group) ([]fanfare.Place, error) {
 		place, err := g.create(svc, "", wants)
 		if err != nil {
 			return nil, err
 		}
 		ended, err := g.become(place, &p, wants)
 		if err == nil {
-			s, err = g.shown(place)
+			*s, err = g.shown(place)
 		}
 		g.deed = subscriberDeed(svc, "create", s.ID, place)
 		return ended, err
-	})
-	return s, err
+	}, nil
 }
 
 // PatchSubscriber changes what a JSON merge patch (RFC 7396) names.

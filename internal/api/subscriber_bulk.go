@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// subscriberChunkLines is how many lines of subscribers are put with one call.
+const subscriberChunkLines = 1000
+
+// importSubscribers puts the subscriber on each line of the body.
+func (a *API) importSubscribers(x *exchange, r *http.Request, service string, quiet bool) error {
+	sum := wire.PutSummary{Errors: []wire.LineError{}}
+	defer func() {
+		a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: "subscribers"},
+			&registry.Detail{Counts: map[string]int64{"created": sum.Created, "updated": sum.Updated, "failed": sum.Failed}})
+	}()
+	return run(a, x, r, lineWork[registry.SubscriberLine]{
+		decode:       func(line []byte, l *registry.SubscriberLine) error { return decodeStrictly(line, l) },
+		maxLineBytes: importLineBytes, maxLines: subscriberChunkLines, status: http.StatusOK, quiet: quiet,
+		keep: func(ctx context.Context, lines []registry.SubscriberLine) (<-chan error, outcome) {
+			results := make([]registry.SubscriberResult, len(lines))
+			done := make(chan error, 1)
+			done <- a.parts.Subscribers.PutSubscribers(registry.Unnoted(ctx), service, lines, results)
+			return done, func(dst []byte, i int) ([]byte, error) {
+				result := &results[i]
+				switch {
+				case result.Err != nil:
+					return dst, result.Err
+				case result.Created:
+					sum.Created++
+				default:
+					sum.Updated++
+				}
+				if quiet {
+					return dst, nil
+				}
+				return appendPut(dst, &registry.PutResult{ID: result.ID, Created: result.Created}), nil
+			}
+		},
+		refused: func(e wire.LineError) {
+			sum.Failed++
+			if len(sum.Errors) < wire.MaxErrors {
+				sum.Errors = append(sum.Errors, e)
+			}
+		},
+		summary: func() any { return sum },
+	})
+}
+
+// exportPage is how many subscribers an export has in memory.
+const exportPage = 1000
+
+// exportSubscribers streams all subscribers as the lines that an import takes.
+// Ids of ours are left out: they are places, which are given anew.
+func (a *API) exportSubscribers(ctx context.Context, x *exchange, service string) error {
+	out := newLineStream(x)
+	for after, more := fanfare.Place(0), true; more; {
+		page, next, err := a.parts.Subscribers.SubscriberPage(ctx, service, after, exportPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			s := &page[i]
+			line := registry.SubscriberLine{ID: s.ID, SubscriberPut: registry.SubscriberPut{Addresses: s.Addresses, Locale: s.Locale, TimeZone: s.TimeZone, Attributes: s.Attributes}}
+			if _, ours := registry.ParseSubscriberID(s.ID); ours {
+				line.ID = ""
+			}
+			if err := out.write(line); err != nil {
+				return err
+			}
+		}
+		after, more = next, next != 0
+	}
+	return out.flush()
+}

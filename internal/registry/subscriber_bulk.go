@@ -1,0 +1,71 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+)
+
+// A SubscriberLine is one of many subscribers: with an id it is put under that,
+// without one it is created.
+type SubscriberLine struct {
+	ID string `json:"id,omitempty" doc:"chosen by the client; left out: one of ours"`
+	SubscriberPut
+}
+
+// A SubscriberResult is what came of one.
+type SubscriberResult struct {
+	ID      string
+	Created bool
+	Err     error
+}
+
+// PutSubscribers makes each line so, in their order, and is durable when it
+// returns. It writes results[i] for lines[i]; one that is wrong has its own error
+// and does not hold up the others. The error is for what concerns all. It returns
+// when no message is on the wire for what ended by it.
+func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []SubscriberLine, results []SubscriberResult) error {
+	if len(results) != len(lines) {
+		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
+	}
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return err
+	}
+	shown := make([]Subscriber, len(lines))
+	ended := make([][]fanfare.Place, len(lines))
+	jobs := make([]*job, len(lines))
+	for i := range lines {
+		result := &results[i]
+		*result = SubscriberResult{}
+		var f change
+		if lines[i].ID != "" {
+			f, result.Err = r.putting(svc, lines[i].ID, lines[i].SubscriberPut, nil, &shown[i], &result.Created)
+		} else {
+			result.Created = true
+			f, result.Err = r.creating(svc, lines[i].SubscriberPut, &shown[i])
+		}
+		if result.Err != nil {
+			continue
+		}
+		j := &job{actor: actorOf(ctx), alter: func(g *group) (err error) {
+			ended[i], err = f(g)
+			return err
+		}}
+		if result.Err = r.writer.enqueue(ctx, j); result.Err == nil {
+			jobs[i] = j
+		}
+	}
+	for i, j := range jobs {
+		if j == nil {
+			continue
+		}
+		<-j.done
+		if results[i].Err = j.err; j.err == nil {
+			results[i].ID = shown[i].ID
+			r.awaitOff(ended[i])
+		}
+	}
+	return nil
+}
