@@ -86,7 +86,8 @@ func TestCommands(t *testing.T) {
 		"apply without a difference": {args: []string{"apply", "-f", "-", "--dry-run"}, stdin: "service: news", answers: map[string]string{"POST /v1/apply": `{"changes":[]}`},
 			asked: `POST /v1/apply?dry_run=true {"service":"news"}`, out: []string{"nothing to change\n"}},
 		"apply of a bad file names it": {args: []string{"apply", "-f", "f.yaml"}, files: map[string]string{"f.yaml": "service: news\ntopcis: {}\n"}, code: 1, errs: []string{"line 2", "f.yaml", "topcis"}},
-		"apply without a file":         {args: []string{"apply"}, code: 1, errs: []string{`"file"`}},
+		"apply without a file":         {args: []string{"apply"}, code: 1, errs: []string{`"file"`, "use it as: fanfare apply -f FILE"}},
+		"apply of a bare file":         {args: []string{"apply", "load.yaml"}, code: 1, errs: []string{`"load.yaml" is one argument too many`, "use it as: fanfare apply -f FILE"}},
 
 		"import prints bad lines": {args: []string{"import", "subscriptions", "p.ndjson"}, files: map[string]string{"p.ndjson": "{}\n{}\n"},
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":1,"updated":0,"failed":1,"errors":[{"line":2,"error":{"code":"invalid","detail":"is empty","pointer":"/to"}}]}`},
@@ -144,8 +145,14 @@ func TestCommands(t *testing.T) {
 		"bad configuration":   {args: []string{"config", "check", "--config", "f.yaml"}, files: map[string]string{"f.yaml": "lisen: x\n"}, code: 1, errs: []string{"did you mean listen"}},
 		"version":             {args: []string{"version"}, out: []string{"fanfare "}},
 		"unknown command":     {args: []string{"explode"}, code: 1, errs: []string{"explode"}},
-		"unknown flag":        {args: []string{"status", "--nope"}, code: 1, errs: []string{"--nope"}},
-		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"nobody knows this key","hint":"make one"}`}, code: 4, errs: []string{"nobody knows", "make one"}},
+		"unknown flag":        {args: []string{"status", "--nope"}, code: 1, errs: []string{"--nope", "fanfare status --help"}},
+		"mistyped flag":       {args: []string{"serve", "--listn", "x"}, code: 1, errs: []string{"--listn", "did you mean --listen?"}},
+		"unknown verb":        {args: []string{"topic", "lst"}, code: 1, errs: []string{`fanfare topic has no command "lst"`, "did you mean list?"}},
+		"verb of no likeness": {args: []string{"key", "--json", "xyzzyx"}, code: 1, errs: []string{"it has create, list, revoke, rotate"}},
+		"too few arguments":   {args: []string{"explain", "ada"}, code: 1, errs: []string{"an argument is missing", "fanfare explain SUBSCRIPTION EVENT|FILE|-"}},
+		"several services": {args: []string{"topic", "list"}, answers: map[string]string{"GET /v1/topics": `422 {"code":"invalid","detail":"name one","hint":"send the header X-Fanfare-Service, or ?service= (a, b)"}`},
+			code: 1, errs: []string{"use --service or FANFARE_SERVICE (a, b)"}},
+		"refused key":         {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `401 {"code":"unauthenticated","detail":"nobody knows this key","hint":"make one"}`}, code: 4, errs: []string{"nobody knows", "make one", "that of FANFARE_KEY"}},
 		"key for another one": {args: []string{"status"}, answers: map[string]string{"GET /v1/status": `403 {"code":"forbidden","detail":"not for you"}`}, code: 4, errs: []string{"not for you"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
@@ -47,11 +48,19 @@ func (c *cli) report(err error) {
 	}
 	fmt.Fprintf(c.err, "fanfare: %s\n", oneLine(wrong))
 	if wrong.Hint != "" {
-		fmt.Fprintf(c.err, "  %s\n", wrong.Hint)
+		fmt.Fprintf(c.err, "  %s\n", asFlag(wrong.Hint))
+	}
+	if wrong.Code == fanfare.Unauthenticated && c.keyFrom != "" {
+		fmt.Fprintf(c.err, "  the key that was sent is that of %s\n", c.keyFrom)
 	}
 	for _, d := range wrong.Details {
 		fmt.Fprintf(c.err, "  %v\n", d)
 	}
+}
+
+// asFlag words a hint of the API, which speaks of headers, for who types commands.
+func asFlag(hint string) string {
+	return strings.Replace(hint, "send the header X-Fanfare-Service, or ?service=", "use --service or FANFARE_SERVICE", 1)
 }
 
 // oneLine is an error without its hint and details.

@@ -19,6 +19,7 @@ import (
 type cli struct {
 	server, key, service, dataDir string
 	json                          bool
+	keyFrom                       string // where the key was found, for who is told that nobody knows it
 
 	in        io.Reader
 	out, err  io.Writer
@@ -37,7 +38,10 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	err := root.ExecuteContext(ctx)
+	err := unknownVerb(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	c.report(err)
 	return exitCode(err)
 }
@@ -108,6 +112,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.openapiCommand(),
 	)
 	c.completeAll(root)
+	sayUsage(root)
 	return root
 }
 
@@ -138,6 +143,9 @@ func (c *cli) connect() (*client.Client, error) {
 // findKey looks where the first start of a local server leaves the admin key.
 func (c *cli) findKey() (string, error) {
 	if key := c.setting(c.key, "FANFARE_KEY", ""); key != "" {
+		if c.keyFrom = "--key"; c.key == "" {
+			c.keyFrom = "FANFARE_KEY"
+		}
 		return key, nil
 	}
 	path := filepath.Join(c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir), "admin.key")
@@ -149,6 +157,7 @@ func (c *cli) findKey() (string, error) {
 	if err != nil {
 		return "", &fanfare.Error{Code: fanfare.Unauthenticated, Message: err.Error(), Hint: "set FANFARE_KEY, or read the key as the user that runs the server"}
 	}
+	c.keyFrom = path
 	return strings.TrimSpace(string(b)), nil
 }
 
