@@ -68,6 +68,7 @@ func (c *cli) printSecret(key client.NewKey) error {
 		return c.printJSON(key)
 	}
 	fmt.Fprintln(c.out, key.Secret)
+	fmt.Fprintf(c.err, "the secret of %s; it is shown this once\n", key.ID)
 	return nil
 }
 
@@ -87,10 +88,10 @@ func (c *cli) keyListCommand() *cobra.Command {
 				return c.printJSON(keys)
 			}
 			table := c.newTable()
-			fmt.Fprintln(table, "ID\tSERVICE\tSCOPES\tEXPIRES\tLAST USED\tNAME")
+			fmt.Fprintln(table, "ID\tSERVICE\tSCOPES\tEXPIRES\tLAST USED\tOLD SECRET\tNAME")
 			for i := range keys {
 				k := &keys[i]
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, orElse(k.Service, "(all)"), strings.Join(k.Scopes, ","), expiryOf(k), dateOr(k.LastUsed, "-"), short(k.Name))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, orElse(k.Service, "(all)"), strings.Join(k.Scopes, ","), expiryOf(k), dateOr(k.LastUsed, "-"), oldSecretOf(k), short(k.Name))
 			}
 			table.Flush()
 			return nil
@@ -103,6 +104,15 @@ func expiryOf(k *client.Key) string {
 		return "disabled"
 	}
 	return dateOr(k.ExpiresAt, "never")
+}
+
+// oldSecretOf says of a key that was rotated whether the secret before still opens
+// anything, and whether somebody still uses it.
+func oldSecretOf(k *client.Key) string {
+	if k.OldValidUntil.Before(time.Now()) {
+		return "-"
+	}
+	return "until " + dateOr(k.OldValidUntil, "") + ", used " + dateOr(k.OldLastUsed, "not since")
 }
 
 func dateOr(t time.Time, otherwise string) string {

@@ -72,7 +72,7 @@ func padded(id string) string {
 
 func keyOf(k registry.Key) wire.Key {
 	return wire.Key{ID: k.ID, Name: k.Name, Service: k.Service, Scopes: k.Scopes.Names(), CreatedAt: k.CreatedAt,
-		ExpiresAt: k.ExpiresAt, Disabled: k.Disabled, LastUsed: k.LastUsed, OldValidUntil: k.OldUntil}
+		ExpiresAt: k.ExpiresAt, Disabled: k.Disabled, LastUsed: k.LastUsed, OldValidUntil: k.OldUntil, OldLastUsed: k.OldUsed}
 }
 
 func (a *API) createKey(x *exchange, r *http.Request, c caller) error {

@@ -39,6 +39,7 @@ type Key struct {
 	CreatedAt time.Time // zero of keys that were made before this was kept
 	LastUsed  time.Time // in whole minutes; the last quarter of an hour is lost where the server is killed
 	OldUntil  time.Time // until when the secret before the last rotation works
+	OldUsed   time.Time // when that was used last, in whole minutes; zero: not since the start
 }
 
 // KeySettings is what may be changed of a key.
@@ -72,7 +73,7 @@ func (b *keyBody) scopes() Scopes {
 }
 
 func (k *heldKey) key() Key {
-	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil,
+	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil, OldUsed: minuteOf(k.oldUsed),
 		KeySettings: KeySettings{Name: k.name, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
 }
 
@@ -96,7 +97,7 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 				return below("/service", err)
 			}
 		}
-		k := &heldKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), keyBody: keyBody{
+		k := &heldKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
 			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Now().UTC().Truncate(time.Second),
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
@@ -187,7 +188,7 @@ func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time
 		if grace > 0 {
 			k.OldHash, k.OldUntil = k.Hash, r.opt.Now().UTC().Add(grace)
 		}
-		k.Hash = hash[:]
+		k.Hash, k.oldUsed = hash[:], new(atomic.Int64)
 		return nil
 	})
 	return key, secret, err
@@ -244,7 +245,13 @@ func (k *heldKey) deed(action string) Deed { return Deed{k.svc, action, kindKey,
 // keyChanges lists what the audit shows of a key: never a hash.
 func keyChanges(was, now *heldKey) []FieldChange {
 	shown := func(k *heldKey) map[string]any {
-		return map[string]any{"name": k.name, "scopes": k.scopes().String(), "expires_at": k.ExpiresAt, "disabled": k.Disabled, "old_until": k.OldUntil}
+		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
+		for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "old_until": k.OldUntil} {
+			if !at.IsZero() {
+				fields[name] = at.UTC().Truncate(time.Second)
+			}
+		}
+		return fields
 	}
 	return fieldChanges(shown(was), shown(now))
 }
@@ -317,6 +324,6 @@ func (r *Registry) loadKey(s *snapshot, c *ConfigRecord) error {
 	if c.Service != 0 && s.names[c.Service] == "" {
 		return fmt.Errorf("no service %d", c.Service) // it must not become a key of all
 	}
-	r.keyring.set(&heldKey{number: c.Number, name: c.Name, svc: s.names[c.Service], keyBody: body, used: new(atomic.Int64)})
+	r.keyring.set(&heldKey{number: c.Number, name: c.Name, svc: s.names[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
 	return nil
 }

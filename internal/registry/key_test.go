@@ -291,3 +291,42 @@ func BenchmarkAuthenticate(b *testing.B) {
 		})
 	}
 }
+
+// Who rotates a key wants to know whether somebody still uses the secret before.
+func TestUseOfTheSecretBeforeARotationIsSeenApart(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	c := &clock{noon}
+	r := openTimed(t, t.TempDir(), c)
+	apply(t, r, weather)
+	newKey(t, r, "", registry.KeySettings{Name: "operator"})
+	key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish})
+	rotated, second, err := r.RotateKey(registry.As(t.Context(), registry.Actor{KeyID: "key-1"}), "", key.ID, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := func(secret string, after time.Duration) (last, old time.Time) {
+		t.Helper()
+		c.at = noon.Add(after)
+		if _, ok := r.Authenticate(secret); !ok {
+			t.Fatal("the secret does not open")
+		}
+		now, err := r.Key("", rotated.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.LastUsed, now.OldUsed
+	}
+	if last, old := used(second, time.Minute); !last.Equal(noon.Add(time.Minute)) || !old.IsZero() {
+		t.Errorf("the new secret was used, and the key says %v, of the old one %v", last, old)
+	}
+	if last, old := used(first, 2*time.Minute); !last.Equal(noon.Add(2*time.Minute)) || !old.Equal(noon.Add(2*time.Minute)) {
+		t.Errorf("the old secret was used, and the key says %v, of the old one %v", last, old)
+	}
+	lines, _, err := r.Audit(t.Context(), registry.AuditQuery{Action: "rotate", Limit: 10})
+	if err != nil || len(lines) != 1 {
+		t.Fatalf("%+v, %v", lines, err)
+	}
+	if says := string(lines[0].Detail); !strings.Contains(says, `"old_until"`) || strings.Contains(says, "0001-01-01") {
+		t.Errorf("the audit says %s", says)
+	}
+}

@@ -22,13 +22,14 @@ type keyring struct {
 // secretHash is the SHA-256 of a secret's text.
 type secretHash [sha256.Size]byte
 
-// A heldKey is one key as it is known. All but used is replaced, never changed.
+// A heldKey is one key as it is known. All but used and oldUsed is replaced, never changed.
 type heldKey struct {
 	number uint32
 	name   string
 	svc    string
 	keyBody
-	used *atomic.Int64 // Unix seconds of the last use, in whole minutes; 0: not since the start
+	used    *atomic.Int64 // Unix seconds of the last use, in whole minutes; 0: not since the start
+	oldUsed *atomic.Int64 // of the secret before, the same; not kept over a restart
 }
 
 // usedGrain is how coarse the time of the last use is: a key that is used all
@@ -52,10 +53,18 @@ func (k *heldKey) opens(hash secretHash, now time.Time) bool {
 }
 
 func (k *heldKey) lastUsed() time.Time {
-	if at := k.used.Load(); at != 0 {
-		return time.Unix(at, 0).UTC()
+	if at := minuteOf(k.used); !at.IsZero() {
+		return at
 	}
 	return k.LastUsed
+}
+
+// minuteOf is the zero time for 0.
+func minuteOf(used *atomic.Int64) time.Time {
+	if at := used.Load(); at != 0 {
+		return time.Unix(at, 0).UTC()
+	}
+	return time.Time{}
 }
 
 // set puts k in place of what had its number.
@@ -137,8 +146,12 @@ func (r *Registry) Authenticate(secret string) (Principal, bool) {
 	if k == nil || !k.opens(hash, now) {
 		return Principal{}, false
 	}
-	if minute := now.Unix() / usedGrain * usedGrain; k.used.Load() < minute {
+	minute := now.Unix() / usedGrain * usedGrain
+	if k.used.Load() < minute {
 		k.used.Store(minute)
+	}
+	if hash != secretHash(k.Hash) && k.oldUsed.Load() < minute {
+		k.oldUsed.Store(minute)
 	}
 	return k.principal(), true
 }

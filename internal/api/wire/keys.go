@@ -22,6 +22,7 @@ type Key struct {
 	Disabled      bool      `json:"disabled"`
 	LastUsed      time.Time `json:"last_used,omitzero" doc:"in whole minutes; absent: not since the server has started"`
 	OldValidUntil time.Time `json:"old_valid_until,omitzero" doc:"until when the secret before the last rotation works"`
+	OldLastUsed   time.Time `json:"old_last_used,omitzero" doc:"when that secret was used last, in whole minutes; absent: not since the rotation, or since the server has started"`
 }
 
 // A NewKey is a key with its secret, which is shown this once: only a hash of it
