@@ -1,12 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -19,10 +23,11 @@ func (c *cli) sinkCommand() *cobra.Command {
 		Use: "sink", Short: "Run a mail server that takes everything and counts",
 		Long: `Run a mail server that takes everything, delivers nothing, and counts by event
 and recipient: for a first try, for benchmarks and for tests. It can refuse, wait
-and hang up in given shares. When it is stopped it prints a summary as JSON.`,
+and hang up in given shares. When it is stopped it prints a summary as JSON. With
+--show the first messages are printed in full as they come.`,
 		Example: `  fanfare sink --smtp 127.0.0.1:2525
   fanfare sink --smtp 127.0.0.1:0 --temp-fail 0.02 --perm-fail 0.01 --drop-in-data 0.001
-  fanfare sink --show 1`,
+  fanfare sink --show 10`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			cfg.KeepFirst = show
@@ -52,7 +57,7 @@ and hang up in given shares. When it is stopped it prints a summary as JSON.`,
 	f := command.Flags()
 	f.StringVar(&address, "smtp", "127.0.0.1:2525", "address to listen at; port 0 takes a free one")
 	f.BoolVar(&startTLS, "tls", false, "offer STARTTLS, with a certificate made now")
-	f.IntVar(&show, "show", 0, "print the first messages in full when it is stopped")
+	f.IntVar(&show, "show", 0, "print so many messages in full, the first ones, as they come")
 	f.StringVar(&record, "record", "", "append a line per accepted recipient to this file: time, event, recipient, Message-ID")
 	f.BoolVar(&cfg.RecordSync, "record-sync", false, "write that line before the message is answered")
 	in := &cfg.Inject
@@ -72,12 +77,22 @@ and hang up in given shares. When it is stopped it prints a summary as JSON.`,
 // runSink serves until the command is interrupted, then prints the summary.
 func (c *cli) runSink(command *cobra.Command, s *sink.Server, address string) error {
 	at, err := s.Listen(address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return &fanfare.Error{Code: fanfare.Conflict, Message: err.Error(), Hint: "another program listens there, perhaps a sink that was started before; --smtp names another address"}
+	}
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(c.err, "sink takes mail at %s until Ctrl-C\n", at)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
+	printed := 0
+	show := func() {
+		for messages := s.Messages(); printed < len(messages); printed++ {
+			m := &messages[printed]
+			fmt.Fprintf(c.err, "---- from %s to %s\n%s\n", m.From, strings.Join(m.To, ", "), m.Body)
+		}
+	}
 	bar := c.newBar("taking", "messages", 0)
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -93,15 +108,14 @@ func (c *cli) runSink(command *cobra.Command, s *sink.Server, address string) er
 		case <-ticker.C:
 			n := s.Stats().Messages
 			bar.set(n, n)
+			show()
 		}
 	}
 	err = s.Close()
 	bar.end()
-	for _, m := range s.Messages() {
-		fmt.Fprintf(c.err, "---- from %s to %s\n%s\n", m.From, m.To, m.Body)
-	}
-	if printed := c.printJSON(s.Stats()); err == nil {
-		err = printed
+	show()
+	if unprinted := c.printJSON(s.Stats()); err == nil {
+		err = unprinted
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -165,17 +166,20 @@ func TestSinkCommandCountsAndShows(t *testing.T) {
 	s.http.must(200, "POST", "/v1/apply", yaml, news(address, ""))
 	s.subscribe(crowd(60)...)
 	b := s.http.completed(s.http.publish(`{"title":"counted"}`))
+	// What it shows it shows while it runs.
+	var shown strings.Builder
+	for !strings.Contains(shown.String(), "Subject: counted") {
+		n, err := says.Read(line)
+		if err != nil {
+			t.Fatalf("it did not show a mail: %v\n%s", err, shown.String())
+		}
+		shown.Write(line[:n])
+	}
 	if err := taking.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	shown := make([]byte, 64<<10)
-	total := 0
-	for {
-		n, err := says.Read(shown[total:])
-		total += n
-		if err != nil {
-			break
-		}
+	if _, err := io.Copy(io.Discard, says); err != nil {
+		t.Fatal(err)
 	}
 	if err := taking.Wait(); err != nil {
 		t.Fatal(err)
@@ -184,7 +188,7 @@ func TestSinkCommandCountsAndShows(t *testing.T) {
 	if sum.Unique != b.Counts[fanfare.Accepted] || sum.Rejected5xx != b.Counts[fanfare.Failed] || sum.Unique+sum.Rejected5xx != 60 || sum.Rejected5xx == 0 {
 		t.Errorf("the sink counted %+v, the server %v", sum, b.Counts)
 	}
-	if !strings.Contains(string(shown[:total]), "Subject: counted") {
-		t.Errorf("it did not show a mail: %s", shown[:total])
+	if second := run(t, nil, "", "sink", "--smtp", strings.TrimPrefix(s.http.url, "http://")); second.code != 1 || !strings.Contains(second.err, "--smtp names another") {
+		t.Errorf("where another program listens it ended with %d: %s", second.code, second.err)
 	}
 }

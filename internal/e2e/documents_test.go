@@ -17,6 +17,7 @@ type page struct {
 	document string // from the root of the module
 	from, to string // headings between which the blocks stand; "": all of it
 	file     string // what the YAML block is saved as
+	earlier  string // another document that the server has by then; "": none
 }
 
 var (
@@ -74,9 +75,14 @@ func (p page) follow(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(dir, p.file), []byte(onFreePorts(document)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if p.earlier != "" {
+		if err := os.WriteFile(filepath.Join(dir, "earlier.yaml"), []byte(p.earlier), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	const built = "make build\n" // the program under test is there
 	shell = strings.Replace(shell, built, "", 1)
-	for started, address := range map[string]string{"./bin/fanfare sink --smtp 127.0.0.1:2525 &\n": mail, "./bin/fanfare serve &\n": api} {
+	for started, address := range map[string]string{"./bin/fanfare sink --smtp 127.0.0.1:2525 --show 10 &\n": mail, "./bin/fanfare serve &\n": api} {
 		if strings.Count(shell, started) != 1 {
 			t.Fatalf("%s does not start %q once:\n%s", p.document, started, shell)
 		}
@@ -84,6 +90,9 @@ func (p page) follow(t *testing.T) string {
 		waits := fmt.Sprintf("until (exec 3<>/dev/tcp/%s/%s) 2>/dev/null; do sleep 0.05; done\n", host, port)
 		if strings.Contains(started, "serve") {
 			waits = fmt.Sprintf("until curl -sf http://%s/readyz >/dev/null; do sleep 0.05; done\n", address)
+			if p.earlier != "" {
+				waits += "./bin/fanfare apply -f earlier.yaml\n"
+			}
 		}
 		shell = strings.Replace(shell, started, started+waits, 1)
 	}
@@ -122,9 +131,10 @@ func TestReadmeLeadsToAMail(t *testing.T) {
 	}
 }
 
+// Whoever has gone through the README goes on with the tutorial, on the same server.
 func TestTutorialSaysWhatHappens(t *testing.T) {
 	t.Parallel()
-	said := page{document: "docs/tutorial/first-topic.md", file: "weather.yaml"}.follow(t)
+	said := page{document: "docs/tutorial/first-topic.md", file: "weather.yaml", earlier: "service: ops\n"}.follow(t)
 	for _, want := range []string{
 		`"created":true`, "did you mean", // subscriptions, and the one with a mistake
 		`"duplicate":false`, "completed", "1 accepted", "250 ", // the event, its trace, its mail
