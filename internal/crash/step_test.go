@@ -30,6 +30,9 @@ var steps = []struct {
 	{"before-due-publish", []int{1, 2, 3}}, {"after-due-publish", []int{1, 2, 3}},
 }
 
+// erasureSteps have a test of their own.
+var erasureSteps = []string{"before-erase", "before-scrub", "before-erase-people"}
+
 func TestNothingIsLostWhenTheServerDiesAtADurableStep(t *testing.T) {
 	for _, durability := range []string{"relaxed", "fsync"} {
 		t.Run(durability, func(t *testing.T) {
@@ -54,6 +57,9 @@ func TestEveryDurableStepIsInTheTable(t *testing.T) {
 	known := map[string]bool{}
 	for _, step := range steps {
 		known[step.name] = true
+	}
+	for _, name := range erasureSteps {
+		known[name] = true
 	}
 	call := regexp.MustCompile(`kit\.Step\("([a-z-]+)"\)`)
 	found := map[string]bool{}
