@@ -140,6 +140,7 @@ func TestCommands(t *testing.T) {
 		"parked retry":        {args: []string{"parked", "retry", "p1"}, answers: map[string]string{"POST /v1/parked/p1/retry": "204 "}, asked: "POST /v1/parked/p1/retry"},
 		"parked drop":         {args: []string{"parked", "drop", "p1"}, answers: map[string]string{"DELETE /v1/parked/p1": "204 "}, asked: "DELETE /v1/parked/p1"},
 		"key":                 {args: []string{"key", "create", "--service", "news", "--name", "ci"}, answers: map[string]string{"POST /v1/keys": `201 {"id":"key-2","key":"k"}`}, asked: `POST /v1/keys {"service":"news","name":"ci"}`, out: []string{"k\n"}},
+		"key of no scope":     {args: []string{"key", "create", "--service", "news", "--scope", ""}, code: 1, errs: []string{"--scope names nothing"}},
 		"key of no service":   {args: []string{"key", "create"}, code: 1, errs: []string{"--service"}},
 		"configuration":       {args: []string{"config", "reference"}, out: []string{"data_dir: ./fanfare-data", "FANFARE_LISTEN"}},
 		"bad configuration":   {args: []string{"config", "check", "--config", "f.yaml"}, files: map[string]string{"f.yaml": "lisen: x\n"}, code: 1, errs: []string{"did you mean listen"}},

@@ -41,6 +41,9 @@ it. Without --scope it is an admin key of what it is for.`,
 			if what.Service == "" && !what.AllServices {
 				return &fanfare.Error{Code: fanfare.Invalid, Message: "a key is for one service", Hint: "name it with --service, or give --all-services"}
 			}
+			if command.Flags().Changed("scope") && len(what.Scopes) == 0 { // such as --scope "$UNSET"
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "--scope names nothing", Hint: "name what the key may do; without --scope it is an admin"}
+			}
 			if expires != 0 {
 				what.ExpiresAt = time.Now().Add(expires).UTC().Truncate(time.Second)
 			}

@@ -89,7 +89,7 @@ func TestAKeyOfAServiceMakesNoKeyThatReachesFurther(t *testing.T) {
 	for body, status := range map[string]int{
 		`{"name":"x"}`: 201, `{"service":"news","scopes":["admin"]}`: 201,
 		`{"service":"other"}`: 403, `{"all_services":true}`: 403, `{"all_services":true,"scopes":["read"]}`: 403,
-		`{"service":"news","all_services":true}`: 422, `{"scopes":["write"]}`: 422, `{"expires_at":"2001-01-01T00:00:00Z"}`: 422,
+		`{"service":"news","all_services":true}`: 422, `{"scopes":["write"]}`: 422, `{"scopes":[]}`: 422, `{"expires_at":"2001-01-01T00:00:00Z"}`: 422,
 	} {
 		w := newWorld()
 		rec := ask(t, w.api(func(p *Parts) { p.Keys = scoped{w} }), "POST", "/v1/keys", body, "Authorization", "Bearer admin")
