@@ -69,7 +69,7 @@ func (c caller) acting(ctx context.Context, x *exchange, who access) context.Con
 	case anybody, mayRead, mayLookUp, mayPublish:
 		return ctx
 	}
-	return registry.As(ctx, registry.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id})
+	return registry.As(ctx, registry.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service})
 }
 
 // note adds an entry to the audit about what was done outside the registry. It

@@ -18,7 +18,7 @@ var errMoved = errors.New("registry: the configuration changed meanwhile")
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
 func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
-	pl, err := r.plan(d)
+	pl, err := r.plan(actorOf(ctx), d)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -56,7 +56,7 @@ func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
 // configuration that is then changed.
 func (r *Registry) apply(ctx context.Context, d *Document, check func(Configuration) error) (*plan, error) {
 	for {
-		pl, err := r.plan(d)
+		pl, err := r.plan(actorOf(ctx), d)
 		if check != nil {
 			if err := check(Configuration{pl.from}); err != nil {
 				return nil, err
@@ -83,6 +83,7 @@ func (r *Registry) apply(ctx context.Context, d *Document, check func(Configurat
 type plan struct {
 	r        *Registry
 	doc      *Document
+	actor    *Actor
 	from, to *snapshot
 	svc      *service // in to
 	diff     Diff
@@ -93,9 +94,9 @@ type plan struct {
 	wrong    []*fanfare.Error
 }
 
-func (r *Registry) plan(d *Document) (*plan, error) {
+func (r *Registry) plan(actor *Actor, d *Document) (*plan, error) {
 	from := r.config.Load()
-	pl := &plan{r: r, doc: d, from: from, to: from.clone(), diff: Diff{Changes: []Change{}}}
+	pl := &plan{r: r, doc: d, actor: actor, from: from, to: from.clone(), diff: Diff{Changes: []Change{}}}
 	pl.service()
 	pl.subscriberSchema()
 	if d.deleted {

@@ -49,6 +49,11 @@ func (pl *plan) channel(name string, spec *ChannelSpec) {
 		pl.diff.add(kindChannel, name, "create", nil)
 		ch.Number = pl.channelNumber(name)
 	}
+	if pl.actor != nil && pl.actor.Tenant != "" {
+		if err := ch.onlyTheOperators(old); err != nil {
+			pl.fail(at, err)
+		}
+	}
 	pl.svc.channels[name], pl.to.channels[ch.Number] = ch, ch
 	pl.record(kindChannel, uint32(ch.Number), name, ch.ChannelSettings, false)
 }

@@ -12,6 +12,7 @@ type Actor struct {
 	KeyID   string // key-1, ...; "" for who needs none, such as a recipient with a link
 	KeyName string // as it was then
 	Request string // request id, as in the log
+	Tenant  string // the only service that the key may touch; "" is all of them; not kept
 }
 
 type actorKey struct{}

@@ -1,0 +1,33 @@
+package registry
+
+import "fanfare.dev/fanfare"
+
+// serverSide is what of a channel is about the machine of the server: the folder
+// that it writes to, and the secrets that it reads, with all that says to whom
+// they are told.
+type serverSide struct{ driver, path, passwordEnv, passwordFile, username, relay, tls string }
+
+func (c *ChannelSettings) serverSide() serverSide {
+	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS}
+}
+
+// onlyTheOperators refuses a channel by which the admin of one service would
+// reach what is the whole server's: a relay of theirs would be told any file as a
+// password, admin.key too. What the operator has set they may keep; old is nil
+// for a new channel.
+func (c *Channel) onlyTheOperators(old *Channel) error {
+	field := ""
+	switch {
+	case c.Path != "":
+		field = "path"
+	case c.PasswordFile != "":
+		field = "password_file"
+	case c.PasswordEnv != "":
+		field = "password_env"
+	}
+	if field == "" || old != nil && old.serverSide() == c.serverSide() {
+		return nil
+	}
+	return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/" + field, Message: field + " is about the server's own machine: a key of one service may not set it, nor the relay of a channel that has it",
+		Hint: "have it set with a key for all services; everything else of the channel can be changed with this one"}
+}

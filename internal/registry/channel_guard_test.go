@@ -1,0 +1,58 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// The admin of one service gets nothing of the server's machine: no file and no
+// variable as a password for a relay of theirs, and no folder to write to.
+func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
+	const secret = `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", tls: required, username: u, password_file: /etc/mail.secret}`
+	for name, test := range map[string]struct{ is, put, at string }{
+		"a file as a password":             {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", username: u, password_file: /data/admin.key}`, "password_file"},
+		"a variable as a password":         {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", username: u, password_env: FANFARE_KEY}`, "password_env"},
+		"a folder to write to":             {"", `{driver: file, path: /data/deliveries, from: "a@example.org"}`, "path"},
+		"another relay for the password":   {secret, `{driver: smtp, relay: "evil.example:25", from: "a@example.org", tls: required, username: u, password_file: /etc/mail.secret}`, "password_file"},
+		"the password without TLS":         {secret, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", tls: "off", username: u, password_file: /etc/mail.secret}`, "password_file"},
+		"another rate, with the password":  {secret, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", tls: required, username: u, password_file: /etc/mail.secret, rate: 5/s}`, ""},
+		"another relay, and no password":   {secret, `{driver: smtp, relay: "mail.example:25", from: "a@example.org"}`, ""},
+		"a relay that asks for nothing":    {"", `{driver: smtp, relay: "mail.example:25", from: "a@example.org"}`, ""},
+		"the same folder, another address": {`{driver: file, path: /mails, from: "a@example.org"}`, `{driver: file, path: /mails, from: "b@example.org"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := openAt(t, t.TempDir())
+			apply(t, r, "service: notify\n")
+			member := registry.Member{Service: "notify", Kind: "channel", Name: "out"}
+			put := func(by registry.Actor, text string) error {
+				d, err := registry.ParseMember(member, []byte(text))
+				if err == nil {
+					_, err = r.ApplyMember(registry.As(context.Background(), by), d, nil)
+				}
+				return err
+			}
+			if test.is != "" {
+				if err := put(registry.Actor{KeyID: "key-1"}, test.is); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := put(registry.Actor{KeyID: "key-2", Tenant: "notify"}, test.put)
+			if test.at == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Code != fanfare.Forbidden || e.Pointer != "/"+test.at {
+				t.Errorf("got %v", err)
+			}
+			if err := put(registry.Actor{KeyID: "key-1"}, test.put); err != nil {
+				t.Errorf("the operator: %v", err)
+			}
+		})
+	}
+}
