@@ -35,14 +35,7 @@ Exit code 2: some lines were refused.`,
 		Example: `  fanfare import subscribers people.ndjson
   echo '{"id":"ada","addresses":[{"kind":"mail","address":"ada@example.com"}]}' | fanfare import subscribers -`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			api, err := c.connect()
-			if err != nil {
-				return err
-			}
-			i.cli, i.api = c, api
-			return i.run(command.Context(), args[0])
-		},
+		RunE: func(command *cobra.Command, args []string) error { return c.importFile(command, &i, args[0]) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&i.errors, "errors", "", "file for the bad lines (default: FILE.errors; of standard input, none)")
@@ -75,14 +68,7 @@ Exit code 2: some lines were refused.`,
   fanfare import subscriptions people.csv.errors
   zcat people.ndjson.gz | fanfare import subscriptions -`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			api, err := c.connect()
-			if err != nil {
-				return err
-			}
-			i.cli, i.api = c, api
-			return i.run(command.Context(), args[0])
-		},
+		RunE: func(command *cobra.Command, args []string) error { return c.importFile(command, &i, args[0]) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&i.format, "format", "", "ndjson or csv (default: by the file's name, else ndjson)")
@@ -91,6 +77,16 @@ Exit code 2: some lines were refused.`,
 	flags.StringVar(&i.errors, "errors", "", "file for the bad lines (default: FILE.errors; of standard input, none)")
 	flags.BoolVar(&i.restart, "restart", false, "begin anew, whatever an earlier run has done")
 	return command
+}
+
+// importFile runs an import command.
+func (c *cli) importFile(command *cobra.Command, i *importing, name string) error {
+	api, err := c.connect()
+	if err != nil {
+		return err
+	}
+	i.cli, i.api = c, api
+	return i.run(command.Context(), name)
 }
 
 // open opens a file, or standard input for "-", and says how long it is; 0 is unknown.

@@ -18,11 +18,8 @@ const (
 func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, quiet bool) error {
 	steps := a.parts.Subscriptions.Import(service)
 	var spare [][]registry.PutResult // of steps that are over
-	sum := wire.PutSummary{Errors: []wire.LineError{}}
-	defer func() {
-		a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: "subscriptions"},
-			&registry.Detail{Counts: map[string]int64{"created": sum.Created, "updated": sum.Updated, "failed": sum.Failed}})
-	}()
+	sum := putSum{Errors: []wire.LineError{}}
+	defer a.noteImport(r, service, "subscriptions", &sum)
 	return run(a, x, r, lineWork[registry.Put]{
 		decode: registry.DecodePut, maxLineBytes: importLineBytes, maxLines: importChunkLines, ahead: 1, status: http.StatusOK, quiet: quiet,
 		keep: func(ctx context.Context, puts []registry.Put) (<-chan error, outcome) {
@@ -40,26 +37,43 @@ func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, 
 				if i == len(results)-1 {
 					defer func() { spare = append(spare, results) }()
 				}
-				switch {
-				case result.Err != nil:
-					return dst, result.Err
-				case result.Created:
-					sum.Created++
-				default:
-					sum.Updated++
-				}
-				if quiet {
-					return dst, nil
-				}
-				return appendPut(dst, result), nil
+				return sum.add(dst, result, quiet)
 			}
 		},
-		refused: func(e wire.LineError) {
-			sum.Failed++
-			if len(sum.Errors) < wire.MaxErrors {
-				sum.Errors = append(sum.Errors, e)
-			}
-		},
-		summary: func() any { return sum },
+		refused: sum.refused,
+		summary: func() any { return wire.PutSummary(sum) },
 	})
+}
+
+// putSum counts what came of the lines of an import.
+type putSum wire.PutSummary
+
+// add counts a line that was put or refused by the registry, and appends its
+// answer.
+func (s *putSum) add(dst []byte, result *registry.PutResult, quiet bool) ([]byte, error) {
+	switch {
+	case result.Err != nil:
+		return dst, result.Err
+	case result.Created:
+		s.Created++
+	default:
+		s.Updated++
+	}
+	if quiet {
+		return dst, nil
+	}
+	return appendPut(dst, result), nil
+}
+
+func (s *putSum) refused(e wire.LineError) {
+	s.Failed++
+	if len(s.Errors) < wire.MaxErrors {
+		s.Errors = append(s.Errors, e)
+	}
+}
+
+// noteImport adds one line about a whole import to the audit.
+func (a *API) noteImport(r *http.Request, service, kind string, s *putSum) {
+	a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: kind},
+		&registry.Detail{Counts: map[string]int64{"created": s.Created, "updated": s.Updated, "failed": s.Failed}})
 }

@@ -14,41 +14,21 @@ const subscriberChunkLines = 1000
 
 // importSubscribers puts the subscriber on each line of the body.
 func (a *API) importSubscribers(x *exchange, r *http.Request, service string, quiet bool) error {
-	sum := wire.PutSummary{Errors: []wire.LineError{}}
-	defer func() {
-		a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: "subscribers"},
-			&registry.Detail{Counts: map[string]int64{"created": sum.Created, "updated": sum.Updated, "failed": sum.Failed}})
-	}()
+	sum := putSum{Errors: []wire.LineError{}}
+	defer a.noteImport(r, service, "subscribers", &sum)
 	return run(a, x, r, lineWork[registry.SubscriberLine]{
 		decode:       func(line []byte, l *registry.SubscriberLine) error { return decodeStrictly(line, l) },
 		maxLineBytes: importLineBytes, maxLines: subscriberChunkLines, status: http.StatusOK, quiet: quiet,
 		keep: func(ctx context.Context, lines []registry.SubscriberLine) (<-chan error, outcome) {
-			results := make([]registry.SubscriberResult, len(lines))
+			results := make([]registry.PutResult, len(lines))
 			done := make(chan error, 1)
 			done <- a.parts.Subscribers.PutSubscribers(registry.Unnoted(ctx), service, lines, results)
 			return done, func(dst []byte, i int) ([]byte, error) {
-				result := &results[i]
-				switch {
-				case result.Err != nil:
-					return dst, result.Err
-				case result.Created:
-					sum.Created++
-				default:
-					sum.Updated++
-				}
-				if quiet {
-					return dst, nil
-				}
-				return appendPut(dst, &registry.PutResult{ID: result.ID, Created: result.Created}), nil
+				return sum.add(dst, &results[i], quiet)
 			}
 		},
-		refused: func(e wire.LineError) {
-			sum.Failed++
-			if len(sum.Errors) < wire.MaxErrors {
-				sum.Errors = append(sum.Errors, e)
-			}
-		},
-		summary: func() any { return sum },
+		refused: sum.refused,
+		summary: func() any { return wire.PutSummary(sum) },
 	})
 }
 

@@ -24,7 +24,7 @@ type Subscribers interface {
 	CreateSubscriber(ctx context.Context, service string, p registry.SubscriberPut) (registry.Subscriber, error)
 	PutSubscriber(ctx context.Context, service, id string, p registry.SubscriberPut, check registry.Check) (s registry.Subscriber, created bool, err error)
 	// PutSubscribers sets one result per line. Its error means that nothing was kept.
-	PutSubscribers(ctx context.Context, service string, lines []registry.SubscriberLine, results []registry.SubscriberResult) error
+	PutSubscribers(ctx context.Context, service string, lines []registry.SubscriberLine, results []registry.PutResult) error
 	PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check registry.Check) (registry.Subscriber, error)
 	// DeleteSubscriber returns when no letter for it can leave any more.
 	DeleteSubscriber(ctx context.Context, service, id string, check registry.Check) error

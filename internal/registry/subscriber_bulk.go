@@ -14,18 +14,11 @@ type SubscriberLine struct {
 	SubscriberPut
 }
 
-// A SubscriberResult is what came of one.
-type SubscriberResult struct {
-	ID      string
-	Created bool
-	Err     error
-}
-
 // PutSubscribers makes each line so, in their order, and is durable when it
 // returns. It writes results[i] for lines[i]; one that is wrong has its own error
 // and does not hold up the others. The error is for what concerns all. It returns
 // when no message is on the wire for what ended by it.
-func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []SubscriberLine, results []SubscriberResult) error {
+func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []SubscriberLine, results []PutResult) error {
 	if len(results) != len(lines) {
 		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
 	}
@@ -38,7 +31,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 	jobs := make([]*job, len(lines))
 	for i := range lines {
 		result := &results[i]
-		*result = SubscriberResult{}
+		*result = PutResult{}
 		var f change
 		if lines[i].ID != "" {
 			f, result.Err = r.putting(svc, lines[i].ID, lines[i].SubscriberPut, nil, &shown[i], &result.Created)

@@ -32,9 +32,9 @@ type Put struct {
 	decoded bool // by DecodePut: its objects are valid JSON
 }
 
-// A PutResult is what came of one Put.
+// A PutResult is what came of one Put, or of one SubscriberLine.
 type PutResult struct {
-	ID      string // public id of the subscription
+	ID      string // public id of what was put
 	Created bool   // false: it was there, and is now as the Put asks
 	Err     error  // *fanfare.Error: this member was refused and nothing of it stored
 }
