@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
 )
 
 // badLines is the file in which the refused lines of an import are gathered, each
@@ -17,9 +19,24 @@ import (
 type badLines struct {
 	path   string
 	header []string // of CSV; nil: NDJSON
+	preset []column // what rows do not say themselves
 	file   *os.File
 	out    *bufio.Writer
 	size   int64
+}
+
+// A column is a cell that the command line has filled in.
+type column struct{ name, value string }
+
+// presets are the columns of what the command line says for all rows, so that the
+// file can be imported without saying it again.
+func presets(s client.Subscription) (list []column) {
+	for _, c := range []column{{"topic", s.Topic}, {"channel", s.Channel}} {
+		if c.value != "" {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // goOn takes the file up where an earlier run left it at a size; what came later
@@ -52,7 +69,7 @@ func (b *badLines) add(line row, reason *fanfare.Error) error {
 		}
 		b.file, b.out = f, bufio.NewWriter(f)
 		if b.header != nil {
-			if err := b.write(string(csvLine(append(withoutReasons(b.header, b.header), csvReasons))) + "\n"); err != nil {
+			if err := b.write(string(csvLine(append(b.columns(), csvReasons))) + "\n"); err != nil {
 				return err
 			}
 		}
@@ -65,7 +82,7 @@ func (b *badLines) add(line row, reason *fanfare.Error) error {
 	if err != nil {
 		return err
 	}
-	return b.write(string(csvLine(append(withoutReasons(b.header, cells), strings.TrimPrefix(why, "# ")))) + "\n")
+	return b.write(string(csvLine(append(b.cells(cells), strings.TrimPrefix(why, "# ")))) + "\n")
 }
 
 func (b *badLines) write(text string) error {
@@ -74,15 +91,57 @@ func (b *badLines) write(text string) error {
 	return err
 }
 
-// withoutReasons leaves out the cell of the column error, where the table has one.
-func withoutReasons(header, cells []string) []string {
-	kept := make([]string, 0, len(cells)+1)
-	for i, cell := range cells {
-		if header[i] != csvReasons {
-			kept = append(kept, cell)
+// columns are those of the table but error, and those that the command line
+// stands for.
+func (b *badLines) columns() []string {
+	names := make([]string, 0, len(b.header)+len(b.preset)+1)
+	for _, name := range b.header {
+		if name != csvReasons {
+			names = append(names, name)
 		}
 	}
-	return kept
+	for _, c := range b.preset {
+		if !slices.Contains(b.header, c.name) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// cells are those of a row for these columns. What a row has too much stands
+// before what the command line says; there it is found and taken out. What it has
+// too little becomes empty: who imports the file has seen it.
+func (b *badLines) cells(row []string) []string {
+	cells := make([]string, 0, len(row)+len(b.preset)+1)
+	tooLong := len(row) > len(b.header)
+	for i, name := range b.header {
+		switch {
+		case name == csvReasons && !tooLong:
+		case i < len(row) && row[i] != "":
+			cells = append(cells, row[i])
+		default:
+			cells = append(cells, b.said(name))
+		}
+	}
+	if tooLong {
+		cells = append(cells, row[len(b.header):]...)
+	}
+	for _, c := range b.preset {
+		if !slices.Contains(b.header, c.name) {
+			cells = append(cells, c.value)
+		}
+	}
+	return cells
+}
+
+// said is what the command line says of a column.
+func (b *badLines) said(name string) string {
+	for _, c := range b.preset {
+		if c.name == name {
+			return c.value
+		}
+	}
+	return ""
 }
 
 // flush hands everything to the system.

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
 )
 
 // Limits of a chunk: what is sent, answered and noted as done at once.
@@ -21,9 +22,10 @@ const (
 type chunk struct {
 	body   []byte // NDJSON, a line for each row
 	rows   []row
-	offset int64 // of the file, behind the chunk
-	line   int   // of the file, the last one in or before the chunk
-	err    error // why the file ends behind this chunk; io.EOF where it is done
+	wrong  []refusal // rows that cannot be sent
+	offset int64     // of the file, behind the chunk
+	line   int       // of the file, the last one in or before the chunk
+	err    error     // why the file ends behind this chunk; io.EOF where it is done
 }
 
 // A row is where a line of the body comes from.
@@ -32,7 +34,15 @@ type row struct {
 	raw  []byte // the line of the file; of CSV a record, written again
 }
 
-func (c *chunk) full() bool { return len(c.rows) >= maxChunkLines || len(c.body) >= maxChunkBytes }
+// A refusal is a row that is wrong before the server has seen it.
+type refusal struct {
+	row
+	reason client.Member
+}
+
+func (c *chunk) count() int { return len(c.rows) + len(c.wrong) }
+
+func (c *chunk) full() bool { return c.count() >= maxChunkLines || len(c.body) >= maxChunkBytes }
 
 // A feeder cuts a file into chunks. The last one has an err.
 type feeder interface{ next() *chunk }

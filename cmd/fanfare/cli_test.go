@@ -103,8 +103,8 @@ func TestCommands(t *testing.T) {
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":0,"updated":0,"failed":2,"errors":[{"line":1,"error":{"code":"invalid","detail":"a"}},{"line":2,"error":{"code":"invalid","detail":"b"}}]}`},
 			code:    2, errs: []string{"line 2: a\n", "line 5: b\n"}},
 		"import of CSV with a wrong column": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "email\na@b.c\n"}, code: 1, errs: []string{`unknown column "email"`, "time_zone"}},
-		"import of CSV with a ragged row": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,rule\na@b.c\n"}, code: 1,
-			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"line 2"}},
+		"import of CSV with a ragged row": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,rule\na@b.c\n"}, code: 2,
+			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"line 2: the row has 1 cells, and the table 2 columns", "p.csv.errors"}},
 		"import of nothing": {args: []string{"import", "subscriptions", "nowhere.csv"}, code: 1, errs: []string{"nowhere.csv"}},
 
 		"publish of lines": {args: []string{"publish", "quakes", "-", "--id-field", "id", "--time-field", "/at", "--lane", "urgent"}, stdin: `{"id":"1"}` + "\n",

@@ -59,12 +59,12 @@ func newCSV(in io.Reader, preset client.Subscription) (*csvFeeder, error) {
 		known := slices.Contains(csvFields, name) || slices.Contains(csvObjects, name) || name == csvReasons ||
 			dotted && member != "" && slices.Contains(csvObjects, group)
 		if !known || slices.Contains(f.header, name) {
-			what := "unknown column"
 			if known {
-				what = "repeated column"
+				return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("repeated column %q", name)}
 			}
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("%s %q", what, name),
-				Hint: "columns are " + strings.Join(append(slices.Clone(csvFields), csvObjects...), ", ") + ", params.NAME, data.NAME and attributes.NAME"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("unknown column %q", name),
+				Hint: "columns are " + strings.Join(append(slices.Clone(csvFields), csvObjects...), ", ") +
+					"; what a template says of a person is attributes.NAME, of the subscription data.NAME, what a rule asks for params.NAME"}
 		}
 		f.header = append(f.header, name)
 	}
@@ -88,29 +88,29 @@ func (f *csvFeeder) next() *chunk {
 	var body bytes.Buffer
 	lines := json.NewEncoder(&body)
 	lines.SetEscapeHTML(false)
-	for len(c.rows) < maxChunkLines && body.Len() < maxChunkBytes {
+	for c.count() < maxChunkLines && body.Len() < maxChunkBytes {
 		cells, err := f.rows.Read()
-		if err != nil {
+		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
 			if c.err = err; !errors.Is(err, io.EOF) {
 				c.err = csvError(err, f.from.Line)
 			}
 			break
 		}
 		line, _ := f.rows.FieldPos(0)
+		last, _ := f.rows.FieldPos(len(cells) - 1)
+		c.line = f.from.Line + last + strings.Count(cells[len(cells)-1], "\n")
+		c.offset = f.from.Offset + f.rows.InputOffset()
+		at := row{line: f.from.Line + line, raw: csvLine(cells)}
 		s := f.preset
-		if err := f.fill(&s, cells); err != nil {
-			err.Line = f.from.Line + line
-			c.err = err
-			break
+		if wrong := f.fill(&s, cells); wrong != nil {
+			c.wrong = append(c.wrong, refusal{at, *wrong})
+			continue
 		}
 		if err := lines.Encode(s); err != nil {
 			c.err = err
 			break
 		}
-		last, _ := f.rows.FieldPos(len(cells) - 1)
-		c.line = f.from.Line + last + strings.Count(cells[len(cells)-1], "\n")
-		c.offset = f.from.Offset + f.rows.InputOffset()
-		c.rows = append(c.rows, row{line: f.from.Line + line, raw: csvLine(cells)})
+		c.rows = append(c.rows, at)
 	}
 	c.body = body.Bytes()
 	return c
@@ -131,7 +131,11 @@ func csvCells(line []byte) ([]string, error) {
 	return r.Read()
 }
 
-func (f *csvFeeder) fill(s *client.Subscription, cells []string) *fanfare.Error {
+func (f *csvFeeder) fill(s *client.Subscription, cells []string) *client.Member {
+	if len(cells) != len(f.header) {
+		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, and the table %d columns", len(cells), len(f.header)),
+			Hint: "a cell that has a comma stands in quotes"}
+	}
 	texts := map[string]*string{"id": &s.ID, "topic": &s.Topic, "channel": &s.Channel, "to": &s.To, "subscriber": &s.Subscriber,
 		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone}
 	objects := map[string]*json.RawMessage{"params": &s.Params, "data": &s.Data, "attributes": &s.Attributes}
@@ -158,7 +162,7 @@ func (f *csvFeeder) fill(s *client.Subscription, cells []string) *fanfare.Error 
 	for name, object := range objects {
 		var err error
 		if *object, err = joinObject(*object, groups[name]); err != nil {
-			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "the cell is not a JSON object",
+			return &client.Member{Code: fanfare.Invalid, Pointer: "/" + name, Detail: "the cell is not a JSON object",
 				Hint: `write it as {"name":"value"}, or use a column ` + name + ".NAME"}
 		}
 	}

@@ -120,7 +120,7 @@ func (i *importing) source(in io.Reader, name string) (feeder, error) {
 			return nil, err
 		}
 		if i.bad != nil {
-			i.bad.header = table.header
+			i.bad.header, i.bad.preset = table.header, presets(i.preset)
 		}
 		if i.state.Offset > 0 {
 			table.goOn(io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset), i.state.position)

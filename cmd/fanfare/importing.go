@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -105,7 +107,7 @@ func (i *importing) send(ctx context.Context, from feeder, bar *bar) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if len(c.rows) > 0 {
+		if c.count() > 0 {
 			// Ctrl-C lets this one end, so that the count is right; a second one does not.
 			if err := i.put(context.WithoutCancel(ctx), c); err != nil {
 				return err
@@ -129,26 +131,33 @@ func (i *importing) put(ctx context.Context, c *chunk) error {
 	if i.what == "subscribers" {
 		put = i.api.PutSubscriberLines
 	}
-	sum, err := put(ctx, c.body)
-	if err != nil {
-		return inChunk(c, err)
-	}
-	for _, one := range sum.Errors {
-		if one.Line < 1 || one.Line > len(c.rows) {
-			continue // not about a line
+	var sum client.PutSummary
+	if len(c.rows) > 0 {
+		var err error
+		if sum, err = put(ctx, c.body); err != nil {
+			return inChunk(c, err)
 		}
-		line := c.rows[one.Line-1]
-		if err := i.bad.add(line, one.Error.Err()); err != nil {
+	}
+	sum.Failed += int64(len(c.wrong))
+	refused := c.wrong
+	for _, one := range sum.Errors {
+		if one.Line >= 1 && one.Line <= len(c.rows) { // else it is not about a line
+			refused = append(refused, refusal{c.rows[one.Line-1], one.Error})
+		}
+	}
+	slices.SortStableFunc(refused, func(a, b refusal) int { return cmp.Compare(a.line, b.line) })
+	for _, one := range refused {
+		if err := i.bad.add(one.row, one.reason.Err()); err != nil {
 			return err
 		}
-		if one.Line = line.line; len(i.shown) < maxShown {
-			i.shown = append(i.shown, one)
+		if len(i.shown) < maxShown {
+			i.shown = append(i.shown, client.LineError{Line: one.line, Error: one.reason})
 		}
 	}
 	if err := i.bad.flush(); err != nil {
 		return err
 	}
-	i.sent += int64(len(c.rows))
+	i.sent += int64(c.count())
 	i.state.Created += sum.Created
 	i.state.Updated += sum.Updated
 	i.state.Failed += sum.Failed
