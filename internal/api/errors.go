@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,8 +64,11 @@ func (a *API) fail(x *exchange, err error) {
 // write answers with p.
 func (p *problem) write(w http.ResponseWriter) {
 	p.headers(w.Header())
-	body, _ := json.Marshal(p.Problem) // plain fields only: cannot fail
-	writeAll(w, p.Status, body)
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)  // people read it in a terminal, and browsers never as HTML
+	_ = e.Encode(p.Problem) // plain fields only: cannot fail
+	writeAll(w, p.Status, body.Bytes())
 }
 
 func (p *problem) headers(h http.Header) {

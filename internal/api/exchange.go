@@ -60,7 +60,7 @@ func (x *exchange) Write(b []byte) (int, error) {
 }
 
 func (x *exchange) refuseRoute(status int) {
-	err := &fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/openapi.json lists every endpoint"}
+	err := &fanfare.Error{Code: fanfare.NotFound, Message: x.request.Method + " " + x.request.URL.Path + " does not exist", Hint: "/docs shows every endpoint, /openapi.json lists them"}
 	if status == http.StatusMethodNotAllowed {
 		err = &fanfare.Error{Code: fanfare.MethodNotAllowed, Message: x.request.URL.Path + " does not know the method " + x.request.Method, Hint: "the header Allow lists those that it knows"}
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +58,11 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 	m := wire.Member{Code: fanfare.Invalid, Detail: refusal.Detail}
 	for _, d := range refusal.Errors {
 		where, name, _ := strings.Cut(d.Location, ".")
-		m.Errors = append(m.Errors, wire.Member{Code: fanfare.Invalid, Detail: where + " parameter " + name + ": " + d.Message})
+		one := wire.Member{Code: fanfare.Invalid, Detail: where + " parameter " + name + ": " + d.Message}
+		if d.Message == unknownQuery {
+			one.Detail, one.Hint = d.Message+" "+name, knownQuery(ctx.Operation())
+		}
+		m.Errors = append(m.Errors, one)
 	}
 	if len(m.Errors) == 1 {
 		m = m.Errors[0]
@@ -70,6 +75,24 @@ func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
 		p.RequestID = x.id
 	}
 	return p, nil
+}
+
+// unknownQuery is what huma says of a parameter that an operation does not have.
+const unknownQuery = "unknown query parameter"
+
+// knownQuery says which parameters of the query an operation has.
+func knownQuery(op *huma.Operation) string {
+	var names []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "it takes none"
+	}
+	slices.Sort(names)
+	return "known are " + strings.Join(names, ", ")
 }
 
 // body describes a request body: the shape of T under each media type.

@@ -201,6 +201,17 @@ func TestWhatSubscriptionsNeedCannotGo(t *testing.T) {
 	}
 }
 
+// What belongs to a driver is not called unknown where only its name is mistyped.
+func TestAnUnknownDriverIsTheOnlyFault(t *testing.T) {
+	for _, fields := range []string{"driver: smpt, relay: 'h:25', tls: off", "driver: flie, path: /x"} {
+		_, err := registry.ParseDocument([]byte("service: a\nchannels:\n  e: {from: a@b.c, "+fields+"}"), "")
+		e, ok := errors.AsType[*fanfare.Error](err)
+		if !ok || e.Pointer != "/channels/e/driver" || len(e.Details) != 0 {
+			t.Errorf("of %s it says %v", fields, err)
+		}
+	}
+}
+
 func TestEveryFaultOfADocumentHasItsPlace(t *testing.T) {
 	cases := []struct {
 		name, doc, pointer string

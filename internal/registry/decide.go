@@ -384,5 +384,9 @@ func unknownSubscription(id string) error {
 	if id == "" {
 		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no such subscription"}
 	}
-	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + quote(id)}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + quote(id)}
+	if strings.Contains(id, "@") {
+		e.Hint = "where this is an address: fanfare subscription list --subscriber, and /v1/subscriptions?subscriber=, list the ids of a person's"
+	}
+	return e
 }

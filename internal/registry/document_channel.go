@@ -49,8 +49,8 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 		quiet := documentReader{doc: p.doc, anchors: p.anchors} // read for good below
 		driver = node{Node: pair.Value, p: &quiet}.text()
 	}
-	switch driver {
-	case "smtp":
+	unknown := driver != "smtp" && driver != "file" // which is what is wrong then, and no field
+	if driver == "smtp" || unknown {
 		all["relay"] = func(v node) { c.Relay = v.hostPort() }
 		all["tls"] = func(v node) { c.TLS = v.choice("off", "opportunistic", "required", "implicit") }
 		all["username"] = func(v node) { c.Username = v.line() }
@@ -59,7 +59,8 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 		all["hello"] = func(v node) { c.Hello = v.host() }
 		all["grouping"] = func(v node) { c.Grouping = v.choice("auto", "pipelining", "lockstep") }
 		c.TLS, c.Grouping, c.Rate = "opportunistic", "auto", defaultRate
-	case "file":
+	}
+	if driver == "file" || unknown {
 		all["path"] = func(v node) { c.Path = v.path() }
 	}
 	c.Connections, c.SendTimeout, c.Expiry, c.Retry = defaultConnections, defaultSendTimeout, defaultExpiry, defaultRetry

@@ -125,7 +125,11 @@ func (s *SubscriberRecord) answersTo(service uint32, id string) bool {
 }
 
 func unknownSubscriber(id string) *fanfare.Error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscriber " + quote(id)}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscriber " + quote(id)}
+	if strings.Contains(id, "@") {
+		e.Hint = "where this is an address: fanfare subscriber list --address, and /v1/subscribers?address=, find the id of who has it"
+	}
+	return e
 }
 
 // shown makes what users see of a subscriber out of its rows.

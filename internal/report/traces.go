@@ -94,7 +94,14 @@ func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.Eve
 func gone(err error) bool { return err != nil && fanfare.CodeOf(err) == fanfare.NotFound }
 
 func unknown(id string) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "it may not be matched yet, or be older than the retention"}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "it may not be matched yet, or be older than the retention"}
+	switch {
+	case strings.HasPrefix(id, "dlv-"):
+		e.Hint = "this is a delivery: name its event, which stands beside it in every list"
+	case strings.Contains(id, "@"):
+		e.Hint = "what a person got is shown by fanfare trace --subscriber, and /v1/subscribers/{subscriber}/deliveries"
+	}
+	return e
 }
 
 // Broadcast returns an event with how far what it set off has come.
