@@ -21,18 +21,34 @@ const matchedEvery = 50 * time.Millisecond
 // AwaitMatched returns when all groups that EVENTS has at this moment are taken
 // off their queues, or ctx ends.
 func (b *Bus) AwaitMatched(ctx context.Context) error {
-	info, err := b.events.Info(ctx)
-	if err != nil {
-		return err
-	}
 	for _, lane := range fanfare.Lanes {
-		if err := b.awaitFloor(ctx, lane, info.State.LastSeq); err != nil {
+		last, err := b.lastGroup(ctx, lane)
+		if err == nil && last != 0 {
+			err = b.awaitFloor(ctx, lane, last)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// lastGroup is the sequence of the last group of a lane, 0 if it has none. It is
+// asked of the stream: a consumer hears of a group only after its append was
+// answered, and says until then that nothing is pending.
+func (b *Bus) lastGroup(ctx context.Context, lane fanfare.Lane) (uint64, error) {
+	last, err := b.events.GetLastMsgForSubject(ctx, eventsSubject(lane))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read %s: %w", eventsStream, err)
+	}
+	return last.Sequence, nil
+}
+
+// awaitFloor returns when a lane has finished all groups up to one of its own, or
+// that one is there no more.
 func (b *Bus) awaitFloor(ctx context.Context, lane fanfare.Lane, seq uint64) error {
 	for {
 		consumer, err := b.events.Consumer(ctx, consumerName(eventsSubject(lane)))
@@ -43,8 +59,13 @@ func (b *Bus) awaitFloor(ctx context.Context, lane fanfare.Lane, seq uint64) err
 			return err
 		}
 		state := consumer.CachedInfo()
-		if state.AckFloor.Stream >= seq || state.NumPending == 0 && state.NumAckPending == 0 {
+		if state.AckFloor.Stream >= seq {
 			return nil
+		}
+		if state.NumPending == 0 && state.NumAckPending == 0 {
+			if last, err := b.lastGroup(ctx, lane); err != nil || last < seq {
+				return err // trimmed meanwhile
+			}
 		}
 		select {
 		case <-time.After(matchedEvery):

@@ -81,8 +81,12 @@ func (b *Bus) openLanes(ctx context.Context) (map[string]uint64, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", eventsStream, err)
 		}
-		if info := consumer.CachedInfo(); info.NumPending > 0 || info.NumAckPending > 0 {
-			open[subject] = info.AckFloor.Stream + 1
+		last, err := b.lastGroup(ctx, lane)
+		if err != nil {
+			return nil, err
+		}
+		if floor := consumer.CachedInfo().AckFloor.Stream; floor < last {
+			open[subject] = floor + 1
 		}
 	}
 	return open, nil
