@@ -244,11 +244,11 @@ func (a *App) start(ctx context.Context, o Options) error {
 	reports := &reports{
 		Traces:  &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}},
 		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store,
-		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock}, floor: floor,
+		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock, still: make(turn, 1)}, floor: floor,
 		indexing: history, rates: rates, ready: a.ready, restored: note,
 	}
 	direct := &messages{registry: people, templates: outlets.templates, collector: collector, recorder: recorder,
-		traces: reports.Traces, store: store, queue: queue{hops}, floor: floor, clock: a.clock}
+		traces: reports.Traces, store: store, queue: queue{hops}, floor: floor, clock: a.clock, keeping: new(passage)}
 	if err := adminKey(ctx, dir, people); err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Log: a.log,
 	}
-	forgetting := newEraser(reports, copying)
+	forgetting := newEraser(reports, copying, direct.keeping)
 	a.background(forgetting.run)
 	parts.Subscribers, parts.SubscriptionLists, parts.Forgetting, parts.Suppressions = people, people, forgetting, people
 	parts.Merging, parts.Personal = people, &personal{people, reports.Traces, store}

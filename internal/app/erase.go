@@ -36,7 +36,9 @@ type eraser struct {
 	claims   *claims
 	clock    kit.Clock
 	logger   *slog.Logger
-	copying  turn // of a backup too
+	parking  *parking
+	copying  turn     // of a backup too
+	keeping  *passage // of messages
 
 	mu      sync.Mutex
 	waiting []*erasing
@@ -61,8 +63,8 @@ const (
 	claimPause = 20 * time.Millisecond
 )
 
-func newEraser(r *reports, copying turn) *eraser {
-	return &eraser{copying: copying, registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
+func newEraser(r *reports, copying turn, keeping *passage) *eraser {
+	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
 		clock: r.parking.clock, logger: r.outlets.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
@@ -144,6 +146,13 @@ func (e *eraser) erase(ctx context.Context, some []*erasing) error {
 		return err
 	}
 	defer e.copying.leave()
+	if err := e.keeping.await(ctx); err != nil { // of messages that found the people before
+		return err
+	}
+	if err := e.parking.still.take(ctx); err != nil { // what is tried again would come unmatched behind the ones awaited
+		return err
+	}
+	defer e.parking.still.leave()
 	if err := e.bus.AwaitMatched(ctx); err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type messages struct {
 	queue     queue
 	floor     *diskFloor
 	clock     kit.Clock
+	keeping   *passage // from who is found to what is kept
 }
 
 const (
@@ -58,6 +59,7 @@ func (m *messages) Send(ctx context.Context, service string, request *wire.Messa
 	if err := m.floor.Check(); err != nil {
 		return api.Sent{}, err
 	}
+	defer m.keeping.enter()()
 	d, err := m.draft(posted, request)
 	if err != nil {
 		return api.Sent{}, err

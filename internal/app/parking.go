@@ -26,6 +26,7 @@ type parking struct {
 	recorder *record.Recorder
 	claims   *claims
 	clock    kit.Clock
+	still    turn // of a retry, or of who must not see one
 }
 
 // Parked lists what waits for an operator, oldest first.
@@ -47,6 +48,10 @@ func (p *parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 
 // RetryParked puts work back where it came from.
 func (p *parking) RetryParked(ctx context.Context, id string) error {
+	if err := p.still.take(ctx); err != nil {
+		return err
+	}
+	defer p.still.leave()
 	kind, payload, err := p.find(ctx, id)
 	if err != nil {
 		return err
