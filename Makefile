@@ -66,7 +66,7 @@ test: begin fmt-check vet lint arch unit race static crash bench-smoke ## Check 
 check: test ## The same as test.
 
 .PHONY: test-peers
-test-peers: peers-begin peers-mail peers-sdk peers-docs ## Test against mail servers (root, Debian or Ubuntu) and from Python and TypeScript.
+test-peers: peers-begin peers-mail peers-sdk peers-docs ## Test against mail servers (root, Debian or Ubuntu) and from Python, TypeScript and Rust.
 	@[ ! -e $(OUTCOMES).peers ] || { echo; $(TALLY) total $(OUTCOMES).peers; }
 
 .PHONY: peers-begin
@@ -81,13 +81,16 @@ peers-mail: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD, and the API wi
 	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 20m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
 
 .PHONY: peers-sdk
-peers-sdk: $(TALLY) build ## Build both clients and test them (python3 with venv, node 20 with npm).
+peers-sdk: $(TALLY) build ## Test both clients, and the CloudEvents SDK of Rust (python3 with venv, node 20 with npm, cargo).
 	@if [ -z "$${CI:-}" ] && ! { command -v python3 && command -v npm; } >/dev/null; then \
 	  echo 'LEFT OUT: the clients need python3 and npm. They were NOT tested.'; exit 0; fi; \
 	for language in python typescript; do \
 	  $(TALLY) step $(OUTCOMES).peers "client for $$language" sdk/build $$language; \
 	  $(TALLY) junit $(OUTCOMES).peers "tests of the client for $$language" .test/$$language.xml sdk/test $$language .test/$$language.xml; \
 	done
+	@if [ -z "$${CI:-}" ] && ! command -v cargo >/dev/null; then \
+	  echo 'LEFT OUT: the CloudEvents SDK of Rust needs cargo. It was NOT tested.'; exit 0; fi; \
+	$(TALLY) junit $(OUTCOMES).peers 'tests of the CloudEvents SDK of Rust' .test/rust.xml sdk/test rust .test/rust.xml
 
 .PHONY: peers-docs
 peers-docs: $(TALLY) build ## Build the site of the documents and check every link (python3 with venv).
