@@ -18,8 +18,10 @@ type Erasure struct {
 	Service    string          `json:"service"`
 	Places     []fanfare.Place `json:"places"` // of all rows, ascending
 	Ended      int             `json:"ended"`  // how many subscriptions ended by it
-	// Names are what must not be found in any file afterwards, in lower case:
-	// addresses, their local parts, and ids that clients chose.
+	// Names are what must not be found in any file afterwards: addresses, their
+	// local parts, and ids that clients chose. ASCII letters are in lower case, and
+	// are searched for without regard to it; others stand as they were written, and
+	// once more in lower case.
 	Names []string `json:"names"`
 }
 
@@ -159,10 +161,20 @@ func (g *group) hide(place fanfare.Place, e *Erasure, suppress bool) ([]fanfare.
 }
 
 func (e *Erasure) names(name string) {
-	name = strings.ToLower(name)
-	if len(name) >= minNameBytes && !slices.Contains(e.Names, name) {
-		e.Names = append(e.Names, name)
+	for _, name := range [...]string{lowerASCII(name), strings.ToLower(name)} {
+		if len(name) >= minNameBytes && !slices.Contains(e.Names, name) {
+			e.Names = append(e.Names, name)
+		}
 	}
+}
+
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
 }
 
 // FinishErasures empties the rows of subscribers whose erasure was begun, and

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,5 +170,24 @@ func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
 	}
 	if want := fmt.Sprintf("lift suppression \"\"; erase subscriber %q; ", made.ID); got.String() != want {
 		t.Errorf("the audit has %s, want %s", got.String(), want)
+	}
+}
+
+// What is searched for in the files is written as it is there, but for ASCII
+// letters, whose case the search leaves out.
+func TestNamesOfAnErasureAreFoundAsTheyWereWritten(t *testing.T) {
+	r, _ := openAt(t, t.TempDir(), withSuppressions)
+	apply(t, r, weather)
+	if err := person(t, r, "Ada", "\u00c4RGERnis@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	e, err := r.BeginErasure(context.Background(), "notify", "Ada", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\u00c4rgernis@example.org", "\u00e4rgernis@example.org", "\u00c4rgernis"} {
+		if !slices.Contains(e.Names, want) {
+			t.Errorf("%q is not searched for: %q", want, e.Names)
+		}
 	}
 }

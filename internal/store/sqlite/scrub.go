@@ -128,7 +128,7 @@ func lower(b []byte) {
 // clean overwrites what is unused of pages, through SQLite's own table of pages,
 // so that it is a transaction like any other.
 func clean(conn *sqlite.Conn, pages []int64) error {
-	free, err := freePages(conn)
+	free, lists, err := freePages(conn)
 	if err != nil {
 		return err
 	}
@@ -142,6 +142,8 @@ func clean(conn *sqlite.Conn, pages []int64) error {
 		}
 		if free[number] {
 			clear(page)
+		} else if entries, ok := lists[number]; ok {
+			clear(page[min(8+4*entries, len(page)):])
 		} else if !clearUnused(page, number) {
 			continue
 		}
@@ -160,29 +162,36 @@ func readPage(conn *sqlite.Conn, number int64) (page []byte, err error) {
 }
 
 // freePages are the leaves of the list of free pages: nothing of them is in use
-// (https://www.sqlite.org/fileformat2.html, section 1.5).
-func freePages(conn *sqlite.Conn) (map[int64]bool, error) {
-	free := map[int64]bool{}
+// (https://www.sqlite.org/fileformat2.html, section 1.5). lists are the pages
+// that name them, with how many each names.
+func freePages(conn *sqlite.Conn) (free map[int64]bool, lists map[int64]int, err error) {
+	free, lists = map[int64]bool{}, map[int64]int{}
 	first, err := readPage(conn, 1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	seen := map[int64]bool{}
-	for trunk := int64(binary.BigEndian.Uint32(first[32:])); trunk != 0 && !seen[trunk]; {
-		seen[trunk] = true
+	for trunk := int64(binary.BigEndian.Uint32(first[32:])); trunk != 0; {
+		if _, seen := lists[trunk]; seen {
+			break
+		}
 		page, err := readPage(conn, trunk)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for i := range int(binary.BigEndian.Uint32(page[4:])) {
-			if 12+4*i > len(page) {
-				return nil, fmt.Errorf("free page %d is damaged", trunk)
-			}
+		entries := 0
+		if len(page) >= 8 {
+			entries = int(binary.BigEndian.Uint32(page[4:]))
+		}
+		if 8+4*entries > len(page) {
+			return nil, nil, fmt.Errorf("free page %d is damaged", trunk)
+		}
+		lists[trunk] = entries
+		for i := range entries {
 			free[int64(binary.BigEndian.Uint32(page[8+4*i:]))] = true
 		}
 		trunk = int64(binary.BigEndian.Uint32(page))
 	}
-	return free, nil
+	return free, lists, nil
 }
 
 // clearUnused overwrites the gap and the free blocks of a page of a tree

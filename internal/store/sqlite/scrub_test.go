@@ -161,3 +161,39 @@ func FuzzClearUnused(f *testing.F) {
 		clearUnused(page, number)
 	})
 }
+
+// A page that lists free pages has what it held before it became one behind its
+// list.
+func TestWhatIsScrubbedIsNotInTheListOfFreePages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "free.db")
+	conn, err := openWriter(path, Relaxed, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	run := func(query string, args ...any) {
+		t.Helper()
+		if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{Args: args}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("PRAGMA secure_delete=OFF")
+	run("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")
+	for id := range 2000 {
+		run("INSERT INTO people VALUES (?, ?)", id, strings.Repeat("Ada-Lovelace ", 20))
+	}
+	run("DELETE FROM people WHERE id > 0")
+	run("UPDATE people SET name = 'Bob'")
+	s := scrubber{path, func(fn func(*sqlite.Conn) error) error { return fn(conn) }}
+	if err := s.scrub([][]byte{[]byte("ada-lovelace")}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(text, []byte("Ada-Lovelace")); n > 0 {
+		t.Errorf("the name is in the file %d times", n)
+	}
+	intact(t, conn, map[int64]string{0: "Bob"})
+}
