@@ -61,7 +61,7 @@ func (c *cli) printStatus(s client.Status) {
 	}
 	fmt.Fprintf(w, "fanfare %s, %s, %s, since %s\n\n", s.Version, ready, s.Durability, s.Started.Local().Format(time.DateTime))
 	table := c.newTable()
-	fmt.Fprintf(table, "events to match\t%s\n", grouped(s.Bus.EventsPending))
+	fmt.Fprintf(table, "event groups to match\t%s\n", grouped(s.Bus.EventsPending))
 	fmt.Fprintf(table, "batches to deliver\t%s\n", grouped(s.Bus.BatchesPending))
 	fmt.Fprintf(table, "messages pending\t%s\n", grouped(s.Deliveries.Pending))
 	fmt.Fprintf(table, "messages deferred\t%s\n", grouped(s.Deliveries.Deferred))

@@ -18,6 +18,8 @@ const (
 // returns it in the order of the events.
 func (h *host) await(ctx context.Context, ids []string, show *screen) (all []fanfare.Broadcast, err error) {
 	s := show.begin(ctx, "deliver", "mails", 0)
+	before := count(len(ids)) + " events are being matched"
+	s.before.Store(&before)
 	all = make([]fanfare.Broadcast, len(ids))
 	if err := h.watch(ctx, ids, all, s); err != nil {
 		s.drop()

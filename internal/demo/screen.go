@@ -41,6 +41,7 @@ type step struct {
 	screen      *screen
 	name, unit  string
 	done, total atomic.Int64
+	before      atomic.Pointer[string] // what is told until the first is done
 	started     time.Time
 	bar         *mpb.Bar
 	quiet       chan struct{} // closed at the end
@@ -73,6 +74,9 @@ func (s *screen) begin(ctx context.Context, name, unit string, total int) *step 
 
 // text says how far it is.
 func (t *step) text() string {
+	if before := t.before.Load(); before != nil && t.done.Load() == 0 {
+		return *before
+	}
 	done, total := count(t.done.Load()), count(t.total.Load())
 	if total == "0" {
 		return done + " " + t.unit

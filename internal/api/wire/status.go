@@ -29,7 +29,7 @@ type Status struct {
 
 // Bus is what waits at the two durable hops.
 type Bus struct {
-	EventsPending  int64 `json:"events_pending" doc:"events that are kept and not matched yet"`
+	EventsPending  int64 `json:"events_pending" doc:"groups of events that are kept and not matched yet: what arrives together is one group"`
 	BatchesPending int64 `json:"batches_pending"`
 }
 
