@@ -5,16 +5,20 @@
 // State. Everything is durable in the control store (control.db) before the
 // call that changed it returns. Held in memory, and rebuilt by Open: the
 // configuration (small), the distinct filter texts, one bit for each
-// subscription (is it active), and two hash tables that find a subscriber by
-// address and a subscription by identity. A row itself is read from the store
-// when it is needed. The match index is filled from here and from nowhere else.
+// subscription (is it active), hash tables that find a subscriber by address or
+// id and a subscription by identity, and for each subscription the one before it
+// of the same subscriber (belongings). A row itself is read from the store when
+// it is needed. The match index is filled from here and from nowhere else.
 //
 // Order. One goroutine decides on changes. It gathers those that wait (at most
 // maxGroup) and decides on each against the state before it; another commits the
 // group in one transaction, then updates live bits and match index, and only then
 // answers. So whoever has an answer knows that every event accepted from now on
 // sees the change, and whoever has none knows nothing. While a group is being
-// committed the next may be decided on, as if it had landed.
+// committed the next may be decided on, as if it had landed. A change of a
+// subscriber that fails halfway is taken back with its group, which is decided on
+// anew without it. Changes of the configuration, merges and erasures have
+// transactions of their own.
 //
 // Audit. Who asks for a change travels with the context (As). A change that has
 // an actor commits with a line of the audit; what is changed elsewhere is noted
