@@ -185,7 +185,7 @@ func TestCommands(t *testing.T) {
 func TestServerThatDoesNotAnswerHasItsOwnExitCode(t *testing.T) {
 	var errs bytes.Buffer
 	c := &cli{in: strings.NewReader("{}"), out: io.Discard, err: &errs, lookupEnv: func(k string) (string, bool) { return map[string]string{"FANFARE_KEY": "k"}[k], true }}
-	if code := c.run(t.Context(), []string{"publish", "q", "-", "--server", "http://127.0.0.1:1"}); code != 3 || !strings.Contains(errs.String(), "cannot reach") {
+	if code := c.run(t.Context(), []string{"publish", "q", "-", "--server", "http://127.0.0.1:1"}); code != 3 || !strings.Contains(errs.String(), "cannot reach") || !strings.Contains(errs.String(), "FANFARE_SERVER name") {
 		t.Errorf("%d %s", code, errs.String())
 	}
 }

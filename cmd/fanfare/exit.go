@@ -41,8 +41,12 @@ func (c *cli) report(err error) {
 	wrong, known := errors.AsType[*fanfare.Error](err)
 	if !known {
 		fmt.Fprintf(c.err, "fanfare: %v\n", err)
-		if lost, ok := errors.AsType[*client.Unreachable](err); ok && lost.Server == defaultServer {
-			fmt.Fprintln(c.err, "  is it running? start it with: fanfare serve")
+		if lost, ok := errors.AsType[*client.Unreachable](err); ok {
+			hint := "is it running there? --server and FANFARE_SERVER name another one"
+			if lost.Server == defaultServer {
+				hint = "is it running? start it with: fanfare serve"
+			}
+			fmt.Fprintln(c.err, "  "+hint)
 		}
 		return
 	}

@@ -82,7 +82,7 @@ func (m *previewed) source(name string) (source format.Source, label string, err
 	number, ok := m.registry.TemplateVersion(m.service, name)
 	stored, known := m.registry.Template(number)
 	if !ok || !known {
-		return source, "", &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service has no template %q", name), Hint: "apply it, or send a draft"}
+		return source, "", &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service has no template %q", name), Hint: "fanfare template list names those that it has; one that is not applied yet is sent along as a draft"}
 	}
 	return sourceOf(&stored), fmt.Sprintf("%s@%d", name, stored.Version), nil
 }
