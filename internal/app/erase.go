@@ -3,8 +3,10 @@ package app
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -277,7 +279,7 @@ func (e *eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*er
 	}
 	rewritten := map[uint64][]byte{}
 	err := e.bus.ReplayEvents(ctx, time.Unix(0, 0), func(seq uint64, _ time.Time, group []byte) error {
-		text, changed, err := forgetIn(group, seq, places)
+		text, changed, err := forgetIn(group, seq, places, names)
 		if changed {
 			rewritten[seq] = text
 		}
@@ -292,10 +294,10 @@ func (e *eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*er
 		}
 	}
 	for _, day := range days {
-		changed, err := e.eraseParked(ctx, day, places)
+		changed, err := e.eraseParked(ctx, day, places, names)
 		if err == nil {
 			var posted bool
-			posted, err = e.erasePosted(ctx, day, places)
+			posted, err = e.erasePosted(ctx, day, places, names)
 			changed = changed || posted
 		}
 		if err != nil && !gone(err) {
@@ -309,7 +311,7 @@ func (e *eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*er
 }
 
 // erasePosted empties the messages of a day that were sent to the people.
-func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanfare.Place) (changed bool, err error) {
+func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanfare.Place, names [][]byte) (changed bool, err error) {
 	for _, place := range places {
 		events, err := e.store.History(ctx, day, place)
 		if err != nil {
@@ -320,7 +322,7 @@ func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanf
 			if err != nil {
 				return changed, err
 			}
-			if !posted.Forget(places) {
+			if !forget(posted, places, names) {
 				continue
 			}
 			changed = true
@@ -332,7 +334,7 @@ func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanf
 	return changed, nil
 }
 
-func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanfare.Place) (changed bool, err error) {
+func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanfare.Place, names [][]byte) (changed bool, err error) {
 	parked, payloads, err := e.store.Parked(ctx, day)
 	if err != nil {
 		return false, err
@@ -341,7 +343,7 @@ func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanf
 		if parked[i].Kind != parkedEvents {
 			continue
 		}
-		text, found, err := forgetIn(payloads[i], 0, places)
+		text, found, err := forgetIn(payloads[i], 0, places, names)
 		if err != nil || !found {
 			continue // a group that cannot be read is parked for that
 		}
@@ -358,7 +360,7 @@ var directMember = []byte(`"direct":`)
 
 // forgetIn rewrites a group of events without what it says of erased people.
 // Events keep the sequences that they have.
-func forgetIn(group []byte, seq uint64, erased []fanfare.Place) (text []byte, changed bool, err error) {
+func forgetIn(group []byte, seq uint64, erased []fanfare.Place, names [][]byte) (text []byte, changed bool, err error) {
 	if !bytes.Contains(group, directMember) {
 		return nil, false, nil
 	}
@@ -367,7 +369,7 @@ func forgetIn(group []byte, seq uint64, erased []fanfare.Place) (text []byte, ch
 		return nil, false, fmt.Errorf("group %d: %w", seq, err)
 	}
 	for _, posted := range events {
-		changed = posted.Forget(erased) || changed
+		changed = forget(posted, erased, names) || changed
 		one, err := collect.Encode(posted)
 		if err != nil {
 			return nil, false, err
@@ -375,4 +377,18 @@ func forgetIn(group []byte, seq uint64, erased []fanfare.Place) (text []byte, ch
 		text = append(text, one...)
 	}
 	return text, changed, nil
+}
+
+// forget empties what a message says of erased people, and its id where that is
+// an Idempotency-Key that names one of them: after a restart, a repeat with that
+// key is a new message.
+func forget(posted *fanfare.Posted, erased []fanfare.Place, names [][]byte) bool {
+	if !posted.Forget(erased) {
+		return false
+	}
+	id := bytes.ToLower([]byte(posted.Event.ID))
+	if slices.ContainsFunc(names, func(name []byte) bool { return bytes.Contains(id, name) }) {
+		posted.Event.ID = rand.Text()
+	}
+	return true
 }

@@ -43,3 +43,28 @@ func TestAMessageThatIsBeingAcceptedForgetsWhoIsErased(t *testing.T) {
 		t.Errorf("who is erased is in %d places, such as %v", len(files), files[:min(4, len(files))])
 	}
 }
+
+// A key of a message may have been made of an address.
+func TestAnIdempotencyKeyThatNamesWhoIsErasedIsForgotten(t *testing.T) {
+	t.Parallel()
+	s, _ := newsroom(t, sink.Config{}, "")
+	send := func(key string) string {
+		status, text, _ := s.http.send("POST", "/v1/messages?wait=10s", plain, `{"channel":"email","to":"Qzxkey@example.org","content":{"subject":"s","text":"t"}}`, "Idempotency-Key", key)
+		if status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		return into[struct{ ID string }](t, text).ID
+	}
+	named, plainly := send("welcome-QZXkey@example.org"), send("of-no-name")
+	list := into[struct{ Subscribers []struct{ ID string } }](t, s.http.must(200, "GET", "/v1/subscribers?address=Qzxkey@example.org", "", ""))
+	s.http.must(200, "POST", "/v1/subscribers/"+list.Subscribers[0].ID+"/erase", plain, `{}`)
+	if files := s.foundIn("qzxkey"); len(files) > 0 {
+		t.Errorf("found in %v", files)
+	}
+	if len(s.foundIn("of-no-name")) == 0 {
+		t.Error("a key that names nobody is gone, too")
+	}
+	for _, id := range []string{named, plainly} {
+		s.http.must(200, "GET", "/v1/messages/"+id, "", "")
+	}
+}

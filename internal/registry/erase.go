@@ -228,7 +228,8 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	return nil
 }
 
-// empty leaves nothing of a row but its place, nor of its subscriptions. It adds
+// empty leaves nothing of a row but its place, nor of its subscriptions, which
+// keep no filter from being forgotten with the last one who has it. It adds
 // to ids by which names the audit knows them, and by which it shall.
 func (g *group) empty(service string, place fanfare.Place, ids map[Deed]string) error {
 	r := g.w.r
@@ -257,7 +258,7 @@ func (g *group) empty(service string, place fanfare.Place, ids map[Deed]string) 
 			ids[Deed{Service: service, Kind: kindSubscription, Name: s.ID}] = fanfare.SubscriptionID(p)
 			g.remove(&r.identities, r.hash.clientID(row.Service, s.ID), p)
 		}
-		s.ID, s.Params, s.Data, s.Reason = "", nil, nil, "erased"
+		s.ID, s.Filter, s.Params, s.Data, s.Reason = "", 0, nil, nil, "erased"
 	}
 	return nil
 }

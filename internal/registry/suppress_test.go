@@ -3,6 +3,8 @@ package registry_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -189,5 +191,45 @@ func TestNamesOfAnErasureAreFoundAsTheyWereWritten(t *testing.T) {
 		if !slices.Contains(e.Names, want) {
 			t.Errorf("%q is not searched for: %q", want, e.Names)
 		}
+	}
+}
+
+// Who comes again while an erasure is under way has the filter that names them
+// anew; it is forgotten when they are erased once more.
+func TestAFilterIsForgottenWithTheLastWhoHasIt(t *testing.T) {
+	dir := t.TempDir()
+	r, _ := openAt(t, dir, withSuppressions)
+	apply(t, r, weather)
+	const filter = `event.title == "ada-lovelace"`
+	put := registry.Put{Topic: "change", Channel: "email", To: "ada-lovelace@example.org", Filter: filter}
+	begin := func() []registry.Erasure {
+		s, err := r.SubscriberByAddress(context.Background(), "notify", put.To)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := r.BeginErasure(context.Background(), "notify", s.ID, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []registry.Erasure{e}
+	}
+	finish := func(all []registry.Erasure) (kept bool) {
+		if err := r.FinishErasures(context.Background(), all); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "control.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), filter)
+	}
+	good(t, putAll(t, r, put))
+	first := begin()
+	good(t, putAll(t, r, put))
+	if !finish(first) {
+		t.Fatal("the filter is gone although somebody has it")
+	}
+	if finish(begin()) {
+		t.Error("the filter is kept although nobody has it")
 	}
 }
