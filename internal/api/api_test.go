@@ -48,6 +48,9 @@ func TestEveryEndpointAnswers(t *testing.T) {
 			if rec.Code != test.status || !strings.Contains(rec.Body.String(), test.contains) {
 				t.Errorf("%d %s", rec.Code, rec.Body)
 			}
+			if text := rec.Body.String(); text != "" && !strings.HasSuffix(text, "\n") && !strings.HasPrefix(test.path, "/u/") {
+				t.Errorf("in a terminal the prompt would stand behind %q", text)
+			}
 		})
 	}
 }

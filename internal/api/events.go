@@ -231,7 +231,7 @@ func writeKept(x *exchange, kept []Kept) {
 		out = appendKept(out, &kept[i])
 	}
 	x.Header().Set("Content-Type", "application/json")
-	writeAll(x, http.StatusAccepted, append(out, "]}"...))
+	writeAll(x, http.StatusAccepted, append(out, "]}\n"...))
 }
 
 // appendKept appends a wire.Accepted.

@@ -140,7 +140,7 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 		x.Header().Set("Location", "/v1/subscriptions/"+url.PathEscape(results[0].ID))
 	}
 	x.Header().Set("Content-Type", "application/json")
-	writeAll(x, status, appendPut(nil, &results[0]))
+	writeAll(x, status, append(appendPut(nil, &results[0]), '\n'))
 	return nil
 }
 
