@@ -170,4 +170,5 @@ type Parked struct {
 	Failures int       `json:"failures"`
 	Members  int       `json:"members,omitempty"` // recipients it holds up
 	At       time.Time `json:"at"`
+	Shared   bool      `json:"-"` // it is of several services, which were accepted together
 }

@@ -48,7 +48,8 @@ func parkedOrder(id string) string {
 }
 
 // parked lists the parked work that the key may see: one of a service sees what
-// its own events set off. What is too damaged to tell is the operator's.
+// its own events set off. What is of several services, or too damaged to tell, is
+// the operator's: one service must not drop what another was promised.
 func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
 	list, err := a.parts.Parking.Parked(ctx)
 	if err != nil || c.principal.Service == "" {
@@ -57,7 +58,7 @@ func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
 	var failed error
 	own := slices.DeleteFunc(list, func(p fanfare.Parked) bool {
 		ref, ok := fanfare.ParseEventRef(p.Event)
-		if !ok || ref.Seq == 0 {
+		if !ok || ref.Seq == 0 || p.Shared {
 			return true
 		}
 		_, _, err := a.event(ctx, c, p.Event)

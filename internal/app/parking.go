@@ -37,13 +37,30 @@ func (p *parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 		return nil, err
 	}
 	for i := range days {
-		found, _, err := p.store.Parked(ctx, days[len(days)-1-i])
+		found, payloads, err := p.store.Parked(ctx, days[len(days)-1-i])
 		if err != nil {
 			return nil, err
+		}
+		for j := range found {
+			found[j].Shared = found[j].Kind == parkedEvents && shared(payloads[j])
 		}
 		all = append(all, found...)
 	}
 	return all, nil
+}
+
+// shared reports whether a group has events of several services.
+func shared(group []byte) bool {
+	events, err := collect.Decode(group, 0)
+	if err != nil || len(events) == 0 {
+		return true // nobody can tell
+	}
+	for _, e := range events {
+		if e.Service != events[0].Service {
+			return true
+		}
+	}
+	return false
 }
 
 // RetryParked puts work back where it came from.
