@@ -26,6 +26,7 @@ type noun struct {
 	short        string
 	columns      []string // fields that a list shows
 	filters      []string // parameters of the query that a list takes
+	must         string   // the one of them without which there is no list
 	verbs        string   // of list, get, put, delete
 	sample       string   // a name for the examples
 	body         string   // for the example of put
@@ -49,6 +50,11 @@ var nouns = []noun{
 	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "List, show, put and end subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "state"},
 		filters: []string{"topic", "channel", "subscriber", "state"}, verbs: "list get put delete", sample: "ada-alaska", body: `{"topic":"earthquakes","channel":"mail","to":"ada@example.com"}`,
 		about: "Deleting one returns when no message for it can leave any more."},
+	{name: "event", plural: "events", path: "/v1/events", short: "List and show events, and how far what they set off has come", columns: []string{"event", "topic", "state", "lane", "messages", "deliveries"},
+		filters: []string{"topic", "state", "lane"}, verbs: "list get", sample: "evt-20261120-1000"},
+	{name: "message", plural: "messages", path: "/v1/messages", short: "List and show messages to people who were named", columns: []string{"id", "state", "channel", "recipients", "reference", "counts"},
+		filters: []string{"reference"}, must: "reference", verbs: "list get", sample: "msg-20261120-2000"},
+	{name: "delivery", plural: "deliveries", path: "/v1/deliveries", short: "Show one delivery with its attempts", verbs: "get", sample: "dlv-20261120-40026-0"},
 }
 
 func (c *cli) nounCommand(n *noun) *cobra.Command {
@@ -153,6 +159,12 @@ func (c *cli) nounList(n *noun) *cobra.Command {
 	for _, name := range n.filters {
 		filters[name] = new(string)
 		flags.StringVar(filters[name], name, "", "only those with this "+name)
+	}
+	if n.must != "" {
+		command.Example += " --" + n.must + " order-17"
+		if err := command.MarkFlagRequired(n.must); err != nil {
+			panic(err) // it is one of the filters
+		}
 	}
 	return command
 }

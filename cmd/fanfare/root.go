@@ -106,7 +106,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 	for i := range nouns {
 		add("things", c.nounCommand(&nouns[i]))
 	}
-	add("things", c.keyCommand())
+	add("things", c.keyCommand(), c.suppressionCommand())
 	root.AddCommand(
 		c.versionCommand(),
 		c.openapiCommand(),

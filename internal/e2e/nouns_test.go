@@ -88,3 +88,47 @@ func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
 		t.Errorf("erased, it is still there: %s", ran.out)
 	}
 }
+
+// What happened is listed and shown with the same words, and an address is
+// suppressed and set free.
+func TestNounsShowWhatHappened(t *testing.T) {
+	t.Parallel()
+	s, _ := newsroom(t, sink.Config{}, "")
+	s.subscribe("reader@example.org")
+	event := s.http.publish(`{"title":"news"}`)
+	s.http.completed(event)
+	if out := s.mustRun("", "event", "list", "--topic", "story"); !strings.Contains(out, event) || !strings.Contains(out, "completed") {
+		t.Errorf("events: %s", out)
+	}
+	if out := s.mustRun("", "event", "get", event); !strings.Contains(out, `"news"`) {
+		t.Errorf("the event: %s", out)
+	}
+	sent := into[struct {
+		ID       string `json:"id"`
+		Delivery struct {
+			ID string `json:"id"`
+		} `json:"delivery"`
+	}](t, s.mustRun("", "send", "--to", "ada@example.org", "--channel", "email", "--subject", "s", "--text", "t", "--reference", "order-17", "--wait", "--json"))
+	if out := s.mustRun("", "message", "list", "--reference", "order-17"); !strings.Contains(out, sent.ID) || !strings.Contains(out, "accepted") {
+		t.Errorf("messages: %s", out)
+	}
+	if out := s.mustRun("", "message", "get", sent.ID); !strings.Contains(out, "order-17") {
+		t.Errorf("the message: %s", out)
+	}
+	if out := s.mustRun("", "delivery", "get", sent.Delivery.ID); !strings.Contains(out, "ada@example.org") {
+		t.Errorf("the delivery: %s", out)
+	}
+	if ran := s.run("", "message", "list"); ran.code != 1 || !strings.Contains(ran.err, "reference") {
+		t.Errorf("messages without a reference: %d %s", ran.code, ran.err)
+	}
+
+	who := into[struct{ Subscribers []struct{ ID string } }](t, s.http.must(200, "GET", "/v1/subscribers?address=ada@example.org", "", ""))
+	s.mustRun("", "subscriber", "erase", who.Subscribers[0].ID, "--suppress", "--yes")
+	if out := s.mustRun("", "suppression", "get", "ada@example.org"); !strings.Contains(out, "erased") {
+		t.Errorf("the suppression: %s", out)
+	}
+	s.mustRun("", "suppression", "delete", "ada@example.org")
+	if ran := s.run("", "suppression", "get", "ada@example.org"); ran.code != 1 || !strings.Contains(ran.err, "not suppressed") {
+		t.Errorf("afterwards: %d %s", ran.code, ran.err)
+	}
+}
