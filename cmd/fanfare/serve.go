@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,15 @@ start.`,
 	return c
 }
 
+// gcPercent is how much the heap may grow before it is collected, unless GOGC
+// says otherwise. What a broadcast of a million takes for a moment counts twice
+// with Go's own 100: this saves 60 MB of 380, for a fiftieth of the rate.
+const gcPercent = 70
+
 func serve(ctx context.Context, settings config.Config) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	log := logger(settings)
 	stopProfile, err := profileOnSignal(os.Getenv("FANFARE_CPUPROFILE"), log)
 	if err != nil {

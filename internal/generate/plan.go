@@ -113,6 +113,9 @@ func sections(list []wanted, pins *Pins) []fanfare.Section {
 				i = len(sections)
 				at[k] = i
 				sections = append(sections, fanfare.Section{Channel: k.channel, Template: k.template})
+				if i == 0 { // mostly the only one: growing it would leave as much again behind
+					sections[i].Members = make([]fanfare.Member, 0, len(list))
+				}
 			}
 			last, lastAt = k, i
 		}
