@@ -39,6 +39,24 @@ func mayChange(h http.Header, tag string) error {
 	return nil
 }
 
+// preconditions asks those of a request in the writer, with the thing as it is at
+// that moment, nil where there is none; it is nil where the request has none.
+func preconditions[T any](r *http.Request) func(is *T) error {
+	if len(r.Header["If-Match"]) == 0 && len(r.Header["If-None-Match"]) == 0 {
+		return nil
+	}
+	return func(is *T) error {
+		tag := ""
+		if is != nil {
+			var err error
+			if tag, err = tagOf(is); err != nil {
+				return err
+			}
+		}
+		return mayChange(r.Header, tag)
+	}
+}
+
 // isKnown reports whether the asker has what tag stands for already: 304.
 func isKnown(h http.Header, tag string) bool {
 	return matches(h.Values("If-None-Match"), tag, true)

@@ -214,7 +214,7 @@ func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	patient(x)
-	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, checkSubscriber(r))
+	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, preconditions[registry.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (a *API) patchSubscriber(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	patient(x)
-	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, checkSubscriber(r))
+	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, preconditions[registry.Subscriber](r))
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (a *API) deleteSubscriber(x *exchange, r *http.Request, c caller) error {
 		return err
 	}
 	patient(x)
-	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), checkSubscriber(r)); err != nil {
+	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), preconditions[registry.Subscriber](r)); err != nil {
 		return err
 	}
 	x.WriteHeader(http.StatusNoContent)
@@ -263,24 +263,6 @@ func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service st
 		err = readJSON(x, r, &p)
 	}
 	return service, p, err
-}
-
-// checkSubscriber asks the preconditions of a request in the writer, with the
-// subscriber as it is at that moment; nil where there are none.
-func checkSubscriber(r *http.Request) registry.Check {
-	if len(r.Header["If-Match"]) == 0 && len(r.Header["If-None-Match"]) == 0 {
-		return nil
-	}
-	return func(is *registry.Subscriber) error {
-		tag := ""
-		if is != nil {
-			var err error
-			if tag, err = tagOf(is); err != nil {
-				return err
-			}
-		}
-		return mayChange(r.Header, tag)
-	}
 }
 
 func answerSubscriber(x *exchange, status int, s *registry.Subscriber) error {

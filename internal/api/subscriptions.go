@@ -73,7 +73,7 @@ func (a *API) subscriptionRoutes() {
 			}
 			x := ctx.Value(exchangeKey{}).(*exchange)
 			patient(x)
-			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, checkSubscription(x.request))
+			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, preconditions[registry.Subscription](x.request))
 		})
 }
 
@@ -125,7 +125,7 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "is not the id of the path", Hint: "leave it out"}
 		}
 		puts[0].ID = id
-		puts[0].Check = checkSubscription(r)
+		puts[0].Check = preconditions[registry.Subscription](r)
 	}
 	results := make([]registry.PutResult, 1)
 	if err := a.parts.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
@@ -142,24 +142,6 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 	x.Header().Set("Content-Type", "application/json")
 	writeAll(x, status, append(appendPut(nil, &results[0]), '\n'))
 	return nil
-}
-
-// checkSubscription asks the preconditions of a request in the writer, with the
-// subscription as it is at that moment; nil where there are none.
-func checkSubscription(r *http.Request) func(is *registry.Subscription) error {
-	if len(r.Header["If-Match"]) == 0 && len(r.Header["If-None-Match"]) == 0 {
-		return nil
-	}
-	return func(is *registry.Subscription) error {
-		tag := ""
-		if is != nil {
-			var err error
-			if tag, err = tagOf(is); err != nil {
-				return err
-			}
-		}
-		return mayChange(r.Header, tag)
-	}
 }
 
 // appendPut appends a wire.Subscribed.
