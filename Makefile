@@ -18,12 +18,21 @@ DEMO_FLAGS ?=
 BENCH      ?= all
 BENCH_FLAGS ?=
 
+# How many pairs of a condition and an event the oracle of internal/match compares.
+PAIRS      ?= 10000000
+
 # Where several goroutines share data: these run again under the race detector.
 RACE := collect deliver record registry match bus sink api
 RACE_PACKAGES = $(addsuffix /...,$(wildcard $(addprefix ./internal/,$(RACE))))
 
-# The crash test has a step and a build of its own.
-PACKAGES = $(shell go list -find ./... | grep -v /internal/crash)
+# The crash test has a step and a build of its own; the receivers need more than Go.
+PACKAGES = $(shell go list -find ./... | grep -vE '/internal/(crash|receivers)')
+
+# One PostgreSQL for all packages of a step, and the choice of it where tests can run on both stores.
+WITH_POSTGRES := go run ./internal/pgtest/with
+ON_POSTGRES   := FANFARE_TEST_DB=postgres $(WITH_POSTGRES)
+STORE_TESTS    = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*_test.go' 'storetest\.(Open|Place)|pgtest\.Chosen' internal | grep -vE '^internal/(crash|store/storetest)/'))))
+SQLITE_ONLY    = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/store/storetest/sqlite-only.md | paste -sd'|')
 
 # Where tests behind the build tag peers are.
 PEERS_PACKAGES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*peers' internal))))
@@ -59,7 +68,7 @@ bench: build ## Run experiments in full size (BENCH=N1, BENCH_FLAGS='--runs 5').
 ##@ Check
 
 .PHONY: test
-test: begin fmt-check vet lint arch unit race static crash bench-smoke ## Check everything that CI checks, but the peers.
+test: begin fmt-check vet lint arch unit unit-postgres receivers race static crash crash-postgres bench-smoke ## Check everything that CI checks, but the peers.
 	@echo; $(TALLY) total $(OUTCOMES)
 
 .PHONY: check
@@ -115,13 +124,23 @@ arch: $(TALLY) ## Check imports, sizes, words: the rules of the house.
 	@$(TALLY) test $(OUTCOMES) architecture ./internal/arch/...
 
 .PHONY: unit
-unit: $(TALLY) ## Run all tests.
-	@$(TALLY) test $(OUTCOMES) tests -timeout 10m $(PACKAGES)
+unit: $(TALLY) ## Run all tests, on SQLite where they need a store.
+	@FANFARE_TEST_PAIRS=$(PAIRS) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -timeout 10m $(PACKAGES)
+
+.PHONY: unit-postgres
+unit-postgres: $(TALLY) ## Run all tests that need a store on PostgreSQL, which is fetched for it.
+	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'tests on PostgreSQL' -timeout 15m -skip '^($(SQLITE_ONLY))$$' $(STORE_TESTS)
+
+.PHONY: receivers
+receivers: $(TALLY) ## Have the official libraries of Standard Webhooks verify what is sent (python3 with venv, node 20 with npm).
+	@if [ -z "$${CI:-}" ] && ! { command -v python3 && command -v npm; } >/dev/null; then \
+	  printf '\n!! LEFT OUT: the receivers need python3 and npm. Webhooks were NOT verified by other languages.\n'; exit 0; fi; \
+	$(TALLY) test $(OUTCOMES) 'receivers of webhooks' -timeout 10m ./internal/receivers
 
 .PHONY: race
 race: $(TALLY) ## Run the tests of what is concurrent under the race detector (needs a C compiler).
 	@cc=$$(go env CC); if command -v $${cc%% *} >/dev/null; then \
-	  CGO_ENABLED=1 $(TALLY) test $(OUTCOMES) 'tests under the race detector' -race -timeout 20m $(RACE_PACKAGES); \
+	  FANFARE_TEST_PAIRS=200000 CGO_ENABLED=1 $(TALLY) test $(OUTCOMES) 'tests under the race detector' -race -timeout 20m $(RACE_PACKAGES); \
 	else \
 	  printf '\n!! LEFT OUT: the race detector needs a C compiler and "%s" is not there. Data races were NOT looked for.\n' "$$cc"; fi
 
@@ -131,7 +150,11 @@ static: $(TALLY) ## Build everything without cgo.
 
 .PHONY: crash
 crash: $(TALLY) ## Kill the server at its durable steps and under load, and check the promises at the sink.
-	@$(TALLY) test $(OUTCOMES) 'crash test' -tags crashsteps -timeout 30m ./internal/crash/...
+	@$(TALLY) test $(OUTCOMES) 'crash test' -tags crashsteps -timeout 30m -skip PostgreSQL ./internal/crash/...
+
+.PHONY: crash-postgres
+crash-postgres: $(TALLY) ## The same on PostgreSQL, which is killed and cut off too.
+	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'crash test on PostgreSQL' -tags crashsteps -timeout 30m ./internal/crash/...
 
 .PHONY: bench-smoke
 bench-smoke: $(TALLY) build ## Run every experiment at a hundredth of its size.

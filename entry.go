@@ -65,6 +65,11 @@ type Frozen struct {
 	Matched   int64 // subscriptions
 	Messages  int64 // members
 	Manifests []Manifest
+	Key       *KeyRef // whose state the event becomes; nil: nobody's
+	Hold      string  // why it waits for approval; "": it does not
+
+	Gathered []Gathered // who gets it later, with the run of a slot
+	Items    []RunItem  // of a run: the events that its members name
 }
 
 // Progress is how far a broadcast has come, as it is kept.
@@ -81,6 +86,9 @@ type Due struct {
 	Channel uint16
 	Lane    Lane
 	Slice   Slice
+
+	Why         Wait   // of what was put off without an attempt, one message each
+	Destination string // of what waits for that
 }
 
 // A Completion ends a broadcast: all of its deliveries are settled.

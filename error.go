@@ -24,7 +24,7 @@ const (
 	TooLarge           Code = "too_large"              // over a documented limit
 	RateLimited        Code = "rate_limited"           // more at a time than this key, or this address, may ask
 	DiskFull           Code = "disk_full"              // below the disk floor: intake is closed, delivery goes on
-	Unavailable        Code = "unavailable"            // not now: starting, stopping, overloaded
+	Unavailable        Code = "unavailable"            // not now: starting, stopping, overloaded, or the database is away
 	Internal           Code = "internal"               // our fault; the log has more under the request id
 )
 

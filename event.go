@@ -24,18 +24,36 @@ type Event struct {
 // kept: the event and what Fanfare added to it.
 type Posted struct {
 	Service    string    `json:"service"`
-	Topic      string    `json:"topic"` // "" of a direct send
+	Topic      string    `json:"topic"` // "" of a direct send, and of a run
 	Lane       Lane      `json:"lane"`
 	ChangeSeq  uint64    `json:"change_seq"` // the last change of a subscription that this event must see
 	ReceivedAt time.Time `json:"received_at"`
 	Event      Event     `json:"event"`
 	Direct     *Direct   `json:"direct,omitempty"` // nil: who gets it is matched
+	Run        *Run      `json:"run,omitempty"`    // of a digest: who gets it was gathered
+
+	// Audience narrows who gets it; nil: everybody who wants it.
+	Audience *AudienceFilter `json:"audience,omitempty"`
+
+	NotBefore time.Time `json:"not_before,omitzero"` // nothing leaves before
+	Expires   time.Time `json:"expires,omitzero"`    // nothing leaves after, whatever topic and channel say
 
 	// Was is the sequence of an event that was parked and is tried again: it keeps
 	// it, so that two tries are one broadcast.
 	Was EventSeq `json:"was,omitempty"`
 
+	// After is the id of the last event of the same key, in a topic that has a key:
+	// what crossings compared it with. Known once it is matched; "" for none.
+	After string `json:"after,omitempty"`
+
 	Seq EventSeq `json:"-"` // known once it is kept
+}
+
+// An AudienceFilter is a sender's condition over the people whom an event would
+// reach.
+type AudienceFilter struct {
+	Filter  string `json:"filter"`            // CEL over subscriber and sub
+	Outside int64  `json:"outside,omitempty"` // subscriptions that want the event and are not in the audience; known once it is matched
 }
 
 // Ref returns the name of the event.

@@ -45,6 +45,8 @@ type Explanation struct {
 	Filter       string          `json:"filter,omitempty"`
 	Rule         string          `json:"rule,omitempty"`
 	Params       json.RawMessage `json:"params,omitempty"`
+	Cadence      string          `json:"cadence,omitempty"`   // when messages are due; "": at once
+	FoundBy      string          `json:"found_by,omitempty"`  // what of an event leads to the condition; "": every event is held against it
 	Checks       []Check         `json:"checks"`              // in the order in which they decide
 	Condition    *Part           `json:"condition,omitempty"` // as the topic defines it now; absent where it was not asked
 	Delivery     *Delivery       `json:"delivery,omitempty"`  // what came of it, where there was one
@@ -52,7 +54,7 @@ type Explanation struct {
 
 // A Check is one thing that decides.
 type Check struct {
-	Name   string `json:"check"` // topic, schema, begun, active, condition, recorded, template or delivery
+	Name   string `json:"check"` // topic, schema, begun, active, condition, audience, recorded, digest, state, template or delivery
 	Holds  bool   `json:"holds"`
 	Detail string `json:"detail"`
 }

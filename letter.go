@@ -14,6 +14,11 @@ type Letter struct {
 	UTF8     bool   // needs SMTPUTF8 (RFC 6531): an address or a header is not ASCII
 	EightBit bool   // needs 8BITMIME (RFC 6152): the body has bytes above 127
 
+	// Share is that of the letters which are one message: they have the same From,
+	// UTF8, EightBit and Body, and say nothing of who gets them. 0: it is nobody
+	// else's.
+	Share uint64
+
 	// Work is the owner's own: who made the letter finds its bookkeeping here.
 	Work any
 }
@@ -37,6 +42,13 @@ type Outcome struct {
 	Text    string    // the reply's text, one line, at most 512 bytes of valid UTF-8
 	Relay   string    // host:port that answered
 	At      time.Time // when the answer was read
+
+	// RetryAfter is how long the peer asks to be left alone (RFC 9110, section
+	// 10.2.3); 0 if it said nothing. A driver sets it from a field of the protocol;
+	// what is said in the text is read by the outlet.
+	RetryAfter time.Duration
+
+	Class Class // why; the outlet's word, where the driver left it empty
 }
 
 // A Desk hands letters to the connections of one channel and takes what came of
@@ -66,6 +78,36 @@ type Desk interface {
 
 	// Return gives back a letter of which no byte of the body was written.
 	Return(*Letter)
+}
+
+// An Elsewhere is a Desk of a channel that may have several next hops. A driver
+// asks it where one refused a letter for now, before any byte of the body was
+// written and before Release.
+type Elsewhere interface {
+	// Elsewhere reports whether the letter goes to another next hop at once,
+	// without an attempt: it is not this connection's any more. Otherwise the
+	// connection goes on to Release and Report.
+	Elsewhere(*Letter, Outcome) bool
+}
+
+// A Companions is a Desk that finds the letters that are one message, so that a
+// driver may send it once, to several recipients.
+type Companions interface {
+	Desk
+
+	// Companions appends to dst up to most letters with the Share of one that the
+	// connection holds, and does not wait for any. They are the connection's then, as
+	// if Next had handed them out.
+	Companions(dst []*Letter, letter *Letter, most int) []*Letter
+
+	// ReleaseAll is Release for letters of one Share that leave together: all of
+	// them, or none. The connection forgets those that must not leave; where there
+	// are such, the others stay as they are, not released, and are what is left.
+	ReleaseAll(letters []*Letter) (left []*Letter, released bool)
+
+	// ReportAll gives the outcomes of several released letters as Report does that
+	// of one, and blocks until all are kept.
+	ReportAll(letters []*Letter, outcomes []Outcome) error
 }
 
 // A Driver is a way out. Each call of Serve is one connection (or its like).

@@ -1,9 +1,9 @@
 package fanfare
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 )
 
@@ -18,38 +18,30 @@ type Manifest struct {
 // A Section is the part of a manifest with one channel and one template
 // version. Positions count through all sections of the manifest.
 type Section struct {
-	Channel  uint16   // number of the channel
-	Template uint32   // number of the template version; 0: the content of a direct event
-	Members  []Member // ascending by subscriber
-}
-
-// A Member is one recipient and the subscriptions that wanted the event. One of
-// an audience was named and has none; whether anybody else still wants the
-// message is then asked of nobody.
-type Member struct {
-	Subscriber    Place
-	Subscriptions []Place // ascending; empty for a member of an audience, and only there
+	Channel  uint16 // number of the channel
+	Template uint32 // number of the template version; 0: the content of a direct event
+	Members  Members
 }
 
 // Members counts the members of all sections.
 func (m *Manifest) Members() int {
 	n := 0
 	for i := range m.Sections {
-		n += len(m.Sections[i].Members)
+		n += m.Sections[i].Members.Len()
 	}
 	return n
 }
 
 // At returns the section and the member at a position.
-func (m *Manifest) At(position uint32) (*Section, *Member, bool) {
+func (m *Manifest) At(position uint32) (*Section, Member, bool) {
 	for i := range m.Sections {
 		s := &m.Sections[i]
-		if int(position) < len(s.Members) {
-			return s, &s.Members[position], true
+		if int(position) < s.Members.Len() {
+			return s, s.Members.At(int(position)), true
 		}
-		position -= uint32(len(s.Members))
+		position -= uint32(s.Members.Len())
 	}
-	return nil, nil, false
+	return nil, Member{}, false
 }
 
 // PositionsOf returns the positions of a subscriber: one for each section, that
@@ -58,36 +50,43 @@ func (m *Manifest) PositionsOf(subscriber Place) []uint32 {
 	var positions []uint32
 	base := uint32(0)
 	for i := range m.Sections {
-		members := m.Sections[i].Members
-		at, found := slices.BinarySearchFunc(members, subscriber, func(member Member, s Place) int {
-			return cmp.Compare(member.Subscriber, s)
-		})
-		if found {
+		members := &m.Sections[i].Members
+		if at, found := members.find(subscriber); found {
 			positions = append(positions, base+uint32(at))
 		}
-		base += uint32(len(members))
+		base += uint32(members.Len())
 	}
 	return positions
 }
 
-// manifestFormat is the first byte of an encoded manifest.
-const manifestFormat = 1
+// The first byte of an encoded manifest: most have no items, and none in their
+// bytes.
+const (
+	plainFormat = 1
+	itemsFormat = 2
+)
 
 // AppendBinary appends the manifest without its id: a format byte, the number
 // of sections, and for each its channel, template and members, all as varints.
 // Subscribers are the difference to the one before, subscriptions the
 // difference to the one before within the section, so that a member of a large
-// result takes three to five bytes.
+// result takes three to five bytes. In a manifest with items each member's
+// follow, see appendItems.
 func (m *Manifest) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, manifestFormat)
+	items := slices.ContainsFunc(m.Sections, func(s Section) bool { return s.Members.items != nil })
+	if items {
+		b = append(b, itemsFormat)
+	} else {
+		b = append(b, plainFormat)
+	}
 	b = binary.AppendUvarint(b, uint64(len(m.Sections)))
 	for i := range m.Sections {
 		s := &m.Sections[i]
 		b = binary.AppendUvarint(b, uint64(s.Channel))
 		b = binary.AppendUvarint(b, uint64(s.Template))
-		b = binary.AppendUvarint(b, uint64(len(s.Members)))
+		b = binary.AppendUvarint(b, uint64(s.Members.Len()))
 		var subscriber, subscription int64
-		for _, member := range s.Members {
+		for member := range s.Members.All() {
 			b = binary.AppendUvarint(b, uint64(int64(member.Subscriber)-subscriber))
 			subscriber = int64(member.Subscriber)
 			b = binary.AppendUvarint(b, uint64(len(member.Subscriptions)))
@@ -95,6 +94,33 @@ func (m *Manifest) AppendBinary(b []byte) ([]byte, error) {
 				b = binary.AppendVarint(b, int64(place)-subscription)
 				subscription = int64(place)
 			}
+			if items {
+				var err error
+				if b, err = appendItems(b, &member); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return b, nil
+}
+
+// appendItems appends the events that are left out and the number of the items,
+// and for each the difference of its number to the one before and, where the member
+// has several subscriptions, which of them it is.
+func appendItems(b []byte, m *Member) ([]byte, error) {
+	b = binary.AppendUvarint(b, uint64(m.More))
+	b = binary.AppendUvarint(b, uint64(len(m.Items)))
+	number := uint32(0)
+	for _, item := range m.Items {
+		at, known := slices.BinarySearch(m.Subscriptions, item.Subscription)
+		if !known || item.Number < number {
+			return nil, errManifest
+		}
+		b = binary.AppendUvarint(b, uint64(item.Number-number))
+		number = item.Number
+		if len(m.Subscriptions) > 1 {
+			b = binary.AppendUvarint(b, uint64(at))
 		}
 	}
 	return b, nil
@@ -105,24 +131,32 @@ var errManifest = errors.New("manifest is damaged")
 // UnmarshalBinary reads what AppendBinary wrote.
 func (m *Manifest) UnmarshalBinary(b []byte) error {
 	r := varints{b: b}
-	if r.byte() != manifestFormat {
+	format := r.byte()
+	if format != plainFormat && format != itemsFormat {
 		return errManifest
 	}
 	m.Sections = make([]Section, 0, r.count(1<<16))
+	var places []Place
+	var items []Item
 	for range cap(m.Sections) {
 		s := Section{Channel: uint16(r.uvarint()), Template: uint32(r.uvarint())}
-		s.Members = make([]Member, 0, r.count(len(b)))
-		places := make([]Place, 0, cap(s.Members))
+		members := r.count(len(b))
+		s.Members.Grow(members, members)
 		var subscriber, subscription int64
-		for range cap(s.Members) {
+		for range members {
 			subscriber += int64(r.uvarint())
-			n := r.count(len(b))
-			start := len(places)
-			for range n {
+			places = places[:0]
+			for range r.count(len(b)) {
 				subscription += r.varint()
 				places = append(places, Place(subscription))
 			}
-			s.Members = append(s.Members, Member{Place(subscriber), places[start:len(places):len(places)]})
+			if format == plainFormat {
+				s.Members.Add(Place(subscriber), places...)
+				continue
+			}
+			member := Member{Subscriber: Place(subscriber), Subscriptions: places}
+			items = r.items(&member, items[:0])
+			s.Members.AddMember(member)
 		}
 		m.Sections = append(m.Sections, s)
 	}
@@ -137,6 +171,26 @@ func (m *Manifest) UnmarshalBinary(b []byte) error {
 type varints struct {
 	b   []byte
 	bad bool
+}
+
+// items reads what appendItems wrote, into a list that is used again.
+func (r *varints) items(m *Member, items []Item) []Item {
+	m.More = uint32(r.uvarint())
+	number := uint64(0)
+	for range r.count(len(r.b)) {
+		number += r.uvarint()
+		at := uint64(0)
+		if len(m.Subscriptions) > 1 {
+			at = r.uvarint()
+		}
+		if number > math.MaxUint32 || at >= uint64(len(m.Subscriptions)) {
+			r.b, r.bad = nil, true
+			break
+		}
+		items = append(items, Item{uint32(number), m.Subscriptions[at]})
+	}
+	m.Items = items
+	return items
 }
 
 func (r *varints) advance(v uint64, n int) uint64 {

@@ -1,21 +1,29 @@
 package fanfare
 
 import (
-	"reflect"
+	"fmt"
+	"slices"
 	"testing"
 )
 
 func TestManifestComesBackAsItWasFrozen(t *testing.T) {
 	for name, m := range map[string]Manifest{
 		"empty":       {Sections: []Section{}},
-		"one":         {Sections: []Section{{Channel: 3, Template: 9, Members: []Member{{NewPlace(5, 7), []Place{NewPlace(5, 1)}}}}}},
-		"an audience": {Sections: []Section{{Channel: 2, Members: []Member{{NewPlace(1, 7), []Place{}}, {NewPlace(1, 9), []Place{}}, {NewPlace(2, 1), []Place{}}}}}},
+		"one":         {Sections: []Section{{Channel: 3, Template: 9, Members: MembersOf(Member{Subscriber: NewPlace(5, 7), Subscriptions: []Place{NewPlace(5, 1)}})}}},
+		"an audience": {Sections: []Section{{Channel: 2, Members: MembersOf(Member{Subscriber: NewPlace(1, 7)}, Member{Subscriber: NewPlace(1, 9)}, Member{Subscriber: NewPlace(2, 1)})}}},
 		"sections and several subscriptions": {Sections: []Section{
-			{Channel: 1, Template: 2, Members: []Member{
-				{NewPlace(0, 1), []Place{NewPlace(0, 900), NewPlace(0, 901)}},
-				{NewPlace(63, MaxLocal), []Place{NewPlace(63, 0)}},
-			}},
-			{Channel: 65535, Template: 1 << 31, Members: []Member{{0, []Place{0, NewPlace(0, MaxLocal)}}}},
+			{Channel: 1, Template: 2, Members: MembersOf(
+				Member{Subscriber: NewPlace(0, 1), Subscriptions: []Place{NewPlace(0, 900), NewPlace(0, 901)}},
+				Member{Subscriber: NewPlace(63, MaxLocal), Subscriptions: []Place{NewPlace(63, 0)}},
+			)},
+			{Channel: 65535, Template: 1 << 31, Members: MembersOf(Member{Subscriptions: []Place{0, NewPlace(0, MaxLocal)}})},
+		}},
+		"items": {Sections: []Section{
+			{Channel: 1, Template: 2, Members: MembersOf(
+				Member{Subscriber: 5, Subscriptions: []Place{3, 9}, Items: []Item{{0, 3}, {0, 9}, {7, 9}}, More: 12},
+				Member{Subscriber: 6, Subscriptions: []Place{4}, Items: []Item{{1<<32 - 1, 4}}},
+			)},
+			{Channel: 2, Members: MembersOf(Member{Subscriber: 5, Subscriptions: []Place{8}, Items: []Item{{2, 8}}})},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -27,8 +35,8 @@ func TestManifestComesBackAsItWasFrozen(t *testing.T) {
 			if err := got.UnmarshalBinary(b); err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(got, m) {
-				t.Fatalf("got %+v, want %+v", got, m)
+			if got, want := shown(&got), shown(&m); got != want {
+				t.Fatalf("got %s, want %s", got, want)
 			}
 			for cut := range b {
 				if err := new(Manifest).UnmarshalBinary(b[:cut]); err == nil {
@@ -39,10 +47,42 @@ func TestManifestComesBackAsItWasFrozen(t *testing.T) {
 	}
 }
 
+// shown writes out all that a manifest has.
+func shown(m *Manifest) string {
+	text := fmt.Sprint(m.ID)
+	for i := range m.Sections {
+		s := &m.Sections[i]
+		text += fmt.Sprintf(" section %d %d:", s.Channel, s.Template)
+		for member := range s.Members.All() {
+			text += fmt.Sprintf(" %+v", member)
+		}
+	}
+	return text
+}
+
+func TestAManifestWithoutItemsIsWrittenAsBefore(t *testing.T) {
+	m := Manifest{Sections: []Section{{Channel: 1, Members: MembersOf(Member{Subscriber: 5, Subscriptions: []Place{5}})}}}
+	if b, err := m.AppendBinary(nil); err != nil || !slices.Equal(b, []byte{1, 1, 1, 0, 1, 5, 1, 10}) {
+		t.Errorf("written as %v, %v", b, err)
+	}
+}
+
+func TestMembersWithAndWithoutItemsKeepTheirOwn(t *testing.T) {
+	var list Members
+	list.Add(1, 10)
+	list.AddMember(Member{Subscriber: 2, Subscriptions: []Place{20}, Items: []Item{{4, 20}}, More: 3})
+	list.Add(3, 30)
+	for i, want := range []string{"{1 [10] [] 0}", "{2 [20] [{4 20}] 3}", "{3 [30] [] 0}"} {
+		if got := fmt.Sprint(list.At(i)); got != want {
+			t.Errorf("member %d: %s, want %s", i, got, want)
+		}
+	}
+}
+
 func TestPositionCountsThroughSections(t *testing.T) {
 	m := Manifest{Sections: []Section{
-		{Channel: 1, Members: []Member{{Subscriber: 10}, {Subscriber: 11}}},
-		{Channel: 2, Members: []Member{{Subscriber: 20}}},
+		{Channel: 1, Members: MembersOf(Member{Subscriber: 10}, Member{Subscriber: 11})},
+		{Channel: 2, Members: MembersOf(Member{Subscriber: 20})},
 	}}
 	for position, want := range []Place{10, 11, 20} {
 		if _, member, ok := m.At(uint32(position)); !ok || member.Subscriber != want {
@@ -56,6 +96,7 @@ func TestPositionCountsThroughSections(t *testing.T) {
 
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 1, 1, 5, 1, 10})
+	f.Add([]byte{2, 1, 1, 1, 1, 5, 2, 10, 2, 3, 2, 0, 1, 7, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var m Manifest
 		if m.UnmarshalBinary(b) != nil {

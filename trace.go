@@ -59,12 +59,29 @@ type Stages struct {
 const (
 	KindEvent   = "event"   // of a topic: its recipients were matched
 	KindMessage = "message" // a direct send: its recipients were named
+	KindDigest  = "digest"  // of a cadence: what was gathered for it
 )
+
+// A DigestRun is when a digest was due, and why.
+type DigestRun struct {
+	Cadence string    `json:"cadence"`             // such as daily 08:00; immediate where it is sent since people chose that
+	Zone    string    `json:"time_zone,omitempty"` // on whose clock
+	Due     time.Time `json:"due"`
+}
+
+// A Gathering is the part of an event that is told in a digest.
+type Gathering struct {
+	Cadence    string    `json:"cadence"`
+	Zone       string    `json:"time_zone,omitempty"`
+	Due        time.Time `json:"due"`
+	Recipients int64     `json:"recipients"`       // by channel, as they were matched; who has left since is not told
+	Digest     string    `json:"digest,omitempty"` // id of the digest (evt-…); "" while it waits
+}
 
 // A Broadcast is everything that one event set off, seen as one thing.
 type Broadcast struct {
 	Event     string          `json:"event"` // public id (evt-…)
-	Kind      string          `json:"kind"`  // KindEvent, or KindMessage of a direct send
+	Kind      string          `json:"kind"`  // KindEvent, KindMessage or KindDigest
 	Service   string          `json:"service"`
 	Topic     string          `json:"topic"`               // "" of a message
 	Reference string          `json:"reference,omitempty"` // of a message: the client's own text
@@ -74,13 +91,25 @@ type Broadcast struct {
 	Subject   string          `json:"subject,omitempty"`
 	Time      time.Time       `json:"time,omitzero"`
 	Lane      string          `json:"lane"`
-	State     string          `json:"state"` // queued, running, paused, cancelled, completed
+	State     string          `json:"state"` // queued, held, running, paused, cancelled, completed
 	Reason    string          `json:"reason,omitempty"`
-	Matched   int64           `json:"matched"`  // subscriptions that wanted it
-	Messages  int64           `json:"messages"` // members of its manifests: one per address and channel
+	Matched   int64           `json:"matched"`             // subscriptions that wanted it, and are in its audience
+	Audience  *AudienceFilter `json:"audience,omitempty"`  // who of those that want it were to get it
+	NotBefore time.Time       `json:"not_before,omitzero"` // nothing leaves before
+	Expires   time.Time       `json:"expires,omitzero"`    // nothing leaves after
+	Messages  int64           `json:"messages"`            // members of its manifests: one per address and channel
 	Counts    Counts          `json:"deliveries"`
-	Stages    Stages          `json:"stages"`
-	Data      json.RawMessage `json:"data,omitempty"` // the event's data; left out of lists
+	PerSecond float64         `json:"rate_per_second,omitempty"` // deliveries settled a second, over the last ten
+	End       time.Time       `json:"estimated_end,omitzero"`    // when the last is settled if that goes on; of one that runs
+	Waits     []Waiting       `json:"waits,omitempty"`           // what open ones wait for, beside their next attempts
+	RateLimit string          `json:"rate_limit,omitempty"`      // how fast it may leave, where an operator has set it: 100/s
+
+	Gathered []Gathering `json:"gathered,omitempty"` // of an event: what of it is told in digests
+	Digest   *DigestRun  `json:"digest,omitempty"`   // of a digest: when it was due
+
+	ApprovedBy string          `json:"approved_by,omitempty"` // of one that was held: the key that let it go
+	Stages     Stages          `json:"stages"`
+	Data       json.RawMessage `json:"data,omitempty"` // the event's data; left out of lists
 
 	ContentType string                     `json:"datacontenttype,omitempty"` // of the data as it was sent; application/json is left out
 	DataSchema  string                     `json:"dataschema,omitempty"`
@@ -95,9 +124,13 @@ func (b *Broadcast) Describe(p *Posted) {
 	b.Source, b.SourceID, b.Type, b.Subject, b.Time = e.Source, e.ID, e.Type, e.Subject, e.Time
 	b.Data, b.ContentType, b.DataSchema, b.Binary, b.Extensions = e.Data, e.ContentType, e.DataSchema, e.Binary, e.Extensions
 	b.Stages.Received = p.ReceivedAt
-	b.Kind = KindEvent
+	b.Kind, b.Audience = KindEvent, p.Audience
+	b.NotBefore, b.Expires = p.NotBefore, p.Expires
 	if p.Direct != nil {
 		b.Kind, b.Reference = KindMessage, p.Direct.Reference
+	}
+	if run := p.Run; run != nil {
+		b.Kind, b.Digest = KindDigest, &DigestRun{Cadence: run.Cadence, Zone: run.Zone, Due: run.Due}
 	}
 }
 
@@ -117,16 +150,18 @@ type Attempt struct {
 type Delivery struct {
 	ID            string    `json:"id"`    // dlv-…
 	Event         string    `json:"event"` // evt-…
-	Kind          string    `json:"kind"`  // of its broadcast: event or message
+	Kind          string    `json:"kind"`  // of its broadcast: event, message or digest
 	Service       string    `json:"service"`
-	Topic         string    `json:"topic"`               // "" of a message
+	Topic         string    `json:"topic"`               // "" of a message or digest
 	Reference     string    `json:"reference,omitempty"` // of a message
+	Events        []string  `json:"events,omitempty"`    // of a digest: those that it tells of
 	Channel       string    `json:"channel"`
 	Subscriber    string    `json:"subscriber"`
 	Subscriptions []string  `json:"subscriptions"` // empty of a message
 	Template      string    `json:"template"`      // name@version; "" of a message with content of its own
 	Address       string    `json:"address"`       // as sent; the current one while nothing was sent
 	State         string    `json:"state"`
+	Waits         *Waiting  `json:"waits,omitempty"` // of an open one: what it waits for, beside its next attempt
 	Attempts      []Attempt `json:"attempts"`
 }
 
@@ -138,13 +173,14 @@ const (
 	ScopeAll       ScopeKind = "all"
 	ScopeService   ScopeKind = "service"
 	ScopeChannel   ScopeKind = "channel"   // service/channel
+	ScopeRelay     ScopeKind = "relay"     // service/channel/relay; it can be paused and resumed
 	ScopeBroadcast ScopeKind = "broadcast" // event id
 )
 
 // A Scope is what a pause, resume or cancel reaches.
 type Scope struct {
 	Kind ScopeKind `json:"kind"`
-	Name string    `json:"name,omitempty"` // of the service, "service/channel", or the public event id
+	Name string    `json:"name,omitempty"` // of the service, "service/channel", "service/channel/relay", or the public event id
 }
 
 // A Switch stops a broadcast, or its part in one channel.

@@ -21,6 +21,8 @@ type (
 	Template = wire.Template
 	// ChannelSettings is a channel as it is configured.
 	ChannelSettings = wire.ChannelSettings
+	// A Reserve is the part of a channel's connections that less urgent lanes leave free.
+	Reserve = wire.Reserve
 )
 
 // A Kept is one configured thing, and the version that was read of it.

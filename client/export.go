@@ -16,7 +16,7 @@ type SubscriptionQuery struct {
 	Topic      string
 	Channel    string
 	Subscriber string // id of a subscriber, or an address
-	State      string // active or ended; of an export always active
+	State      string // active, paused or ended; an export has all but ended ones
 }
 
 func (q SubscriptionQuery) values() url.Values {
@@ -29,7 +29,7 @@ func (q SubscriptionQuery) values() url.Values {
 	return v
 }
 
-// ExportLines streams the active subscriptions as NDJSON, each in the form that
+// ExportLines streams the active and paused subscriptions as NDJSON, each in the form that
 // an import takes. Where the connection breaks, reading fails: an end without an
 // error is the end of the list. The caller closes it.
 func (c *Client) ExportLines(ctx context.Context, q SubscriptionQuery) (io.ReadCloser, error) {
@@ -66,7 +66,7 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ExportSubscriptions yields the active subscriptions in the form that an import
+// ExportSubscriptions yields the active and paused subscriptions in the form that an import
 // takes, as they come. It ends at the first error, which is its last pair.
 func (c *Client) ExportSubscriptions(ctx context.Context, q SubscriptionQuery) iter.Seq2[Subscription, error] {
 	return func(yield func(Subscription, error) bool) {

@@ -20,6 +20,12 @@ type PublishOptions struct {
 	Source string // URI-reference
 	Lane   string // urgent, normal or bulk; "" is the topic's
 
+	// AudienceFilter is CEL over subscriber and sub: of those that want the event,
+	// only who meets it gets it.
+	AudienceFilter string
+
+	NotBefore, Expires time.Time // nothing leaves before, or after; zero: whenever
+
 	IDPointer   string // JSON pointer to the id in the data, such as /id
 	TimePointer string // JSON pointer to the time in the data
 	CloudEvents bool   // PublishLines: each line is a CloudEvent
@@ -34,6 +40,9 @@ func (o PublishOptions) query() url.Values {
 	}
 	set("source", o.Source)
 	set("lane", o.Lane)
+	set("audience_filter", o.AudienceFilter)
+	setTime(q, "not_before", o.NotBefore)
+	setTime(q, "expires", o.Expires)
 	set("time", o.TimePointer)
 	if o.IDPointer != "" {
 		q.Set("id", o.IDPointer)
@@ -101,6 +110,11 @@ func (c *Client) publish(ctx context.Context, topic, contentType string, body []
 	if o.Lane != "" {
 		query.Set("lane", o.Lane)
 	}
+	if o.AudienceFilter != "" {
+		query.Set("audience_filter", o.AudienceFilter)
+	}
+	setTime(query, "not_before", o.NotBefore)
+	setTime(query, "expires", o.Expires)
 	var out wire.Accepteds
 	err := c.call(ctx, request{method: http.MethodPost, path: topicPath(topic), query: query, contentType: contentType, body: body,
 		repeatable: o.safe() || contentType != "application/json"}, nil, &out)
@@ -165,5 +179,11 @@ func readAnswers(body io.Reader, sum *EventSummary, each func(Accepted, *LineErr
 		if err := each(a.Accepted, refused); err != nil {
 			return err
 		}
+	}
+}
+
+func setTime(q url.Values, name string, at time.Time) {
+	if !at.IsZero() {
+		q.Set(name, at.Format(time.RFC3339))
 	}
 }

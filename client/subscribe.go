@@ -37,6 +37,22 @@ func (c *Client) EndSubscription(ctx context.Context, id, reason string) error {
 	return c.call(ctx, r, nil, nil)
 }
 
+// PauseSubscription pauses a subscription. When it returns nil, no message for it
+// can leave until it is resumed; what waited to leave is not sent.
+func (c *Client) PauseSubscription(ctx context.Context, id string) error {
+	return c.setPaused(ctx, id, "pause")
+}
+
+// ResumeSubscription takes a pause back: events that are published from now on
+// reach it again.
+func (c *Client) ResumeSubscription(ctx context.Context, id string) error {
+	return c.setPaused(ctx, id, "resume")
+}
+
+func (c *Client) setPaused(ctx context.Context, id, verb string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: "/v1/subscriptions/" + url.PathEscape(id) + "/" + verb, repeatable: true}, nil, nil)
+}
+
 // ImportSubscriptions puts the subscriptions in lines (NDJSON), as fast as the
 // server takes them. Bad lines are in the summary and do not stop the others.
 // After an error the lines before the one that it names are stored; importing

@@ -10,6 +10,8 @@ import (
 type (
 	// A Subscription is what somebody wants to be told.
 	Subscription = wire.SubscriptionRequest
+	// TemplateParts is what a template says.
+	TemplateParts = wire.TemplateParts
 	// A KeyRequest says what a new key is for.
 	KeyRequest = wire.KeyRequest
 	// A Key is what is known of a key; its secret is not.
@@ -32,12 +34,26 @@ type (
 	LineError = wire.LineError
 	// A Member says why it was refused.
 	Member = wire.Member
+	// A Move is a move of all that is kept into another database.
+	Move = wire.Move
+	// A MoveTable is a table in both databases of a move.
+	MoveTable = wire.MoveTable
 	// Restored says which backup a server was restored from.
 	Restored = wire.Restored
 	// RestoredFrom is what Restored says without its list.
 	RestoredFrom = wire.RestoredFrom
 	// Status is how the server is doing.
 	Status = wire.Status
+	// A ChannelStatus is how a channel is doing.
+	ChannelStatus = wire.Channel
+	// A Destination is one that is not well, or for whom messages wait.
+	Destination = wire.Destination
+	// Gathered is what waits for a digest.
+	Gathered = wire.Gathered
+	// A QuotaStatus is how much of today's quota is used.
+	QuotaStatus = wire.QuotaStatus
+	// A RelayStatus is how one of its next hops is doing.
+	RelayStatus = wire.RelayStatus
 	// A MessageRequest asks for a message to people who are named.
 	MessageRequest = wire.MessageRequest
 	// A MessageContent is a template for one message.
@@ -59,8 +75,9 @@ type SubscriptionRecord struct {
 	Subscription
 	Subscriber string    `json:"subscriber"` // public id
 	Service    string    `json:"service"`
-	State      string    `json:"state"` // active or ended
+	State      string    `json:"state"` // active, paused or ended
 	CreatedAt  time.Time `json:"created_at"`
+	PausedAt   time.Time `json:"paused_at,omitzero"`
 	EndedAt    time.Time `json:"ended_at,omitzero"`
 	Reason     string    `json:"reason,omitempty"` // why it ended
 }

@@ -28,6 +28,7 @@ def narrow_operation(operation: dict) -> None:
         operation["requestBody"]["content"] = {"application/json": body["application/json"]}
         # The summary of a bulk body is asked for by quiet.
         operation["parameters"] = [p for p in operation.get("parameters", []) if p.get("name") != "quiet"]
+        operation["responses"] = {status: r for status, r in operation["responses"].items() if not for_lines_alone(r)}
     operation["responses"] = {status: r for status, r in operation["responses"].items() if status.startswith("2")}
     for response in operation["responses"].values():
         content = response.get("content", {})
@@ -38,6 +39,12 @@ def narrow_operation(operation: dict) -> None:
         if len(body) > 1 and "oneOf" in schema:
             schema = schema["oneOf"][0]
         response["content"] = {"application/json": {"schema": schema}}
+
+
+def for_lines_alone(response: dict) -> bool:
+    """Whether only a bulk body is answered so: no JSON body is among the choices."""
+    content = response.get("content", {})
+    return "application/x-ndjson" in content and "oneOf" not in content["application/json"]["schema"]
 
 
 def readable(kind: str, schema: dict) -> tuple[str, dict]:

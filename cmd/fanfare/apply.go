@@ -44,6 +44,7 @@ Fields that end in _file name files beside it. What changes is printed: + new,
 					return inFile(name, relocated(err, document, sent))
 				}
 				all.Changes = append(all.Changes, diff.Changes...)
+				all.Notes = append(all.Notes, diff.Notes...)
 			}
 			if c.json {
 				return c.printJSON(all)
@@ -111,6 +112,9 @@ func (c *cli) printDiff(diff client.Diff, dryRun bool) {
 		for _, f := range change.Fields {
 			fmt.Fprintf(c.out, "    - %s: %s\n    + %s: %s\n", f.Field, short(f.Old), f.Field, short(f.New))
 		}
+	}
+	for _, note := range diff.Notes {
+		fmt.Fprintln(c.out, "! "+note)
 	}
 	switch {
 	case len(diff.Changes) == 0:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/app"
@@ -25,7 +26,8 @@ func (c *cli) backupCommand() *cobra.Command {
 people and subscriptions, what was sent, and the events that were accepted and
 not matched yet. The file gets its name when it is complete and was read back.
 It needs the operator's key. With --stopped it reads the data directory of a
-server that does not run.
+server that does not run, and the database that FANFARE_DB or --db names, where
+it has one.
 
 The file has addresses, and the keys that sign links and hash the suppression
 list; its mode is 0600. Encrypt it where it leaves the machine: pipe it through
@@ -97,13 +99,21 @@ func (c *cli) backupFrom(ctx context.Context, stopped bool, bytesPerSecond int64
 		}
 		return api.ForService("").Backup(ctx, bytesPerSecond)
 	}
-	dir, nats := c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir), c.setting("", "FANFARE_NATS", "")
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Flags(flags)
+	if err := flags.Set("data-dir", c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir)); err != nil {
+		return nil, err
+	}
+	settings, err := config.Load(flags) // the environment has the rest
+	if err != nil {
+		return nil, err
+	}
 	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	out, in := io.Pipe()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := app.BackupStopped(ctx, dir, nats, in, bytesPerSecond, app.Options{Version: version, Logger: log})
+		err := app.BackupStopped(ctx, settings, in, bytesPerSecond, app.Options{Version: version, Logger: log})
 		in.CloseWithError(err)
 	}()
 	return &pipedBackup{out, done}, nil

@@ -22,12 +22,17 @@ func benchCommand() *cobra.Command {
 		Short: "Run experiments and hold them against published figures",
 		Long: `Run experiments against a real server: this binary as a child process, with a
 data directory of its own below the working directory, and a sink in another
-process. The suites notifybc, ssns, govuk, telepathy, james, import and history
-run those of theirs that exist and list the others; all is everything. It fails
-where something is lost, or sent twice, or traced wrongly; never because of a rate.`,
+process. Those of the suite matching, but B8 and B10, measure the index of
+conditions alone; beside them stand cel-go for each subscription and what the
+memory alone allows. The suites notifybc, ssns, govuk, telepathy, james, import,
+history, shaping and matching run those of theirs that exist and list the others; all is
+everything. It fails where something is lost, or sent twice, or traced or matched
+wrongly; never because of a rate.`,
 		Example: `  fanfare bench list
   fanfare bench N1 --durability relaxed --out results.jsonl
   fanfare bench --scale 0.01 all
+  fanfare bench --scale 10 B1 B2
+  fanfare bench N1 --db postgres://bench@127.0.0.1/bench
   fanfare bench report results.jsonl > page.html`,
 		Args: cobra.MinimumNArgs(1),
 	}
@@ -36,17 +41,21 @@ where something is lost, or sent twice, or traced wrongly; never because of a ra
 	f.IntVar(&o.Runs, "runs", 1, "runs of each experiment, of which the median counts")
 	f.StringVar(&o.Durability, "durability", "fsync", "fsync or relaxed")
 	f.StringVar(&o.Sink, "sink", "builtin", "builtin, smtp-sink (of Postfix), or host:port of one that runs")
+	f.StringVar(&o.DB, "db", "", usageDB)
 	f.BoolVar(&o.TLS, "tls", false, "send over STARTTLS, with a certificate made for the run")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of what is random")
 	f.IntVar(&o.Base, "base", 10_000_000, "I2: subscriptions that are there before the clock starts")
 	f.StringVar(&o.Out, "out", "", "file to append records to, one JSON object a line")
-	f.StringVar(&o.Keep, "keep", "", "folder to leave the server's data and logs in")
+	f.StringVar(&o.Keep, "keep", "", "folder to leave the server's data and logs in; with --db the schemas stay as well")
 	f.StringVar(&o.Pprof, "pprof", "", "folder for CPU profiles of the server while the clock runs")
 	c.RunE = func(c *cobra.Command, ids []string) error {
+		var err error
+		if o.DB, err = databaseOf(o.DB); err != nil {
+			return err
+		}
 		if err := o.Validate(); err != nil {
 			return err
 		}
-		var err error
 		if o.Binary, err = os.Executable(); err != nil {
 			return err
 		}

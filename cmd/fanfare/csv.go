@@ -31,7 +31,7 @@ type csvFeeder struct {
 }
 
 var (
-	csvFields  = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone"}
+	csvFields  = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "state", "cadence"}
 	csvObjects = []string{"params", "data", "attributes"}
 )
 
@@ -137,7 +137,7 @@ func (f *csvFeeder) fill(s *client.Subscription, cells []string) *client.Member 
 			Hint: "a cell that has a comma stands in quotes"}
 	}
 	texts := map[string]*string{"id": &s.ID, "topic": &s.Topic, "channel": &s.Channel, "to": &s.To, "subscriber": &s.Subscriber,
-		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone}
+		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone, "state": &s.State, "cadence": &s.Cadence}
 	objects := map[string]*json.RawMessage{"params": &s.Params, "data": &s.Data, "attributes": &s.Attributes}
 	var groups map[string]map[string]json.RawMessage // of the columns with one member
 	for i, cell := range cells {

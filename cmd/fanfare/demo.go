@@ -30,7 +30,8 @@ binary and leaves nothing behind, unless --data-dir names a folder.`,
 		Example: `  fanfare demo
   fanfare demo --once
   fanfare demo --subscriptions 1000 --data-dir ./try
-  fanfare demo --example govuk`,
+  fanfare demo --example govuk
+  fanfare demo --db postgres://fanfare@127.0.0.1/fanfare`,
 		Args: cobra.NoArgs,
 	}
 	flags := command.Flags()
@@ -38,10 +39,18 @@ binary and leaves nothing behind, unless --data-dir names a folder.`,
 	flags.BoolVar(&o.Once, "once", false, "end when all is shown")
 	flags.StringVar(&o.Listen, "listen", "127.0.0.1:8085", "address of the API; where it is taken, a free port")
 	flags.StringVar(&o.DataDir, "data-dir", "", "folder to keep everything in, which must be empty or missing (default: a temporary one)")
+	flags.StringVar(&o.DB, "db", "", usageDB)
 	flags.IntVar(&o.Subscriptions, "subscriptions", 100_000, "how many, 1000 to 1000000")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if err := enoughPeople(o.Subscriptions); err != nil {
 			return err
+		}
+		var err error
+		if o.DB, err = databaseOf(o.DB); err != nil {
+			return err
+		}
+		if o.DB != "" && o.DataDir != "" {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "--db and --data-dir exclude each other", Hint: "with --db everything is removed at the end"}
 		}
 		ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGHUP, syscall.SIGPIPE) // whose reader has gone
 		defer stop()

@@ -40,9 +40,13 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 		settings, fault := config.Load(command.Flags())
 		report := doctor.Look(command.Context(), doctor.Options{
 			Config: settings, Fault: fault, Version: version,
-			Server: func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
+			Server:   func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
+			Database: func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DB) },
+			Reads:    func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DBReads) },
+			Charge:   func(ctx context.Context) error { return app.PeekCharge(ctx, &settings) },
+			Rules:    countRules,
 			Channels: func(ctx context.Context) ([]*registry.Channel, error) {
-				list, err := app.PeekChannels(ctx, settings.DataDir)
+				list, err := app.PeekChannels(ctx, &settings)
 				if err == nil {
 					return list, nil
 				}

@@ -102,6 +102,12 @@ func (c *cli) printExplanation(e *fanfare.Explanation) {
 	case e.Rule != "":
 		w.line("rule          ", "              ", strings.TrimSpace(e.Rule+" "+string(e.Params)))
 	}
+	if e.Cadence != "" {
+		w.line("cadence       ", "              ", e.Cadence)
+	}
+	if e.FoundBy != "" {
+		w.line("found by      ", "              ", e.FoundBy)
+	}
 	w.line("", "", "")
 	for _, check := range e.Checks {
 		sign := s.paint(red, "✗")

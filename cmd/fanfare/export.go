@@ -74,10 +74,10 @@ func (c *cli) exportSubscriptions() *cobra.Command {
 	var format, output string
 	var query client.SubscriptionQuery
 	command := &cobra.Command{
-		Use: "subscriptions", Short: "Write the active subscriptions as NDJSON or CSV",
-		Long: `Write the active subscriptions of a service, in the form that import takes: what
-is exported and imported into an empty service is the same, but for the ids that
-Fanfare made. With --output the file appears when it is whole.`,
+		Use: "subscriptions", Short: "Write the subscriptions that have not ended as NDJSON or CSV",
+		Long: `Write the subscriptions of a service but for ended ones, in the form that import
+takes: what is exported and imported into an empty service is the same, but for the
+ids that Fanfare made. With --output the file appears when it is whole.`,
 		Example: `  fanfare export subscriptions > people.ndjson
   fanfare export subscriptions --topic earthquakes --format csv --output people.csv
   fanfare export subscriptions | fanfare import subscriptions - --server https://other.example.org`,
@@ -157,7 +157,7 @@ func exportTable(w io.Writer, all func(func(client.Subscription, error) bool)) (
 		if err != nil {
 			return count, err
 		}
-		record := []string{s.ID, s.Topic, s.Channel, s.To, s.Subscriber, s.Filter, s.Rule, s.Locale, s.TimeZone, string(s.Params), string(s.Data), string(s.Attributes)}
+		record := []string{s.ID, s.Topic, s.Channel, s.To, s.Subscriber, s.Filter, s.Rule, s.Locale, s.TimeZone, s.State, s.Cadence, string(s.Params), string(s.Data), string(s.Attributes)}
 		if err := table.Write(record); err != nil {
 			return count, err
 		}

@@ -51,11 +51,11 @@ func (c *cli) importSubscriptions() *cobra.Command {
 first row names the columns. Each one is put by itself: a bad line does not stop the
 others. Importing the same file again is safe.
 
-CSV columns: id, topic, channel, to, subscriber, filter, rule, locale, time_zone;
-params, data and attributes with a JSON object in each cell; params.NAME, data.NAME
-and attributes.NAME with one value. An empty cell is the same as no cell. A value
-that is a JSON number, list or object, true or false is sent as such, and so is
-"text in quotes"; anything else is text.
+CSV columns: id, topic, channel, to, subscriber, filter, rule, locale, time_zone,
+state, cadence; params, data and attributes with a JSON object in each cell;
+params.NAME, data.NAME and attributes.NAME with one value. An empty cell is the same
+as no cell. A value that is a JSON number, list or object, true or false is sent as
+such, and so is "text in quotes"; anything else is text.
 
 Bad lines go to FILE.errors with line and reason. Mend them there, and import that
 file. How far it has come is noted in FILE.progress: after Ctrl-C, a lost connection

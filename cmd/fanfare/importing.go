@@ -161,6 +161,8 @@ func (i *importing) put(ctx context.Context, c *chunk) error {
 	i.state.Created += sum.Created
 	i.state.Updated += sum.Updated
 	i.state.Failed += sum.Failed
+	i.state.Unindexed += sum.Unindexed
+	i.state.NsPerEvent += sum.NsPerEvent
 	i.state.position = position{c.offset, c.line}
 	if i.bad != nil {
 		i.state.Errors = i.bad.size
@@ -199,7 +201,8 @@ func (i *importing) interrupted(err error) error {
 // finish prints what came of it, earlier runs included.
 func (i *importing) finish() error {
 	c := i.cli
-	sum := client.PutSummary{Created: i.state.Created, Updated: i.state.Updated, Failed: i.state.Failed, Errors: i.shown}
+	sum := client.PutSummary{Created: i.state.Created, Updated: i.state.Updated, Failed: i.state.Failed, Errors: i.shown,
+		Unindexed: i.state.Unindexed, NsPerEvent: i.state.NsPerEvent}
 	if sum.Errors == nil {
 		sum.Errors = []client.LineError{}
 	}
@@ -212,6 +215,10 @@ func (i *importing) finish() error {
 		took := time.Since(i.begun)
 		fmt.Fprintf(c.out, "%s created, %s updated, %s failed, in %s (%s/s)\n", grouped(sum.Created), grouped(sum.Updated), grouped(sum.Failed),
 			took.Round(time.Millisecond), grouped(int64(float64(i.sent)/max(took.Seconds(), 1e-3))))
+	}
+	if sum.Unindexed > 0 {
+		fmt.Fprintf(c.err, "no index leads to the conditions of %s: every event takes about %s longer; fanfare report conditions lists the dearest\n",
+			grouped(sum.Unindexed), time.Duration(sum.NsPerEvent))
 	}
 	if sum.Failed == 0 {
 		return nil

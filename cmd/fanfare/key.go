@@ -60,7 +60,7 @@ it. Without --scope it is an admin key of what it is for.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&what.Name, "name", "", "what the key is for, shown in logs")
-	flags.StringSliceVar(&what.Scopes, "scope", nil, "what it may do: admin, publish, subscribe, read; may be repeated (default admin)")
+	flags.StringSliceVar(&what.Scopes, "scope", nil, "what it may do: admin, publish, subscribe, read, secrets, approve; may be repeated (default admin)")
 	flags.BoolVar(&what.AllServices, "all-services", false, "for all services")
 	flags.DurationVar(&expires, "expires-in", 0, "for how long it opens anything (default: for ever)")
 	return command

@@ -47,7 +47,7 @@ var nouns = []noun{
 		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "A password is named by password_env or password_file, never written."},
 	{name: "subscriber", plural: "subscribers", path: "/v1/subscribers", short: "List, show, change and delete subscribers", columns: []string{"id", "addresses", "locale", "time_zone"},
 		filters: []string{"address"}, verbs: "list get put delete", sample: "ada", body: `{"addresses":[{"kind":"mail","address":"ada@example.com"}],"locale":"en"}`, about: "Subscriptions to addresses that it has no more end."},
-	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "List, show, put and end subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "state"},
+	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "List, show, put, pause and end subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "cadence", "state"},
 		filters: []string{"topic", "channel", "subscriber", "state"}, verbs: "list get put delete", sample: "ada-alaska", body: `{"topic":"earthquakes","channel":"mail","to":"ada@example.com"}`,
 		about: "Deleting one returns when no message for it can leave any more."},
 	{name: "event", plural: "events", path: "/v1/events", short: "List and show events, and how far what they set off has come", columns: []string{"event", "topic", "state", "lane", "messages", "deliveries"},
@@ -76,6 +76,12 @@ func (c *cli) nounCommand(n *noun) *cobra.Command {
 	}
 	if n.name == "subscriber" {
 		command.AddCommand(c.personExport(n), c.personMerge(n), c.personErase(n))
+	}
+	if n.name == "template" {
+		command.AddCommand(c.templateLint())
+	}
+	if n.name == "subscription" {
+		command.AddCommand(c.subscriptionPause(n), c.subscriptionResume(n))
 	}
 	return command
 }
@@ -280,6 +286,10 @@ func (c *cli) nounPut(n *noun) *cobra.Command {
 				what = "made"
 			}
 			fmt.Fprintf(c.out, "%s %s %s\n", n.name, rest[0], what)
+			var put client.Subscribed
+			if n.name == "subscription" && json.Unmarshal(one, &put) == nil && put.Matching != nil && !put.Matching.Indexed {
+				fmt.Fprintf(c.err, "its condition takes about %s of every event: %s\n", time.Duration(put.Matching.NsPerEvent), put.Matching.Reason)
+			}
 			return nil
 		},
 	}

@@ -72,7 +72,7 @@ func TestShellsCompleteNamesFromTheServer(t *testing.T) {
 		"preview ":                        "quake :4",
 		"preview quake --channel ":        "mail :4",
 		"subscription list --topic n":     "news :4",
-		"subscription list --state ":      "active ended :4",
+		"subscription list --state ":      "active paused ended :4",
 		"trace x --state d":               "deferred delivered :4",
 		"status --service ":               "demo :4",
 		"rule get ":                       "quakes quiet news :4",

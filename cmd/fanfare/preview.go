@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +12,6 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // previewing is what one preview command does.
@@ -23,6 +19,7 @@ type previewing struct {
 	cli              *cli
 	in               client.PreviewRequest
 	file, data, html string
+	events           []string
 	sendTo           string
 	raw              bool
 }
@@ -33,7 +30,8 @@ func (c *cli) previewCommand() *cobra.Command {
 		Use: "preview TEMPLATE", Short: "Show what a template says",
 		Long: `Show what a template says: subject, text and HTML for an event and a person. What
 is not given is made up: data that fit the topic's schema, and a person. With -f the
-template is taken from a document that is not applied yet. Nothing is kept or sent,
+template is taken from a document that is not applied yet. A template of digests
+tells of all events that are named. Nothing is kept or sent,
 and the unsubscribe link of a preview leads nowhere.
 
 With --send-to what is shown is sent to somebody as a message of its own, over the
@@ -42,6 +40,7 @@ channel that --channel names.
 A variable that is missing is named with the template's line.`,
 		Example: `  fanfare preview quake
   fanfare preview quake --event evt-20261120-1001 --subscriber ada@example.com
+  fanfare preview digest --event evt-20261120-1001 --event evt-20261120-1002
   fanfare preview quake --data event.json --html preview.html
   fanfare preview quake -f fanfare.yaml --raw
   fanfare preview quake --send-to me@example.com --channel mail`,
@@ -51,10 +50,13 @@ A variable that is missing is named with the template's line.`,
 	flags := command.Flags()
 	flags.StringVarP(&p.file, "file", "f", "", "document whose template to show, in place of the applied one")
 	flags.StringVar(&p.data, "data", "", "file with the event's data, - for standard input")
-	flags.StringVar(&p.in.Event, "event", "", "event to take: evt-..., or the id that the sender gave")
+	flags.StringArrayVar(&p.events, "event", nil, "event to take: evt-..., or the id that the sender gave; may be repeated for a digest")
 	flags.StringVar(&p.in.Subscriber, "subscriber", "", "person to write for: address or id")
 	flags.StringVar(&p.in.Subscription, "subscription", "", "subscription to write for, with its params and data")
 	flags.StringVar(&p.in.To, "to", "", "address to show")
+	flags.StringVar(&p.in.Locale, "locale", "", "language to write for, such as cy (default: the person's)")
+	flags.StringVar(&p.in.TimeZone, "time-zone", "", "time zone to write for (default: the person's)")
+	flags.StringVar(&p.in.Device, "device", "", "device to write for (default: the person's)")
 	flags.StringVar(&p.in.Topic, "topic", "", "topic whose schema and rules count (default: the first that uses the template)")
 	flags.StringVar(&p.in.Channel, "channel", "", "channel whose From counts (default: the first)")
 	flags.StringVar(&p.html, "html", "", "write the HTML to this file")
@@ -67,6 +69,9 @@ A variable that is missing is named with the template's line.`,
 
 func (p *previewing) run(command *cobra.Command, name string) error {
 	c := p.cli
+	if len(p.events) > 0 {
+		p.in.Event, p.in.Events = p.events[0], p.events[1:]
+	}
 	if p.data != "" {
 		text, err := c.readInput(p.data)
 		if err == nil {
@@ -143,20 +148,11 @@ func (p *previewing) send(ctx context.Context, api *client.Client, shown *client
 
 // draft takes one template out of a document.
 func (c *cli) draft(file, name string) (*client.TemplateDraft, error) {
-	text, err := c.readInput(file)
-	if err != nil {
-		return nil, err
+	drafts, err := c.drafts(file)
+	if err == nil && drafts[name] == nil {
+		err = noTemplate(name, drafts)
 	}
-	document, err := registry.ParseDocument(text, filepath.Dir(file))
-	if err != nil {
-		return nil, err
-	}
-	t := document.Templates[name]
-	if t == nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates", Message: "the document has no template " + name,
-			Hint: "it has " + strings.Join(slices.Sorted(maps.Keys(document.Templates)), ", ")}
-	}
-	return &client.TemplateDraft{Subject: t.Subject, Text: t.Text, HTML: t.HTML}, nil
+	return drafts[name], err
 }
 
 func (c *cli) printPreview(p *client.Preview, htmlFile string) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,7 @@ type publishing struct {
 
 func (c *cli) publishCommand() *cobra.Command {
 	p := publishing{cli: c}
+	dryRun := false
 	command := &cobra.Command{
 		Use: "publish TOPIC FILE|-", Short: "Publish events from a file",
 		Long: `Publish events: a JSON object or array (.json), or one object on each line
@@ -52,6 +54,9 @@ Exit code 2: some events were refused, or, with --wait, some deliveries failed.`
 				p.topic = ""
 			}
 			p.options.IDPointer, p.options.TimePointer = asPointer(p.options.IDPointer), asPointer(p.options.TimePointer)
+			if dryRun {
+				return p.try(command, args[1])
+			}
 			in, size, err := c.open(args[1])
 			if err != nil {
 				return err
@@ -68,8 +73,13 @@ Exit code 2: some events were refused, or, with --wait, some deliveries failed.`
 	flags.StringVar(&p.options.IDPointer, "id-field", "", "field of the data that is the event's id, such as id or /meta/id")
 	flags.StringVar(&p.options.TimePointer, "time-field", "", "field of the data that is the event's time")
 	flags.StringVar(&p.options.Source, "source", "", "URI-reference of the sender, for events that have none")
+	flags.StringVar(&p.options.AudienceFilter, "audience", "", "only people who meet this: CEL over subscriber and sub, such as subscriber.locale == 'de'")
 	flags.StringVar(&p.options.Lane, "lane", "", "urgent, normal or bulk (default: the topic's)")
+	flags.TimeVar(&p.options.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "nothing leaves before this time, such as 2026-11-20T08:00:00Z")
+	flags.TimeVar(&p.options.Expires, "expires", time.Time{}, []string{time.RFC3339}, "nothing leaves after this time")
 	flags.BoolVar(&p.wait, "wait", false, "wait until every message is settled")
+	flags.BoolVar(&dryRun, "dry-run", false, "publish nothing, and show for whom the one event of the file would be, and how long its messages would take")
+	command.MarkFlagsMutuallyExclusive("wait", "dry-run")
 	return command
 }
 
@@ -98,7 +108,7 @@ func (p *publishing) run(command *cobra.Command, in io.Reader, size int64) error
 		return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", p.format), Hint: "use json or ndjson"}
 	}
 	buffered := bufio.NewReaderSize(in, 64<<10)
-	p.options.CloudEvents = isCloudEvent(buffered)
+	p.options.CloudEvents = beginsWithCloudEvent(buffered)
 
 	bar := p.cli.newBar("publishing", "events", size)
 	sum, err := p.api.PublishLines(command.Context(), p.topic, buffered, p.options, func(a client.Accepted, refused *client.LineError) error {
@@ -192,9 +202,9 @@ func notJSON(text []byte, err error) *fanfare.Error {
 	return e
 }
 
-// isCloudEvent looks at the first line, and waits for no more than that: events
+// beginsWithCloudEvent looks at the first line, and waits for no more than that: events
 // may come as they happen.
-func isCloudEvent(in *bufio.Reader) bool {
+func beginsWithCloudEvent(in *bufio.Reader) bool {
 	var line []byte
 	for {
 		head, err := in.Peek(in.Buffered() + 1)
@@ -206,8 +216,13 @@ func isCloudEvent(in *bufio.Reader) bool {
 			break
 		}
 	}
+	return saysCloudEvent(line)
+}
+
+// saysCloudEvent reports whether JSON says that it is a CloudEvent, and no data.
+func saysCloudEvent(text []byte) bool {
 	var event struct {
 		Version string `json:"specversion"`
 	}
-	return json.Unmarshal(line, &event) == nil && event.Version != ""
+	return json.Unmarshal(text, &event) == nil && event.Version != ""
 }

@@ -30,6 +30,9 @@ type importState struct {
 	Updated int64  `json:"updated"`
 	Failed  int64  `json:"failed"`
 	Errors  int64  `json:"errors_size"` // bytes of FILE.errors
+
+	Unindexed  int64 `json:"unindexed,omitempty"`
+	NsPerEvent int64 `json:"ns_per_event,omitempty"`
 }
 
 // A journal notes how far an import has come, so that a later run goes on there.

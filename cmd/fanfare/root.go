@@ -84,6 +84,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.doctorCommand(),
 		c.backupCommand(),
 		c.restoreCommand(),
+		c.migrateCommand(),
 	)
 	add("work",
 		c.applyCommand(),
@@ -92,21 +93,29 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 		c.publishCommand(),
 		c.sendCommand(),
 		c.previewCommand(),
+		c.repliesCommand(),
 	)
 	add("watch",
 		c.statusCommand(),
 		c.traceCommand(),
 		c.explainCommand(),
+		c.matchCommand(),
+		c.reportCommand(),
+		c.stateCommand(),
 		c.controlCommand("pause"),
 		c.controlCommand("resume"),
 		c.controlCommand("cancel"),
+		c.approveCommand(),
+		c.rateCommand(),
+		c.relayCommand(),
+		c.destinationsCommand(),
 		c.parkedCommand(),
 		c.auditCommand(),
 	)
 	for i := range nouns {
 		add("things", c.nounCommand(&nouns[i]))
 	}
-	add("things", c.keyCommand(), c.suppressionCommand())
+	add("things", c.keyCommand(), c.secretCommand(), c.suppressionCommand())
 	root.AddCommand(
 		c.versionCommand(),
 		c.openapiCommand(),

@@ -26,6 +26,7 @@ type sending struct {
 
 func (c *cli) sendCommand() *cobra.Command {
 	s := sending{cli: c}
+	dryRun := false
 	command := &cobra.Command{
 		Use: "send --to ADDRESS --channel NAME", Short: "Write to people who are named",
 		Long: `Write to people who are named, whether they have subscribed or not: to one (--to,
@@ -45,7 +46,7 @@ Exit code 2: some recipients were refused, or, with --wait, somebody got nothing
   fanfare send --to ada@example.com --channel email --subject 'Works on Sunday' --text @works.txt
   fanfare send --recipients members.csv --channel email --template invitation --reference spring-party`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return s.run(command) },
+		RunE: func(command *cobra.Command, _ []string) error { return s.run(command, dryRun) },
 	}
 	flags := command.Flags()
 	flags.StringVar(&s.message.To, "to", "", "address of the recipient")
@@ -58,10 +59,13 @@ Exit code 2: some recipients were refused, or, with --wait, somebody got nothing
 	flags.StringVar(&s.content.HTML, "html", "", "HTML, or @FILE")
 	flags.StringVar(&s.data, "data", "", "JSON object that the template sees as event, a file with it, or -")
 	flags.StringVar(&s.message.Reference, "reference", "", "text of yours by which the message can be found")
+	flags.TimeVar(&s.message.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "nothing leaves before this time, such as 2026-11-20T08:00:00Z")
+	flags.TimeVar(&s.message.Expires, "expires", time.Time{}, []string{time.RFC3339}, "nothing leaves after this time")
 	flags.StringVar(&s.message.Lane, "lane", "", "urgent, normal or bulk (default: urgent, of a list bulk)")
 	flags.BoolVar(&s.message.AllOrNothing, "all-or-nothing", false, "send nothing where one recipient of the list is wrong")
 	flags.StringVar(&s.options.Key, "idempotency-key", "", "send it once however often this is run with the same key within an hour")
 	flags.DurationVar(&s.options.Wait, "wait", 0, "wait until everything is settled, at most so long (30s without a value)")
+	flags.BoolVar(&dryRun, "dry-run", false, "send nothing, and show what it would set off")
 	flags.Lookup("wait").NoOptDefVal = maxWait.String()
 	command.MarkFlagsMutuallyExclusive("to", "subscriber", "recipients")
 	command.MarkFlagsOneRequired("to", "subscriber", "recipients")
@@ -73,13 +77,16 @@ Exit code 2: some recipients were refused, or, with --wait, somebody got nothing
 // maxWait is how long the server lets somebody wait at a time.
 const maxWait = 30 * time.Second
 
-func (s *sending) run(command *cobra.Command) error {
+func (s *sending) run(command *cobra.Command, dryRun bool) error {
 	api, err := s.cli.connect()
 	if err != nil {
 		return err
 	}
 	if err := s.read(); err != nil {
 		return err
+	}
+	if dryRun {
+		return s.try(command, api)
 	}
 	m, err := api.Send(command.Context(), s.message, s.options)
 	if err != nil {

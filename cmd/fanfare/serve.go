@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -39,21 +38,22 @@ start.`,
 	return c
 }
 
-// gcPercent is how much the heap may grow before it is collected, unless GOGC
-// says otherwise. What a broadcast of a million takes for a moment counts twice
-// with Go's own 100: this saves 60 MB of 380, for a fiftieth of the rate.
-const gcPercent = 70
-
 func serve(ctx context.Context, settings config.Config) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		go tuneCollector(ctx)
 	}
 	log := logger(settings)
+	slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries say of themselves: net/http repeats what a receiver sends unasked
+	slog.SetDefault(log)
 	stopProfile, err := profileOnSignal(os.Getenv("FANFARE_CPUPROFILE"), log)
 	if err != nil {
 		return err
 	}
 	a, err := app.Start(ctx, settings, app.Options{Version: version, Logger: log})
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		log.Info("stopped before it was ready")
+		return stopProfile()
+	}
 	if err != nil {
 		return errors.Join(err, stopProfile())
 	}

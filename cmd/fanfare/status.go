@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,22 @@ channel, and what is paused or parked.`,
 	return command
 }
 
+// todayText says how much of today's quota is used.
+func todayText(q *client.QuotaStatus) string {
+	if q == nil {
+		return ""
+	}
+	return strings.TrimSpace(grouped(q.Used) + " of " + grouped(q.Messages) + " " + q.Zone)
+}
+
+// leftOut tells of events that left no state.
+func leftOut(events int64) string {
+	if events == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", and %s events found no room for theirs", grouped(events))
+}
+
 func (c *cli) printStatus(s client.Status) {
 	w := c.out
 	ready := "ready"
@@ -61,29 +78,61 @@ func (c *cli) printStatus(s client.Status) {
 	}
 	fmt.Fprintf(w, "fanfare %s, %s, %s, since %s\n\n", s.Version, ready, s.Durability, s.Started.Local().Format(time.DateTime))
 	table := c.newTable()
+	if d := s.Database; d != nil {
+		state := ""
+		if d.Away != nil {
+			state = ", away since " + d.Away.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(table, "database\t%s, PostgreSQL %s%s\n", d.Where, d.Version, state)
+		fmt.Fprintf(table, "connections\t%d open, %d at work, at most %d\n", d.Connections, d.Busy, d.Most)
+	}
 	fmt.Fprintf(table, "event groups to match\t%s\n", grouped(s.Bus.EventsPending))
 	fmt.Fprintf(table, "batches to deliver\t%s\n", grouped(s.Bus.BatchesPending))
 	fmt.Fprintf(table, "messages pending\t%s\n", grouped(s.Deliveries.Pending))
 	fmt.Fprintf(table, "messages deferred\t%s\n", grouped(s.Deliveries.Deferred))
 	fmt.Fprintf(table, "accepted / failed\t%s/s / %s/s\n", grouped(int64(s.Deliveries.AcceptedPerSecond)), grouped(int64(s.Deliveries.FailedPerSecond)))
 	fmt.Fprintf(table, "parked\t%d\n", s.Parked)
+	if s.StateKeys > 0 {
+		fmt.Fprintf(table, "states\t%s keys%s\n", grouped(int64(s.StateKeys)), leftOut(s.StatesFull))
+	}
 	fmt.Fprintf(table, "index lag\t%s events\n", grouped(s.IndexLagEvents))
 	fmt.Fprintf(table, "free disk\t%.1f GB\n", float64(s.DiskFreeBytes)/1e9)
 	table.Flush()
 
 	if len(s.Channels) > 0 {
-		fmt.Fprintln(table, "\nCHANNEL\tDRIVER\tSTATE\tCONNECTIONS\tRATE\tLAST ERROR")
+		fmt.Fprintln(table, "\nCHANNEL\tDRIVER\tSTATE\tCONNECTIONS\tRATE\tOF\tTODAY\tLAST ERROR")
 		for _, ch := range s.Channels {
-			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%d\t%s/s\t%s\n", ch.Service, ch.Name, ch.Driver, ch.State, ch.Connections, grouped(int64(ch.RatePerSecond)), short(ch.LastError))
+			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%d\t%s/s\t%s\t%s\t%s\n", ch.Service, ch.Name, ch.Driver, ch.State, ch.Connections, grouped(int64(ch.RatePerSecond)), rateText(ch.RateLimit, ch.RateSetByHand), todayText(ch.DailyQuota), short(ch.LastError))
 		}
 		table.Flush()
 	}
-	if len(s.Broadcasts) > 0 {
-		fmt.Fprintln(table, "\nBROADCAST\tTOPIC\tLANE\tSTATE\tSETTLED\tOF")
-		for _, b := range s.Broadcasts {
-			fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", b.Event, b.Service, b.Topic, b.Lane, b.State, grouped(b.Counts.Settled()), grouped(b.Messages))
+	if len(s.Services) > 0 {
+		fmt.Fprintln(table, "\nSERVICE\tALL CHANNELS TOGETHER\tOF\tTODAY")
+		for _, svc := range s.Services {
+			fmt.Fprintf(table, "%s\t%s/s\t%s\t%s\n", svc.Service, grouped(int64(svc.RatePerSecond)), svc.RateLimit, todayText(svc.DailyQuota))
 		}
 		table.Flush()
+	}
+	if several := slices.DeleteFunc(slices.Clone(s.Channels), func(ch client.ChannelStatus) bool { return len(ch.Relays) < 2 }); len(several) > 0 {
+		fmt.Fprintln(w)
+		c.printRelays(several)
+	}
+	if len(s.Gathered) > 0 {
+		c.printGathered(s.Gathered)
+	}
+	if len(s.Broadcasts) > 0 {
+		c.printUnderway(s.Broadcasts, time.Now())
+	}
+	switch {
+	case s.Capture != "" && s.AllowRecipients > 0:
+		fmt.Fprintf(w, "\nCAPTURED: all letters but those to %d allow_recipients go to %s\n", s.AllowRecipients, s.Capture)
+	case s.Capture != "":
+		fmt.Fprintf(w, "\nCAPTURED: nothing leaves, all letters go to %s\n", s.Capture)
+	case s.AllowRecipients > 0:
+		fmt.Fprintf(w, "\nSTAGING: letters leave to %d allow_recipients alone, all others are suppressed\n", s.AllowRecipients)
+	}
+	if s.NextStart != "" {
+		fmt.Fprintf(w, "\nMOVED to another database: %s\n", s.NextStart)
 	}
 	if r := s.Restored; r != nil {
 		fmt.Fprintf(w, "\nRESTORED from the backup of %s\n%s\n", r.Backup.Local().Format(time.DateTime), uncertainty(r))
@@ -93,6 +142,10 @@ func (c *cli) printStatus(s client.Status) {
 			fmt.Fprintln(w, "\nPAUSED")
 		}
 		what := strings.TrimSpace(string(p.Scope.Kind) + " " + p.Scope.Name)
-		fmt.Fprintf(w, "%s since %s: %s\n", what, p.Since.Local().Format(time.DateTime), p.Reason)
+		fmt.Fprintf(w, "%s since %s", what, p.Since.Local().Format(time.DateTime))
+		if p.Reason != "" {
+			fmt.Fprintf(w, ": %s", p.Reason)
+		}
+		fmt.Fprintln(w)
 	}
 }

@@ -78,10 +78,31 @@ func (c *cli) printBroadcast(b fanfare.Broadcast) {
 	}
 	fmt.Fprintf(table, "%s\t%s lane\n", whatOf(b), b.Lane)
 	fmt.Fprintf(table, "state\t%s\t%s\n", b.State, b.Reason)
-	if b.Kind != fanfare.KindMessage {
+	if b.Kind != fanfare.KindMessage && b.Kind != fanfare.KindDigest {
 		fmt.Fprintf(table, "matched\t%s\tsubscriptions\n", grouped(b.Matched))
+		if a := b.Audience; a != nil {
+			fmt.Fprintf(table, "audience\t%s\t%s more are not in it\n", short(a.Filter), grouped(a.Outside))
+		}
 	}
 	fmt.Fprintf(table, "messages\t%s\t%s\n", grouped(b.Messages), countsText(b.Counts))
+	for i := range b.Gathered {
+		g := &b.Gathered[i]
+		fmt.Fprintf(table, "gathered\t%s\t%s\n", grouped(g.Recipients), gatheredText(g))
+	}
+	for i := range b.Waits {
+		w := &b.Waits[i]
+		messages := ""
+		if w.Messages > 0 {
+			messages = grouped(w.Messages)
+		}
+		fmt.Fprintf(table, "wait\t%s\t%s\n", messages, waitText(w))
+	}
+	if b.ApprovedBy != "" {
+		fmt.Fprintf(table, "approved\t%s\t\n", b.ApprovedBy)
+	}
+	if rate := speed(&b); rate != "" {
+		fmt.Fprintf(table, "rate\t%s\t%s\n", rate, endText(&b, time.Now()))
+	}
 	for _, s := range []struct {
 		name string
 		at   time.Time
@@ -103,18 +124,24 @@ func (c *cli) printBroadcast(b fanfare.Broadcast) {
 
 // whatOf says which topic an event is of, or that it is a message.
 func whatOf(b fanfare.Broadcast) string {
-	if b.Kind != fanfare.KindMessage {
-		return "topic\t" + b.Service + "/" + b.Topic
+	switch b.Kind {
+	case fanfare.KindDigest:
+		return "digest\t" + b.Service + " " + cadenceText(b.Digest.Cadence, b.Digest.Zone) + ", due " + b.Digest.Due.Local().Format(time.DateTime)
+	case fanfare.KindMessage:
+		if b.Reference == "" {
+			return "message\t" + b.Service
+		}
+		return "message\t" + b.Service + " (" + b.Reference + ")"
 	}
-	if b.Reference == "" {
-		return "message\t" + b.Service
-	}
-	return "message\t" + b.Service + " (" + b.Reference + ")"
+	return "topic\t" + b.Service + "/" + b.Topic
 }
 
 func topicOf(d fanfare.Delivery) string {
-	if d.Kind == fanfare.KindMessage {
+	switch d.Kind {
+	case fanfare.KindMessage:
 		return "(message)"
+	case fanfare.KindDigest:
+		return fmt.Sprintf("(digest of %d)", len(d.Events))
 	}
 	return d.Topic
 }
@@ -130,7 +157,7 @@ func (c *cli) printDeliveries(page client.DeliveryPage) error {
 	table := c.newTable()
 	fmt.Fprintln(table, "DELIVERY\tEVENT\tTOPIC\tADDRESS\tSTATE\tATTEMPT\tAT\tANSWER")
 	for _, d := range page.Deliveries {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\t\t\n", d.ID, d.Event, topicOf(d), d.Address, d.State)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\t\t%s\n", d.ID, d.Event, topicOf(d), d.Address, d.State, waitsText(d.Waits))
 		for _, a := range d.Attempts {
 			answer := short(a.Text)
 			if a.Code != 0 {

@@ -13,25 +13,31 @@ import (
 type access int
 
 const (
-	anybody      access = iota // no key at all
-	mayRead                    // configuration, traces, status
-	mayLookUp                  // people and their subscriptions: scope subscribe or read
-	maySubscribe               // change people and their subscriptions
-	mayPublish                 // send events and messages
-	mayFollow                  // what became of a message: scope publish or read
-	mayConfigure               // scope admin: of the key's service, or of all
-	operator                   // scope admin of a key without a service
+	anybody       access = iota // no key at all
+	mayRead                     // configuration, traces, status
+	mayLookUp                   // people and their subscriptions: scope subscribe or read
+	maySubscribe                // change people and their subscriptions
+	mayPublish                  // send events and messages
+	mayTry                      // for whom an event would be: scope publish, subscribe or read
+	mayFollow                   // what became of a message: scope publish or read
+	maySeeSecrets               // what receivers of webhooks verify them with
+	mayApprove                  // let a broadcast leave that waits for approval
+	mayConfigure                // scope admin: of the key's service, or of all
+	operator                    // scope admin of a key without a service
 )
 
 // scopesOf says which scopes suffice for each access.
 var scopesOf = [...]registry.Scopes{
-	mayRead:      registry.ScopeRead,
-	mayLookUp:    registry.ScopeRead | registry.ScopeSubscribe,
-	maySubscribe: registry.ScopeSubscribe,
-	mayPublish:   registry.ScopePublish,
-	mayFollow:    registry.ScopePublish | registry.ScopeRead,
-	mayConfigure: registry.ScopeAdmin,
-	operator:     registry.ScopeAdmin,
+	mayRead:       registry.ScopeRead,
+	mayLookUp:     registry.ScopeRead | registry.ScopeSubscribe,
+	maySubscribe:  registry.ScopeSubscribe,
+	mayPublish:    registry.ScopePublish,
+	mayTry:        registry.ScopePublish | registry.ScopeSubscribe | registry.ScopeRead,
+	mayFollow:     registry.ScopePublish | registry.ScopeRead,
+	maySeeSecrets: registry.ScopeSecrets,
+	mayApprove:    registry.ScopeApprove,
+	mayConfigure:  registry.ScopeAdmin,
+	operator:      registry.ScopeAdmin,
 }
 
 // allowed finds out who sent r, and whether they may use the endpoint.

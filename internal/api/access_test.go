@@ -32,15 +32,21 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 	}{
 		{"POST", "/v1/topics/quakes/events", `{"mag":4}`, "publish", "publish"},
 		{"POST", "/v1/events", `{"specversion":"1.0","id":"1","source":"/a","type":"quakes","data":{"mag":1}}`, "publish", "publish"},
+		{"POST", "/v1/topics/quakes/match", `{"mag":"big"}`, "publish+subscribe+read", "publish or subscribe or read"},
+		{"POST", "/v1/dry-run/messages", `{"channel":"mail"}`, "publish", "publish"},
 		{"POST", "/v1/subscriptions", oneSub, "subscribe", "subscribe"},
 		{"PUT", "/v1/subscriptions/mine", oneSub, "subscribe", "subscribe"},
 		{"DELETE", "/v1/subscriptions/none", "", "subscribe", "subscribe"},
+		{"POST", "/v1/subscriptions/none/pause", "", "subscribe", "subscribe"},
+		{"POST", "/v1/subscriptions/none/resume", "", "subscribe", "subscribe"},
 		{"GET", "/v1/subscriptions/none", "", "subscribe+read", "subscribe or read"},
 		{"GET", "/v1/status", "", "read", "read"},
 		{"GET", "/v1/broadcasts", "", "read", "read"},
 		{"GET", "/v1/events/" + evt, "", "read", "read"},
 		{"GET", "/v1/events/" + evt + "/deliveries", "", "read", "read"},
 		{"GET", "/v1/subscribers/a@example.com/deliveries", "", "read", "read"},
+		{"GET", "/v1/channels/email/destinations", "", "read", "read"},
+		{"POST", "/v1/channels/email/destinations/example.org/resume", "", "", "admin"},
 		{"GET", "/v1/parked", "", "read", "read"},
 		{"POST", "/v1/parked/none/retry", "", "", "admin"},
 		{"DELETE", "/v1/parked/none", "", "", "admin"},
@@ -48,6 +54,8 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 		{"POST", "/v1/pause", `{"scope":{"kind":"service","name":"news"}}`, "", "admin"},
 		{"POST", "/v1/resume", `{"scope":{"kind":"service","name":"news"}}`, "", "admin"},
 		{"POST", "/v1/cancel", `{"scope":{"kind":"broadcast","name":"` + evt + `"}}`, "", "admin"},
+		{"POST", "/v1/rate", `{"scope":{"kind":"channel","name":"news/email"},"rate":"30/s"}`, "", "admin"},
+		{"POST", "/v1/approve", `{"event":"` + evt + `"}`, "approve", "approve"},
 		{"GET", "/v1/keys", "", "", "admin"},
 		{"POST", "/v1/keys", `{"name":"x"}`, "", "admin"},
 		{"GET", "/v1/keys/key-2", "", "", "admin"},
@@ -55,7 +63,7 @@ func TestAnEndpointOpensForItsScopesOnly(t *testing.T) {
 		{"POST", "/v1/keys/key-2/rotate", "", "", "admin"},
 		{"DELETE", "/v1/keys/key-2", "", "", "admin"},
 	} {
-		for _, scope := range []string{"admin", "publish", "subscribe", "read"} {
+		for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve"} {
 			t.Run(test.method+" "+test.path+" "+scope, func(t *testing.T) {
 				w := newWorld()
 				a := w.api(func(p *Parts) { p.Keys = scoped{w} })

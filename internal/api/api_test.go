@@ -28,8 +28,8 @@ func TestEveryEndpointAnswers(t *testing.T) {
 		{"GET", "/v1/events/" + evt + "/deliveries?recipient=a@example.com", "", 200, `"address":"a@example.com"`},
 		{"GET", "/v1/broadcasts?limit=5", "", 200, `"messages":5`},
 		{"GET", "/v1/subscribers/a@example.com/deliveries", "", 200, `"deliveries":[]`},
-		{"POST", "/v1/subscriptions", oneSub, 201, `{"id":"sub-a@example.com","created":true}`},
-		{"PUT", "/v1/subscriptions/mine", oneSub, 201, `{"id":"mine","created":true}`},
+		{"POST", "/v1/subscriptions", oneSub, 201, `{"id":"sub-a@example.com","created":true,"matching":{"indexed":true}}`},
+		{"PUT", "/v1/subscriptions/mine", oneSub, 201, `{"id":"mine","created":true,"matching":{"indexed":true}}`},
 		{"POST", "/v1/topics/quakes/events", `{"mag":4}`, 202, `"duplicate":false`},
 		{"POST", "/v1/pause", `{"scope":{"kind":"all"},"reason":"relay is down"}`, 204, ""},
 		{"POST", "/v1/resume", `{"scope":{"kind":"service","name":"news"}}`, 204, ""},
@@ -225,7 +225,7 @@ func TestStatusOfAServiceShowsOnlyItsOwn(t *testing.T) {
 	if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Broadcasts) != 1 || len(s.Channels) != 1 || len(s.Paused) != 1 || strings.Contains(rec.Body.String(), "other") {
+	if len(s.Broadcasts) != 1 || len(s.Channels) != 1 || len(s.Services) != 1 || len(s.Paused) != 1 || strings.Contains(rec.Body.String(), "other") {
 		t.Errorf("shows %s", rec.Body)
 	}
 }

@@ -66,7 +66,7 @@ func auditEntry(l *registry.AuditRecord) wire.AuditEntry {
 // nothing of what the audit is about need none.
 func (c caller) acting(ctx context.Context, x *exchange, who access) context.Context {
 	switch who {
-	case anybody, mayRead, mayLookUp, mayPublish:
+	case anybody, mayRead, mayLookUp, mayPublish, mayTry:
 		return ctx
 	}
 	return registry.As(ctx, registry.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service})

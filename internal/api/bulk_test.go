@@ -138,6 +138,19 @@ func TestImportSummaryCountsAndNamesTheFirstBadLines(t *testing.T) {
 	}
 }
 
+func TestAnImportTellsWhatItsConditionsCost(t *testing.T) {
+	lines := oneSub + "\n" + strings.Replace(oneSub, "{", `{"filter":"event.mag != 4","id":"dear",`, 1)
+	const dear = `{"id":"dear","created":true,"matching":{"indexed":false,"ns_per_event":40,"reason":"!= leads to no index"}}`
+	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", lines, "Content-Type", ndjson)
+	if answers := strings.Split(rec.Body.String(), "\n"); strings.Contains(answers[0], "matching") || answers[1] != dear {
+		t.Errorf("answered %s", rec.Body)
+	}
+	rec = ask(t, newWorld().api(), "POST", "/v1/subscriptions?quiet=true", lines, "Content-Type", ndjson)
+	if !strings.Contains(rec.Body.String(), `"unindexed":1,"ns_per_event":40}`) {
+		t.Errorf("in short %s", rec.Body)
+	}
+}
+
 func TestImportPrefersMinimalAnswers(t *testing.T) {
 	rec := ask(t, newWorld().api(), "POST", "/v1/subscriptions", oneSub, "Content-Type", ndjson, "Prefer", "return=minimal")
 	if rec.Code != 200 || !strings.Contains(rec.Body.String(), `"created":1`) {

@@ -41,7 +41,8 @@ func listOp(id, path, tag, summary string) huma.Operation {
 
 func (a *API) serviceRoutes() {
 	see := func(s registry.Service) wire.Service {
-		return wire.Service{Name: s.Name, Title: s.Title, SubscriberSchema: s.SubscriberSchema}
+		return shownAs[wire.Service](s.ServiceLimits, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: registry.Duration(s.MatchingBudget).String(),
+			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SubscriberSchema: s.SubscriberSchema})
 	}
 	read(a, listOp("list-services", "/v1/services", "configuration", "The services that the key may see, by name"), mayRead,
 		func(_ context.Context, c caller, in *Page) (page wire.ServicePage, err error) {
@@ -138,7 +139,7 @@ func inOrder[T any](l listing, p *Page, all []T) (page []T, next string, err err
 
 func (a *API) templateRoutes() {
 	see := func(t *registry.TemplateSource) wire.Template {
-		return wire.Template{Name: t.Name, Version: t.Version, Subject: t.Subject, Text: t.Text, HTML: t.HTML}
+		return wire.Template{Name: t.Name, Version: t.Version, TemplateParts: shownAs[wire.TemplateParts](t.TemplateParts)}
 	}
 	read(a, listOp("list-templates", "/v1/templates", "templates", "The templates of a service in their current versions, by name"), mayRead,
 		func(_ context.Context, c caller, in *Page) (page wire.TemplatePage, err error) {

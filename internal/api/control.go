@@ -73,6 +73,17 @@ func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Sco
 		if c.service != "" && !strings.HasPrefix(s.Name, c.service+"/") {
 			return s, c.tooFar()
 		}
+	case fanfare.ScopeRelay:
+		if strings.Count(s.Name, "/") == 1 { // channel/relay
+			own, err := a.oneService(c)
+			if err != nil {
+				return s, err
+			}
+			s.Name = own + "/" + s.Name
+		}
+		if c.service != "" && !strings.HasPrefix(s.Name, c.service+"/") {
+			return s, c.tooFar()
+		}
 	case fanfare.ScopeBroadcast:
 		ref, _, err := a.event(ctx, c, s.Name)
 		if err != nil {
@@ -80,7 +91,7 @@ func (a *API) reach(ctx context.Context, c caller, s fanfare.Scope) (fanfare.Sco
 		}
 		s.Name = ref.String()
 	default:
-		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: "unknown scope", Hint: "use all, service, channel or broadcast"}
+		return s, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scope/kind", Message: "unknown scope", Hint: "use all, service, channel, relay or broadcast"}
 	}
 	return s, nil
 }

@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/cloudevents"
 	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/collect"
 )
 
 const (
@@ -22,13 +25,9 @@ const (
 func (a *API) eventRoutes() {
 	op := func(id, path, summary, description string, extra ...*huma.Param) huma.Operation {
 		o := huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Tags: []string{"events"}, Summary: summary, Description: description,
-			Parameters: append(extra, service(),
-				query("lane", "urgent, normal or bulk; the header X-Fanfare-Lane does the same; without it the topic's lane counts"),
-				query("id", "JSON: id of the event; JSON and NDJSON: a JSON pointer to it in the data, such as /id"),
-				query("time", "a JSON pointer to the event's time in the data"),
-				query("source", "URI-reference of the sender, where the event has none"),
+			Parameters: slices.Concat(extra, ofEvents(), []*huma.Param{
 				query("format", "NDJSON: data (each line is the data of an event) or cloudevents (each line is a CloudEvent)"),
-				flag("quiet", "NDJSON: answer only a summary")),
+				flag("quiet", "NDJSON: answer only a summary")}),
 			RequestBody: body[any](a, "An event, or many", cloudEvent, cloudEventBatch, "application/json", ndjson)}
 		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", ndjson)
 		orSummary[wire.EventSummary](a, &o, http.StatusAccepted)
@@ -43,12 +42,27 @@ func (a *API) eventRoutes() {
 		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
 }
 
+// ofEvents are the parameters by which a request says more of its events than
+// they do.
+func ofEvents() []*huma.Param {
+	return []*huma.Param{service(),
+		query("lane", "urgent, normal or bulk; the header X-Fanfare-Lane does the same; without it the topic's lane counts"),
+		query("id", "JSON: id of the event; JSON and NDJSON: a JSON pointer to it in the data, such as /id"),
+		query("time", "a JSON pointer to the event's time in the data"),
+		query("audience_filter", "CEL over subscriber (id, locale, time_zone, attributes) and sub (params): of those that want the events, only who meets it gets them. A CloudEvent says its own in the extension audiencefilter"),
+		query("not_before", "RFC 3339: nothing leaves before this time; who gets it is found at once. A CloudEvent says its own in the extension notbefore"),
+		query("expires", "RFC 3339: nothing leaves after this time. A CloudEvent says its own in the extension expires or expirytime"),
+		query("source", "URI-reference of the sender, where the event has none")}
+}
+
 // A posting is what the request says about all of its events.
 type posting struct {
 	service string
 	topic   string // "": the type of each event
 	lane    fanfare.Lane
 	source  string
+	people  string // CEL over those who get the events, "" for all
+	times   times
 	mapping cloudevents.Mapping
 }
 
@@ -58,42 +72,41 @@ func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) erro
 		return err
 	}
 	mt := mediaType(r.Header)
-	binary := cloudevents.IsBinary(r.Header) && !strings.HasPrefix(mt, "application/cloudevents")
-	if isNDJSON(mt) && !binary {
+	if isNDJSON(mt) && !cloudevents.IsBinary(r.Header) {
 		return a.publishLines(x, r, p)
 	}
 	text, err := readBody(x, r)
 	if err != nil {
 		return err
 	}
-	switch {
-	case mt == cloudEventBatch:
+	if mt == cloudEventBatch {
 		return a.publishBatch(x, r, p, text)
-	case mt == cloudEvent:
-		e, err := cloudevents.Decode(text)
-		if err != nil {
-			return err
-		}
-		return a.publishOne(x, r, p, e)
-	case binary:
-		e, err := cloudevents.Binary(r.Header, text)
-		if err != nil {
-			return err
-		}
-		return a.publishOne(x, r, p, e)
-	case mt == "" || cloudevents.IsJSON(mt):
-		e, err := cloudevents.Plain(r.Header, text, p.mapping)
-		if err != nil {
-			return err
-		}
-		if id := r.URL.Query().Get("id"); e.ID == "" && p.mapping.ID == nil && id != "" {
-			if err := cloudevents.Set(&e, "id", id); err != nil {
-				return err
-			}
-		}
-		return a.publishOne(x, r, p, e)
 	}
-	return unknownType(mt, "application/json", cloudEvent, cloudEventBatch, ndjson)
+	e, err := oneEvent(r, p, text, "application/json", cloudEvent, cloudEventBatch, ndjson)
+	if err != nil {
+		return err
+	}
+	return a.publishOne(x, r, p, e)
+}
+
+// oneEvent reads a body that is one event; types are those that may be sent.
+func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfare.Event, err error) {
+	switch mt := mediaType(r.Header); {
+	case mt == cloudEvent:
+		return cloudevents.Decode(text)
+	case strings.HasPrefix(mt, "application/cloudevents"): // another form, also where headers say binary
+		return e, unknownType(mt, types...)
+	case cloudevents.IsBinary(r.Header):
+		return cloudevents.Binary(r.Header, text)
+	case mt == "" || cloudevents.IsJSON(mt):
+		e, err = cloudevents.Plain(r.Header, text, p.mapping)
+		if id := r.URL.Query().Get("id"); err == nil && e.ID == "" && p.mapping.ID == nil && id != "" {
+			err = cloudevents.Set(&e, "id", id)
+		}
+		return e, err
+	default:
+		return e, unknownType(mt, types...)
+	}
 }
 
 // posting reads what the path, the query and the headers say.
@@ -114,6 +127,10 @@ func (a *API) posting(r *http.Request, c caller, topic string) (p posting, err e
 			}
 		}
 		if p.mapping.Time, err = cloudevents.ParsePointer(q.Get("time")); err != nil {
+			return p, err
+		}
+		p.people = q.Get("audience_filter")
+		if p.times, err = timesOf(q); err != nil {
 			return p, err
 		}
 		if p.source = q.Get("source"); p.source != "" {
@@ -147,7 +164,31 @@ func (p *posting) posted(e fanfare.Event) (fanfare.Posted, error) {
 			e.Source = "/" + p.service
 		}
 	}
-	return fanfare.Posted{Service: p.service, Topic: topic, Lane: p.lane, Event: e}, nil
+	posted := fanfare.Posted{Service: p.service, Topic: topic, Lane: p.lane, Event: e}
+	if err := p.times.apply(&posted); err != nil {
+		return posted, err
+	}
+	filter, err := audienceOf(&e, p.people)
+	if filter != "" {
+		posted.Audience = &fanfare.AudienceFilter{Filter: filter}
+	}
+	return posted, err
+}
+
+// audienceExtension is by which a CloudEvent names its audience: names of extensions
+// have letters and digits only.
+const audienceExtension = "audiencefilter"
+
+// audienceOf is the audience that an event asks for, or otherwise.
+func audienceOf(e *fanfare.Event, otherwise string) (filter string, err error) {
+	raw, ok := e.Extensions[audienceExtension]
+	if !ok {
+		return otherwise, nil
+	}
+	if json.Unmarshal(raw, &filter) != nil {
+		err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + audienceExtension, Message: "is not a string", Hint: "write CEL, such as subscriber.locale == 'de'"}
+	}
+	return filter, err
 }
 
 func (a *API) publishOne(x *exchange, r *http.Request, p posting, e fanfare.Event) error {
@@ -215,10 +256,18 @@ func (a *API) check(p *fanfare.Posted) error {
 	if !ok {
 		return notFound("topic", p.Topic)
 	}
-	if topic.ValidateData == nil {
-		return nil
+	if err := collect.CheckTimes(p, a.now(), a.parts.Ahead); err != nil {
+		return err
 	}
-	return topic.ValidateData(p.Event.Data)
+	if topic.ValidateData != nil {
+		if err := topic.ValidateData(p.Event.Data); err != nil {
+			return err
+		}
+	}
+	if p.Audience != nil {
+		return a.parts.Topics.CheckAudience(p.Service, p.Audience.Filter)
+	}
+	return nil
 }
 
 func writeKept(x *exchange, kept []Kept) {

@@ -97,7 +97,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if most := a.parts.Limits.Requests; most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
+	if most := a.parts.Limits.requestsOf(r); most > 0 && running > int64(most) && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 		x.refuse(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server has too many requests under way", Hint: "send this one again in a moment"})
 		return
 	}

@@ -28,6 +28,13 @@ func (w *world) Preview(_ context.Context, service, template string, in wire.Pre
 	return wire.Preview{Template: template, To: in.To, Subject: service}, w.fail
 }
 
+func (w *world) Lint(_ context.Context, service, template string, in wire.LintRequest) (wire.Lint, error) {
+	if in.Template != nil && in.Template.Text == "bad" {
+		return wire.Lint{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates/" + template + "/text", Line: 3}
+	}
+	return wire.Lint{Template: template, Findings: []wire.Finding{{Rule: service}}}, w.fail
+}
+
 func TestExplanationsAreAskedForByEventOrByData(t *testing.T) {
 	api := newWorld().api()
 	do := func(method, path, contentType, body string) *httptest.ResponseRecorder {
@@ -63,6 +70,14 @@ func TestAMistakeInADraftIsNamedInTheRequest(t *testing.T) {
 	var p wire.Problem
 	if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Code != 422 || p.Pointer != "/template/text" || p.Line != 3 || p.Errors[0].Pointer != "/template/html" {
 		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	for _, wanted := range []struct {
+		body, answer string
+		status       int
+	}{{`{"template":{"subject":"s","text":"bad"}}`, `"/template/text"`, 422}, {`{}`, `"rule"`, 200}, {`{"tpoic":"x"}`, "tpoic", 422}} {
+		if rec := do(http.MethodPost, "/v1/templates/x/lint", "application/json", wanted.body); rec.Code != wanted.status || !strings.Contains(rec.Body.String(), wanted.answer) {
+			t.Errorf("%s: %d %s", wanted.body, rec.Code, rec.Body)
+		}
 	}
 	if rec := do(http.MethodPost, "/v1/templates/x/preview", "application/json", `{"to":"a@b.c"}`); rec.Code != 200 || !strings.Contains(rec.Body.String(), "a@b.c") {
 		t.Errorf("%d %s", rec.Code, rec.Body)

@@ -118,13 +118,16 @@ func (w *world) PutSubscriptions(_ context.Context, service string, puts []regis
 		w.subs[service+"/"+p.ID] = p
 		w.puts = append(w.puts, p)
 		results[i] = registry.PutResult{ID: p.ID, Created: !was}
+		if strings.Contains(p.Filter, "!=") {
+			results[i].Cost, results[i].Added = fanfare.Cost{Nanos: 40, Why: "!= leads to no index"}, 40
+		}
 	}
 	return nil
 }
 
 // clonePut copies what may lie in the buffer of a chunk.
 func clonePut(p registry.Put) registry.Put {
-	for _, s := range []*string{&p.ID, &p.Topic, &p.Channel, &p.To, &p.Filter, &p.Rule, &p.Locale, &p.TimeZone} {
+	for _, s := range []*string{&p.ID, &p.Topic, &p.Channel, &p.To, &p.Filter, &p.Rule, &p.Locale, &p.TimeZone, &p.State} {
 		*s = strings.Clone(*s)
 	}
 	for _, b := range []*json.RawMessage{&p.Params, &p.Data, &p.Attributes} {
@@ -149,6 +152,17 @@ func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string,
 	return w.fail
 }
 
+func (w *world) PauseSubscription(_ context.Context, service, id string, _ func(*registry.Subscription) error) error {
+	if _, ok := w.subs[service+"/"+id]; !ok {
+		return notFound("subscription", id)
+	}
+	return w.fail
+}
+
+func (w *world) ResumeSubscription(ctx context.Context, service, id string, check func(*registry.Subscription) error) error {
+	return w.PauseSubscription(ctx, service, id, check)
+}
+
 func (w *world) SubscriberPlaces(_ context.Context, service, who string) ([]fanfare.Place, error) {
 	if who != "a@example.com" {
 		return nil, notFound("subscriber", who)
@@ -157,6 +171,13 @@ func (w *world) SubscriberPlaces(_ context.Context, service, who string) ([]fanf
 }
 
 func (w *world) Services() []string { return w.services }
+
+func (w *world) CheckAudience(_, filter string) error {
+	if filter == "wrong" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/audience_filter", Message: "unknown name"}
+	}
+	return nil
+}
 
 func (w *world) Topic(service, name string) (*registry.Topic, bool) {
 	if service != "news" || name != "quakes" {
@@ -208,6 +229,7 @@ func (w *world) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error)
 func (w *world) Status(context.Context) (wire.Status, error) {
 	return wire.Status{Version: "test", Ready: true,
 		Broadcasts: []fanfare.Broadcast{{Event: "evt-a", Service: "news"}, {Event: "evt-b", Service: "other"}},
+		Services:   []wire.ServiceLimits{{Service: "news"}, {Service: "other"}},
 		Channels:   []wire.Channel{{Service: "news", Name: "mail"}, {Service: "other", Name: "mail"}},
 		Paused:     []wire.Paused{{Scope: fanfare.Scope{Kind: fanfare.ScopeService, Name: "other"}}, {Scope: fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "news/mail"}}},
 	}, w.fail
@@ -279,6 +301,12 @@ func (w *world) Resume(ctx context.Context, s fanfare.Scope, reason string) erro
 }
 func (w *world) Cancel(ctx context.Context, s fanfare.Scope, reason string) error {
 	return w.control("cancel")(ctx, s, reason)
+}
+func (w *world) Approve(ctx context.Context, event, by string) error {
+	return w.control("approve")(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: event}, by)
+}
+func (w *world) SetRate(ctx context.Context, s fanfare.Scope, rate string) error {
+	return w.control("rate")(ctx, s, rate)
 }
 
 func (w *world) Parked(context.Context) ([]fanfare.Parked, error) {

@@ -18,7 +18,7 @@ func (a *API) healthRoutes() {
 		writeText(x, "ok\n")
 		return nil
 	})
-	a.handle(op("is-ready", "/readyz", "Whether it takes work: 503 with the reason while it starts or stops", "text/plain"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
+	a.handle(op("is-ready", "/readyz", "Whether it takes work: 503 with the reason while it starts or stops, or its database is away", "text/plain"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
 		if err := a.parts.Ready(); err != nil {
 			if fanfare.CodeOf(err) == fanfare.Internal {
 				err = &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error()}

@@ -59,10 +59,14 @@ func (s *putSum) add(dst []byte, result *registry.PutResult, quiet bool) ([]byte
 	default:
 		s.Updated++
 	}
+	if !result.Cost.Indexed() {
+		s.Unindexed++
+		s.NsPerEvent += result.Added
+	}
 	if quiet {
 		return dst, nil
 	}
-	return appendPut(dst, result), nil
+	return appendPut(dst, result, false), nil
 }
 
 func (s *putSum) refused(e wire.LineError) {

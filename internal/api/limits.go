@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,19 @@ type Limits struct {
 	RequestsPerKey int // of these, for one key
 	RatePerSecond  int // requests of one key
 	Burst          int // requests that a key may send at once after a rest; 0: RatePerSecond
+}
+
+// keptForUrgent is which part of the requests is kept for posts that say that they
+// are urgent.
+const keptForUrgent = 8
+
+// requestsOf is how many requests may be under way with one like r.
+func (l *Limits) requestsOf(r *http.Request) int {
+	urgent := fanfare.Urgent.String()
+	if r.Method == http.MethodPost && (r.Header.Get("X-Fanfare-Lane") == urgent || strings.Contains(r.URL.RawQuery, "lane="+urgent)) {
+		return l.Requests
+	}
+	return l.Requests - l.Requests/keptForUrgent
 }
 
 // A gauge holds one key to its limits: a bucket that fills by one request every

@@ -77,7 +77,7 @@ func addMember[T any](a *API, k memberKind[T]) {
 	a.handle(put, k.change, func(x *exchange, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
 
 	del := op("delete", http.MethodDelete, "Delete a "+k.kind, ifMatch())
-	del.Description = "To delete it again is no error. What active subscriptions need is a conflict."
+	del.Description = "To delete it again is no error. What active or paused subscriptions need is a conflict."
 	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
 	a.handle(del, k.change, func(x *exchange, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)

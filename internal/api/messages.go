@@ -26,6 +26,8 @@ type Messages interface {
 	// Send returns when the message is durable. Its error means that nothing
 	// was kept.
 	Send(ctx context.Context, service string, m *wire.MessageRequest, once Once) (Sent, error)
+	// Try says what a message would set off, and keeps nothing.
+	Try(ctx context.Context, service string, m *wire.MessageRequest) (wire.MessageRun, error)
 	// Message returns a message of a service, or of any (""); else NotFound.
 	Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error)
 	// WithReference lists the messages of a service with a reference, those

@@ -48,6 +48,10 @@ func (o *outbox) Send(_ context.Context, service string, m *wire.MessageRequest,
 	return Sent{Ref: ref, Again: again, Message: wire.Message{ID: ref.MessageID(), Service: service, State: "pending", Errors: []wire.RecipientError{{Index: 1}}}}, nil
 }
 
+func (o *outbox) Try(_ context.Context, _ string, m *wire.MessageRequest) (wire.MessageRun, error) {
+	return wire.MessageRun{DryRunChannel: wire.DryRunChannel{Channel: m.Channel, Messages: max(1, len(m.Recipients))}}, nil
+}
+
 func (o *outbox) Message(_ context.Context, service string, ref fanfare.EventRef) (wire.Message, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -30,12 +30,17 @@ type Parts struct {
 	Intake            Intake
 	Reports           Reports
 	Explaining        Explaining
+	Conditions        Conditions
+	States            States
+	Secrets           Secrets
 	Previews          Previews
 	Switches          Switches
+	Destinations      Destinations
 	Parking           Parking
 	Messages          Messages
 	Audit             Audit
 	Backups           Backups
+	Moves             Moves
 
 	// Unsubscribe ends the subscriptions that the token of a link stands for.
 	// It is idempotent; NotFound is a token that this server did not sign. Nil
@@ -53,6 +58,7 @@ type Parts struct {
 
 	Version string
 	Now     func() time.Time // nil: time.Now
+	Ahead   time.Duration    // how far ahead an event may say when it is to leave
 	Log     *slog.Logger     // nil: slog.Default
 }
 
@@ -80,6 +86,9 @@ type Subscriptions interface {
 	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
 	// EndSubscriptionIf returns when no letter for it can leave any more.
 	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *registry.Subscription) error) error
+	// PauseSubscription returns when no letter for it can leave any more.
+	PauseSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
+	ResumeSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
 	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
 	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
 }
@@ -94,6 +103,8 @@ type Import interface {
 
 // Topics tells the topics of a service.
 type Topics interface {
+	// CheckAudience refuses a sender's condition over people that is none.
+	CheckAudience(service, filter string) error
 	Topic(service, name string) (*registry.Topic, bool)
 	Services() []string
 }
@@ -130,6 +141,10 @@ type Switches interface {
 	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
 	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
 	Cancel(ctx context.Context, scope fanfare.Scope, reason string) error
+	// Approve lets a broadcast leave that waits for approval; by says who did.
+	Approve(ctx context.Context, event, by string) error
+	// SetRate sets the rate of a channel or a broadcast, as documents write it.
+	SetRate(ctx context.Context, scope fanfare.Scope, rate string) error
 }
 
 // Parking has the work that failed too often.

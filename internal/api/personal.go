@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -25,11 +26,12 @@ type Merging interface {
 // A PersonalLine is a part of what is kept of a person; the member of its type is
 // there.
 type PersonalLine struct {
-	Type         string                 `json:"type" enum:"subscriber,subscription,delivery,message,audit" doc:"which of the members is there"`
+	Type         string                 `json:"type" enum:"subscriber,subscription,delivery,message,waiting,audit" doc:"which of the members is there"`
 	Subscriber   *registry.Subscriber   `json:"subscriber,omitempty"`
 	Subscription *registry.Subscription `json:"subscription,omitempty"`
 	Delivery     *fanfare.Delivery      `json:"delivery,omitempty"`
 	Message      *PersonalMessage       `json:"message,omitempty"`
+	Waiting      *PersonalWaiting       `json:"waiting,omitempty"`
 	Audit        *wire.AuditEntry       `json:"audit,omitempty"`
 }
 
@@ -40,6 +42,14 @@ type PersonalMessage struct {
 	Data      json.RawMessage `json:"data,omitempty" doc:"object: what all its recipients saw"`
 	Recipient json.RawMessage `json:"recipient,omitempty" doc:"object: what this one alone saw"`
 	Content   json.RawMessage `json:"content,omitempty" doc:"object: subject, text and html, where it had its own"`
+}
+
+// PersonalWaiting is an event that waits to be told in a digest.
+type PersonalWaiting struct {
+	Event   string    `json:"event" doc:"evt-..."`
+	Cadence string    `json:"cadence" doc:"such as daily 08:00"`
+	Zone    string    `json:"time_zone,omitempty" doc:"on whose clock"`
+	Due     time.Time `json:"due" doc:"when the digest is sent"`
 }
 
 // A MergeRequest names the subscriber that stays.

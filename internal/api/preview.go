@@ -15,6 +15,8 @@ import (
 // Previews says what a template would say. Nothing is kept or sent.
 type Previews interface {
 	Preview(ctx context.Context, service, template string, in wire.PreviewRequest) (wire.Preview, error)
+	// Lint says what readers are going to mind of it.
+	Lint(ctx context.Context, service, template string, in wire.LintRequest) (wire.Lint, error)
 }
 
 func (a *API) previewRoutes() {

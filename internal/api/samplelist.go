@@ -23,11 +23,14 @@ channels:
 topics:
   load:
     schema: {type: object, properties: {host: {type: string}, percent: {type: number}}, required: [host, percent]}
+    key: host
     template: load
+    digest: {template: loads}
     rules:
       - {name: above, when: "event.percent > sub.percent", params: {percent: number}}
 templates:
   load: {subject: "{{ event.host }} is at {{ event.percent }} %", text: "Hello {{ subscriber.address }}, you asked to be told."}
+  loads: {subject: "{{ count }} reports of load", text: "{% for item in items %}{{ item.event.host }}: {{ item.event.percent }} %. {% endfor %}"}
 `},
 		{operation: "apply", parameter: with("dry_run", "true"), mediaType: jsonType, status: 200,
 			body: `{"service":"ops","topics":{"load":{"lane":"urgent","template":"load"}}}`},
@@ -82,7 +85,12 @@ templates:
 				`{"id":"eve-load","topic":"load","channel":"email","to":"eve@example.com"}` + "\n"},
 		{operation: "put-subscription", parameter: with("id", "ada-load"), mediaType: jsonType, status: 201,
 			body: `{"topic":"load","channel":"email","to":"ada@example.com","rule":"above","params":{"percent":80},"locale":"en-GB"}`},
+		{operation: "put-subscription", parameter: with("id", "ada-daily"), mediaType: jsonType, status: 201,
+			body: `{"topic":"load","channel":"email","to":"ada@example.com","cadence":"daily 08:00","time_zone":"Europe/London"}`},
 		{operation: "get-subscription", parameter: with("id", "ada-load"), status: 200},
+		{operation: "pause-subscription", parameter: with("id", "eve-load"), status: 204},
+		{operation: "list-subscriptions", parameter: with("topic", "load", "state", "paused"), status: 200},
+		{operation: "resume-subscription", parameter: with("id", "eve-load"), status: 204},
 		{operation: "list-subscriptions", parameter: with("topic", "load", "state", "active"), status: 200},
 
 		{operation: "send-message", parameter: with("wait", "1s"), mediaType: jsonType, status: 201,
@@ -91,6 +99,8 @@ templates:
 		{operation: "send-message", mediaType: jsonType, status: 201,
 			body: `{"channel":"email","content":{"subject":"{{ event.what }}","text":"Hello {{ sub.name }}"},"data":{"what":"Works on Sunday"},"reference":"works-1",` +
 				`"recipients":[{"to":"ben@example.com","data":{"name":"Ben"}},{"to":"eve@example.com","data":{"name":"Eve"}}]}`},
+		{operation: "try-message", mediaType: jsonType, status: 200,
+			body: `{"channel":"email","to":"ada@example.com","content":{"subject":"Works","text":"On Sunday."}}`},
 		{operation: "get-message", parameter: with("id", "msg-20261120-1001"), status: 200},
 		{operation: "list-messages", parameter: with("reference", "works-1"), status: 200},
 
@@ -114,12 +124,27 @@ templates:
 		{operation: "explain-event", parameter: with("id", "ada-load", "event", "evt-20261120-1001"), status: 200},
 		{operation: "explain-data", parameter: with("id", "ada-load"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":70}`},
 
+		{operation: "match-event", parameter: with("topic", "load"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":97}`},
+		{operation: "match-event", parameter: with("topic", "load", "audience_filter", "subscriber.locale == 'en'"), mediaType: jsonType, status: 200, body: `{"host":"db1","percent":97}`},
+		{operation: "match-event", parameter: with("topic", "load", "sample", "0", "lane", "urgent"), mediaType: cloudEvent, status: 200,
+			body: `{"specversion":"1.0","id":"db2-2","source":"/monitor","type":"load","data":{"host":"db2","percent":85}}`},
+		{operation: "report-conditions", status: 200},
+		{operation: "list-states", parameter: with("topic", "load"), status: 200},
+		{operation: "put-channel", parameter: with("channel", "hook"), mediaType: jsonType, status: 201, body: `{"driver":"webhook"}`},
+		{operation: "get-secret", parameter: with("channel", "hook", "to", "https://receiver.example.org/load"), status: 200},
+		{operation: "get-state", parameter: with("topic", "load", "key", "db1"), status: 200},
 		{operation: "preview-template", parameter: with("template", "load"), mediaType: jsonType, status: 200, body: `{"data":{"host":"db1","percent":97},"to":"ada@example.com"}`},
+		{operation: "lint-template", parameter: with("template", "load"), mediaType: jsonType, status: 200, body: `{"template":{"subject":"{{ event.host }}","html":"<p>It is full. <img src=\"https://example.com/disk.png\"></p>"}}`},
 
 		{operation: "get-status", status: 200},
 		{operation: "pause", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"},"reason":"the relay is being moved"}`},
 		{operation: "resume", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"}}`},
+		{operation: "set-rate", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"},"rate":"500/s"}`},
+		{operation: "set-rate", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"channel","name":"ops/email"},"rate":"configured"}`},
+		{operation: "approve", mediaType: jsonType, status: 409, body: `{"event":"evt-20261120-1001"}`},
 		{operation: "cancel", mediaType: jsonType, status: 204, body: `{"scope":{"kind":"broadcast","name":"evt-20261120-1001"},"reason":"a false alarm"}`},
+		{operation: "list-destinations", parameter: with("channel", "email"), status: 200},
+		{operation: "resume-destination", parameter: with("channel", "email", "destination", "mail.example.net"), status: 404},
 		{operation: "list-parked", status: 200},
 		{operation: "list-audit", parameter: with("kind", "key", "action", "rotate"), status: 200},
 		{operation: "retry-parked", parameter: with("id", "prk-20261120-1"), status: 404},
@@ -127,6 +152,9 @@ templates:
 
 		{operation: "take-backup", parameter: with("rate", "20000000"), status: 200},
 		{operation: "get-restored", status: 404},
+		{operation: "start-move", mediaType: jsonType, status: 503, body: `{"to":"postgres://fanfare@127.0.0.1:1/fanfare"}`},
+		{operation: "get-move", status: 404},
+		{operation: "stop-move", status: 204},
 
 		{operation: "show-unsubscribe", parameter: with("token", "from-a-message"), status: 200},
 		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},

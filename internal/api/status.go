@@ -27,9 +27,11 @@ func (a *API) statusRoutes() {
 
 // ofService leaves out of s what belongs to other services.
 func ofService(s wire.Status, service string) wire.Status {
-	s.Restored = nil // it counts the broadcasts of all
+	s.Restored, s.Database = nil, nil // of all services
 	s.Broadcasts = slices.DeleteFunc(slices.Clone(s.Broadcasts), func(b fanfare.Broadcast) bool { return b.Service != service })
 	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })
+	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(l wire.ServiceLimits) bool { return l.Service != service })
+	s.Gathered = slices.DeleteFunc(slices.Clone(s.Gathered), func(g wire.Gathered) bool { return g.Service != service })
 	own := map[string]bool{}
 	for _, b := range s.Broadcasts {
 		own[b.Event] = true
@@ -38,7 +40,7 @@ func ofService(s wire.Status, service string) wire.Status {
 		switch p.Scope.Kind {
 		case fanfare.ScopeService:
 			return p.Scope.Name != service
-		case fanfare.ScopeChannel:
+		case fanfare.ScopeChannel, fanfare.ScopeRelay:
 			return !strings.HasPrefix(p.Scope.Name, service+"/")
 		case fanfare.ScopeBroadcast:
 			return !own[p.Scope.Name]

@@ -20,7 +20,7 @@ import (
 type SubscriptionLists interface {
 	// SubscriptionPage may return fewer than limit although next says that more follow.
 	SubscriptionPage(ctx context.Context, service string, f registry.SubscriptionFilter, after fanfare.Place, limit int) (page []registry.Subscription, next fanfare.Place, err error)
-	// ExportSubscriptions visits the active ones as the puts that make them again.
+	// ExportSubscriptions visits those that have not ended as the puts that make them again.
 	ExportSubscriptions(ctx context.Context, service string, f registry.SubscriptionFilter, visit func(p *registry.Put) error) error
 }
 
@@ -35,8 +35,8 @@ type subscriptionsBy struct {
 	Topic      string `query:"topic" doc:"only those to this topic"`
 	Channel    string `query:"channel" doc:"only those over this channel"`
 	Subscriber string `query:"subscriber" doc:"only those of this subscriber (id), or to this address"`
-	State      string `query:"state" enum:"active,ended" doc:"only those in this state"`
-	Accept     string `header:"Accept" doc:"application/x-ndjson: all active ones as a stream"`
+	State      string `query:"state" enum:"active,paused,ended" doc:"only those in this state"`
+	Accept     string `header:"Accept" doc:"application/x-ndjson: all that have not ended as a stream"`
 }
 
 func (in *subscriptionsBy) filter() registry.SubscriptionFilter {
@@ -46,7 +46,7 @@ func (in *subscriptionsBy) filter() registry.SubscriptionFilter {
 func (a *API) subscriptionListRoutes() {
 	op := huma.Operation{OperationID: "list-subscriptions", Method: http.MethodGet, Path: "/v1/subscriptions", Tags: []string{"subscriptions"},
 		Summary: "The subscriptions of a service in the order in which they are kept, or all of them as a stream",
-		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all active subscriptions " +
+		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all active and paused subscriptions " +
 			"that the filters choose are streamed, each on a line of the form that an import takes: what is exported can be imported into an empty service. Ids of ours (sub-, per-) are left out."}
 	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or everything", "application/json")
 	op.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
@@ -80,7 +80,7 @@ func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptions
 	}
 	if acceptsLines(in.Accept) {
 		if in.State == "ended" || in.Cursor != "" {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has all active subscriptions: it knows no cursor, and no state but active",
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has active and paused subscriptions: it knows no cursor, and no ended ones",
 				Hint: "ask for application/json to have pages"}
 		}
 		return func(ctx context.Context, x *exchange) error { return a.exportSubscriptions(ctx, x, s, in.filter()) }, nil
@@ -155,7 +155,7 @@ func (a *API) exportSubscriptions(ctx context.Context, x *exchange, service stri
 	out := newLineStream(x)
 	err := a.parts.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *registry.Put) error {
 		return out.write(wire.SubscriptionRequest{ID: p.ID, Topic: p.Topic, Channel: p.Channel, To: p.To, Subscriber: p.Subscriber, Filter: p.Filter, Rule: p.Rule,
-			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes})
+			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Cadence: p.Cadence})
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 const ndjson = "application/x-ndjson"
 
 func (a *API) subscriptionRoutes() {
+	a.pauseRoutes()
 	tags := []string{"subscriptions"}
 	post := huma.Operation{OperationID: "put-subscriptions", Method: http.MethodPost, Path: "/v1/subscriptions", Tags: tags,
 		Summary: "Add or replace one subscription, or, as NDJSON, any number",
@@ -43,7 +45,7 @@ func (a *API) subscriptionRoutes() {
 		ID string `path:"id" doc:"of the subscription"`
 	}
 	read(a, huma.Operation{OperationID: "get-subscription", Method: http.MethodGet, Path: "/v1/subscriptions/{id}", Tags: tags,
-		Summary: "One subscription, active or ended"}, mayLookUp,
+		Summary: "One subscription, active, paused or ended"}, mayLookUp,
 		func(ctx context.Context, c caller, in *One) (registry.Subscription, error) {
 			s, err := a.oneService(c)
 			if err != nil {
@@ -140,18 +142,27 @@ func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string)
 		x.Header().Set("Location", "/v1/subscriptions/"+url.PathEscape(results[0].ID))
 	}
 	x.Header().Set("Content-Type", "application/json")
-	writeAll(x, status, append(appendPut(nil, &results[0]), '\n'))
+	writeAll(x, status, append(appendPut(nil, &results[0], true), '\n'))
 	return nil
 }
 
-// appendPut appends a wire.Subscribed.
-func appendPut(dst []byte, r *registry.PutResult) []byte {
+// appendPut appends a wire.Subscribed; with the cost of its condition where that
+// is asked for, or no index leads to it.
+func appendPut(dst []byte, r *registry.PutResult, cost bool) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendString(dst, r.ID)
-	if r.Created {
-		return append(dst, `,"created":true}`...)
+	dst = append(dst, `,"created":`...)
+	dst = strconv.AppendBool(dst, r.Created)
+	switch {
+	case !r.Cost.Indexed():
+		dst = append(dst, `,"matching":{"indexed":false,"ns_per_event":`...)
+		dst = strconv.AppendInt(dst, r.Cost.Nanos, 10)
+		dst = append(dst, `,"reason":`...)
+		dst = append(appendString(dst, r.Cost.Why), '}')
+	case cost:
+		dst = append(dst, `,"matching":{"indexed":true}`...)
 	}
-	return append(dst, `,"created":false}`...)
+	return append(dst, '}')
 }
 
 // appendString appends s as JSON. Ids hardly ever need an escape.

@@ -39,7 +39,7 @@ type broadcastsBy struct {
 	Picked
 	State string `query:"state" enum:"running,paused,cancelled,completed" doc:"only those in this state"`
 	Lane  string `query:"lane" enum:"urgent,normal,bulk" doc:"only those of this lane"`
-	Kind  string `query:"kind" enum:"event,message" doc:"only events of topics, or only messages to people who were named"`
+	Kind  string `query:"kind" enum:"event,message,digest" doc:"only events of topics, only messages to people who were named, or only digests"`
 }
 
 type historyOf struct {

@@ -2,15 +2,16 @@ package app
 
 import (
 	"context"
+	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // ahead reads events before they are needed: a batch of many small events would
 // else ask the store for each of them by itself.
 type ahead struct {
-	store *sqlite.Deliveries
+	store *deliveries.Store
 	read  map[fanfare.EventRef]*fanfare.Posted
 }
 
@@ -25,19 +26,16 @@ func (a *ahead) posted(ctx context.Context, members []pending) (*fanfare.Posted,
 		return known, nil
 	}
 	a.read = make(map[fanfare.EventRef]*fanfare.Posted, eventsAhead)
-	err := a.store.Moment(ctx, first.Day, func(moment *sqlite.Moment) error {
-		for i := 0; i < len(members) && len(a.read) < eventsAhead; i++ {
-			ref := eventOf(&members[i])
-			if a.read[ref] != nil {
-				continue
-			}
-			posted, err := moment.Posted(ref.Seq)
-			if err != nil {
-				return err
-			}
-			a.read[ref] = posted
+	wanted := make([]fanfare.EventSeq, 0, eventsAhead)
+	for i := 0; i < len(members) && len(wanted) < eventsAhead; i++ {
+		if seq := eventOf(&members[i]).Seq; !slices.Contains(wanted, seq) {
+			wanted = append(wanted, seq)
 		}
-		return nil
+	}
+	err := a.store.Moment(ctx, first.Day, func(moment *deliveries.Moment) error {
+		return moment.Posted(wanted, func(posted *fanfare.Posted) {
+			a.read[fanfare.EventRef{Day: first.Day, Seq: posted.Seq}] = posted
+		})
 	})
 	return a.read[first], err
 }

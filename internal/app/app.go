@@ -29,7 +29,9 @@ import (
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/state"
+	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // busDir is where the embedded bus has its files, in the data directory.
@@ -47,6 +49,8 @@ type App struct {
 	log    *slog.Logger
 	clock  kit.Clock
 
+	absence  *absence     // of the database; nil before it is open
+	giveUp   func() error // ends what waits for a database that is away; nil with files
 	server   *api.Server
 	unwind   []func() error // in reverse order of what was acquired
 	draining atomic.Bool
@@ -81,13 +85,23 @@ func (a *App) Done() <-chan struct{} { return a.server.Done() }
 func (a *App) Stop() error {
 	a.stopOnce.Do(func() {
 		a.draining.Store(true)
-		var errs []error
-		for _, undo := range slices.Backward(a.unwind) {
-			errs = append(errs, undo())
-		}
-		a.stopErr = errors.Join(errs...)
+		a.stopErr = a.undo(0, a.config.DrainTimeout+stopPatience)
 	})
 	return a.stopErr
+}
+
+// undo closes what was acquired since there were so many undos. What waits for a
+// database that is away is given up after a while.
+func (a *App) undo(since int, patience time.Duration) error {
+	if a.giveUp != nil {
+		defer time.AfterFunc(patience, func() { _ = a.giveUp() }).Stop() // the unwinding closes it again, and hears of it
+	}
+	var errs []error
+	for _, undo := range slices.Backward(a.unwind[since:]) {
+		errs = append(errs, undo())
+	}
+	a.unwind = a.unwind[:since]
+	return errors.Join(errs...)
 }
 
 // defer registers how to undo what was just acquired.
@@ -119,22 +133,29 @@ func (a *App) start(ctx context.Context, o Options) error {
 	if err := backup.Interrupted(dir); err != nil {
 		return err
 	}
-	note, err := backup.ReadNote(dir)
-	if err != nil {
-		return err
-	}
 	if a.server, err = api.Listen(api.ServerOptions{Address: a.config.Listen, Cert: a.config.TLSCert, Key: a.config.TLSKey, Log: a.log}); err != nil {
 		return err
 	}
 	a.later(a.closeServer)
+	return a.reach(ctx, func() error { return a.open(ctx, o, started) })
+}
 
-	durability := sqlite.Durability(a.config.Durability)
-	store, err := sqlite.OpenDeliveries(filepath.Join(dir, "deliveries"), durability)
+// open opens everything that is kept, and begins to work.
+func (a *App) open(ctx context.Context, o Options, started time.Time) error {
+	dir := a.config.DataDir
+	note, err := backup.ReadNote(dir)
 	if err != nil {
 		return err
 	}
-	a.later(store.Close)
-	days, err := store.Days()
+	db, err := a.openDatabase(ctx, o.Version)
+	if err != nil {
+		return err
+	}
+	a.later(db.Close)
+	a.watch(db)
+	store := deliveries.New(db)
+	late := deliveries.New(db.Late())
+	days, err := store.Days(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,27 +164,39 @@ func (a *App) start(ctx context.Context, o Options) error {
 		return err
 	}
 
-	control, err := sqlite.OpenControl(ctx, filepath.Join(dir, "control.db"), durability)
-	if err != nil {
-		return err
-	}
-	index := match.New()
+	index, kept := match.New(), control.New(db)
 	outlets := &outlets{store: store, claims: newClaims(), lease: a.config.Lease, clock: a.clock, logger: a.log, open: map[uint16]*outlet{}}
 	outlets.ctx, outlets.stop = context.WithCancel(context.Background())
-	suppressionKey, err := ownKey(dir, suppressionKeyFile)
+	keys, err := readKeys(dir)
 	if err != nil {
 		return err
 	}
 	people, err := registry.Open(ctx, registry.Options{
-		Store: control, Conditions: index, ParseAddress: format.ParseAddress,
-		CompileTemplate: compileTemplate, DryRunTemplate: dryRunTemplate,
-		AfterEnd: a.afterEnd(outlets), Now: a.clock.Now, SuppressionKey: suppressionKey,
+		Store: kept, Conditions: index, ParseAddress: format.ParseAddress, ParseURL: format.ParseURL,
+		CompileTemplate: compileTemplate, DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest,
+		AfterEnd: a.afterEnd(outlets), Now: a.clock.Now, SuppressionKey: keys.suppression.bytes,
+		Away: a.absence.check, Patience: db.patience(), Logger: a.log,
 	})
 	if err != nil {
 		return err
 	}
-	a.later(people.Close)
+	a.laterDo(people.Close)
+	if err := db.belong(dir, people, note.New()); err != nil {
+		return err
+	}
+	if err := keys.check(people.Suppressed(), highest > 0 && a.config.PublicURL != "", signing(people)); err != nil {
+		return err
+	}
+	if err := keys.keep(); err != nil {
+		return err
+	}
 
+	lost := false
+	if !note.New() { // else what was open is held
+		if lost, err = lostBus(dir, a.config.NATS != "", highest); err != nil {
+			return err
+		}
+	}
 	hops, err := bus.Open(ctx, bus.Options{
 		Dir: filepath.Join(dir, busDir), URL: a.config.NATS, Sync: a.config.Fsync(), Lease: a.config.Lease,
 		FirstSeq: firstGroup(highest, note), Logger: a.log,
@@ -172,8 +205,8 @@ func (a *App) start(ctx context.Context, o Options) error {
 		return err
 	}
 	a.later(hops.Close)
+	restored := restoring{dir: dir, note: note, store: store, registry: people, bus: hops}
 	if note.New() {
-		restored := restoring{dir: dir, note: note, store: store, registry: people, bus: hops}
 		if err := restored.finish(ctx, days, firstGroup(highest, note)); err != nil {
 			return err
 		}
@@ -181,54 +214,77 @@ func (a *App) start(ctx context.Context, o Options) error {
 	}
 
 	waiting := newDue(store, hops, a.clock, a.log)
-	stops := &switches{registry: people, store: store, clock: a.clock, resumed: waiting.resume}
+	freeing := newReleasing(waiting, store, a.log)
+	stops := &switches{registry: people, store: store, clock: a.clock, paces: &paces{}, resumed: freeing.release,
+		reconfigured: outlets.reconcile, stopped: outlets.sweep, hurry: outlets.hurry, relay: outlets.drainRelay}
 	recorder := record.Start(record.Options{
 		Store: store, Clock: a.clock, Logger: a.log, Due: waiting.tell,
 		Sour: func(ref fanfare.EventRef) {
-			if err := stops.pauseSour(context.Background(), ref); err != nil {
+			if err := persist(outlets.ctx, func() error { return stops.pauseSour(context.Background(), ref) }); err != nil {
 				a.log.Error("a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},
 	})
 	a.laterDo(recorder.Stop)
-	stops.recorder = recorder
+	stops.recorder, freeing.switches = recorder, stops
 	if err := a.recover(ctx, days, store, recorder, stops, waiting); err != nil {
 		return err
 	}
-
-	key, err := ownKey(dir, linkKeyFile)
-	if err != nil {
-		return err
+	if lost {
+		open, err := restored.mend(ctx, days, waiting)
+		if err != nil {
+			return err
+		}
+		a.log.Warn("the bus was lost and is new: what was open goes on, events that were not matched are gone", "broadcasts", open)
 	}
+
 	if a.config.PublicURL != "" {
-		if outlets.signer, err = format.NewSigner(a.config.PublicURL, key); err != nil {
+		if outlets.signer, err = format.NewSigner(a.config.PublicURL, keys.links.bytes); err != nil {
 			return err
 		}
 	}
 	outlets.bus, outlets.registry, outlets.recorder, outlets.switches = hops, people, recorder, stops
+	outlets.budgets = &budgets{quotas: quotas{registry: people, clock: a.clock, logger: a.log}, clock: a.clock}
+	outlets.hooks = hooks{key: keys.webhooks.bytes, networks: a.config.Networks()}
+	if outlets.captured = newCaptured(a.config.Capture, a.config.AllowRecipients); outlets.captured.inForce() {
+		a.log.Warn(outlets.captured.said(), "capture", a.config.Capture, "allow_recipients", len(a.config.AllowRecipients))
+	}
+	outlets.replies = newReplies(a.config.ReplyRules, a.log)
+	a.background(outlets.replies.run)
 	outlets.templates, outlets.memory = &templates{registry: people}, newMemory()
 	if err := outlets.reconcile(ctx); err != nil {
 		return err
 	}
 	a.laterDo(func() { outlets.drain(a.config.DrainTimeout) })
 
-	history := &indexing{store: store, recorder: recorder, clock: a.clock, logger: a.log, retention: time.Duration(a.config.Retention) * 24 * time.Hour}
+	copying := make(turn, 1)
+	following := &carrying{states: state.New(), days: store, control: kept, series: seriesOf(people), copying: copying, logger: a.log}
+	if err := following.load(ctx, days); err != nil {
+		return fmt.Errorf("states: %w", err)
+	}
+	history := &indexing{store: store, recorder: recorder, carry: following.day, clock: a.clock, logger: a.log, retention: time.Duration(a.config.Retention) * 24 * time.Hour}
 	if err := history.sweep(ctx); err != nil {
 		return err
 	}
 	rates := &rates{recorder: recorder, outlets: outlets}
-	a.background(waiting.run, history.run, history.merge, rates.run)
+	a.background(waiting.run, freeing.run, history.run, history.merge, history.remove, following.run, rates.run)
+	gathering := newGathering(store, people, &cases{index: index, registry: people, states: following.states, store: store}, hops, a.clock, a.log)
+	if err := gathering.Load(ctx, days); err != nil {
+		return fmt.Errorf("digests: %w", err)
+	}
+	a.background(gathering.Run)
+	seen, narrowing := newSamples(), &audiences{registry: people}
 	for _, lane := range fanfare.Lanes {
 		queue, err := hops.Events(ctx, lane)
 		if err != nil {
 			return err
 		}
-		m := &matching{queue: queue, bus: hops, index: index, registry: people, store: store, recorder: recorder, clock: a.clock, logger: a.log}
+		m := &matching{lane: lane, queue: queue, bus: hops, index: index, registry: people, store: store, recorder: recorder, switches: stops, states: following.states, samples: seen, people: narrowing, gathering: gathering, clock: a.clock, logger: a.log}
 		a.background(m.run)
 	}
 
 	floor := &diskFloor{dir: dir, floor: a.config.DiskFloor}
-	collector := collect.Start(collect.Options{Log: hops, Topics: topics{people}, Clock: a.clock, Floor: floor.Check})
+	collector := collect.Start(collect.Options{Log: hops, Topics: topics{people, narrowing}, Clock: a.clock, Floor: floor.Check, Ahead: a.config.Ahead()})
 	a.laterDo(collector.Stop)
 	err = hops.ReplayEvents(ctx, a.clock.Now().Add(-collect.Horizon), func(seq uint64, _ time.Time, group []byte) error {
 		events, err := collect.Decode(group, seq)
@@ -241,42 +297,50 @@ func (a *App) start(ctx context.Context, o Options) error {
 	a.background(func(ctx context.Context) { trim(ctx, hops, a.clock, a.log) })
 	a.background((&housekeeping{registry: people, clock: a.clock, log: a.log, audit: time.Duration(max(a.config.AuditDays, a.config.Retention)) * 24 * time.Hour}).run)
 
+	traces := &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}, Quotas: &outlets.budgets.quotas, Digests: digestReport{store, people}} // of who must see what is true now
 	reports := &reports{
-		Traces:  &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}},
-		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store,
+		Traces:  &report.Traces{Store: late, Registry: people, Progress: recorder, Queue: queue{hops}, Quotas: &outlets.budgets.quotas, Digests: digestReport{late, people}},
+		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store, database: db,
 		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock, still: make(turn, 1)}, floor: floor,
-		indexing: history, rates: rates, ready: a.ready, restored: note,
+		indexing: history, states: following.states, rates: rates, ready: a.ready, restored: note,
+		gathered: &gatheredStatus{report: digestReport{late, people}, clock: a.clock},
 	}
 	direct := &messages{registry: people, templates: outlets.templates, collector: collector, recorder: recorder,
-		traces: reports.Traces, store: store, queue: queue{hops}, floor: floor, clock: a.clock, keeping: new(passage)}
+		traces: traces, store: store, queue: queue{hops}, floor: floor, clock: a.clock, keeping: new(passage)}
 	if err := adminKey(ctx, dir, people); err != nil {
 		return err
 	}
-	copying := make(turn, 1)
+	asked := known{index: index, registry: people, states: following.states}
 	parts := api.Parts{
-		Previews:   previews{registry: people, store: store, traces: reports.Traces, publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
-		Explaining: &report.Explainer{Traces: reports.Traces, Events: store, Conditions: conditions{people, index}},
-		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: people,
-		Intake: intake{collector}, Messages: direct, Reports: reports, Switches: stops, Parking: reports.parking, Audit: people,
-		Backups: &backups{dir: dir, bus: hops, version: o.Version, clock: a.clock, copying: copying},
+		States:     asked,
+		Secrets:    secrets{people, outlets.hooks},
+		Previews:   previews{registry: people, store: store, traces: traces, publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
+		Explaining: &report.Explainer{Traces: reports.Traces, Events: late, Conditions: conditions{people, asked, narrowing}},
+		Conditions: &judging{index: index, registry: people, samples: seen, states: asked, people: narrowing, clock: a.clock, matching: make(turn, 1)},
+		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: topics{people, narrowing},
+		Intake: intake{collector}, Messages: direct, Reports: reports, Switches: stops, Destinations: &destinations{people, outlets, store, waiting}, Parking: reports.parking, Audit: people,
+		Backups: &backups{dir: dir, db: db, bus: hops, version: o.Version, clock: a.clock, copying: copying},
 		Ready:   a.ready, Metrics: reports.metrics(), MetricsOpen: a.config.MetricsOpen,
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
-		Version: o.Version, Now: a.clock.Now, Log: a.log,
+		Version: o.Version, Now: a.clock.Now, Ahead: a.config.Ahead(), Log: a.log,
 	}
+	moving := &moves{config: a.config, version: o.Version, db: db, clock: a.clock, log: a.log, copying: copying, floor: floor}
+	a.laterDo(moving.Stop)
+	parts.Moves, reports.moves = moving, moving
 	forgetting := newEraser(reports, copying, direct.keeping)
 	a.background(forgetting.run)
 	parts.Subscribers, parts.SubscriptionLists, parts.Forgetting, parts.Suppressions = people, people, forgetting, people
-	parts.Merging, parts.Personal = people, &personal{people, reports.Traces, store}
+	parts.Merging, parts.Personal = people, &personal{people, traces, store, digestReport{store, people}}
 	if outlets.signer != nil {
 		parts.Unsubscribe = (&unsubscriber{signer: outlets.signer, registry: people, store: store}).Unsubscribe
 	}
 	a.server.Open(api.New(parts))
-	a.log.Info("ready", "url", a.URL(), "durability", a.config.Durability, "data", dir, "took", time.Since(started).Round(time.Millisecond).String())
+	a.log.Info("ready", "url", a.URL(), "durability", a.config.Durability, "data", dir, "database", db.about().Where, "took", time.Since(started).Round(time.Millisecond).String())
 	return nil
 }
 
 // recover learns what an earlier run left open.
-func (a *App) recover(ctx context.Context, days []fanfare.Day, store *sqlite.Deliveries, recorder *record.Recorder, stops *switches, waiting *due) error {
+func (a *App) recover(ctx context.Context, days []fanfare.Day, store *deliveries.Store, recorder *record.Recorder, stops *switches, waiting *due) error {
 	for _, day := range days {
 		err := store.Open(ctx, day, func(seq fanfare.EventSeq, messages int64, progress fanfare.Progress) {
 			recorder.Begin(fanfare.EventRef{Day: day, Seq: seq}, messages, progress)
@@ -296,7 +360,7 @@ func (a *App) ready() error {
 	if a.draining.Load() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping"}
 	}
-	return nil
+	return a.absence.told()
 }
 
 func (a *App) closeServer() error {
@@ -346,6 +410,9 @@ func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params
 	for name := range params {
 		names = append(names, name)
 	}
+	if schema == nil && t.Digest() { // nothing uses it yet
+		return dryRunDigest(src, nil)
+	}
 	if err := t.Check(schema, names); err != nil {
 		return err
 	}
@@ -353,6 +420,28 @@ func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params
 	return err
 }
 
+func dryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error {
+	t, err := format.Compile(sourceOf(src))
+	if err != nil {
+		return err
+	}
+	if err := t.CheckDigest(schemas); err != nil {
+		return err
+	}
+	var first json.RawMessage
+	if len(schemas) > 0 {
+		first = schemas[0]
+	}
+	_, _, _, err = t.DryRun(first)
+	return err
+}
+
 func sourceOf(src *registry.TemplateSource) format.Source {
-	return format.Source{Name: src.Name, Version: src.Version, Subject: src.Subject, Text: src.Text, HTML: src.HTML}
+	s := sourceOfParts(src.Name, src.TemplateParts)
+	s.Version = src.Version
+	return s
+}
+
+func sourceOfParts(name string, p registry.TemplateParts) format.Source {
+	return format.Source{Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout, Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Variants: variantsOf(p.TemplateVariants)}
 }

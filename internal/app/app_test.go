@@ -15,6 +15,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/app"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -26,11 +27,22 @@ type server struct {
 	key  string
 	sink *sink.Server
 	addr string // of the sink
+
+	database string // its URL; "": files in dir
+	operator bool   // calls are for all services
+
+	change func(*config.Config) // of what it starts with, or nil
 }
 
 func start(t *testing.T, inject sink.Inject) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir()}
+	return startOn(t, pgtest.Chosen(t), inject)
+}
+
+// startOn is start with a database, "" for files.
+func startOn(t *testing.T, database string, inject sink.Inject) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir(), database: database}
 	s.sink = sink.New(sink.Config{Inject: inject, KeepFirst: 10})
 	addr, err := s.sink.Listen("127.0.0.1:0")
 	if err != nil {
@@ -50,10 +62,15 @@ func start(t *testing.T, inject sink.Inject) *server {
 
 func (s *server) open() {
 	s.t.Helper()
-	a, err := app.Start(s.t.Context(), config.Config{
+	c := config.Config{
 		DataDir: s.dir, Listen: "127.0.0.1:0", Durability: "relaxed", Lease: 10 * time.Minute, Retention: 30, AuditDays: 365,
-		DrainTimeout: 5 * time.Second, PublicURL: "https://news.example.org",
-	}, app.Options{Version: "test", Logger: slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		DrainTimeout: 5 * time.Second, PublicURL: "https://news.example.org", DB: s.database, DBConnections: 8, DBStatementTimeout: time.Minute,
+		AllowNetworks: []string{"127.0.0.0/8"},
+	}
+	if s.change != nil {
+		s.change(&c)
+	}
+	a, err := app.Start(s.t.Context(), c, app.Options{Version: "test", Logger: slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -65,15 +82,24 @@ func (s *server) open() {
 	s.key = strings.TrimSpace(string(key))
 }
 
-// call sends a request of the service "news" and returns status and body.
+// call sends a request, of the service "news" but for an operator, and returns status and body.
 func (s *server) call(method, path, contentType, body string) (int, string) {
+	s.t.Helper()
+	code, answer, _ := s.exchange(method, path, contentType, body)
+	return code, answer
+}
+
+// exchange is call with the headers of the answer.
+func (s *server) exchange(method, path, contentType, body string) (int, string, http.Header) {
 	s.t.Helper()
 	r, err := http.NewRequest(method, s.app.URL()+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+s.key)
-	r.Header.Set("X-Fanfare-Service", "news")
+	if !s.operator {
+		r.Header.Set("X-Fanfare-Service", "news")
+	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
@@ -86,7 +112,7 @@ func (s *server) call(method, path, contentType, body string) (int, string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return resp.StatusCode, string(b)
+	return resp.StatusCode, string(b), resp.Header
 }
 
 // must is call, and fails the test where the answer is another.

@@ -9,14 +9,20 @@ type cache[K comparable, V any] struct {
 
 const cacheSize = 16
 
+// get returns what is known of a key, or finds it.
 func (c *cache[K, V]) get(key K, find func(K) (V, error)) (V, error) {
 	if v, ok := c.entries[key]; ok {
 		return v, nil
 	}
 	v, err := find(key)
-	if err != nil {
-		return v, err
+	if err == nil {
+		c.keep(key, v)
 	}
+	return v, err
+}
+
+// keep adds what was found of a key that is not known.
+func (c *cache[K, V]) keep(key K, v V) {
 	if c.entries == nil {
 		c.entries = make(map[K]V, cacheSize)
 	}
@@ -26,5 +32,4 @@ func (c *cache[K, V]) get(key K, find func(K) (V, error)) (V, error) {
 	}
 	c.entries[key] = v
 	c.order = append(c.order, key)
-	return v, nil
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 
 	"fanfare.dev/fanfare"
@@ -11,14 +12,34 @@ import (
 // conditions are subscriptions and the index, as explanations see them.
 type conditions struct {
 	*registry.Registry
-	index *match.Index
+	known
+	people *audiences
 }
 
-// Explain evaluates the condition of a subscription part by part.
-func (c conditions) Explain(s *registry.Subscription, data json.RawMessage) (fanfare.Part, error) {
+// FoundBy says what of an event leads the index to a subscription.
+func (c conditions) FoundBy(s *registry.Subscription) (string, error) {
 	params := s.Params
 	if s.Rule != "" && params == nil {
 		params = json.RawMessage("{}")
 	}
-	return c.index.Explain(match.Key{Service: s.Service, Topic: s.Topic}, match.Entry{Filter: s.Filter, Rule: s.Rule, Params: params}, data)
+	return c.index.FoundBy(match.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, params)
+}
+
+// InAudience reports whether a subscription is in the audience of a sender.
+func (c conditions) InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error) {
+	posted := &fanfare.Posted{Audience: &fanfare.AudienceFilter{Filter: filter}}
+	in, err := c.people.narrow(ctx, posted, []fanfare.Hit{{Place: s.Place, Subscriber: s.Owner}})
+	return len(in) > 0, err
+}
+
+// Explain evaluates the condition of a subscription part by part, for an event after
+// one with the data was.
+func (c conditions) Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error) {
+	params := s.Params
+	if s.Rule != "" && params == nil {
+		params = json.RawMessage("{}")
+	}
+	of := match.EventOf(event)
+	of.Was = was
+	return c.index.Explain(match.Key{Service: s.Service, Topic: s.Topic}, match.Entry{Filter: s.Filter, Rule: s.Rule, Params: params}, of)
 }

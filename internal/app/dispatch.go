@@ -10,17 +10,17 @@ import (
 	"fanfare.dev/fanfare/internal/deliver"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // dispatch moves the batches of one channel and lane from the bus to the
-// outlet: one memory-bounded loop, a batch at a time.
+// outlet: one memory-bounded loop, a batch at a time, each broadcast in turn.
 type dispatch struct {
 	queue    *bus.Queue
 	outlet   *deliver.Outlet
 	loader   *loader
 	registry *registry.Registry
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	channel  uint16
 	lane     fanfare.Lane
 	clock    kit.Clock
@@ -30,32 +30,31 @@ type dispatch struct {
 
 // run works until ctx ends or the bus closes.
 func (d *dispatch) run(ctx context.Context) {
-	for d.outlet.Room(ctx, d.lane) == nil {
-		lease, err := next(ctx, d.queue, d.logger)
+	waiting := newTurns(d.queue, d.outlet, d.lane, func(l *bus.Lease, err error) { d.fail(ctx, l, err) })
+	defer waiting.giveBack()
+	for {
+		next, err := waiting.next(ctx)
 		if err != nil {
 			return
 		}
-		if err := d.hand(ctx, lease); err != nil {
-			d.fail(ctx, lease, err)
+		if err := persist(ctx, func() error { return d.hand(ctx, next) }); err != nil {
+			d.fail(ctx, next.lease, err)
 		}
 	}
 }
 
 // hand loads a batch and gives it to the outlet, which calls Finish when it is
 // done with it.
-func (d *dispatch) hand(ctx context.Context, lease *bus.Lease) error {
-	var batch fanfare.Batch
-	if err := json.Unmarshal(lease.Data, &batch); err != nil {
-		return err
-	}
+func (d *dispatch) hand(ctx context.Context, h hint) error {
+	lease, batch := h.lease, h.batch
 	channel, ok := d.registry.Channel(d.channel)
 	if !ok {
-		if err := d.loader.cancelAll(ctx, &batch); err != nil {
+		if err := d.loader.cancelAll(ctx, batch); err != nil {
 			return err
 		}
 		return lease.Done()
 	}
-	out, err := d.loader.load(ctx, &batch, channel)
+	out, err := d.loader.load(ctx, batch, channel)
 	if err != nil {
 		return err
 	}
@@ -64,11 +63,11 @@ func (d *dispatch) hand(ctx context.Context, lease *bus.Lease) error {
 	}
 	d.releaseUnused(out)
 	d.outlet.Submit(&deliver.Batch{
-		Lane: d.lane, Jobs: out.jobs, Leased: lease.Until,
+		Lane: d.lane, Flow: h.flow, Jobs: out.jobs, Leased: lease.Until,
 		Left: func(job *deliver.Job) { d.loader.claims.release(job.Letter.Delivery) },
 		Finish: func(held, again int) {
 			d.loader.memory.release(out)
-			d.finish(context.WithoutCancel(ctx), lease, &batch, out, held, again)
+			d.finish(context.WithoutCancel(ctx), lease, batch, out, held, again)
 		},
 	})
 	return nil
@@ -120,11 +119,11 @@ func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Bat
 	if err == nil {
 		err = lease.Done()
 	}
-	if err == nil && !d.loader.stillHeld(&batch, d.channel) { // resumed meanwhile: that has not seen it
-		err = d.loader.switches.resumed(ctx)
+	if err == nil && !d.loader.switches.holds(&batch) { // resumed meanwhile: that has not seen it
+		d.loader.switches.resumed(ctx)
 	}
 	if err != nil {
-		d.logger.Warn("a paused batch could not be held, it comes again", "error", err)
+		d.logger.Log(ctx, levelOf(err), "a paused batch could not be held, it comes again", "error", err)
 		if err := lease.Later(retryPause); err != nil {
 			d.logger.Warn("a batch could not be given back, it comes again", "error", err)
 		}

@@ -3,29 +3,77 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
+	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/deliver/smtp"
 	"fanfare.dev/fanfare/internal/doctor"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/move"
+	"fanfare.dev/fanfare/internal/store/postgres"
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-// PeekChannels reads what channels a data directory has, without changing
-// anything in it; a server may be at work there. None where there is no store yet.
-func PeekChannels(ctx context.Context, dir string) ([]*registry.Channel, error) {
-	path := filepath.Join(dir, "control.db")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	records, err := sqlite.PeekConfig(ctx, path)
+// LookAtDatabase finds out what a URL leads to, without changing anything there.
+func LookAtDatabase(ctx context.Context, url string) (*doctor.Database, error) {
+	found, err := postgres.Look(ctx, url)
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", postgres.Describe(url), err)
+	}
+	facts := doctor.Database(*found)
+	return &facts, nil
+}
+
+// PeekChannels reads what channels are kept where a configuration says, without
+// changing anything there; a server may be at work. None where there is nothing
+// yet.
+func PeekChannels(ctx context.Context, c *config.Config) ([]*registry.Channel, error) {
+	var records []registry.ConfigRecord
+	read := func(s store.Session) error {
+		records = nil
+		return control.Config(s, func(r *registry.ConfigRecord) error {
+			records = append(records, *r)
+			return nil
+		})
+	}
+	if err := peek(ctx, c, read); err != nil {
 		return nil, err
 	}
 	return registry.ChannelsIn(records)
+}
+
+// PeekCharge tells why no server may start on what is kept where a configuration
+// says, such as that it was moved, without changing anything there.
+func PeekCharge(ctx context.Context, c *config.Config) error {
+	name := postgres.Describe(c.DB)
+	if c.SQLite() {
+		if err := unpaired(c.DataDir); err != nil {
+			return err
+		}
+		var err error
+		if name, err = filepath.Abs(c.DataDir); err != nil {
+			return err
+		}
+	}
+	return peek(ctx, c, func(s store.Session) error { return move.CheckCharge(s, name) })
+}
+
+// peek reads the control part of what a configuration names, where there is one.
+func peek(ctx context.Context, c *config.Config, read func(store.Session) error) (err error) {
+	if c.SQLite() {
+		err = sqlite.Peek(ctx, c.DataDir, read)
+	} else {
+		err = postgres.Peek(ctx, c.DB, read)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // probeTimeout bounds each step of a session that is only looked at.

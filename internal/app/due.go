@@ -10,24 +10,25 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/generate"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // due hands work that waits for its time back to the bus. It knows the earliest
 // time of each day's file; the work itself is in the store.
 type due struct {
-	store  *sqlite.Deliveries
+	store  *deliveries.Store
 	bus    *bus.Bus
 	clock  kit.Clock
 	logger *slog.Logger
 
 	mu   sync.Mutex
 	next map[fanfare.Day]time.Time
+	off  map[fanfare.Day][]int64 // held batches that are on the bus again and still have to be taken off
 	wake chan struct{}
 }
 
-func newDue(store *sqlite.Deliveries, b *bus.Bus, clock kit.Clock, logger *slog.Logger) *due {
-	return &due{store: store, bus: b, clock: clock, logger: logger, next: map[fanfare.Day]time.Time{}, wake: make(chan struct{}, 1)}
+func newDue(store *deliveries.Store, b *bus.Bus, clock kit.Clock, logger *slog.Logger) *due {
+	return &due{store: store, bus: b, clock: clock, logger: logger, next: map[fanfare.Day]time.Time{}, off: map[fanfare.Day][]int64{}, wake: make(chan struct{}, 1)}
 }
 
 // tell notes that a day has work at a time.
@@ -76,7 +77,7 @@ func (d *due) run(ctx context.Context) {
 		}
 		for _, day := range d.ripe() {
 			if err := d.release(ctx, day); err != nil && ctx.Err() == nil {
-				d.logger.Error("work that is due could not be handed on, it is tried again", "error", err)
+				d.logger.Log(ctx, levelOf(err), "work that is due could not be handed on, it is tried again", "error", err)
 				d.tell(day, d.clock.Now().Add(retryPause))
 			}
 		}
@@ -125,7 +126,7 @@ func (d *due) release(ctx context.Context, day fanfare.Day) error {
 			return err
 		}
 		kit.Step("after-due-publish")
-		if err := d.store.RemoveDue(ctx, day, work); err != nil {
+		if err := d.insist(ctx, func() error { return d.store.RemoveDue(ctx, day, work) }); err != nil {
 			return err
 		}
 		if len(work) < dueBatch {
@@ -134,27 +135,77 @@ func (d *due) release(ctx context.Context, day fanfare.Day) error {
 	}
 }
 
-// resume puts all held batches back on the bus; what is still paused is held
-// again when it is loaded.
-func (d *due) resume(ctx context.Context) error {
-	days, err := d.store.Days()
+// insist repeats a write until it is kept, since what it takes off is on the bus
+// already: to begin again would publish the same once more each time. A day that
+// is gone does not come back.
+func (d *due) insist(ctx context.Context, write func() error) error {
+	for {
+		err := write()
+		if err == nil || ctx.Err() != nil || fanfare.CodeOf(err) == fanfare.NotFound {
+			return err
+		}
+		d.logger.Log(ctx, levelOf(err), "work that was handed on could not be taken off, it is tried again", "error", err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// resume puts held batches back on the bus, all but those that are held still. Of
+// one that is in part, that is held again when it is loaded. Called again after it
+// failed, it publishes nothing twice.
+func (d *due) resume(ctx context.Context, held func(*fanfare.Batch) bool) error {
+	days, err := d.store.Days(ctx)
 	if err != nil {
 		return err
 	}
 	for _, day := range days {
+		if err := d.takeOff(ctx, day); err != nil {
+			return err
+		}
 		batches, ids, err := d.store.Held(ctx, day)
 		if err != nil {
 			return err
 		}
-		if err := publish(ctx, d.bus, batches); err != nil {
+		free := batches[:0]
+		var off []int64
+		for i := range batches {
+			if !held(&batches[i]) {
+				free, off = append(free, batches[i]), append(off, ids[i])
+			}
+		}
+		if len(free) == 0 {
+			continue
+		}
+		if err := publish(ctx, d.bus, free); err != nil {
 			return err
 		}
-		if err := d.store.RemoveHeld(ctx, day, ids); err != nil {
-			return err
-		}
-		if err := d.learn(ctx, day); err != nil {
+		kit.Step("after-release")
+		d.mu.Lock()
+		d.off[day] = off
+		d.mu.Unlock()
+		if err := d.takeOff(ctx, day); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// takeOff forgets held batches of a day that are on the bus again.
+func (d *due) takeOff(ctx context.Context, day fanfare.Day) error {
+	d.mu.Lock()
+	ids := d.off[day]
+	d.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := d.store.RemoveHeld(ctx, day, ids); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.off, day)
 	return nil
 }

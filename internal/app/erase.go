@@ -17,7 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // eraser forgets people. An erasure is durable from its begin, one goroutine
@@ -31,7 +31,7 @@ import (
 // the rest is about.
 type eraser struct {
 	registry *registry.Registry
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	bus      *bus.Bus
 	outlets  *outlets
 	recorder *record.Recorder
@@ -117,7 +117,7 @@ func (e *eraser) run(ctx context.Context) {
 				if ctx.Err() != nil {
 					return
 				}
-				e.logger.Error("somebody could not be erased, it is tried again", "error", err)
+				e.logger.Log(ctx, levelOf(err), "somebody could not be erased, it is tried again", "error", err)
 				select {
 				case <-time.After(erasePause):
 				case <-ctx.Done():
@@ -158,7 +158,7 @@ func (e *eraser) erase(ctx context.Context, some []*erasing) error {
 	if err := e.bus.AwaitMatched(ctx); err != nil {
 		return err
 	}
-	days, err := e.store.Days()
+	days, err := e.store.Days(ctx)
 	if err != nil {
 		return err
 	}

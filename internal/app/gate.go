@@ -11,6 +11,7 @@ type gate struct {
 	registry *registry.Registry
 	switches *switches
 	channel  uint16
+	captured captured
 }
 
 // Check refuses what is stopped, and what nobody wants any more.
@@ -23,13 +24,31 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
 		return decision, why
 	}
+	if g.captured.refuses(job.Letter.To) {
+		return deliver.Suppress, notAllowed
+	}
+	return wanted(job, g.registry.Live)
+}
+
+// wanted refuses what nobody wants any more, and what tells of something that
+// somebody does not want any more.
+func wanted(job *deliver.Job, live func(fanfare.Place) bool) (deliver.Decision, string) {
 	if len(job.Subscriptions) == 0 { // of an audience: there is nothing that could have been ended
 		return deliver.Go, ""
 	}
+	left := 0
 	for _, place := range job.Subscriptions {
-		if g.registry.Live(place) {
-			return deliver.Go, ""
+		if live(place) {
+			if left++; !job.OfEach {
+				return deliver.Go, ""
+			}
 		}
 	}
-	return deliver.Suppress, "unsubscribed"
+	switch left {
+	case 0:
+		return deliver.Suppress, unsubscribed
+	case len(job.Subscriptions):
+		return deliver.Go, ""
+	}
+	return deliver.Anew, ""
 }

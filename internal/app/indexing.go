@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"sync/atomic"
@@ -11,18 +12,20 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // indexing builds the history behind the hot path, and removes days that are
 // older than the retention.
 type indexing struct {
-	store     *sqlite.Deliveries
+	store     *deliveries.Store
 	recorder  *record.Recorder
+	carry     func(context.Context, fanfare.Day) error // takes what outlives a day
 	clock     kit.Clock
 	logger    *slog.Logger
 	retention time.Duration
 	lag       atomic.Int64 // events that are in no run yet
+	next      time.Time    // before it no day is removed
 }
 
 const (
@@ -33,6 +36,11 @@ const (
 	// manifests, a few microseconds each.
 	indexAtLeast  = 1000
 	indexPatience = 30 * time.Second
+	// removeEvery is how often days are looked for that are too old.
+	removeEvery = time.Minute
+	// removeAgain is how long a day is left alone that could not be removed: who
+	// dumps a database holds all its days for as long as that takes.
+	removeAgain = 10 * time.Minute
 )
 
 func (x *indexing) run(ctx context.Context) {
@@ -51,11 +59,25 @@ func (x *indexing) run(ctx context.Context) {
 			waited = 0
 			err = x.index(ctx)
 		}
-		if err == nil {
-			err = x.expire(ctx)
-		}
 		if err != nil && ctx.Err() == nil {
-			x.logger.Error("the history could not be indexed, it is tried again", "error", err)
+			x.logger.Log(ctx, levelOf(err), "the history could not be indexed, it is tried again", "error", err)
+		}
+	}
+}
+
+// remove removes days beside the index, for it waits: for the end of a move, and
+// for who reads the day.
+func (x *indexing) remove(ctx context.Context) {
+	ticker := time.NewTicker(removeEvery)
+	defer ticker.Stop()
+	for {
+		if err := x.expire(ctx); err != nil && ctx.Err() == nil {
+			x.logger.Log(ctx, levelOf(err), "old days stay for now", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
 		}
 	}
 }
@@ -71,35 +93,38 @@ func (x *indexing) merge(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		days, err := x.recent()
+		days, err := x.recent(ctx)
 		for _, day := range days {
 			for merged := true; merged && err == nil; {
 				merged, err = x.store.MergeHistory(ctx, day)
 			}
 		}
 		if err != nil && ctx.Err() == nil && fanfare.CodeOf(err) != fanfare.NotFound { // the day may have been removed
-			x.logger.Error("the history could not be merged, it is tried again", "error", err)
+			x.logger.Log(ctx, levelOf(err), "the history could not be merged, it is tried again", "error", err)
 		}
 	}
 }
 
 // sweep removes what a crash left of runs that were being written.
 func (x *indexing) sweep(ctx context.Context) error {
-	days, err := x.recent()
+	days, err := x.recent(ctx)
 	for _, day := range days {
 		err = errors.Join(err, x.store.SweepHistory(ctx, day))
 	}
 	return err
 }
 
+// recentDays is how many of the newest days events may still come for.
+const recentDays = 2
+
 // recent are the days whose events may still come.
-func (x *indexing) recent() ([]fanfare.Day, error) {
-	days, err := x.store.Days()
-	return days[:min(2, len(days))], err
+func (x *indexing) recent(ctx context.Context) ([]fanfare.Day, error) {
+	days, err := x.store.Days(ctx)
+	return days[:min(recentDays, len(days))], err
 }
 
 func (x *indexing) measure(ctx context.Context) (int64, error) {
-	days, err := x.recent()
+	days, err := x.recent(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -116,7 +141,7 @@ func (x *indexing) measure(ctx context.Context) (int64, error) {
 }
 
 func (x *indexing) index(ctx context.Context) error {
-	days, err := x.recent()
+	days, err := x.recent(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +163,10 @@ func (x *indexing) index(ctx context.Context) error {
 // expire removes the days that are older than the retention and over: events
 // outlive every retry and all that is paused or parked.
 func (x *indexing) expire(ctx context.Context) error {
-	days, err := x.store.Days()
+	if x.clock.Now().Before(x.next) {
+		return nil
+	}
+	days, err := x.store.Days(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,14 +183,19 @@ func (x *indexing) expire(ctx context.Context) error {
 			continue
 		}
 		x.logger.Info("a day is older than the retention and is removed", "day", day.String())
-		if err := x.store.Remove(day); err != nil {
-			return err
+		err = x.carry(ctx, day)
+		if err == nil {
+			err = x.store.Remove(ctx, day)
+		}
+		if err != nil {
+			x.next = x.clock.Now().Add(removeAgain)
+			return fmt.Errorf("the day %s could not be removed, it is tried again after %s: %w", day, removeAgain, err)
 		}
 	}
 	return nil
 }
 
-// over reports whether nothing of a day is open or parked.
+// over reports whether nothing of a day is open or parked, or waits for a digest.
 func (x *indexing) over(ctx context.Context, day fanfare.Day) (bool, error) {
 	for _, ref := range x.recorder.Open(math.MaxInt) {
 		if ref.Day == day {
@@ -170,5 +203,9 @@ func (x *indexing) over(ctx context.Context, day fanfare.Day) (bool, error) {
 		}
 	}
 	parked, _, err := x.store.Parked(ctx, day)
-	return len(parked) == 0, err
+	if err != nil || len(parked) > 0 {
+		return false, err
+	}
+	waiting, err := x.store.Pending(ctx, day)
+	return len(waiting) == 0, err
 }

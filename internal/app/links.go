@@ -2,12 +2,7 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
 	"net/mail"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"fanfare.dev/fanfare"
@@ -41,31 +36,6 @@ func (l *loader) unsubscribe(service string) func([]byte, *format.Recipient) []b
 	return func(dst []byte, r *format.Recipient) []byte {
 		return signer.AppendURL(dst, format.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
-}
-
-// The files of the data directory with keys of the server's own. They are made
-// at the first start and never changed by itself: links in mails of years ago
-// stay good, and a suppressed address stays suppressed.
-const (
-	linkKeyFile        = "link.key"
-	suppressionKeyFile = "suppression.key"
-)
-
-// ownKey reads a key of the server's own, and makes it at the first start.
-func ownKey(dir, name string) ([]byte, error) {
-	path := filepath.Join(dir, name)
-	key, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		key = make([]byte, 32)
-		if _, err := rand.Read(key); err != nil {
-			return nil, err
-		}
-		return key, os.WriteFile(path, key, 0o600)
-	}
-	if err == nil && len(key) < format.MinKeyBytes {
-		err = fmt.Errorf("%s has %d bytes, at least %d are needed", path, len(key), format.MinKeyBytes)
-	}
-	return key, err
 }
 
 // unsubscriber acts on the token of a link.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +14,14 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // loader turns a batch, which is a hint, into messages: it reads what is
 // settled already, then people and subscriptions in bulk, and writes the
 // messages. Each goroutine has its own.
 type loader struct {
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	registry *registry.Registry
 	recorder *record.Recorder
 	switches *switches
@@ -42,10 +43,11 @@ type manifestKey struct {
 
 // loaded is what came of a batch.
 type loaded struct {
-	jobs []deliver.Job
-	held []fanfare.Slice       // paused: to be kept until they are resumed
-	mine []fanfare.DeliveryRef // claimed
-	busy int                   // members in other hands: the batch has to come again
+	jobs  []deliver.Job
+	held  []fanfare.Slice       // paused: to be kept until they are resumed
+	later []fanfare.Due         // in their quiet hours: to be kept until these are over
+	mine  []fanfare.DeliveryRef // claimed
+	busy  int                   // members in other hands: the batch has to come again
 
 	slabs []*slab // the memory of the letters; goes back when the jobs are done
 }
@@ -55,7 +57,7 @@ type pending struct {
 	ref     fanfare.DeliveryRef
 	attempt uint16
 	section *fanfare.Section
-	member  *fanfare.Member
+	member  fanfare.Member
 }
 
 // load makes the jobs of a batch. Its claims end with the jobs; after an error
@@ -97,7 +99,11 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 	if err != nil {
 		return out, err
 	}
-	return out, l.write(ctx, channel, members, people, out)
+	quiet := &quietTimes{topics: l.topicsOf, channel: channel, lane: batch.Lane, now: l.clock.Now()}
+	if err := l.write(ctx, channel, members, people, quiet, out); err != nil {
+		return out, err
+	}
+	return out, l.recorder.Postpone(batch.Day, out.later)
 }
 
 // claimed are the members of a slice that are in nobody else's hands.
@@ -122,24 +128,20 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, all []claimed) 
 	if len(all) == 0 {
 		return nil, nil
 	}
-	err = l.store.Moment(ctx, day, func(moment *sqlite.Moment) error {
-		for i := range all {
-			slice := all[i].slice
-			open, err := untried(moment, slice, all[i].refs)
-			if err != nil {
-				return err
-			}
-			if len(open) == 0 {
-				continue
-			}
-			manifest, err := l.manifests.get(manifestKey{day, slice.Manifest}, func(k manifestKey) (*fanfare.Manifest, error) {
-				return moment.Manifest(k.id)
-			})
-			if err != nil {
-				return err
-			}
-			for _, ref := range open {
-				section, member, ok := manifest.At(ref.Position)
+	err = l.store.Moment(ctx, day, func(moment *deliveries.Moment) error {
+		open, err := untried(moment, all)
+		if err != nil {
+			return err
+		}
+		manifests, err := l.manifestsOf(moment, day, open)
+		if err != nil {
+			return err
+		}
+		members = nil
+		for i := range open {
+			slice := open[i].slice
+			for _, ref := range open[i].refs {
+				section, member, ok := manifests[slice.Manifest].At(ref.Position)
 				if !ok {
 					return fmt.Errorf("manifest %x has no position %d", uint64(slice.Manifest), ref.Position)
 				}
@@ -151,41 +153,79 @@ func (l *loader) unsettled(ctx context.Context, day fanfare.Day, all []claimed) 
 	return members, err
 }
 
+// manifestsOf returns the manifests of some members; those that are not at hand
+// are read in one go.
+func (l *loader) manifestsOf(moment *deliveries.Moment, day fanfare.Day, all []claimed) (map[fanfare.ManifestID]*fanfare.Manifest, error) {
+	manifests := make(map[fanfare.ManifestID]*fanfare.Manifest, len(all))
+	var missing []fanfare.ManifestID
+	for i := range all {
+		id := all[i].slice.Manifest
+		if _, asked := manifests[id]; asked || len(all[i].refs) == 0 {
+			continue
+		}
+		known := l.manifests.entries[manifestKey{day, id}]
+		if manifests[id] = known; known == nil {
+			missing = append(missing, id)
+		}
+	}
+	err := moment.Manifests(missing, func(m *fanfare.Manifest) {
+		manifests[m.ID] = m
+		l.manifests.keep(manifestKey{day, m.ID}, m)
+	})
+	return manifests, err
+}
+
 // cancel settles what is open of cancelled slices.
 func (l *loader) cancel(ctx context.Context, day fanfare.Day, all []claimed) error {
-	for i := range all {
-		members, err := l.unsettled(ctx, day, all[i:i+1])
+	for len(all) > 0 {
+		same := 1
+		for same < len(all) && all[same].why == all[0].why {
+			same++
+		}
+		members, err := l.unsettled(ctx, day, all[:same])
 		if err != nil {
 			return err
 		}
-		if err := l.settle(members, fanfare.Cancelled, all[i].why); err != nil {
+		if err := l.settle(members, fanfare.Cancelled, all[0].why); err != nil {
 			return err
 		}
+		all = all[same:]
 	}
 	return nil
 }
 
-// untried returns those of refs, which are claimed and all of one slice, that
-// its attempt is still to be made for. The others are over, or this try was
-// made and a retry of its own is due.
-func untried(moment *sqlite.Moment, slice *fanfare.Slice, refs []fanfare.DeliveryRef) ([]fanfare.DeliveryRef, error) {
-	if len(refs) == 0 {
-		return nil, nil
+// untried keeps of members, which are claimed, those that the attempt of their
+// slice is still to be made for. The others are over, or this try was made and a
+// retry of its own is due.
+func untried(moment *deliveries.Moment, all []claimed) ([]claimed, error) {
+	type newest struct {
+		attempt uint16
+		over    bool
 	}
-	tried := make(map[uint32]uint16)
-	over := make(map[uint32]bool)
-	first, last := refs[0], refs[len(refs)-1]
-	err := moment.Latest(slice.Manifest, first.Position, last.Position+1, func(position uint32, attempt uint16, state fanfare.State) {
-		tried[position], over[position] = attempt, state.Settled()
+	var spans []deliveries.Span
+	var open []claimed
+	for _, c := range all {
+		if n := len(c.refs); n > 0 {
+			spans = append(spans, deliveries.Span{Manifest: c.slice.Manifest, From: c.refs[0].Position, To: c.refs[n-1].Position + 1})
+			open = append(open, c)
+		}
+	}
+	tried := make([]map[uint32]newest, len(open))
+	err := moment.Latest(spans, func(span int, position uint32, attempt uint16, state fanfare.State) {
+		if tried[span] == nil {
+			tried[span] = map[uint32]newest{}
+		}
+		tried[span][position] = newest{attempt, state.Settled()}
 	})
 	if err != nil {
 		return nil, err
 	}
-	open := make([]fanfare.DeliveryRef, 0, len(refs))
-	for _, ref := range refs {
-		if !over[ref.Position] && tried[ref.Position] == slice.Attempt-1 {
-			open = append(open, ref)
-		}
+	for i := range open {
+		c := &open[i]
+		c.refs = slices.DeleteFunc(slices.Clone(c.refs), func(ref fanfare.DeliveryRef) bool {
+			last := tried[i][ref.Position]
+			return last.over || last.attempt != c.slice.Attempt-1
+		})
 	}
 	return open, nil
 }
@@ -219,22 +259,6 @@ func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 		return errBusy
 	}
 	return nil
-}
-
-// stillHeld reports whether all of a batch is paused at this moment.
-func (l *loader) stillHeld(batch *fanfare.Batch, number uint16) bool {
-	channel, ok := l.registry.Channel(number)
-	if !ok {
-		return false
-	}
-	board := l.switches.now.Load()
-	for i := range batch.Slices {
-		event := fanfare.EventRef{Day: batch.Day, Seq: batch.Slices[i].Manifest.Event()}
-		if decision, _ := board.decide(event, channel); decision != deliver.Hold {
-			return false
-		}
-	}
-	return true
 }
 
 // errBusy says that some of a batch is in other hands.
@@ -323,7 +347,7 @@ const failuresAtOnce = 100
 
 // write makes the messages. Members whose message cannot be made, or is not
 // wanted any more, are settled on the way.
-func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, out *loaded) error {
+func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, quiet *quietTimes, out *loaded) error {
 	out.jobs = make([]deliver.Job, 0, len(members))
 	var page []byte
 	var settled []fanfare.Entry
@@ -351,6 +375,11 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		if err != nil {
 			return err
 		}
+		if mailing.items != nil {
+			if err := mailing.items.ahead(ctx, members[i:]); err != nil {
+				return err
+			}
+		}
 		expires := expiry(mailing, channel)
 		recipient := l.recipient(m, mailing, people)
 		switch {
@@ -362,6 +391,15 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			continue
 		case mailing.err != nil:
 			settled = append(settled, l.entry(m, fanfare.Failed, mailing.err.Error()))
+			continue
+		}
+		hush := quiet.of(mailing, recipient.TimeZone, m.member.Subscriber, expires)
+		if hush.At(l.clock.Now()) {
+			out.later = append(out.later, fanfare.Due{
+				At: wholeSecond(hush.Until), Channel: channel.Number, Lane: quiet.lane,
+				Slice: fanfare.Slice{Manifest: m.ref.Manifest, Positions: []uint32{m.ref.Position}, Attempt: m.attempt},
+				Why:   hush.Why,
+			})
 			continue
 		}
 		if cap(page)-len(page) < slabReserve {
@@ -376,8 +414,21 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
 			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
-			Attempt: m.attempt, Expires: expires,
+			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush,
 		})
+		if mailing.items != nil {
+			job := &out.jobs[len(out.jobs)-1]
+			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
+		}
 	}
+	together(out.jobs)
 	return l.recorder.RecordAll(settled)
+}
+
+// together puts the letters that are one message next to each other.
+func together(jobs []deliver.Job) {
+	shared := func(j deliver.Job) bool { return j.Letter.Share != 0 }
+	if slices.ContainsFunc(jobs, shared) {
+		slices.SortStableFunc(jobs, func(a, b deliver.Job) int { return cmp.Compare(a.Letter.Share, b.Letter.Share) })
+	}
 }

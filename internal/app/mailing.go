@@ -18,10 +18,18 @@ type mailingKey struct {
 
 // mailing is what the recipients of one event and template share.
 type mailing struct {
-	writer *format.Writer
+	writer writer
 	err    error // of the template with this event: every message fails with it
 	posted *fanfare.Posted
-	topic  *registry.Topic // nil if it was deleted since
+	topic  *registry.Topic // nil of a run, and if it was deleted since
+
+	template uint32
+	items    *runItems // of a run
+}
+
+// A writer writes the letters of one event by one channel and template.
+type writer interface {
+	Write(dst []byte, r *format.Recipient) (fanfare.Letter, []byte, error)
 }
 
 // recipientOf is a subscriber as who is written to, without what led to that.
@@ -59,7 +67,10 @@ func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format
 		}
 		r.Subscriptions = append(r.Subscriptions, format.Subscription{Place: place, ID: row.ID, Rule: row.Rule, Params: row.Params, Data: row.Data})
 	}
-	if len(r.Subscriptions) == 0 {
+	if mailing.items != nil {
+		r.Items, r.More = itemsOf(&m.member, r.Subscriptions), int(m.member.More)
+	}
+	if len(r.Subscriptions) == 0 || mailing.items != nil && len(r.Items) == 0 {
 		return nil
 	}
 	if len(r.Subscriptions) > 1 && mailing.topic != nil {
@@ -70,12 +81,16 @@ func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format
 	return r
 }
 
+// unsubscribed is what is recorded of a letter whose subscriptions have all ended
+// or are paused.
+const unsubscribed = "unsubscribed or paused"
+
 // unwanted says why there is nobody to write to.
 func unwanted(m *mailing) string {
 	if m.posted.Direct != nil {
 		return "the subscriber is gone"
 	}
-	return "unsubscribed"
+	return unsubscribed
 }
 
 // rank is a rule's place in the topic's order; own filters come last.
@@ -90,7 +105,12 @@ func (m *mailing) rank(rule string) int {
 	return len(m.topic.Rules)
 }
 
+// expiry is after when a message must not leave any more: what the event says, or
+// else what topic and channel say, counted from when it may leave first.
 func expiry(m *mailing, channel *registry.Channel) time.Time {
+	if !m.posted.Expires.IsZero() {
+		return m.posted.Expires
+	}
 	after := time.Duration(channel.Expiry)
 	if m.topic != nil && m.topic.Expiry > 0 {
 		after = m.topic.Expiry
@@ -98,25 +118,38 @@ func expiry(m *mailing, channel *registry.Channel) time.Time {
 	if after == 0 {
 		return time.Time{}
 	}
+	if m.posted.NotBefore.After(m.posted.ReceivedAt) {
+		return m.posted.NotBefore.Add(after)
+	}
 	return m.posted.ReceivedAt.Add(after)
 }
 
 // mailing prepares an event and a pinned template version. An error of the
 // template is kept with it, so that each message fails with it.
 func (l *loader) mailing(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*mailing, error) {
-	m := &mailing{posted: posted}
+	m := &mailing{posted: posted, template: key.template}
+	if posted.Run != nil {
+		m.items = &runItems{store: l.store, run: key.event}
+	}
 	m.topic, _ = l.registry.Topic(posted.Service, posted.Topic)
-	m.writer, m.err = l.writer(posted, key, channel)
+	m.writer, m.err = l.writer(m, key, channel)
 	if _, ours := errors.AsType[*fanfare.Error](m.err); m.err != nil && !ours {
 		return nil, m.err
 	}
 	return m, nil
 }
 
-func (l *loader) writer(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*format.Writer, error) {
+func (l *loader) writer(of *mailing, key mailingKey, channel *registry.Channel) (writer, error) {
+	posted := of.posted
+	if channel.Driver == "webhook" && key.template == 0 && posted.Direct == nil {
+		return of.posting(nil, key.event).Writer()
+	}
 	template, err := l.templates.of(posted, key.template)
 	if err != nil {
 		return nil, err
+	}
+	if channel.Driver == "webhook" {
+		return of.posting(template, key.event).Writer()
 	}
 	m, err := mailingOf(template, posted, key.event, channel)
 	if err != nil {
@@ -124,6 +157,9 @@ func (l *loader) writer(posted *fanfare.Posted, key mailingKey, channel *registr
 	}
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
 		m.ListID, m.Unsubscribe = channel.ListID, l.unsubscribe(posted.Service)
+	}
+	if of.items != nil {
+		m.Event, m.Digest = nil, of.items.digest(posted.Run)
 	}
 	return m.Writer()
 }
@@ -136,7 +172,7 @@ func mailingOf(template *format.Template, posted *fanfare.Posted, event fanfare.
 		return format.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
 	}
 	return format.Mailing{
-		Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
+		Template: template, Multicast: channel.Multicast > 1, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
 		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
 	}, nil
 }

@@ -6,32 +6,44 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/collect"
+	"fanfare.dev/fanfare/internal/gather"
 	"fanfare.dev/fanfare/internal/generate"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/state"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // matching takes the event groups of one lane off EVENTS, matches them, freezes
 // the manifests and publishes the batches. Only then is a group done.
 type matching struct {
+	lane     fanfare.Lane
 	queue    *bus.Queue
 	bus      *bus.Bus
 	index    *match.Index
 	registry *registry.Registry
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	recorder *record.Recorder
+	switches *switches
+	samples  *samples
+	people   *audiences
+	states   *state.States
 	clock    kit.Clock
 	logger   *slog.Logger
 
-	hits []fanfare.Hit // reused
+	gathering *gather.Gathering
+
+	groups *groups
+	hits   []fanfare.Hit // reused
 }
 
 const (
@@ -48,12 +60,12 @@ const (
 
 // run works until ctx ends or the bus closes.
 func (m *matching) run(ctx context.Context) {
-	for {
-		lease, err := next(ctx, m.queue, m.logger)
-		if err != nil {
-			return
+	m.groups = m.newGroups(func(l *bus.Lease, err error) { m.fail(ctx, l, err) })
+	defer m.groups.giveBack()
+	for m.groups.await(ctx) == nil {
+		if p := m.round(ctx); p.single {
+			m.single(ctx, p)
 		}
-		m.round(ctx, lease)
 	}
 }
 
@@ -73,33 +85,47 @@ func next(ctx context.Context, queue *bus.Queue, logger *slog.Logger) (*bus.Leas
 	}
 }
 
-// round is the groups that are processed together.
+// round is the pieces of groups that are processed together.
 type round struct {
-	leases []*bus.Lease
+	pieces []piece
 	frozen []*fanfare.Frozen
+	states *state.Round
 	hits   int
+
+	gathered *gather.Round
 }
 
-// round processes a group and those that wait behind it.
-func (m *matching) round(ctx context.Context, lease *bus.Lease) {
-	var r round
-	for lease != nil {
-		if err := m.add(ctx, &r, lease); err != nil {
-			m.fail(ctx, lease, err)
-		}
-		if len(r.frozen) >= maxRound || r.hits >= maxRoundHits {
+// begin begins a round; its gathered part is ended by whoever began it.
+func (m *matching) begin() *round {
+	return &round{states: m.states.Round(), gathered: m.gathering.Begin()}
+}
+
+// round processes what is next, as much as fits. A piece that is single ends it, and is
+// returned.
+func (m *matching) round(ctx context.Context) (p piece) {
+	r := m.begin()
+	defer r.gathered.End()
+	for len(r.frozen) < maxRound && r.hits < maxRoundHits {
+		var ok bool
+		if p, ok = m.groups.next(ctx); !ok || p.single {
 			break
 		}
-		var err error
-		if lease, err = m.queue.Poll(); err != nil {
-			break
+		if err := m.add(ctx, r, p); err != nil {
+			m.fail(ctx, p.lease, err)
+			m.groups.end(p.group)
+			break // the round has looked at states of events that are not in it
 		}
 	}
-	if err := m.finish(ctx, &r); err != nil {
-		m.logger.Error("events could not be frozen, they come again", "error", err, "groups", len(r.leases))
-		for _, l := range r.leases {
-			m.later(l)
-		}
+	if err := m.finish(ctx, r); err != nil {
+		m.notFrozen(err, r.pieces...)
+	}
+	return p
+}
+
+func (m *matching) notFrozen(cause error, pieces ...piece) {
+	m.logger.Error("events could not be frozen, they come again", "error", cause, "groups", len(pieces))
+	for _, p := range pieces {
+		m.groups.later(p)
 	}
 }
 
@@ -109,56 +135,87 @@ func (m *matching) later(l *bus.Lease) {
 	}
 }
 
-// add matches all events of a group. A panic is a failure of that group.
-func (m *matching) add(ctx context.Context, r *round, lease *bus.Lease) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("matching panicked: %v", p)
-		}
-	}()
-	events, err := collect.Decode(lease.Data, lease.Seq)
+// add matches the events of a piece.
+func (m *matching) add(ctx context.Context, r *round, p piece) error {
+	events, err := collect.DecodeOf(&p.Share, p.lease.Data, p.lease.Seq)
 	if err != nil {
 		return err
 	}
+	if err := m.matchAll(ctx, r, p, events); err != nil {
+		return err
+	}
+	r.pieces = append(r.pieces, p)
+	return nil
+}
+
+// matchAll matches events of a piece. A panic is a failure of its group.
+func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fanfare.Posted) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("matching panicked: %v", reason)
+		}
+	}()
 	var frozen []*fanfare.Frozen
+	hits := 0
 	for _, posted := range events {
-		f, err := m.match(posted)
+		f, err := m.match(ctx, r, posted)
+		if errors.Is(err, errUnread) {
+			return err // the group comes again
+		}
 		if err != nil {
 			if err := m.park(ctx, posted, err); err != nil {
 				return err
 			}
 			continue
 		}
-		f.KeptAt = lease.Kept
+		f.KeptAt = p.lease.Kept
 		frozen = append(frozen, f)
-		r.hits += int(max(f.Matched, f.Messages))
+		hits += int(max(f.Matched, f.Messages))
 	}
-	r.frozen = append(r.frozen, frozen...)
-	r.leases = append(r.leases, lease)
+	r.frozen, r.hits = append(r.frozen, frozen...), r.hits+hits
+	m.groups.charge(p.Service, hits)
 	return nil
 }
 
 // match finds who wants one event. The index has seen every change up to the
 // event's change sequence: on one node a change is in the index before its
 // number is given out.
-func (m *matching) match(posted *fanfare.Posted) (*fanfare.Frozen, error) {
+func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Posted) (*fanfare.Frozen, error) {
 	if posted.Direct != nil {
 		return m.name(posted)
+	}
+	if posted.Run != nil {
+		return m.merge(ctx, r, posted)
 	}
 	topic, ok := m.registry.Topic(posted.Service, posted.Topic)
 	if !ok {
 		return nil, fmt.Errorf("topic %s/%s is gone", posted.Service, posted.Topic)
 	}
+	f := &fanfare.Frozen{Posted: posted}
+	event := match.EventOf(&posted.Event)
 	var err error
-	m.hits, err = m.index.Match(match.Key{Service: posted.Service, Topic: posted.Topic}, posted.Event.Data, m.hits[:0])
+	if event.Was, err = m.before(r, topic, f); err != nil {
+		return nil, err
+	}
+	m.hits, err = m.index.Match(match.Key{Service: posted.Service, Topic: posted.Topic}, event, m.hits[:0])
 	if err != nil {
 		return nil, err
 	}
-	f := &fanfare.Frozen{Posted: posted, Matched: int64(len(m.hits)), MatchedAt: m.clock.Now()}
-	f.Manifests = generate.Manifests(posted.Seq, m.hits, m.pins(topic))
+	if posted.Audience != nil {
+		if m.hits, err = m.people.narrow(ctx, posted, m.hits); err != nil {
+			return nil, err
+		}
+	}
+	m.samples.note(match.Key{Service: posted.Service, Topic: posted.Topic}, &posted.Event)
+	if f.Key != nil {
+		r.states.Advance(last(f))
+	}
+	f.Matched, f.MatchedAt = int64(len(m.hits)), m.clock.Now()
+	f.Manifests = generate.Manifests(posted.Seq, r.later(f, m.hits), pinsOf(m.registry, topic))
 	for i := range f.Manifests {
 		f.Messages += int64(f.Manifests[i].Members())
 	}
+	f.Hold = m.registry.Hold(posted, f.Messages)
 	if cap(m.hits) > maxRoundHits {
 		m.hits = nil
 	}
@@ -170,19 +227,20 @@ func (m *matching) name(posted *fanfare.Posted) (*fanfare.Frozen, error) {
 	if _, ok := m.registry.Channel(posted.Direct.Channel); !ok {
 		return nil, fmt.Errorf("channel %d is gone", posted.Direct.Channel)
 	}
+	messages := int64(len(posted.Direct.Recipients))
 	return &fanfare.Frozen{
-		Posted: posted, Messages: int64(len(posted.Direct.Recipients)), MatchedAt: m.clock.Now(),
+		Posted: posted, Messages: messages, MatchedAt: m.clock.Now(), Hold: m.registry.Hold(posted, messages),
 		Manifests: generate.Audience(posted.Seq, posted.Direct),
 	}, nil
 }
 
-// pins are the template versions of this moment.
-func (m *matching) pins(topic *registry.Topic) *generate.Pins {
+// pinsOf are the template versions of this moment.
+func pinsOf(r *registry.Registry, topic *registry.Topic) *generate.Pins {
 	pins := &generate.Pins{Rules: make([]uint32, len(topic.Rules))}
-	pins.Topic, _ = m.registry.TemplateVersion(topic.Service, topic.Template)
+	pins.Topic, _ = r.TemplateVersion(topic.Service, topic.Template)
 	for i, rule := range topic.Rules {
 		if rule.Template != "" {
-			pins.Rules[i], _ = m.registry.TemplateVersion(topic.Service, rule.Template)
+			pins.Rules[i], _ = r.TemplateVersion(topic.Service, rule.Template)
 		}
 	}
 	return pins
@@ -196,29 +254,38 @@ func (m *matching) park(ctx context.Context, posted *fanfare.Posted, cause error
 	if err != nil {
 		return err
 	}
-	return m.store.Park(ctx, posted.Ref().Day, posted.Seq, fanfare.Parked{
-		Kind: parkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
-	}, group)
+	return persist(ctx, func() error {
+		return m.store.Park(ctx, posted.Ref().Day, posted.Seq, fanfare.Parked{
+			Kind: parkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
+		}, group)
+	})
 }
 
 // finish freezes the round, publishes its batches and takes its groups off.
 func (m *matching) finish(ctx context.Context, r *round) error {
-	if len(r.leases) == 0 {
+	if len(r.pieces) == 0 && len(r.frozen) == 0 {
 		return nil
 	}
 	var cutter generate.Cutter
-	for day, frozen := range byDay(r.frozen) {
-		if err := m.freeze(ctx, day, frozen, &cutter); err != nil {
-			return err
+	err := m.settle(ctx, r, func() error {
+		days := byDay(r.frozen)
+		for _, day := range slices.Sorted(maps.Keys(days)) { // a state of a day rests on those before it
+			if err := m.freeze(ctx, r, day, days[day], &cutter); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	kit.Step("before-publish")
 	if err := publish(ctx, m.bus, cutter.Batches()); err != nil {
 		return err
 	}
 	kit.Step("after-publish")
-	for _, l := range r.leases {
-		if err := l.Done(); err != nil {
+	for _, p := range r.pieces {
+		if err := m.groups.frozen(p); err != nil {
 			m.logger.Warn("a group could not be taken off, it comes again", "error", err)
 		}
 	}
@@ -237,13 +304,25 @@ func byDay(frozen []*fanfare.Frozen) map[fanfare.Day][]*fanfare.Frozen {
 
 // freeze commits the events of one day. For one that was frozen by an earlier
 // run, the manifests of that run count.
-func (m *matching) freeze(ctx context.Context, day fanfare.Day, frozen []*fanfare.Frozen, cutter *generate.Cutter) error {
+func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen []*fanfare.Frozen, cutter *generate.Cutter) error {
 	kit.Step("before-manifest")
-	fresh, err := m.store.Freeze(ctx, frozen, m.clock.Now())
+	var fresh []bool
+	err := persist(ctx, func() (err error) {
+		fresh, err = m.store.Freeze(ctx, frozen, m.clock.Now())
+		return err
+	})
 	if err != nil {
+		m.doubt(r, day, frozen)
 		return err
 	}
 	kit.Step("after-manifest")
+	m.advance(frozen, fresh)
+	if err := persist(ctx, func() error { return m.gathering.Kept(ctx, frozen, fresh) }); err != nil {
+		return err
+	}
+	if err := m.hold(ctx, day, frozen, fresh); err != nil {
+		return err
+	}
 	for i, f := range frozen {
 		if fresh[i] && f.Messages > 0 {
 			m.recorder.Begin(f.Posted.Ref(), f.Messages, fanfare.Progress{})
@@ -252,7 +331,11 @@ func (m *matching) freeze(ctx context.Context, day fanfare.Day, frozen []*fanfar
 	for i, f := range frozen {
 		manifests := f.Manifests
 		if !fresh[i] {
-			if manifests, err = m.store.Manifests(ctx, f.Posted.Ref()); err != nil {
+			err := persist(ctx, func() (err error) {
+				manifests, err = m.store.Manifests(ctx, f.Posted.Ref())
+				return err
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -289,7 +372,7 @@ func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	day := fanfare.DayOf(lease.Kept)
 	err := m.store.Park(ctx, day, fanfare.NewEventSeq(lease.Seq, 0), fanfare.Parked{
 		Kind: parkedEvents, Reason: cause.Error(), Failures: lease.Deliveries, At: m.clock.Now(),
-	}, lease.Data)
+	}, parkable(lease))
 	if err == nil {
 		err = lease.Done()
 	}
@@ -297,4 +380,19 @@ func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		m.logger.Error("events could not be parked, they come again", "error", err)
 		m.later(lease)
 	}
+}
+
+// parkable is the group of a lease as it is parked: its events keep their sequences,
+// so that two tries of one are one broadcast, and so that it is late, and no key's
+// last event, where others have come since. A damaged group stays as it is.
+func parkable(lease *bus.Lease) []byte {
+	events, err := collect.Decode(lease.Data, lease.Seq)
+	if err != nil {
+		return lease.Data
+	}
+	group, err := collect.Encode(events...)
+	if err != nil {
+		return lease.Data
+	}
+	return group
 }

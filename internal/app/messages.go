@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // messages takes direct sends, which travel as events with an audience, and
@@ -26,7 +26,7 @@ type messages struct {
 	collector *collect.Collector
 	recorder  *record.Recorder
 	traces    *report.Traces
-	store     *sqlite.Deliveries
+	store     *deliveries.Store
 	queue     queue
 	floor     *diskFloor
 	clock     kit.Clock
@@ -48,7 +48,8 @@ const (
 func (m *messages) Send(ctx context.Context, service string, request *wire.MessageRequest, once api.Once) (api.Sent, error) {
 	posted := &fanfare.Posted{
 		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.clock.Now(),
-		Event:  fanfare.Event{ID: once.Key, Source: messageSource, Type: messageType, Data: request.Data},
+		Event:     fanfare.Event{ID: once.Key, Source: messageSource, Type: messageType, Data: request.Data},
+		NotBefore: request.NotBefore, Expires: request.Expires,
 		Direct: &fanfare.Direct{Reference: request.Reference, Digest: once.Digest, List: request.Recipients != nil},
 	}
 	if once.Key == "" {
@@ -110,7 +111,7 @@ type draft struct {
 	posted  *fanfare.Posted
 	channel *registry.Channel
 	title   string // of the template, for errors
-	writer  *format.Writer
+	writer  writer
 
 	people  []addressee
 	refused []wire.RecipientError
@@ -146,11 +147,17 @@ func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest) (
 	if err != nil {
 		return nil, inContent(err)
 	}
-	mailing, err := mailingOf(template, posted, fanfare.EventRef{Day: fanfare.DayOf(posted.ReceivedAt)}, d.channel)
-	if err != nil {
-		return nil, err
+	event := fanfare.EventRef{Day: fanfare.DayOf(posted.ReceivedAt)}
+	if d.channel.Driver == "webhook" {
+		d.writer, err = postingOf(template, posted, event).Writer()
+	} else {
+		var mailing format.Mailing
+		if mailing, err = mailingOf(template, posted, event, d.channel); err != nil {
+			return nil, err
+		}
+		d.writer, err = mailing.Writer()
 	}
-	if d.writer, err = mailing.Writer(); err != nil {
+	if err != nil {
 		return nil, d.unwritten("", err)
 	}
 	return d, nil
@@ -158,18 +165,11 @@ func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest) (
 
 // posted reads a direct send as it was kept, whether it is matched yet or not.
 func (m *messages) posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, error) {
-	posted, err := m.store.Posted(ctx, ref)
-	if err == nil || fanfare.CodeOf(err) != fanfare.NotFound {
-		return posted, err
+	posted, queued, _, err := report.Look(ctx, m.queue, ref, func() (*fanfare.Posted, error) { return m.store.Posted(ctx, ref) })
+	if err == nil && queued != nil {
+		return queued, nil
 	}
-	queued, _, queueErr := m.queue.Queued(ctx, ref)
-	if queueErr != nil {
-		return nil, queueErr
-	}
-	if queued == nil {
-		return nil, err
-	}
-	return queued, nil
+	return posted, err
 }
 
 // inContent moves errors of a template that came with the request to where it

@@ -31,6 +31,7 @@ func (r *reports) metrics() http.Handler {
 		open, _, _ := r.recorder.Backlog()
 		return float64(open)
 	})
+	gauge("fanfare_broadcasts_held", "Broadcasts that wait for approval.", func() float64 { return float64(len(r.switches.heldBroadcasts())) })
 	gauge("fanfare_deliveries_pending", "Deliveries in a manifest of which nothing was tried yet.", func() float64 {
 		_, pending, _ := r.recorder.Backlog()
 		return float64(pending)
@@ -39,8 +40,11 @@ func (r *reports) metrics() http.Handler {
 		_, _, deferred := r.recorder.Backlog()
 		return float64(deferred)
 	})
+	gauge("fanfare_state_keys", "Keys of topics whose last event is known.", func() float64 { return float64(r.states.Total().Keys) })
 	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.lag.Load()) })
 	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
+	r.outlets.replies.metrics(registry)
+	registry.MustRegister(relayMetrics{r}, destinationMetrics{r}, r.database)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

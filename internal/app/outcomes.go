@@ -92,7 +92,7 @@ func (m *messages) sofar(ctx context.Context, posted *fanfare.Posted) (wire.Mess
 // those before a given one (zero: all), the latest first.
 func (m *messages) WithReference(ctx context.Context, service, reference string, before fanfare.EventRef, limit int) ([]wire.Message, error) {
 	list := []wire.Message{}
-	days, err := m.store.Days()
+	days, err := m.store.Days(ctx)
 	if err != nil {
 		return nil, err
 	}

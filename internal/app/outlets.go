@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,26 +20,31 @@ import (
 	"fanfare.dev/fanfare/internal/deliver/smtp"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/limit"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // outlets has one outlet for each channel, with a dispatch loop for each lane.
 type outlets struct {
 	bus      *bus.Bus
 	registry *registry.Registry
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	recorder *record.Recorder
 	switches *switches
+	replies  *replies
 	signer   *format.Signer
 	claims   *claims
 	lease    time.Duration // of a batch
 	clock    kit.Clock
 	logger   *slog.Logger
+	captured captured
 
 	templates *templates
 	memory    *memory
+	hooks     hooks
+	budgets   *budgets
 
 	mu      sync.Mutex
 	open    map[uint16]*outlet
@@ -48,7 +56,10 @@ type outlets struct {
 
 type outlet struct {
 	*deliver.Outlet
-	settings string // of the channel, to notice a change
+	settings string        // of the channel, to notice a change
+	rate     registry.Rate // in force
+	share    *limit.Share  // of the rate of its service
+	together registry.ServiceLimits
 }
 
 // reconcile makes an outlet for each channel and puts changed settings in force.
@@ -56,35 +67,65 @@ func (o *outlets) reconcile(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, channel := range o.registry.Channels() {
-		wanted := fmt.Sprintf("%+v", channel.ChannelSettings)
+		inForce := *channel
+		inForce.Rate, _ = o.registry.RateOf(channel)
+		wanted := settingsBut(inForce.ChannelSettings)
 		known := o.open[channel.Number]
-		if known != nil && known.settings == wanted {
+		together := o.registry.ServiceLimits(channel.Service)
+		if known != nil && known.together != together {
+			known.together = together
+			o.budgets.set(channel.Service, together.Rate)
+			known.SetBudgets(o.budgets.of(channel, together, known.share))
+		}
+		if known != nil && known.settings == wanted && known.rate == inForce.Rate {
 			continue
 		}
-		settings, err := settingsOf(channel, o.lease)
+		settings, err := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks) })
 		if err != nil {
 			return err
 		}
 		if settings.SendTimeout < time.Duration(channel.SendTimeout) {
 			o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
 		}
+		share := o.budgets.rate(channel.Service).Share()
 		if known != nil {
+			share = known.share
+		} else {
+			o.budgets.set(channel.Service, together.Rate)
+		}
+		settings.Budgets = o.budgets.of(channel, together, share)
+		for i := range settings.Relays {
+			settings.Relays[i].Drained = o.registry.Drained(channel, settings.Relays[i].Name)
+		}
+		switch {
+		case known == nil:
+			if err := o.add(ctx, channel, settings, wanted); err != nil {
+				return err
+			}
+		case known.settings == wanted:
+			known.SetRate(settings.Rate)
+		default:
 			known.Reconfigure(settings)
-			known.settings = wanted
-			continue
 		}
-		if err := o.add(ctx, channel, settings, wanted); err != nil {
-			return err
-		}
+		now := o.open[channel.Number]
+		now.settings, now.rate, now.share, now.together = wanted, inForce.Rate, share, together
 	}
 	return nil
+}
+
+// settingsBut is all that is configured but the rate, which changes without new
+// connections.
+func settingsBut(s registry.ChannelSettings) string {
+	s.Rate = registry.Rate{}
+	return fmt.Sprintf("%+v", s)
 }
 
 func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string) error {
 	out := deliver.NewOutlet(deliver.Options{
 		Channel: channel.Number, Name: channel.Service + "/" + channel.Name,
-		Gate:     &gate{registry: o.registry, switches: o.switches, channel: channel.Number},
-		Recorder: o.recorder, Clock: o.clock, Logger: o.logger,
+		Gate:     &gate{registry: o.registry, switches: o.switches, channel: channel.Number, captured: o.captured},
+		Flows:    o.switches.paces,
+		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
 	o.open[channel.Number] = &outlet{Outlet: out, settings: wanted}
 	for _, lane := range fanfare.Lanes {
@@ -110,38 +151,57 @@ func (o *outlets) loader() *loader {
 }
 
 // settingsOf turns what people configured into what an outlet runs on.
-func settingsOf(c *registry.Channel, lease time.Duration) (deliver.Settings, error) {
+func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks) (deliver.Settings, error) {
 	s := deliver.Settings{
-		Connections: c.Connections, Rate: rate.Inf, Retry: make(deliver.Retry, len(c.Retry)),
+		Connections: c.Connections, Rate: rate.Inf,
 		SendTimeout: min(time.Duration(c.SendTimeout), lease*2/3), IdleTimeout: 30 * time.Second,
 	}
+	s.Adapt, s.Destinations = c.Adapt, destinationsOf(c)
+	s.Reserve.Urgent, s.Reserve.Normal = c.Reserve.Shares()
 	if perSecond := c.Rate.PerSecond(); perSecond > 0 {
 		s.Rate = rate.Limit(perSecond)
 	}
-	for i, wait := range c.Retry {
-		s.Retry[i] = time.Duration(wait)
-	}
+	s.Retry, s.RetryBy = retriesOf(c)
 	switch c.Driver {
 	case "file":
-		s.Driver = file.New(filepath.Clean(c.Path))
+		folder := filepath.Clean(c.Path)
+		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder), Weight: 1}}
 		s.Connections = max(1, min(s.Connections, 4))
 	case "smtp":
-		password, err := c.Password()
+		for _, hop := range c.Hops() {
+			driver, err := relayOf(hop.Channel, &s)
+			if err != nil {
+				return s, err
+			}
+			s.Relays = append(s.Relays, deliver.RelaySettings{Name: hop.Name, Driver: driver, Weight: hop.Weight})
+		}
+	case "webhook":
+		s.Direct = true
+		driver, err := hooks.driver(c, &s)
 		if err != nil {
 			return s, err
 		}
-		config := smtp.Config{
-			Address: c.Relay, Hello: c.Hello, TLS: c.TLS, Username: c.Username, Password: password,
-			Grouping: c.Grouping, SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout,
-		}
-		if err := config.Validate(); err != nil {
-			return s, err
-		}
-		s.Driver = smtp.New(config)
+		s.Relays = []deliver.RelaySettings{{Name: "webhook", Driver: driver, Weight: 1, Many: true}}
 	default:
 		return s, fmt.Errorf("channel %s/%s: no driver %q", c.Service, c.Name, c.Driver)
 	}
 	return s, nil
+}
+
+// relayOf makes the driver of the one relay of a channel.
+func relayOf(c *registry.Channel, s *deliver.Settings) (fanfare.Driver, error) {
+	password, err := c.Password()
+	if err != nil {
+		return nil, err
+	}
+	config := smtp.Config{
+		Address: c.Relay, Hello: c.Hello, TLS: c.TLS, Username: c.Username, Password: password,
+		Grouping: c.Grouping, SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout, MaxRecipients: c.Multicast,
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	return smtp.New(config), nil
 }
 
 // awaitOff returns when no message for a subscription is on the wire, or ctx
@@ -161,15 +221,34 @@ func (o *outlets) awaitOff(ctx context.Context, subscription fanfare.Place) erro
 	return nil
 }
 
+// of returns the outlet of a channel, nil if it has none.
+func (o *outlets) of(channel uint16) *outlet {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.open[channel]
+}
+
 // status returns how the outlet of a channel is doing.
 func (o *outlets) status(channel uint16) deliver.Status {
-	o.mu.Lock()
-	out := o.open[channel]
-	o.mu.Unlock()
+	out := o.of(channel)
 	if out == nil {
 		return deliver.Status{}
 	}
 	return out.Status()
+}
+
+// drainRelay lets nothing leave by a relay, named service/channel/relay, or again.
+func (o *outlets) drainRelay(name string, drained bool) {
+	names := strings.SplitN(name, "/", 3)
+	o.mu.Lock() // so that no settings from before come into force after
+	defer o.mu.Unlock()
+	channel, ok := o.registry.ChannelNamed(names[0], names[1])
+	if !ok { // it was deleted meanwhile
+		return
+	}
+	if out := o.open[channel.Number]; out != nil {
+		out.Drain(names[2], drained)
+	}
 }
 
 // taken counts by channel what the next hops took since the start.
@@ -202,6 +281,7 @@ func (o *outlets) drain(timeout time.Duration) {
 		stopping.Wait()
 		o.aside.Wait() // nothing begins there once all outlets have stopped
 	}()
+	defer o.budgets.quotas.stop(context.Background())
 	limit := time.AfterFunc(timeout, o.recorder.Stop)
 	defer limit.Stop()
 	select {
@@ -214,15 +294,23 @@ func (o *outlets) drain(timeout time.Duration) {
 // grace is how long connections have to close once nothing is recorded any more.
 const grace = 500 * time.Millisecond
 
-// drop takes what waits for a subscriber out of all queues.
-func (o *outlets) drop(subscriber fanfare.Place) {
+// sweep takes what may not leave any more out of all queues.
+func (o *outlets) sweep() { o.each(func(out *outlet) { out.Sweep() }) }
+
+// hurry tells all that rates of broadcasts have changed.
+func (o *outlets) hurry() { o.each(func(out *outlet) { out.FlowsChanged() }) }
+
+// each does something with every outlet.
+func (o *outlets) each(do func(*outlet)) {
 	o.mu.Lock()
-	all := make([]*outlet, 0, len(o.open))
-	for _, out := range o.open {
-		all = append(all, out)
-	}
+	all := slices.Collect(maps.Values(o.open))
 	o.mu.Unlock()
 	for _, out := range all {
-		out.Drop(subscriber, "erased")
+		do(out)
 	}
+}
+
+// drop takes what waits for a subscriber out of all queues.
+func (o *outlets) drop(subscriber fanfare.Place) {
+	o.each(func(out *outlet) { out.Drop(subscriber, "erased") })
 }

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/collect"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // The kinds of parked work.
@@ -21,7 +21,7 @@ const (
 
 // parking has the work that failed too often.
 type parking struct {
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	bus      *bus.Bus
 	recorder *record.Recorder
 	claims   *claims
@@ -32,7 +32,7 @@ type parking struct {
 // Parked lists what waits for an operator, oldest first.
 func (p *parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 	all := []fanfare.Parked{}
-	days, err := p.store.Days()
+	days, err := p.store.Days(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -125,23 +125,23 @@ func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.Sl
 	if len(mine) < wanted {
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "some of it is under way", Hint: "drop it again in a moment"}
 	}
-	var open []fanfare.DeliveryRef
-	err := p.store.Moment(ctx, day, func(moment *sqlite.Moment) (err error) {
-		open, err = untried(moment, slice, mine)
+	var open []claimed
+	err := p.store.Moment(ctx, day, func(moment *deliveries.Moment) (err error) {
+		open, err = untried(moment, []claimed{{slice: slice, refs: mine}})
 		return err
 	})
-	if err != nil {
+	if err != nil || len(open) == 0 {
 		return err
 	}
-	entries := make([]fanfare.Entry, len(open))
-	for i, ref := range open {
+	entries := make([]fanfare.Entry, len(open[0].refs))
+	for i, ref := range open[0].refs {
 		entries[i] = fanfare.Entry{Delivery: ref, Attempt: slice.Attempt, State: fanfare.Cancelled, Text: "parked and dropped", At: p.clock.Now()}
 	}
 	return p.recorder.RecordAll(entries)
 }
 
 func (p *parking) find(ctx context.Context, id string) (kind string, payload []byte, err error) {
-	days, err := p.store.Days()
+	days, err := p.store.Days(ctx)
 	if err != nil {
 		return "", nil, err
 	}

@@ -20,7 +20,16 @@ import (
 // The types here give the API and the stages the shape that they ask for.
 
 // topics is the registry as intake sees it.
-type topics struct{ *registry.Registry }
+type topics struct {
+	*registry.Registry
+	audiences *audiences
+}
+
+// CheckAudience refuses a sender's condition over people that is none.
+func (t topics) CheckAudience(service, filter string) error {
+	_, err := t.audiences.strictly(service, filter)
+	return err
+}
 
 // Intake finds the topic of an event.
 func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessage) error, error) {

@@ -17,7 +17,8 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func refs(positions ...uint32) []fanfare.DeliveryRef {
@@ -258,12 +259,9 @@ func TestDueWorkOfADayIsKnownByItsEarliestTime(t *testing.T) {
 
 func TestADayIsRemovedWhenItIsOldAndOver(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	store, err := sqlite.OpenDeliveries(t.TempDir(), sqlite.Relaxed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := deliveries.New(storetest.Open(t))
 	recorder := record.Start(record.Options{Store: store, Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer func() { recorder.Stop(); store.Close() }()
+	defer recorder.Stop()
 	freeze := func(daysAgo int) fanfare.EventRef {
 		t.Helper()
 		posted := &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
@@ -277,13 +275,13 @@ func TestADayIsRemovedWhenItIsOldAndOver(t *testing.T) {
 	if err := store.Park(t.Context(), parked.Day, parked.Seq, fanfare.Parked{Kind: parkedEvents, At: now}, nil); err != nil {
 		t.Fatal(err)
 	}
-	x := &indexing{store: store, recorder: recorder, clock: &setClock{now}, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}
+	x := &indexing{store: store, recorder: recorder, carry: carryNothing, clock: &setClock{now}, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}
 	check := func(want ...fanfare.Day) {
 		t.Helper()
 		if err := x.expire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if days, err := store.Days(); err != nil || !slices.Equal(days, want) {
+		if days, err := store.Days(t.Context()); err != nil || !slices.Equal(days, want) {
 			t.Errorf("left are %v (%v), want %v; %v was over", days, err, want, over.Day)
 		}
 	}

@@ -8,14 +8,15 @@ import (
 	"fanfare.dev/fanfare/internal/api"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // personal gathers everything that is kept of one person.
 type personal struct {
 	registry *registry.Registry
 	traces   *report.Traces
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
+	digests  digestReport
 }
 
 // exportPage is how many subscriptions are read at a time.
@@ -47,6 +48,9 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*a
 	if err := p.deliveries(ctx, service, places, visit); err != nil {
 		return err
 	}
+	if err := p.waiting(ctx, service, places, visit); err != nil {
+		return err
+	}
 	return p.registry.PersonalAudit(ctx, service, places, func(line *registry.AuditRecord) error {
 		entry := api.AuditEntryOf(line)
 		return visit(&api.PersonalLine{Type: "audit", Audit: &entry})
@@ -67,6 +71,36 @@ func (p *personal) deliveries(ctx context.Context, service string, places []fanf
 		}
 		return visit(&api.PersonalLine{Type: "message", Message: sentTo(posted, places)})
 	})
+}
+
+// waiting visits the events that wait for the person's digests.
+func (p *personal) waiting(ctx context.Context, service string, places []fanfare.Place, visit func(*api.PersonalLine) error) error {
+	days, err := p.store.Days(ctx)
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		pending, err := p.store.Pending(ctx, day)
+		if err != nil && !gone(err) {
+			return err
+		}
+		for i := range pending {
+			w := &pending[i]
+			if w.Service != service {
+				continue
+			}
+			named := p.digests.named(w)
+			for _, place := range places {
+				err := p.digests.eachGathered(ctx, day, w, place, func(event fanfare.EventRef, _ *fanfare.Member) error {
+					return visit(&api.PersonalLine{Type: "waiting", Waiting: &api.PersonalWaiting{Event: event.String(), Cadence: named.Cadence, Zone: named.Zone, Due: named.Due}})
+				})
+				if err != nil && !gone(err) {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // sentTo is what a message says to one person.

@@ -16,13 +16,13 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // previews writes messages that nobody gets.
 type previews struct {
 	registry  *registry.Registry
-	store     *sqlite.Deliveries
+	store     *deliveries.Store
 	traces    *report.Traces
 	publicURL string
 	clock     kit.Clock
@@ -40,6 +40,7 @@ type previewed struct {
 	rule         *registry.Rule         // whose params the template may read, or nil
 	recipient    format.Recipient
 	data         json.RawMessage
+	items        []*format.Item // of a template that tells of several events
 }
 
 // Preview writes one message.
@@ -56,6 +57,9 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 	if err := m.find(ctx, name); err != nil {
 		return wire.Preview{}, err
 	}
+	if err := m.findEvents(ctx, template); err != nil {
+		return wire.Preview{}, err
+	}
 	if err := m.fill(template); err != nil {
 		return wire.Preview{}, err
 	}
@@ -67,7 +71,8 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 		return wire.Preview{}, err
 	}
 	out := wire.Preview{Template: label, To: m.recipient.Address, Subject: shown.Subject, Text: shown.Text, HTML: shown.HTML,
-		Raw: string(shown.Letter.Body), Data: m.data, Sample: m.posted == nil && in.Data == nil}
+		Raw: string(shown.Letter.Body), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
+	out.Data = m.told()
 	if m.topic != nil {
 		out.Topic = m.topic.Name
 	}
@@ -77,7 +82,8 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 // source is the draft, or the stored template.
 func (m *previewed) source(name string) (source format.Source, label string, err error) {
 	if d := m.in.Template; d != nil {
-		return format.Source{Name: name, Subject: d.Subject, Text: d.Text, HTML: d.HTML}, name + " (draft)", nil
+		parts, err := partsOf(d)
+		return sourceOfParts(name, parts), name + " (draft)", err
 	}
 	number, ok := m.registry.TemplateVersion(m.service, name)
 	stored, known := m.registry.Template(number)
@@ -124,7 +130,7 @@ func (m *previewed) find(ctx context.Context, template string) error {
 // topicOf is the first topic that uses a template, or nil.
 func (m *previewed) topicOf(template string) *registry.Topic {
 	for _, t := range m.registry.Topics(m.service) {
-		if t.Template == template || slices.ContainsFunc(t.Rules, func(r registry.Rule) bool { return r.Template == template }) {
+		if t.Template == template || t.Digest.Template == template || slices.ContainsFunc(t.Rules, func(r registry.Rule) bool { return r.Template == template }) {
 			return t
 		}
 	}
@@ -155,7 +161,11 @@ func (m *previewed) fill(template *format.Template) error {
 	if m.rule != nil {
 		params = slices.Sorted(maps.Keys(m.rule.Params))
 	}
-	if err := template.Check(schema, params); err != nil {
+	check := func() error { return template.Check(schema, params) }
+	if template.Digest() {
+		check = func() error { return template.CheckDigest(m.schemas(template.Name)) }
+	}
+	if err := check(); err != nil {
 		return err
 	}
 	var err error
@@ -205,7 +215,7 @@ func (m *previewed) address(ctx context.Context) error {
 		}
 	}
 	m.recipient.Address = cmp.Or(m.in.To, m.recipient.Address)
-	return nil
+	return m.speakTo()
 }
 
 // asMatched takes the subscriptions with which the person got the event, where
@@ -236,6 +246,9 @@ func (m *previewed) asMatched(ctx context.Context, place fanfare.Place) error {
 	return nil
 }
 
+// sampleReceiver stands for the address of somebody who has none.
+const sampleReceiver = "https://receiver.example.org/"
+
 // sampleFrom is the sender where the service has no channel yet.
 const sampleFrom = "Preview <preview@example.org>"
 
@@ -245,6 +258,9 @@ func (m *previewed) write(template *format.Template) (format.Preview, error) {
 	channel, err := m.channel()
 	if err != nil {
 		return format.Preview{}, err
+	}
+	if channel.Driver == "webhook" {
+		return m.document(template)
 	}
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
@@ -263,6 +279,9 @@ func (m *previewed) write(template *format.Template) (format.Preview, error) {
 		mailing.Event, m.recipient.Date = &event, m.posted.ReceivedAt
 	}
 	mailing.Event.Data = m.data
+	if template.Digest() {
+		mailing.Digest, mailing.Event = m.collect(mailing.Event), nil
+	}
 	if m.publicURL != "" {
 		mailing.Unsubscribe = func(dst []byte, _ *format.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
 	}
@@ -271,6 +290,33 @@ func (m *previewed) write(template *format.Template) (format.Preview, error) {
 		return format.Preview{}, err
 	}
 	return writer.Preview(&m.recipient)
+}
+
+// document makes what a webhook would post.
+func (m *previewed) document(template *format.Template) (format.Preview, error) {
+	now := m.clock.Now()
+	event := fanfare.Event{ID: "preview", Source: "/preview", Time: now}
+	m.recipient.Delivery = fanfare.DeliveryRef{Day: fanfare.DayOf(now)}
+	posting := format.Posting{Template: template, Event: &event, EventRef: m.ref, Service: m.service}
+	if m.topic != nil {
+		posting.Topic, event.Type = m.topic.Name, m.topic.Name
+	}
+	if m.posted != nil {
+		event = m.posted.Event
+	}
+	event.Data = m.data
+	if template.Digest() {
+		posting.Digest, posting.Event = m.collect(&event), nil
+	}
+	if _, err := format.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
+		m.recipient.Address = sampleReceiver
+	}
+	writer, err := posting.Writer()
+	if err != nil {
+		return format.Preview{}, err
+	}
+	letter, _, err := writer.Write(nil, &m.recipient)
+	return format.Preview{Letter: letter}, err
 }
 
 // channel is the one that is named, that of the subscription, or the first.

@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/collect"
 	"fanfare.dev/fanfare/internal/generate"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // A server that was restored does not know what was given out after the backup.
@@ -31,18 +31,21 @@ const (
 type restoring struct {
 	dir      string
 	note     *backup.Note
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	registry *registry.Registry
 	bus      *bus.Bus
 }
 
-// firstGroup is where a new stream EVENTS begins: above all that the store
-// knows, and after a restore far above.
+// firstGroup is where a new stream EVENTS begins: far above all that the store
+// knows, since what was accepted and not matched has ids that were given out.
 func firstGroup(highest fanfare.EventSeq, note *backup.Note) uint64 {
-	if !note.New() {
-		return highest.Stream() + 1
+	switch {
+	case note.New():
+		return max(highest, note.LastEvent).Stream() + restoreSkipsGroups
+	case highest > 0:
+		return highest.Stream() + restoreSkipsGroups
 	}
-	return max(highest, note.LastEvent).Stream() + restoreSkipsGroups
+	return 1
 }
 
 // finish takes up what the backup had.
@@ -165,7 +168,7 @@ func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane,
 	}
 	from := 0
 	for i := range m.Sections {
-		to := from + len(m.Sections[i].Members)
+		to := from + m.Sections[i].Members.Len()
 		for attempt, positions := range byAttempt(attempts[from:to], uint32(from)) {
 			for chunk := range slices.Chunk(positions, fanfare.MaxBatch) {
 				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: sliceOf(m.ID, attempt, chunk)})

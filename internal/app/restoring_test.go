@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -12,22 +11,15 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/backup"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // openDeliveries is a record with one event whose manifest has two channels, of
 // five members and of one.
-func openDeliveries(t *testing.T) (*sqlite.Deliveries, *fanfare.Frozen) {
+func openDeliveries(t *testing.T) (*deliveries.Store, *fanfare.Frozen) {
 	t.Helper()
-	store, err := sqlite.OpenDeliveries(filepath.Join(t.TempDir(), "deliveries"), sqlite.Relaxed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	store := deliveries.New(storetest.Open(t))
 	received := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	frozen := &fanfare.Frozen{
 		Posted:  &fanfare.Posted{Service: "news", Topic: "story", Lane: fanfare.Bulk, ReceivedAt: received, Seq: fanfare.NewEventSeq(7, 0)},
@@ -35,9 +27,9 @@ func openDeliveries(t *testing.T) (*sqlite.Deliveries, *fanfare.Frozen) {
 	}
 	m := fanfare.Manifest{ID: fanfare.NewManifestID(frozen.Posted.Seq, 0), Sections: []fanfare.Section{{Channel: 1, Template: 1}, {Channel: 2, Template: 1}}}
 	for i := range 5 {
-		m.Sections[0].Members = append(m.Sections[0].Members, fanfare.Member{Subscriber: fanfare.NewPlace(0, uint32(i+1)), Subscriptions: []fanfare.Place{fanfare.NewPlace(0, uint32(i+1))}})
+		m.Sections[0].Members.Add(fanfare.NewPlace(0, uint32(i+1)), fanfare.NewPlace(0, uint32(i+1)))
 	}
-	m.Sections[1].Members = m.Sections[0].Members[:1]
+	m.Sections[1].Members = fanfare.MembersOf(m.Sections[0].Members.At(0))
 	frozen.Manifests = []fanfare.Manifest{m}
 	if _, err := store.Freeze(t.Context(), []*fanfare.Frozen{frozen}, received); err != nil {
 		t.Fatal(err)
@@ -134,7 +126,10 @@ func TestARestoredServerRefusesABusWithAStreamOfItsOwn(t *testing.T) {
 	if err := r.finish(t.Context(), nil, first); fanfare.CodeOf(err) != fanfare.Conflict {
 		t.Errorf("got %v", err)
 	}
-	if next := firstGroup(fanfare.NewEventSeq(5, 0), nil); next != 6 {
-		t.Errorf("where nothing was restored the first group is %d", next)
+	if next := firstGroup(fanfare.NewEventSeq(5, 0), nil); next != 5+restoreSkipsGroups {
+		t.Errorf("where the bus was lost the first group is %d", next)
+	}
+	if next := firstGroup(0, nil); next != 1 {
+		t.Errorf("the first group of all is %d", next)
 	}
 }

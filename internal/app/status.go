@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/state"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // reports answers how the server is doing and what happened.
@@ -23,14 +25,18 @@ type reports struct {
 	started    time.Time
 	bus        *bus.Bus
 	registry   *registry.Registry
-	store      *sqlite.Deliveries
+	store      *deliveries.Store
+	database   *database
+	moves      *moves
 	recorder   *record.Recorder
 	outlets    *outlets
 	switches   *switches
 	parking    *parking
 	floor      *diskFloor
 	indexing   *indexing
+	states     *state.States
 	rates      *rates
+	gathered   *gatheredStatus
 	ready      func() error
 	restored   *backup.Note // nil where the server was not
 }
@@ -44,6 +50,10 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 		Version: r.version, Durability: r.durability, Started: r.started, Ready: true,
 		DiskFreeBytes: r.floor.look(), IndexLagEvents: r.indexing.lag.Load(),
 	}
+	known := r.states.Total()
+	s.StateKeys, s.StatesFull = known.Keys, known.Full
+	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
+	s.Database, s.NextStart = r.database.status(), r.moves.after()
 	if err := r.ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}
@@ -53,8 +63,11 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	}
 	s.Bus = wire.Bus{EventsPending: int64(backlog.EventGroups), BatchesPending: int64(backlog.Batches)}
 	_, s.Deliveries.Pending, s.Deliveries.Deferred = r.recorder.Backlog()
-	for _, ref := range r.recorder.Open(maxListed) {
+	for _, ref := range r.underway() {
 		b, err := r.Broadcast(ctx, ref)
+		if away(err) {
+			break
+		}
 		if err != nil {
 			return s, err
 		}
@@ -66,6 +79,14 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	for _, c := range r.registry.Channels() {
 		s.Channels = append(s.Channels, r.channel(c))
 	}
+	for _, svc := range r.registry.Configuration().Services() {
+		if svc.ServiceLimits != (registry.ServiceLimits{}) {
+			s.Services = append(s.Services, r.serviceLimits(&svc, s.Channels))
+		}
+	}
+	if s.Gathered, err = r.gathered.list(ctx); err != nil && !away(err) {
+		return s, err
+	}
 	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
@@ -73,8 +94,21 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 		s.Restored = restoredFrom(r.restored)
 	}
 	parked, err := r.parking.Parked(ctx)
+	if away(err) {
+		return s, nil // what is in memory is of more use than nothing
+	}
 	s.Parked = len(parked)
 	return s, err
+}
+
+// underway lists broadcasts that are not completed: those first that wait for
+// somebody's word.
+func (r *reports) underway() []fanfare.EventRef {
+	held := r.switches.heldBroadcasts()
+	held = held[:min(len(held), maxListed)]
+	open := r.recorder.Open(maxListed)
+	others := slices.DeleteFunc(open, func(ref fanfare.EventRef) bool { return slices.Contains(held, ref) })
+	return append(held, others[:min(len(others), maxListed-len(held))]...)
 }
 
 func (r *reports) channel(c *registry.Channel) wire.Channel {
@@ -88,8 +122,23 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	case out.Connections > 0:
 		state = "running"
 	}
+	limit, byHand := r.registry.RateOf(c)
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
-		RatePerSecond: r.rates.ofChannel(c.Number), LastError: out.LastError}
+		RateLimit: limit.String(), RateSetByHand: byHand,
+		RatePerSecond: r.rates.ofChannel(c.Number), LastError: out.LastError,
+		DailyQuota: r.outlets.budgets.quotas.status(c.Service+"/"+c.Name, c.DailyQuota), Relays: relaysOf(&out)}
+}
+
+// serviceLimits is what all channels of a service send together at most, and what
+// they do.
+func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wire.ServiceLimits {
+	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.outlets.budgets.quotas.status(s.Name, s.DailyQuota)}
+	for i := range channels {
+		if channels[i].Service == s.Name {
+			limits.RatePerSecond += channels[i].RatePerSecond
+		}
+	}
+	return limits
 }
 
 // rates samples counters once a second and knows the last ten.

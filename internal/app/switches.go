@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,17 +16,23 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // switches stop and start work by scope. What they say is durable before they
 // answer, and read without a lock by every connection before each message.
 type switches struct {
 	registry *registry.Registry
-	store    *sqlite.Deliveries
+	store    *deliveries.Store
 	recorder *record.Recorder
 	clock    kit.Clock
-	resumed  func(context.Context) error // puts held batches back to work
+	paces    *paces
+	resumed  func(context.Context, ...fanfare.EventRef) // puts held batches back to work, and has due what waits of cancelled broadcasts
+	relay    func(name string, drained bool)
+
+	reconfigured func(context.Context) error // puts the rates of channels in force
+	stopped      func()                      // takes what may not leave any more out of the outlets
+	hurry        func()                      // tells the outlets that rates have changed
 
 	mu  sync.Mutex // held by the one who changes
 	now atomic.Pointer[switchboard]
@@ -37,6 +44,12 @@ type switchboard struct {
 	services   map[string]string
 	channels   map[string]string // service/channel
 	broadcasts map[part]stopped
+	held       map[fanfare.EventRef]hold          // wait for approval
+	rates      map[fanfare.EventRef]registry.Rate // of broadcasts that have one of their own
+}
+
+func newSwitchboard() *switchboard {
+	return &switchboard{broadcasts: map[part]stopped{}, held: map[fanfare.EventRef]hold{}, rates: map[fanfare.EventRef]registry.Rate{}}
 }
 
 // stopped is the switch of a broadcast, and since when it is set.
@@ -53,7 +66,7 @@ type part struct {
 
 // load reads what was stopped before this start.
 func (s *switches) load(ctx context.Context, days []fanfare.Day) error {
-	board := &switchboard{broadcasts: map[part]stopped{}}
+	board := newSwitchboard()
 	for _, day := range days {
 		err := s.store.Switches(ctx, day, func(sw fanfare.Switch, since time.Time) {
 			board.broadcasts[part{sw.Event, sw.Channel}] = stopped{sw, since}
@@ -62,7 +75,11 @@ func (s *switches) load(ctx context.Context, days []fanfare.Day) error {
 			return err
 		}
 	}
+	if err := s.loadControls(ctx, days, board); err != nil {
+		return err
+	}
 	s.publish(board)
+	s.paces.set(board.rates, s.clock.Now())
 	return nil
 }
 
@@ -93,6 +110,9 @@ func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) 
 	if paused {
 		return deliver.Hold, whole.Reason
 	}
+	if h, waits := b.held[event]; waits {
+		return deliver.Hold, h.reason
+	}
 	if b.all != nil {
 		return deliver.Hold, *b.all
 	}
@@ -105,6 +125,17 @@ func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) 
 	return deliver.Go, ""
 }
 
+// holds reports whether all of a batch is stopped.
+func (b *switchboard) holds(batch *fanfare.Batch, channel *registry.Channel) bool {
+	for i := range batch.Slices {
+		event := fanfare.EventRef{Day: batch.Day, Seq: batch.Slices[i].Manifest.Event()}
+		if decision, _ := b.decide(event, channel); decision != deliver.Hold {
+			return false
+		}
+	}
+	return true
+}
+
 // Pause stops a scope: what is on the wire ends, nothing else leaves.
 func (s *switches) Pause(ctx context.Context, scope fanfare.Scope, reason string) error {
 	s.mu.Lock()
@@ -113,14 +144,23 @@ func (s *switches) Pause(ctx context.Context, scope fanfare.Scope, reason string
 		if err := s.registry.SetPaused(ctx, scope, true, reason); err != nil {
 			return err
 		}
+		if scope.Kind == fanfare.ScopeRelay {
+			s.relay(scope.Name, true)
+			return nil
+		}
 		s.publish(s.now.Load().copy())
+		s.stopped()
 		return nil
 	}
 	ref, err := s.open(ctx, scope.Name)
 	if err != nil {
 		return err
 	}
-	return s.set(ctx, []fanfare.Switch{{Event: ref, State: fanfare.SwitchPaused, Reason: reason}})
+	if err := s.set(ctx, []fanfare.Switch{{Event: ref, State: fanfare.SwitchPaused, Reason: reason}}); err != nil {
+		return err
+	}
+	s.stopped()
+	return nil
 }
 
 // Resume lets a scope go on.
@@ -131,17 +171,29 @@ func (s *switches) Resume(ctx context.Context, scope fanfare.Scope, reason strin
 		if err := s.registry.SetPaused(ctx, scope, false, reason); err != nil {
 			return err
 		}
+		if scope.Kind == fanfare.ScopeRelay {
+			s.relay(scope.Name, false)
+			return nil
+		}
 		s.publish(s.now.Load().copy())
-		return s.resumed(ctx)
+		s.resumed(ctx)
+		return nil
 	}
 	ref, err := s.open(ctx, scope.Name)
 	if err != nil {
 		return err
 	}
+	board := s.now.Load()
+	if _, paused := board.broadcasts[part{ref, 0}]; !paused {
+		if h, waits := board.held[ref]; waits {
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + scope.Name + " " + h.reason, Hint: "`fanfare approve " + scope.Name + "` lets it leave, with a key that has the scope approve"}
+		}
+	}
 	if err := s.set(ctx, []fanfare.Switch{{Event: ref}}); err != nil {
 		return err
 	}
-	return s.resumed(ctx)
+	s.resumed(ctx)
+	return nil
 }
 
 // Cancel settles what is open in a scope as cancelled. Broadcasts that begin
@@ -156,12 +208,13 @@ func (s *switches) Cancel(ctx context.Context, scope fanfare.Scope, reason strin
 	if err := s.set(ctx, cancelled); err != nil {
 		return err
 	}
-	for _, sw := range cancelled {
-		if err := s.store.HastenDue(ctx, sw.Event); err != nil {
-			return err
-		}
+	s.stopped()
+	events := make([]fanfare.EventRef, len(cancelled))
+	for i := range cancelled {
+		events[i] = cancelled[i].Event
 	}
-	return s.resumed(ctx)
+	s.resumed(ctx, events...)
+	return nil
 }
 
 // reached lists the open broadcasts that a scope reaches.
@@ -243,11 +296,7 @@ func (s *switches) set(ctx context.Context, changes []fanfare.Switch) error {
 }
 
 func (b *switchboard) copy() *switchboard {
-	c := &switchboard{broadcasts: make(map[part]stopped, len(b.broadcasts))}
-	for p, sw := range b.broadcasts {
-		c.broadcasts[p] = sw
-	}
-	return c
+	return &switchboard{broadcasts: maps.Clone(b.broadcasts), held: maps.Clone(b.held), rates: maps.Clone(b.rates)}
 }
 
 // pausedBroadcasts lists the broadcasts that are paused and not over.

@@ -26,9 +26,9 @@ var calls = []call{
 		"standard output belongs to the command that a person started",
 		"log with log/slog, or write to an io.Writer that you were given", false},
 	{"net/http", []string{"Server", "ListenAndServe", "ListenAndServeTLS", "Serve", "ServeTLS", "NewServeMux", "Handle", "HandleFunc", "DefaultServeMux"},
-		func(f *file) bool { return !f.isTest() && !under(f, "internal/api", "internal/bench") },
+		func(f *file) bool { return !f.isTest() && !under(f, "internal/api", "internal/bench", "internal/sink") },
 		"one HTTP server, with one set of time-outs, limits and keys",
-		"give api a handler (bench may run the bare handler that ours is held against)", false},
+		"give api a handler (bench may run the bare handler that ours is held against, and sink the receiver that stands in for others)", false},
 	{"net/http", []string{"Get", "Post", "PostForm", "Head", "DefaultClient"},
 		func(f *file) bool { return true },
 		"the default client waits for ever", "use a client with a time-out and a request with a context", false},
@@ -59,6 +59,7 @@ var realTimes = []struct{ dir, why string }{
 	{"internal/deliver/smtp", "deadlines of sockets and the time of a reply are the machine's; no decision hangs on them"},
 	{"internal/deliver/outlet.go", "the pause before a relay is tried again, and what is left of a lease, are measured by the machine"},
 	{"internal/deliver/desk.go", "what is left of a lease is measured by the machine"},
+	{"internal/deliver/webhook", "time-outs, what a request is signed with and the time of an answer are the machine's; no decision hangs on them"},
 	{"internal/deliver/file", "the time of writing is the machine's; no decision hangs on it"},
 }
 

@@ -26,29 +26,62 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/backup", "internal/bench", "internal/config", "internal/demo", "internal/doctor", "internal/kit", "internal/registry", "internal/sink"},
+	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/backup", "internal/bench", "internal/config", "internal/demo", "internal/doctor", "internal/kit", "internal/registry", "internal/reply", "internal/sink"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
+	{"internal/limit", nil,
+		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
 	{"internal/kit", nil,
 		"kit is below everything: it knows nothing of the domain"},
+	{"internal/fair", nil,
+		"turns are taken without knowing what waits or whose it is"},
 	{"internal/config", []string{".", "internal/kit"},
 		"configuration is plain values; who uses them imports config, never the other way round"},
 	{"internal/bus", []string{".", "internal/kit"},
 		"the bus carries values of the root package and does not know who sends or takes them"},
-	{"internal/store", []string{".", "internal/kit", "internal/registry", "internal/match", "internal/generate", "internal/deliver", "internal/record", "internal/report"},
-		"a store driver satisfies the small interfaces that its consumers declare, so it may name their types"},
+	{"internal/store", []string{".", "internal/kit"},
+		"the contract between what is kept and the databases knows the words and nothing of either side"},
+	{"internal/store/control", []string{".", "internal/kit", "internal/store", "internal/registry"}, whyKept},
+	{"internal/store/deliveries", []string{".", "internal/kit", "internal/store"}, whyKept},
+	{"internal/store/sqlite", []string{".", "internal/kit", "internal/store"}, whyDatabase},
+	{"internal/store/postgres", []string{".", "internal/kit", "internal/store", "internal/registry"}, whyDatabase},
+	{"internal/store/storetest", []string{".", "internal/kit", "internal/store", "internal/store/...", "internal/registry", "internal/generate", "internal/pgtest"},
+		"the suite has every driver keep the same promises"},
+	{"internal/store/move", []string{".", "internal/kit", "internal/store"},
+		"a move copies from one database to another, and knows neither"},
+	{"internal/pgtest", []string{"."},
+		"a PostgreSQL for tests is started as what it is: a program of others"},
+	{"internal/pgtest/with", []string{"internal/pgtest"},
+		"the command that starts one for others"},
 
 	{"internal/collect", []string{".", "internal/kit"}, whyStage},
 	{"internal/match", []string{".", "internal/kit"}, whyStage},
+	{"internal/state", []string{".", "internal/kit"}, whyStage},
+	{"internal/mutation", nil,
+		"it changes the text of another package and runs its tests, and knows neither"},
 	{"internal/generate", []string{".", "internal/kit"}, whyStage},
-	{"internal/format", []string{".", "internal/kit"}, whyStage},
-	{"internal/deliver", []string{".", "internal/kit"},
+	{"internal/gather", []string{".", "internal/kit", "internal/cadence", "internal/generate", "internal/store/deliveries"},
+		"what waits for a digest stands between matching, generation and the record, and knows neither the registry nor the bus"},
+	{"internal/format", []string{".", "internal/kit", "internal/locale", "internal/format/bodies"}, whyStage},
+	{"internal/format/bodies", []string{"."}, "what is made of a template when it is compiled needs nothing of messages"},
+	{"internal/format/lint", []string{"internal/format/bodies"}, "what readers will mind of a template is judged by its text alone"},
+	{"internal/deliver", []string{".", "internal/kit", "internal/fair", "internal/limit"},
 		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
 	{"internal/deliver/smtp", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
+	{"internal/deliver/capture", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
 	{"internal/deliver/file", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
+	{"internal/deliver/webhook", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
 	{"internal/deliver/delivertest", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
 	{"internal/record", []string{".", "internal/kit"}, whyStage},
-	{"internal/registry", []string{".", "internal/kit", "internal/match"},
+	{"internal/hours", nil,
+		"when it is quiet is arithmetic over a clock that is told"},
+	{"internal/locale", nil,
+		"how things are written in a language is a table, and knows nothing of messages"},
+	{"internal/cadence", []string{"."},
+		"when something is due is arithmetic over a clock that is told"},
+	{"internal/reply", []string{"."},
+		"what an answer means is decided by rules alone: no clock, no state, no other stage"},
+	{"internal/registry", []string{".", "internal/cadence", "internal/hours", "internal/kit", "internal/match"},
 		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
 	{"internal/report", []string{".", "internal/kit", "internal/registry"},
 		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
@@ -62,14 +95,16 @@ var grants = []grant{
 		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions"},
 	{"internal/sink", []string{".", "internal/kit"},
 		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
-	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/deliver/...", "internal/match", "examples/..."},
-		"experiments run against a real server through its API; the raw limits beside them use single parts, never app or a stage"},
+	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/deliver/...", "internal/match", "internal/format", "examples/..."},
+		"experiments run against a real server through its API; the raw limits beside them, and what is measured by itself (conditions, formatting), use single parts, never app"},
 	{"internal/demo", []string{".", "client", "examples/...", "internal/kit", "internal/sink", "internal/app", "internal/config", "internal/registry"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
 	{"internal/crash", []string{".", "client", "internal/kit", "internal/sink"},
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/e2e", []string{".", "client", "internal/sink"},
 		"the tests drive the built program from outside"},
+	{"internal/receivers", []string{".", "client"},
+		"receivers of others judge from outside what the built program sends"},
 	{"internal/upgrade", []string{".", "internal/sink"},
 		"what each release left is judged from outside"},
 	{"internal/peers", []string{".", "client", "internal/deliver/smtp"},
@@ -81,13 +116,15 @@ var grants = []grant{
 }
 
 const (
-	whyStage  = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
-	whyDriver = "a driver knows deliver's contracts and nothing of what happens to its answers"
+	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
+	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
+	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
+	whyDriver   = "a driver knows deliver's contracts and nothing of what happens to its answers"
 )
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store/...", "internal/sink", "internal/deliver/delivertest"}
+var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store", "internal/store/...", "internal/pgtest", "internal/sink", "internal/deliver/delivertest"}
 
 func grantOf(dir string) (grant, bool) {
 	for {

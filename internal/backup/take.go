@@ -26,6 +26,9 @@ type Snapshot interface {
 // A Source is what a backup is taken of.
 type Source struct {
 	Dir string // the data directory
+	// Export makes the files of the store, where there are none; nil where they
+	// are in Dir.
+	Export *Export
 	// Unmatched visits the groups of events that may not be matched yet, each of
 	// whose events names its sequence, with how many they are and the highest.
 	Unmatched func(ctx context.Context, visit func(group []byte, events int, highest fanfare.EventSeq) error) error
@@ -33,6 +36,23 @@ type Source struct {
 	Snapshot func(path string) (Snapshot, error)
 	Version  string // of the program
 	Clock    kit.Clock
+}
+
+// An Export makes files of what a store has that keeps it elsewhere.
+type Export struct {
+	Dir   string // where it makes them
+	Bytes int64  // about how much they will be
+	// Days is called when the events were taken, and Control when all else was:
+	// who is being erased meanwhile is in it.
+	Days, Control func(ctx context.Context) error
+}
+
+// store is the directory of the files of the store.
+func (s *Source) store() string {
+	if s.Export != nil {
+		return s.Export.Dir
+	}
+	return s.Dir
 }
 
 // notTaken is a key that a restored server makes anew: whoever finds a backup
@@ -57,6 +77,11 @@ func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) err
 	if err := s.takeEvents(ctx, b); err != nil {
 		return err
 	}
+	if s.Export != nil {
+		if err := s.Export.Days(ctx); err != nil {
+			return err
+		}
+	}
 	days, err := s.days() // after the events: what was matched in between is in one of these
 	if err != nil {
 		return err
@@ -69,6 +94,11 @@ func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) err
 	if err := s.takeKeys(b); err != nil {
 		return err
 	}
+	if s.Export != nil {
+		if err := s.Export.Control(ctx); err != nil {
+			return err
+		}
+	}
 	if err := s.takeFile(ctx, b, controlPart); err != nil {
 		return err
 	}
@@ -77,6 +107,9 @@ func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) err
 
 // estimate adds up what lies in the files now.
 func (s *Source) estimate() (int64, error) {
+	if s.Export != nil {
+		return s.Export.Bytes, nil
+	}
 	days, err := s.days()
 	if err != nil {
 		return 0, err
@@ -94,7 +127,7 @@ func (s *Source) estimate() (int64, error) {
 
 // days lists the files of the days, the oldest first.
 func (s *Source) days() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(s.Dir, daysDir)) // sorted by name
+	entries, err := os.ReadDir(filepath.Join(s.store(), daysDir)) // sorted by name
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -137,7 +170,7 @@ func (s *Source) takeEvents(ctx context.Context, b *writer) error {
 
 // takeFile copies one file of the store as it is at this moment.
 func (s *Source) takeFile(ctx context.Context, b *writer, name string) (err error) {
-	file := filepath.Join(s.Dir, filepath.FromSlash(name))
+	file := filepath.Join(s.store(), filepath.FromSlash(name))
 	if _, err := os.Stat(file); err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/deliver/smtp"
-	"fanfare.dev/fanfare/internal/sink"
 )
 
 // connections to the sink, of the product and of what it is held against.
@@ -24,6 +23,7 @@ type blastSpec struct {
 	Count        int
 	TLS          bool
 	Seed         uint64
+	Recipients   int // of a message that is the same for all; 0: each letter is another
 }
 
 // blastPart sends mails that are ready as fast as the sink takes them.
@@ -32,20 +32,23 @@ func blastPart(ctx context.Context, spec blastSpec, _ io.Reader, out *json.Encod
 	if err != nil {
 		return err
 	}
-	bodies, err := variants(mail, differentBodies, spec.Seed)
-	if err != nil {
-		return err
+	bodies := [][]byte{mail}
+	if spec.Recipients == 0 {
+		if bodies, err = variants(mail, differentBodies, spec.Seed); err != nil {
+			return err
+		}
 	}
 	to := make([]string, spec.Count)
 	for i := range to {
 		to[i] = person(i).address()
 	}
 	b := smtp.Blaster{Config: smtp.Config{Hello: "localhost"}}
+	b.Config.MaxRecipients = spec.Recipients
 	if spec.TLS {
 		b.Config.TLS = smtp.TLSOpportunistic
 	}
 	stats, err := b.Blast(ctx, spec.Addr, connections, spec.Count, func(i int) (string, string, []byte) {
-		return "alerts@example.org", to[i], bodies[i%differentBodies]
+		return "alerts@example.org", to[i], bodies[i%len(bodies)]
 	})
 	if err != nil {
 		return err
@@ -62,16 +65,22 @@ type rawRate struct {
 
 // blast measures the raw sender against a fresh sink of the same kind (N5).
 func (l *lab) blast(count int) (rawRate, error) {
-	var r rawRate
 	mail, err := l.takeSample()
 	if err != nil {
-		return r, err
+		return rawRate{}, err
 	}
-	p, err := l.openPost(sink.Inject{}, "")
+	return l.blastOf(mail.path, count, 0)
+}
+
+// blastOf is blast of a mail in a file, or with recipients of one message for each
+// so many.
+func (l *lab) blastOf(mail string, count, recipients int) (rawRate, error) {
+	var r rawRate
+	p, err := l.openPost(postSpec{})
 	if err != nil {
 		return r, err
 	}
-	c, err := l.part("blast", blastSpec{Addr: p.addr, Sample: mail.path, Count: count, TLS: l.TLS, Seed: l.Seed})
+	c, err := l.part("blast", blastSpec{Addr: p.addr, Sample: mail, Count: count, TLS: l.TLS, Seed: l.Seed, Recipients: recipients})
 	if err != nil {
 		return r, err
 	}
@@ -95,8 +104,8 @@ func (l *lab) blast(count int) (rawRate, error) {
 	if err != nil {
 		return r, err
 	}
-	if stats.Taken != count || p.child != nil && sum.Messages != int64(count) {
-		return r, fmt.Errorf("the raw sender sent %d of %d mails, and the sink saw %d", stats.Taken, count, sum.Messages)
+	if stats.Taken != count || p.builtin && sum.Accepted != int64(count) {
+		return r, fmt.Errorf("the raw sender sent to %d of %d recipients, and the sink saw %d", stats.Taken, count, sum.Accepted)
 	}
 	r.perSecond, r.mode = float64(count)/stats.Elapsed.Seconds(), stats.Mode
 	r.sender = float64(c.final.cpu.Microseconds()) / float64(count)
@@ -106,7 +115,7 @@ func (l *lab) blast(count int) (rawRate, error) {
 
 // smtpSource measures the sender of Postfix, at this path, in the same way.
 func (l *lab) smtpSource(program string, count int) (perSecond float64, err error) {
-	p, err := l.openPost(sink.Inject{}, "")
+	p, err := l.openPost(postSpec{})
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -16,9 +18,12 @@ import (
 const traced = 100
 
 // fill configures the server to send to relay and imports what is in the file.
-func (s *server) fill(relay, retry, lines string) (client.PutSummary, time.Duration, error) {
-	var sum client.PutSummary
-	if _, err := s.api.Apply(s.lab.ctx, configuration(relay, retry), false); err != nil {
+func (s *server) fill(relay, lines string) (client.PutSummary, time.Duration, error) {
+	return s.fillWith(configuration(relay, "1s"), lines)
+}
+
+func (s *server) fillWith(document []byte, lines string) (sum client.PutSummary, took time.Duration, err error) {
+	if _, err := s.api.Apply(s.lab.ctx, document, false); err != nil {
 		return sum, 0, err
 	}
 	return s.importFile(lines)
@@ -55,8 +60,9 @@ type sending struct {
 // durable is the exact figure: from the kept event to the last durable outcome.
 func (s *sending) durable() time.Duration { return s.Stages.Completed.Sub(s.Stages.Kept) }
 
-// broadcast publishes the news of the day and waits until all is settled.
-func (s *server) broadcast(p *post) (sending, error) {
+// broadcast publishes the news of the day and waits until all is settled; amid runs
+// beside it, where there is something to run.
+func (s *server) broadcast(p *post, amid func(context.Context, *server) error) (sending, error) {
 	var out sending
 	if err := s.toggleProfile(); err != nil {
 		return out, err
@@ -75,13 +81,14 @@ func (s *server) broadcast(p *post) (sending, error) {
 		return out, err
 	}
 	out.accepted = time.Now()
+	end := s.beside(amid)
 	out.Broadcast, err = s.completed(event.ID, func(b *fanfare.Broadcast) {
 		bar.setOf(b.Counts.Settled(), b.Messages)
 		if out.firstAttempts == 0 && b.Messages > 0 && b.Counts[fanfare.Pending] == 0 {
 			out.firstAttempts = time.Since(b.Stages.Kept)
 		}
 	})
-	if err != nil {
+	if err = errors.Join(err, end()); err != nil {
 		return out, err
 	}
 	out.seen = time.Since(out.accepted)
@@ -95,6 +102,20 @@ func (s *server) broadcast(p *post) (sending, error) {
 	out.commits -= commits
 	out.wholePeakMiB = max(out.wholePeakMiB, out.peakMiB)
 	return out, s.toggleProfile()
+}
+
+// beside runs what goes on beside something else, until end is called.
+func (s *server) beside(amid func(context.Context, *server) error) (end func() error) {
+	if amid == nil {
+		return func() error { return nil }
+	}
+	ctx, cancel := context.WithCancel(s.lab.ctx)
+	over := make(chan error, 1)
+	go func() { over <- amid(ctx, s) }()
+	return func() error {
+		cancel()
+		return <-over
+	}
 }
 
 // stagesInto adds the times of the stages, each from the kept event on.
@@ -145,41 +166,61 @@ func percentile(sorted []float64, p float64) float64 {
 
 // A plan is what one broadcast is sent to.
 type plan struct {
-	data   string // name of the server's folder
-	lines  string // file of the subscriptions
-	subs   int    // in that file
-	retry  string
-	inject sink.Inject
-	record string // file of what came to the sink, "" for none
+	data  string // name of the server's folder
+	lines string // file of the subscriptions
+	subs  int    // in that file
+	retry string
+	post  postSpec
+	args  []string // further ones of the server
 
-	inspect func(*server, *sending) error // while the server still runs
+	linesFor func(*post) (string, error)          // the file, where it hangs on the sink; nil: lines
+	config   func(relay string) []byte            // nil: configuration
+	prepare  func(*server) error                  // before the clock starts; nil: nothing
+	amid     func(context.Context, *server) error // runs while the broadcast is under way, until its ctx ends; nil: nothing
+	inspect  func(*server, *sending) error        // while the server still runs; nil: nothing
 }
 
 // send starts a server and a sink, imports, broadcasts, and ends both.
 func (l *lab) send(p plan, r *Record, w *wrong) (*sending, *post, sink.Summary, error) {
 	var sum sink.Summary
-	box, err := l.openPost(p.inject, p.record)
+	box, err := l.openPost(p.post)
 	if err != nil {
 		return nil, nil, sum, err
 	}
-	s, err := l.serve(p.data)
+	s, err := l.serve(p.data, p.args...)
 	if err != nil {
 		return nil, nil, sum, err
 	}
-	put, took, err := s.fill(box.addr, p.retry, p.lines)
+	if p.linesFor != nil {
+		if p.lines, err = p.linesFor(box); err != nil {
+			return nil, nil, sum, err
+		}
+	}
+	document := configuration(box.addr, p.retry)
+	if p.config != nil {
+		document = p.config(box.addr)
+	}
+	put, took, err := s.fillWith(document, p.lines)
 	if err != nil {
 		return nil, nil, sum, err
 	}
 	r.stage("import", took)
 	l.say("imported %s subscriptions, %s/s", thousands(put.Created), figure(float64(p.subs)/took.Seconds()))
 	w.unless(put.Created == int64(p.subs) && put.Failed == 0, "%d of %d subscriptions were created, %d failed", put.Created, p.subs, put.Failed)
-	b, err := s.broadcast(box)
+	if p.prepare != nil {
+		if err := p.prepare(s); err != nil {
+			return nil, nil, sum, err
+		}
+	}
+	b, err := s.broadcast(box, p.amid)
 	if err != nil {
 		return nil, nil, sum, s.failed(err)
 	}
 	l.say("sent %s mails in %.2f s", thousands(b.Messages), b.durable().Seconds())
-	if err := p.inspect(s, &b); err != nil {
-		return nil, nil, sum, err
+	if p.inspect != nil {
+		if err := p.inspect(s, &b); err != nil {
+			return nil, nil, sum, err
+		}
 	}
 	if err := s.stop(); err != nil {
 		return nil, nil, sum, err
@@ -220,7 +261,7 @@ func runBroadcast(l *lab, r *Record) error {
 	if err != nil {
 		return err
 	}
-	r.judge(b, sum, p, n, &w)
+	r.judge(b, sum, p, n, 0, &w)
 	r.P50Millis, r.P99Millis = percentile(after, 50), percentile(after, 99)
 	again, err := l.blast(n)
 	if err != nil {
@@ -236,8 +277,9 @@ func runBroadcast(l *lab, r *Record) error {
 	return w.err()
 }
 
-// judge fills in what came of a broadcast to n people.
-func (r *Record) judge(b *sending, sum sink.Summary, p *post, n int, w *wrong) {
+// judge fills in what came of a broadcast to n people; others are mails that came
+// to the sink beside it.
+func (r *Record) judge(b *sending, sum sink.Summary, p *post, n, others int, w *wrong) {
 	b.stagesInto(r)
 	r.Value = float64(n) / b.durable().Seconds()
 	r.take(b.toll)
@@ -246,18 +288,10 @@ func (r *Record) judge(b *sending, sum sink.Summary, p *post, n int, w *wrong) {
 		micro(b.server, n), micro(b.sink, n), b.peakMiB, b.wholePeakMiB)
 	r.note("%s commits of %.1f outcomes, %.2f ms each", figure(b.commits), float64(n)/max(1, b.commits), millis(b.durable())/max(1, b.commits))
 	w.unless(b.Counts[fanfare.Accepted] == int64(n), "%d of %d deliveries are accepted", b.Counts[fanfare.Accepted], n)
-	switch {
-	case p.builtin:
-		r.Lost, r.Duplicates = int64(n)-sum.Unique, sum.Duplicates
+	if p.builtin {
 		r.note("%d bytes a mail; first to last mail at the sink %.2f s", sum.Bytes/max(1, sum.Messages), sum.LastAt.Sub(sum.FirstAt).Seconds())
-	case p.child != nil:
-		r.Lost = int64(n) - sum.Messages
-		r.note("this sink counts mails and not recipients: lost is a difference of totals, duplicates are not seen")
-	default:
-		r.note("nothing is known of what came to the sink at %s", p.addr)
 	}
-	w.unless(r.Lost == 0, "%d lost", r.Lost)
-	w.unless(r.Duplicates == 0, "%d duplicates", r.Duplicates)
+	r.account(p, sum, n+others, w)
 }
 
 func micro(d time.Duration, n int) float64 { return float64(d.Microseconds()) / float64(n) }

@@ -1,6 +1,8 @@
 // Package bench runs the experiments of the project against a real server: the
 // same binary as a child process with its own data directory, driven through the
-// public API, with a sink in another process to count what came.
+// public API, with a sink in another process to count what came. Only the
+// workloads of conditions (workload.go) and of formatting (formpart.go) meet one
+// part alone, in a process of their own.
 //
 // # State
 //
@@ -11,9 +13,9 @@
 // # Failure
 //
 // A rate is never judged. What is judged holds on any machine: nothing lost,
-// nothing twice, traces that agree with what was sent. Where one of these is not
-// so, the run ends with a Wrong, after its record is written. Children are ended
-// in any case, and only those that were started here.
+// nothing twice, traces that agree with what was sent, hits that agree with
+// cel-go. Where one of these is not so, the run ends with a Wrong, after its record
+// is written. Children are ended in any case, and only those that were started here.
 //
 // # Limits
 //

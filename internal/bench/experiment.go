@@ -19,7 +19,7 @@ type Experiment struct {
 
 // Experiments lists them all, in the order in which all runs them.
 func Experiments() []Experiment {
-	return []Experiment{
+	return append([]Experiment{
 		{"N1", "1,000,000 subscriptions with NotifyBC's filter, 1 KB personal mails, 50 connections, one broadcast", Published{233, "233/s, 71.5 min (NotifyBC, 2 x 1 core)"}, runBroadcast},
 		{"N1b", "N1 with 10,000 different filters, three overlapping subscriptions for every tenth person, 2 % answered 4xx once, 1 % 5xx", Published{}, runMixed},
 		{"N4", "the same subscriptions by single POSTs, 100 at once (the shape of NotifyBC's script), and in bulk", Published{}, runScript},
@@ -32,18 +32,38 @@ func Experiments() []Experiment {
 		{"I4", "single POSTs of events from 50 connections", Published{}, runEvents},
 		{"S1", "subscribers: load 100,000 into an empty server, add, update and delete 10,000; 1 and 50 connections", Published{Text: "more threads +50 to +100 %, update and delete slower than add (SSNS, shape)"}, runSubscribers},
 		{"S2", "100,000 subscriptions of 20, 200 and 1,000 characters", Published{Text: "falls with the size (SSNS, shape)"}, runSubscriptionSizes},
-		{"S3", "100,000 subscriptions of 200 characters, event-driven (scheduled ones do not exist yet)", Published{Text: "event-driven and scheduled nearly equal (SSNS, shape)"}, runSubscriptionKinds},
+		{"S3", "100,000 subscriptions of 200 characters, event-driven and scheduled", Published{Text: "event-driven and scheduled nearly equal (SSNS, shape)"}, runSubscriptionKinds},
 		{"E5", "events over the API: 25 to 5,000 characters, 10,000 in a batch", Published{Text: "hundreds/s (SSNS, API provider)"}, runEventSizes},
 		{"E6", "events over the API: batches of 1 to 10,000, 250 characters", Published{Text: "rises with the batch (SSNS, shape)"}, runEventBatches},
+		{"G1", "10,000 notifications in 1 to 32 batches, and a million: the rate until they are durable", Published{1100, "1,100 -> 950/s (SSNS); goal 2,000,000/s"}, runGenerationBatches},
+		{"G2", "eight rules for 2,500 people each, by threads of the server", Published{Text: "best at one to two times the CPUs (SSNS, shape)"}, runGenerationThreads},
+		{"C1", "stock case: a quote for each of 1,000 symbols by the minute, 200,000 people with five alerts each by four rules, mails", Published{700, "700/s with 3 distributors, < 2 min (SSNS, HTTP)"}, runMinutes},
+		{"C2", "C1 as fast as it goes: quotes/s into manifests, and the time of a quote at half of the demanded 20,000/s", Published{20_000, "goal 20,000/s, p99 20 ms at half of it"}, runTicks},
 		{"M1", "10,000 subscribers with a subscription each, one real batch: how long it is in each stage", Published{}, runBatchStages},
+		{"D1", "formatting messages of 25 to 2,000 characters, thrown away, one thread", Published{450, "400-500/s up to 500 B, 100-200/s at 2,000 B (SSNS); goal 300,000/s"}, runForms},
+		{"D2", "5,000 messages into files, over HTTP and over SMTP, one connection", Published{Text: "File > HTTP > SMTP (SSNS, shape)"}, runWays},
+		{"D3", "formatting digests of 1 to 10 notifications of 200 characters, thrown away, one thread", Published{Text: "slower, worst at low ratios (SSNS, shape)"}, runDigestForms},
+		{"D4", "mails that say the same to 200,000, for 1 to 100 recipients at once", Published{Text: "large gain (SSNS, 2,000, shape); goal 100,000 recipients/s at 100"}, runMulticast},
+		{"D5", "a broadcast to 50,000 over 1 to 8 connections", Published{Text: "+25 to +50 % (SSNS, shape)"}, runConnections},
+		{"P1", "300 messages a second for 30 minutes into a channel of 100 a second: how long the backlog takes, under a set clock", Published{60, "360,000 wait, 60 min to drain (SSNS, computed)"}, runBacklog},
+		{"L1", "83,333 mails through a provider that takes 250 ms a request and refuses above 360/s", Published{278, "278/s (GOV.UK)"}, runProvider},
+		{"L2", "generation alone, delivery alone, both", Published{Text: "generation was the bottleneck (GOV.UK)"}, runBothStages},
+		{"L4", "500 changes a second for ten people each, made per change, in windows of 5 s and 1 s, and continuously", Published{}, runGenerations},
+		{"L6", "the same provider: the rate in six shares of which one is not used, and the rate as one limit", Published{360, "300/s by share, 360/s shared (GOV.UK)"}, runShare},
+		{"L7", "the same provider: 30 and 90 connections at 100 and 250 ms", Published{360, "120/s to 360/s (GOV.UK)"}, runConcurrency},
+		{"L9", "an urgent message every 100 ms while a broadcast to 1,000,000 is under way: p99 from its 202 to the sink, and the broadcast's rate against the same without", Published{Text: "stuck behind 1M (GOV.UK)"}, runUrgentAmid},
+		{"L9b", "two services with a broadcast to 1,000,000 each under way: how long one to 1,000 of a third service takes", Published{}, runThird},
+		{"L10", "a daily digest of five events for 1,000,000 people at one time: until the last of them has it", Published{60, "goal 60 s, peak RSS 1 GB"}, runDaily},
+		{"F1", "webhooks to 10,000 receivers, of each hundred one dead, one slow, one that refuses above 1/s: the rate to the others with and without these", Published{}, runTown(true)},
+		{"F1m", "the same by mail, for the domains of one relay", Published{}, runTown(false)},
 		{"H1", "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history", Published{}, runBroadcastHistory},
 		{"H2", "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history", Published{}, runSingleHistory},
 		{"R1", "start to ready with 1,000,000 subscriptions; memory and CPU at rest", Published{}, runRest},
-	}
+	}, matchingExperiments()...)
 }
 
 // A Wrong is what no machine excuses: mails lost or sent twice, a trace that
-// does not agree.
+// does not agree, an event that matched other subscriptions than it should.
 type Wrong struct{ What []string }
 
 func (w *Wrong) Error() string { return strings.Join(w.What, "; ") }
@@ -128,6 +148,9 @@ func runOnce(ctx context.Context, o Options, e Experiment) (*Record, error) {
 	r := &Record{ID: e.ID, Params: map[string]any{"scale": o.Scale, "seed": o.Seed}, Durability: o.Durability, At: time.Now().UTC(), Machine: machine()}
 	if e.Published.Text != "" {
 		r.Published = &e.Published
+	}
+	if err := l.describe(r); err != nil {
+		return nil, errors.Join(err, l.close())
 	}
 	err = e.run(l, r)
 	var w *Wrong

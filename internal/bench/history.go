@@ -9,7 +9,6 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/sink"
 )
 
 const (
@@ -38,7 +37,7 @@ func runBroadcastHistory(l *lab, r *Record) error {
 	var events []string
 	started := time.Now()
 	for i := range broadcasts {
-		b, err := s.broadcast(box)
+		b, err := s.broadcast(box, nil)
 		if err != nil {
 			return err
 		}
@@ -158,7 +157,7 @@ templates:
 
 // stock starts a sink and a server with the subscriptions in a file.
 func (l *lab) stock(configure func(relay, retry string) []byte, data, lines string) (*post, *server, error) {
-	box, err := l.openPost(sink.Inject{}, "")
+	box, err := l.openPost(postSpec{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,7 +45,7 @@ func (l *lab) importInto(r *Record, base int) error {
 		return err
 	}
 	if base > 0 {
-		took, err := s.populate(base)
+		took, err := s.populate(base, l.appendNotify)
 		if err != nil {
 			return err
 		}
@@ -82,22 +82,27 @@ func (l *lab) importInto(r *Record, base int) error {
 	return w.err()
 }
 
-// populate imports n people who are made on the way.
-func (s *server) populate(n int) (time.Duration, error) {
+// appendNotify appends person i with NotifyBC's filter.
+func (l *lab) appendNotify(dst []byte, i int) []byte {
+	return appendSubscription(dst, person(i), l.Seed, notifyFilter)
+}
+
+// populate imports n subscriptions whose lines are made on the way.
+func (s *server) populate(n int, line func(dst []byte, i int) []byte) (time.Duration, error) {
 	const body = 4_000_000 // lines of one request, which may be of 4 GiB
 	bar := s.lab.bar("base", int64(n))
 	defer bar.end()
 	started := time.Now()
 	for from := 0; from < n; from += body {
 		at, to := from, min(from+body, n)
-		people := &lineReader{next: func(dst []byte) []byte {
+		lines := &lineReader{next: func(dst []byte) []byte {
 			if at < to {
-				dst = appendSubscription(dst, person(at), s.lab.Seed, notifyFilter)
+				dst = line(dst, at)
 				at++
 			}
 			return dst
 		}}
-		put, err := s.api.ImportSubscriptions(s.lab.ctx, people, func(p client.Progress) { bar.set(int64(from) + p.Lines) })
+		put, err := s.api.ImportSubscriptions(s.lab.ctx, lines, func(p client.Progress) { bar.set(int64(from) + p.Lines) })
 		if err != nil {
 			return 0, err
 		}
@@ -237,7 +242,7 @@ func (l *lab) single(r *Record, n int, path string, body func(dst []byte, i int)
 	if _, err := writeLines(lines, 1, func(dst []byte, i int) []byte { return appendSubscription(dst, person(i), l.Seed, notifyFilter) }); err != nil {
 		return nil, err
 	}
-	if _, _, err := s.fill(nowhere, "1s", lines); err != nil {
+	if _, _, err := s.fill(nowhere, lines); err != nil {
 		return nil, err
 	}
 	h.url, h.key, h.path = s.url, s.key, path

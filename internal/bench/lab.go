@@ -19,6 +19,7 @@ type Options struct {
 	Runs       int     // of each experiment; the median counts
 	Durability string  // fsync or relaxed
 	Sink       string  // builtin, smtp-sink, or host:port of a sink that runs already
+	DB         string  // URL of a PostgreSQL, or "": SQLite
 	TLS        bool    // the sink offers STARTTLS and the server takes it
 	Seed       uint64
 	Base       int // I2: subscriptions that are there before the clock starts
@@ -38,7 +39,9 @@ type lab struct {
 	ctx      context.Context
 	dir      string
 	children []*child
-	sample   *sample // of the mail that is sent; see newSample
+	threads  int             // that run at once in servers that are started; 0: as many as there are CPUs
+	schemas  map[string]bool // URLs of those that the servers of the run have
+	sample   *sample         // of the mail that is sent; see newSample
 }
 
 func newLab(ctx context.Context, o Options) (*lab, error) {
@@ -49,7 +52,7 @@ func newLab(ctx context.Context, o Options) (*lab, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	return &lab{Options: o, ctx: ctx, dir: dir}, nil
+	return &lab{Options: o, ctx: ctx, dir: dir, schemas: map[string]bool{}}, nil
 }
 
 // close ends what still runs and removes the folder.
@@ -59,7 +62,7 @@ func (l *lab) close() error {
 		errs = append(errs, c.stop())
 	}
 	if l.Keep == "" {
-		return errors.Join(append(errs, os.RemoveAll(l.dir))...)
+		return errors.Join(append(errs, l.dropSchemas(), os.RemoveAll(l.dir))...)
 	}
 	if err := os.MkdirAll(l.Keep, 0o750); err != nil {
 		return errors.Join(append(errs, err)...)
@@ -69,6 +72,9 @@ func (l *lab) close() error {
 		errs = append(errs, err)
 	} else {
 		l.say("data and logs are left in %s", kept)
+		if len(l.schemas) > 0 {
+			l.say("and %d schemas bench_… in the database", len(l.schemas))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -96,6 +102,8 @@ func (o Options) Validate() error {
 		return wrong("runs", "less than one run", "")
 	case o.Durability != "fsync" && o.Durability != "relaxed":
 		return wrong("durability", "unknown durability", "use fsync or relaxed")
+	case o.DB != "" && !strings.HasPrefix(o.DB, "postgres://") && !strings.HasPrefix(o.DB, "postgresql://"):
+		return wrong("db", "not the URL of a PostgreSQL", "use postgres://user@host/database with PGPASSWORD or PGPASSFILE, or env for the one in FANFARE_DB")
 	case o.Base < 0:
 		return wrong("base", "less than none", "")
 	case o.Sink != "builtin" && o.Sink != "smtp-sink" && !strings.Contains(o.Sink, ":"):

@@ -70,8 +70,8 @@ func runMixed(l *lab, r *Record) error {
 	r.Params["people"], r.Params["subscriptions"], r.Params["filters"], r.Params["4xx"], r.Params["5xx"] = n, subs, differentFilters, tempFailShare, permFailShare
 	var failed []fanfare.Delivery
 	b, p, sum, err := l.send(plan{
-		data: "N1b", lines: input, subs: subs, retry: "1s, 1s, 1s", record: came,
-		inject: sink.Inject{Seed: l.Seed, TempFail: tempFailShare, PermFail: permFailShare},
+		data: "N1b", lines: input, subs: subs, retry: "1s, 1s, 1s",
+		post: postSpec{record: came, inject: sink.Inject{Seed: l.Seed, TempFail: tempFailShare, PermFail: permFailShare}},
 		inspect: func(s *server, b *sending) (err error) {
 			failed, err = s.failures(b.Event)
 			return err
@@ -107,7 +107,7 @@ func (l *lab) plainRate(n int, w *wrong) (float64, error) {
 		return 0, err
 	}
 	var aside Record
-	b, _, sum, err := l.send(plan{data: "N1", lines: lines, subs: n, retry: "1s", inspect: func(*server, *sending) error { return nil }}, &aside, w)
+	b, _, sum, err := l.send(plan{data: "N1", lines: lines, subs: n, retry: "1s"}, &aside, w)
 	if err != nil {
 		return 0, err
 	}

@@ -99,7 +99,16 @@ func ownCPU() time.Duration {
 // take fills in what a window took.
 func (r *Record) take(t toll) {
 	r.CPUSeconds, r.RSSMiB = t.server.Seconds(), t.peakMiB
-	if t.others > 0.05 {
-		r.note("something else took %.0f %% of the machine while the clock ran: CPU can be compared, times cannot", 100*t.others)
+	if r.remote() {
+		r.note("PostgreSQL, and whatever else runs there, took %.0f %% of the machine while the clock ran", 100*t.others)
+	} else {
+		r.noteOthers(t.others)
+	}
+}
+
+// noteOthers says so where the machine was not ours.
+func (r *Record) noteOthers(share float64) {
+	if share > 0.05 {
+		r.note("something else took %.0f %% of the machine while the clock ran: CPU can be compared, times cannot", 100*share)
 	}
 }

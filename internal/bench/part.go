@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// Part runs one of the processes of an experiment: blast, http, bus or rows. spec
-// is JSON. It writes JSON lines to out and ends by itself, or, where it serves,
-// when in ends.
+// Part runs one of the processes of an experiment: blast, http, bus, rows, scan,
+// match, adds or form. spec is JSON. It writes JSON lines to out and ends by itself, or, where
+// it serves, when in ends.
 func Part(ctx context.Context, name, spec string, in io.Reader, out io.Writer) error {
 	switch name {
 	case "blast":
@@ -20,6 +20,14 @@ func Part(ctx context.Context, name, spec string, in io.Reader, out io.Writer) e
 		return run(ctx, spec, in, out, busPart)
 	case "rows":
 		return run(ctx, spec, in, out, rowsPart)
+	case "scan":
+		return run(ctx, spec, in, out, scanPart)
+	case "match":
+		return run(ctx, spec, in, out, matchPart)
+	case "adds":
+		return run(ctx, spec, in, out, addsPart)
+	case "form":
+		return run(ctx, spec, in, out, formPart)
 	}
 	return fmt.Errorf("no part %q", name)
 }

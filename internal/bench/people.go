@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -81,9 +82,31 @@ func writeLines(path string, n int, line func(dst []byte, i int) []byte) (int64,
 
 // configuration is the apply document of the experiments.
 func configuration(relay, retry string) []byte {
+	return way{relay: relay, retry: retry}.configuration(service)
+}
+
+// A way is the settings of a channel where they differ between experiments.
+type way struct {
+	relay       string // host:port of SMTP
+	driver      string // "": SMTP to the relay, else the fields that stand for it
+	retry       string
+	connections int    // 0: 50
+	rate        string // "": unlimited
+}
+
+// senderField is what channels of mail have.
+const senderField = `from: "Alerts <alerts@example.org>"`
+
+func (w way) channel() string {
+	return fmt.Sprintf(`{%s, connections: %d, rate: %s, retry: [%s]}`,
+		cmp.Or(w.driver, fmt.Sprintf("driver: smtp, relay: %q, %s", w.relay, senderField)), cmp.Or(w.connections, connections), cmp.Or(w.rate, "unlimited"), w.retry)
+}
+
+// configuration is that of a service with the topic and template of N1.
+func (w way) configuration(service string) []byte {
 	return fmt.Appendf(nil, `service: %s
 channels:
-  email: {driver: smtp, relay: %q, from: "Alerts <alerts@example.org>", connections: 50, rate: unlimited, retry: [%s]}
+  email: %s
 topics:
   news:
     schema:
@@ -107,7 +130,7 @@ templates:
       <p>{{ event.description }}</p>
       <p><a href="{{ subscription.data.link }}">Read on</a></p>
       <p><a href="{{ unsubscribe_url }}">Leave this list</a></p>
-`, service, relay, retry)
+`, service, w.channel())
 }
 
 // A news is the data of the one event that everybody wants.

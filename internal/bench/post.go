@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -22,16 +23,27 @@ import (
 type post struct {
 	*child  // nil where it runs already
 	addr    string
+	port    string // for requests, at all of 127.0.0.0/8; "" where it takes none
 	builtin bool
 	said    chan string // of smtp-sink: its last words
 }
 
-// openPost starts the sink that was asked for. inject and record are for the
-// built-in one.
-func (l *lab) openPost(inject sink.Inject, record string) (*post, error) {
+// A postSpec says how a built-in sink behaves, and what it writes down.
+type postSpec struct {
+	inject sink.Inject
+	above  int      // messages it takes in any one second, 0 for all
+	hosts  []string // rules of single hosts; see sink.ParseHostRule
+	web    bool     // it takes requests too, and tells its summary while it runs
+
+	record string // file of what came, "" for none
+	only   string // pattern of whom it records, "" for all
+}
+
+// openPost starts the sink that was asked for. The spec is for the built-in one.
+func (l *lab) openPost(spec postSpec) (*post, error) {
 	switch l.Sink {
 	case "builtin":
-		return l.openBuiltin(inject, record)
+		return l.openBuiltin(spec)
 	case "smtp-sink":
 		return l.openSMTPSink()
 	}
@@ -39,14 +51,22 @@ func (l *lab) openPost(inject sink.Inject, record string) (*post, error) {
 }
 
 // openBuiltin starts fanfare sink.
-func (l *lab) openBuiltin(in sink.Inject, record string) (*post, error) {
+func (l *lab) openBuiltin(spec postSpec) (*post, error) {
+	in := spec.inject
 	args := []string{"sink", "--smtp", "127.0.0.1:0", "--seed", fmt.Sprint(in.Seed),
-		"--temp-fail", fmt.Sprint(in.TempFail), "--perm-fail", fmt.Sprint(in.PermFail)}
+		"--temp-fail", fmt.Sprint(in.TempFail), "--perm-fail", fmt.Sprint(in.PermFail),
+		"--delay", in.Delay.String(), "--above", fmt.Sprint(spec.above)}
 	if l.TLS {
 		args = append(args, "--tls")
 	}
-	if record != "" {
-		args = append(args, "--record", record)
+	if spec.record != "" {
+		args = append(args, "--record", spec.record, "--record-only", spec.only)
+	}
+	for _, rule := range spec.hosts {
+		args = append(args, "--host", rule)
+	}
+	if spec.web {
+		args = append(args, "--http", loopback+":0")
 	}
 	c, err := l.spawn("sink", nil, l.Binary, args...)
 	if err != nil {
@@ -56,9 +76,13 @@ func (l *lab) openBuiltin(in sink.Inject, record string) (*post, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Second)
 	defer cancel()
 	return p, c.tail(ctx, func(line string) bool {
-		_, rest, found := strings.Cut(line, "sink takes mail at ")
-		p.addr, _, _ = strings.Cut(rest, " ")
-		return found
+		if _, rest, found := strings.Cut(line, "sink takes mail at "); found {
+			p.addr, _, _ = strings.Cut(rest, " ")
+		}
+		if _, rest, found := strings.Cut(line, "sink takes requests at http://"); found {
+			_, p.port, _ = strings.Cut(strings.Fields(rest)[0], ":")
+		}
+		return p.addr != "" && (p.port != "" || !spec.web)
 	})
 }
 
@@ -139,6 +163,23 @@ func await(ctx context.Context, addr string) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// loopback is the host at which a sink takes requests for all of 127.0.0.0/8.
+const loopback = "loopback"
+
+// soFar asks a sink that takes requests what it has seen.
+func (p *post) soFar(ctx context.Context) (sum sink.Summary, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+p.port+"/", nil)
+	if err != nil {
+		return sum, err
+	}
+	answer, err := (&http.Client{Timeout: 30 * time.Second}).Do(request)
+	if err != nil {
+		return sum, err
+	}
+	defer answer.Body.Close()
+	return sum, json.NewDecoder(answer.Body).Decode(&sum)
 }
 
 var mailCounter = regexp.MustCompile(`mesg=\s*(\d+)`)

@@ -29,6 +29,7 @@ type Record struct {
 	Machine    string         `json:"machine"`
 	Stages     []Stage        `json:"stages,omitempty"`
 	Points     []Point        `json:"points,omitempty"` // of what is varied; Value is one of them
+	Over       []Series       `json:"over,omitempty"`   // how a rate went over time
 	Published  *Published     `json:"published,omitempty"`
 	Notes      []string       `json:"notes,omitempty"` // what a reader must know to judge the figures
 }

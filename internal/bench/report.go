@@ -32,6 +32,7 @@ type report struct {
 	Ratios    plot
 	Points    []titled
 	Stages    []titled
+	Over      []titledCurves
 }
 
 type row struct {
@@ -79,6 +80,9 @@ func newReport(all []Record) report {
 		}
 		if p := stagesPlot(r.Record); len(p.Bars) > 0 {
 			out.Stages = append(out.Stages, titled{label(r.Record), p})
+		}
+		if len(r.Over) > 0 {
+			out.Over = append(out.Over, titledCurves{label(r.Record), newCurves(r.Over)})
 		}
 	}
 	return out
@@ -137,9 +141,15 @@ func text(v any) string {
 
 // label names a record in a plot.
 func label(r *Record) string {
-	out := r.ID + " " + r.Durability
+	out := r.ID
+	if r.Durability != inMemory {
+		out += " " + r.Durability
+	}
 	if s, _ := r.Params["sink"].(string); s != "" && s != "builtin" {
 		out += ", " + s
+	}
+	if r.remote() {
+		out += ", PostgreSQL"
 	}
 	if on, _ := r.Params["tls"].(bool); on {
 		out += ", STARTTLS"

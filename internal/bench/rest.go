@@ -33,7 +33,7 @@ func runRest(l *lab, r *Record) error {
 	if err != nil {
 		return err
 	}
-	put, took, err := s.fill(nowhere, "1s", lines)
+	put, took, err := s.fill(nowhere, lines)
 	if err != nil {
 		return err
 	}

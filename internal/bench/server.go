@@ -30,19 +30,27 @@ type server struct {
 
 // serve starts a server on the data directory of that name, in the default
 // configuration but for the durability and what a test machine needs: a free
-// port, and a public URL so that mails carry their unsubscribe links.
-func (l *lab) serve(data string) (*server, error) {
+// port, and a public URL so that mails carry their unsubscribe links. more are
+// further arguments.
+func (l *lab) serve(data string, more ...string) (*server, error) {
 	dir := l.file(data)
-	var env []string
+	env, err := l.environment(data)
+	if err != nil {
+		return nil, err
+	}
 	if l.Pprof != "" && data != sampleData {
 		if err := os.MkdirAll(l.Pprof, 0o750); err != nil {
 			return nil, err
 		}
 		env = append(env, "FANFARE_CPUPROFILE="+filepath.Join(l.Pprof, fmt.Sprintf("%s-%s-%d.pprof", data, l.Durability, time.Now().UnixMilli())))
 	}
+	if l.threads > 0 {
+		env = append(env, fmt.Sprintf("GOMAXPROCS=%d", l.threads))
+	}
 	started := time.Now()
-	c, err := l.spawn("server", env, l.Binary, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0",
-		"--durability", l.Durability, "--public-url", "https://news.example.org")
+	args := append([]string{"serve", "--data-dir", dir, "--listen", "127.0.0.1:0",
+		"--durability", l.Durability, "--public-url", "https://news.example.org"}, more...)
+	c, err := l.spawn("server", env, l.Binary, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +129,31 @@ func (s *server) completed(event string, progress func(*fanfare.Broadcast)) (fan
 			return b, s.failed(err)
 		}
 		if err := pause(s.lab.ctx, 50*time.Millisecond); err != nil {
+			return b, err
+		}
+	}
+}
+
+// pauseAll keeps everything from leaving.
+func (s *server) pauseAll() error {
+	return s.api.Pause(s.lab.ctx, fanfare.Scope{Kind: fanfare.ScopeService, Name: service}, "only the matches are wanted")
+}
+
+// frozen waits until it is known who wants an event.
+func (s *server) frozen(event string) (fanfare.Broadcast, error) {
+	var still stall
+	for {
+		b, err := s.api.Event(s.lab.ctx, event)
+		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound { // until it is matched
+			return b, err
+		}
+		if err == nil && !b.Stages.Frozen.IsZero() {
+			return b, nil
+		}
+		if err := still.moved(b.Matched); err != nil {
+			return b, s.failed(err)
+		}
+		if err := pause(s.lab.ctx, 20*time.Millisecond); err != nil {
 			return b, err
 		}
 	}

@@ -43,7 +43,7 @@ func TestASuiteRunsWhatItHasAndNamesTheRest(t *testing.T) {
 	if !strings.Contains(said.String(), "ssns: E1 E2 E3 E4 cannot run yet: needs file and SQL providers\n") || strings.Contains(said.String(), "N2") {
 		t.Errorf("said %s", said.String())
 	}
-	if err := Run(t.Context(), Options{Output: &said}, []string{"govuk"}); err != nil || !strings.Contains(said.String(), "govuk: L1 L2") {
+	if err := Run(t.Context(), Options{Output: &said}, []string{"telepathy"}); err != nil || !strings.Contains(said.String(), "telepathy: T1 T2") {
 		t.Errorf("a suite that has none yet: %v, said %s", err, said.String())
 	}
 	if _, err := choose([]string{"e1"}); err == nil || !strings.Contains(err.Error(), "cannot run yet") {

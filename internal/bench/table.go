@@ -53,20 +53,24 @@ func writeRecord(w io.Writer, r *Record) {
 		row("published", "%s%s", r.Published.Text, times(r))
 	}
 	if r.Limit > 0 {
-		row("limit", "%s %s, ratio %.2f", figure(r.Limit), r.Unit, r.Ratio)
+		row("limit", "%s %s, ratio %s", figure(r.Limit), r.Unit, figure(r.Ratio))
 	}
 	if r.P99Millis > 0 {
 		row("latency", "p50 %s ms, p99 %s ms", figure(r.P50Millis), figure(r.P99Millis))
 	}
 	if r.CPUSeconds > 0 || r.RSSMiB > 0 {
-		row("server", "%.2f s CPU, %s MiB at most", r.CPUSeconds, orDash(r.RSSMiB))
+		process := "server"
+		if r.Durability == inMemory {
+			process = "process"
+		}
+		row(process, "%.2f s CPU, %s MiB at most", r.CPUSeconds, orDash(r.RSSMiB))
 	}
 	row("lost", "%d", r.Lost)
 	row("duplicates", "%d", r.Duplicates)
 	for _, p := range r.Points {
 		text := figure(p.Value) + " " + r.Unit
 		if p.Limit > 0 {
-			text += fmt.Sprintf(", limit %s, ratio %.2f", figure(p.Limit), p.Ratio)
+			text += fmt.Sprintf(", limit %s, ratio %s", figure(p.Limit), figure(p.Ratio))
 		}
 		if p.P99Millis > 0 {
 			text += fmt.Sprintf(", p50 %s ms, p99 %s ms", figure(p.P50Millis), figure(p.P99Millis))

@@ -85,7 +85,7 @@ func (l *lab) oneByOne(r *Record, name string, send func(s *server, i int) error
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := s.fill(addr.String(), "1s", lines); err != nil {
+	if _, _, err := s.fill(addr.String(), lines); err != nil {
 		return nil, err
 	}
 	t := &timings{}

@@ -2,20 +2,20 @@ package bus
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Lease is one message in the hands of this process. The bus renews it until
 // Done or Later is called, or this process falls silent.
 type Lease struct {
 	bus   *Bus
-	msg   jetstream.Msg
+	reply string       // where the server hears of it
 	until atomic.Int64 // unix nanoseconds
+	over  atomic.Bool  // Done or Later was said
 
-	Data       []byte
+	Data       []byte    // the holder may let go of it
 	Seq        uint64    // sequence in its stream
 	Kept       time.Time // when the stream took it
 	Deliveries int       // how often it was handed out, this time included
@@ -28,16 +28,25 @@ func (l *Lease) Until() time.Time { return time.Unix(0, l.until.Load()) }
 // word is lost, the message comes again.
 func (l *Lease) Done() error {
 	l.forget()
-	return l.msg.Ack()
+	return l.say("+ACK")
 }
 
 // Later gives the message back, to come again after a delay.
 func (l *Lease) Later(delay time.Duration) error {
 	l.forget()
-	return l.msg.NakWithDelay(delay)
+	if delay <= 0 {
+		return l.say("-NAK")
+	}
+	return l.say(fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
+// say tells the server something of the message, in the words of JetStream. The
+// message itself is not needed for that: many leases may be held for long, and only
+// some of them with their data.
+func (l *Lease) say(word string) error { return l.bus.conn.Publish(l.reply, []byte(word)) }
+
 func (l *Lease) forget() {
+	l.over.Store(true)
 	l.bus.mu.Lock()
 	delete(l.bus.leases, l)
 	l.bus.mu.Unlock()
@@ -79,7 +88,7 @@ func (b *Bus) renew(held []*Lease) {
 	start := time.Now()
 	renewed := held[:0]
 	for _, l := range held {
-		if l.msg.InProgress() == nil {
+		if !l.over.Load() && l.say("+WPI") == nil {
 			renewed = append(renewed, l)
 		}
 	}

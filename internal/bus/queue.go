@@ -21,19 +21,18 @@ type Queue struct {
 	ready chan *Lease   // closed when the bus closes
 }
 
-// maxHeld is how many messages of one queue may be taken and unfinished; the
+// MaxHeld is how many messages of one queue may be taken and unfinished; the
 // server holds back the rest.
-const maxHeld = 256
+const MaxHeld = 8192
 
 // Events returns the queue of event groups of a lane.
 func (b *Bus) Events(ctx context.Context, lane fanfare.Lane) (*Queue, error) {
 	return b.queue(ctx, b.events, eventsSubject(lane), 64)
 }
 
-// Batches returns the queue of batches of a channel and lane. Few are fetched
-// ahead, so that batches spread over the nodes.
+// Batches returns the queue of batches of a channel and lane.
 func (b *Bus) Batches(ctx context.Context, channel uint16, lane fanfare.Lane) (*Queue, error) {
-	return b.queue(ctx, b.batches, batchesSubject(channel, lane), 4)
+	return b.queue(ctx, b.batches, batchesSubject(channel, lane), 64)
 }
 
 func consumerName(subject string) string { return strings.ReplaceAll(subject, ".", "-") }
@@ -51,7 +50,7 @@ func (b *Bus) queue(ctx context.Context, stream jetstream.Stream, subject string
 	config := jetstream.ConsumerConfig{
 		Durable: name, FilterSubject: subject,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: b.options.Lease,
-		MaxDeliver: -1, MaxAckPending: maxHeld,
+		MaxDeliver: -1, MaxAckPending: MaxHeld,
 	}
 	consumer, err := b.consumer(ctx, stream, config)
 	if err != nil {
@@ -186,10 +185,15 @@ func (q *Queue) reserve(ctx context.Context) (free int) {
 }
 
 // Next blocks until there is a message, ctx ends or the bus closes.
-func (q *Queue) Next(ctx context.Context) (*Lease, error) {
+func (q *Queue) Next(ctx context.Context) (*Lease, error) { return q.NextOr(ctx, nil) }
+
+// NextOr is Next that returns nil once another channel is closed.
+func (q *Queue) NextOr(ctx context.Context, other <-chan struct{}) (*Lease, error) {
 	select {
 	case l, ok := <-q.ready:
 		return q.hand(l, ok)
+	case <-other:
+		return nil, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -219,7 +223,7 @@ func (q *Queue) lease(msg jetstream.Msg) (*Lease, error) {
 		return nil, err
 	}
 	l := &Lease{
-		bus: q.bus, msg: msg,
+		bus: q.bus, reply: msg.Reply(),
 		Data: msg.Data(), Seq: meta.Sequence.Stream, Kept: meta.Timestamp.UTC(), Deliveries: int(meta.NumDelivered),
 	}
 	l.until.Store(time.Now().Add(q.bus.options.Lease).UnixNano())

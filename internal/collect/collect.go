@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,8 @@ const (
 	// that intake answers Unavailable.
 	maxWaiting      = 100_000
 	maxWaitingBytes = 64 << 20
+	// keptForUrgent is which part of them is kept for urgent events.
+	keptForUrgent = 8
 	// readBackTime bounds how long the log is read after a failed append, and
 	// clockSlack by how much the log's clock may differ from ours.
 	readBackTime = 10 * time.Second
@@ -52,6 +55,8 @@ type Log interface {
 type Topics interface {
 	// Intake returns the lane of a topic and a check of its events' data.
 	Intake(service, topic string) (lane fanfare.Lane, validate func(json.RawMessage) error, err error)
+	// CheckAudience refuses a sender's condition over people that is none.
+	CheckAudience(service, filter string) error
 	// ChangeSeq returns the last change of a subscription.
 	ChangeSeq() uint64
 }
@@ -61,7 +66,8 @@ type Options struct {
 	Log    Log
 	Topics Topics
 	Clock  kit.Clock
-	Floor  func() error // an error while the disk is too full to take more
+	Floor  func() error  // an error while the disk is too full to take more
+	Ahead  time.Duration // how far ahead an event may say when it is to leave
 }
 
 // Result is what came of one event.
@@ -158,6 +164,9 @@ func (c *Collector) admit(p *fanfare.Posted, now time.Time, change uint64) (*ent
 	if p.Lane > fanfare.Bulk {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown lane %d", p.Lane), Hint: "use urgent, normal or bulk"}
 	}
+	if err := CheckTimes(p, now, c.options.Ahead); err != nil {
+		return nil, err
+	}
 	if p.Event.Time.IsZero() {
 		p.Event.Time = now
 	}
@@ -183,6 +192,11 @@ func (c *Collector) checkTopic(p *fanfare.Posted) error {
 			return err
 		}
 	}
+	if p.Audience != nil {
+		if err := c.options.Topics.CheckAudience(p.Service, p.Audience.Filter); err != nil {
+			return err
+		}
+	}
 	if p.Lane == fanfare.TopicLane {
 		p.Lane = lane
 	}
@@ -198,7 +212,11 @@ func (c *Collector) enqueue(entries []*entry, group *sync.WaitGroup) error {
 	if c.closed {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "send again to another node, or in a moment"}
 	}
-	if c.count >= maxWaiting || c.bytes >= maxWaitingBytes {
+	events, size := maxWaiting, maxWaitingBytes
+	if !slices.ContainsFunc(entries, func(e *entry) bool { return e.posted.Lane == fanfare.Urgent }) {
+		events, size = events-events/keptForUrgent, size-size/keptForUrgent
+	}
+	if c.count >= events || c.bytes >= size {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "too many events wait for the disk", Hint: "send again in a moment"}
 	}
 	group.Add(len(entries))
@@ -369,21 +387,5 @@ func encode(p *fanfare.Posted) ([]byte, error) {
 // Decode reads a group as the log has it. Sequences are set from the group's,
 // but for an event that had one before.
 func Decode(group []byte, seq uint64) ([]*fanfare.Posted, error) {
-	var events []*fanfare.Posted
-	for len(group) > 0 {
-		size, n := binary.Uvarint(group)
-		if n <= 0 || size > uint64(len(group)-n) {
-			return nil, errors.New("event group is damaged")
-		}
-		p := &fanfare.Posted{}
-		if err := json.Unmarshal(group[n:n+int(size)], p); err != nil {
-			return nil, fmt.Errorf("event group is damaged: %w", err)
-		}
-		if p.Seq = p.Was; p.Seq == 0 {
-			p.Seq = fanfare.NewEventSeq(seq, len(events))
-		}
-		events = append(events, p)
-		group = group[n+int(size):]
-	}
-	return events, nil
+	return decode(group, seq, func([]byte) (bool, error) { return true, nil })
 }

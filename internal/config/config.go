@@ -16,6 +16,13 @@ type Config struct {
 	AuditDays  int           `koanf:"audit_days" default:"365" doc:"Days for which the audit tells who changed what, at least 1; never fewer than retention_days."`
 	Lease      time.Duration `koanf:"lease" default:"90s" doc:"For how long a deliverer holds a batch before another one may resume it, 10s to 1h. Nothing is started with less left of it than a send may take."`
 
+	// Where it is kept instead of the data directory.
+	DB                 string        `koanf:"db" default:"" doc:"URL of a PostgreSQL database, version 15 or later: postgres://fanfare@db.example.org/fanfare?sslmode=verify-full. Empty keeps everything in SQLite files in data_dir. The bus and the keys are in data_dir with either. A URL with a password belongs into FANFARE_DB; or use db_password_file."`
+	DBPasswordFile     string        `koanf:"db_password_file" default:"" doc:"File whose first line is the password of db and db_reads."`
+	DBReads            string        `koanf:"db_reads" default:"" doc:"URL of a read-only standby of db, for reports: traces, histories, lists. It may be behind; while it cannot be reached, db is asked."`
+	DBConnections      int           `koanf:"db_connections" default:"16" doc:"Connections to db that are open at once at most, 4 to 1000; db_reads has as many of its own."`
+	DBStatementTimeout time.Duration `koanf:"db_statement_timeout" default:"30s" doc:"For how long PostgreSQL may work on one statement before it ends it, 1s to 1h."`
+
 	// How it is reached.
 	Listen      string `koanf:"listen" default:"127.0.0.1:8085" doc:"Address of the API, host:port. Port 0 takes a free one."`
 	PublicURL   string `koanf:"public_url" default:"" doc:"URL under which recipients reach this server, for unsubscribe links: https://news.example.org. Without it, messages carry no such link."`
@@ -31,17 +38,32 @@ type Config struct {
 	CORSOrigins       []string `koanf:"cors_origins" default:"" doc:"Origins whose scripts may use the API from a browser, separated by commas: https://news.example.org, or * for all. Empty is none."`
 	TrustedProxies    []string `koanf:"trusted_proxies" default:"" doc:"Networks of proxies in front of the API, separated by commas: 10.0.0.0/8. Their X-Forwarded-For tells from which address a wrong key came."`
 
+	// Whom it speaks to.
+	AllowNetworks []string `koanf:"allow_networks" default:"" doc:"Networks to which webhooks may go beside the public Internet, separated by commas: 10.1.0.0/16. Addresses of this machine, of private networks and of clouds' metadata are refused otherwise."`
+
 	// How it runs.
 	NATS         string        `koanf:"nats" default:"" doc:"URL of an external NATS cluster with JetStream; empty runs the bus inside this process. A URL with a password belongs into FANFARE_NATS or nats_file."`
 	NATSFile     string        `koanf:"nats_file" default:"" doc:"File whose first line is the value of nats."`
 	Roles        []string      `koanf:"roles" default:"all" doc:"Stages that run here, separated by commas: all, or some of api, match, deliver."`
 	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"For how long a stop waits for messages that are on the wire. What has not left by then is resumed by the next start."`
 
+	Capture         string   `koanf:"capture" default:"" doc:"For staging: where the letters of all channels go instead of their relays and receivers, smtp://host:port or a folder. Empty lets them leave."`
+	AllowRecipients []string `koanf:"allow_recipients" default:"" doc:"For staging: to whom letters leave for real, separated by commas: addresses, @example.org for a domain, hosts of webhooks. All others are captured; without capture they are suppressed. Empty is no such list."`
+
+	ReplyRules string `koanf:"reply_rules" default:"" doc:"YAML file with rules for what next hops answer, which go before the built-in ones (see: fanfare replies). A change is in force within seconds; a file that cannot be used leaves what is in force."`
+
 	// What it says.
 	LogLevel  string `koanf:"log_level" default:"info" doc:"Least level that is logged: debug, info, warn or error. Addresses of people appear only at debug."`
 	AccessLog string `koanf:"access_log" default:"errors" doc:"Answered requests that are logged: off, errors (400 and above) or all, which costs time at thousands of requests a second. Never with paths, queries or keys."`
 	LogFormat string `koanf:"log_format" default:"text" doc:"Form of the log on standard error: text or json."`
 }
+
+// SQLite reports whether everything is kept in the data directory.
+func (c *Config) SQLite() bool { return c.DB == "" }
+
+// Ahead is how far ahead an event may say when it is to leave: half of the time for
+// which it is kept, so that the other half is left for what follows.
+func (c *Config) Ahead() time.Duration { return time.Duration(c.Retention) * 12 * time.Hour }
 
 // Fsync reports whether what is acknowledged is synced to disk first.
 func (c *Config) Fsync() bool { return c.Durability == "fsync" }

@@ -34,6 +34,10 @@ func from(t *testing.T, file string, env map[string]string, args ...string) (Con
 				return []byte(file), nil
 			case "nats.url":
 				return []byte("nats://user:secret@nats.example.org:4222\n"), nil
+			case "db.password":
+				return []byte("p@ss:w/ord#\r\n"), nil
+			case "empty":
+				return []byte("\n"), nil
 			}
 			return nil, fs.ErrNotExist
 		})
@@ -78,27 +82,52 @@ func TestWrongConfigurationNamesFieldPlaceAndMend(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown key":            {file: "data_dir: x\nlisen: 1.2.3.4:5\n", want: []string{"line 2, column 1", `unknown key "lisen"`, "did you mean listen?"}},
-		"two unknown keys":       {file: "foo: 1\nbarbarbar: 2\n", want: []string{"line 1", "line 2", "/foo", "/barbarbar"}},
-		"key twice":              {file: "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", want: []string{"line 2", "listen"}},
-		"syntax":                 {file: "listen: [\n", want: []string{"line", "fanfare.yaml"}},
-		"not a mapping":          {file: "- a\n- b\n", want: []string{"line 1", "mapping"}},
-		"bad duration in file":   {file: "\nlease: soon\n", want: []string{"/lease", "line 2", "duration", "90s"}},
-		"bad duration in env":    {env: map[string]string{"FANFARE_LEASE": "x"}, want: []string{"/lease", "FANFARE_LEASE"}},
-		"bad number by flag":     {args: []string{"--retention-days", "many"}, want: []string{"/retention_days", "--retention-days", "number"}},
-		"retention of no day":    {args: []string{"--retention-days", "0"}, want: []string{"/retention_days", "1 or more"}},
-		"short lease":            {args: []string{"--lease", "1s"}, want: []string{"/lease", "10s to 1h"}},
-		"durability":             {file: "durability: maybe\n", want: []string{"/durability", "line 1", "fsync, relaxed"}},
-		"listen without port":    {args: []string{"--listen", "localhost"}, want: []string{"/listen", "host:port"}},
-		"public URL":             {args: []string{"--public-url", "news.example.org"}, want: []string{"/public_url", "https://"}},
-		"certificate alone":      {args: []string{"--tls-cert", "/nonexistent.pem"}, want: []string{"/tls_key", "/tls_cert", "no such file"}},
-		"role":                   {args: []string{"--roles", "all,cook"}, want: []string{"/roles", `"cook"`}},
-		"floor":                  {args: []string{"--disk-floor", "lots"}, want: []string{"/disk_floor", "size such as"}},
-		"password in the file":   {file: "nats: nats://a:b@c:4222\n", want: []string{"/nats", "nats_file", "line 1"}},
-		"password by flag":       {args: []string{"--nats", "nats://a:b@c:4222"}, want: []string{"/nats", "FANFARE_NATS"}},
-		"nats not a URL":         {args: []string{"--nats", "somewhere"}, want: []string{"/nats", "nats://"}},
-		"both nats":              {args: []string{"--nats", "nats://c", "--nats-file", "nats.url"}, want: []string{"/nats_file", "exclude"}},
-		"missing secret file":    {args: []string{"--nats-file", "nowhere"}, want: []string{"/nats_file"}},
+		"unknown key":                 {file: "data_dir: x\nlisen: 1.2.3.4:5\n", want: []string{"line 2, column 1", `unknown key "lisen"`, "did you mean listen?"}},
+		"two unknown keys":            {file: "foo: 1\nbarbarbar: 2\n", want: []string{"line 1", "line 2", "/foo", "/barbarbar"}},
+		"key twice":                   {file: "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", want: []string{"line 2", "listen"}},
+		"syntax":                      {file: "listen: [\n", want: []string{"line", "fanfare.yaml"}},
+		"not a mapping":               {file: "- a\n- b\n", want: []string{"line 1", "mapping"}},
+		"bad duration in file":        {file: "\nlease: soon\n", want: []string{"/lease", "line 2", "duration", "90s"}},
+		"bad duration in env":         {env: map[string]string{"FANFARE_LEASE": "x"}, want: []string{"/lease", "FANFARE_LEASE"}},
+		"bad number by flag":          {args: []string{"--retention-days", "many"}, want: []string{"/retention_days", "--retention-days", "number"}},
+		"retention of no day":         {args: []string{"--retention-days", "0"}, want: []string{"/retention_days", "1 or more"}},
+		"short lease":                 {args: []string{"--lease", "1s"}, want: []string{"/lease", "10s to 1h"}},
+		"durability":                  {file: "durability: maybe\n", want: []string{"/durability", "line 1", "fsync, relaxed"}},
+		"listen without port":         {args: []string{"--listen", "localhost"}, want: []string{"/listen", "host:port"}},
+		"public URL":                  {args: []string{"--public-url", "news.example.org"}, want: []string{"/public_url", "https://"}},
+		"certificate alone":           {args: []string{"--tls-cert", "/nonexistent.pem"}, want: []string{"/tls_key", "/tls_cert", "no such file"}},
+		"role":                        {args: []string{"--roles", "all,cook"}, want: []string{"/roles", `"cook"`}},
+		"floor":                       {args: []string{"--disk-floor", "lots"}, want: []string{"/disk_floor", "size such as"}},
+		"password in the file":        {file: "nats: nats://a:b@c:4222\n", want: []string{"/nats", "nats_file", "line 1"}},
+		"password by flag":            {args: []string{"--nats", "nats://a:b@c:4222"}, want: []string{"/nats", "FANFARE_NATS"}},
+		"nats not a URL":              {args: []string{"--nats", "somewhere"}, want: []string{"/nats", "nats://"}},
+		"both nats":                   {args: []string{"--nats", "nats://c", "--nats-file", "nats.url"}, want: []string{"/nats_file", "exclude"}},
+		"missing secret file":         {args: []string{"--nats-file", "nowhere"}, want: []string{"/nats_file"}},
+		"database of another make":    {args: []string{"--db", "mysql://db/fanfare"}, want: []string{"/db", "mysql:", "postgres://", "SQLite", "--db"}},
+		"database without scheme":     {file: "\ndb: db.example.org\n", want: []string{"/db", "line 2", "not a URL"}},
+		"database by keywords":        {args: []string{"--db", "host=db user=fanfare"}, want: []string{"/db", "not a URL"}},
+		"database without name":       {args: []string{"--db", "postgres://fanfare@db.example.org"}, want: []string{"/db", "names no database"}},
+		"database without a port":     {env: map[string]string{"FANFARE_DB": "postgres://a:b@c:port/d"}, want: []string{"/db", "FANFARE_DB", "not a URL", "%40"}},
+		"database, password escape":   {env: map[string]string{"FANFARE_DB": "postgres://a:b%@c/d"}, want: []string{"/db", "%25"}},
+		"database, secret in file":    {file: "db: postgres://a:b@c/d\n", want: []string{"/db", "line 1", "FANFARE_DB", "db_password_file"}},
+		"database, secret by flag":    {args: []string{"--db", "postgres://a:b@c/d"}, want: []string{"/db", "FANFARE_DB"}},
+		"database, secret in query":   {args: []string{"--db", "postgres://c/d?user=a&password=a:b@"}, want: []string{"/db", "FANFARE_DB"}},
+		"database, comma in secret":   {args: []string{"--db", "postgres://a:b,c@d/e"}, want: []string{"/db", "FANFARE_DB", "password"}},
+		"another database, no secret": {args: []string{"--db", "mysql://fanfare@host/x"}, want: []string{"/db", "begins with mysql:"}},
+		"database, bad and secret":    {args: []string{"--db", "postgres://a:b@c:port/d"}, want: []string{"/db", "FANFARE_DB"}},
+		"database, two passwords": {env: map[string]string{"FANFARE_DB": "postgres://a:b@c/d"}, args: []string{"--db-password-file", "db.password"},
+			want: []string{"/db_password_file", "as well"}},
+		"database, whose password":     {args: []string{"--db", "postgres://c/d", "--db-password-file", "db.password"}, want: []string{"/db", "USER@"}},
+		"database, empty password":     {args: []string{"--db", "postgres://a@c/d", "--db-password-file", "empty"}, want: []string{"/db_password_file", "first line"}},
+		"database, password nowhere":   {args: []string{"--db", "postgres://a@c/d", "--db-password-file", "nowhere"}, want: []string{"/db_password_file"}},
+		"standby without database":     {args: []string{"--db-reads", "postgres://a@c/d"}, want: []string{"/db_reads", "without db"}},
+		"standby that is none":         {args: []string{"--db", "postgres://a@c/d", "--db-reads", "nowhere"}, want: []string{"/db_reads", "not a URL"}},
+		"connections without database": {args: []string{"--db-connections", "8"}, want: []string{"/db_connections", "without db"}},
+		"timeout without database":     {args: []string{"--db-statement-timeout", "1m"}, want: []string{"/db_statement_timeout", "without db"}},
+		"password without database":    {args: []string{"--db-password-file", "db.password"}, want: []string{"/db_password_file", "without db"}},
+		"too few connections":          {args: []string{"--db", "postgres://a@c/d", "--db-connections", "1"}, want: []string{"/db_connections", "4 to 1000"}},
+		"no time for statements":       {args: []string{"--db", "postgres://a@c/d", "--db-statement-timeout", "0s"}, want: []string{"/db_statement_timeout", "1s to 1h"}},
+
 		"several at once":        {args: []string{"--lease", "1s", "--log-level", "loud"}, want: []string{"/lease", "/log_level"}},
 		"missing configuration":  {args: []string{"--config", "nowhere.yaml"}, want: []string{"--config"}},
 		"list where text stands": {file: "listen: [a, b]\n", want: []string{"/listen", "line 1"}},
@@ -131,6 +160,18 @@ func TestSecretsComeByFileOrEnvironment(t *testing.T) {
 	c, err = from(t, "", map[string]string{"FANFARE_NATS": "nats://u:p@h:1,nats://h2:1"})
 	if err != nil || c.NATS == "" {
 		t.Errorf("from environment: %v", err)
+	}
+	c, err = from(t, "db: postgres://fanfare@db.example.org/fanfare?sslmode=verify-full\ndb_reads: postgres://fanfare@standby/fanfare\n", nil, "--db-password-file", "db.password")
+	const escaped = "p%40ss%3Aw%2Ford%23"
+	if err != nil || c.SQLite() || c.DB != "postgres://fanfare:"+escaped+"@db.example.org/fanfare?sslmode=verify-full" || c.DBReads != "postgres://fanfare:"+escaped+"@standby/fanfare" {
+		t.Errorf("password of the database from file: %q, %q, %v", c.DB, c.DBReads, err)
+	}
+	c, err = from(t, "", map[string]string{"FANFARE_DB": "postgresql://a:b@one:5432,two:5432/d", "FANFARE_DB_READS": "postgres://a:b@three/d"})
+	if err != nil || c.DB == "" || c.DBReads == "" {
+		t.Errorf("database from environment: %v", err)
+	}
+	if c, err := from(t, "", nil, "--db", "postgres:///fanfare?host=/run/postgresql&user=fanfare"); err != nil || c.SQLite() {
+		t.Errorf("database at a socket: %v", err)
 	}
 }
 

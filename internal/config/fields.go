@@ -54,6 +54,16 @@ func fields() []field {
 	return list
 }
 
+// isPreset reports whether a key has the value that it has when nobody sets it.
+func isPreset(key string, value any) bool {
+	for _, f := range fields() {
+		if f.key == key {
+			return f.preset == fmt.Sprint(value)
+		}
+	}
+	return false
+}
+
 // Flags defines --config and one flag per field on fs. Load reads them.
 func Flags(fs *pflag.FlagSet) {
 	fs.String("config", "", "YAML file with the configuration (see: fanfare config reference)")

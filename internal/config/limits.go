@@ -31,9 +31,14 @@ func (c *Config) validateLimits(refuse func(key, hint, format string, args ...an
 			refuse("cors_origins", "use scheme://host or scheme://host:port without a path, or *", "%q is not an origin", origin)
 		}
 	}
-	for _, network := range c.TrustedProxies {
-		if _, err := parseNetwork(network); err != nil {
-			refuse("trusted_proxies", "use an address or a network such as 10.0.0.0/8", "%q is not a network", network)
+	for _, f := range []struct {
+		key      string
+		networks []string
+	}{{"trusted_proxies", c.TrustedProxies}, {"allow_networks", c.AllowNetworks}} {
+		for _, network := range f.networks {
+			if _, err := parseNetwork(network); err != nil {
+				refuse(f.key, "use an address or a network such as 10.0.0.0/8", "%q is not a network", network)
+			}
 		}
 	}
 }
@@ -53,9 +58,14 @@ func parseNetwork(text string) (netip.Prefix, error) {
 }
 
 // Proxies returns the networks of TrustedProxies.
-func (c *Config) Proxies() []netip.Prefix {
+func (c *Config) Proxies() []netip.Prefix { return networksOf(c.TrustedProxies) }
+
+// Networks returns those of AllowNetworks.
+func (c *Config) Networks() []netip.Prefix { return networksOf(c.AllowNetworks) }
+
+func networksOf(texts []string) []netip.Prefix {
 	var list []netip.Prefix
-	for _, text := range c.TrustedProxies {
+	for _, text := range texts {
 		if network, err := parseNetwork(text); err == nil { // Validate refuses others
 			list = append(list, network.Masked())
 		}

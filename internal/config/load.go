@@ -126,28 +126,6 @@ func decode(k *koanf.Koanf, c *Config) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
 }
 
-// readSecrets replaces a *_file field by what is in the file, and refuses a
-// secret that stands where others can read it.
-func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[string]origin) error {
-	if at := origins["nats"]; c.NATS != "" && hasPassword(c.NATS) && at.name != "FANFARE_NATS" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats", Message: "a password must not stand in the file or on the command line",
-			Hint: "set FANFARE_NATS, or write the URL into a file and name it in nats_file"}
-	}
-	if c.NATSFile == "" {
-		return nil
-	}
-	if c.NATS != "" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats_file", Message: "nats and nats_file exclude each other", Hint: "remove one of them"}
-	}
-	b, err := readFile(c.NATSFile)
-	if err != nil {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats_file", Message: err.Error()}
-	}
-	url, _, _ := strings.Cut(string(b), "\n")
-	c.NATS = strings.TrimSpace(url)
-	return nil
-}
-
 // located adds to a complaint about a field where its value was set.
 func located(err error, origins map[string]origin) error {
 	complaint, ok := errors.AsType[*fanfare.Error](err)

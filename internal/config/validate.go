@@ -45,8 +45,10 @@ func (c *Config) Validate() error {
 	if c.DrainTimeout < 0 {
 		refuse("drain_timeout", "use 0s or more", "%v is negative", c.DrainTimeout)
 	}
+	c.validateDatabase(refuse)
 	c.validateReach(refuse)
 	c.validateLimits(refuse)
+	c.validateCapture(refuse)
 	for _, r := range c.Roles {
 		oneOf("roles", r, "all", "api", "match", "deliver")
 	}
@@ -99,14 +101,4 @@ func (c *Config) validateReach(refuse func(key, hint, format string, args ...any
 			}
 		}
 	}
-}
-
-// hasPassword reports whether one of the URLs separated by commas holds one.
-func hasPassword(urls string) bool {
-	for server := range strings.SplitSeq(urls, ",") {
-		if u, err := url.Parse(strings.TrimSpace(server)); err == nil && u.User != nil {
-			return true
-		}
-	}
-	return false
 }

@@ -24,21 +24,20 @@ func TestAcknowledgingBeforeRecordingLosesMessages(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// All batches are in the outlet at once, and the relay is slow: the
-			// bus has written down what was acknowledged before the server dies.
+			// bus has written down what was acknowledged before the server dies
+			// in the middle of the story.
 			w := newWorld(t, "relaxed", 1500, 50*time.Millisecond)
 			w.server.kill(w.server.current())
-			l := w.server.start(c.env...)
+			l := w.server.start(append(c.env, "FANFARE_CRASH_AT=after-reply:750")...)
 			if _, err := w.publish(story, "story"); err != nil {
-				t.Fatal(err)
+				w.t.Fatal(err)
 			}
-			w.until("half of the story arrived", func() bool { return w.sink.taken() > 750 })
-			w.server.kill(l)
+			w.server.awaitDeath(w.given, l, "came to the middle of the story")
 			w.server.awaitReady(w.server.start())
 			w.quiet()
 			v := w.judge()
-			t.Log(v)
 			if loses := len(v.Lost) > 0; loses != c.loses {
-				t.Errorf("lost %d messages, want some: %t", len(v.Lost), c.loses)
+				w.t.Errorf("lost %d messages, want some: %t; %v", len(v.Lost), c.loses, v)
 			}
 		})
 	}

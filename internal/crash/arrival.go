@@ -2,6 +2,7 @@ package crash
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -19,12 +20,20 @@ type Arrival struct {
 
 // ReadArrivals reads the capture server's record: a line for each message, with
 // the time in nanoseconds of the Unix epoch, the event, the recipient and the
-// Message-ID, separated by tabs.
+// Message-ID, separated by tabs. It may be read while it is written: a line
+// without its end is not there yet, and its message was not answered.
 func ReadArrivals(r io.Reader) ([]Arrival, error) {
 	var all []Arrival
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		fields := strings.Split(lines.Text(), "\t")
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) != 4 {
 			return nil, fmt.Errorf("line %d of the record has %d fields", len(all)+1, len(fields))
 		}
@@ -34,5 +43,4 @@ func ReadArrivals(r io.Reader) ([]Arrival, error) {
 		}
 		all = append(all, Arrival{At: time.Unix(0, at), Event: fields[1], Recipient: fields[2], MessageID: fields[3]})
 	}
-	return all, lines.Err()
 }

@@ -40,14 +40,14 @@ func (w *world) judge() *Verdict {
 // shown is how many findings of one kind a failure names.
 const shown = 5
 
-// check holds every promise against what happened. kills is how often the
-// server was killed.
-func (w *world) check(kills int) {
+// check holds every promise against what happened, and returns how many messages
+// may have been sent unrecorded. kills is how often the server was killed.
+func (w *world) check(kills int) (allowed int) {
 	w.t.Helper()
 	w.accounts()
 	v := w.judge()
 	seen := w.sink.close()
-	allowed := kills*connections + int(seen.DroppedBeforeReply)
+	allowed = (kills*connections + int(seen.DroppedBeforeReply)) * max(1, w.recipients)
 	w.t.Logf("%d kills, slowest start %v, %d changes of subscriptions (%d of them ends), %d duplicates of %d allowed (%d connections dropped before a reply, %d in a body, %d before DATA)",
 		kills, w.server.slowest.Round(time.Millisecond), w.changes, w.ends, v.Duplicates, allowed, seen.DroppedBeforeReply, seen.DroppedInData, seen.DroppedBeforeData)
 	w.t.Log(v)
@@ -60,6 +60,7 @@ func (w *world) check(kills int) {
 	if v.Expected == 0 || v.Refused == 0 || seen.DroppedBeforeReply+seen.DroppedInData+seen.DroppedBeforeData == 0 {
 		w.t.Errorf("nothing was tried: %v, %+v", v, seen)
 	}
+	return allowed
 }
 
 // accounts waits until each event is completed, and holds the product's account

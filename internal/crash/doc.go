@@ -16,6 +16,10 @@
 // it is acknowledged. Between sending and acknowledgement both outcomes are
 // right; before and after, only one is.
 //
+// The same server works on PostgreSQL, which is killed, stopped, cut off and
+// silenced while the server is left alone, and killed together with it.
+//
 // The environment makes the tests larger: CRASH_PEOPLE (subscribers of the large
-// broadcast), CRASH_KILLS (random kills for each durability) and CRASH_SEED.
+// broadcast), CRASH_KILLS (random kills for each durability), CRASH_STARTS (that
+// lose their database) and CRASH_SEED.
 package crash

@@ -3,12 +3,11 @@
 package crash
 
 import (
-	"bytes"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // An erasure that was begun is finished by the next start, at whichever of its
@@ -17,10 +16,10 @@ func TestAnErasureIsFinishedAfterADeathAtEachOfItsSteps(t *testing.T) {
 	w := newWorld(t, "fsync", 200, 0)
 	id, err := w.publish(story, "before")
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	if _, err := w.completed(id); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.server.kill(w.server.current())
 	who := 1
@@ -31,18 +30,18 @@ func TestAnErasureIsFinishedAfterADeathAtEachOfItsSteps(t *testing.T) {
 			l := w.server.start("FANFARE_CRASH_AT=" + step + ":1")
 			w.server.awaitReady(l)
 			if !w.kept(address) {
-				t.Fatalf("%s is nowhere before it is erased", address)
+				w.t.Fatalf("%s is nowhere before it is erased", address)
 			}
+			var told error
 			for who, err := range l.client.Subscribers(t.Context(), address) {
 				if err != nil {
-					t.Fatal(err)
+					w.t.Fatal(err)
 				}
-				if _, err := l.client.EraseSubscriber(t.Context(), who.ID, false); err == nil {
-					t.Fatalf("at %s the erasure of %s was answered", step, address)
+				if _, told = l.client.EraseSubscriber(t.Context(), who.ID, false); told == nil {
+					w.t.Fatalf("at %s the erasure of %s was answered", step, address)
 				}
 			}
-			<-l.alive.Done()
-			w.server.wasKilled(l)
+			w.server.awaitDeath(w.given, l, fmt.Sprintf("died at %s of an erasure, which says: %v", step, told))
 
 			again := w.server.start()
 			w.server.awaitReady(again)
@@ -52,20 +51,11 @@ func TestAnErasureIsFinishedAfterADeathAtEachOfItsSteps(t *testing.T) {
 	}
 }
 
-// kept reports whether any file of the data directory has a text.
-func (w *world) kept(text string) (found bool) {
+// kept reports whether any file of the data directory, or any table of the
+// database, has a person's address.
+func (w *world) kept(address string) bool {
 	w.t.Helper()
-	local, _, _ := strings.Cut(text, "@")
-	err := filepath.WalkDir(w.server.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || found {
-			return nil //nolint:nilerr // a file may go while it is looked at
-		}
-		data, err := os.ReadFile(path)
-		found = found || err == nil && bytes.Contains(data, []byte(local+"@"))
-		return nil
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return found
+	local, _, _ := strings.Cut(address, "@")
+	return len(storetest.Find(w.t, w.server.dir, local+"@")) > 0 ||
+		w.server.database != "" && len(storetest.Find(w.t, w.server.database, local+"@")) > 0
 }

@@ -175,16 +175,3 @@ func TestTheAccountAgreesWithWhatArrived(t *testing.T) {
 		}
 	}
 }
-
-func TestADamagedRecordIsRefused(t *testing.T) {
-	good := "1000000000\tevt-1\ta@example.org\t<m@x>\n"
-	all, err := ReadArrivals(strings.NewReader(good))
-	if err != nil || len(all) != 1 || all[0] != (Arrival{time.Unix(1, 0), "evt-1", "a@example.org", "<m@x>"}) {
-		t.Errorf("got %v, %v", all, err)
-	}
-	for _, bad := range []string{"1\tevt-1\ta\n", "x\tevt-1\ta\tm\n", good + "\n"} {
-		if _, err := ReadArrivals(strings.NewReader(bad)); err == nil {
-			t.Errorf("%q was read", bad)
-		}
-	}
-}

@@ -52,7 +52,7 @@ func testMain(m *testing.M) int {
 var binary func() (string, error)
 
 // setting reads a number from the environment.
-func setting(t *testing.T, name string, otherwise int) int {
+func setting(t testing.TB, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
@@ -66,7 +66,7 @@ func setting(t *testing.T, name string, otherwise int) int {
 }
 
 // seedOf chooses a seed and tells which, so that a run can be had again.
-func seedOf(t *testing.T) uint64 {
+func seedOf(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(setting(t, "CRASH_SEED", 1+rand.IntN(1e9)))
 	t.Logf("CRASH_SEED=%d", seed)

@@ -17,7 +17,7 @@ func TestNothingIsLostWhenTheServerIsKilledAtRandomMoments(t *testing.T) {
 			w.during(func() {
 				random := w.random(1)
 				for hits := 0; hits < kills && w.given.Err() == nil; all++ {
-					if w.killSoon(random) {
+					if w.killSoon(random, func() {}) {
 						hits++
 					}
 					w.server.start()
@@ -37,9 +37,9 @@ const (
 	starting      = 300 * time.Millisecond
 )
 
-// killSoon kills the server at a random moment, and reports whether a story was
-// on its way.
-func (w *world) killSoon(random *rand.Rand) bool {
+// killSoon kills the server at a random moment, just after something else, and
+// reports whether a story was on its way.
+func (w *world) killSoon(random *rand.Rand, after func()) bool {
 	w.t.Helper()
 	l := w.server.current()
 	moment := time.Duration(random.Int64N(int64(working)))
@@ -50,6 +50,7 @@ func (w *world) killSoon(random *rand.Rand) bool {
 	}
 	<-time.After(moment)
 	underway := w.open.Load() > 0
+	after()
 	w.server.kill(l)
 	return underway
 }

@@ -11,7 +11,8 @@ import (
 func Reconcile(b *fanfare.Broadcast, deliveries []fanfare.Delivery, reached map[string]bool, refused func(address string) (bool, error)) ([]string, error) {
 	var wrong []string
 	note := func(format string, args ...any) { wrong = append(wrong, b.Event+": "+fmt.Sprintf(format, args...)) }
-	if b.State != "completed" || b.Stages.Completed.IsZero() {
+	cancelled := b.State == fanfare.SwitchCancelled
+	if b.State != "completed" && !cancelled || b.Stages.Completed.IsZero() {
 		note("is %s", b.State)
 	}
 	if b.Counts.Settled() != b.Messages || int64(len(deliveries)) != b.Messages {
@@ -27,9 +28,10 @@ func Reconcile(b *fanfare.Broadcast, deliveries []fanfare.Delivery, reached map[
 		}
 		traced[d.Address] = true
 		switch took := reached[d.Address]; {
-		case d.State == fanfare.Accepted.String() && took, d.State == fanfare.Suppressed.String():
+		case d.State == fanfare.Accepted.String() && took, d.State == fanfare.Suppressed.String(),
+			d.State == fanfare.Cancelled.String() && cancelled:
 			// A kill between the body and the record may leave a message that
-			// was taken and is suppressed afterwards.
+			// was taken and is suppressed or cancelled afterwards.
 		case d.State == fanfare.Failed.String() && !took:
 			no, err := refused(d.Address)
 			if err != nil {

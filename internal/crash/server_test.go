@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -23,14 +22,16 @@ import (
 
 // server is one data directory and the process that runs on it at the moment.
 type server struct {
-	t          *testing.T
+	t          *teller
 	dir        string
 	durability string
+	database   string // its URL; "": files in dir
 
 	mu      sync.Mutex
 	now     *life
 	changed chan struct{} // closed when now is set
-	log     []string      // warnings and errors of all lives
+	log     []string      // warnings and errors of all lives, but for lost connections
+	lost    int           // connections to the relay, which drops some on purpose
 	slowest time.Duration // from start to ready
 }
 
@@ -44,15 +45,18 @@ type life struct {
 	died   error           // what Wait returned
 }
 
-func newServer(t *testing.T, durability string) *server {
+// logged is how many of the server's warnings a failure shows.
+const logged = 40
+
+func newServer(t *teller, durability, database string) *server {
 	t.Helper()
-	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, changed: make(chan struct{})}
+	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, database: database, changed: make(chan struct{})}
 	t.Cleanup(func() {
 		if l := s.current(); l != nil {
 			<-l.alive.Done() // it was killed with the test's context
 		}
 		if t.Failed() {
-			t.Logf("the server's last warnings:\n%s", strings.Join(s.log[max(0, len(s.log)-60):], "\n"))
+			t.Logf("the server's last warnings, without %d lost connections:\n%s", s.lost, strings.Join(s.log[max(0, len(s.log)-logged):], "\n"))
 		}
 	})
 	return s
@@ -67,7 +71,7 @@ func (s *server) start(env ...string) *life {
 	}
 	cmd := exec.CommandContext(s.t.Context(), path, "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0",
 		"--durability", s.durability, "--log-format", "json")
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "FANFARE_DB="+s.database), env...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -104,7 +108,11 @@ func (s *server) listen(l *life, log io.Reader) {
 			continue
 		}
 		s.mu.Lock()
-		s.log = append(s.log, lines.Text())
+		if line.Msg == "connection lost" {
+			s.lost++
+		} else {
+			s.log = append(s.log, lines.Text())
+		}
 		s.mu.Unlock()
 	}
 }
@@ -157,6 +165,32 @@ func (s *server) kill(l *life) {
 	s.wasKilled(l)
 }
 
+// stop ends a life as its users do.
+func (s *server) stop(l *life) {
+	s.t.Helper()
+	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	<-l.alive.Done()
+	if l.died != nil {
+		s.t.Fatalf("the server was stopped: %v", l.died)
+	}
+}
+
+// awaitDeath returns when a life has killed itself. What it is waited for is said
+// where it does not.
+func (s *server) awaitDeath(ctx context.Context, l *life, what string) {
+	s.t.Helper()
+	select {
+	case <-l.alive.Done():
+		s.wasKilled(l)
+	case <-ctx.Done():
+		s.t.Fatalf("waiting that the server %s: %v", what, context.Cause(ctx))
+	case <-time.After(patience):
+		s.t.Fatalf("in %v it did not come about that the server %s", patience, what)
+	}
+}
+
 // wasKilled makes sure that a life ended by SIGKILL and by nothing else.
 func (s *server) wasKilled(l *life) {
 	s.t.Helper()
@@ -192,20 +226,23 @@ func (s *server) next(ctx context.Context) *life {
 }
 
 // do calls the API until it answers, over as many lives as that takes. It
-// returns an error where the server refuses, or ctx ends.
+// returns an error where the server refuses, and the cause where ctx ends.
 func (s *server) do(ctx context.Context, call func(context.Context, *client.Client) error) error {
 	for {
 		l := s.next(ctx)
 		if l == nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 		both, cancel := context.WithCancel(ctx)
 		stop := context.AfterFunc(l.alive, cancel)
 		err := call(both, l.client)
 		stop()
 		cancel()
-		if err == nil || ctx.Err() != nil {
-			return err
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if _, refused := errors.AsType[*fanfare.Error](err); refused && fanfare.CodeOf(err) != fanfare.Unavailable {
 			return err

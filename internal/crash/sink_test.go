@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
 
 	"fanfare.dev/fanfare/internal/sink"
 )
@@ -54,7 +53,7 @@ func sinkMain(path string) (err error) {
 
 // capture is a capture server in a process of its own, which outlives all kills.
 type capture struct {
-	t       *testing.T
+	t       *teller
 	address string
 	record  string
 	stdin   io.Closer
@@ -63,7 +62,7 @@ type capture struct {
 	verdict map[string]bool // refused for good, by address
 }
 
-func startSink(t *testing.T, inject sink.Inject) *capture {
+func startSink(t *teller, inject sink.Inject) *capture {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -142,6 +141,15 @@ func (c *capture) close() sink.Summary {
 	return s
 }
 
+// sizeBytes grows with each mail that the capture server takes.
+func (c *capture) sizeBytes() (int64, error) {
+	record, err := os.Stat(c.record)
+	if err != nil {
+		return 0, err
+	}
+	return record.Size(), nil
+}
+
 // taken counts what the capture server took so far.
 func (c *capture) taken() int {
 	c.t.Helper()
@@ -152,7 +160,7 @@ func (c *capture) taken() int {
 	return bytes.Count(record, []byte{'\n'})
 }
 
-// arrivals reads what the capture server took, when nothing is under way.
+// arrivals reads what the capture server took so far.
 func (c *capture) arrivals() []Arrival {
 	c.t.Helper()
 	f, err := os.Open(c.record)

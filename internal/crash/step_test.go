@@ -3,7 +3,6 @@
 package crash
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"testing"
-	"time"
 )
 
 // steps are the durable steps, with the passings at which the server dies.
@@ -58,7 +56,7 @@ func TestEveryDurableStepIsInTheTable(t *testing.T) {
 	for _, step := range steps {
 		known[step.name] = true
 	}
-	for _, name := range erasureSteps {
+	for _, name := range slices.Concat(erasureSteps, moveSteps, releaseSteps, gatherSteps, postponeSteps) {
 		known[name] = true
 	}
 	call := regexp.MustCompile(`kit\.Step\("([a-z-]+)"\)`)
@@ -85,13 +83,5 @@ func TestEveryDurableStepIsInTheTable(t *testing.T) {
 func (w *world) dieAt(step string, passing int) {
 	w.t.Helper()
 	at := fmt.Sprintf("%s:%d", step, passing)
-	l := w.server.start("FANFARE_CRASH_AT=" + at)
-	select {
-	case <-l.alive.Done():
-		w.server.wasKilled(l)
-	case <-w.given.Done():
-		w.t.Fatal(context.Cause(w.given))
-	case <-time.After(patience):
-		w.t.Fatalf("the server did not come to %s", at)
-	}
+	w.server.awaitDeath(w.given, w.server.start("FANFARE_CRASH_AT="+at), "came to "+at)
 }

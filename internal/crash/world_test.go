@@ -14,13 +14,14 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
 // world is a server under test, the capture server behind it, and everybody
 // who uses it.
 type world struct {
-	t      *testing.T
+	t      *teller
 	seed   uint64
 	sink   *capture
 	server *server
@@ -29,6 +30,8 @@ type world struct {
 
 	readers, noted people
 	changes, ends  int // of subscriptions, by the churning clients
+
+	recipients int // of one message at most; 0: each has its own
 
 	open atomic.Int64 // stories that are acknowledged and not completed
 
@@ -42,24 +45,39 @@ type world struct {
 // one connection in a thousand dropped in each of three ways; each waits.
 func newWorld(t *testing.T, durability string, n int, wait time.Duration) *world {
 	t.Helper()
-	w := &world{t: t, seed: seedOf(t), server: newServer(t, durability)}
+	return newWorldOn(tell(t), durability, n, wait, pgtest.Chosen(t))
+}
+
+// newWorldOn is newWorld with the URL of the server's database.
+func newWorldOn(t *teller, durability string, n int, wait time.Duration, database string) *world {
+	t.Helper()
+	w := configured(t, durability, database, document, sink.Inject{TempFail: 0.02, PermFail: 0.01, Delay: wait, DelayShare: min(1, float64(wait)),
+		DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
+	w.subscribe(n, 20)
+	return w
+}
+
+// configured starts a capture server and a server with a document, which has a
+// place for the address of the first and one for the number of connections.
+func configured(t *teller, durability, database, document string, inject sink.Inject) *world {
+	t.Helper()
+	w := &world{t: t, seed: seedOf(t), server: newServer(t, durability, database)}
 	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
 	t.Cleanup(cancel)
 	w.given, w.fail = context.WithCancelCause(limited)
-	w.sink = startSink(t, sink.Inject{Seed: w.seed, TempFail: 0.02, PermFail: 0.01, Delay: wait, DelayShare: min(1, float64(wait)),
-		DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
+	inject.Seed = w.seed
+	w.sink = startSink(t, inject)
 	l := w.server.start()
 	w.server.awaitReady(l)
 	if _, err := l.client.Apply(t.Context(), fmt.Appendf(nil, document, w.sink.address, connections), false); err != nil {
 		t.Fatal(err)
 	}
-	w.subscribe(n, 20)
 	return w
 }
 
 func (w *world) random(stream int) *rand.Rand { return rand.New(rand.NewPCG(w.seed, uint64(stream))) }
 
-// until waits for a condition.
+// until waits for a condition, as long as nothing has failed.
 func (w *world) until(what string, cond func() bool) {
 	w.t.Helper()
 	limit := time.After(patience)
@@ -68,6 +86,8 @@ func (w *world) until(what string, cond func() bool) {
 	for !cond() {
 		select {
 		case <-look.C:
+		case <-w.given.Done():
+			w.t.Fatalf("waiting that %s: %v", what, context.Cause(w.given))
 		case <-limit:
 			w.t.Fatalf("in %v it did not come about that %s", patience, what)
 		}
@@ -77,14 +97,18 @@ func (w *world) until(what string, cond func() bool) {
 // publish sends an event until it is acknowledged, always under the same id,
 // and returns its public id.
 func (w *world) publish(topic, id string) (string, error) {
+	return w.publishWith(topic, client.PublishOptions{ID: id})
+}
+
+func (w *world) publishWith(topic string, o client.PublishOptions) (string, error) {
 	sent := time.Now()
 	var accepted client.Accepted
 	err := w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) {
-		accepted, err = api.Publish(ctx, topic, map[string]any{"title": id, "level": 5}, client.PublishOptions{ID: id})
+		accepted, err = api.Publish(ctx, topic, map[string]any{"title": o.ID, "level": 5}, o)
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("event %s could not be published: %w", id, err)
+		return "", fmt.Errorf("event %s could not be published: %w", o.ID, err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,25 +118,30 @@ func (w *world) publish(topic, id string) (string, error) {
 }
 
 // completed waits until the server says that an event is completed, as long as
-// it comes nearer to that.
+// mails arrive: what is more urgent goes first, and a busy machine may come to
+// nothing else for long.
 func (w *world) completed(id string) (fanfare.Broadcast, error) {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	var last fanfare.Counts
+	var last int64
 	for limit := time.Now().Add(patience); ; <-look.C {
 		var b fanfare.Broadcast
 		err := w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) {
 			b, err = api.Event(ctx, id)
 			return err
 		})
-		if err != nil || b.State == "completed" {
+		if err != nil || !b.Stages.Completed.IsZero() {
 			return b, err
 		}
-		if b.Counts != last {
-			last, limit = b.Counts, time.Now().Add(patience)
+		seen, err := w.sink.sizeBytes()
+		if err != nil {
+			return b, err
+		}
+		if seen != last {
+			last, limit = seen, time.Now().Add(patience)
 		}
 		if time.Now().After(limit) {
-			return b, fmt.Errorf("event %s stays %s: %v of %d", id, b.State, b.Counts, b.Messages)
+			return b, fmt.Errorf("for %v nothing arrives, and event %s stays %s: %v of %d", patience, id, b.State, b.Counts, b.Messages)
 		}
 	}
 }
@@ -201,7 +230,7 @@ func (w *world) write(stop context.Context) error {
 
 // during runs a scenario under load: stories, notes, messages, and changes of
 // subscriptions. It returns when all that was begun is done. A scenario that
-// takes long looks at given, which ends when the load fails.
+// takes long looks at given, which ends when the load fails; until does.
 func (w *world) during(scenario func()) {
 	w.t.Helper()
 	stop, cancel := context.WithCancel(w.given)

@@ -203,7 +203,7 @@ func TestNewSettingsTakeOverAfterTheMessageOnTheWire(t *testing.T) {
 		batch := b.batch(fanfare.Normal, 50)
 		b.Submit(batch)
 		synctest.Wait()
-		s.Driver = answering(func(*fanfare.Letter) fanfare.Verdict { fresh.Add(1); return fanfare.Taken })
+		s.Relays = relaysOf(answering(func(*fanfare.Letter) fanfare.Verdict { fresh.Add(1); return fanfare.Taken }))
 		b.Reconfigure(s)
 		synctest.Wait()
 		if n := b.Status().Connections; n != 2 {

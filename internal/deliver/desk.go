@@ -13,7 +13,19 @@ import (
 // desk is the outlet as one of its connections sees it.
 type desk struct {
 	outlet *Outlet
-	jobs   []*Job // what the connection has taken and not brought to an end; guarded by the outlet
+	relay  *relay
+	wake   chan struct{} // gets one token when an idle connection is to look for a job
+	woken  bool          // by such a token, and has not found a job since; the connection's own
+
+	// Guarded by the outlet.
+	jobs []*Job    // what the connection has taken and not brought to an end
+	done time.Time // when the last one of them was
+	over bool      // the connection is to end: another relay has its seat
+	busy int       // the lane that it is counted as busy with, nothing, or coming
+}
+
+func newDesk(o *Outlet, r *relay) *desk {
+	return &desk{outlet: o, relay: r, wake: make(chan struct{}, 1), busy: coming}
 }
 
 // Next hands out the next job, the most urgent lane first. Jobs that the gate
@@ -25,15 +37,15 @@ func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
 	}
 	var idle *time.Timer
 	for {
-		job, tooSoon, finished := d.take()
+		job, says, finished := d.take(wait)
 		finish(finished)
 		if job != nil {
 			return &job.Letter, nil
 		}
-		if !wait {
+		if !wait || d.over {
 			return nil, nil
 		}
-		if tooSoon {
+		if says == paced {
 			if !o.pace(ctx) {
 				return nil, nil
 			}
@@ -45,130 +57,150 @@ func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
 			o.mu.Unlock()
 			defer idle.Stop()
 		}
-		if !o.await(ctx, idle) {
+		if !d.await(ctx, idle, says == full) {
 			return nil, nil
 		}
 	}
 }
 
-// await waits for a sign that there are jobs. It counts the connection as idle
-// meanwhile.
-func (o *Outlet) await(ctx context.Context, idle *time.Timer) bool {
+// await waits for a sign that there are jobs or, where those that wait are blocked,
+// that one of them may leave. It counts the connection as idle meanwhile.
+func (d *desk) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
+	o := d.outlet
 	o.mu.Lock()
-	for lane := range o.lanes {
-		if o.lanes[lane].len() > 0 {
-			o.mu.Unlock()
-			return true
-		}
-	}
-	o.idle++
-	o.mu.Unlock()
-	defer func() {
-		o.mu.Lock()
-		o.idle--
+	if blocked && !o.limits.blocked || !blocked && o.has(d.relay, o.open(d)) {
 		o.mu.Unlock()
-	}()
+		return true
+	}
+	d.relay.idlers = append(d.relay.idlers, d)
+	o.uncount(d)
+	o.mu.Unlock()
 	select {
-	case <-o.wake:
+	case <-d.wake:
+		d.woken = true
 		return true
 	case <-idle.C:
-		return false
 	case <-ctx.Done():
-		return false
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at := slices.Index(d.relay.idlers, d)
+	if at < 0 { // woken in the same moment
+		<-d.wake
+		idle.Reset(0) // where there is nothing for it after all
+		return true
+	}
+	d.relay.idlers = slices.Delete(d.relay.idlers, at, at+1)
+	return false
 }
 
-// take pops the most urgent job that the gate lets pass; tooSoon says that there
-// is one and that the channel's rate forbids it yet.
-func (d *desk) take() (job *Job, tooSoon bool, finished []*Batch) {
+// take pops the most urgent job that the gate and the limits let pass, of the lanes
+// that have not all the connections they may. Where there is none, it says for what
+// the others wait.
+func (d *desk) take(wait bool) (taken *Job, says permit, finished []*Batch) {
 	o := d.outlet
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for lane := range o.lanes {
-		for job := o.lanes[lane].pop(); job != nil; job = o.lanes[lane].pop() {
-			o.makeRoom(lane)
-			decision, why := o.decide(job)
-			if decision != Go {
-				finished = o.dismiss(job, decision, why, finished)
-				continue
-			}
-			if !o.limiter.Allow() {
-				o.lanes[lane].unpop(job)
-				return nil, true, finished
-			}
-			d.jobs = append(d.jobs, job)
-			return job, false, finished
+	defer o.count(d)
+	if d.over = d.over || o.crowded(d.relay); d.over {
+		return nil, leaves, nil
+	}
+	now, ahead := o.options.Clock.Now(), !wait && len(d.jobs) > 0
+	defer o.lookAfter(now)
+	open := o.open(d)
+	for job := o.pop(d.relay, open); job != nil; job = o.pop(d.relay, open) {
+		job.along, job.ahead = false, ahead
+		says, finished = d.offer(job, now, finished)
+		switch says {
+		case paced, full:
+			return nil, says, finished
+		case leaves:
+			d.handOn()
+			return job, says, finished
 		}
 	}
-	return nil, false, finished
+	return nil, leaves, finished
+}
+
+// offer has the gate and the limits look at a job that was popped. It is the
+// connection's where it leaves, and in its place elsewhere. The caller holds mu.
+func (d *desk) offer(job *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
+	o := d.outlet
+	decision, why := o.decide(job, now)
+	if decision != Go {
+		return apart, o.dismiss(job, decision, why, finished)
+	}
+	var rests bool
+	if rests, finished = o.rests(job, now, finished); rests {
+		return apart, finished
+	}
+	says, until := o.limits.admit(job, job.ahead, now)
+	switch says {
+	case paced, full:
+		o.putBack(job)
+	case apart:
+		o.limits.setAside(job, now)
+	case away:
+		finished = o.putAway(job, until, now, finished)
+	case leaves:
+		o.turned(job, now)
+		d.jobs = append(d.jobs, job)
+		job.by, job.holder = d.relay, d
+	}
+	return says, finished
+}
+
+// handOn has the next idle connection look where this one was woken and found a
+// job: what made room for one may have made it for more. The caller holds mu.
+func (d *desk) handOn() {
+	if d.woken && d.outlet.queued() > 0 {
+		d.outlet.wakeOne()
+	}
+	d.woken = false
 }
 
 // has reports whether the connection holds a job. The caller holds mu.
-func (d *desk) has(job *Job) bool { return slices.Contains(d.jobs, job) }
+func (d *desk) has(job *Job) bool { return job.holder == d }
 
 // drop ends the connection's hold on a job; false if it had none. The caller
 // holds mu.
 func (d *desk) drop(job *Job) bool {
+	if !d.has(job) {
+		return false
+	}
 	at := slices.Index(d.jobs, job)
-	if at >= 0 {
-		d.jobs = slices.Delete(d.jobs, at, at+1)
-	}
-	return at >= 0
-}
-
-func (o *Outlet) makeRoom(lane int) {
-	if o.lanes[lane].len() == maxQueued-fanfare.MaxBatch-1 {
-		close(o.room)
-		o.room = make(chan struct{})
-	}
+	d.jobs = slices.Delete(d.jobs, at, at+1)
+	job.holder = nil
+	return true
 }
 
 // decide asks the gate, and whether there is still time.
-func (o *Outlet) decide(job *Job) (Decision, string) {
+func (o *Outlet) decide(job *Job, now time.Time) (Decision, string) {
 	if decision, why := o.options.Gate.Check(job); decision != Go {
 		return decision, why
 	}
-	if !job.Expires.IsZero() && o.options.Clock.Now().After(job.Expires) {
+	if !job.Expires.IsZero() && now.After(job.Expires) {
 		return expire, "not sent before " + job.Expires.Format(time.RFC3339)
 	}
+	if job.Quiet.At(now) {
+		return later, ""
+	}
 	return Go, ""
-}
-
-// pace waits until the channel's rate may allow one more message; false if ctx
-// ends first. One connection at a time watches the clock and the others wait for
-// its place. None of them holds a job meanwhile, so that an urgent one that
-// comes is the next to leave.
-func (o *Outlet) pace(ctx context.Context) bool {
-	select {
-	case o.pacing <- struct{}{}:
-		defer func() { <-o.pacing }()
-	case <-ctx.Done():
-		return false
-	}
-	missing := 1 - o.limiter.Tokens()
-	if missing <= 0 {
-		return true
-	}
-	wait := time.NewTimer(time.Duration(missing/float64(o.limiter.Limit())*float64(time.Second)) + time.Microsecond)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Return puts a letter of which nothing was written back in front.
 func (d *desk) Return(letter *fanfare.Letter) {
 	o, job := d.outlet, letter.Work.(*Job)
 	o.mu.Lock()
-	_, released := o.wired[job]
-	if !released && d.drop(job) {
-		o.lanes[job.batch.Lane].unpop(job)
+	defer o.mu.Unlock()
+	if _, released := o.wired[job]; released || !d.drop(job) {
+		return
 	}
-	o.mu.Unlock()
-	o.signal()
+	o.limits.unsent(job)
+	o.freed(job)
+	o.putBack(job)
+	o.count(d)
+	o.wakeOne()
 }
 
 // Release puts the letter on the wire, and only then asks the gate: who ends a
@@ -185,7 +217,8 @@ func (d *desk) Release(letter *fanfare.Letter) bool {
 	o.wired[job] = struct{}{}
 	timeout := o.settings.SendTimeout
 	o.mu.Unlock()
-	decision, why := o.decide(job)
+	now := o.options.Clock.Now()
+	decision, why := o.decide(job, now)
 	short := time.Until(job.batch.Leased()) < timeout
 	if decision == Go && !short {
 		o.options.Recorder.Expect()
@@ -194,6 +227,9 @@ func (d *desk) Release(letter *fanfare.Letter) bool {
 	}
 	o.mu.Lock()
 	d.drop(job)
+	o.count(d)
+	o.limits.unsent(job)
+	o.freed(job)
 	o.unwire(job)
 	var finished []*Batch
 	if decision == Go {
@@ -214,7 +250,7 @@ func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
 	o, job := d.outlet, letter.Work.(*Job)
 	kit.Step("after-reply")
 	o.mu.Lock()
-	held, retry, record := d.drop(job), o.settings.Retry, o.options.Recorder.Record
+	held, settings, record := d.drop(job), o.settings, o.options.Recorder.Record
 	if _, released := o.wired[job]; released {
 		record = o.options.Recorder.RecordExpected
 	}
@@ -222,33 +258,59 @@ func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
 	if !held {
 		return errNotHeld
 	}
-	state, next, text := retry.follow(&outcome, job)
-	entry := fanfare.Entry{
-		Delivery: letter.Delivery, Attempt: job.Attempt, State: state,
-		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: letter.To,
-		At: outcome.At, NextAt: next,
-	}
+	advice, entry := o.entryOf(job, &outcome, &settings)
 	err := record(&entry, o.due(job, &entry))
 	o.mu.Lock()
-	if outcome.Verdict != fanfare.Lost {
-		o.failures = 0
-	}
-	if state == fanfare.Accepted {
-		o.taken++
-	}
-	o.unwire(job)
-	var finished []*Batch
-	if err == nil {
-		finished = o.settle(job, nil)
-	} else {
-		finished = o.leave(job, Go, nil)
-	}
-	if o.connections < o.settings.Connections {
+	now := o.options.Clock.Now()
+	took := d.took(job, now)
+	o.answered(d.relay, &outcome, took, now)
+	finished := o.reported(job, &outcome, advice, took, now, err, nil)
+	if o.connections < o.limits.connections() {
 		o.spawn()
 	}
 	o.mu.Unlock()
 	finish(finished)
 	return err
+}
+
+// entryOf reads an outcome, which gets its class, and says what follows from it.
+func (o *Outlet) entryOf(job *Job, outcome *fanfare.Outcome, settings *Settings) (Advice, fanfare.Entry) {
+	advice := o.classify(outcome, job.Destination)
+	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, o.options.Chance())
+	return advice, fanfare.Entry{
+		Delivery: job.Letter.Delivery, Attempt: job.Attempt, State: state,
+		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: job.Letter.To,
+		At: outcome.At, NextAt: next,
+	}
+}
+
+// reported learns from the outcome of a job, which was kept or not, and counts the
+// job as done. The caller holds mu.
+func (o *Outlet) reported(job *Job, outcome *fanfare.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
+	if o.limits.answered(job, outcome, advice, took, now) {
+		o.wakeOne() // and this connection takes what was its own part
+	}
+	job.paid = false // it has left
+	o.freed(job)
+	if outcome.Verdict == fanfare.Taken {
+		o.taken++
+	}
+	o.unwire(job)
+	if err != nil {
+		return o.leave(job, Go, finished)
+	}
+	return o.settle(job, finished)
+}
+
+// took is for how long a connection was busy with a job: from when it had it, or
+// had done with the one before. The caller holds mu.
+func (d *desk) took(job *Job, now time.Time) time.Duration {
+	since := job.taken
+	if d.done.After(since) {
+		since = d.done
+	}
+	d.done = now
+	return now.Sub(since)
 }
 
 // abandon brings the letters to an end that a connection left behind: one that
@@ -293,8 +355,10 @@ func (o *Outlet) due(job *Job, entry *fanfare.Entry) *fanfare.Due {
 func (o *Outlet) dismiss(job *Job, decision Decision, why string, finished []*Batch) []*Batch {
 	state := fanfare.Suppressed
 	switch decision {
-	case Hold:
-		return o.leave(job, Hold, finished)
+	case Hold, Anew:
+		return o.leave(job, decision, finished)
+	case later:
+		return o.postpone(job, job.Quiet.Until, job.Quiet.Why, "", finished)
 	case Cancel:
 		state = fanfare.Cancelled
 	case expire:
@@ -332,6 +396,10 @@ func (o *Outlet) leave(job *Job, decision Decision, finished []*Batch) []*Batch 
 
 // settle counts a job as out of the outlet. The caller holds mu.
 func (o *Outlet) settle(job *Job, finished []*Batch) []*Batch {
+	if job.turn {
+		o.turned(job, o.options.Clock.Now())
+	}
+	o.unpaid(job)
 	job.batch.Left(job)
 	job.batch.left--
 	if job.batch.left == 0 {

@@ -7,8 +7,9 @@
 // with one word to its owner (Finish), when each of its jobs was settled,
 // deferred, or left alone.
 //
-// Failure. A relay that cannot be reached consumes no attempts: jobs wait in
-// the outlet while connections are tried with growing pauses. A connection that
+// Failure. A relay that cannot be reached consumes no attempts: its connections
+// go to the other relays of the channel, or jobs wait in the outlet, while one
+// connection at a time tries it with growing pauses. A connection that
 // breaks under a message defers that message. A panic of a driver counts as a
 // broken connection: a message that it had begun is deferred, the others leave
 // by the next one.
@@ -25,12 +26,32 @@ type Job struct {
 	Letter        fanfare.Letter
 	Subscriber    fanfare.Place
 	Subscriptions []fanfare.Place
+	OfEach        bool      // the letter speaks of each of the subscriptions: with any of them that ends it is out of date
+	Destination   string    // who will answer: the address's domain in lower case, host:port of a webhook, "" of a file
 	Attempt       uint16    // number of this try, from 1
 	Expires       time.Time // after that it must not be tried any more; zero: never
+	Quiet         Quiet     // when it must not be tried next; zero: it may at any time
 
 	batch   *Batch
 	offWire chan struct{} // closed when the letter is off the wire; made by who waits
 	left    int           // how many connections ended without a word about it
+	paid    bool          // counted by the rate of its broadcast
+
+	holder        *desk     // the connection that has it
+	ahead         bool      // was taken while the connection was busy with others
+	along         bool      // leaves with another, which counts as under way
+	echo          bool      // its answer is that of the one before
+	taken         time.Time // when a connection took it
+	underway      bool      // a connection has it
+	spent         []Budget  // that it counts in
+	by            *relay    // that of the connection
+	overdue       bool      // for longer than most take
+	before, after *Job      // those that are under way for longer, and for less long
+	to            *destination
+	probe         bool // its answer decides whether its destination is left alone
+	turn          bool // has waited aside for its destination, and is back
+
+	refusedBy []*relay // for reasons of their own, before anything of it left
 }
 
 // maxLeft is how many connections may leave a job behind before that counts as
@@ -40,6 +61,7 @@ const maxLeft = 5
 // A Batch is a set of jobs under one lease.
 type Batch struct {
 	Lane   fanfare.Lane
+	Flow   Flow // takes turns with the others of its lane
 	Jobs   []Job
 	Leased func() time.Time // until when the lease is sure
 	// Left is called for each job when it is over for this batch: its outcome is
@@ -62,7 +84,9 @@ const (
 	Hold              // paused: the batch is held back
 	Cancel            // cancelled by an operator
 	Suppress          // nobody wants it any more
+	Anew              // it says what is not so any more: its batch is loaded again
 	expire            // its time ran out; said by the outlet and not by the gate
+	later             // it is quiet hours now; said by the outlet and not by the gate
 )
 
 // A Gate is asked immediately before a message leaves. It must be quick, and
@@ -73,9 +97,14 @@ type Gate interface {
 
 // A Recorder keeps outcomes; Record blocks until the entry is durable. A message
 // that leaves is announced by Expect, and its entry goes to RecordExpected, so
-// that entries on their way can share a commit.
+// that entries on their way can share a commit. RecordTogether is for entries of
+// one day, of which some were announced: it keeps all or nothing.
 type Recorder interface {
 	Expect()
+	RecordTogether(entries []fanfare.Entry, dues []fanfare.Due, expected int) error
 	RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error
 	Record(entry *fanfare.Entry, due *fanfare.Due) error
+	// Postpone keeps work of one day for later, without an attempt: it comes back
+	// with the same number. It blocks until that is durable.
+	Postpone(day fanfare.Day, dues []fanfare.Due) error
 }

@@ -8,19 +8,11 @@ import "fanfare.dev/fanfare"
 func (o *Outlet) Drop(subscriber fanfare.Place, why string) {
 	o.mu.Lock()
 	var finished []*Batch
-	for lane := range o.lanes {
-		queue := &o.lanes[lane]
-		for range queue.len() {
-			job := queue.pop()
-			if job.Subscriber != subscriber {
-				queue.push(job)
-				continue
-			}
-			o.makeRoom(lane)
-			job.Letter.To = ""
-			finished = o.dismiss(job, Suppress, why, finished)
-		}
+	for _, job := range o.remove(func(job *Job) bool { return job.Subscriber == subscriber }) {
+		job.Letter.To = ""
+		finished = o.dismiss(job, Suppress, why, finished)
 	}
+	o.unblock()
 	o.mu.Unlock()
 	finish(finished)
 }

@@ -13,7 +13,7 @@ import (
 func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testing.T) {
 	b := &book{}
 	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: kit.System{}},
-		Settings{Driver: driverFunc(func(context.Context, fanfare.Desk) error { return nil }), Connections: 0, Rate: rate.Inf})
+		Settings{Relays: relaysOf(driverFunc(func(context.Context, fanfare.Desk) error { return nil })), Connections: 0, Rate: rate.Inf})
 	over := make(chan struct{})
 	batch := &Batch{Lane: fanfare.Normal, Left: func(*Job) {}, Finish: func(int, int) { close(over) }}
 	for i := range 6 {
@@ -23,9 +23,10 @@ func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testi
 	o.Submit(batch)
 	o.Drop(1, "erased")
 	var left []uint32
-	for job := o.lanes[fanfare.Normal].pop(); job != nil; job = o.lanes[fanfare.Normal].pop() {
+	for range o.waiting.len() {
+		job := o.waiting.pop(allLanes)
 		left = append(left, job.Letter.Delivery.Position)
-		o.lanes[fanfare.Urgent].push(job)
+		o.waiting.push(job)
 	}
 	if len(left) != 3 || left[0] != 0 || left[1] != 2 || left[2] != 4 {
 		t.Errorf("left in the queue: %v", left)

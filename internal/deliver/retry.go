@@ -1,41 +1,51 @@
 package deliver
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"fanfare.dev/fanfare"
 )
 
-// Retry is the schedule of one channel: the wait after the first, the second
-// and each further attempt. When it is used up, the delivery has failed.
+// Retry is a schedule: the wait after the first, the second and each further
+// attempt. When it is used up, the delivery has failed.
 type Retry []time.Duration
 
 // jitter spreads retries over a fifth of their wait, so that what failed
 // together does not come back together.
 const jitter = 0.2
 
+// retryOf is the schedule for an answer of a class. The number of the attempt
+// counts in all of them alike.
+func (s *Settings) retryOf(class fanfare.Class) Retry {
+	if own, ok := s.RetryBy[class]; ok {
+		return own
+	}
+	return s.Retry
+}
+
 // next returns when the attempt after the given one is due, on a whole second;
-// false if there is none.
-func (r Retry) next(attempt uint16, now time.Time) (time.Time, bool) {
+// false if there is none. It waits as long as the schedule says, and as long as the
+// peer asks for where that is longer; share, from 0 to 1, is how much of the jitter
+// is added.
+func (r Retry) next(attempt uint16, outcome *fanfare.Outcome, share float64) (time.Time, bool) {
 	if int(attempt) > len(r) {
 		return time.Time{}, false
 	}
-	wait := r[attempt-1]
-	wait += time.Duration(float64(wait) * jitter * rand.Float64())
-	return now.Add(wait).Truncate(time.Second).Add(time.Second), true
+	wait := max(r[attempt-1], outcome.RetryAfter)
+	wait += time.Duration(float64(wait) * jitter * share)
+	return outcome.At.Add(wait).Truncate(time.Second).Add(time.Second), true
 }
 
 // follow says what state an outcome leads to, and when the next attempt is due
 // if it is Deferred.
-func (r Retry) follow(outcome *fanfare.Outcome, job *Job) (fanfare.State, time.Time, string) {
+func (r Retry) follow(outcome *fanfare.Outcome, job *Job, share float64) (fanfare.State, time.Time, string) {
 	switch outcome.Verdict {
 	case fanfare.Taken:
 		return fanfare.Accepted, time.Time{}, outcome.Text
 	case fanfare.Permanent:
 		return fanfare.Failed, time.Time{}, outcome.Text
 	}
-	next, ok := r.next(job.Attempt, outcome.At)
+	next, ok := r.next(job.Attempt, outcome, share)
 	switch {
 	case !ok:
 		return fanfare.Failed, time.Time{}, "attempts exhausted: " + outcome.Text

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestWhatFollowsFromAnOutcome(t *testing.T) {
 				} {
 					t.Run(fmt.Sprintf("verdict %d of attempt %d with %d retries expires %s", verdict, attempt, len(schedule), name), func(t *testing.T) {
 						outcome := fanfare.Outcome{Verdict: verdict, Text: "what it said", At: now}
-						state, next, text := schedule.follow(&outcome, &Job{Attempt: uint16(attempt), Expires: expires})
+						state, next, text := schedule.follow(&outcome, &Job{Attempt: uint16(attempt), Expires: expires}, rand.Float64())
 						want := fanfare.Deferred
 						switch {
 						case verdict == fanfare.Taken:
@@ -66,10 +67,58 @@ func TestRetriesOfWhatFailedTogetherAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	seen := map[time.Time]bool{}
 	for range 1000 {
-		next, _ := Retry{time.Hour}.next(1, now)
+		next, _ := Retry{time.Hour}.next(1, &fanfare.Outcome{At: now}, rand.Float64())
 		seen[next] = true
 	}
 	if len(seen) < 100 {
 		t.Errorf("1000 retries after an hour come back in %d different seconds", len(seen))
+	}
+}
+
+// TestTheNextAttemptIsExact: the schedule of the answer's class, the peer's own
+// wish where it is longer, and the jitter give one time and no other.
+func TestTheNextAttemptIsExact(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 250_000_000, time.UTC)
+	settings := Settings{
+		Retry:   Retry{30 * time.Second, 10 * time.Minute},
+		RetryBy: map[fanfare.Class]Retry{fanfare.ClassThrottled: {time.Minute, time.Hour, 6 * time.Hour}, fanfare.ClassInvalid: {}},
+	}
+	for _, c := range []struct {
+		name    string
+		class   fanfare.Class
+		attempt uint16
+		after   time.Duration
+		share   float64
+		state   fanfare.State
+		next    string
+	}{
+		{"no class", "", 1, 0, 0, fanfare.Deferred, "12:00:31"},
+		{"no class, half of the jitter", "", 1, 0, 0.5, fanfare.Deferred, "12:00:34"},
+		{"no class, all jitter", "", 1, 0, 1, fanfare.Deferred, "12:00:37"},
+		{"second attempt", "", 2, 0, 0, fanfare.Deferred, "12:10:01"},
+		{"used up", "", 3, 0, 0, fanfare.Failed, ""},
+		{"a class without a schedule", fanfare.ClassBusy, 2, 0, 0, fanfare.Deferred, "12:10:01"},
+		{"a class with one", fanfare.ClassThrottled, 1, 0, 0, fanfare.Deferred, "12:01:01"},
+		{"a class with a longer one", fanfare.ClassThrottled, 3, 0, 0, fanfare.Deferred, "18:00:01"},
+		{"a class whose schedule is used up", fanfare.ClassThrottled, 4, 0, 0, fanfare.Failed, ""},
+		{"a class without retries", fanfare.ClassInvalid, 1, 0, 0, fanfare.Failed, ""},
+		{"the peer asks for less", "", 2, time.Minute, 0, fanfare.Deferred, "12:10:01"},
+		{"the peer asks for more", "", 1, 5 * time.Minute, 0, fanfare.Deferred, "12:05:01"},
+		{"the peer asks for more, all jitter", "", 1, 5 * time.Minute, 1, fanfare.Deferred, "12:06:01"},
+		{"the peer asks after the last", "", 3, 5 * time.Minute, 0, fanfare.Failed, ""},
+		{"the peer asks for more than there is", "", 1, 9 * time.Hour, 0, fanfare.Expired, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			outcome := fanfare.Outcome{Verdict: fanfare.Temporary, Class: c.class, RetryAfter: c.after, At: now}
+			job := Job{Attempt: c.attempt, Expires: now.Add(8 * time.Hour)}
+			state, next, _ := settings.retryOf(c.class).follow(&outcome, &job, c.share)
+			told := ""
+			if !next.IsZero() {
+				told = next.Format(time.TimeOnly)
+			}
+			if state != c.state || told != c.next {
+				t.Errorf("%s at %q, want %s at %q", state, told, c.state, c.next)
+			}
+		})
 	}
 }

@@ -66,8 +66,8 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	}
 	var done sync.WaitGroup
 	for range jobs / 500 {
-		if err := b.Room(t.Context(), fanfare.Normal); err != nil {
-			t.Fatal(err)
+		for more := b.MoreRoom(); !b.Room(fanfare.Normal, Flow{}); more = b.MoreRoom() {
+			<-more
 		}
 		batch := b.batch(fanfare.Normal, 500)
 		finish := batch.Finish

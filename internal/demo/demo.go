@@ -16,6 +16,7 @@ type Options struct {
 	Listen        string // address of the API; where it is taken, a free port
 	SMTP          string // address of the capture server; where it is taken, a free port
 	DataDir       string // is kept; empty: a temporary one, removed at the end
+	DB            string // URL of a PostgreSQL, of which a schema is used and dropped; empty: SQLite
 	Once          bool   // return when all is shown; otherwise serve until ctx ends
 
 	Terminal bool   // progress as bars, otherwise as a line every second

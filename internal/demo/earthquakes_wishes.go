@@ -9,12 +9,20 @@ import (
 type quakeParams struct {
 	MinMag float64 `json:"min_mag"`
 	Place  string  `json:"place,omitempty"` // of the rule near
+	*circle
 }
 
-// earthquakeWishes differ: near a place, from a strength on, shallow, deep, with a
+// circle is what the rule around asks for: so many km around a place.
+type circle struct {
+	Lat float64 `json:"lat"`
+	Lon float64 `json:"lon"`
+	Km  int     `json:"km"`
+}
+
+// earthquakeWishes differ: near a place, by its name or by the distance, from a strength on, shallow, deep, with a
 // tsunami message, significant.
 func earthquakeWishes(seed uint64) func() Line {
-	w := quakeWishes{random: newRandom(seed)}
+	w := quakeWishes{random: newRandom(seed), towns: towns()}
 	for _, r := range regions() {
 		w.regions.add(r.name, math.Sqrt(float64(r.events))) // people live in quiet places too
 	}
@@ -24,10 +32,14 @@ func earthquakeWishes(seed uint64) func() Line {
 type quakeWishes struct {
 	random  *rand.Rand
 	regions weighted[string]
+	towns   []town
 }
 
 func (w *quakeWishes) next() Line {
 	switch kind := w.random.IntN(100); {
+	case kind < 15:
+		home := w.towns[w.random.IntN(len(w.towns))]
+		return Line{Rule: "around", Params: quakeParams{MinMag: w.magnitude(2.5, 4.9), circle: &circle{home.lat, home.lon, 25 * (2 + w.random.IntN(19))}}}
 	case kind < 45:
 		return Line{Rule: "near", Params: quakeParams{MinMag: w.magnitude(3.6, 5.9), Place: w.place()}}
 	case kind < 60:

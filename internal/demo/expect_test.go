@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -68,6 +69,8 @@ type event struct {
 	Depth   float64 `json:"depth"`
 	Tsunami int     `json:"tsunami"`
 	Sig     int     `json:"sig"`
+	Lat     float64 `json:"lat"`
+	Lon     float64 `json:"lon"`
 }
 
 // condition says in Go what the line says in CEL.
@@ -81,6 +84,8 @@ func condition(t *testing.T, l Line) func(event) bool {
 	switch l.Rule {
 	case "near":
 		return near(params.MinMag, params.Place)
+	case "around":
+		return func(e event) bool { return e.Mag >= params.MinMag && params.distance(e) <= float64(params.Km) }
 	case "strong":
 		return func(e event) bool { return e.Mag >= params.MinMag }
 	}
@@ -105,6 +110,13 @@ func condition(t *testing.T, l Line) func(event) bool {
 	}
 	t.Fatalf("unknown filter %s", l.Filter)
 	return nil
+}
+
+// distance is that of the great circle in km, by the law of cosines.
+func (c *circle) distance(e event) float64 {
+	const degree, radius = math.Pi / 180, 6371.0088
+	return radius * math.Acos(min(1, math.Sin(c.Lat*degree)*math.Sin(e.Lat*degree)+
+		math.Cos(c.Lat*degree)*math.Cos(e.Lat*degree)*math.Cos((c.Lon-e.Lon)*degree)))
 }
 
 func readEvents(t *testing.T) []event {

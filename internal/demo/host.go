@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,7 @@ type host struct {
 
 	dir       string // data directory
 	temporary bool
+	schema    string // URL of a PostgreSQL's, or ""
 	served    chan error
 }
 
@@ -76,6 +78,12 @@ func (h *host) start(ctx context.Context, o Options, log *slog.Logger) (listen s
 		DiskFloor: config.DiskFloor{Percent: 5, SizeBytes: 1_000_000_000}, Lease: 90 * time.Second, Retention: 30,
 		DrainTimeout: 10 * time.Second,
 	}
+	if o.DB != "" {
+		if h.schema, err = app.OwnSchema(o.DB, "demo_"+strings.ToLower(rand.Text())); err != nil {
+			return "", err
+		}
+		settings.DB, settings.DBConnections, settings.DBStatementTimeout = h.schema, 16, time.Minute
+	}
 	if h.app, err = app.Start(ctx, settings, app.Options{Version: o.Version, Logger: log}); err != nil {
 		return "", err
 	}
@@ -102,6 +110,9 @@ func (h *host) fall() error {
 	}
 	if h.relay != "" {
 		errs = append(errs, <-h.served)
+	}
+	if h.schema != "" {
+		errs = append(errs, app.DropSchema(context.Background(), h.schema))
 	}
 	if h.temporary {
 		errs = append(errs, os.RemoveAll(h.dir))

@@ -13,6 +13,13 @@ type triggerParams struct {
 	Trigger float64 `json:"trigger"`
 }
 
+// moveParams are those of its rule move.
+type moveParams struct {
+	Symbol  string  `json:"symbol"`
+	Cost    float64 `json:"cost"`
+	Percent float64 `json:"percent"`
+}
+
 // stockWishes wait for a price that a share has seldom: near the most or the least
 // that it ever cost, or inside a corridor.
 func stockWishes(seed uint64) func() Line {
@@ -46,14 +53,19 @@ func (w *priceWishes) next() Line {
 	k := 1 + w.random.IntN(seldom)
 	switch kind := w.random.IntN(100); {
 	case kind < 45:
-		return Line{Rule: "above", Params: triggerParams{symbol, w.between(prices[len(prices)-k-1], prices[len(prices)-k])}}
+		return Line{Rule: w.oneOf("above", "limit"), Params: triggerParams{symbol, w.between(prices[len(prices)-k-1], prices[len(prices)-k])}}
+	case kind < 80:
+		return Line{Rule: w.oneOf("below", "stop"), Params: triggerParams{symbol, w.between(prices[k-1], prices[k])}}
 	case kind < 85:
-		return Line{Rule: "below", Params: triggerParams{symbol, w.between(prices[k-1], prices[k])}}
+		cost := prices[len(prices)/2]
+		return Line{Rule: "move", Params: moveParams{symbol, cost, math.Round((prices[len(prices)-k]/cost - 1) * 100)}}
 	default:
 		from := w.random.IntN(len(prices) - k)
 		return filter("event.symbol == %q && event.price >= %.2f && event.price < %.2f", symbol, prices[from], prices[from+k])
 	}
 }
+
+func (w *priceWishes) oneOf(rules ...string) string { return rules[w.random.IntN(len(rules))] }
 
 // between draws a trigger in cents.
 func (w *priceWishes) between(low, high float64) float64 {

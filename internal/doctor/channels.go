@@ -17,7 +17,11 @@ import (
 func (o *Options) channels(ctx context.Context, r *Report) []*registry.Channel {
 	list, err := o.Channels(ctx)
 	if err != nil {
-		r.warn("channels", "run this as the user that runs the server", "what is configured cannot be read: %v", err)
+		mend := "run this as the user that runs the server"
+		if !o.Config.SQLite() {
+			mend = "mend the database first"
+		}
+		r.warn("channels", mend, "what is configured cannot be read: %v", err)
 		return nil
 	}
 	if len(list) == 0 {
@@ -27,7 +31,9 @@ func (o *Options) channels(ctx context.Context, r *Report) []*registry.Channel {
 		check := "channel " + c.Service + "/" + c.Name
 		switch c.Driver {
 		case "smtp":
-			o.relay(ctx, r, check, c)
+			for _, hop := range c.Hops() {
+				o.relay(ctx, r, check, hop.Channel)
+			}
 		case "file":
 			folder(r, check, c.Path)
 		default:

@@ -41,6 +41,14 @@ type Options struct {
 	// Server asks what listens at Config.Listen. The error says why nothing, or
 	// something else, answered.
 	Server func(ctx context.Context) (*Server, error)
+	// Database and Reads look at what db and db_reads name, without changing
+	// anything; asked only where these are set.
+	Database, Reads func(ctx context.Context) (*Database, error)
+	// Charge tells why no server may start on what is kept, without changing
+	// anything.
+	Charge func(ctx context.Context) error
+	// Rules reads a file of rules for answers, and counts them.
+	Rules func(file string) (int, error)
 	// Channels reads what is configured, without changing anything.
 	Channels func(ctx context.Context) ([]*registry.Channel, error)
 	// Probe opens a connection to the relay of a channel, with its password or
@@ -65,9 +73,12 @@ func Look(ctx context.Context, o Options) *Report {
 		return r // what else there is to look at would be guessed
 	}
 	held := o.data(r)
+	o.database(ctx, r, held)
+	o.charge(ctx, r)
 	o.listening(ctx, r, held)
 	o.certificate(r)
 	o.names(ctx, r)
+	o.replies(r)
 	channels := o.channels(ctx, r)
 	o.limits(r, channels)
 	return r

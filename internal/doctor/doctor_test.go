@@ -33,6 +33,7 @@ func healthy(t *testing.T) Options {
 		Config:  config.Config{DataDir: dir, Durability: "relaxed", Listen: "127.0.0.1:0", PublicURL: "https://news.example.org", MaxRequests: 10},
 		Version: "1.0",
 		Server:  func(context.Context) (*Server, error) { return nil, errors.New("nobody is there") },
+		Charge:  func(context.Context) error { return nil },
 		Channels: func(context.Context) ([]*registry.Channel, error) {
 			return []*registry.Channel{{Service: "news", Name: "mail", ChannelSettings: registry.ChannelSettings{Driver: "smtp", Relay: "mx.example.org:25", Connections: 5}}}, nil
 		},
@@ -221,5 +222,28 @@ func TestWhatIsWrongIsNamedAndHowToMendIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRulesForAnswersThatCannotBeUsedAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		level Level
+		mend  string
+	}{
+		"good":    {nil, OK, ""},
+		"missing": {errors.New("no such file"), Wrong, "name a file in reply_rules that the user of the server may read"},
+		"wrong":   {&fanfare.Error{Code: fanfare.Invalid, Message: "no class", Hint: "use full"}, Wrong, "use full"},
+	} {
+		o := healthy(t)
+		o.Config.ReplyRules = "/etc/replies.yaml"
+		o.Rules = func(string) (int, error) { return 3, c.err }
+		list := Look(t.Context(), o).of("replies")
+		if len(list) != 1 || list[0].Level != c.level || list[0].Mend != c.mend {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+	if list := Look(t.Context(), healthy(t)).of("replies"); len(list) != 0 {
+		t.Errorf("without a file: %+v", list)
 	}
 }

@@ -26,7 +26,8 @@ type restored struct {
 	}
 }
 
-// restoreElsewhere starts a server on a directory that is made of a backup.
+// restoreElsewhere starts a server on a directory that is made of a backup, of
+// files whatever the database was that the backup was taken of.
 func restoreElsewhere(t *testing.T, file string) *server {
 	t.Helper()
 	s := &server{t: t, dir: filepath.Join(t.TempDir(), "restored")}
@@ -241,7 +242,7 @@ func TestBackupAndRestoreRefuseWhatCannotBeRight(t *testing.T) {
 	expectRefusal(s.run("", "backup", "--rate", "fast", filepath.Join(dir, "x")), "--rate")
 	expectRefusal(s.run("", "restore", "--list"), "not restored")
 	expectRefusal(run(t, nil, "", "restore", file, "--data-dir", s.dir), "not empty")
-	expectRefusal(run(t, nil, "", "backup", "--stopped", "--data-dir", s.dir, filepath.Join(dir, "y")), "another server works")
+	expectRefusal(run(t, s.where(), "", "backup", "--stopped", "--data-dir", s.dir, filepath.Join(dir, "y")), "another server works")
 	expectRefusal(run(t, nil, "", "backup", "--stopped", "--data-dir", dir, filepath.Join(dir, "y")), "no data directory")
 	key := strings.TrimSpace(s.mustRun("", "key", "create", "--service", "news"))
 	for _, path := range []string{"/v1/backup", "/v1/restored"} {
@@ -282,9 +283,10 @@ func TestEveryFileOfADataDirectoryIsInTheBackupOrKnownNotToBe(t *testing.T) {
 	s.subscribe(crowd(10)...)
 	s.http.completed(s.http.publish(`{"title":"x"}`))
 	out := map[string]string{
-		"admin.key": "made anew by the first start of the restored server",
-		"lock":      "empty",
-		"bus":       "its unmatched events are in the backup, and its batches are hints that are cut again",
+		"admin.key":     "made anew by the first start of the restored server",
+		"lock":          "empty",
+		"database.json": "a backup is restored into files, which belong to no database",
+		"bus":           "its unmatched events are in the backup, and its batches are hints that are cut again",
 	}
 	var m struct{ Parts []struct{ Name string } }
 	file := filepath.Join(t.TempDir(), "all.tar")

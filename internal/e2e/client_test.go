@@ -9,16 +9,17 @@ import (
 
 // methods says by which method of the Go client each operation is called.
 var methods = map[string]string{
-	"apply": "Apply", "list-audit": "Audit", "take-backup": "Backup", "get-restored": "Restored", "get-status": "Status",
+	"apply": "Apply", "list-audit": "Audit", "take-backup": "Backup", "get-restored": "Restored", "start-move": "StartMove", "get-move": "Move", "stop-move": "StopMove", "get-status": "Status",
 	"list-broadcasts": "Broadcasts", "list-events": "Events", "get-event": "Event", "list-deliveries": "Deliveries", "get-delivery": "Delivery", "list-history": "History",
-	"publish": "Publish", "publish-by-type": "PublishEvents", "pause": "Pause", "resume": "Resume", "cancel": "Cancel",
+	"publish": "Publish", "publish-by-type": "PublishEvents", "pause": "Pause", "resume": "Resume", "cancel": "Cancel", "approve": "Approve", "set-rate": "SetRate",
 	"list-keys": "Keys", "create-key": "CreateKey", "delete-key": "DeleteKey", "get-key": "Key", "change-key": "ChangeKey", "rotate-key": "RotateKey",
-	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
+	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-destinations": "Destinations", "resume-destination": "ResumeDestination", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
 	"list-subscribers": "Subscribers", "create-subscriber": "PutSubscriber", "put-subscriber": "PutSubscriber", "get-subscriber": "Subscriber", "patch-subscriber": "PatchSubscriber",
 	"delete-subscriber": "DeleteSubscriber", "erase-subscriber": "EraseSubscriber", "export-subscriber": "ExportSubscriber", "merge-subscriber": "MergeSubscriber",
 	"get-suppression": "Suppression", "lift-suppression": "LiftSuppression",
 	"list-subscriptions": "Subscriptions", "put-subscriptions": "ImportSubscriptions", "put-subscription": "PutSubscription", "get-subscription": "Subscription", "end-subscription": "EndSubscription",
-	"explain-event": "Explain", "explain-data": "ExplainData", "preview-template": "Preview", "list-versions": "TemplateVersions", "get-version": "TemplateVersions",
+	"pause-subscription": "PauseSubscription", "resume-subscription": "ResumeSubscription",
+	"get-secret": "ReceiverSecret", "explain-event": "Explain", "explain-data": "ExplainData", "report-conditions": "ReportConditions", "match-event": "DryRun", "try-message": "TrySend", "list-states": "States", "get-state": "State", "preview-template": "Preview", "lint-template": "Lint", "list-versions": "TemplateVersions", "get-version": "TemplateVersions",
 	"list-services": "Services", "get-service": "Services", "put-service": "Services", "delete-service": "Services",
 	"list-topics": "Topics", "get-topic": "Topics", "put-topic": "Topics", "delete-topic": "Topics",
 	"list-rules": "Rules", "get-rule": "Rules", "put-rule": "Rules", "delete-rule": "Rules",

@@ -64,7 +64,7 @@ func TestUnusableConfigurationIsRefusedAtItsPlace(t *testing.T) {
 func TestSecondServerOnADataDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	ran := run(t, nil, "", "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0")
+	ran := run(t, s.where(), "", "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0")
 	if ran.code != 1 || !strings.Contains(ran.err, s.dir) || !strings.Contains(ran.err, "data_dir") {
 		t.Errorf("ended with %d: %s", ran.code, ran.err)
 	}

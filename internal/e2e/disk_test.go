@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/pgtest"
 )
 
 // A disk is a small file system that only one process and its children see, so
@@ -30,7 +32,7 @@ const (
 func serveOnDisk(t *testing.T, sizeBytes int, flags ...string) *server {
 	t.Helper()
 	dir := t.TempDir()
-	s := &server{t: t, dir: filepath.Join(dir, "data"), args: flags, disk: &disk{dir, sizeBytes}}
+	s := &server{t: t, dir: filepath.Join(dir, "data"), database: pgtest.Chosen(t), args: flags, disk: &disk{dir, sizeBytes}}
 	s.start()
 	return s
 }

@@ -33,7 +33,8 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRelay(t, sink.Config{TLS: certificate})
-	s := &server{t: t, dir: t.TempDir(), env: []string{"FANFARE_E2E_SECRET=x"}}
+	s := prepare(t)
+	s.env = []string{"FANFARE_E2E_SECRET=x"}
 	s.start()
 	s.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, ""))
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +54,7 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 	}
 	args := []string{"doctor", "--data-dir", s.dir, "--listen", u.Host, "--disk-floor", "0", "--public-url", "https://localhost", "--durability", "relaxed"}
 	// Out of the environment of the tests: it looks where its own flags say.
-	ran := run(t, []string{"FANFARE_SERVER=", "FANFARE_KEY="}, "", append(args, "--json")...)
+	ran := run(t, append(s.where(), "FANFARE_SERVER=", "FANFARE_KEY="), "", append(args, "--json")...)
 	found := into[checkup](t, ran.out)
 	if ran.code != 1 || found.Wrong != 1 {
 		t.Errorf("ended with %d: %s%s", ran.code, ran.out, ran.err)
@@ -72,7 +73,7 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 	if r.total() != 0 {
 		t.Errorf("the doctor sent %d mails", r.total())
 	}
-	if text := run(t, nil, "", args...); text.code != 1 || !strings.Contains(text.out, "✗ channel news/down") || !strings.Contains(text.out, "→ start the mail server") || !strings.Contains(text.err, "1 thing is wrong") {
+	if text := run(t, s.where(), "", args...); text.code != 1 || !strings.Contains(text.out, "✗ channel news/down") || !strings.Contains(text.out, "→ start the mail server") || !strings.Contains(text.err, "1 thing is wrong") {
 		t.Errorf("printed as %s%s", text.out, text.err)
 	}
 
@@ -89,12 +90,12 @@ func TestDoctorFindsWhatIsWrongAndChangesNothing(t *testing.T) {
 	s.http.must(200, "POST", "/v1/apply", yaml, `{service: news, channels: {down: {delete: true}}}`)
 	s.mustStop()
 	before := files(t, s.dir)
-	free := run(t, nil, "", append(args, "--json")...)
+	free := run(t, s.where(), "", append(args, "--json")...)
 	found = into[checkup](t, free.out)
 	if free.code != 0 || !found.has("listen", "ok", "is free") || !found.has("channel news/email", "ok", "") {
 		t.Errorf("without a server it ended with %d: %s", free.code, free.out)
 	}
-	if strict := run(t, nil, "", append(args, "--strict")...); strict.code != 1 {
+	if strict := run(t, s.where(), "", append(args, "--strict")...); strict.code != 1 {
 		t.Errorf("strictly it ended with %d: %s", strict.code, strict.out)
 	}
 	if after := files(t, s.dir); !slices.Equal(before, after) {

@@ -1,43 +1,26 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/sink"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// foundIn lists the files of the data directory that have one of the names in
-// them, whatever the case of the letters.
-func (s *server) foundIn(names ...string) (files []string) {
+// foundIn lists the files of the data directory, and the tables of the database,
+// that have one of the names in them, whatever the case of the letters.
+func (s *server) foundIn(names ...string) []string {
 	s.t.Helper()
-	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		text = bytes.ToLower(text)
-		for _, name := range names {
-			if at := bytes.Index(text, []byte(strings.ToLower(name))); at >= 0 {
-				files = append(files, fmt.Sprintf("%s has %s at %d", filepath.Base(path), name, at))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		s.t.Fatal(err)
+	found := storetest.Find(s.t, s.dir, names...)
+	if s.database != "" {
+		found = append(found, storetest.Find(s.t, s.database, names...)...)
 	}
-	return files
+	return found
 }
 
 // crowdToErase are people of whom some will be erased. Their local parts are

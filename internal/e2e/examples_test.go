@@ -186,25 +186,54 @@ func TestTheGOVUKExampleTellsWhomItsCriteriaName(t *testing.T) {
 }
 
 func TestTheStocksExampleTellsWhosePriceIsReached(t *testing.T) {
+	tape := tape{last: map[string]float64{}}
 	exampleRun{
 		name: "stocks", topic: "price", idField: "id", timeField: "date", events: "prices.ndjson",
 		wants: func(t *testing.T, w wish, event map[string]any) (want bool, rank int, subject string) {
 			symbol, price := event["symbol"].(string), event["price"].(float64)
+			was, known := tape.before(event["id"].(string), symbol, price)
 			about := func() bool { return w.Params["symbol"] == symbol }
+			number := func(param string) float64 { return w.Params[param].(float64) }
 			switch w.Rule {
+			case "limit":
+				return about() && known && was < number("trigger") && price >= number("trigger"), 0, fmt.Sprintf("%s has risen to %v", symbol, price)
+			case "stop":
+				return about() && known && was > number("trigger") && price <= number("trigger"), 1, fmt.Sprintf("%s has fallen to %v", symbol, price)
+			case "move":
+				percent := func(price float64) float64 { return (price - number("cost")) / number("cost") * 100 }
+				before, now, level := percent(was), percent(price), number("percent")
+				return about() && known && (before < level && now >= level || before > level && now <= level), 2, fmt.Sprintf("%s at %v", symbol, price)
 			case "above":
-				return about() && price >= w.Params["trigger"].(float64), 0, fmt.Sprintf("%s has risen to %v", symbol, price)
+				return about() && price >= number("trigger"), 3, fmt.Sprintf("%s has risen to %v", symbol, price)
 			case "below":
-				return about() && price <= w.Params["trigger"].(float64), 1, fmt.Sprintf("%s has fallen to %v", symbol, price)
+				return about() && price <= number("trigger"), 4, fmt.Sprintf("%s has fallen to %v", symbol, price)
 			}
 			var name string
 			var low, high float64
 			if n, _ := fmt.Sscanf(w.Filter, "event.symbol == %q && event.price >= %f && event.price < %f", &name, &low, &high); n != 3 {
 				t.Fatalf("unknown filter %s", w.Filter)
 			}
-			return symbol == name && low <= price && price < high, 2, fmt.Sprintf("%s at %v", symbol, price)
+			return symbol == name && low <= price && price < high, 5, fmt.Sprintf("%s at %v", symbol, price)
 		},
 	}.run(t, 2000)
+}
+
+// A tape knows the price before, of a share whose prices come one after the other.
+type tape struct {
+	last  map[string]float64
+	at    string  // the event that came last
+	prior float64 // the price before it
+	known bool
+}
+
+// before is asked several times of each price.
+func (p *tape) before(id, symbol string, price float64) (was float64, known bool) {
+	if id != p.at {
+		p.at = id
+		p.prior, p.known = p.last[symbol]
+		p.last[symbol] = price
+	}
+	return p.prior, p.known
 }
 
 // The prices that are published are those of the table.

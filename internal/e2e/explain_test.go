@@ -44,7 +44,7 @@ func TestExplainSaysWhyAnEventCameOrNot(t *testing.T) {
 		return fanfare.Check{}
 	}
 
-	if e := explain("near", event); !e.Wanted || e.Delivery == nil || e.Delivery.State != "accepted" || e.Condition.Result != "true" ||
+	if e := explain("near", event); !e.Wanted || e.Delivery == nil || e.Delivery.State != "accepted" || e.Condition.Result != "true" || e.FoundBy != "the text in event.place" ||
 		!check(e, "template").Holds || !strings.Contains(check(e, "template").Detail, "near@1") {
 		t.Errorf("near: %+v", e)
 	}

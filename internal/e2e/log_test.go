@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +20,8 @@ func TestLogHoldsNoSecretsNoBodiesAndNoAddresses(t *testing.T) {
 		t.Run(test.level, func(t *testing.T) {
 			t.Parallel()
 			r := newRelay(t, sink.Config{Inject: sink.Inject{PermFail: 0.2, TempFail: 0.3, DropInData: 0.1, DropBeforeReply: 0.1}})
-			s := &server{t: t, dir: t.TempDir(), args: []string{"--log-level", test.level}, env: []string{"RELAY_PASSWORD=pass-marker"}}
+			s := prepare(t, "--log-level", test.level)
+			s.env = []string{"RELAY_PASSWORD=pass-marker"}
 			s.start()
 			s.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: unlimited, retry: [1s, 1s]"))
 			s.subscribe(crowd(50)...)
@@ -46,7 +48,11 @@ func TestLogHoldsNoSecretsNoBodiesAndNoAddresses(t *testing.T) {
 			if !strings.Contains(log, "ready") {
 				t.Errorf("the log is empty: %s", log)
 			}
-			for what, secret := range map[string]string{"admin key": s.key, "key": key, "wrong key": "key-marker", "text": "body-marker", "data": "data-marker", "password": "pass-marker", "base64 of the password": "cGFzcy1tYXJrZXI"} {
+			secrets := map[string]string{"admin key": s.key, "key": key, "wrong key": "key-marker", "text": "body-marker", "data": "data-marker", "password": "pass-marker", "base64 of the password": "cGFzcy1tYXJrZXI"}
+			if at, err := url.Parse(s.database); err == nil && at.User != nil {
+				secrets["password of the database"], _ = at.User.Password()
+			}
+			for what, secret := range secrets {
 				if strings.Contains(log, secret) {
 					t.Errorf("the %s is in the log: %s", what, lineWith(log, secret))
 				}

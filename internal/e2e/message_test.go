@@ -2,11 +2,8 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
 	"fanfare.dev/fanfare"
@@ -15,13 +12,21 @@ import (
 
 // receipts has a template for direct sends beside the newsroom's.
 const receipts = `service: news
+
 templates:
+
   receipt:
+
     subject: "Order {{ event.order }}"
+
     text: "Thank you, {{ sub.name | default: 'friend' }}. It was {{ event.total }}."
+
   personal:
+
     subject: "For {{ sub.name }}"
+
     text: "{{ sub.name }} of {{ subscriber.address }}"
+
 `
 
 // mailroom is a newsroom with the templates of receipts.
@@ -64,7 +69,9 @@ func TestAMessageToOnePersonArrivesAndIsTraced(t *testing.T) {
 	t.Parallel()
 	s, r := mailroom(t, sink.Config{}, "")
 	m := s.http.message("?wait=30s", `{"channel":"email","to":"Ada@Example.org","template":"receipt","data":{"order":4711,"total":"12 EUR"},"reference":"order-4711"}`)
+
 	if m.State != "accepted" || m.Recipients != 1 || m.Reference != "order-4711" || m.Lane != "urgent" || m.Channel != "email" || m.Template != "receipt@1" ||
+
 		m.Service != "news" || !strings.HasPrefix(m.ID, "msg-") || m.Stages.Completed.IsZero() || m.Counts[fanfare.Accepted] != 1 {
 		t.Fatalf("answered %+v", m)
 	}
@@ -136,125 +143,6 @@ func TestAMessageBringsItsOwnContent(t *testing.T) {
 	}
 }
 
-func TestAListIsSentToTheGoodAndNamesTheBad(t *testing.T) {
-	t.Parallel()
-	s, r := mailroom(t, sink.Config{}, "")
-	list := `{"channel":"email","template":"personal","reference":"invitation","recipients":[
-		{"to":"ada@example.org","data":{"name":"Ada"}},
-		{"to":"not an address","data":{"name":"Nobody"}},
-		{"to":"ben@example.org","data":{"name":"Ben"}},
-		{"to":"cleo@example.org"},
-		{"to":"ada@EXAMPLE.org","data":{"name":"Ada again"}},
-		{"subscriber":"per-7fff","data":{"name":"Nobody"}},
-		{"data":{"name":"Nobody"}},
-		{"to":"dora@example.org","data":["Dora"]}]%s}`
-	m := s.http.message("?wait=30s", fmt.Sprintf(list, ""))
-	if m.State != "completed" || m.Recipients != 2 || m.Lane != "bulk" || m.Counts[fanfare.Accepted] != 2 || m.Delivery != nil {
-		t.Errorf("answered %+v", m)
-	}
-	var bad []string
-	for _, e := range m.Errors {
-		bad = append(bad, fmt.Sprint(e.Index, e.Error.Pointer))
-		if e.Error.Code != "invalid" || e.Error.Detail == "" {
-			t.Errorf("recipient %d: %+v", e.Index, e.Error)
-		}
-	}
-	if want := []string{"1/recipients/1/to", "3/recipients/3/data", "4/recipients/4", "5/recipients/5/subscriber", "6/recipients/6", "7/recipients/7/data"}; !slices.Equal(bad, want) {
-		t.Errorf("refused are %q, want %q", bad, want)
-	}
-	if got := m.Errors[1].Error; !strings.Contains(got.Detail, "sub.name") || !strings.Contains(got.Detail, "personal@1") {
-		t.Errorf("what is missing is not named: %+v", got)
-	}
-	r.only("ada@example.org", "ben@example.org")
-	if mail := r.one("ben@example.org"); field(mail, "Subject") != "For Ben" || !strings.Contains(mail, "Ben of ben@example.org") {
-		t.Errorf("the mail is %s", mail)
-	}
-	for _, body := range []string{fmt.Sprintf(list, `,"all_or_nothing":true`), `{"channel":"email","template":"personal","recipients":[{"to":"x"}]}`} {
-		got := s.http.refused(422, "POST", "/v1/messages", plain, body)
-		if got.Pointer != "/recipients" || len(got.Errors) == 0 || got.Errors[0].Pointer == "" {
-			t.Errorf("%+v", got)
-		}
-	}
-	if status, _, _ := s.http.send("GET", "/v1/subscribers/cleo@example.org/deliveries", "", ""); status != 404 {
-		t.Errorf("somebody who was refused is known: %d", status)
-	}
-	if r.total() != 2 {
-		t.Errorf("%d mails, want 2", r.total())
-	}
-}
-
-func TestALongListReachesEverybodyOnce(t *testing.T) {
-	t.Parallel()
-	s, r := mailroom(t, sink.Config{}, "")
-	people := crowd(3000)
-	var b strings.Builder
-	b.WriteString(`{"channel":"email","template":"personal","recipients":[`)
-	for i, p := range people {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"to":%q,"data":{"name":"n%d"}}`, p, i)
-	}
-	b.WriteString(`]}`)
-	m := s.http.message("?wait=30s", b.String())
-	if m.State != "completed" || m.Recipients != len(people) || m.Counts[fanfare.Accepted] != int64(len(people)) {
-		t.Errorf("answered %+v", m)
-	}
-	r.only(people...)
-	for _, i := range []int{0, 17, 2999} {
-		if got, want := field(r.one(people[i]), "Subject"), fmt.Sprintf("For n%d", i); got != want {
-			t.Errorf("%s got %q, want %q", people[i], got, want)
-		}
-	}
-	many := `{"channel":"email","template":"personal","recipients":[` + strings.Repeat(`{"to":"a@b.c"},`, 10_000) + `{"to":"a@b.c"}]}`
-	if got := s.http.refused(413, "POST", "/v1/messages", plain, many); got.Pointer != "/recipients" {
-		t.Errorf("%+v", got)
-	}
-	if got := s.http.refused(413, "POST", "/v1/messages", plain, `{"channel":"email","template":"receipt","to":"a@example.org","data":{"order":1,"total":"`+strings.Repeat("x", 600<<10)+`"}}`); !strings.Contains(got.Detail, "524288") {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestAMessageThatCannotBeSentSaysWhyAtOnce(t *testing.T) {
-	t.Parallel()
-	s, r := mailroom(t, sink.Config{}, "")
-	for name, c := range map[string]struct{ body, pointer, detail, hint string }{
-		"unknown template":   {`{"channel":"email","to":"a@example.org","template":"receit"}`, "/template", `unknown template "receit"`, "did you mean receipt?"},
-		"unknown version":    {`{"channel":"email","to":"a@example.org","template":"receipt@2"}`, "/template", `no version "2"`, "versions 1 to 1"},
-		"unknown channel":    {`{"channel":"emial","to":"a@example.org","template":"receipt"}`, "/channel", `unknown channel "emial"`, "did you mean email?"},
-		"missing variable":   {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"total":1}}`, "/data", "template receipt@1, subject: undefined variable event.order", "default"},
-		"nobody":             {`{"channel":"email","template":"receipt"}`, "/to", "to whom", "recipients"},
-		"two ways":           {`{"channel":"email","to":"a@example.org","recipients":[{"to":"b@example.org"}],"template":"receipt"}`, "/to", "to whom", ""},
-		"no address":         {`{"channel":"email","to":"a","template":"receipt","data":{"order":1,"total":1}}`, "/to", "not an address", ""},
-		"line break":         {`{"channel":"email","to":"a@example.org\r\nBcc: b@example.org","template":"receipt","data":{"order":1,"total":1}}`, "/to", "line break", ""},
-		"unknown subscriber": {`{"channel":"email","subscriber":"per-77","template":"receipt","data":{"order":1,"total":1}}`, "/subscriber", "no subscriber", ""},
-		"unknown field":      {`{"channel":"email","too":"a@example.org","template":"receipt"}`, "", "too", ""},
-		"unknown lane":       {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"order":1,"total":1},"lane":"fast"}`, "", "fast", "urgent, normal or bulk"},
-		"data":               {`{"channel":"email","to":"a@example.org","template":"receipt","data":[1]}`, "/data", "object", ""},
-		"reference":          {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"order":1,"total":1},"reference":"` + strings.Repeat("x", 201) + `"}`, "/reference", "reference", "200"},
-		"both":               {`{"channel":"email","to":"a@example.org","template":"receipt","content":{"subject":"S","text":"T"}}`, "/template", "both", ""},
-	} {
-		got := s.http.refused(422, "POST", "/v1/messages", plain, c.body)
-		if got.Code != "invalid" || got.Pointer != c.pointer || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Hint, c.hint) {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-	good := `{"channel":"email","to":"a@example.org","template":"receipt","data":{"order":1,"total":1}}`
-	for _, wait := range []string{"x", "-1s", "31s"} {
-		if got := s.http.refused(422, "POST", "/v1/messages?wait="+wait, plain, good); !strings.Contains(got.Hint, "30s") {
-			t.Errorf("wait=%s: %+v", wait, got)
-		}
-	}
-	for _, key := range []string{`""`, "a b", strings.Repeat("k", 256), `a"b`} {
-		if got := s.http.refused(422, "POST", "/v1/messages", plain, good, "Idempotency-Key", key); !strings.Contains(got.Hint, "UUID") {
-			t.Errorf("key %s: %+v", key, got)
-		}
-	}
-	if r.total() != 0 {
-		t.Errorf("%d mails left", r.total())
-	}
-}
-
 // A template version that was named stays the one, whatever comes after it.
 func TestAMessageIsPinnedToATemplateVersion(t *testing.T) {
 	t.Parallel()
@@ -268,81 +156,6 @@ func TestAMessageIsPinnedToATemplateVersion(t *testing.T) {
 			t.Errorf("%s: %d mails, the last %s", c.template, len(mails), field(mails[len(mails)-1], "Subject"))
 		}
 	}
-}
-
-func TestTheSameKeySendsOnce(t *testing.T) {
-	t.Parallel()
-	s, r := mailroom(t, sink.Config{}, "")
-	body := `{"channel":"email","to":"ada@example.org","template":"receipt","data":{"order":1,"total":1}}`
-	key := []string{"Idempotency-Key", `"8e03978e-40d5-43e8-bc93-6894a57f9324"`}
-	first := s.http.message("", body, key...)
-	check := func(when string) {
-		t.Helper()
-		status, text, header := s.http.send("POST", "/v1/messages", plain, body, key...)
-		if got := into[message](t, text); status != 201 || got.ID != first.ID || header.Get("Idempotency-Replayed") != "true" || header.Get("Location") != "/v1/messages/"+first.ID {
-			t.Errorf("%s: %d %s", when, status, text)
-		}
-		other := strings.Replace(body, `"order":1`, `"order":2`, 1)
-		if got := s.http.refused(422, "POST", "/v1/messages", plain, other, key...); got.Code != "idempotency_key_reused" {
-			t.Errorf("%s, another body: %+v", when, got)
-		}
-	}
-	check("at once")
-	s.http.completed(first.Event)
-	check("when it had arrived")
-	s.mustStop()
-	s.start()
-	check("after a restart")
-	if err := s.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	<-s.gone
-	s.start()
-	check("after a kill")
-	// An event of a topic with the same id and source is another thing.
-	s.subscribe("ada@example.org")
-	s.http.completed(into[accepted](t, s.http.must(202, "POST", "/v1/topics/story/events?id=8e03978e-40d5-43e8-bc93-6894a57f9324&source=/messages", plain, `{"title":"other"}`)).Events[0].ID)
-	check("with an event of that id")
-	if mails := r.of("ada@example.org"); len(mails) != 2 || field(mails[0], "Subject") != "Order 1" || field(mails[1], "Subject") != "other" {
-		t.Errorf("%d mails", len(mails))
-	}
-	if b := s.http.broadcast(first.ID); b.SourceID != "8e03978e-40d5-43e8-bc93-6894a57f9324" {
-		t.Errorf("the key is not shown as its id: %+v", b)
-	}
-}
-
-func TestTheSameKeyAtTheSameTimeSendsOnce(t *testing.T) {
-	t.Parallel()
-	s, r := mailroom(t, sink.Config{}, "")
-	body := `{"channel":"email","recipients":[{"to":"ada@example.org"},{"to":"bad"}],"template":"receipt","data":{"order":1,"total":1}}`
-	ids := make([]string, 20)
-	var group sync.WaitGroup
-	for i := range ids {
-		group.Go(func() {
-			request, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/messages?wait=30s", strings.NewReader(body))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			request.Header = http.Header{"Authorization": {"Bearer " + s.key}, "X-Fanfare-Service": {"news"}, "Content-Type": {plain}, "Idempotency-Key": {"once"}}
-			response, err := plainHTTP.Do(request)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer response.Body.Close()
-			var m message
-			if err := decode(response.Body, &m); err != nil || response.StatusCode != 201 || len(m.Errors) != 1 || m.Errors[0].Index != 1 || m.State != "completed" {
-				t.Errorf("%d: %v, %+v", response.StatusCode, err, m)
-			}
-			ids[i] = m.ID
-		})
-	}
-	group.Wait()
-	if slices.Sort(ids); ids[0] != ids[len(ids)-1] {
-		t.Errorf("it became several messages: %q", ids)
-	}
-	r.one("ada@example.org")
 }
 
 func TestWaitingEndsWithWhatIsTrueThen(t *testing.T) {
@@ -396,35 +209,6 @@ func TestFailedMessagesToOnePersonEachPauseNothing(t *testing.T) {
 	if status := into[fanfareStatus](t, s.mustRun("", "status", "--json")); len(status.Paused) != 0 {
 		t.Errorf("paused are %+v", status.Paused)
 	}
-}
-
-func TestMessagesOfAnotherServiceDoNotExist(t *testing.T) {
-	t.Parallel()
-	s, r := mailroom(t, sink.Config{}, "")
-	m := s.http.message("?wait=30s", `{"channel":"email","to":"ada@example.org","template":"receipt","data":{"order":1,"total":1}}`, "Idempotency-Key", "k1")
-	other := *s.http
-	other.service = "games"
-	other.must(200, "POST", "/v1/apply", yaml, strings.Replace(news(r.addr, ""), "service: news", "service: games", 1))
-	foreign := s.http.with(strings.TrimSpace(s.mustRun("", "key", "create", "--service", "games", "--name", "test")))
-	for _, path := range []string{"/v1/messages/" + m.ID, "/v1/messages/" + m.Event, "/v1/events/" + m.ID, "/v1/messages/" + m.ID + "?wait=1s"} {
-		if got := foreign.refused(404, "GET", path, "", ""); got.Code != "not_found" || strings.Contains(got.Detail+got.Hint, "news") {
-			t.Errorf("%s: %+v", path, got)
-		}
-	}
-	foreign.refused(422, "POST", "/v1/messages", plain, `{"channel":"email","to":"ada@example.org","template":"receipt"}`) // not its template
-	id := s.http.deliveries(m.Event, "")[0].Subscriber
-	foreign.refused(422, "POST", "/v1/messages", plain, `{"channel":"email","subscriber":"`+id+`","content":{"subject":"S","text":"T"}}`)
-	// Its keys are apart, too.
-	if got := foreign.message("?wait=30s", `{"channel":"email","to":"ada@example.org","content":{"subject":"S","text":"T"}}`, "Idempotency-Key", "k1"); got.ID == m.ID || got.Service != "games" {
-		t.Errorf("got %+v", got)
-	}
-	nobody := s.http.with("")
-	nobody.refused(401, "GET", "/v1/messages/"+m.ID, "", "")
-	nobody.refused(401, "POST", "/v1/messages", plain, `{}`)
-	s.subscribe("reader@example.org")
-	event := s.http.publish(`{"title":"t"}`)
-	s.http.completed(event)
-	s.http.refused(404, "GET", "/v1/messages/"+event, "", "") // an event of a topic is no message
 }
 
 func TestMessagesAreFoundByTheirReference(t *testing.T) {
@@ -510,26 +294,5 @@ func TestTheCommandLineSends(t *testing.T) {
 	again := into[message](t, s.mustRun("", "send", "--to", "ada@example.org", "--channel", "email", "--subject", "Hi", "--text", "there", "--idempotency-key", "k", "--json"))
 	if m.ID == "" || m.ID != again.ID {
 		t.Errorf("the same key made %q and %q", m.ID, again.ID)
-	}
-}
-
-// Below the disk floor no message is taken; one that was taken before is still
-// answered.
-func TestADiskThatIsTooFullTakesNoMessage(t *testing.T) {
-	t.Parallel()
-	s, r := mailroom(t, sink.Config{}, "")
-	body := `{"channel":"email","to":"ada@example.org","template":"receipt","data":{"order":1,"total":1}}`
-	m := s.http.message("?wait=30s", body, "Idempotency-Key", "k1")
-	s.mustStop()
-	s.args = append(s.args, "--disk-floor", "900000GB")
-	s.start()
-	if got := s.http.refused(507, "POST", "/v1/messages", plain, strings.Replace(body, "ada@", "new@", 1)); got.Code != "disk_full" {
-		t.Errorf("%+v", got)
-	}
-	if again := s.http.message("", body, "Idempotency-Key", "k1"); again.ID != m.ID {
-		t.Errorf("the same key made %s, was %s", again.ID, m.ID)
-	}
-	if status, _, _ := s.http.send("GET", "/v1/subscribers/new@example.org/deliveries", "", ""); status != 404 || r.total() != 1 {
-		t.Errorf("of the refused message: %d, %d mails", status, r.total())
 	}
 }

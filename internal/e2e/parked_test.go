@@ -9,6 +9,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -41,6 +42,10 @@ func (s *server) frozen(event string) {
 // spoil turns the first byte of all manifests; a second time it mends them.
 func (s *server) spoil() {
 	s.t.Helper()
+	if s.database != "" {
+		pgtest.Execute(s.t, s.database, "UPDATE manifests SET members = set_byte(members, 0, CASE get_byte(members, 0) WHEN 1 THEN 99 ELSE 1 END)")
+		return
+	}
 	files, err := filepath.Glob(s.path("deliveries/deliveries-*.db"))
 	if err != nil || len(files) == 0 {
 		s.t.Fatalf("no file of a day: %v", err)

@@ -13,7 +13,8 @@ import (
 // document, and then do their work; what GET shows can be put as it is.
 func TestConfigurationIsMadeResourceByResource(t *testing.T) {
 	t.Parallel()
-	s := &server{t: t, dir: t.TempDir(), env: []string{"SECRET=x"}}
+	s := prepare(t)
+	s.env = []string{"SECRET=x"}
 	s.start()
 	r := newRelay(t, sink.Config{})
 	c := s.http
@@ -32,8 +33,8 @@ func TestConfigurationIsMadeResourceByResource(t *testing.T) {
 	put(200, "/v1/templates/story", `{"subject":"{{ event.title }}","text":"two"}`)
 
 	for path, want := range map[string]string{
-		"/v1/services":                   `{"services":[{"name":"news","title":"All the news"}]}`,
-		"/v1/services/news":              `{"name":"news","title":"All the news"}`,
+		"/v1/services":                   `{"services":[{"name":"news","title":"All the news","matching_budget":"1ms"}]}`,
+		"/v1/services/news":              `{"name":"news","title":"All the news","matching_budget":"1ms"}`,
 		"/v1/topics/story/rules":         `{"rules":[{"name":"high","when":"event.level > sub.level","params":{"level":"number"}},{"name":"any","when":"true"}]}`,
 		"/v1/topics/story/rules/any":     `{"name":"any","when":"true"}`,
 		"/v1/templates/story":            `{"name":"story","version":2,"subject":"{{ event.title }}","text":"two"}`,
@@ -76,8 +77,8 @@ func TestConfigurationIsMadeResourceByResource(t *testing.T) {
 	}
 	// What somebody uses stays.
 	for path, says := range map[string]string{
-		"/v1/topics/story": "active subscription", "/v1/topics/story/rules/any": "vanish", "/v1/channels/email": "active subscription",
-		"/v1/services/news": "active subscription", "/v1/templates/story": "story",
+		"/v1/topics/story": "active or paused subscription", "/v1/topics/story/rules/any": "vanish", "/v1/channels/email": "active or paused subscription",
+		"/v1/services/news": "active or paused subscription", "/v1/templates/story": "story",
 	} {
 		if got := c.refused(409, "DELETE", path, "", ""); !strings.Contains(got.Detail, says) {
 			t.Errorf("%s: %+v", path, got)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fanfare.dev/fanfare/internal/pgtest"
 )
 
 // patience is how long a test waits for what must come about. It decides only
@@ -22,11 +24,12 @@ const patience = 30 * time.Second
 
 // A server is a `fanfare serve` in a process of its own.
 type server struct {
-	t    *testing.T
-	dir  string // of its data, as the test sees it
-	args []string
-	env  []string
-	disk *disk // nil: the machine's
+	t        *testing.T
+	dir      string // of its data, as the test sees it
+	database string // its URL; "": files in dir
+	args     []string
+	env      []string
+	disk     *disk // nil: the machine's
 
 	cmd  *exec.Cmd
 	url  string
@@ -42,10 +45,19 @@ type server struct {
 // those that every test wants.
 func serve(t *testing.T, flags ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), args: flags}
+	s := prepare(t, flags...)
 	s.start()
 	return s
 }
+
+// prepare is serve that does not start the server yet.
+func prepare(t *testing.T, flags ...string) *server {
+	t.Helper()
+	return &server{t: t, dir: t.TempDir(), database: pgtest.Chosen(t), args: flags}
+}
+
+// where is the environment of a program that looks for the server's database.
+func (s *server) where() []string { return []string{"FANFARE_DB=" + s.database} }
 
 // command is the command line of the server.
 func (s *server) command() []string {
@@ -68,7 +80,7 @@ func (s *server) start() {
 	} else {
 		s.cmd = exec.Command(binary, s.command()...)
 	}
-	s.cmd.Env = append(append(os.Environ(), s.cmd.Env...), s.env...)
+	s.cmd.Env = slices.Concat(os.Environ(), s.cmd.Env, s.where(), s.env)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
 		s.t.Fatal(err)

@@ -1,6 +1,12 @@
 package e2e
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +36,29 @@ func TestStopInTheMiddleOfABroadcastLosesAndRepeatsNothing(t *testing.T) {
 	r.only(people...)
 	if n := r.sink.Stats().Duplicates; n != 0 {
 		t.Errorf("%d duplicates", n)
+	}
+}
+
+// Whoever stops a server that waits for its database is not told of a failure.
+func TestStopWhileTheStartWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := exec.Command(binary, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "FANFARE_DB=postgres://fanfare@127.0.0.1:1/fanfare")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the start has begun", func() bool {
+		_, err := os.Lstat(filepath.Join(dir, "lock"))
+		return err == nil
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "stopped before it was ready") || strings.Contains(said.String(), "canceled") {
+		t.Errorf("it ended with %v, and said\n%s", err, &said)
 	}
 }
 

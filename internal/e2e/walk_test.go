@@ -15,8 +15,8 @@ import (
 // of paths. A route with another parameter has to get its entry here.
 func ours(s *server, event string) map[string]string {
 	return map[string]string{
-		"topic": "story", "template": "story", "channel": "email", "rule": "near", "version": "1", "service": "news", "name": "story",
-		"subscriber": "reader@example.org", "token": "not-signed",
+		"topic": "story", "template": "story", "channel": "email", "rule": "near", "version": "1", "service": "news", "name": "story", "key": "ACME",
+		"subscriber": "reader@example.org", "token": "not-signed", "destination": "example.org",
 		"/v1/events/{id}": event, "/v1/events/{id}/deliveries": event,
 		"/v1/deliveries/{id}":          s.http.deliveries(event, "")[0].ID,
 		"/v1/subscriptions/{id}":       "mine",
@@ -67,7 +67,7 @@ func TestNoRouteReachesAnotherService(t *testing.T) {
 
 	d := described(s)
 	keys := map[string]*caller{"none": s.http.with("")}
-	for _, scope := range []string{"admin", "publish", "subscribe", "read"} {
+	for _, scope := range []string{"admin", "publish", "subscribe", "read", "secrets", "approve"} {
 		made := other.must(201, "POST", "/v1/keys", plain, `{"service":"games","name":"walk","scopes":["`+scope+`"]}`)
 		keys[scope] = s.http.with(into[struct{ Key string }](t, made).Key)
 	}

@@ -66,7 +66,8 @@ func TestMailGoesByTLSWhereItMust(t *testing.T) {
 		t.Fatal(err)
 	}
 	encrypted, open := newRelay(t, sink.Config{TLS: offered}), newRelay(t, sink.Config{})
-	s := &server{t: t, dir: t.TempDir(), env: []string{"SSL_CERT_FILE=" + trusted}}
+	s := prepare(t)
+	s.env = []string{"SSL_CERT_FILE=" + trusted}
 	s.start()
 	document := `service: news
 channels:

@@ -27,22 +27,63 @@ func (t *Template) Check(schema json.RawMessage, params []string) error {
 			return &fanfare.Error{Code: fanfare.Invalid, Message: "the schema is not valid JSON"}
 		}
 	}
-	var wrong []*fanfare.Error
-	for _, part := range t.parts() {
-		for _, p := range part.paths {
-			var err *fanfare.Error
-			switch {
-			case p.root == "sub" && root != nil:
-				err = invalid(p.line, "use subscription.data or subscription.params", "%s: sub is what a direct send says of a recipient; messages of a topic have none", p.text)
-			case p.root == "event" && root != nil:
-				err = checkEvent(root, p)
-			case p.root == "subscription" || p.root == "subscriptions":
-				err = checkParams(params, p)
+	if wrong := t.checkKind(nil); wrong != nil {
+		return wrong
+	}
+	return t.checkPaths(func(p path) *fanfare.Error {
+		switch {
+		case p.root == "sub" && root != nil:
+			return invalid(p.line, "use subscription.data or subscription.params", "%s: sub is what a direct send says of a recipient; messages of a topic have none", p.text)
+		case p.root == "event" && root != nil:
+			return checkEvent(root, p)
+		case p.root == fieldsVariable && root != nil && len(p.segments) > 0:
+			return checkField(root, p)
+		case p.root == "subscription" || p.root == "subscriptions":
+			return checkParams(params, p)
+		}
+		return nil
+	})
+}
+
+// CheckDigest compares what the template reads of items with the schemas of all
+// topics whose events it may tell of: a field that none of them can have is wrong.
+func (t *Template) CheckDigest(schemas []json.RawMessage) error {
+	if wrong := t.checkKind(&Digest{}); wrong != nil {
+		return wrong
+	}
+	roots := make([]any, len(schemas))
+	for i, schema := range schemas {
+		var err error
+		if roots[i], err = readSchema(schema); err != nil {
+			return err
+		}
+	}
+	return t.checkPaths(func(p path) *fanfare.Error {
+		if p.root != "items" || len(p.segments) < 3 || p.segments[1].name != "event" {
+			return nil
+		}
+		of := p
+		of.segments = p.segments[2:]
+		var wrong *fanfare.Error
+		for _, root := range roots {
+			if wrong = checkEvent(root, of); wrong == nil {
+				return nil
 			}
-			if err != nil {
-				locate(part.source, err, p.text)
-				err.Pointer = t.pointer(part.name)
-				wrong = append(wrong, err)
+		}
+		return wrong
+	})
+}
+
+// checkPaths asks about all that the template reads.
+func (t *Template) checkPaths(check func(path) *fanfare.Error) error {
+	var wrong []*fanfare.Error
+	for _, part := range t.everyPart() {
+		if part.made != nil && part.mode == plain {
+			continue // it reads what the HTML reads
+		}
+		for _, p := range part.paths {
+			if err := check(p); err != nil {
+				wrong = append(wrong, t.at(part, err, p.text))
 			}
 		}
 	}

@@ -24,6 +24,9 @@
 //	sub              of a direct send: the recipient's own data (subscriptions is empty then)
 //	unsubscribe_url  the signed link, empty where the server has no public_url
 //
+// Those of a [Digest], which tells of several events, see items, count, more and
+// digest instead of event, meta and sub.
+//
 // In HTML every output is escaped; {{ x | raw }} opts out. Text and subject are
 // not escaped. Control characters never reach a message.
 //
@@ -33,7 +36,17 @@
 // variables, tags and filters are checked when the template is compiled, the
 // fields of event against the topic's schema by [Template.Check].
 //
+// Filters that speak ({{ event.when | date: "long" }}) write in the voice of the
+// message: the language of the template and the clock of the recipient. A template
+// that has them is prepared once for each voice of a batch.
+//
+// A template may say something else in other languages and on devices ([Variant]);
+// each of these is compiled as a template of its own, and a batch has a writer for
+// each that somebody in it reads. A template in the syntax of GOV.UK Notify becomes
+// Liquid before anything else is done.
+//
 // Three things differ from other Liquids: {%- and -%} trim the text beside them
-// and never a value, include and render do not exist, and a lone { or % needs no
+// and never a value, render is put in when the template is compiled and include does
+// not exist, and a lone { or % needs no
 // care but an unclosed {{ or {% is an error.
 package format

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"encoding/json"
 	"html"
 	"strconv"
 	"strings"
@@ -9,14 +10,15 @@ import (
 )
 
 // mode says how values become text in a part.
-type mode bool
+type mode uint8
 
 const (
-	plain  mode = false // subject and text: as they are
-	markup mode = true  // HTML: escaped, unless safe
+	plain  mode = iota // subject and text: as they are
+	markup             // HTML: escaped, unless safe
+	quoted             // JSON: as they stand between quotes, unless safe
 )
 
-// safe is text that is HTML already and is not escaped again.
+// safe is text that is HTML or JSON already and is not escaped again.
 type safe string
 
 // Filters that only the compiler writes. A template that names one is refused,
@@ -34,7 +36,7 @@ const filterNames = " abs append capitalize ceil compact concat date default div
 	" replace replace_first reverse round rstrip safe size slice sort sort_natural split strip strip_html" +
 	" strip_newlines sum times truncate truncatewords uniq upcase url_decode url_encode where "
 
-func knownFilter(name string) bool { return strings.Contains(filterNames, " "+name+" ") }
+func knownFilter(name string) bool { return strings.Contains(filterNames+voicedNames, " "+name+" ") }
 
 // newEngine returns a Liquid engine with the standard filters and those above.
 // An engine must not change after its first template, so each part has its own.
@@ -55,9 +57,16 @@ func newEngine(m mode) *liquid.Engine {
 	})
 	e.RegisterFilter(slotFilter, func(n int) string { return slotMark + strconv.Itoa(n) + slotMark })
 	e.RegisterFilter(outFilter, func(value any) string { return string(appendValue(nil, value, m)) })
+	registerVoiced(e)
 	markSafe := func(value any) any { return safe(appendValue(nil, value, plain)) }
 	e.RegisterFilter("raw", markSafe)
 	e.RegisterFilter("safe", markSafe)
+	if m == quoted {
+		e.RegisterFilter("json", func(value any) (any, error) {
+			text, err := json.Marshal(value)
+			return safe(text), err
+		})
+	}
 	if m == markup {
 		e.RegisterFilter("escape", func(value any) any { return safe(appendValue(nil, value, markup)) })
 		e.RegisterFilter("escape_once", func(s string) any { return safe(html.EscapeString(html.UnescapeString(s))) })

@@ -115,7 +115,7 @@ func TestTheExampleMailsAreGood(t *testing.T) {
 	}
 	events := bytes.Split(bytes.TrimSpace(readExample(t, "earthquakes.ndjson")), []byte("\n"))
 	r := newRecipient()
-	r.Subscriptions[0].Params = json.RawMessage(`{"min_mag":4.5,"place":", CA"}`)
+	r.Subscriptions[0].Params = json.RawMessage(`{"min_mag":4.5,"place":", CA","lat":34.05,"lon":-118.24,"km":150}`)
 	for name, template := range templates {
 		for i, data := range events {
 			m := newMailing(t, Source{Text: "x"}, "{}")

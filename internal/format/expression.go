@@ -1,6 +1,7 @@
 package format
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -111,6 +112,7 @@ type path struct {
 	text     string // as it stands in the source
 	line     int
 	assigned bool // reads a variable of assign or capture
+	looped   bool // goes through all that is there, without reading it
 }
 
 // A segment is one step of a path.
@@ -139,6 +141,14 @@ type expression struct {
 	filters []string // names, in order
 	single  bool     // nothing but one path
 	endless bool     // a range that may be long
+	voiced  []voiced
+	speech  speech
+}
+
+// A voiced filter is one that speaks, with the tokens that follow it.
+type voiced struct {
+	name  string
+	after []token
 }
 
 // maxRange is how far the ends of a range (1..9) may be apart. They are numbers,
@@ -155,7 +165,7 @@ func rewrite(src string, line int, lenient bool, skip int) expression {
 		r.out = append(r.out, src[:r.tokens[r.at-1].end]...)
 	}
 	r.run("")
-	e := expression{source: string(r.out), paths: r.paths, filters: r.filters}
+	e := expression{source: string(r.out), paths: r.paths, filters: r.filters, voiced: r.voiced, speech: r.speech}
 	e.endless = endless(r.tokens)
 	e.single = len(r.paths) == 1 && r.paths[0].text == strings.TrimSpace(src)
 	return e
@@ -187,6 +197,8 @@ type rewriter struct {
 	out     []byte
 	paths   []path
 	filters []string
+	voiced  []voiced
+	speech  speech
 }
 
 // run copies tokens up to the closing bracket, rewriting paths on the way.
@@ -209,7 +221,7 @@ func (r *rewriter) run(until string) {
 				f := r.tokens[r.at]
 				r.filters = append(r.filters, f.text)
 				r.gap()
-				r.copy()
+				r.filter(f)
 				operand = f.kind == identifier
 				continue
 			}
@@ -246,6 +258,26 @@ func (r *rewriter) copy() {
 	r.at++
 }
 
+// filter copies the name of a filter; one that speaks is handed the voice.
+func (r *rewriter) filter(f token) {
+	after := r.tokens[r.at+1:]
+	if end := slices.IndexFunc(after, func(t token) bool { return t.text == "|" && t.kind == other }); end >= 0 {
+		after = after[:end]
+	}
+	needs := speaks(f.text, after)
+	if needs == mute {
+		r.copy()
+		return
+	}
+	r.speech = max(r.speech, needs)
+	r.voiced = append(r.voiced, voiced{f.text, after})
+	r.out = append(r.out, voicedPrefix+f.text+": "+voiceVariable...)
+	if f.kind == keyword {
+		r.out = append(r.out, ',')
+	}
+	r.at++
+}
+
 // path rewrites the path that begins at the current token.
 func (r *rewriter) path() {
 	start := r.tokens[r.at].start
@@ -277,6 +309,9 @@ func (r *rewriter) path() {
 	}
 	r.out = before
 	p.text = strings.Join(strings.Fields(r.src[start:r.tokens[r.at-1].end]), " ")
+	if p.root == fieldsVariable && len(p.segments) > 0 { // as its author wrote it
+		p.text = "((" + strings.TrimSuffix(strings.TrimSuffix(p.segments[0].name, ifThere), ifYes) + "))"
+	}
 	r.paths[index] = p
 	if len(p.segments) == 0 {
 		r.out = append(r.out, p.root...)

@@ -2,6 +2,8 @@ package format
 
 import (
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"github.com/osteele/liquid/values"
 )
@@ -34,7 +36,13 @@ const (
 	subscriptionData
 	recipientData
 	unsubscribeURL
+	tallyCount
+	tallyMore
+	tallyItems
 )
+
+// tallies are the numbers that a digest has.
+var tallies = map[string]fieldSource{"count": tallyCount, "more": tallyMore, "items.size": tallyItems}
 
 // newField returns nil for a unit that needs a template.
 func newField(u unit) *field {
@@ -49,6 +57,10 @@ func newField(u unit) *field {
 	f := field{name: p.text, line: p.line, raw: u.raw, fallback: u.fallback}
 	if p.root == "unsubscribe_url" && len(names) == 0 {
 		f.from = unsubscribeURL
+		return &f
+	}
+	if from, ok := tallies[strings.Join(append([]string{p.root}, names...), ".")]; ok {
+		f.from = from
 		return &f
 	}
 	if len(names) == 0 {
@@ -115,6 +127,12 @@ func (f *field) read(dst []byte, r *Recipient, url []byte, m mode) (out []byte, 
 		return appendText(dst, r.TimeZone, m), r.TimeZone == "", true
 	case unsubscribeURL:
 		return appendText(dst, url, m), len(url) == 0, true
+	case tallyCount:
+		return strconv.AppendInt(dst, int64(r.count()), 10), false, true
+	case tallyMore:
+		return strconv.AppendInt(dst, int64(r.More), 10), false, true
+	case tallyItems:
+		return strconv.AppendInt(dst, int64(len(r.Items)), 10), false, true
 	case subscriberAttributes:
 		raw = r.Attributes
 	case recipientData:

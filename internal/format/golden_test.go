@@ -27,7 +27,7 @@ func TestMessagesAreAsTheyWere(t *testing.T) {
 		{name: "ascii", source: Source{Subject: "{{ event.title }}", Text: "Hi {{ subscriber.id }},\n\n{{ event.place }}\n"},
 			subject: "M 5.3 - Sangiang", text: "Hi person-1,\n\n50km NNW of Sangiang\n"},
 		{name: "html-only", source: Source{HTML: "<p>{{ subscriber.attributes.name }}</p>"},
-			subject: "Hello", html: "<p>Ada &amp; Co</p>\n"},
+			subject: "Hello", text: "Ada & Co\n", html: "<p>Ada &amp; Co</p>\n"},
 		{name: "multipart", source: Source{Subject: "For {{ subscriber.attributes.name }}",
 			Text: "{{ subscription.data.link }}", HTML: `<a href="{{ subscription.data.link }}">x</a> <a href="{{ unsubscribe_url }}">y</a>`},
 			subject: "For Ada & Co", text: "https://example.com/?a=1&b=2",

@@ -3,8 +3,6 @@ package format
 import (
 	"encoding/json"
 	"net/mail"
-	"strconv"
-	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -18,10 +16,17 @@ type Mailing struct {
 	Sender   string       // the envelope sender; "" is the null sender
 	Domain   string       // the right side of Message-ID
 
+	// Multicast makes one message for all whom a template says the same: it is not
+	// addressed to anybody by name, its Message-ID is that of its content, and it has
+	// no link to unsubscribe, which would be somebody's.
+	Multicast bool
+
 	Event    *fanfare.Event
 	EventRef fanfare.EventRef
 	Topic    string
 	Service  string
+
+	Digest *Digest // instead of Event, which is nil then
 
 	ListID            string                                // RFC 2919, without angle brackets, or ""
 	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
@@ -38,8 +43,13 @@ type Recipient struct {
 	Attributes    json.RawMessage // of the subscriber; valid JSON or nil
 	Data          json.RawMessage // of a direct send: what only this recipient's message sees; valid JSON or nil
 	Subscriptions []Subscription  // all that matched, the one that picked the template first; none of a direct send
+	Items         []ItemOf        // of a digest: what it tells of, oldest first
+	More          int             // of a digest: how many were left out
 	Date          time.Time       // of the first attempt, so that a later one has the same bytes
 }
+
+// count is how many events a digest has for the recipient.
+func (r *Recipient) count() int { return len(r.Items) + r.More }
 
 // A Subscription is one that matched.
 type Subscription struct {
@@ -53,6 +63,9 @@ type Subscription struct {
 // A Writer writes the messages of one mailing. It is not safe for concurrent
 // use; make one for each goroutine.
 type Writer struct {
+	rendering
+	several *voices[*Writer] // and nothing else: each recipient has one of these
+
 	mailing     Mailing
 	utf8        bool   // a header that all share needs SMTPUTF8
 	head        []byte // From, Reply-To
@@ -61,26 +74,16 @@ type Writer struct {
 	mailto      []byte // what follows the link in List-Unsubscribe
 	tail        []byte // Auto-Submitted to MIME-Version
 	boundary    string // of multipart/alternative
-	shared      map[string]any
 	subjectPart *prepared
 	textPart    *prepared // nil if the template has none
 	htmlPart    *prepared
-	needs       needs
+
+	shared shared // without Multicast, or where something is personal: nothing
 
 	second  int64 // that date is of
 	date    []byte
-	url     []byte
 	cleaned []byte
 	line    []byte
-}
-
-// A prepared part is a part with all done that does not need the recipient.
-type prepared struct {
-	part   *part
-	whole  bool // rendered anew for each recipient
-	pieces []piece
-	body
-	headers [2][]byte // Content-Type and Content-Transfer-Encoding: as it is, quoted-printable
 }
 
 // Writer prepares the mailing: it decodes the event, renders what all recipients
@@ -88,26 +91,25 @@ type prepared struct {
 // pointer /from, /reply_to, /sender, /domain, /list_id or /unsubscribe_mailto;
 // one about the template has its pointer and line.
 func (m Mailing) Writer() (*Writer, error) {
+	if m.Template.alike() {
+		return m.writer(m.Template, nil)
+	}
+	return &Writer{several: newVoices(m.Template, m.writer)}, nil
+}
+
+// writer prepares the mailing for those who are written to in one voice.
+func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 	w := &Writer{mailing: m, second: -1 << 62}
 	if err := w.prepareHeaders(); err != nil {
 		return nil, err
 	}
-	var event any
-	if len(m.Event.Data) > 0 {
-		var err error
-		if event, err = decode(m.Event.Data); err != nil {
-			return nil, refused("event", "the event's data is not valid JSON")
-		}
+	if t.subject == nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for programs and has nothing for mail", Hint: "give it a subject and a text"}
 	}
-	w.shared = map[string]any{
-		"event": event,
-		"meta": map[string]any{
-			"id": m.Event.ID, "source": m.Event.Source, "type": m.Event.Type, "subject": m.Event.Subject,
-			"time": m.Event.Time.Format(time.RFC3339Nano), "topic": m.Topic, "service": m.Service,
-			"extensions": extensions(m.Event.Extensions),
-		},
+	var err error
+	if w.rendering, err = newRendering(t, about{m.Event, m.Digest, m.Topic, m.Service}, v); err != nil {
+		return nil, err
 	}
-	t := m.Template
 	for _, slot := range []struct {
 		part *part
 		into **prepared
@@ -117,47 +119,15 @@ func (m Mailing) Writer() (*Writer, error) {
 		}
 		p, err := w.prepare(slot.part)
 		if err != nil {
-			return nil, t.at(slot.part, err)
+			return nil, t.rendered(slot.part, err)
 		}
 		*slot.into = p
 	}
 	if s := w.subjectPart; !s.whole && len(s.pieces) == 0 {
 		w.subject = appendSubject(nil, cleanSubject(append([]byte(nil), s.chunks[0].text...)))
 	}
+	w.shared.on = m.Multicast && !w.subjectPart.personal() && !w.textPart.personal() && !w.htmlPart.personal()
 	return w, nil
-}
-
-// prepare renders what the recipients share of a part.
-func (w *Writer) prepare(p *part) (*prepared, *fanfare.Error) {
-	prep := &prepared{part: p, whole: !p.split}
-	subtype := "plain"
-	if p.mode == markup {
-		subtype = "html"
-	}
-	for i, encoding := range []string{"7bit", "quoted-printable"} {
-		prep.headers[i] = []byte("Content-Type: text/" + subtype + "; charset=utf-8\r\nContent-Transfer-Encoding: " + encoding + "\r\n\r\n")
-	}
-	if prep.whole {
-		w.needs.add(p.paths)
-		prep.chunks = []chunk{newChunk(nil), newChunk(nil)}
-		return prep, nil
-	}
-	text, err := render(p.shared, w.shared)
-	if err != nil {
-		return nil, err
-	}
-	prep.pieces = p.pieces
-	rest := string(text)
-	for i, piece := range p.pieces {
-		if piece.template != nil {
-			w.needs.add(piece.paths)
-		}
-		before, after, _ := strings.Cut(rest, slotMark+strconv.Itoa(i)+slotMark)
-		prep.chunks = append(prep.chunks, newChunk([]byte(before)))
-		rest = after
-	}
-	prep.chunks = append(prep.chunks, newChunk([]byte(rest)))
-	return prep, nil
 }
 
 func (w *Writer) prepareHeaders() error {

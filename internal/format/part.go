@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/format/bodies"
 	"github.com/osteele/liquid"
 	"github.com/osteele/liquid/expressions"
 	"github.com/osteele/liquid/parser"
@@ -20,40 +21,56 @@ import (
 // Both ways give the same bytes.
 type part struct {
 	name   string
-	source string // with LF line ends
+	owner  *Template    // that says it, of which others may take it
+	source string       // with LF line ends
+	made   *bodies.Part // of what it was made, nil: it is as its author wrote it
 	mode   mode
 	whole  *liquid.Template
 	paths  []path // all that it reads
+	reach  reach  // of it as a whole
+	speech speech
 
 	split  bool             // shared and pieces are set
 	shared *liquid.Template // with the nth piece as slotMark n slotMark
 	pieces []piece
+
+	outline outline // of shared, where it is that simple
 }
 
-// A piece is one personal unit of a split part: a field, or else a template.
+// A piece is one unit of a split part that is not the same for all: a field, or
+// else a template.
 type piece struct {
 	field    *field
 	template *liquid.Template
 	paths    []path // what it reads
+	reach    reach
 }
 
 // slotMark stands around the number of a piece. No value and no template can
 // contain it.
 const slotMark = "\x00"
 
-func compilePart(name, source string, limit int, m mode) (*part, *fanfare.Error) {
+// compilePart compiles a part as its author wrote it, or as it was made.
+func compilePart(name, source string, made *bodies.Part, m mode) (*part, *fanfare.Error) {
+	limit := MaxBodyBytes
+	switch {
+	case made != nil:
+		limit = maxMadeBytes
+	case name == "subject":
+		limit = MaxSubjectBytes
+	}
 	if err := checkSource(source, limit); err != nil {
 		return nil, err
 	}
 	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
-	p := &part{name: name, source: source, mode: m}
+	p := &part{name: name, source: source, made: made, mode: m}
 	// Liquid sees the source as written first, so that what it has to say about
 	// the syntax is in the author's words.
 	if _, err := p.parse(source, 1); err != nil {
-		locate(source, err, "")
+		p.point(err, "")
 		return nil, err
 	}
-	s := splitter{mode: m, source: source}
+	s := splitter{mode: m, part: p}
 	s.scope, s.captured = newScope(parser.Scan(source, parser.SourceLoc{LineNo: 1}, nil))
 	s.split(source)
 	if len(s.wrong) > 0 {
@@ -64,33 +81,40 @@ func compilePart(name, source string, limit int, m mode) (*part, *fanfare.Error)
 	for _, u := range s.units {
 		whole.WriteString(u.source)
 		p.paths = append(p.paths, u.paths...)
+		p.speech = max(p.speech, u.speech)
 	}
+	p.reach = reachOf(p.paths)
 	var err *fanfare.Error
-	if p.whole, err = p.parse(whole.String(), 1); err != nil {
+	if p.whole, err = p.parse(whole.String(), 1); err == nil {
+		err = p.divide(s.units)
+	}
+	if err != nil {
+		p.point(err, "")
 		return nil, err
 	}
-	return p, p.divide(s.units)
+	return p, nil
 }
 
-// divide makes shared and pieces, unless a personal unit depends on a variable
-// that another unit assigns, or assigns one.
+// divide makes shared and pieces, unless a unit that is not the same for all
+// depends on a variable that another unit assigns, or assigns one.
 func (p *part) divide(units []unit) *fanfare.Error {
 	var shared strings.Builder
 	var pieces []piece
+	outlined, lines := true, outline{}
 	for _, u := range units {
-		own, assigned := false, len(u.writes) > 0
+		reach, assigned := u.reach(), len(u.writes) > 0
 		for _, path := range u.paths {
-			own = own || personal(path.root)
 			assigned = assigned || path.assigned
 		}
-		if !own {
+		if reach == ofAll {
 			shared.WriteString(u.source)
+			outlined = outlined && lines.add(&u)
 			continue
 		}
 		if assigned {
 			return nil
 		}
-		piece := piece{field: newField(u), paths: u.paths}
+		piece := piece{field: newField(u), paths: u.paths, reach: reach}
 		if piece.field == nil {
 			var err *fanfare.Error
 			if piece.template, err = p.parse(u.source, u.line); err != nil {
@@ -99,7 +123,10 @@ func (p *part) divide(units []unit) *fanfare.Error {
 		}
 		shared.WriteString("{{ " + strconv.Itoa(len(pieces)) + " | " + slotFilter +
 			strings.Repeat("\n", strings.Count(u.source, "\n")) + " }}")
-		pieces = append(pieces, piece)
+		pieces, lines = append(pieces, piece), append(lines, stroke{piece: true})
+	}
+	if outlined {
+		p.outline = lines
 	}
 	t, err := p.parse(shared.String(), 1)
 	if err != nil {

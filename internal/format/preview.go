@@ -14,6 +14,13 @@ type Preview struct {
 
 // Preview writes the message for r, as Write does, and keeps it readable beside.
 func (w *Writer) Preview(r *Recipient) (Preview, error) {
+	if w.several != nil {
+		one, err := w.several.of(r)
+		if err != nil {
+			return Preview{}, err
+		}
+		return one.Preview(r)
+	}
 	letter, _, err := w.Write(nil, r)
 	if err != nil {
 		return Preview{}, err
@@ -48,6 +55,10 @@ func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recip
 	vars, err := t.sampleVars(root)
 	if err != nil {
 		return nil, r, err
+	}
+	if items, ok := vars["items"].([]any); ok && t.Digest() { // the sample is of each item
+		item, _ := items[0].(map[string]any)
+		vars["event"] = item["event"]
 	}
 	subscriber, _ := vars["subscriber"].(map[string]any)
 	subscription, _ := vars["subscription"].(map[string]any)

@@ -37,7 +37,7 @@ func readSchema(schema json.RawMessage) (root any, err error) {
 func (t *Template) sampleVars(root any) (vars map[string]any, err error) {
 	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
 		vars = t.standIns(root, standIn)
-		if _, err = t.renderAll(vars); err == nil {
+		if err = t.tryAll(vars); err == nil {
 			return vars, nil
 		}
 	}
@@ -62,8 +62,24 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 		"subscriptions":   []any{subscription},
 		"unsubscribe_url": "https://example.org/u/sample",
 	}
-	for _, part := range t.parts() {
+	vars[voiceVariable] = t.voiceFor("", "")
+	if t.Digest() {
+		vars["digest"] = map[string]any{"due": "2026-01-31T08:00:00Z", "cadence": "daily 08:00", "time_zone": "UTC", "service": "sample"}
+		vars["items"] = []any{map[string]any{"event": vars["event"], "meta": vars["meta"], "subscription": subscription, "subscriptions": []any{subscription}}}
+		vars["count"], vars["more"] = 2, 1
+		delete(vars, "event")
+		delete(vars, "meta")
+	}
+	own := newFields(map[string]any{}, plainNames(vars["event"]), "https://example.org/u/sample")
+	vars[fieldsVariable] = own
+	for _, part := range t.everyPart() {
 		for _, p := range part.paths {
+			if p.root == fieldsVariable && len(p.segments) > 0 {
+				if name := fieldName(p.segments[0].name); own.event[name] == nil && name != unsubscribeField {
+					own.own[name] = standIn
+				}
+				continue
+			}
 			if p.root != "" {
 				vars[p.root] = ensure(vars[p.root], p.segments, standIn)
 			}
@@ -73,15 +89,28 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 	return vars
 }
 
-// renderAll renders subject, text and HTML.
-func (t *Template) renderAll(vars map[string]any) (rendered [3]string, err error) {
-	for i, part := range []*part{t.subject, t.text, t.html} {
+// tryAll renders the template and its variants.
+func (t *Template) tryAll(vars map[string]any) error {
+	for _, one := range t.every() {
+		if _, err := one.renderAll(one.withVoice(vars)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renderAll renders subject, text, HTML and JSON.
+func (t *Template) renderAll(vars map[string]any) (rendered [4]string, err error) {
+	for i, part := range []*part{t.subject, t.text, t.html, t.json} {
 		if part == nil {
 			continue
 		}
 		out, wrong := render(part.whole, vars)
 		if wrong != nil {
-			return rendered, t.at(part, wrong)
+			return rendered, t.rendered(part, wrong)
+		}
+		if part == t.json && !json.Valid(out) {
+			return rendered, t.rendered(part, notJSON())
 		}
 		rendered[i] = string(out)
 	}

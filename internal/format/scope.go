@@ -11,8 +11,12 @@ import (
 // those are fixed.
 func builtins(name string) (fields []string, ok bool) {
 	switch name {
-	case "event", "sub", "unsubscribe_url":
+	case "event", "sub", "unsubscribe_url", "count", "more", fieldsVariable:
 		return nil, true
+	case "items":
+		return []string{"event", "meta", "subscription", "subscriptions"}, true
+	case "digest":
+		return []string{"due", "cadence", "time_zone", "service"}, true
 	case "meta":
 		return []string{"id", "source", "type", "subject", "time", "topic", "service", "extensions"}, true
 	case "subscriber":
@@ -28,9 +32,10 @@ func builtin(name string) bool {
 	return ok
 }
 
-// personal reports whether the variable differs from recipient to recipient.
-func personal(root string) bool {
-	return root == "sub" || root == "subscriber" || root == "subscription" || root == "subscriptions" || root == "unsubscribe_url"
+// ofDigests reports whether only messages about several events have the variable.
+// A template may use its name for one of its own.
+func ofDigests(name string) bool {
+	return name == "items" || name == "count" || name == "more" || name == "digest"
 }
 
 // A scope knows the variables of a template and where their values come from.
@@ -107,7 +112,7 @@ func (s *scope) resolve(paths []path) []path {
 // knows reports whether the path can exist, with a hint where it cannot.
 func (s *scope) knows(p path) (hint string, ok bool) {
 	if _, _, ok := s.origin(p.root); !ok {
-		names := []string{"event", "meta", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
+		names := []string{"count", "digest", "event", "items", "meta", "more", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
 		for name := range s.assigned {
 			names = append(names, name)
 		}
@@ -117,12 +122,16 @@ func (s *scope) knows(p path) (hint string, ok bool) {
 	q := s.resolve([]path{p})[0]
 	fields, _ := builtins(q.root)
 	segments := q.segments
-	if q.root == "subscriptions" {
+	if q.root == "items" || q.root == "subscriptions" {
 		if len(segments) > 0 && (segments[0].index || segments[0].name == "first" || segments[0].name == "last") {
 			segments = segments[1:]
 		} else {
 			fields = []string{"size"}
 		}
+	}
+	if q.root == "items" && len(segments) > 1 && (segments[0].name == "meta" || segments[0].name == "subscription") {
+		fields, _ = builtins(segments[0].name)
+		segments = segments[1:]
 	}
 	if len(fields) == 0 || len(segments) == 0 || segments[0].name == "" || slices.Contains(fields, segments[0].name) {
 		return "", true

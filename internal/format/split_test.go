@@ -135,6 +135,7 @@ func TestWritersOfOneTemplateDoNotMeet(t *testing.T) {
 func templatePieces() []string {
 	return []string{
 		"{{ event.a }}", "{{- event.a -}}", "{{ event.b }}", "{{ event.d }}", "{{ event.e }}", "{{ event.a | raw }}", "{{ meta.id }}",
+		"{{ event.b | number: 2 }}", "{{ event.b | money: \"EUR\" -}}", "{{ meta.time | date: \"long\" }}", "{{- subscription.data.i | plural: \"one: # day\", \"other: # days\" }}", "{{ meta.time | time }}",
 		"{{ subscriber.id }}", "{{- subscriber.locale -}}", "{{ subscriber.attributes.a }}", "{{ subscriber.attributes.e.f }}",
 		"{{ subscription.data.a }}", "{{- subscription.data.b }}", "{{ subscription.data.c }}", "{{ subscription.data.d }}", "{{ subscription.data.i -}}",
 		"{{ subscription.data }}", "{{ subscription.data.a | upcase }}", "{{ subscription.data.a | raw }}", "{{ subscription.data.e.f | escape }}",

@@ -24,18 +24,22 @@ func (s *splitter) tag(t parser.Token) {
 		if s.loopDepth() == 0 {
 			s.fail(t.SourceLoc.LineNo, name, "", "%s outside of a loop", name)
 		}
+		u.ordered = name == "break"
+	case "cycle":
+		u.ordered = true
 	}
 	if lenient || skip > 0 {
 		e := rewrite(t.Args, t.SourceLoc.LineNo, lenient, skip)
 		s.check(e, t.SourceLoc.LineNo)
 		u.source = "{%" + inside(t, e.source) + "%}"
 		u.paths = s.scope.resolve(e.paths)
+		u.speech = e.speech
 		s.declare(t, e, &u)
 	}
 	switch {
 	case opens(t.Name):
 		if s.open == nil {
-			s.open = &unit{line: t.SourceLoc.LineNo}
+			s.open = &unit{line: t.SourceLoc.LineNo, over: u.over}
 		}
 		s.blocks = append(s.blocks, t.Name)
 		s.add(u)
@@ -67,12 +71,16 @@ func (s *splitter) declare(t parser.Token, e expression, u *unit) {
 		if len(u.paths) > 0 && len(e.filters) == 0 {
 			element = u.paths[0]
 			element.segments = append(append([]segment(nil), element.segments...), segment{index: true})
+			u.paths[0].looped = true
+			if plainly := strings.Fields(t.Args); t.Name == "for" && s.open == nil && len(plainly) == 3 && plainly[2] == "items" && element.root == "items" {
+				u.over = name
+			}
 		}
 		s.scope.enter(name, element)
 	case t.Name == "assign":
 		u.writes = []string{name}
 	}
-	if builtin(name) && (loops(t.Name) || t.Name == "assign") {
+	if builtin(name) && !ofDigests(name) && (loops(t.Name) || t.Name == "assign") {
 		s.fail(t.SourceLoc.LineNo, name, "choose another name", "%s is the name of a variable that every template has", name)
 	}
 }
@@ -110,7 +118,12 @@ func (s *splitter) check(e expression, line int) {
 	}
 	for _, f := range e.filters {
 		if !knownFilter(f) {
-			s.fail(line, f, nearest(f, strings.Fields(filterNames)), "unknown filter %q", f)
+			s.fail(line, f, nearest(f, strings.Fields(filterNames+voicedNames)), "unknown filter %q", f)
+		}
+	}
+	for _, v := range e.voiced {
+		if message, hint := checkVoiced(v.name, v.after); message != "" {
+			s.fail(line, v.name, hint, "%s", message)
 		}
 	}
 	for _, p := range e.paths {
@@ -123,6 +136,6 @@ func (s *splitter) check(e expression, line int) {
 // fail notes a mistake in a line, which is about the text.
 func (s *splitter) fail(line int, text, hint, format string, args ...any) {
 	wrong := invalid(line, hint, format, args...)
-	locate(s.source, wrong, text)
+	s.part.point(wrong, text)
 	s.wrong = append(s.wrong, wrong)
 }

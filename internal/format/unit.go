@@ -15,6 +15,10 @@ type unit struct {
 	line   int
 	paths  []path   // what it reads
 	writes []string // variables that it leaves behind
+	speech speech
+
+	over    string // the unit is a loop over all items, with this name for each
+	ordered bool   // a turn of a loop in it depends on those before
 
 	single   *path // the unit is an output of this path
 	raw      bool  // ... through the filter raw
@@ -23,7 +27,7 @@ type unit struct {
 
 // A splitter turns the source of a part into units.
 type splitter struct {
-	source   string
+	part     *part
 	mode     mode
 	units    []unit
 	open     *unit    // the top-level block under construction
@@ -101,7 +105,7 @@ func (s *splitter) output(t parser.Token) {
 	if len(e.paths) > 0 && len(e.paths[0].segments) == 0 && e.single && s.captured[e.paths[0].root] {
 		source += " | raw" // what capture holds was escaped when it was captured
 	}
-	u := unit{line: t.SourceLoc.LineNo, paths: s.scope.resolve(e.paths)}
+	u := unit{line: t.SourceLoc.LineNo, paths: s.scope.resolve(e.paths), speech: e.speech}
 	u.source = "{{" + around(t, "("+source+") | "+outFilter) + "}}"
 	u.single, u.raw, u.fallback = simple(e, t.Args, u.paths)
 	s.add(u)
@@ -177,4 +181,6 @@ func (s *splitter) add(u unit) {
 	s.open.source += u.source
 	s.open.paths = append(s.open.paths, u.paths...)
 	s.open.writes = append(s.open.writes, u.writes...)
+	s.open.ordered = s.open.ordered || u.ordered
+	s.open.speech = max(s.open.speech, u.speech)
 }

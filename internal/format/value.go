@@ -66,6 +66,11 @@ func lookup(base any, path []any) (any, bool) {
 func step(base, segment any) (any, bool) {
 	name, named := segment.(string)
 	switch b := base.(type) {
+	case *fields:
+		if !named {
+			return nil, false
+		}
+		return b.step(name)
 	case nil:
 		return nil, false
 	case map[string]any:
@@ -160,8 +165,9 @@ func appendFloat(dst []byte, f float64) []byte {
 }
 
 // appendText appends s as it may stand in a part: line ends become LF, other
-// control characters vanish, what is not UTF-8 becomes U+FFFD, and markup is
-// escaped. The result depends on s alone and not on its neighbours.
+// control characters vanish, what is not UTF-8 becomes U+FFFD, and what means
+// something to the part is escaped. The result depends on s alone and not on its
+// neighbours.
 func appendText[T string | []byte](dst []byte, s T, m mode) []byte {
 	for start, i := 0, 0; ; {
 		for i < len(s) && ordinary(s[i], m) {
@@ -173,6 +179,11 @@ func appendText[T string | []byte](dst []byte, s T, m mode) []byte {
 		}
 		c := s[i]
 		i++
+		if m == quoted && c < utf8.RuneSelf {
+			dst = appendInQuotes(dst, c)
+			start = i
+			continue
+		}
 		switch c {
 		case '\r':
 			dst = append(dst, '\n')
@@ -206,10 +217,30 @@ func ordinary(c byte, m mode) bool {
 		return false
 	}
 	switch c {
-	case '&', '<', '>', '"', '\'':
+	case '&', '<', '>', '\'':
+		return m != markup
+	case '"':
 		return m == plain
+	case '\\':
+		return m != quoted
 	case '\t', '\n':
-		return true
+		return m != quoted
 	}
 	return c >= ' '
+}
+
+// appendInQuotes appends what may not stand between the quotes of JSON as it is (RFC
+// 8259, section 7).
+func appendInQuotes(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\r':
+		return append(dst, '\\', 'r')
+	case '\t':
+		return append(dst, '\\', 't')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }

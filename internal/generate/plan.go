@@ -29,48 +29,38 @@ func (p *Pins) of(rule int16) uint32 {
 // partition begins a new one. A single partition may go beyond.
 const maxManifest = 8192
 
-// wanted is a hit on its way into a member.
-type wanted struct {
-	subscriber   fanfare.Place
-	subscription fanfare.Place
-	channel      uint16
-	rule         int16
-}
-
 // Manifests groups the hits of one event by recipient: one member for each
 // (subscriber, channel), naming all subscriptions that matched, with the
-// template of the first of the topic's rules among them. Hits are sorted by
-// place. Each partition with members is in exactly one manifest.
+// template of the first of the topic's rules among them. It sorts the hits. Each
+// partition with members is in exactly one manifest.
 func Manifests(seq fanfare.EventSeq, hits []fanfare.Hit, pins *Pins) []fanfare.Manifest {
-	list := make([]wanted, len(hits))
-	for i, h := range hits {
-		list[i] = wanted{h.Subscriber, h.Place, h.Channel, h.Rule}
-	}
-	byRecipient := func(a, b wanted) int {
-		return cmp.Or(cmp.Compare(a.subscriber, b.subscriber), cmp.Compare(a.channel, b.channel), cmp.Compare(a.subscription, b.subscription))
-	}
-	if !slices.IsSortedFunc(list, byRecipient) {
-		slices.SortFunc(list, byRecipient)
+	if !slices.IsSortedFunc(hits, byRecipient) {
+		slices.SortFunc(hits, byRecipient)
 	}
 	var manifests []fanfare.Manifest
-	for len(list) > 0 {
-		run := runOf(list)
+	for len(hits) > 0 {
+		run := runOf(hits, func(h fanfare.Hit) fanfare.Place { return h.Subscriber })
 		manifests = append(manifests, fanfare.Manifest{
-			ID:       fanfare.NewManifestID(seq, list[0].subscriber.Partition()),
-			Sections: sections(list[:run], pins),
+			ID:       fanfare.NewManifestID(seq, hits[0].Subscriber.Partition()),
+			Sections: sections(hits[:run], pins),
 		})
-		list = list[run:]
+		hits = hits[run:]
 	}
 	return manifests
 }
 
-// runOf is how many of the hits the next manifest covers: whole partitions, as
-// many as stay within maxManifest, at least one.
-func runOf(list []wanted) int {
+func byRecipient(a, b fanfare.Hit) int {
+	return cmp.Or(cmp.Compare(a.Subscriber, b.Subscriber), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Place, b.Place))
+}
+
+// runOf is how many of a list, sorted by subscriber, the next manifest covers:
+// whole partitions, as many as stay within maxManifest, at least one.
+func runOf[T any](list []T, subscriber func(T) fanfare.Place) int {
 	end := 0
 	for end < len(list) {
-		partition := list[end].subscriber.Partition()
-		next := end + partitionEnd(list[end:], partition)
+		partition := subscriber(list[end]).Partition()
+		n, _ := slices.BinarySearchFunc(list[end:], partition+1, func(t T, p int) int { return subscriber(t).Partition() - p })
+		next := end + n
 		if end > 0 && next > maxManifest {
 			return end
 		}
@@ -79,13 +69,8 @@ func runOf(list []wanted) int {
 	return end
 }
 
-func partitionEnd(list []wanted, partition int) int {
-	n, _ := slices.BinarySearchFunc(list, partition+1, func(w wanted, p int) int { return w.subscriber.Partition() - p })
-	return n
-}
-
 // sections makes the members of a run of hits and sorts them by section.
-func sections(list []wanted, pins *Pins) []fanfare.Section {
+func sections(hits []fanfare.Hit, pins *Pins) []fanfare.Section {
 	type key struct {
 		channel  uint16
 		template uint32
@@ -93,20 +78,19 @@ func sections(list []wanted, pins *Pins) []fanfare.Section {
 	var sections []fanfare.Section
 	at := map[key]int{}
 	last, lastAt := key{}, -1
-	places := make([]fanfare.Place, 0, len(list))
-	for len(list) > 0 {
-		first := list[0]
-		start := len(places)
+	var places []fanfare.Place
+	for len(hits) > 0 {
+		first := hits[0]
+		places = places[:0]
 		best := int16(-1)
-		n := 0
-		for n < len(list) && list[n].subscriber == first.subscriber && list[n].channel == first.channel {
-			places = append(places, list[n].subscription)
-			if rule := list[n].rule; rule >= 0 && (best < 0 || rule < best) {
+		for len(hits) > 0 && hits[0].Subscriber == first.Subscriber && hits[0].Channel == first.Channel {
+			places = append(places, hits[0].Place)
+			if rule := hits[0].Rule; rule >= 0 && (best < 0 || rule < best) {
 				best = rule
 			}
-			n++
+			hits = hits[1:]
 		}
-		k := key{first.channel, pins.of(best)}
+		k := key{first.Channel, pins.of(best)}
 		if lastAt < 0 || k != last {
 			i, ok := at[k]
 			if !ok {
@@ -114,14 +98,12 @@ func sections(list []wanted, pins *Pins) []fanfare.Section {
 				at[k] = i
 				sections = append(sections, fanfare.Section{Channel: k.channel, Template: k.template})
 				if i == 0 { // mostly the only one: growing it would leave as much again behind
-					sections[i].Members = make([]fanfare.Member, 0, len(list))
+					sections[i].Members.Grow(len(hits)+1, len(hits)+len(places))
 				}
 			}
 			last, lastAt = k, i
 		}
-		sections[lastAt].Members = append(sections[lastAt].Members,
-			fanfare.Member{Subscriber: first.subscriber, Subscriptions: places[start:len(places):len(places)]})
-		list = list[n:]
+		sections[lastAt].Members.Add(first.Subscriber, places...)
 	}
 	return sections
 }

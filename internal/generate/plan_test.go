@@ -81,7 +81,7 @@ func TestEveryHitIsInExactlyOneMember(t *testing.T) {
 			m := &manifests[i]
 			cutter.Add(1, fanfare.Normal, m)
 			for _, s := range m.Sections {
-				for _, member := range s.Members {
+				for member := range s.Members.All() {
 					partition := member.Subscriber.Partition()
 					if other, ok := covered[partition]; ok && other != m.ID {
 						t.Fatalf("partition %d is in manifests %x and %x", partition, other, m.ID)

@@ -46,7 +46,7 @@ func BenchmarkSharedFilter(b *testing.B) {
 	memory := heap() - before
 	hits := make([]Hit, 0, n)
 	for b.Loop() {
-		hits, _ = x.Match(key, data, hits[:0])
+		hits, _ = x.Match(key, Event{Data: data}, hits[:0])
 	}
 	if len(hits) != n {
 		b.Fatalf("%d hits", len(hits))
@@ -65,9 +65,30 @@ func BenchmarkDistinctFilters(b *testing.B) {
 	data := json.RawMessage(`{"mag":5.5,"place":"37km NNE of TOWN 77 OF Washington, a place with a rather long name"}`)
 	var hits []Hit
 	for b.Loop() {
-		hits, _ = x.Match(quakes, data, hits[:0])
+		hits, _ = x.Match(quakes, Event{Data: data}, hits[:0])
 	}
 	if len(hits) != 1 {
+		b.Fatalf("%d hits", len(hits))
+	}
+	b.ReportMetric(float64(memory)/n, "B/sub")
+}
+
+// BenchmarkDistinctAlternatives is NotifyBC's filter with two words of each
+// subscription's own.
+func BenchmarkDistinctAlternatives(b *testing.B) {
+	const n = 100_000
+	x := newQuakes(b)
+	before := heap()
+	addMany(b, x, quakes, n, func(i int, e *Entry) {
+		e.Filter = fmt.Sprintf("contains_ci(event.place, 'town %d of') || contains_ci(event.place, 'city %d.')", i, i)
+	})
+	memory := heap() - before
+	data := json.RawMessage(`{"mag":5.5,"place":"37km NNE of TOWN 77 OF Washington, a place with a rather long name, City 99."}`)
+	var hits []Hit
+	for b.Loop() {
+		hits, _ = x.Match(quakes, Event{Data: data}, hits[:0])
+	}
+	if len(hits) != 2 {
 		b.Fatalf("%d hits", len(hits))
 	}
 	b.ReportMetric(float64(memory)/n, "B/sub")
@@ -96,7 +117,7 @@ func BenchmarkEqualityAndRange(b *testing.B) {
 	var hits []Hit
 	total, i := 0, 0
 	for b.Loop() {
-		hits, _ = x.Match(key, events[i%len(events)], hits[:0])
+		hits, _ = x.Match(key, Event{Data: events[i%len(events)]}, hits[:0])
 		total += len(hits)
 		i++
 	}
@@ -116,9 +137,25 @@ func BenchmarkBroadRule(b *testing.B) {
 	data := json.RawMessage(`{"mag":1.0}`)
 	var hits []Hit
 	for b.Loop() {
-		hits, _ = x.Match(quakes, data, hits[:0])
+		hits, _ = x.Match(quakes, Event{Data: data}, hits[:0])
 	}
 	b.ReportMetric(float64(len(hits)), "hits/event")
+}
+
+// BenchmarkBroadPlaces is B2 where nobody asks for an order.
+func BenchmarkBroadPlaces(b *testing.B) {
+	const n = 1_000_000
+	x := newQuakes(b, Rule{Name: "strong", When: "event.mag >= sub.min", Params: map[string]string{"min": "number"}})
+	random := rand.New(rand.NewPCG(1, 2))
+	addMany(b, x, quakes, n, func(i int, e *Entry) {
+		e.Rule, e.Params = "strong", json.RawMessage(fmt.Sprintf(`{"min":%.3f}`, 100*random.Float64()))
+	})
+	ids := make([]uint32, 0, n)
+	for b.Loop() {
+		ids = ids[:0]
+		_ = x.Places(quakes, Event{Data: json.RawMessage(`{"mag":1.0}`)}, func(places []uint32) { ids = append(ids, places...) })
+	}
+	b.ReportMetric(float64(len(ids)), "hits/event")
 }
 
 // BenchmarkEarthquakes is the demo: 100,000 subscriptions with a minimum
@@ -141,7 +178,7 @@ func BenchmarkEarthquakes(b *testing.B) {
 	for b.Loop() {
 		total = 0
 		for _, e := range events {
-			hits, _ = x.Match(quakes, e, hits[:0])
+			hits, _ = x.Match(quakes, Event{Data: e}, hits[:0])
 			total += len(hits)
 		}
 	}
@@ -176,4 +213,50 @@ func BenchmarkAddRules(b *testing.B) {
 		mustAdd(b, x, quakes, group...)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(next), "ns/sub")
+}
+
+// BenchmarkCriteria is GOV.UK's way to subscribe: any or all of some values, of
+// several lists, where an empty one asks for nothing.
+func BenchmarkCriteria(b *testing.B) {
+	const n, kinds, bodies = 20_000, 60, 1000
+	x, key := New(), Key{"govuk", "change"}
+	rule := Rule{Name: "criteria", Params: map[string]string{"kinds": "strings", "any": "strings", "all": "strings"},
+		When: "(event.kind in sub.kinds || size(sub.kinds) == 0) && (size(sub.any) == 0 || event.orgs.exists(o, o.id in sub.any)) && sub.all.all(id, event.orgs.exists(o, o.id == id))"}
+	if err := x.Define(key, Definition{Rules: []Rule{rule}}); err != nil {
+		b.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	list := func(name string, of, most int) string {
+		var values []string
+		for range random.IntN(most + 1) {
+			values = append(values, fmt.Sprintf("%s%d", name, random.IntN(of)))
+		}
+		text, _ := json.Marshal(append([]string{}, values...))
+		return string(text)
+	}
+	before := heap()
+	addMany(b, x, key, n, func(i int, e *Entry) {
+		kind, anyOf, all := list("k", kinds, 2), `["o1"]`, "[]"
+		switch i % 3 {
+		case 0:
+			anyOf = list("o", bodies, 3)
+		case 1:
+			all = list("o", bodies, 2)
+		}
+		e.Rule, e.Params = "criteria", json.RawMessage(fmt.Sprintf(`{"kinds":%s,"any":%s,"all":%s}`, kind, anyOf, all))
+	})
+	memory := heap() - before
+	events := make([]json.RawMessage, 100)
+	for i := range events {
+		events[i] = json.RawMessage(fmt.Sprintf(`{"kind":"k%d","orgs":[{"id":"o%d"},{"id":"o%d"}]}`, random.IntN(kinds), random.IntN(bodies), random.IntN(bodies)))
+	}
+	var hits []Hit
+	total, i := 0, 0
+	for b.Loop() {
+		hits, _ = x.Match(key, Event{Data: events[i%len(events)]}, hits[:0])
+		total += len(hits)
+		i++
+	}
+	b.ReportMetric(float64(total)/float64(i), "hits/event")
+	b.ReportMetric(float64(memory)/n, "B/sub")
 }

@@ -1,15 +1,27 @@
 package match
 
-import (
-	"cmp"
-	"slices"
-	"sort"
-)
+import "slices"
 
 // leafRows is how many rows a leaf holds before it is split.
 const leafRows = 512
 
-// A bucket holds the rows of a rule that agree in all equalities, ordered by
+// A handle is a bucket, or the only row of one that never had more.
+type handle struct {
+	row  uint32
+	many *bucket
+}
+
+func (h handle) size() (n int) {
+	if h.many == nil {
+		return 1
+	}
+	for i := range h.many.leaves {
+		n += len(h.many.leaves[i].rows)
+	}
+	return n
+}
+
+// A bucket holds the rows of a rule (or what they stand for: entire) that agree in all equalities, ordered by
 // the param of the rule's range and then by row: a list of leaves, so that an
 // insert moves a few kilobytes and a match takes whole leaves. Without a range
 // all keys are 0 and none are kept.
@@ -23,25 +35,36 @@ type leaf struct {
 	rows []uint32
 }
 
-// compareAt orders entry i of l and (key, row).
-func (l *leaf) compareAt(i int, key float64, row uint32) int {
-	if len(l.keys) > 0 {
-		if order := cmp.Compare(l.keys[i], key); order != 0 {
-			return order
-		}
+// isBefore reports whether entry i of l comes before (key, row). No key is NaN.
+func (l *leaf) isBefore(i int, key float64, row uint32) bool {
+	if len(l.keys) > 0 && l.keys[i] != key {
+		return l.keys[i] < key
 	}
-	return cmp.Compare(l.rows[i], row)
+	return l.rows[i] < row
 }
 
 // find returns the leaf and the position in it of the first entry not before
-// (key, row). The leaf is the last one where all are before.
+// (key, row). The leaf is the last one where all are before. The searches are
+// written out: half of what an insert takes is comparing.
 func (b *bucket) find(key float64, row uint32) (int, int) {
-	at := sort.Search(len(b.leaves)-1, func(i int) bool {
-		l := &b.leaves[i]
-		return l.compareAt(len(l.rows)-1, key, row) >= 0
-	})
-	l := &b.leaves[at]
-	return at, sort.Search(len(l.rows), func(i int) bool { return l.compareAt(i, key, row) >= 0 })
+	at, high := 0, len(b.leaves)-1
+	for at < high {
+		middle := int(uint(at+high) >> 1)
+		if l := &b.leaves[middle]; l.isBefore(len(l.rows)-1, key, row) {
+			at = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	l, i := &b.leaves[at], 0
+	for high = len(l.rows); i < high; {
+		if middle := int(uint(i+high) >> 1); l.isBefore(middle, key, row) {
+			i = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return at, i
 }
 
 func (b *bucket) insert(key float64, row uint32) {
@@ -83,23 +106,28 @@ func (b *bucket) remove(key float64, row uint32) (empty bool) {
 		l.keys = slices.Delete(l.keys, i, i+1)
 	}
 	l.rows = slices.Delete(l.rows, i, i+1)
-	if len(l.rows) == 0 {
+	switch {
+	case len(l.rows) == 0:
 		b.leaves = slices.Delete(b.leaves, at, at+1)
+	case cap(l.rows) > 4*len(l.rows):
+		l.keys, l.rows = slices.Clone(l.keys), slices.Clone(l.rows)
 	}
 	return len(b.leaves) == 0
 }
 
 // span calls visit with runs of rows whose key p makes `value op p` true.
 func (b *bucket) span(value float64, op relation, visit func(rows []uint32)) {
-	// before tells which keys come before the border between hits and others.
-	before := func(key float64) bool { return key < value }
-	if op == greaterOrEqual || op == less {
-		before = func(key float64) bool { return key <= value }
+	including := op == greaterOrEqual || op == less // the keys up to the border have the value itself
+	at, end := 0, len(b.leaves)
+	for at < end {
+		middle := (at + end) / 2
+		keys := b.leaves[middle].keys
+		if last := keys[len(keys)-1]; last < value || including && last == value {
+			at = middle + 1
+		} else {
+			end = middle
+		}
 	}
-	at := sort.Search(len(b.leaves), func(i int) bool {
-		keys := b.leaves[i].keys
-		return !before(keys[len(keys)-1])
-	})
 	prefix := op == greater || op == greaterOrEqual
 	if prefix {
 		for i := range at {
@@ -108,7 +136,7 @@ func (b *bucket) span(value float64, op relation, visit func(rows []uint32)) {
 	}
 	if at < len(b.leaves) {
 		l := &b.leaves[at]
-		i := sort.Search(len(l.keys), func(i int) bool { return !before(l.keys[i]) })
+		i := border(l.keys, value, including)
 		if prefix {
 			visit(l.rows[:i])
 		} else {
@@ -118,6 +146,20 @@ func (b *bucket) span(value float64, op relation, visit func(rows []uint32)) {
 			}
 		}
 	}
+}
+
+// border is how many of some keys in order are less than value, or equal where they
+// are to be.
+func border(keys []float64, value float64, including bool) (at int) {
+	for end := len(keys); at < end; {
+		middle := (at + end) / 2
+		if key := keys[middle]; key < value || including && key == value {
+			at = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	return at
 }
 
 // all calls visit with all rows.

@@ -73,3 +73,23 @@ func collectRows(walk func(func([]uint32))) []uint32 {
 	walk(func(rows []uint32) { all = append(all, rows...) })
 	return all
 }
+
+func TestABucketGivesBackTheRoomOfRowsThatLeft(t *testing.T) {
+	const n, every = 50_000, 200
+	b := bucket{ranged: true}
+	for row := range uint32(n) {
+		b.insert(float64(row*7919%n), row)
+	}
+	for row := range uint32(n) {
+		if row%every != 0 {
+			b.remove(float64(row*7919%n), row)
+		}
+	}
+	left, room := 0, 0
+	for i := range b.leaves {
+		left, room = left+len(b.leaves[i].rows), room+cap(b.leaves[i].rows)+cap(b.leaves[i].keys)
+	}
+	if left != n/every || room > 16*left {
+		t.Errorf("%d rows take the room of %d", left, room)
+	}
+}

@@ -2,9 +2,9 @@ package match
 
 import (
 	"math"
-	"regexp"
 	"strings"
 
+	"cel.dev/cel-go/cel"
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
@@ -15,8 +15,9 @@ import (
 type builder struct {
 	*scope
 	ast   *celast.AST
-	paths []*path // of the tests built, to be linked before they are evaluated
-	err   error   // of planning a CEL program
+	taken map[int64]param // literals that are params, by expression
+	paths []*path         // of the tests built, to be linked before they are evaluated
+	err   error           // of planning a CEL program
 }
 
 // build returns the test of e, which must not be inside a macro.
@@ -32,14 +33,22 @@ func (b *builder) build(e celast.Expr) test {
 		}
 	case celast.SelectKind:
 		if s := e.AsSelect(); s.IsTestOnly() {
-			if steps, ok := b.steps(s.Operand()); ok {
-				return hasField{b.path(steps), s.FieldName()}
+			if object, ok := b.steps(s.Operand()); ok {
+				t := hasField{path: b.path(object), name: s.FieldName()}
+				if object.root == nil && len(object.steps) == 0 {
+					t.member = b.path(source{steps: []string{s.FieldName()}})
+				}
+				return t
 			}
 		} else if x := b.operand(e); x != nil {
 			return holds{x}
 		}
 	case celast.CallKind:
 		if t := b.call(e); t != nil {
+			return t
+		}
+	case celast.ComprehensionKind:
+		if t := b.sharing(e); t != nil {
 			return t
 		}
 	}
@@ -75,6 +84,10 @@ func (b *builder) call(e celast.Expr) test {
 		return b.membership(args[0], args[1])
 	case "matches":
 		return b.regex(call)
+	case geoWithin:
+		return b.near(args)
+	case "@crosses", "@crosses_above", "@crosses_below":
+		return b.crossing(e)
 	default:
 		if is := textTests[name]; is != nil && call.IsMemberFunction() && len(args) == 1 {
 			if x, y := b.pair(call.Target(), args[0]); x != nil {
@@ -129,56 +142,6 @@ func newOrdering(x, y operand, op relation) test {
 	return &ordering{x, y, op}
 }
 
-func (b *builder) membership(element, list celast.Expr) test {
-	if p, ok := b.subParam(list); ok && p.kind == kindList {
-		if x := b.operand(element); x != nil {
-			return &listMembership{x, listParam{p.column}}
-		}
-		return nil
-	}
-	if list.Kind() != celast.ListKind || len(list.AsList().OptionalIndices()) > 0 {
-		return nil
-	}
-	m := &membership{texts: map[string]struct{}{}}
-	for _, one := range list.AsList().Elements() {
-		v, ok := literal(one)
-		if !ok {
-			return nil
-		}
-		if text, isText := v.(string); isText {
-			m.texts[text] = struct{}{}
-		} else {
-			m.others = append(m.others, v)
-		}
-	}
-	if m.operand = b.operand(element); m.operand == nil {
-		return nil
-	}
-	return m
-}
-
-// regex is text.matches(pattern) and matches(text, pattern) with a constant pattern.
-func (b *builder) regex(call celast.CallExpr) test {
-	args := call.Args()
-	if call.IsMemberFunction() {
-		args = append([]celast.Expr{call.Target()}, args...)
-	}
-	pattern, ok := literal(args[1])
-	text, isText := pattern.(string)
-	if !ok || !isText {
-		return nil
-	}
-	compiled, err := regexp.Compile(text)
-	if err != nil {
-		return nil
-	}
-	x := b.operand(args[0])
-	if x == nil {
-		return nil
-	}
-	return &regexTest{x, compiled}
-}
-
 // pair returns two operands, or none.
 func (b *builder) pair(e1, e2 celast.Expr) (x, y operand) {
 	if x, y = b.operand(e1), b.operand(e2); x == nil || y == nil {
@@ -189,11 +152,7 @@ func (b *builder) pair(e1, e2 celast.Expr) (x, y operand) {
 
 // operand returns e as a constant, a field of the event or a param, or nil.
 func (b *builder) operand(e celast.Expr) operand {
-	if v, ok := literal(e); ok {
-		text, _ := v.(string)
-		return &constant{v, fold(text)}
-	}
-	if p, ok := b.subParam(e); ok {
+	if p, ok := b.param(e); ok {
 		switch p.kind {
 		case kindDouble:
 			return numberParam{p.column}
@@ -204,38 +163,54 @@ func (b *builder) operand(e celast.Expr) operand {
 		}
 		return boolParam{p.column}
 	}
-	if steps, ok := b.steps(e); ok {
-		return field{b.path(steps)}
+	if c, ok := b.constant(e); ok {
+		return c
+	}
+	if s, ok := b.source(e); ok {
+		return field{b.path(s)}
+	}
+	if c, ok := b.ownClock(e); ok {
+		return c
 	}
 	return nil
 }
 
-// subParam reports whether e is sub.name or sub["name"].
-func (b *builder) subParam(e celast.Expr) (param, bool) {
+// param reports whether e is sub.name or sub["name"], or a literal that was
+// taken out of a filter.
+func (b *builder) param(e celast.Expr) (param, bool) {
+	if p, ok := b.taken[e.ID()]; ok {
+		return p, true
+	}
 	object, name, ok := selection(e)
 	if !ok || !b.inRule || object.Kind() != celast.IdentKind || bareIdent(object) != "sub" {
 		return param{}, false
 	}
-	return b.param(name)
+	return b.scope.param(name)
 }
 
-// steps reports whether e is a field of the event, at any depth, and which.
-func (b *builder) steps(e celast.Expr) ([]string, bool) {
+// steps reports whether e is a field of the event, at any depth, or an attribute of
+// it, and which.
+func (b *builder) steps(e celast.Expr) (source, bool) {
 	if e.Kind() == celast.IdentKind {
 		switch name := bareIdent(e); {
 		case name == "event":
-			return []string{}, true
+			return source{}, true
+		case name == attributesName:
+			return source{root: attributes{}}, true
+		case name == wasName:
+			return source{root: earlier{}}, true
 		case b.event.fields[name] != nil && b.ast.GetType(e.ID()).Kind() == types.DynKind:
-			return []string{name}, true
+			return source{steps: []string{name}}, true
 		}
-		return nil, false
+		return source{}, false
 	}
 	object, name, ok := selection(e)
 	if !ok {
-		return nil, false
+		return source{}, false
 	}
-	steps, ok := b.steps(object)
-	return append(steps, name), ok
+	s, ok := b.steps(object)
+	s.steps = append(s.steps, name)
+	return s, ok
 }
 
 func bareIdent(e celast.Expr) string { return strings.TrimPrefix(e.AsIdent(), ".") }
@@ -256,21 +231,38 @@ func selection(e celast.Expr) (object celast.Expr, name string, ok bool) {
 	return nil, "", false
 }
 
-func (b *builder) path(steps []string) *path {
-	p := &path{steps: steps}
+// path makes a path to s, to be linked with the others.
+func (b *builder) path(s source) *path {
+	switch r := s.root.(type) {
+	case *computed:
+		if r.program == nil {
+			r.program = b.plan(r.expr)
+		}
+	case *clock:
+		r.at = b.path(r.of)
+	}
+	p := &path{source: s}
 	b.paths = append(b.paths, p)
 	return p
 }
 
 // program hands e to cel-go.
 func (b *builder) program(e celast.Expr) test {
+	if p := b.plan(e); p != nil {
+		return program{p, sizeOf(e)}
+	}
+	return literalTest(false)
+}
+
+// plan plans e for cel-go; nil where that is an error, which b keeps.
+func (b *builder) plan(e celast.Expr) cel.Program {
 	part := celast.NewCheckedAST(celast.NewAST(e, b.ast.SourceInfo()), b.ast.TypeMap(), b.ast.ReferenceMap())
 	p, err := b.env.PlanProgram(part, programOptions()...)
 	if err != nil {
 		b.err = err
-		return literalTest(false)
+		return nil
 	}
-	return program{p}
+	return p
 }
 
 // literal returns the Go value of a literal that the tests know.

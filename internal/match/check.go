@@ -101,6 +101,8 @@ func (c *checker) ident(e celast.Expr, vars map[string]seen) seen {
 	switch {
 	case name == "event":
 		return ofShape(c.event)
+	case name == attributesName:
+		return ofShape(attributeShape)
 	case name == "sub" && c.inRule:
 		return seen{kind: kindMap, isSub: true}
 	}
@@ -122,6 +124,8 @@ func (c *checker) member(e celast.Expr, operand seen, name string) seen {
 			return ofShape(&shape{kind: kindList, items: &shape{kind: kindString}})
 		}
 		return seen{kind: p.kind}
+	case operand.shape == attributeShape && !isAttribute(name):
+		c.refuseMember(e, "attribute", name, attributeShape.names())
 	case operand.kind != kindAny && operand.kind != kindMap:
 		c.refuse(e, "", "%s has no field %q", operand.kind, name)
 	case operand.shape != nil:
@@ -167,6 +171,7 @@ func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
 	for i, arg := range args {
 		known[i] = c.visit(arg, vars)
 	}
+	c.zone(e)
 	switch name := call.FunctionName(); name {
 	case operators.Index:
 		if key, ok := literal(args[1]); ok {
@@ -190,11 +195,22 @@ func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
 		return seen{kind: kindBool}
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
 		return c.arithmetic(e, known[0].kind, known[1].kind)
+	case geoWithin:
+		for i, arg := range known {
+			if arg.kind != kindAny && !arg.kind.numeric() {
+				c.refuse(args[i], "", "%s takes numbers, this is %s", name, arg.kind)
+			}
+		}
+	case "@crosses", "@crosses_above", "@crosses_below":
+		c.crossing(e, known, vars)
 	case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":
 		for i, arg := range known {
 			if arg.kind != kindAny && arg.kind != kindString {
 				c.refuse(args[i], "", "%s takes strings, this is %s", name, arg.kind)
 			}
+		}
+		if name == "matches" {
+			c.regex(args[1])
 		}
 	}
 	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
@@ -208,7 +224,11 @@ func (c *checker) comparison(e celast.Expr, op string, a, b kind) {
 	case (a == kindNull || b == kindNull) && (op == operators.Equals || op == operators.NotEquals):
 		return
 	}
-	c.refuse(e, "", "%s cannot be compared with %s", a, b)
+	hint := ""
+	if (a == kindTime || b == kindTime) && (a == kindString || b == kindString) {
+		hint = "write timestamp(...) around the text"
+	}
+	c.refuse(e, hint, "%s cannot be compared with %s", a, b)
 }
 
 // arithmetic refuses to mix integers and other numbers, as CEL does.
@@ -216,7 +236,7 @@ func (c *checker) arithmetic(e celast.Expr, a, b kind) seen {
 	switch {
 	case a == kindInt && b == kindDouble || a == kindDouble && b == kindInt:
 		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "integers and other numbers do not mix in arithmetic")
-	case a == b:
+	case a == b && a != kindTime: // the difference of times is a duration
 		return seen{kind: a}
 	}
 	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}

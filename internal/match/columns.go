@@ -9,7 +9,8 @@ import (
 
 // columns keep what a hit tells about a subscription, and its condition, by its
 // place: ten bytes each, in pages that exist while one of their places is in
-// use. All topics share them, because places are numbered across topics.
+// use. All topics share them, because places are numbered across topics. Slots are
+// two bytes more, in pages that exist once one of their places is not due at once.
 //
 // Pages come and go under the mutex. A member is written only under the write
 // lock of the topic that has the place, and read under its read lock.
@@ -21,8 +22,9 @@ type columns struct {
 type columnTable []columnSlot
 
 type columnSlot struct {
-	page atomic.Pointer[columnPage]
-	live int // places of the page in use; under the mutex
+	page  atomic.Pointer[columnPage]
+	slots atomic.Pointer[slotPage] // nil: all are due at once
+	live  int                      // places of the page in use; under the mutex
 }
 
 // A columnPage is 40 KiB to the byte, so that nothing is lost to rounding.
@@ -32,6 +34,9 @@ type columnPage struct {
 	channels    [pageRows]uint16
 }
 
+// A slotPage is when the places of a page are due.
+type slotPage [pageRows]uint16
+
 // A conditionRef says what a subscription waits for: a filter by its number, or,
 // with the highest bit, a row of a rule.
 type conditionRef uint32
@@ -39,8 +44,13 @@ type conditionRef uint32
 const rowRef conditionRef = 1 << 31
 
 // page returns the page of a place that is in use.
-func (c *columns) page(p fanfare.Place) *columnPage {
-	return (*c.tables[p.Partition()].Load())[p.Local()>>pageBits].page.Load()
+func (c *columns) page(p fanfare.Place) *columnPage { return c.at(p).page.Load() }
+
+// slots returns when the places of the page of a place are due, nil where all are at once.
+func (c *columns) slots(p fanfare.Place) *slotPage { return c.at(p).slots.Load() }
+
+func (c *columns) at(p fanfare.Place) *columnSlot {
+	return &(*c.tables[p.Partition()].Load())[p.Local()>>pageBits]
 }
 
 // reserve makes sure that the pages of the entries exist and counts them in.
@@ -51,6 +61,9 @@ func (c *columns) reserve(entries []Entry) {
 		slot := c.slot(entries[i].Place)
 		if slot.live == 0 {
 			slot.page.Store(new(columnPage))
+		}
+		if entries[i].Slot != 0 && slot.slots.Load() == nil {
+			slot.slots.Store(new(slotPage))
 		}
 		slot.live++
 	}
@@ -63,6 +76,7 @@ func (c *columns) release(p fanfare.Place) {
 	slot := c.slot(p)
 	if slot.live--; slot.live == 0 {
 		slot.page.Store(nil)
+		slot.slots.Store(nil)
 	}
 }
 
@@ -76,6 +90,7 @@ func (c *columns) slot(p fanfare.Place) *columnSlot {
 			wider = make(columnTable, max(number+1, 2*len(*table)))
 			for i := range *table {
 				wider[i].page.Store((*table)[i].page.Load())
+				wider[i].slots.Store((*table)[i].slots.Load())
 				wider[i].live = (*table)[i].live
 			}
 		}

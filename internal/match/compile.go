@@ -20,6 +20,11 @@ func (sc *scope) compile(where, text string) (*celast.AST, error) {
 			Message: fmt.Sprintf("the expression has %d bytes, more than %d", len(text), MaxTextBytes)}
 	case !utf8.ValidString(text):
 		return nil, invalid(where, "the expression is not valid UTF-8")
+	case strings.IndexByte(text, 0) >= 0:
+		e := invalid(where, "the expression has a zero byte in it")
+		before := text[:strings.IndexByte(text, 0)]
+		e.Line, e.Column = 1+strings.Count(before, "\n"), len(before)-strings.LastIndexByte(before, '\n')
+		return nil, e
 	case strings.TrimSpace(text) == "":
 		return nil, invalid(where, "the expression is empty")
 	}
@@ -61,6 +66,10 @@ func kindOfType(t *types.Type) kind {
 		return kindMap
 	case types.NullTypeKind:
 		return kindNull
+	case types.TimestampKind:
+		return kindTime
+	case types.DurationKind:
+		return kindDuration
 	}
 	return kindAny
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-
-	"fanfare.dev/fanfare"
 )
 
 // decode reads event data into nil, bool, int64, float64, string, []any and
@@ -32,7 +30,7 @@ func decode(data json.RawMessage, s *shape) (any, error) {
 		}
 	}
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the event's data is not one JSON value", Pointer: "/data"}
+		return nil, notJSON()
 	}
 	return typed(v, s), nil
 }

@@ -20,20 +20,25 @@ func (t *topic) define(c *compiledTopic) error {
 	if err := t.keepsRules(c); err != nil {
 		return err
 	}
-	fresh, err := t.recompile(c)
+	fresh, terms, err := t.recompile(c)
 	if err != nil {
 		return err
+	}
+	t.filters.replant(terms, t.at(&t.filters.rows))
+	for i, r := range t.filters.forms {
+		at := t.at(&t.filters.rows)
+		r.each(func(row uint32) { fresh[i].plan.insert(at, row) })
 	}
 	rules := t.replan(c)
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, fl := range fresh {
-		was := t.filters.byText[fl.text]
-		t.paths.unlink(was.paths)
-		t.paths.link(fl.paths)
-		was.test, was.paths = fl.test, fl.paths
+	for i, r := range t.filters.forms {
+		t.paths.unlink(r.plan.paths)
+		r.plan = fresh[i].plan
+		t.paths.link(r.plan.paths)
 	}
+	t.filters.redefine(terms, &t.paths)
 	for _, r := range t.rules {
 		t.paths.unlink(r.plan.paths)
 	}
@@ -60,7 +65,7 @@ func (t *topic) fits(c *compiledTopic) error {
 	if err := t.keepsRules(c); err != nil {
 		return err
 	}
-	_, err := t.recompile(c)
+	_, _, err := t.recompile(c)
 	return err
 }
 
@@ -94,23 +99,36 @@ func subscriptions(n int) string {
 	return fmt.Sprintf("there are %d subscriptions", n)
 }
 
-// recompile compiles the filters in use for c.
-func (t *topic) recompile(c *compiledTopic) ([]*filter, error) {
-	var fresh []*filter
-	for _, fl := range t.filters.list {
-		if fl == nil {
-			continue
+// recompile compiles the forms in use for c, and the terms.
+func (t *topic) recompile(c *compiledTopic) (forms, terms []*form, err error) {
+	forms, err = t.allAgain(c, t.filters.forms, compileForm)
+	if err == nil {
+		terms, err = t.allAgain(c, t.filters.terms.list, compileTerm)
+	}
+	return forms, terms, err
+}
+
+func (t *topic) allAgain(c *compiledTopic, rules []*rule, compile compiler) (fresh []*form, err error) {
+	fresh = make([]*form, len(rules))
+	for i, r := range rules {
+		if fresh[i], err = t.again(c, r, compile); err != nil {
+			return nil, err
 		}
-		again, err := compileFilter(c.filters, fl.text)
-		if err != nil {
-			return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/schema",
-				Message: fmt.Sprintf("%s with the filter %q, which the new schema does not allow: %v",
-					subscriptions(int(fl.places.GetCardinality())), fl.text, err),
-				Hint: "keep the field in the schema, or end these subscriptions first"}
-		}
-		fresh = append(fresh, again)
 	}
 	return fresh, nil
+}
+
+// again compiles a form or a term for c.
+func (t *topic) again(c *compiledTopic, r *rule, compile compiler) (*form, error) {
+	s, _ := readSkeleton(r.name, nil)
+	fm, err := compile(c.filters, r.key, r.name, &s, r.taken)
+	if err != nil {
+		fl := t.filters.oneOf(r)
+		return nil, &fanfare.Error{Code: fanfare.Conflict, Pointer: "/schema",
+			Message: fmt.Sprintf("%s with the filter %q, which the new schema does not allow: %v", subscriptions(int(fl.count)), fl.text, err),
+			Hint:    "keep the field in the schema, or end these subscriptions first"}
+	}
+	return fm, nil
 }
 
 // replan fills the plans of c with the rows of the rules that stay. It changes
@@ -127,7 +145,8 @@ func (t *topic) replan(c *compiledTopic) []*rule {
 		if r == nil {
 			r = &rule{name: name, rows: t.rows}
 		}
-		r.each(p.insert)
+		at := t.at(t.rows)
+		r.each(func(row uint32) { p.insert(at, row) })
 		rules[i] = r
 	}
 	return rules

@@ -16,6 +16,7 @@ import (
 
 // Definition is what a topic says about its conditions.
 type Definition struct {
+	Key    string          // the field of the data that tells whose event it is, as a.b; "" for none
 	Schema json.RawMessage // JSON Schema of the event's data; nil: any field may be named
 	Rules  []Rule          // in the topic's order
 }
@@ -32,7 +33,7 @@ func (r *Rule) equal(o *Rule) bool {
 }
 
 func (d *Definition) equal(o *Definition) bool {
-	return bytes.Equal(d.Schema, o.Schema) && slices.EqualFunc(d.Rules, o.Rules, func(a, b Rule) bool { return a.equal(&b) })
+	return d.Key == o.Key && bytes.Equal(d.Schema, o.Schema) && slices.EqualFunc(d.Rules, o.Rules, func(a, b Rule) bool { return a.equal(&b) })
 }
 
 // MaxRules is how many rules a topic may have.
@@ -41,6 +42,7 @@ const MaxRules = 1024
 // A compiledTopic is a Definition that was found good. It never changes.
 type compiledTopic struct {
 	source  Definition
+	key     *path // nil: the topic has none
 	filters *scope
 	rules   []*scope // one for each rule: the same fields, and its params
 	plans   []*plan  // one for each rule
@@ -52,6 +54,7 @@ type scope struct {
 	event  *shape
 	params []param // sorted by name; nil in a filter
 	inRule bool
+	keyed  bool // the topic has a key
 }
 
 // bare lists the fields that may be written without event before them.
@@ -79,6 +82,10 @@ func compileTopic(language *cel.Env, def Definition) (*compiledTopic, error) {
 	if err != nil {
 		return nil, invalid("/schema", "the schema is not JSON: %v", err)
 	}
+	key, err := parseKey(def.Key, event)
+	if err != nil {
+		return nil, err
+	}
 	if len(def.Rules) > MaxRules {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/rules", Message: fmt.Sprintf("more than %d rules", MaxRules)}
 	}
@@ -94,7 +101,8 @@ func compileTopic(language *cel.Env, def Definition) (*compiledTopic, error) {
 	if err != nil {
 		return nil, fmt.Errorf("declare sub: %w", err)
 	}
-	c := &compiledTopic{source: def, filters: &scope{env: env, event: event}}
+	keyed := key != nil
+	c := &compiledTopic{source: def, key: key, filters: &scope{env: env, event: event, keyed: keyed}}
 	seen := map[string]bool{}
 	for i, rule := range def.Rules {
 		place := pointer("rules", strconv.Itoa(i))
@@ -109,12 +117,12 @@ func compileTopic(language *cel.Env, def Definition) (*compiledTopic, error) {
 		if err != nil {
 			return nil, err
 		}
-		sc := &scope{env: ruleEnv, event: event, params: params, inRule: true}
+		sc := &scope{env: ruleEnv, event: event, params: params, inRule: true, keyed: keyed}
 		e, err := sc.compile(place+"/when", rule.When)
 		if err != nil {
 			return nil, err
 		}
-		p, err := newPlan(sc, e)
+		p, err := newPlan(&builder{scope: sc, ast: e})
 		if err != nil {
 			return nil, invalid(place+"/when", "%v", err)
 		}

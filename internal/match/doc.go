@@ -7,7 +7,8 @@
 // follows every change. A change is refused whole or takes effect whole, and a
 // match that begins after Add or Remove has returned sees it. Matches of a topic
 // run beside each other; a change shuts them out for the moment in which it
-// shows, never while it compiles. No condition can make a match fail.
+// shows, one of many subscriptions for a few of them at a time, and never while it
+// compiles. No condition can make a match fail.
 //
 // # Conditions
 //
@@ -19,7 +20,17 @@
 // several values, or all of them, can be asked for (event.place in sub.places).
 // Beside CEL's standard functions and macros there
 // are contains_ci(text, part) and starts_with_ci(text, part), which fold case as
-// fold tells and are false where either is empty.
+// fold tells and are false where either is empty, and geo.within(lat, lon, lat, lon, km),
+// an error where a place or a distance is none (geo.go).
+//
+// In a topic with a key, crosses(value, level) compares a number of the event, or
+// what arithmetic makes of some, with the same of the last event of its key, which
+// the caller brings along: it is true where the value has reached or passed the
+// level since, crosses_above and crosses_below in one direction. Without an earlier
+// event, or a number in it, it is false.
+//
+// The attributes of the event are ce (ce.source, ce.time, a timestamp, ce.tenant): a
+// field of that name is written event.ce.
 //
 // A condition matches if it is true. CEL decides what that is:
 //
@@ -45,16 +56,27 @@
 //
 // The checked expression becomes a tree of tests (ir.go) in three-valued logic;
 // what they do not know, such as macros and arithmetic, stays a CEL program, as
-// small a part of the expression as can be. What an event's field holds, and
-// its folded text, is found once per event.
+// small a part of the expression as can be. What an event's field holds, its
+// folded text, and what an expression makes of the event alone (computed.go), is found
+// once per event, and leads to rows. Of an event's data only the members that
+// conditions name are read (scan.go), unless one asks for the whole.
 //
-// Filters are interned by text: each distinct one is evaluated once per event
-// and has its subscriptions in a bitmap. A rule is compiled into equalities,
-// one range and a rest (plan.go): equalities lead to a bucket, the range to a
-// run of rows in it (bucket.go), and only these are tested for the rest, once
-// per distinct text where it hangs on one. What a hit tells about a subscription
-// lies in columns by place (columns.go), ten bytes each.
+// Filters are interned by text: each distinct one is answered once per event and
+// has its subscriptions in a bitmap. Those that differ in literals alone have one
+// form (form.go): it is compiled once, a filter is a row of it with its literals
+// as params, and it is answered as a rule is. A filter a && b && c of a kind that few
+// others have is a compound of rows of such forms (term.go): the one or two of its
+// conjuncts that it shares with the fewest others lead to it (guards.go).
 //
-// Every distinct filter is evaluated for every event: that is the seam where an
-// index of guards will stand, between topic.match and filters.list.
+// A rule is compiled into ways to the rows that may match (plan.go, way.go): its
+// equalities lead to a bucket, or else the texts that occur in the event's to theirs
+// (needles.go), or the texts that event and row may have in common (probe.go), and
+// the range, or what a value crossed (cross_way.go), to a run of rows in it
+// (bucket.go). Ranges with two sides and the surroundings of places lead to cells
+// (cells.go). Only these are tested for the rest,
+// once per distinct text where it hangs on one. Where there are several ways, as
+// with an || or several lists, a row is on those that it shares with the fewest
+// others. What leads nowhere, such as a != alone, is evaluated for every event. What
+// a hit tells about a subscription lies in columns by place (columns.go), ten bytes
+// each.
 package match

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,19 +13,19 @@ import (
 )
 
 // Explain says part by part what the condition of an entry comes to for an
-// event's data, under the topic's definition of this moment. The whole is true
+// event, under the topic's definition of this moment. The whole is true
 // exactly where Match finds such an entry. An entry without a condition has no
 // parts: it is met by every event. The places of the entry are not looked at.
 //
 // It compiles the condition anew, several times over: it is for people, not for
 // the way of an event.
-func (x *Index) Explain(key Key, entry Entry, data json.RawMessage) (fanfare.Part, error) {
+func (x *Index) Explain(key Key, entry Entry, event Event) (fanfare.Part, error) {
 	t, err := x.topic(key)
 	if err != nil {
 		return fanfare.Part{}, err
 	}
 	c := t.compile.Load()
-	event, err := decode(data, c.filters.event)
+	data, err := decode(event.Data, c.filters.event)
 	if err != nil {
 		return fanfare.Part{}, err
 	}
@@ -42,11 +41,11 @@ func (x *Index) Explain(key Key, entry Entry, data json.RawMessage) (fanfare.Par
 	case text == "":
 		return fanfare.Part{Text: "true", Kind: fanfare.PartTest, Result: fanfare.PartTrue}, nil
 	}
-	return explain(sc, where, text, v, event)
+	return explain(sc, where, text, v, &event, data)
 }
 
 // explain evaluates a condition and everything in it.
-func explain(sc *scope, where, text string, v values, event any) (fanfare.Part, error) {
+func explain(sc *scope, where, text string, v values, event *Event, data any) (fanfare.Part, error) {
 	// With its macros kept, the expression can be written out again.
 	env, err := sc.env.Extend(cel.EnableMacroCallTracking())
 	if err != nil {
@@ -59,7 +58,7 @@ func explain(sc *scope, where, text string, v values, event any) (fanfare.Part, 
 		return fanfare.Part{}, err
 	}
 	x := &explainer{scope: &own, ast: a}
-	x.frame.begin(event, newTexts(), 0)
+	x.meet(event, data)
 	x.frame.page = pageOf(own.params, v, x.frame.texts)
 	part := x.condition(a.Expr())
 	if x.err != nil {
@@ -90,12 +89,20 @@ type explainer struct {
 	err   error // of planning a CEL program
 }
 
+// meet makes x ready for an event with these data.
+func (x *explainer) meet(event *Event, data any) {
+	x.frame.end()
+	x.frame.begin(event, newTexts(), x.paths.slots.size)
+	x.frame.data = wholeDocument(data)
+	x.frame.was.begin(event.Was, x.event, &pathSlots{})
+}
+
 // build hands a part to the builder and makes room for what it reads.
 func (x *explainer) build(part func(*builder)) {
 	b := builder{scope: x.scope, ast: x.ast}
 	part(&b)
 	x.paths.link(b.paths)
-	for len(x.frame.slots) < x.paths.size {
+	for len(x.frame.slots) < x.paths.slots.size {
 		x.frame.slots = append(x.frame.slots, slot{})
 	}
 	if b.err != nil {
@@ -145,11 +152,14 @@ func (x *explainer) inside(e celast.Expr) []fanfare.Part {
 			list = append(list, part)
 		}
 	}
+	if c, ok := crossingOf(e); ok {
+		list = append(list, x.before(c))
+	}
 	return list
 }
 
 // operands are the parts of e that have a value of their own: of a macro only
-// what it runs over, of a field of the event the field.
+// what it runs over, of a crossing not what the value was, of a field of the event the field.
 func (x *explainer) operands(e celast.Expr) []celast.Expr {
 	if e.Kind() == celast.ComprehensionKind {
 		return []celast.Expr{e.AsComprehension().IterRange()}
@@ -157,13 +167,16 @@ func (x *explainer) operands(e celast.Expr) []celast.Expr {
 	if x.isName(e) {
 		return nil
 	}
+	if c, ok := crossingOf(e); ok {
+		return []celast.Expr{c.now, c.level}
+	}
 	return parts(e)
 }
 
 // isName reports whether e is the event, a field of it or a param.
 func (x *explainer) isName(e celast.Expr) bool {
 	b := builder{scope: x.scope, ast: x.ast}
-	if _, ok := b.subParam(e); ok {
+	if _, ok := b.param(e); ok {
 		return true
 	}
 	_, ok := b.steps(e)

@@ -15,38 +15,12 @@ import (
 // against cel-go, and the whole against Match.
 func TestTheExplanationAgreesWithTheMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x, key := New(), Key{"s", "t"}
-		schema := pick(t, schemas)
-		bare := schema != ""
-		compiles := func(def Definition) bool { return x.Check(def) == nil }
-		def := Definition{Schema: json.RawMessage(schema), Rules: []Rule{
-			rapid.Custom(func(t *rapid.T) Rule { return drawRule(t, "r", bare) }).
-				Filter(func(r Rule) bool { return compiles(Definition{json.RawMessage(schema), []Rule{r}}) }).Draw(t, "rule")}}
-		if err := x.Define(key, def); err != nil {
-			t.Fatal(err)
-		}
-		entry := Entry{Place: 7}
-		if rapid.Bool().Draw(t, "own") {
-			entry.Filter = rapid.Custom(func(t *rapid.T) string {
-				return drawCondition(t, 3, func() string {
-					if rapid.Bool().Draw(t, "field") {
-						return drawField(t, bare)
-					}
-					return drawLiteral(t)
-				})
-			}).Filter(func(text string) bool { return x.CheckFilter(key, text) == nil }).Draw(t, "filter")
-		} else {
-			entry.Rule, entry.Params = "r", drawParams(t)
-		}
-		if err := x.Add(key, []Entry{entry}); err != nil {
-			t.Fatal(err)
-		}
-		data := drawObject(t, 2)
-		hits, err := x.Match(key, json.RawMessage(data), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		part, err := x.Explain(key, entry, json.RawMessage(data))
+		w := newWorld(t)
+		entry := w.drawEntry(t, scale{locals: 2, of: []entryKind{everyEventEntry, filterEntry, filterEntry, ruleEntry, ruleEntry}})
+		w.add(t, []Entry{entry})
+		event := drawEvent(t)
+		data, hits := event.Data, w.hits(t, w.x, event)
+		part, err := w.x.Explain(w.key, entry, event)
 		if err != nil {
 			t.Fatalf("%+v on %s: %v", entry, data, err)
 		}
@@ -54,17 +28,10 @@ func TestTheExplanationAgreesWithTheMatch(t *testing.T) {
 			t.Fatalf("%+v on %s: matched %v, explained as %+v", entry, data, matched, part)
 		}
 
-		c := x.topics[key].compile.Load()
+		c := w.x.topics[w.key].compile.Load()
 		sc, sub := c.filters, map[string]any(nil)
 		if entry.Rule != "" {
-			sc = c.rules[0]
-			if err := json.Unmarshal(entry.Params, &sub); err != nil {
-				t.Fatal(err)
-			}
-		}
-		event, err := decode(json.RawMessage(data), c.filters.event)
-		if err != nil {
-			t.Fatal(err)
+			sc, sub = c.rules[c.rule(entry.Rule)], readSub(t, entry.Params)
 		}
 		var holds func(p fanfare.Part)
 		holds = func(p fanfare.Part) {
@@ -157,7 +124,7 @@ error contains_ci(place, "x") (contains_ci takes strings, place is null)
 `},
 		{Entry{}, `{}`, "\ntrue true\n"},
 	} {
-		part, err := x.Explain(quakes, c.entry, json.RawMessage(c.data))
+		part, err := x.Explain(quakes, c.entry, Event{Data: json.RawMessage(c.data)})
 		if err != nil {
 			t.Errorf("%+v: %v", c.entry, err)
 			continue
@@ -166,10 +133,10 @@ error contains_ci(place, "x") (contains_ci takes strings, place is null)
 			t.Errorf("%+v on %s:%s\nwant%s", c.entry, c.data, got, c.want)
 		}
 	}
-	if _, err := x.Explain(quakes, Entry{Rule: "far"}, nil); asError(t, err).Pointer != "/rule" {
+	if _, err := x.Explain(quakes, Entry{Rule: "far"}, Event{}); asError(t, err).Pointer != "/rule" {
 		t.Errorf("an unknown rule: %v", err)
 	}
-	if _, err := x.Explain(quakes, Entry{Filter: "mag >"}, nil); asError(t, err).Line != 1 {
+	if _, err := x.Explain(quakes, Entry{Filter: "mag >"}, Event{}); asError(t, err).Line != 1 {
 		t.Errorf("a filter that is none: %v", err)
 	}
 }

@@ -36,6 +36,13 @@ func (x *explainer) why(e celast.Expr, inside []fanfare.Part) string {
 	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
 		return x.text(e) + " asks for a field of something that has none"
 	}
+	if c, ok := crossingOf(e); ok {
+		for _, one := range []celast.Expr{c.now, c.level} {
+			if v, err := x.evaluate(one); err == nil && !isNumber(v) {
+				return fmt.Sprintf("%s takes numbers, %s is %s", c.name, x.text(one), kindOfCEL(v))
+			}
+		}
+	}
 	if e.Kind() == celast.CallKind {
 		call := e.AsCall()
 		switch name := call.FunctionName(); name {
@@ -44,6 +51,12 @@ func (x *explainer) why(e celast.Expr, inside []fanfare.Part) string {
 			b, errB := x.evaluate(call.Args()[1])
 			if errA == nil && errB == nil {
 				return fmt.Sprintf("%s cannot be compared with %s", kindOfCEL(a), kindOfCEL(b))
+			}
+		case geoWithin:
+			for _, one := range call.Args() {
+				if v, err := x.evaluate(one); err == nil && !isNumber(v) {
+					return fmt.Sprintf("%s takes numbers, %s is %s", name, x.text(one), kindOfCEL(v))
+				}
 			}
 		case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":
 			for _, one := range parts(e) {
@@ -63,9 +76,12 @@ func (x *explainer) why(e celast.Expr, inside []fanfare.Part) string {
 // missing says which step of a field of the event is not there.
 func (x *explainer) missing(e celast.Expr) string {
 	b := builder{scope: x.scope, ast: x.ast}
-	steps, _ := b.steps(e)
-	at, v := "event", x.frame.data
-	for _, step := range steps {
+	s, _ := b.steps(e)
+	at, v := "event", x.frame.data.all()
+	if s.root != nil {
+		at, v = s.root.key(), any(x.frame.context())
+	}
+	for _, step := range s.steps {
 		m, isObject := v.(map[string]any)
 		if !isObject {
 			return fmt.Sprintf("%s is %s and has no field %q", at, kindOfValue(v), step)
@@ -196,10 +212,15 @@ func kindOfValue(v any) kind {
 	return kindAny
 }
 
+func isNumber(v ref.Val) bool {
+	return v.Type() == types.IntType || v.Type() == types.UintType || v.Type() == types.DoubleType
+}
+
 func kindOfCEL(v ref.Val) string {
-	switch v.Type() {
-	case types.IntType, types.UintType, types.DoubleType:
+	if isNumber(v) {
 		return kindDouble.String()
+	}
+	switch v.Type() {
 	case types.BoolType:
 		return kindBool.String()
 	case types.StringType:

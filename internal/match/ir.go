@@ -1,8 +1,8 @@
 package match
 
 import (
+	"math"
 	"regexp"
-	"slices"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -51,9 +51,10 @@ func (x textParam) load(f *frame) (any, bool)      { return f.text(x.column).tex
 func (x textParam) folded(f *frame) (string, bool) { return f.text(x.column).folded, true }
 func (x boolParam) load(f *frame) (any, bool)      { return f.text(x.column).text == "true", true }
 func (x boolParam) folded(f *frame) (string, bool) { return "", false }
-func (x listParam) load(f *frame) (any, bool)      { return f.text(x.column).list, true }
+func (x listParam) load(f *frame) (any, bool)      { return f.list(x.column), true }
 func (x listParam) folded(f *frame) (string, bool) { return "", false }
 func (f *frame) text(column int) *internedText     { return f.texts.at(f.page.texts[column][f.row]) }
+func (f *frame) list(column int) []any             { return f.texts.lists[f.page.texts[column][f.row]].values }
 
 // The tests.
 type (
@@ -65,7 +66,8 @@ type (
 	holds       struct{ operand } // a value that must be a boolean
 	hasField    struct {          // has(x.name)
 		*path
-		name string
+		name   string
+		member *path // of the event itself: what is asked for
 	}
 	equality struct {
 		a, b   operand
@@ -80,15 +82,6 @@ type (
 		column int
 		op     relation
 	}
-	membership struct { // in a list of constants
-		operand
-		texts  map[string]struct{}
-		others []any
-	}
-	listMembership struct { // in a list that is a param
-		operand
-		listParam
-	}
 	textTest struct {
 		a, b operand
 		is   func(a, b string) bool
@@ -100,8 +93,12 @@ type (
 	regexTest struct {
 		operand
 		pattern *regexp.Regexp
+		size    int // see regexSize
 	}
-	program struct{ cel.Program } // whatever else CEL can say
+	program struct { // whatever else CEL can say
+		cel.Program
+		size int64 // for its cost: see sizeOf
+	}
 )
 
 // relation is an order that holds or not.
@@ -126,6 +123,9 @@ func (r relation) holds(order int) bool {
 	}
 	return order >= 0
 }
+
+// isLower reports whether value r border says that the value is not below it.
+func (r relation) isLower() bool { return r == greater || r == greaterOrEqual }
 
 // mirrored is r with its sides changed.
 func (r relation) mirrored() relation {
@@ -191,6 +191,9 @@ func (t holds) eval(f *frame) truth {
 // eval answers false where the object is there without the field, and for a
 // null, a text or a number; that nothing is there, or a list, is an error.
 func (t hasField) eval(f *frame) truth {
+	if t.member != nil && f.data.object {
+		return truthOf(f.data.has(t.member))
+	}
 	s := f.read(t.path)
 	if _, isList := s.value.([]any); isList || s.state == absent {
 		return fault
@@ -217,16 +220,31 @@ func (t *ordering) eval(f *frame) truth {
 	}
 	order, ok := compare(a, b)
 	if !ok {
-		return fault
+		return unordered(a, b)
 	}
 	return truthOf(t.op.holds(order))
+}
+
+// unordered is what a comparison comes to that has no order: false with a NaN, else an
+// error.
+func unordered(a, b any) truth {
+	switch a.(type) {
+	case nil, []any, map[string]any:
+		return fault
+	}
+	for _, v := range [...]any{a, b} {
+		if x, isDouble := v.(float64); isDouble && math.IsNaN(x) {
+			return no
+		}
+	}
+	return fault
 }
 
 func (t *numberOrdering) eval(f *frame) truth {
 	v, _ := t.load(f)
 	x, ok := toFloat(v)
 	if !ok {
-		return fault
+		return unordered(v, 0.0)
 	}
 	y := f.page.numbers[t.column][f.row]
 	switch t.op {
@@ -238,32 +256,6 @@ func (t *numberOrdering) eval(f *frame) truth {
 		return truthOf(x > y)
 	}
 	return truthOf(x >= y)
-}
-
-func (t *membership) eval(f *frame) truth {
-	v, ok := t.load(f)
-	if !ok {
-		return fault
-	}
-	if text, isText := v.(string); isText {
-		_, found := t.texts[text]
-		return truthOf(found)
-	}
-	for _, one := range t.others {
-		if equal(v, one) {
-			return yes
-		}
-	}
-	return no
-}
-
-func (t *listMembership) eval(f *frame) truth {
-	v, ok := t.operand.load(f)
-	if !ok {
-		return fault
-	}
-	text, isText := v.(string)
-	return truthOf(isText && slices.Contains(f.text(t.column).list, any(text)))
 }
 
 func (t *textTest) eval(f *frame) truth {

@@ -21,16 +21,21 @@ const (
 
 // newLanguage returns CEL with Fanfare's functions and limits, and event.
 func newLanguage() (*cel.Env, error) {
-	return cel.NewEnv(
+	return cel.NewEnv(append(languageOptions(), cel.Variable("event", cel.DynType), cel.Variable(attributesName, cel.DynType))...)
+}
+
+// languageOptions are Fanfare's functions and limits.
+func languageOptions() []cel.EnvOption {
+	return append(crossingLanguage(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.ParserExpressionSizeLimit(MaxTextBytes),
 		cel.ParserRecursionLimit(maxNesting),
 		cel.ExpressionNodeLimit(maxNodes),
-		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
-		cel.Variable("event", cel.DynType),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()), // of regular expressions: regexSize
 		foldedFunction("contains_ci", containsFolded),
 		foldedFunction("starts_with_ci", startsFolded),
+		geoFunction(),
 	)
 }
 
@@ -49,7 +54,7 @@ func foldedFunction(name string, compare func(hay, needle string) bool) cel.EnvO
 
 // programOptions are those of every program that cel-go evaluates for us.
 func programOptions() []cel.ProgramOption {
-	return []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost)}
+	return []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.CustomDecorator(boundedRegex)}
 }
 
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
@@ -57,7 +62,7 @@ var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 // notBare are names that CEL or Fanfare gives another meaning: a field of such
 // a name is written with event before it.
 var notBare = []string{
-	"event", "sub",
+	"event", "sub", attributesName,
 	"bool", "bytes", "double", "duration", "dyn", "int", "list", "map", "null_type", "string", "timestamp", "type", "uint",
 	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
 	"package", "namespace", "null", "return", "true", "var", "void", "while",

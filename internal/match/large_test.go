@@ -62,9 +62,15 @@ func TestManyHitsOfRulesAndFiltersComeInOrder(t *testing.T) {
 			}
 		}
 		slices.SortFunc(want, func(a, b Hit) int { return int(int64(a.Place) - int64(b.Place)) })
-		got, err := x.Match(quakes, json.RawMessage(data), nil)
+		got, err := x.Match(quakes, Event{Data: json.RawMessage(data)}, nil)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %d hits, want %d, %v", when, len(got), len(want), err)
+		}
+		var runs []uint32
+		err = x.Places(quakes, Event{Data: json.RawMessage(data)}, func(places []uint32) { runs = append(runs, places...) })
+		slices.Sort(runs)
+		if !slices.EqualFunc(runs, want, func(place uint32, h Hit) bool { return place == uint32(h.Place) }) || err != nil {
+			t.Errorf("%s: %d places in runs, want %d, %v", when, len(runs), len(want), err)
 		}
 	}
 	check("filled", map[int]int16{0: 0, 1: 1})

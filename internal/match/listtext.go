@@ -23,14 +23,19 @@ func listText(raw json.RawMessage) (string, bool) {
 	return listMark + string(text), err == nil
 }
 
-// intern makes a text ready for conditions.
-func intern(text string) internedText {
+// textOfList is the listText of these values.
+func textOfList(values []string) string {
+	text, _ := json.Marshal(values) // strings always are JSON
+	return listMark + string(text)
+}
+
+// readListText returns the list that a text stands for, if it does.
+func readListText(text string) (list []any, ok bool) {
 	if len(text) == 0 || text[:1] != listMark {
-		return internedText{text: text, folded: fold(text)}
+		return nil, false
 	}
-	one := internedText{text: text}
-	if err := json.Unmarshal([]byte(text[1:]), &one.list); err != nil {
+	if err := json.Unmarshal([]byte(text[1:]), &list); err != nil {
 		panic("match: the text of a list is not one: " + err.Error()) // listText made it
 	}
-	return one
+	return list, true
 }

@@ -136,7 +136,7 @@ func (r *plainReader) number() (float64, bool) {
 
 // numberLength returns how long the number is with which b begins, 0 if it begins
 // with none.
-func numberLength(b []byte) int {
+func numberLength[T []byte | string](b T) int {
 	digits := func(from int) int {
 		for from < len(b) && b[from] >= '0' && b[from] <= '9' {
 			from++

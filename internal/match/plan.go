@@ -1,41 +1,29 @@
 package match
 
 import (
-	"math"
+	"slices"
 
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 )
 
-// A plan answers a rule: which of its rows match an event. The rule is a chain
-// of conjuncts, each of which must be true, and each is answered where it is
-// cheapest:
+// A plan answers a rule: which of its rows match an event. The rule is a chain of
+// conjuncts, each of which must be true. Ways lead to all rows that can match, and
+// to few others:
 //
-//	gates       name no param: once per event
-//	equalities  event.f == sub.p: the key of a bucket
-//	span        event.f >= sub.p, or one of the other three: the order in the bucket
-//	residuals   whatever else: for each row that is left
-//
-// A rule that has neither equality nor span keeps all rows in one bucket and is
-// evaluated for each.
+//   - Where a way takes equalities or a text, all rows are on it. What it does not
+//     answer are residuals, tested for each row to which it leads.
+//   - So they are where equalities lead to cells, which answer nothing for good.
+//   - Else cells are a guard, and each conjunct that has ways is a guard: an || has one for each of its
+//     sides. A row is on the ways of the guard that shares it with the fewest
+//     others, and is tested for the whole rule.
+//   - Else all rows are on one way that leads to them always.
 type plan struct {
-	paths      []*path
-	gates      allOf
-	equalities []equalityKey
-	span       *spanKey // at most one
-	residuals  []residual
-	buckets    map[uint64]*bucket
-}
-
-type equalityKey struct {
-	field
-	param param
-}
-
-type spanKey struct {
-	field
-	column int
-	op     relation
+	paths     []*path
+	gates     allOf    // name no param: once per event
+	guards    [][]*way // at least one
+	direct    bool     // one guard of one way, on which a row is once: residuals are what it does not answer
+	residuals []residual
 }
 
 // A residual is a conjunct that is evaluated for each row. Where it hangs on
@@ -46,72 +34,126 @@ type residual struct {
 	memo   int // its number among the topic's memos
 }
 
-// newPlan compiles a rule. The plan's paths are yet to be linked.
-func newPlan(sc *scope, a *celast.AST) (*plan, error) {
-	b := builder{scope: sc, ast: a}
-	p := &plan{buckets: map[uint64]*bucket{}}
-	for _, conjunct := range chain(a.Expr(), operators.LogicalAnd, nil) {
-		switch {
-		case p.takeEquality(&b, conjunct) || p.takeSpan(&b, conjunct):
-		default:
-			reads, sub := readsOf(&b, conjunct)
-			if !sub {
-				p.gates = append(p.gates, b.build(conjunct))
-				break
-			}
-			r := residual{test: b.build(conjunct), column: -1}
-			if len(reads) == 1 && !reads[0].isNumber() {
-				r.column = reads[0].column
-			}
-			p.residuals = append(p.residuals, r)
+// newPlan compiles a rule, or a form. The plan's paths are yet to be linked.
+func newPlan(b *builder) (*plan, error) {
+	conjuncts := chain(b.ast.Expr(), operators.LogicalAnd, nil)
+	w := newWay()
+	rest := w.take(b, conjuncts)
+	p := &plan{guards: [][]*way{{w}}, direct: true}
+	switch {
+	case w.cells != nil: // what lies in them is tested for everything
+		p.gates, p.direct = w.gates, false
+		if len(w.equalities) == 0 {
+			p.guards = append(p.guards, guardsOf(b, rest)...)
+		}
+		rest = conjuncts
+	case !w.leads():
+		if guards := guardsOf(b, rest); guards != nil {
+			p.gates, p.guards, p.direct = w.gates, guards, false
+			rest = conjuncts
 		}
 	}
+	for _, conjunct := range rest {
+		reads, sub := readsOf(b, conjunct)
+		if !sub {
+			continue // a gate
+		}
+		r := residual{test: b.build(conjunct), column: -1}
+		if len(reads) == 1 && !reads[0].isNumber() {
+			r.column = reads[0].column
+		}
+		p.residuals = append(p.residuals, r)
+	}
+	w.entire = p.direct && len(p.residuals) == 0 && w.isEntire()
 	p.paths = b.paths
 	return p, b.err
 }
 
-// fieldAndParam takes a call of two operands apart into the event's field and
-// the param that it compares; swapped tells that the param stands first.
-func fieldAndParam(b *builder, e celast.Expr) (steps []string, p param, swapped, ok bool) {
-	args := e.AsCall().Args()
-	if steps, ok = b.steps(args[0]); ok {
-		p, ok = b.subParam(args[1])
-		return steps, p, false, ok
+// maxSides is how many sides of an || are followed, maxGuards how many guards a
+// rule has.
+const (
+	maxSides  = 16
+	maxGuards = 8
+)
+
+// guardsOf returns the ways of each conjunct that has some.
+func guardsOf(b *builder, conjuncts []celast.Expr) (guards [][]*way) {
+	for _, conjunct := range conjuncts {
+		if _, sub := readsOf(b, conjunct); !sub || len(guards) == maxGuards {
+			continue
+		}
+		if w := newWay(); w.takeNeedle(b, conjunct) || w.takeProbe(b, conjunct) {
+			guards = append(guards, []*way{w})
+		} else if ways := waysOf(b, conjunct); ways != nil {
+			guards = append(guards, ways)
+		}
 	}
-	if p, ok = b.subParam(args[0]); ok {
-		steps, ok = b.steps(args[1])
-	}
-	return steps, p, true, ok
+	return guards
 }
 
-func (p *plan) takeEquality(b *builder, e celast.Expr) bool {
-	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.Equals {
-		return false
+// waysOf returns a way for each side of an ||, and for each value of which one is
+// asked for, or none.
+func waysOf(b *builder, e celast.Expr) []*way {
+	sides := chain(e, operators.LogicalOr, nil)
+	if len(sides) > maxSides {
+		return nil
 	}
-	steps, param, _, ok := fieldAndParam(b, e)
-	if ok = ok && param.kind != kindList; ok {
-		p.equalities = append(p.equalities, equalityKey{field{b.path(steps)}, param})
+	var ways []*way
+	for _, side := range sides {
+		if members := waysOfMember(b, side); members != nil {
+			ways = append(ways, members...)
+			continue
+		}
+		if len(sides) == 1 {
+			return nil
+		}
+		w := newWay()
+		rest := w.take(b, chain(side, operators.LogicalAnd, nil))
+		for n := 0; n < len(rest) && !w.leads(); n++ {
+			w.takeProbe(b, rest[n])
+		}
+		if !w.narrows() {
+			return nil
+		}
+		ways = append(ways, w)
 	}
-	return ok
+	return ways
 }
 
-func (p *plan) takeSpan(b *builder, e celast.Expr) bool {
-	if e.Kind() != celast.CallKind || p.span != nil {
-		return false
+// insert puts a row on the ways of the guard by which it is met the most rarely.
+func (p *plan) insert(at *placing, row uint32) {
+	guard := 0
+	if len(p.guards) > 1 {
+		guard, _ = p.rarest(at, row)
+		at.rows.page(row).guard(row, uint8(guard))
 	}
-	op, ok := relations[e.AsCall().FunctionName()]
-	if !ok {
-		return false
+	for _, w := range p.guards[guard] {
+		at.insert(w, row)
 	}
-	steps, param, swapped, ok := fieldAndParam(b, e)
-	if !ok || !param.isNumber() {
-		return false
+}
+
+// rarest is the guard that a row shares with the fewest others, and with how many.
+func (p *plan) rarest(at *placing, row uint32) (guard, cost int) {
+	for i, ways := range p.guards {
+		sum := 0
+		for _, w := range ways {
+			sum += at.cost(w, row)
+		}
+		if i == 0 || sum < cost {
+			guard, cost = i, sum
+		}
 	}
-	if swapped {
-		op = op.mirrored()
+	return guard, cost
+}
+
+func (p *plan) remove(at *placing, row uint32) {
+	guard := uint8(0)
+	if len(p.guards) > 1 {
+		guard = at.rows.page(row).guards[row&pageMask]
 	}
-	p.span = &spanKey{field{b.path(steps)}, param.column, op}
-	return true
+	for _, w := range p.guards[guard] {
+		at.remove(w, row)
+	}
 }
 
 // readsOf lists the params that e reads, if it can be told, and whether it
@@ -120,7 +162,7 @@ func readsOf(b *builder, e celast.Expr) (reads []param, sub bool) {
 	whole := false
 	var visit func(celast.Expr)
 	visit = func(e celast.Expr) {
-		if p, ok := b.subParam(e); ok {
+		if p, ok := b.param(e); ok {
 			sub = true
 			for _, known := range reads {
 				if known == p {
@@ -142,6 +184,16 @@ func readsOf(b *builder, e celast.Expr) (reads []param, sub bool) {
 		reads = nil
 	}
 	return reads, sub
+}
+
+// readsEvent reports whether e reads the event, or a variable that is named as a
+// field of it is.
+func readsEvent(b *builder, e celast.Expr) bool {
+	if e.Kind() == celast.IdentKind {
+		_, reads := b.steps(e)
+		return reads
+	}
+	return slices.ContainsFunc(parts(e), func(part celast.Expr) bool { return readsEvent(b, part) })
 }
 
 // parts lists the expressions directly inside e.
@@ -174,81 +226,4 @@ func parts(e celast.Expr) []celast.Expr {
 		return list
 	}
 	return nil
-}
-
-// mix folds one more part of a key into h.
-func mix(h, part uint64) uint64 {
-	h = (h ^ part) * 0x9e3779b97f4a7c15
-	return h ^ h>>29
-}
-
-// part is a row's part of the key: for one equality the key is exact, for
-// several it is a hash, and the rows are checked.
-func (k *equalityKey) part(p *page, row int) uint64 {
-	if k.param.isNumber() {
-		return math.Float64bits(p.numbers[k.param.column][row])
-	}
-	return uint64(p.texts[k.param.column][row])
-}
-
-// partOf is the event's part of the key; false where no row can be equal.
-func (k *equalityKey) partOf(f *frame) (uint64, bool) {
-	v, ok := k.load(f)
-	if !ok {
-		return 0, false
-	}
-	var text string
-	switch k.param.kind {
-	case kindDouble:
-		number, ok := toFloat(v)
-		return math.Float64bits(number + 0), ok // -0 becomes 0
-	case kindString:
-		if text, ok = v.(string); !ok {
-			return 0, false
-		}
-	default:
-		truth, ok := v.(bool)
-		if !ok {
-			return 0, false
-		}
-		text = "false"
-		if truth {
-			text = "true"
-		}
-	}
-	n := f.texts.number(text)
-	return uint64(n), n != 0
-}
-
-func (p *plan) keyOf(pg *page, row int) (key uint64, order float64) {
-	switch len(p.equalities) {
-	case 0:
-	case 1:
-		key = p.equalities[0].part(pg, row)
-	default:
-		for i := range p.equalities {
-			key = mix(key, p.equalities[i].part(pg, row))
-		}
-	}
-	if p.span != nil {
-		order = pg.numbers[p.span.column][row]
-	}
-	return key, order
-}
-
-func (p *plan) insert(pg *page, row uint32) {
-	key, order := p.keyOf(pg, int(row&pageMask))
-	b := p.buckets[key]
-	if b == nil {
-		b = &bucket{ranged: p.span != nil}
-		p.buckets[key] = b
-	}
-	b.insert(order, row)
-}
-
-func (p *plan) remove(pg *page, row uint32) {
-	key, order := p.keyOf(pg, int(row&pageMask))
-	if p.buckets[key].remove(order, row) {
-		delete(p.buckets, key)
-	}
 }

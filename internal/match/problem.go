@@ -55,8 +55,11 @@ func fromIssues(pointer string, issues *cel.Issues, sc *scope) *fanfare.Error {
 // unknownName words an error about a bare name that stands for nothing.
 func (sc *scope) unknownName(e *fanfare.Error, name string) {
 	e.Message = fmt.Sprintf("unknown name %q", name)
-	names := append(sc.bare(), "event", "contains_ci", "starts_with_ci")
+	names := append(sc.bare(), "event", "contains_ci", "starts_with_ci", geoWithin, "crosses", "crosses_above", "crosses_below")
 	switch best := nearest(name, names); {
+	case crossings[name] != 0:
+		e.Message = name + " takes two numbers, one of the event and the level"
+		e.Hint = fmt.Sprintf("write %s(event.price, 100)", name)
 	case name == "sub":
 		e.Hint = "sub holds the params of a rule; a filter has none"
 	case best != "":

@@ -38,7 +38,7 @@ func mustAdd(t testing.TB, x *Index, key Key, entries ...Entry) {
 // places returns the places that match, never nil.
 func places(t testing.TB, x *Index, key Key, data string) []fanfare.Place {
 	t.Helper()
-	hits, err := x.Match(key, json.RawMessage(data), nil)
+	hits, err := x.Match(key, Event{Data: json.RawMessage(data)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

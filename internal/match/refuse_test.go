@@ -144,7 +144,7 @@ func TestParamsAreRefusedMemberByMember(t *testing.T) {
 
 func TestAnUnknownTopicIsNotFound(t *testing.T) {
 	x, key := New(), Key{"s", "nowhere"}
-	_, err := x.Match(key, nil, nil)
+	_, err := x.Match(key, Event{}, nil)
 	for _, err := range []error{err, x.CheckFilter(key, "true"), x.CheckParams(key, "r", nil), x.Add(key, nil)} {
 		if fanfare.CodeOf(err) != fanfare.NotFound {
 			t.Errorf("got %v", err)

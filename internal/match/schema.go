@@ -18,9 +18,11 @@ const (
 	kindString
 	kindList
 	kindMap
+	kindTime
+	kindDuration
 )
 
-var kindNames = [...]string{"anything", "null", "a boolean", "an integer", "a number", "a string", "a list", "an object"}
+var kindNames = [...]string{"anything", "null", "a boolean", "an integer", "a number", "a string", "a list", "an object", "a time", "a duration"}
 
 func (k kind) String() string { return kindNames[k] }
 

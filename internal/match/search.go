@@ -1,71 +1,201 @@
 package match
 
-// search puts the places of r's rows that match into f.found.
+import (
+	"cmp"
+	"slices"
+
+	"fanfare.dev/fanfare"
+)
+
+// search finds the rows of r that match.
 func (r *rule) search(f *frame) {
 	p := r.plan
 	f.page = nil
 	if r.live == 0 || p.gates.eval(f) != yes {
 		return
 	}
-	b := p.bucketOf(f)
-	if b == nil {
+	if p.direct {
+		w := p.guards[0][0]
+		w.follow(f, r.rows, func(rows []uint32) { r.emit(f, w, rows) })
 		return
 	}
-	visit := func(rows []uint32) { r.emit(f, rows) }
-	if p.span == nil {
-		b.all(visit)
+	f.rows = f.rows[:0]
+	for _, ways := range p.guards {
+		for _, w := range ways {
+			w.follow(f, r.rows, func(rows []uint32) { f.rows = append(f.rows, rows...) })
+		}
+	}
+	slices.Sort(f.rows)
+	r.emit(f, nil, slices.Compact(f.rows))
+}
+
+// follow visits the rows to which w leads, or what they stand for (entire).
+func (w *way) follow(f *frame, rows *rows, visit func(rows []uint32)) {
+	if w.gates.eval(f) != yes {
 		return
 	}
-	v, _ := p.span.load(f)
-	if value, ok := toFloat(v); ok {
-		b.span(value, p.span.op, visit)
+	switch {
+	case w.needle != nil:
+		w.seek(f, rows, visit)
+		return
+	case w.probe != nil:
+		w.ask(f, rows, visit)
+		return
+	}
+	key, ok := w.key(f)
+	switch {
+	case !ok:
+	case w.cells != nil:
+		w.cells.around(f, key, func(cell uint64) { w.visit(f, rows, cell, visit) })
+	default:
+		w.visit(f, rows, key, visit)
 	}
 }
 
-// bucketOf returns the bucket whose key the event has, or nil.
-func (p *plan) bucketOf(f *frame) *bucket {
-	var key uint64
+// visit visits those rows of a bucket that are in the span.
+func (w *way) visit(f *frame, rows *rows, key uint64, visit func(rows []uint32)) {
+	b, known := w.buckets[key]
+	if !known {
+		return
+	}
+	value := 0.0
+	if w.span != nil {
+		if w.span.crossed != nil {
+			w.visitCrossed(f, rows, b, visit)
+			return
+		}
+		v, _ := w.span.load(f)
+		var ok bool
+		if value, ok = toFloat(v); !ok {
+			return
+		}
+	}
+	switch {
+	case b.many == nil:
+		if w.span == nil || w.span.op.holds(cmp.Compare(value, w.order(rows, b.row))) {
+			f.one[0] = w.filed(rows, b.row)
+			visit(f.one[:])
+		}
+	case w.span == nil:
+		b.many.all(visit)
+	default:
+		b.many.span(value, w.span.op, visit)
+	}
+}
+
+// seek visits the buckets of all texts that occur in the event's.
+func (w *way) seek(f *frame, rows *rows, visit func(rows []uint32)) {
+	hay, ok := w.needle.folded(f)
+	if !ok {
+		return
+	}
+	if !w.needle.exact {
+		w.visit(f, rows, everyEvent, visit)
+	}
+	f.mark()
+	w.needle.texts.in(hay, func(number uint32) {
+		if f.first(number) {
+			w.visit(f, rows, uint64(number), visit)
+		}
+	})
+}
+
+// ask visits the buckets of all texts that the event has where w looks for them.
+func (w *way) ask(f *frame, rows *rows, visit func(rows []uint32)) {
+	w.visit(f, rows, everyEvent, visit)
+	f.mark()
+	w.probe.texts(f, func(text string) {
+		if number := f.texts.number(text); number != 0 && f.first(number) {
+			w.visit(f, rows, uint64(number), visit)
+		}
+	})
+}
+
+// key is that of the bucket to which the event leads, if any can.
+func (w *way) key(f *frame) (key uint64, ok bool) {
 	f.parts = f.parts[:0]
-	for i := range p.equalities {
-		part, ok := p.equalities[i].partOf(f)
+	for i := range w.equalities {
+		part, ok := w.equalities[i].partOf(f)
 		if !ok {
-			return nil
+			return 0, false
 		}
 		f.parts = append(f.parts, part)
-		if len(p.equalities) == 1 {
+		if len(w.equalities) == 1 {
 			key = part
 		} else {
 			key = mix(key, part)
 		}
 	}
-	return p.buckets[key]
+	return key, true
 }
 
-// emit appends the hits among rows.
-func (r *rule) emit(f *frame, rows []uint32) {
+// emit keeps the hits among rows; w is the only way to them, or nil.
+func (r *rule) emit(f *frame, w *way, rows []uint32) {
 	p := r.plan
-	if len(p.residuals) == 0 && len(p.equalities) < 2 {
+	if w != nil && w.entire {
+		r.hits(f, rows)
+		return
+	}
+	if w != nil && len(p.residuals) == 0 && len(w.equalities) < 2 {
 		for _, row := range rows {
-			f.found = append(f.found, hitKey(r.rows.page(row).places[row&pageMask], r.order))
+			r.hit(f, r.rows.page(row).places[row&pageMask])
 		}
 		return
 	}
 	for _, row := range rows {
 		f.page, f.row = r.rows.page(row), int(row&pageMask)
-		if p.rowMatches(f) {
-			f.found = append(f.found, hitKey(f.page.places[f.row], r.order))
+		if (w == nil || w.isOf(f)) && p.residualsHold(f) {
+			r.hit(f, f.page.places[f.row])
 		}
 	}
 }
 
-func (p *plan) rowMatches(f *frame) bool {
-	if len(p.equalities) > 1 {
-		for i := range p.equalities {
-			if f.parts[i] != p.equalities[i].part(f.page, f.row) {
+// hits keeps what rows that match stand for.
+func (r *rule) hits(f *frame, places []uint32) {
+	if r.filters == nil && f.visit != nil {
+		f.visit(places)
+		return
+	}
+	for _, place := range places {
+		r.hit(f, fanfare.Place(place))
+	}
+}
+
+// hit keeps what a row that matches stands for.
+func (r *rule) hit(f *frame, place fanfare.Place) {
+	if r.filters == nil {
+		f.found = append(f.found, hitKey(place, r.order))
+		return
+	}
+	if r.term != nil {
+		r.filters.take(f, uint32(place))
+		return
+	}
+	f.take(r.filters.list[place])
+}
+
+// take keeps the subscriptions of a filter that matches.
+func (f *frame) take(fl *filter) {
+	if fl.places != nil {
+		f.matched = append(f.matched, fl.places)
+	} else {
+		f.found = append(f.found, hitKey(fl.only, noRule))
+	}
+}
+
+// isOf reports whether the row is in its bucket for its key and not for the hash.
+func (w *way) isOf(f *frame) bool {
+	if len(w.equalities) > 1 {
+		for i := range w.equalities {
+			if f.parts[i] != w.equalities[i].part(f.page, f.row) {
 				return false
 			}
 		}
 	}
+	return true
+}
+
+func (p *plan) residualsHold(f *frame) bool {
 	for i := range p.residuals {
 		if p.residuals[i].evalRow(f) != yes {
 			return false

@@ -5,17 +5,23 @@ package match
 type texts struct {
 	numbers map[string]uint32
 	list    []internedText
+	lists   map[uint32]*internedList // by the number of the text that stands for it
 	free    []uint32
 }
 
 type internedText struct {
 	text, folded string
-	list         []any  // of strings, where the text stands for a list
 	count        uint32 // rows that have it
 }
 
+// An internedList has the texts of a list, and their numbers without repetition.
+type internedList struct {
+	values  []any
+	numbers []uint32
+}
+
 func newTexts() *texts {
-	return &texts{numbers: map[string]uint32{}, list: make([]internedText, 1)}
+	return &texts{numbers: map[string]uint32{}, list: make([]internedText, 1), lists: map[uint32]*internedList{}}
 }
 
 func (t *texts) at(n uint32) *internedText { return &t.list[n] }
@@ -33,8 +39,13 @@ func (t *texts) take(text string) uint32 {
 			n = uint32(len(t.list))
 			t.list = append(t.list, internedText{})
 		}
-		t.list[n] = intern(text)
+		t.list[n] = internedText{text: text}
 		t.numbers[text] = n
+		if values, ok := readListText(text); ok {
+			t.takeList(n, values)
+		} else {
+			t.list[n].folded = fold(text)
+		}
 	}
 	t.list[n].count++
 	return n
@@ -46,6 +57,26 @@ func (t *texts) drop(n uint32) {
 	if one.count--; one.count == 0 {
 		delete(t.numbers, one.text)
 		*one = internedText{}
+		if list := t.lists[n]; list != nil {
+			delete(t.lists, n)
+			for _, text := range list.numbers {
+				t.drop(text)
+			}
+		}
 		t.free = append(t.free, n)
 	}
+}
+
+// takeList takes the texts of a list, each once.
+func (t *texts) takeList(n uint32, values []any) {
+	list := &internedList{values: values}
+	seen := make(map[string]struct{}, len(values))
+	for _, one := range values {
+		text := one.(string)
+		if _, again := seen[text]; !again {
+			seen[text] = struct{}{}
+			list.numbers = append(list.numbers, t.take(text))
+		}
+	}
+	t.lists[n] = list
 }

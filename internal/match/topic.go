@@ -20,25 +20,28 @@ type topic struct {
 
 	mu      sync.RWMutex
 	places  *roaring.Bitmap // of all subscriptions
-	filters filters
+	filters *filters
 	rules   []*rule // in the topic's order
 	rows    *rows
 	texts   *texts
 	paths   paths
 	memos   int // residuals that have a memo
 
-	drafts struct {
-		sync.Mutex
-		of     *compiledTopic
-		byText map[string]*filter
-	}
-	frames sync.Pool // of *frame
+	drafts  drafts
+	placing placing   // used by changes
+	frames  sync.Pool // of *frame
 }
 
 func newTopic(c *columns) *topic {
-	t := &topic{columns: c, places: roaring.New(), filters: filters{byText: map[string]*filter{}}, rows: &rows{}, texts: newTexts()}
+	t := &topic{columns: c, places: roaring.New(), filters: newFilters(), rows: &rows{}, texts: newTexts()}
 	t.frames.New = func() any { return new(frame) }
 	return t
+}
+
+// at puts rows of a rule, or of a form, where they belong.
+func (t *topic) at(rows *rows) *placing {
+	t.placing.rows, t.placing.texts = rows, t.texts
+	return &t.placing
 }
 
 // checkFilter compiles text unless a subscription has it already.
@@ -74,10 +77,14 @@ func (c *compiledTopic) readParams(name string, raw []byte) (int, values, error)
 
 // An addition is an entry, understood.
 type addition struct {
-	filter *filter // of the entry, or nil:
-	rule   int     // then the rule's number
+	draft  draft // of a filter that is not known
+	rule   int   // or the rule's number
 	values values
 }
+
+// shownAtOnce is for how many additions matches are shut out at a time: some
+// microseconds, about what a match takes.
+const shownAtOnce = 16
 
 // add puts entries in, in place of what had their places before.
 func (t *topic) add(entries []Entry) error {
@@ -88,7 +95,17 @@ func (t *topic) add(entries []Entry) error {
 		return err
 	}
 	t.columns.reserve(entries)
+	for from := 0; from < len(entries); from += shownAtOnce {
+		to := min(from+shownAtOnce, len(entries))
+		if err := t.show(entries[from:to], additions[from:to]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
+// show makes matches see additions.
+func (t *topic) show(entries []Entry, additions []addition) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range entries {
@@ -99,18 +116,24 @@ func (t *topic) add(entries []Entry) error {
 		t.places.Add(uint32(e.Place))
 		pg, at := t.columns.page(e.Place), e.Place.Local()&pageMask
 		pg.subscribers[at], pg.channels[at] = e.Subscriber, e.Channel
-		if a.filter == nil {
-			pg.conditions[at] = rowRef | conditionRef(t.rules[a.rule].add(e.Place, a.values, t.texts))
+		if slots := t.columns.slots(e.Place); slots != nil {
+			slots[at] = e.Slot
+		}
+		if e.Rule != "" {
+			pg.conditions[at] = rowRef | conditionRef(t.rules[a.rule].add(e.Place, a.values, t.at(t.rows)))
 			continue
 		}
-		fl := t.filters.byText[a.filter.text]
+		fl := t.filters.byText[e.Filter]
 		if fl == nil {
-			fl = a.filter
-			t.paths.link(fl.paths)
-			t.filters.install(fl)
-			t.undraft(fl.text)
+			if !a.draft.known() { // it went with the last place that had it
+				var err error
+				if a.draft, err = t.draft(t.compile.Load(), e.Filter); err != nil {
+					return err
+				}
+			}
+			fl = t.filters.install(e.Filter, a.draft, t)
 		}
-		fl.places.Add(uint32(e.Place))
+		fl.add(e.Place)
 		pg.conditions[at] = conditionRef(fl.number)
 	}
 	return nil
@@ -120,19 +143,14 @@ func (t *topic) add(entries []Entry) error {
 func (t *topic) understand(entries []Entry) ([]addition, error) {
 	c := t.compile.Load()
 	additions := make([]addition, len(entries))
-	drafts := map[string]*filter{}
 	for i := range entries {
 		e, a := &entries[i], &additions[i]
 		var err error
 		switch {
 		case e.Rule == "":
 			// Only changes write byText, and this is one: no lock is needed to read.
-			if a.filter = t.filters.byText[e.Filter]; a.filter == nil {
-				a.filter = drafts[e.Filter]
-			}
-			if a.filter == nil {
-				a.filter, err = t.draft(c, e.Filter)
-				drafts[e.Filter] = a.filter
+			if t.filters.byText[e.Filter] == nil {
+				a.draft, err = t.draft(c, e.Filter)
 			}
 		case e.Filter != "":
 			err = invalid("", "an entry has a filter or a rule, not both")
@@ -162,13 +180,11 @@ func (t *topic) forget(p fanfare.Place) {
 	switch ref := t.columns.page(p).conditions[p.Local()&pageMask]; {
 	case ref&rowRef != 0:
 		row := uint32(ref &^ rowRef)
-		t.rows.page(row).rule.remove(row, t.texts)
+		t.rows.page(row).rule.remove(row, t.at(t.rows))
 	default:
 		fl := t.filters.list[ref]
-		fl.places.Remove(uint32(p))
-		if fl.places.IsEmpty() {
-			t.paths.unlink(fl.paths)
-			t.filters.drop(fl)
+		if fl.remove(p); fl.count == 0 {
+			t.filters.drop(fl, t)
 		}
 	}
 	t.places.Remove(uint32(p))

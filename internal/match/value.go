@@ -2,9 +2,12 @@ package match
 
 import (
 	"cmp"
+	"math"
 	"strings"
+	"time"
 
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 )
 
 // equal is CEL's ==: numbers by their value across int and double (an int is
@@ -26,6 +29,8 @@ func equal(a, b any) bool {
 			return x == y
 		case float64:
 			return float64(x) == y
+		case ref.Val:
+			return equalInCEL(x, y)
 		}
 		return false
 	case float64:
@@ -34,19 +39,22 @@ func equal(a, b any) bool {
 			return x == float64(y)
 		case float64:
 			return x == y
+		case ref.Val:
+			return equalInCEL(x, y)
 		}
 		return false
+	case time.Time:
+		y, ok := b.(time.Time)
+		return ok && x.Equal(y)
+	case time.Duration:
+		y, ok := b.(time.Duration)
+		return ok && x == y
 	}
-	switch b.(type) {
-	case []any, map[string]any:
-		adapt := types.DefaultTypeAdapter
-		return types.Equal(adapt.NativeToValue(a), adapt.NativeToValue(b)) == types.True
-	}
-	return false
+	return equalInCEL(a, b)
 }
 
 // compare is CEL's order: numbers across int and double, strings by code point,
-// false before true. It is not ok for anything else: an error in CEL.
+// false before true, times and durations. It is not ok for anything else: an error in CEL.
 func compare(a, b any) (order int, ok bool) {
 	switch x := a.(type) {
 	case bool:
@@ -58,30 +66,47 @@ func compare(a, b any) (order int, ok bool) {
 			return strings.Compare(x, y), true
 		}
 	case int64:
-		switch y := b.(type) {
-		case int64:
+		if y, isInt := b.(int64); isInt {
 			return cmp.Compare(x, y), true
-		case float64:
-			return cmp.Compare(float64(x), y), true
+		}
+		if y, isDouble := b.(float64); isDouble {
+			return compareDoubles(float64(x), y)
 		}
 	case float64:
-		switch y := b.(type) {
-		case int64:
-			return cmp.Compare(x, float64(y)), true
-		case float64:
+		if y, isNumber := toFloat(b); isNumber {
+			return compareDoubles(x, y)
+		}
+	case time.Time:
+		if y, isTime := b.(time.Time); isTime {
+			return x.Compare(y), true
+		}
+	case time.Duration:
+		if y, isDuration := b.(time.Duration); isDuration {
 			return cmp.Compare(x, y), true
 		}
+	}
+	_, x := a.(ref.Val)
+	if _, y := b.(ref.Val); x || y {
+		return compareInCEL(a, b)
 	}
 	return 0, false
 }
 
+// compareDoubles is not ok where one is not a number (NaN).
+func compareDoubles(x, y float64) (order int, ok bool) {
+	return cmp.Compare(x, y), !math.IsNaN(x) && !math.IsNaN(y)
+}
+
 // toFloat returns a number as a double, the way a comparison with a double sees it.
+// It is not ok for a NaN, which has no place in any order and equals nothing.
 func toFloat(v any) (float64, bool) {
 	switch x := v.(type) {
 	case int64:
 		return float64(x), true
 	case float64:
-		return x, true
+		return x, !math.IsNaN(x)
+	case types.Uint: // beyond the integers
+		return float64(x), true
 	}
 	return 0, false
 }

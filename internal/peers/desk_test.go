@@ -54,6 +54,26 @@ func (d *desk) Return(l *fanfare.Letter) {
 	d.waiting = append([]*fanfare.Letter{l}, d.waiting...)
 }
 
+func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most int) []*fanfare.Letter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for ; most > 0 && len(d.waiting) > 0 && d.waiting[0].Share == letter.Share; most-- {
+		dst, d.waiting = append(dst, d.waiting[0]), d.waiting[1:]
+	}
+	return dst
+}
+
+func (d *desk) ReleaseAll(letters []*fanfare.Letter) ([]*fanfare.Letter, bool) { return letters, true }
+
+func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
+	for i, l := range letters {
+		if err := d.Report(l, outcomes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // left counts the letters that nobody has in hand.
 func (d *desk) left() int {
 	d.mu.Lock()

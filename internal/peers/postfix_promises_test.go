@@ -23,6 +23,10 @@ func TestPostfix(t *testing.T) {
 	keepsPromises(t, p.peer, p.address["relay"], postfixManner)
 	encrypts(t, p.peer, p.address["tls"], p.address["relay"], p.trust, postfixManner)
 	keepsItsLimit(t, p.peer, p.address["relay"])
+	sendsOnceToMany(t, p.peer, p.address["relay"], postfixManner)
+	t.Run("that takes ten recipients at once", func(t *testing.T) {
+		sendsOnceToMany(t, p.peer, p.address["ten at once"], postfixManner)
+	})
 
 	t.Run("without PIPELINING it is spoken to in lock step", func(t *testing.T) {
 		inLockStep(t, p.peer, p.address["one by one"], postfixManner)

@@ -91,6 +91,7 @@ var listeners = map[string]string{
 	"silent size":  "-o smtpd_discard_ehlo_keywords=size",
 	"one by one":   "-o smtpd_discard_ehlo_keywords=pipelining",
 	"ascii":        "-o smtpd_discard_ehlo_keywords=smtputf8,8bitmime",
+	"ten at once":  "-o smtpd_recipient_limit=10",
 	"rate limited": fmt.Sprintf("-o smtpd_client_message_rate_limit=%d -o smtpd_client_event_limit_exceptions=", rateLimit),
 }
 

@@ -20,6 +20,7 @@ type board struct {
 type broadcast struct {
 	messages int64
 	progress fanfare.Progress
+	meter    meter
 	sour     bool // was told
 }
 
@@ -134,6 +135,8 @@ func (b *board) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.
 		p.Counts[e.State]++
 		if e.State == fanfare.Deferred {
 			b.deferred++
+		} else {
+			cast.meter.add(now)
 		}
 		if p.First.IsZero() {
 			p.First = now

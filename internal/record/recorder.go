@@ -9,7 +9,7 @@
 // (a full disk), callers wait and the recorder tries again: what the next hop
 // took is never forgotten while the process lives. Where the store has no such
 // day any more, since it was removed, callers get that error. The queue of waiting entries
-// needs no limit of its own: each connection waits with at most one.
+// needs no limit of its own: each connection waits with at most one message.
 package record
 
 import (
@@ -44,6 +44,11 @@ const (
 	sourAfter = 100
 	// maxGroup bounds the entries of one commit.
 	maxGroup = 512
+	// maxTogether bounds them where letters left together: 20 connections at 100
+	// recipients each have one commit, and one sync.
+	maxTogether = 2048
+	// leastBehind is how many of them are for what was settled without a letter.
+	leastBehind = maxGroup / 8
 	// retryPause is how long a refused commit waits before it is tried again.
 	retryPause = 200 * time.Millisecond
 	// gatherAtMost is how long a group stays open for answers that are still on
@@ -56,7 +61,8 @@ type Recorder struct {
 	options Options
 
 	mu      sync.Mutex
-	waiting []*slip
+	waiting []*slip // of letters that have left: a connection stands still for each
+	behind  []*slip // of what was settled without one, of which there may be thousands at once
 	closed  bool
 	wake    chan struct{} // holds one token while waiting may be non-empty
 	coming  atomic.Int64  // messages on the wire whose entry is not waiting yet
@@ -72,12 +78,19 @@ type Recorder struct {
 	stop    context.CancelFunc
 }
 
-// slip is one entry on its way, and the caller who waits for it.
+// slip is one entry on its way, or several together, or work that is put off
+// without one, and the caller who waits for it.
 type slip struct {
-	entry fanfare.Entry
-	due   *fanfare.Due
-	done  chan error
+	day      fanfare.Day
+	entry    fanfare.Entry
+	due      *fanfare.Due
+	together []fanfare.Entry // instead of entry
+	putOff   []fanfare.Due   // instead of due; without together instead of entry, too
+	done     chan error
 }
+
+// size is how many entries it has, 1 at least.
+func (s *slip) size() int { return max(1, len(s.together)) }
 
 // Start returns a recorder that runs until Stop.
 func Start(options Options) *Recorder {
@@ -106,6 +119,15 @@ var errStopped = &fanfare.Error{Code: fanfare.Unavailable, Message: "the recorde
 // connections.
 func (r *Recorder) Expect() { r.coming.Add(1) }
 
+// RecordTogether is Record for letters of one day that left as one message, of
+// which some were expected. All is durable when it returns, or nothing. The slices
+// are the caller's again then.
+func (r *Recorder) RecordTogether(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
+	s := r.slips.Get().(*slip)
+	s.day, s.together, s.putOff = entries[0].Delivery.Day, entries, dues
+	return r.hand(s, int64(expected))
+}
+
 // RecordExpected is Record for a message that was expected.
 func (r *Recorder) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
 	return r.record(entry, due, 1)
@@ -119,21 +141,30 @@ func (r *Recorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
 
 func (r *Recorder) record(entry *fanfare.Entry, due *fanfare.Due, expected int64) error {
 	s := r.slips.Get().(*slip)
-	s.entry, s.due = *entry, due
+	s.day, s.entry, s.due = entry.Delivery.Day, *entry, due
+	return r.hand(s, expected)
+}
+
+// hand gives a slip in and waits until it is kept.
+func (r *Recorder) hand(s *slip, expected int64) error {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
 		r.coming.Add(-expected)
 		return errStopped
 	}
-	r.waiting = append(r.waiting, s)
+	if expected > 0 {
+		r.waiting = append(r.waiting, s)
+	} else {
+		r.behind = append(r.behind, s)
+	}
 	r.mu.Unlock()
 	if r.coming.Add(-expected) == 0 {
 		signal(r.all)
 	}
 	signal(r.wake)
 	err := <-s.done
-	s.due = nil
+	s.due, s.together, s.putOff = nil, nil, nil
 	r.slips.Put(s)
 	return err
 }
@@ -191,25 +222,32 @@ func signal(tokens chan struct{}) {
 func (r *Recorder) more() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.waiting) > 0
+	return len(r.waiting)+len(r.behind) > 0
 }
 
 func (r *Recorder) take(group []*slip) []*slip {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := min(len(r.waiting), maxGroup)
-	group = append(group[:0], r.waiting[:n]...)
-	r.waiting = append(r.waiting[:0], r.waiting[n:]...)
+	first, size := 0, 0
+	for most := min(len(r.waiting), maxGroup-min(len(r.behind), leastBehind)); first < most; first++ {
+		if size += r.waiting[first].size(); size > maxTogether && first > 0 {
+			break
+		}
+	}
+	then := min(len(r.behind), maxGroup-first)
+	group = append(append(group[:0], r.waiting[:first]...), r.behind[:then]...)
+	r.waiting = append(r.waiting[:0], r.waiting[first:]...)
+	r.behind = append(r.behind[:0], r.behind[then:]...)
 	return group
 }
 
 // keep commits a group, one transaction for each day in it.
 func (r *Recorder) keep(ctx context.Context, group []*slip) {
 	for len(group) > 0 {
-		day := group[0].entry.Delivery.Day
+		day := group[0].day
 		same := 1
 		for i := 1; i < len(group); i++ {
-			if group[i].entry.Delivery.Day == day {
+			if group[i].day == day {
 				group[same], group[i] = group[i], group[same]
 				same++
 			}
@@ -223,12 +261,20 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 	commit := fanfare.Commit{Entries: make([]fanfare.Entry, 0, len(group))}
 	var earliest time.Time
 	for _, s := range group {
-		commit.Entries = append(commit.Entries, s.entry)
+		commit.Dues = append(commit.Dues, s.putOff...)
+		switch {
+		case s.together != nil:
+			commit.Entries = append(commit.Entries, s.together...)
+		case s.putOff == nil:
+			commit.Entries = append(commit.Entries, s.entry)
+		}
 		if s.due != nil {
 			commit.Dues = append(commit.Dues, *s.due)
-			if earliest.IsZero() || s.due.At.Before(earliest) {
-				earliest = s.due.At
-			}
+		}
+	}
+	for i := range commit.Dues {
+		if at := commit.Dues[i].At; earliest.IsZero() || at.Before(earliest) {
+			earliest = at
 		}
 	}
 	kit.Step("before-outcome")
@@ -293,14 +339,14 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 	all := make([]*slip, len(entries))
 	for i := range entries {
 		all[i] = r.slips.Get().(*slip)
-		all[i].entry = entries[i]
+		all[i].day, all[i].entry = entries[i].Delivery.Day, entries[i]
 	}
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
 		return errStopped
 	}
-	r.waiting = append(r.waiting, all...)
+	r.behind = append(r.behind, all...)
 	r.mu.Unlock()
 	signal(r.wake)
 	var first error

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // address finds and makes the subscribers of these addresses.
@@ -33,8 +33,8 @@ func address(t *testing.T, r *registry.Registry, to ...string) []registry.Addres
 }
 
 func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
-	dir := t.TempDir()
-	r, _ := openAt(t, dir)
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
 	apply(t, r, weather)
 	good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "ada@example.org"}))
 	ada, err := r.FindSubscriber(context.Background(), "notify", "ada@example.org")
@@ -52,10 +52,8 @@ func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
 	if fanfare.CodeOf(got[1].Err) != fanfare.Invalid || got[1].Place != 0 {
 		t.Errorf("what is no address: %+v", got[1])
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, _ = openAt(t, dir)
+	r.Close()
+	r, _ = openAt(t, place)
 	if again := address(t, r, "new@example.org"); again[0].Place != got[0].Place {
 		t.Errorf("after a restart it is %+v, was %+v", again[0], got[0])
 	}
@@ -75,7 +73,7 @@ func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
 }
 
 func TestManyAddressesAreMadeOnceEach(t *testing.T) {
-	r, err := registry.Open(context.Background(), options(openStore(t, t.TempDir(), sqlite.Relaxed), match.New()))
+	r, err := registry.Open(context.Background(), options(openStore(t, storetest.Place(t)), match.New()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,19 +36,27 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 	if err != nil {
 		return Diff{}, d.locate(err)
 	}
-	return pl.diff, nil
+	return pl.noted(), nil
+}
+
+// noted is the difference with what else there is to know.
+func (pl *plan) noted() Diff {
+	diff := pl.diff
+	diff.Notes = append(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes()...)
+	return diff
 }
 
 // Apply is Plan, and then makes it so: everything or nothing. Applied again, the
 // same document changes nothing and gives an empty Diff. A schema that an active
 // filter does not fit, and a rule, topic or channel that goes while there are
-// active subscriptions to it, is a Conflict.
+// active or paused subscriptions to it, is a Conflict. A schema need not fit paused
+// ones: they are refused when they are resumed.
 func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
 	pl, err := r.apply(ctx, d, nil)
 	if err != nil {
 		return Diff{}, err
 	}
-	return pl.diff, nil
+	return pl.noted(), nil
 }
 
 // apply makes a plan and carries it out, and makes another where the
@@ -130,8 +138,8 @@ func (pl *plan) fail(at string, err error) {
 func (pl *plan) service() {
 	name := pl.doc.Service
 	if pl.svc = pl.to.services[name]; pl.svc != nil {
-		if was := pl.svc.title; pl.title() {
-			pl.diff.add(kindService, name, "update", []FieldChange{{"title", was, pl.svc.title}})
+		if changes := pl.settings(); changes != nil {
+			pl.diff.add(kindService, name, "update", changes)
 			pl.keepService(false)
 		}
 		return
@@ -141,7 +149,7 @@ func (pl *plan) service() {
 	}
 	pl.svc = newService(pl.serviceNumber(name), name)
 	pl.to.services[name], pl.to.names[pl.svc.number] = pl.svc, name
-	pl.title()
+	pl.settings()
 	pl.diff.add(kindService, name, "create", nil)
 	pl.keepService(false)
 }
@@ -163,6 +171,7 @@ func (pl *plan) references() {
 	for _, t := range sortedValues(pl.svc.topics) {
 		at := pointer("topics", t.Name)
 		check(at+"/template", t.Template)
+		check(at+"/digest/template", t.Digest.Template)
 		for i, rule := range t.Rules {
 			check(fmt.Sprintf("%s/rules/%d/template", at, i), rule.Template)
 		}
@@ -182,14 +191,8 @@ func (pl *plan) dryRun() {
 		if pl.doc.Topics[t.Name] == nil && pl.doc.Templates[name] == nil {
 			return
 		}
-		schema := t.Schema
-		if schema == nil {
-			schema = anything
-		}
-		if err := pl.r.opt.DryRunTemplate(src, schema, params); err != nil {
-			e := below("", err)
-			e.Message += " (in topic " + t.Name + ")"
-			pl.wrong = append(pl.wrong, e)
+		if err := pl.r.opt.DryRunTemplate(src, schemaOf(t), params); err != nil {
+			pl.failIn("in topic "+t.Name, err)
 		}
 	}
 	for _, t := range sortedValues(pl.svc.topics) {
@@ -202,6 +205,7 @@ func (pl *plan) dryRun() {
 			}
 		}
 	}
+	pl.dryRunDigests(used)
 	for name := range pl.doc.Templates {
 		if src := pl.svc.templates[name]; src != nil && !used[name] {
 			if err := pl.r.opt.DryRunTemplate(src, nil, nil); err != nil {
@@ -211,15 +215,44 @@ func (pl *plan) dryRun() {
 	}
 }
 
-// anything is the schema of a topic that has none.
-var anything = json.RawMessage("true")
+// failIn notes what is wrong with a template where it is used.
+func (pl *plan) failIn(place string, err error) {
+	e := below("", err)
+	e.Message += " (" + place + ")"
+	pl.wrong = append(pl.wrong, e)
+}
 
-// checkUse refuses to delete what active subscriptions need.
+// schemaOf is a topic's schema; of one that has none: anything.
+func schemaOf(t *Topic) json.RawMessage {
+	if t.Schema == nil {
+		return json.RawMessage("true")
+	}
+	return t.Schema
+}
+
+// checkUse refuses to delete what subscriptions need that have not ended. The
+// index knows the active ones.
 func (pl *plan) checkUse(w *writer) error {
 	var wrong []*fanfare.Error
 	for _, t := range pl.gone {
-		if n := pl.r.opt.Conditions.Len(t.key()); n > 0 {
-			wrong = append(wrong, inUse(pointer("topics", t.Name), int64(n)))
+		n := int64(pl.r.opt.Conditions.Len(t.key()))
+		for of, paused := range w.pausedUse {
+			if of.topic == t.Number {
+				n += paused
+			}
+		}
+		if n > 0 {
+			wrong = append(wrong, inUse(pointer("topics", t.Name), n))
+		}
+	}
+	for _, t := range pl.defined {
+		if n := w.waitingUse[t.Number]; n > 0 && t.Digest.IsZero() {
+			wrong = append(wrong, t.waitsFor(n))
+		}
+		for of, paused := range w.pausedUse {
+			if of.topic == t.Number && of.rule != 0 && paused > 0 && t.ruleName(of.rule) == "" {
+				wrong = append(wrong, inUse(pointer("topics", t.Name, "rules"), paused))
+			}
 		}
 	}
 	for _, c := range pl.closed {
@@ -232,7 +265,7 @@ func (pl *plan) checkUse(w *writer) error {
 
 func inUse(at string, subscriptions int64) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Hint: "end them first",
-		Message: fmt.Sprintf("cannot be deleted: active subscriptions need it, %d of them", subscriptions)}
+		Message: fmt.Sprintf("cannot be deleted: active or paused subscriptions need it, %d of them", subscriptions)}
 }
 
 // apply runs in the writer.

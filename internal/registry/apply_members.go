@@ -78,11 +78,11 @@ func (pl *plan) template(name string, spec *TemplateSpec) {
 		if old != nil {
 			delete(pl.svc.templates, name)
 			pl.diff.add(kindTemplate, name, "delete", nil)
-			pl.record(kindTemplate, old.Number, name, templateBody{old.Version, TemplateParts{old.Subject, old.Text, old.HTML}}, true)
+			pl.record(kindTemplate, old.Number, name, templateBody{old.Version, old.TemplateParts}, true)
 		}
 		return
 	}
-	src := &TemplateSource{Service: pl.svc.name, Name: name, Subject: spec.Subject, Text: spec.Text, HTML: spec.HTML}
+	src := &TemplateSource{Service: pl.svc.name, Name: name, TemplateParts: spec.TemplateParts}
 	for _, t := range pl.to.templates {
 		if t.Service == src.Service && t.Name == name {
 			src.Version = max(src.Version, t.Version)
@@ -96,7 +96,7 @@ func (pl *plan) template(name string, spec *TemplateSpec) {
 	if old == nil {
 		pl.diff.add(kindTemplate, name, "create", nil)
 	} else {
-		changed := fieldChanges(TemplateParts{old.Subject, old.Text, old.HTML}, spec.TemplateParts)
+		changed := fieldChanges(old.TemplateParts, spec.TemplateParts)
 		if len(changed) == 0 {
 			return
 		}
@@ -132,6 +132,11 @@ func (pl *plan) topic(name string, spec *TopicSpec) {
 		known = old.body
 	} else if gone := pl.deletedTopic(name); gone != nil {
 		body.LastRule = gone.body.LastRule // numbers of its rules are in ended subscriptions
+		body.Series = gone.body.Series
+	}
+	body.Series = max(body.Series, known.Series)
+	if old == nil || body.Key != known.Key {
+		body.Series++ // what was known of the keys before is nobody's
 	}
 	ruleChanges := body.merge(name, known, spec)
 	if spec.rules == rulesAlone {
@@ -177,6 +182,8 @@ func (pl *plan) recheck(at string, t *Topic) {
 	if err := pl.r.opt.Conditions.Check(t.definition()); err != nil {
 		pl.fail(at, err)
 	}
+	pl.checkDigestKey(at, t)
+	pl.checkCadence(at, t)
 }
 
 func (pl *plan) deletedTopic(name string) *Topic {

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 )
 
 const maxTitleBytes = 512
@@ -18,20 +19,23 @@ func (pl *plan) serviceNumber(name string) uint32 {
 	return nextNumber(maps.Keys(pl.to.names))
 }
 
-// title takes over the title, and reports whether it was another.
-func (pl *plan) title() bool {
-	if pl.doc.Title == nil || *pl.doc.Title == pl.svc.title {
-		return false
+// settings takes over title, budget, approval and limits, and returns what of them was another.
+func (pl *plan) settings() (changes []FieldChange) {
+	if title := pl.doc.Title; title != nil && *title != pl.svc.title {
+		if len(*title) > maxTitleBytes {
+			pl.fail("/title", tooLarge("", len(*title), maxTitleBytes))
+		}
+		changes = append(changes, FieldChange{"title", pl.svc.title, *title})
+		pl.svc.title = *title
 	}
-	if len(*pl.doc.Title) > maxTitleBytes {
-		pl.fail("/title", tooLarge("", len(*pl.doc.Title), maxTitleBytes))
+	if change, changed := pl.setBudget(); changed {
+		changes = append(changes, change)
 	}
-	pl.svc.title = *pl.doc.Title
-	return true
+	return slices.Concat(changes, pl.setApproval(), pl.setLimits())
 }
 
 func (pl *plan) keepService(deleted bool) {
-	body, _ := json.Marshal(serviceBody{pl.svc.title}) // a string: cannot fail
+	body, _ := json.Marshal(serviceBody{pl.svc.title, Duration(pl.svc.budget), pl.svc.approval, pl.svc.limits}) // plain: cannot fail
 	pl.records = append(pl.records, ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: pl.svc.name, Body: body, Deleted: deleted})
 }
 

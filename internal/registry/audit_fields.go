@@ -8,7 +8,7 @@ const maxAuditValueBytes = 200
 // and what may hold an address.
 var unshown = map[string]bool{
 	"subject": true, "text": true, "html": true, // of templates
-	"from": true, "sender": true, "reply_to": true, "username": true, // of channels
+	"from": true, "sender": true, "reply_to": true, "username": true, "relays": true, // of channels
 }
 
 const changed = "changed"

@@ -12,6 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 var tester = registry.Actor{KeyID: "key-7", KeyName: "tests", Request: "r1"}
@@ -34,7 +35,7 @@ func audited(t *testing.T, r *registry.Registry) []string {
 }
 
 func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather) // by nobody: no line
 	ctx := registry.As(t.Context(), tester)
 	must := func(err error) {
@@ -68,6 +69,10 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	ada.Topic, ada.Filter = "other", ""
 	put(ada)
 	put(registry.Put{ID: "ada@example.org", Topic: "other", Channel: "email", To: "ada@example.org"})
+	must(r.PauseSubscription(ctx, "notify", "s1", nil))
+	must(r.PauseSubscription(ctx, "notify", "s1", nil)) // changes nothing
+	must(r.ResumeSubscription(ctx, "notify", "s1", nil))
+	must(r.ResumeSubscription(ctx, "notify", "s1", nil)) // changes nothing
 	must(r.EndSubscription(ctx, "notify", "s1", "ada@example.org said so"))
 	must(r.EndSubscription(ctx, "notify", "s1", "again")) // changes nothing
 	must(r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "notify/email"}, true, "why"))
@@ -94,6 +99,8 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 		`notify: update subscription s1 {"changed":["locale","filter"]}`,
 		`notify: replace subscription s1`,
 		`notify: create subscription sub-`,
+		`notify: pause subscription s1`,
+		`notify: resume subscription s1`,
 		`notify: end subscription s1`,
 		`notify: pause channel notify/email`,
 		`notify: resume channel notify/email`,
@@ -117,7 +124,7 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 }
 
 func TestWhatWasNotKeptIsNotInTheAudit(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	ctx := registry.As(t.Context(), tester)
 	results := make([]registry.PutResult, 1)
@@ -137,7 +144,7 @@ func TestWhatWasNotKeptIsNotInTheAudit(t *testing.T) {
 func TestTheAuditIsPagedWithoutLossOrRepeat(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-		r := openTimed(t, t.TempDir(), c)
+		r := openTimed(rt, storetest.Place(rt), c)
 		defer r.Close()
 		services, actions := []string{"", "a", "b"}, []string{"create", "delete"}
 		type line struct {
@@ -193,8 +200,8 @@ func TestTheAuditIsPagedWithoutLossOrRepeat(t *testing.T) {
 
 func TestOldLinesOfTheAuditGo(t *testing.T) {
 	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	dir := t.TempDir()
-	r := openTimed(t, dir, c)
+	place := storetest.Place(t)
+	r := openTimed(t, place, c)
 	ctx := registry.As(t.Context(), tester)
 	for i := range 10 {
 		c.at = c.at.Add(24 * time.Hour)
@@ -210,12 +217,10 @@ func TestOldLinesOfTheAuditGo(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	r.Close()
 	// After a restart with a clock that was set back, order and ids go on.
 	c.at = c.at.Add(-100 * 24 * time.Hour)
-	r = openTimed(t, dir, c)
+	r = openTimed(t, place, c)
 	if err := r.Record(ctx, registry.Deed{Action: "create", Kind: "thing", Name: "late"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -226,8 +231,8 @@ func TestOldLinesOfTheAuditGo(t *testing.T) {
 
 func TestTheUseOfAKeyIsKept(t *testing.T) {
 	c := &clock{time.Date(2026, 11, 20, 12, 0, 59, 0, time.UTC)}
-	dir := t.TempDir()
-	r := openTimed(t, dir, c)
+	place := storetest.Place(t)
+	r := openTimed(t, place, c)
 	key, secret := newKey(t, r, "", registry.KeySettings{})
 	if k, _ := r.Key("", key.ID); !k.LastUsed.IsZero() {
 		t.Errorf("used before it was: %v", k.LastUsed)
@@ -236,11 +241,9 @@ func TestTheUseOfAKeyIsKept(t *testing.T) {
 	if err := r.KeepUses(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	r.Close()
 	c.at = c.at.Add(time.Hour)
-	r = openTimed(t, dir, c)
+	r = openTimed(t, place, c)
 	if k, err := r.Key("", key.ID); err != nil || !k.LastUsed.Equal(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)) {
 		t.Errorf("%v, %v", k.LastUsed, err)
 	}
@@ -250,7 +253,7 @@ func TestTheUseOfAKeyIsKept(t *testing.T) {
 // waits for what is on the wire there.
 func TestAReplacedSubscriptionIsWaitedForLikeAnEndedOne(t *testing.T) {
 	var awaited []fanfare.Place
-	r, _ := openAt(t, t.TempDir(), func(o *registry.Options) { o.AfterEnd = func(p fanfare.Place) { awaited = append(awaited, p) } })
+	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.Place) { awaited = append(awaited, p) } })
 	apply(t, r, weather)
 	good(t, putAll(t, r, registry.Put{ID: "x", Topic: "change", Channel: "email", To: "a@example.org"}))
 	first, err := r.Subscription(t.Context(), "notify", "x")

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func sharedPuts(from, n int) []registry.Put {
@@ -55,7 +56,7 @@ func importAs(ctx context.Context, tb testing.TB, r *registry.Registry, puts []r
 
 // BenchmarkImport puts subscriptions in slices of 5,000 from two goroutines.
 func BenchmarkImport(b *testing.B) {
-	r, _ := openAt(b, b.TempDir())
+	r, _ := openAt(b, storetest.Place(b))
 	apply(b, r, weather)
 	puts := sharedPuts(0, b.N)
 	b.ResetTimer()
@@ -65,7 +66,7 @@ func BenchmarkImport(b *testing.B) {
 
 // BenchmarkImportRules is BenchmarkImport with a rule and params of one's own.
 func BenchmarkImportRules(b *testing.B) {
-	r, _ := openAt(b, b.TempDir())
+	r, _ := openAt(b, storetest.Place(b))
 	apply(b, r, weather)
 	puts := sharedPuts(0, b.N)
 	for i := range puts {
@@ -83,7 +84,7 @@ func BenchmarkSinglePuts(b *testing.B) {
 	noted := registry.As(b.Context(), registry.Actor{KeyID: "key-7", KeyName: "website", Request: "0123456789abcdef"})
 	for name, ctx := range map[string]context.Context{"noted": noted, "unnoted": b.Context()} {
 		b.Run(name, func(b *testing.B) {
-			r, _ := openAt(b, b.TempDir())
+			r, _ := openAt(b, storetest.Place(b))
 			apply(b, r, weather)
 			puts := sharedPuts(0, b.N)
 			b.ResetTimer()
@@ -96,25 +97,34 @@ func BenchmarkSinglePuts(b *testing.B) {
 // BenchmarkOpen loads what BenchmarkImport stored.
 func BenchmarkOpen(b *testing.B) {
 	const n = 1_000_000
-	dir := b.TempDir()
-	r, _ := openAt(b, dir)
+	place := storetest.Place(b)
+	r, _ := openAt(b, place)
 	apply(b, r, weather)
 	for from := 0; from < n; from += 100_000 {
 		importAll(b, r, sharedPuts(from, 100_000), 5000, 2)
 	}
-	if err := r.Close(); err != nil {
-		b.Fatal(err)
-	}
+	r.Close()
 	for b.Loop() {
-		r, index := openAt(b, dir)
+		r, index := openAt(b, place)
 		b.StopTimer()
 		if got := index.Len(match.Key{Service: "notify", Topic: "change"}); got != n {
 			b.Fatalf("the index has %d", got)
 		}
-		if err := r.Close(); err != nil {
-			b.Fatal(err)
-		}
+		r.Close()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
+}
+
+// BenchmarkImportWaiting is BenchmarkImport with a cadence on the clocks of twelve zones.
+func BenchmarkImportWaiting(b *testing.B) {
+	r, _ := openAt(b, storetest.Place(b))
+	apply(b, r, waiting)
+	puts := sharedPuts(0, b.N)
+	for i := range puts {
+		puts[i].Cadence, puts[i].TimeZone = "daily 08:00", fmt.Sprintf("Etc/GMT+%d", i%12)
+	}
+	b.ResetTimer()
+	importAll(b, r, puts, 5000, 2)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "subscriptions/s")
 }

@@ -1,14 +1,25 @@
 package registry
 
-import "fanfare.dev/fanfare"
+import (
+	"fmt"
+	"slices"
+
+	"fanfare.dev/fanfare"
+)
 
 // serverSide is what of a channel is about the machine of the server: the folder
 // that it writes to, and the secrets that it reads, with all that says to whom
 // they are told.
-type serverSide struct{ driver, path, passwordEnv, passwordFile, username, relay, tls string }
+type serverSide struct {
+	driver, path, passwordEnv, passwordFile, username, relay, tls, secretEnv, secretFile, relays string
+}
 
 func (c *ChannelSettings) serverSide() serverSide {
-	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS}
+	relays := slices.Clone(c.Relays)
+	for i := range relays {
+		relays[i].Weight = 0 // which is not about the machine
+	}
+	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS, c.SecretEnv, c.SecretFile, fmt.Sprintf("%+v", relays)}
 }
 
 // onlyTheOperators refuses a channel by which the admin of one service would
@@ -24,6 +35,12 @@ func (c *Channel) onlyTheOperators(old *Channel) error {
 		field = "password_file"
 	case c.PasswordEnv != "":
 		field = "password_env"
+	case c.SecretFile != "":
+		field = "secret_file"
+	case c.SecretEnv != "":
+		field = "secret_env"
+	case slices.ContainsFunc(c.Relays, func(r Relay) bool { return r.PasswordFile != "" || r.PasswordEnv != "" }):
+		field = "relays"
 	}
 	if field == "" || old != nil && old.serverSide() == c.serverSide() {
 		return nil

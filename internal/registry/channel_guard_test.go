@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // The admin of one service gets nothing of the server's machine: no file and no
@@ -25,7 +26,7 @@ func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 		"the same folder, another address": {`{driver: file, path: /mails, from: "a@example.org"}`, `{driver: file, path: /mails, from: "b@example.org"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := openAt(t, t.TempDir())
+			r, _ := openAt(t, storetest.Place(t))
 			apply(t, r, "service: notify\n")
 			member := registry.Member{Service: "notify", Kind: "channel", Name: "out"}
 			put := func(by registry.Actor, text string) error {

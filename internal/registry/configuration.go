@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"fanfare.dev/fanfare"
 )
@@ -28,6 +29,11 @@ type Service struct {
 	Name  string
 	Title string
 
+	MatchingBudget time.Duration // what an event may take in conditions to which no index leads
+
+	Approval
+	ServiceLimits
+
 	SubscriberSchema json.RawMessage // of the attributes of its subscribers, or nil
 }
 
@@ -43,7 +49,7 @@ func (c Configuration) Services() []Service {
 // Service returns a service, or nil.
 func (c Configuration) Service(name string) *Service {
 	if svc := c.services()[name]; svc != nil {
-		s := &Service{Name: name, Title: svc.title}
+		s := &Service{Name: name, Title: svc.title, MatchingBudget: svc.Budget(), Approval: svc.approval, ServiceLimits: svc.limits}
 		if schema := c.s.subscribers[svc.number]; schema != nil {
 			s.SubscriberSchema = schema.text
 		}

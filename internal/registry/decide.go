@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"fanfare.dev/fanfare"
@@ -40,12 +41,15 @@ func (g *group) put(j *job) {
 // putOne says what was done, create, update, replace or nothing, and to which
 // fields.
 func (g *group) putOne(w *want) (deed string, fields []string, err error) {
-	w.created, w.replaced, w.touched = false, 0, nil
+	w.created, w.replaced, w.silenced, w.touched = false, 0, 0, nil
 	filter := w.filter
 	if w.put.Filter != "" && (filter == 0 || !g.w.r.filters.is(filter, w.put.Filter)) { // new, or forgotten since the caller looked
 		filter = g.filter(w.put.Filter)
 	}
 	if err := g.allowed(w); err != nil {
+		return "", nil, err
+	}
+	if err := g.affords(w); err != nil {
 		return "", nil, err
 	}
 	owner, isNew, err := g.owner(w)
@@ -54,7 +58,12 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	}
 	asked := SubscriptionRecord{
 		Subscriber: owner, Topic: w.topic.Number, Channel: w.channel.Number, ID: w.put.ID,
-		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data,
+		Filter: filter, Rule: w.rule, Params: w.params, Data: w.put.Data, Paused: w.put.State == statePaused,
+	}
+	if slices.Contains(w.touched, "time_zone") {
+		if err := g.rezoneOf(owner); err != nil {
+			return "", nil, err
+		}
 	}
 	hash := w.idHash
 	if asked.ID == "" {
@@ -72,8 +81,18 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 		if err != nil {
 			return "", nil, err
 		}
+		if w.put.State == "" {
+			asked.Paused = s.Paused && !s.Ended
+		}
 		if !s.Ended && s.Topic == asked.Topic && s.Subscriber == asked.Subscriber {
-			w.place = old
+			if w.place = old; asked.Paused && !s.Paused {
+				w.silenced = old
+			}
+			if asked.Slot = s.Slot; w.put.Cadence != "" {
+				if asked.Slot, err = g.slotFor(owner, w.cadence); err != nil {
+					return "", nil, err
+				}
+			}
 			changed, err := g.update(s, &asked)
 			if fields = append(w.touched, changed...); len(fields) > 0 {
 				return "update", fields, err
@@ -86,6 +105,12 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 			}
 			deed, w.replaced = "replace", old
 		}
+	}
+	if w.put.Cadence == "" {
+		w.cadence = w.topic.Cadence
+	}
+	if asked.Slot, err = g.slotFor(owner, w.cadence); err != nil {
+		return "", nil, err
 	}
 	partition := owner.Partition()
 	local := &g.w.nextSubscription[partition]
@@ -279,7 +304,8 @@ func (g *group) update(s, asked *SubscriptionRecord) ([]string, error) {
 		same bool
 	}{
 		{"channel", s.Channel == asked.Channel}, {"filter", s.Filter == asked.Filter}, {"rule", s.Rule == asked.Rule},
-		{"params", bytes.Equal(s.Params, asked.Params)}, {"data", bytes.Equal(s.Data, asked.Data)},
+		{"params", bytes.Equal(s.Params, asked.Params)}, {"data", bytes.Equal(s.Data, asked.Data)}, {"state", s.Paused == asked.Paused},
+		{"cadence", s.Slot == asked.Slot},
 	} {
 		if !f.same {
 			fields = append(fields, f.name)
@@ -288,11 +314,20 @@ func (g *group) update(s, asked *SubscriptionRecord) ([]string, error) {
 	if fields == nil {
 		return nil, nil
 	}
+	if s.Slot != asked.Slot {
+		if err := s.mayLeave(); err != nil {
+			return nil, err
+		}
+		if err := g.setSlot(s.Place, asked.Slot); err != nil {
+			return nil, err
+		}
+	}
 	s, err := g.change(s.Place)
 	if err != nil {
 		return nil, g.w.r.unreadable(err)
 	}
 	s.Channel, s.Filter, s.Rule, s.Params, s.Data = asked.Channel, asked.Filter, asked.Rule, asked.Params, asked.Data
+	s.setPaused(asked.Paused)
 	return fields, nil
 }
 
@@ -356,7 +391,7 @@ func (g *group) endPlace(place fanfare.Place, reason string) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.Ended, s.Reason = true, reason
+	s.Ended, s.Reason, s.Was = true, reason, nil
 	return nil
 }
 

@@ -32,7 +32,7 @@ type putDecoder struct {
 	i int
 }
 
-var putFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes"}
+var putFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence"}
 
 // text and raw return where a field goes, and its bit among those seen.
 func (p *Put) text(name string) (*string, uint) {
@@ -55,6 +55,10 @@ func (p *Put) text(name string) (*string, uint) {
 		return &p.TimeZone, 1 << 7
 	case "subscriber":
 		return &p.Subscriber, 1 << 11
+	case "state":
+		return &p.State, 1 << 12
+	case "cadence":
+		return &p.Cadence, 1 << 13
 	}
 	return nil, 0
 }

@@ -4,6 +4,7 @@ package registry
 // configuration is already as the document says.
 type Diff struct {
 	Changes []Change `json:"changes"`
+	Notes   []string `json:"notes,omitempty"` // what else there is to know of what the document names
 }
 
 // A Change is one member that an apply changes.

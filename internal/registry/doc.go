@@ -5,7 +5,7 @@
 // State. Everything is durable in the control store (control.db) before the
 // call that changed it returns. Held in memory, and rebuilt by Open: the
 // configuration (small), the distinct filter texts, one bit for each
-// subscription (is it active), hash tables that find a subscriber by address or
+// subscription (is it active, neither ended nor paused), hash tables that find a subscriber by address or
 // id and a subscription by identity, and for each subscription the one before it
 // of the same subscriber (belongings). A row itself is read from the store when
 // it is needed. The match index is filled from here and from nowhere else.

@@ -13,6 +13,20 @@ type Document struct {
 	Topics    map[string]*TopicSpec    `json:"topics,omitempty"`
 	Templates map[string]*TemplateSpec `json:"templates,omitempty"`
 
+	// MatchingBudget is what one event may take in conditions to which no index
+	// leads; nil leaves it, 0 is the default.
+	MatchingBudget *Duration `json:"matching_budget,omitempty"`
+
+	// HoldAbove and HoldExemptUrgent say which broadcasts wait for approval; nil
+	// leaves them, 0 is: none.
+	HoldAbove        *int  `json:"hold_above,omitempty"`
+	HoldExemptUrgent *bool `json:"hold_exempt_urgent,omitempty"`
+
+	// Rate and DailyQuota bound what all channels send together; nil leaves them, the
+	// zero ones are: without bound.
+	Rate       *Rate       `json:"rate,omitempty"`
+	DailyQuota *DailyQuota `json:"daily_quota,omitempty"`
+
 	// SubscriberSchema is the JSON Schema of the attributes of subscribers; null
 	// takes it away, absent leaves it.
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/mail"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,10 @@ const (
 	maxRetries         = 50
 )
 
+// maxMulticast bounds how many may get a message in one transaction. Every server
+// takes 100 (RFC 5321, section 4.5.3.1.8).
+const maxMulticast = 1000
+
 // defaultRate is gentle, because an unknown relay is: who knows theirs, raises it.
 var defaultRate = Rate{30, time.Second}
 
@@ -31,54 +34,69 @@ var defaultRetry = []Duration{
 func (p *documentReader) channel(n node) *ChannelSpec {
 	c := &ChannelSpec{}
 	all := fields{
-		"driver":       func(v node) { c.Driver = v.choice("smtp", "file") },
+		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "webhook") },
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
 		"sender":       func(v node) { c.Sender = v.address() },
 		"reply_to":     func(v node) { c.ReplyTo = v.mailbox() },
 		"connections":  func(v node) { c.Connections = v.number(1, maxConnections) },
+		"reserve":      func(v node) { c.Reserve = v.reserve() },
 		"rate":         func(v node) { c.Rate = v.rate() },
 		"expiry":       func(v node) { c.Expiry = v.duration() },
-		"retry":        func(v node) { c.Retry = v.durations() },
+		"retry":        func(v node) { v.retry(c) },
+		"quiet_hours":  func(v node) { c.QuietHours = v.quietHours() },
+		"retry_by":     func(v node) { c.RetryBy = v.retryBy() },
 		"send_timeout": func(v node) { c.SendTimeout = v.duration() },
 		"domain":       func(v node) { c.Domain = v.host() },
 		"list_id":      func(v node) { c.ListID = v.line() },
 	}
+	limitFields(c, all)
 	driver := "smtp"
 	if pair := n.find("driver"); pair != nil {
 		quiet := documentReader{doc: p.doc, anchors: p.anchors} // read for good below
 		driver = node{Node: pair.Value, p: &quiet}.text()
 	}
-	unknown := driver != "smtp" && driver != "file" // which is what is wrong then, and no field
+	unknown := driver != "smtp" && driver != "file" && driver != "webhook" // which is what is wrong then, and no field
 	if driver == "smtp" || unknown {
 		all["relay"] = func(v node) { c.Relay = v.hostPort() }
-		all["tls"] = func(v node) { c.TLS = v.choice("off", "opportunistic", "required", "implicit") }
+		all["relays"] = func(v node) { c.Relays = v.relays() }
+		all["tls"] = func(v node) { c.TLS = v.tls() }
 		all["username"] = func(v node) { c.Username = v.line() }
 		all["password_env"] = func(v node) { c.PasswordEnv = v.line() }
 		all["password_file"] = func(v node) { c.PasswordFile = v.path() }
 		all["hello"] = func(v node) { c.Hello = v.host() }
-		all["grouping"] = func(v node) { c.Grouping = v.choice("auto", "pipelining", "lockstep") }
+		all["grouping"] = func(v node) { c.Grouping = v.grouping() }
+		all["multicast"] = func(v node) { c.Multicast = v.number(1, maxMulticast) }
 		c.TLS, c.Grouping, c.Rate = "opportunistic", "auto", defaultRate
 	}
 	if driver == "file" || unknown {
 		all["path"] = func(v node) { c.Path = v.path() }
 	}
 	c.Connections, c.SendTimeout, c.Expiry, c.Retry = defaultConnections, defaultSendTimeout, defaultExpiry, defaultRetry
+	if driver == "webhook" || unknown {
+		webhookFields(c, all)
+	}
+	if driver == "webhook" {
+		c.SendTimeout, c.ConnectTimeout = defaultAnswerTimeout, defaultConnectTimeout
+		for _, field := range []string{"from", "sender", "reply_to", "domain", "list_id"} { // of mail
+			delete(all, field)
+		}
+	}
 	n.fields(all)
 	if c.Delete {
 		n.alone("delete", true)
 		c.ChannelSettings = ChannelSettings{}
 		return c
 	}
-	n.needs("driver", "use smtp or file")
-	n.needs("from", "such as Example <news@example.org>")
+	n.needs("driver", "use smtp, file or webhook")
+	if driver != "webhook" {
+		n.needs("from", "such as Example <news@example.org>")
+	}
 	switch c.Driver {
+	case "webhook":
+		n.oneOf("secret_env", "secret_file")
 	case "smtp":
-		n.needs("relay", "such as 127.0.0.1:25")
-		n.oneOf("password_env", "password_file")
-		if secret := c.PasswordEnv + c.PasswordFile; (c.Username == "") != (secret == "") {
-			n.fault("give username and password_env or password_file, or none", "username and password belong together")
-		}
+		n.relayed(c)
 	case "file":
 		n.needs("path", "name the folder that mails are written to")
 	}
@@ -149,13 +167,4 @@ func (n node) rate() Rate {
 		n.fault("write it as 30/s, 1000/min, 5000/h or unlimited", "%s is not a rate", quote(s))
 	}
 	return r
-}
-
-func (n node) durations() []Duration {
-	var all []Duration
-	n.each(func(v node) { all = append(all, v.duration()) })
-	if len(all) > maxRetries {
-		n.fault("", "more than %d waits", maxRetries)
-	}
-	return slices.Clip(all)
 }

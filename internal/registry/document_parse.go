@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -111,6 +112,7 @@ type documentReader struct {
 	dir     string
 	anchors map[string]ast.Node
 	wrong   []*fanfare.Error
+	shared  shared // partials and layouts
 	shown   fields // of the one member that the text is about: what is shown and cannot be set
 }
 
@@ -127,9 +129,12 @@ var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
 const nameHint = "use lower case letters, digits and _ . -, at most 64"
 
 func (p *documentReader) document(n node) {
-	n.fields(fields{
+	all := p.doc.approvalFields()
+	p.doc.limitFields(all)
+	maps.Copy(all, fields{
 		"service":                func(v node) { p.doc.Service = v.name() },
 		"title":                  func(v node) { title := v.line(); p.doc.Title = &title },
+		"matching_budget":        func(v node) { budget := v.duration(); p.doc.MatchingBudget = &budget },
 		"subscriber_schema":      func(v node) { p.doc.SubscriberSchema = v.json() },
 		"subscriber_schema_file": func(v node) { p.doc.SubscriberSchema = v.jsonFile() },
 		"channels": func(v node) {
@@ -142,6 +147,9 @@ func (p *documentReader) document(n node) {
 			v.members(func(name string, v node) { p.doc.Templates[name] = p.template(v) })
 		},
 	})
+	p.sharedFields(all)
+	n.fields(all)
+	p.share()
 	n.oneOf("subscriber_schema", "subscriber_schema_file")
 	if p.doc.Service == "" && !n.has("service") {
 		n.fault("", "service is missing")
@@ -151,7 +159,8 @@ func (p *documentReader) document(n node) {
 func (p *documentReader) topic(n node) *TopicSpec {
 	t := &TopicSpec{}
 	t.Lane = fanfare.Normal.String()
-	n.fields(fields{
+	all := t.approvalFields()
+	maps.Copy(all, fields{
 		"title": func(v node) { t.Title = v.text() },
 		"lane": func(v node) {
 			lane, err := fanfare.ParseLane(v.text())
@@ -162,6 +171,11 @@ func (p *documentReader) topic(n node) *TopicSpec {
 		},
 		"template":    func(v node) { t.Template = v.name() },
 		"expiry":      func(v node) { t.Expiry = v.duration() },
+		"quiet_hours": func(v node) { t.QuietHours = v.quietHours() },
+		"key":         func(v node) { t.Key = v.text() },
+		"digest":      func(v node) { t.Digest = v.digest() },
+		"cadence":     func(v node) { t.Cadence = v.cadence() },
+		"generation":  func(v node) { t.Generation = v.generation() },
 		"schema":      func(v node) { t.Schema = v.json() },
 		"schema_file": func(v node) { t.Schema = v.jsonFile() },
 		"rules": func(v node) {
@@ -169,6 +183,7 @@ func (p *documentReader) topic(n node) *TopicSpec {
 		},
 		"delete": func(v node) { t.Delete = v.yes() },
 	})
+	n.fields(all)
 	n.oneOf("schema", "schema_file")
 	n.alone("delete", t.Delete)
 	seen := map[string]bool{}
@@ -204,18 +219,18 @@ func (p *documentReader) rule(n node) RuleSpec {
 
 func (p *documentReader) template(n node) *TemplateSpec {
 	t := &TemplateSpec{}
-	n.fields(fields{
-		"subject":      func(v node) { t.Subject = v.text() },
-		"subject_file": func(v node) { t.Subject = strings.TrimRight(v.file(), "\r\n") },
-		"text":         func(v node) { t.Text = v.text() },
-		"text_file":    func(v node) { t.Text = v.file() },
-		"html":         func(v node) { t.HTML = v.text() },
-		"html_file":    func(v node) { t.HTML = v.file() },
-		"delete":       func(v node) { t.Delete = v.yes() },
-	})
-	n.oneOf("subject", "subject_file")
-	n.oneOf("text", "text_file")
-	n.oneOf("html", "html_file")
+	var w TemplateWords
+	known := t.variantFields()
+	known["syntax"] = func(v node) { t.Syntax = v.text() }
+	known["layout"] = func(v node) { t.Layout = v.name() }
+	known["lang"] = func(v node) { t.Lang = v.text() }
+	known["page"] = func(v node) { t.Page = v.text() }
+	known["page_file"] = func(v node) { t.Page = v.file() }
+	known["partials"] = func(v node) { t.Partials = v.partials() }
+	known["delete"] = func(v node) { t.Delete = v.yes() }
+	n.words(&w, known)
+	n.oneOf("page", "page_file")
+	t.Subject, t.Text, t.HTML, t.JSON, t.Markdown = w.Subject, w.Text, w.HTML, w.JSON, w.Markdown
 	n.alone("delete", t.Delete)
 	return t
 }

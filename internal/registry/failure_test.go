@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // A brokenStore refuses to commit while fail is set, or each nth time.
@@ -33,7 +33,7 @@ func (s *brokenStore) Commit(b *registry.Batch) error {
 
 func TestAfterAFailedCommitItIsAsIfNothingHadBeenAsked(t *testing.T) {
 	ctx := context.Background()
-	store := &brokenStore{Store: openStore(t, t.TempDir(), sqlite.Relaxed)}
+	store := &brokenStore{Store: openStore(t, storetest.Place(t))}
 	index := match.New()
 	r, err := registry.Open(ctx, options(store, index))
 	if err != nil {
@@ -88,12 +88,10 @@ func TestAfterAFailedCommitItIsAsIfNothingHadBeenAsked(t *testing.T) {
 }
 
 func TestAClosedRegistryRefusesAndStandsASecondClose(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	for range 2 {
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		r.Close()
 	}
 	err := r.PutSubscriptions(context.Background(), "notify", []registry.Put{{Topic: "change", Channel: "email", To: "a@example.org"}}, make([]registry.PutResult, 1))
 	if fanfare.CodeOf(err) != fanfare.Unavailable {
@@ -106,19 +104,22 @@ func TestAClosedRegistryRefusesAndStandsASecondClose(t *testing.T) {
 // is being committed, and every second commit fails.
 func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 	ctx := context.Background()
-	dir := t.TempDir()
-	store := &brokenStore{Store: openStore(t, dir, sqlite.Relaxed)}
+	place := storetest.Place(t)
+	store := &brokenStore{Store: openStore(t, place)}
 	r, err := registry.Open(ctx, options(store, match.New()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	apply(t, r, weather)
+	apply(t, r, waiting)
 	store.each = 2
 
 	const callers, rounds, members, pool = 4, 8, 600, 2500
 	want := func(i int) registry.Put {
-		p := registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i/2)}
+		p := registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i/2), Cadence: "immediate"}
+		if i%3 == 0 {
+			p.Cadence = fmt.Sprintf("daily %02d:%02d", i%24, i%60)
+		}
 		switch i % 4 {
 		case 0:
 			p.ID = fmt.Sprint("own-", i)
@@ -164,16 +165,14 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 			t.Errorf("%d was created %d times", n, created[n])
 		}
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, index := openAt(t, dir)
+	r.Close()
+	r, index := openAt(t, place)
 	if n := index.Len(match.Key{Service: "notify", Topic: "change"}); n != len(ids) {
 		t.Errorf("after the restart the index has %d, want %d", n, len(ids))
 	}
 	for n, id := range ids {
 		s, err := r.Subscription(ctx, "notify", id)
-		if p := want(n); err != nil || s.To != p.To || s.Filter != p.Filter || s.Rule != p.Rule {
+		if p := want(n); err != nil || s.To != p.To || s.Filter != p.Filter || s.Rule != p.Rule || s.Cadence != p.Cadence {
 			t.Fatalf("%s: %+v, %v", id, s, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -30,7 +29,9 @@ type group struct {
 	subscriptions map[fanfare.Place]*SubscriptionRecord
 	changed       map[fanfare.Place]SubscriptionRecord // before the change
 
-	filters map[string]uint32 // new ones
+	filters map[string]uint32      // new ones
+	slots   []newSlot              // these too
+	planned map[uint32]plannedLoad // by topic
 	undone  []tableChange
 	entries []topicEntries
 }
@@ -44,7 +45,7 @@ type tableChange struct {
 
 // begin starts the next transaction.
 func (g *group) begin(jobs []*job) {
-	g.jobs, g.aborted = jobs, false
+	g.jobs, g.aborted, g.planned = jobs, false, nil
 	g.batch.ChangeSeq, g.batch.At = 0, g.w.r.opt.Now().UnixNano()
 	g.baseSubscriber, g.baseSubscription = g.w.nextSubscriber, g.w.nextSubscription
 }
@@ -119,9 +120,10 @@ func (g *group) release() {
 	}
 	clear(b.Audit)
 	b.Audit = b.Audit[:0]
-	b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil
+	b.Config, b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil, nil
 	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
-	g.subscribers, g.subscriptions, g.changed, g.filters = nil, nil, nil, nil
+	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
+	g.slots = nil
 	g.undone = g.undone[:0]
 	g.jobs, g.deed, g.effects = nil, Deed{}, 0
 }
@@ -183,8 +185,7 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.Place) e
 		g.subscriptions = make(map[fanfare.Place]*SubscriptionRecord, len(places))
 	}
 	return g.w.r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
-		kept := *s
-		kept.Params, kept.Data = bytes.Clone(s.Params), bytes.Clone(s.Data)
+		kept := cloneSubscription(s)
 		g.subscriptions[s.Place] = &kept
 		return nil
 	})
@@ -282,6 +283,9 @@ func (g *group) remove(t *table, hash uint64, place fanfare.Place) {
 
 // undo takes back what the group did to the tables, the last first.
 func (g *group) undo() {
+	for i := range g.slots {
+		g.w.slots.drop(g.slots[i].key)
+	}
 	for _, c := range slices.Backward(g.undone) {
 		switch {
 		case c.old == 0:
@@ -310,7 +314,7 @@ func (g *group) updateNewSubscribers() {
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
-	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit)
+	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config)
 	for i := range fanfare.Partitions {
 		subscriptions += len(b.Subscriptions[i])
 		others += len(b.Subscribers[i])
@@ -327,7 +331,7 @@ func (g *group) finish() bool {
 		for k := range b.Subscriptions[i] {
 			s := &b.Subscriptions[i][k]
 			s.CreatedAt, s.CreatedSeq = b.At, b.ChangeSeq
-			if s.Ended { // made and ended within the group
+			if !s.active() { // made and ended within the group, or made as a paused one
 				b.SubscriptionUpdates = append(b.SubscriptionUpdates, s)
 			}
 		}
@@ -335,6 +339,12 @@ func (g *group) finish() bool {
 	for _, s := range b.SubscriptionUpdates {
 		if s.Ended && s.EndedSeq == 0 {
 			s.EndedAt, s.EndedSeq = b.At, b.ChangeSeq
+		}
+		switch {
+		case s.Paused && s.PausedSeq == 0:
+			s.PausedAt, s.PausedSeq = b.At, b.ChangeSeq
+		case !s.Paused && s.PausedSeq != 0 && s.ResumedSeq == 0:
+			s.ResumedSeq = b.ChangeSeq
 		}
 	}
 	return true

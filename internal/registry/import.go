@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"time"
 
 	"fanfare.dev/fanfare"
 )
@@ -31,7 +32,7 @@ func (i *Import) Begin(ctx context.Context, puts []Put, results []PutResult) (ov
 		told <- i.failed
 		return told
 	}
-	p, err := i.r.begin(ctx, i.service, puts, results, i.last)
+	p, err := i.r.begin(ctx, i.service, puts, results, i.last, nil)
 	if err != nil {
 		i.failed = err
 		told <- err
@@ -40,7 +41,7 @@ func (i *Import) Begin(ctx context.Context, puts []Put, results []PutResult) (ov
 	if !p.refused {
 		i.last = p.job
 	}
-	go func() { told <- p.wait() }()
+	go func() { told <- p.wait(nil) }()
 	return told
 }
 
@@ -54,12 +55,12 @@ type putting struct {
 	results []PutResult
 	refused bool // all of them: there is nothing for the writer
 
-	afterEnd func(fanfare.Place) // returns when no letter for what was replaced can leave; may be nil
+	afterEnd func(fanfare.Place) // returns when no letter for what was replaced or paused can leave; may be nil
 }
 
 // begin checks puts and hands the good ones to the writer, which does them after
 // those of another job, and not at all if that one fails.
-func (r *Registry) begin(ctx context.Context, name string, puts []Put, results []PutResult, after *job) (*putting, error) {
+func (r *Registry) begin(ctx context.Context, name string, puts []Put, results []PutResult, after *job, over <-chan time.Time) (*putting, error) {
 	if len(puts) > maxJob || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}
@@ -79,19 +80,20 @@ func (r *Registry) begin(ctx context.Context, name string, puts []Put, results [
 		close(p.done)
 		return p, nil
 	}
-	return p, r.writer.enqueue(ctx, p.job)
+	return p, r.writer.enqueue(ctx, p.job, over)
 }
 
 // wait returns when the puts are durable, and sets their results.
-func (p *putting) wait() error {
-	<-p.done
-	if p.err != nil {
-		return p.err
+func (p *putting) wait(over <-chan time.Time) error {
+	if err := p.await(over); err != nil {
+		return err
 	}
 	for i := range p.wants {
 		w := &p.wants[i]
-		if w.err == nil && w.replaced != 0 && p.afterEnd != nil {
-			p.afterEnd(w.replaced)
+		for _, place := range [...]fanfare.Place{w.replaced, w.silenced} {
+			if w.err == nil && place != 0 && p.afterEnd != nil {
+				p.afterEnd(place)
+			}
 		}
 		p.results[i] = w.result()
 	}

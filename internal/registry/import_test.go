@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // A gatedStore commits when it is told to, with an error or really.
@@ -37,7 +37,7 @@ func step(number, n int) []registry.Put {
 
 func gated(t *testing.T) (*registry.Registry, *gatedStore, *match.Index) {
 	t.Helper()
-	store := &gatedStore{Store: openStore(t, t.TempDir(), sqlite.Relaxed), entered: make(chan struct{}), verdict: make(chan error)}
+	store := &gatedStore{Store: openStore(t, storetest.Place(t)), entered: make(chan struct{}), verdict: make(chan error)}
 	index := match.New()
 	r, err := registry.Open(t.Context(), options(store, index))
 	if err != nil {

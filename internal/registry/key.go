@@ -236,7 +236,10 @@ func (r *Registry) editKey(ctx context.Context, service, id, action string, edit
 		actorOf(ctx).note(&b, k.deed(action), &Detail{Fields: keyChanges(was, &k)})
 		return r.keepKey(&b, &k)
 	}})
-	return changed, err
+	if err != nil {
+		return Key{}, err
+	}
+	return changed, nil
 }
 
 // deed is what the audit says of a change of the key.

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +13,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // clock is a time that the test sets.
@@ -23,12 +21,12 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-// openTimed opens the registry in dir with a clock.
-func openTimed(t *testing.T, dir string, c *clock) *registry.Registry {
+// openTimed opens the registry at a place with a clock.
+func openTimed(t TB, place string, c *clock) *registry.Registry {
 	t.Helper()
-	opt := options(openStore(t, dir, sqlite.Relaxed), match.New())
+	opt := options(openStore(t, place), match.New())
 	opt.Now = c.now
-	r, err := registry.Open(t.Context(), opt)
+	r, err := registry.Open(context.Background(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +89,8 @@ func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
 		}, 0, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c, dir := &clock{noon}, t.TempDir()
-			r := openTimed(t, dir, c)
+			c, place := &clock{noon}, storetest.Place(t)
+			r := openTimed(t, place, c)
 			apply(t, r, weather)
 			newKey(t, r, "", registry.KeySettings{Name: "operator"})
 			key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish | registry.ScopeRead})
@@ -106,42 +104,24 @@ func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
 				if _, ok := r.Authenticate(second); ok != test.new {
 					t.Errorf("run %d: the new secret opens: %v", run, ok)
 				}
-				if err := r.Close(); err != nil {
-					t.Fatal(err)
-				}
+				r.Close()
 				for _, secret := range []string{first, second} {
-					if secret != "" && inFiles(t, dir, secret) {
-						t.Error("a secret is kept")
+					if secret == "" {
+						continue
+					}
+					if found := storetest.Find(t, place, secret); len(found) > 0 {
+						t.Errorf("a secret is kept: %v", found)
 					}
 				}
-				r = openTimed(t, dir, c)
+				r = openTimed(t, place, c)
 			}
 		})
 	}
 }
 
-// inFiles reports whether the text stands in a file of the folder.
-func inFiles(t *testing.T, dir, text string) bool {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(b), text) {
-			return true
-		}
-	}
-	return false
-}
-
 func TestAKeyFromBeforeThereWereScopesIsAdminOfWhatItWas(t *testing.T) {
-	dir := t.TempDir()
-	store := openStore(t, dir, sqlite.Relaxed)
+	place := storetest.Place(t)
+	store := openStore(t, place)
 	kept := func(number, service uint32, secret string) registry.ConfigRecord {
 		hash := sha256.Sum256([]byte(secret))
 		body, err := json.Marshal(map[string]any{"hash": hash[:]})
@@ -159,10 +139,7 @@ func TestAKeyFromBeforeThereWereScopesIsAdminOfWhatItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, _ := openAt(t, dir)
+	r, _ := openAt(t, place)
 	if who, ok := r.Authenticate("ff_operator"); !ok || !who.Operator() {
 		t.Errorf("%+v, %v", who, ok)
 	}
@@ -173,7 +150,7 @@ func TestAKeyFromBeforeThereWereScopesIsAdminOfWhatItWas(t *testing.T) {
 
 func TestTheLastKeyOfTheOperatorCannotBeTakenAway(t *testing.T) {
 	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	r := openTimed(t, t.TempDir(), c)
+	r := openTimed(t, storetest.Place(t), c)
 	apply(t, r, weather)
 	last, _ := newKey(t, r, "", registry.KeySettings{})
 	newKey(t, r, "notify", registry.KeySettings{})
@@ -207,7 +184,7 @@ func TestTheLastKeyOfTheOperatorCannotBeTakenAway(t *testing.T) {
 
 func TestKeysOfAnotherServiceDoNotExist(t *testing.T) {
 	ctx := context.Background()
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	apply(t, r, "service: games")
 	own, _ := newKey(t, r, "games", registry.KeySettings{})
@@ -235,24 +212,22 @@ func TestKeysOfAnotherServiceDoNotExist(t *testing.T) {
 }
 
 func TestANumberOfADeletedKeyIsNotGivenAgain(t *testing.T) {
-	dir := t.TempDir()
-	r, _ := openAt(t, dir)
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
 	newKey(t, r, "", registry.KeySettings{})
 	gone, _ := newKey(t, r, "", registry.KeySettings{})
 	if err := r.DeleteKey(t.Context(), "", gone.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, _ = openAt(t, dir)
+	r.Close()
+	r, _ = openAt(t, place)
 	if next, _ := newKey(t, r, "", registry.KeySettings{}); next.ID == gone.ID {
 		t.Errorf("%s was given twice", next.ID)
 	}
 }
 
 func TestWrongSettingsOfAKeyAreNamed(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	for pointer, s := range map[string]registry.KeySettings{
 		"/name": {Name: "a\nb"}, "/name ": {Name: strings.Repeat("x", 200)},
 	} {
@@ -270,8 +245,8 @@ func TestWrongSettingsOfAKeyAreNamed(t *testing.T) {
 func BenchmarkAuthenticate(b *testing.B) {
 	for _, keys := range []int{1, 10_000} {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {
-			dir := b.TempDir()
-			store := openStore(b, dir, sqlite.Relaxed)
+			place := storetest.Place(b)
+			store := openStore(b, place)
 			r, err := registry.Open(b.Context(), options(store, match.New()))
 			if err != nil {
 				b.Fatal(err)
@@ -296,7 +271,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 func TestUseOfTheSecretBeforeARotationIsSeenApart(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	c := &clock{noon}
-	r := openTimed(t, t.TempDir(), c)
+	r := openTimed(t, storetest.Place(t), c)
 	apply(t, r, weather)
 	newKey(t, r, "", registry.KeySettings{Name: "operator"})
 	key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish})

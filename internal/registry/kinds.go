@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/cadence"
 )
 
 // Kinds of ConfigRecord.
@@ -32,8 +33,15 @@ type TopicSettings struct {
 	Title    string          `json:"title,omitempty"`
 	Lane     string          `json:"lane,omitempty"`
 	Schema   json.RawMessage `json:"schema,omitempty"`
+	Key      string          `json:"key,omitempty"`
 	Template string          `json:"template,omitempty"`
 	Expiry   Duration        `json:"expiry,omitempty"`
+	Approval
+
+	QuietHours QuietHours `json:"quiet_hours,omitzero"`
+	Digest     Digest     `json:"digest,omitzero"`
+	Cadence    string     `json:"cadence,omitempty"`    // as it is spelled; "": immediate
+	Generation string     `json:"generation,omitempty"` // "" is continuous
 }
 
 // topicBody is what is kept of a topic.
@@ -41,6 +49,7 @@ type topicBody struct {
 	TopicSettings
 	Rules    []ruleBody `json:"rules,omitempty"`
 	LastRule uint32     `json:"last_rule,omitempty"` // number that no new rule gets
+	Series   uint32     `json:"series,omitempty"`    // of keys; a state of another one counts no more
 }
 
 type ruleBody struct {
@@ -53,6 +62,17 @@ type TemplateParts struct {
 	Subject string `json:"subject,omitempty"`
 	Text    string `json:"text,omitempty"`
 	HTML    string `json:"html,omitempty"`
+	JSON    string `json:"json,omitempty"` // for programs
+
+	Markdown string `json:"markdown,omitempty"` // in place of HTML
+	Syntax   string `json:"syntax,omitempty"`   // liquid or notify
+	Layout   string `json:"layout,omitempty"`   // what stands around it
+	Lang     string `json:"lang,omitempty"`     // the language that it is written in
+	Page     string `json:"page,omitempty"`     // a layout of its own
+
+	Partials map[string]string `json:"partials,omitempty"`
+
+	TemplateVariants
 }
 
 // templateBody is what is kept of one version of a template.
@@ -70,8 +90,12 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 		return r.loadKey(s, c)
 	case kindSwitch:
 		return r.loadSwitch(c)
+	case kindRate:
+		return r.loadRate(c)
 	case kindSubscriberSchema:
 		return loadSubscriberSchema(s, c)
+	case kindQuota:
+		return r.loadQuota(c)
 	case kindFloor:
 		return r.loadFloor(c)
 	}
@@ -88,6 +112,8 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 		return loadChannel(s, svc, c)
 	case kindTopic:
 		return r.loadTopic(s, svc, c)
+	case kindSlot:
+		return r.loadSlot(svc, c)
 	case kindTemplate:
 		return loadTemplate(s, svc, c)
 	}
@@ -96,7 +122,10 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 
 // serviceBody is what is kept of a service.
 type serviceBody struct {
-	Title string `json:"title,omitempty"`
+	Title  string   `json:"title,omitempty"`
+	Budget Duration `json:"matching_budget,omitempty"` // 0: the default
+	Approval
+	ServiceLimits
 }
 
 func loadService(s *snapshot, c *ConfigRecord) error {
@@ -109,7 +138,7 @@ func loadService(s *snapshot, c *ConfigRecord) error {
 		return err
 	}
 	svc := newService(c.Number, c.Name)
-	svc.title = body.Title
+	svc.title, svc.budget, svc.approval, svc.limits = body.Title, time.Duration(body.Budget), body.Approval, body.ServiceLimits
 	s.services[c.Name] = svc
 	return nil
 }
@@ -154,9 +183,17 @@ func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic
 	if err != nil {
 		return nil, below("/schema", err)
 	}
-	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: body.Schema,
-		Template: body.Template, Expiry: time.Duration(body.Expiry), ValidateData: check,
-		topicState: topicState{service: svc.number, filters: &checkedTexts{}, body: body}}
+	due, err := cadence.Parse(body.Cadence)
+	if err != nil {
+		return nil, below("/cadence", err)
+	}
+	generation, ok := parseGeneration(body.Generation)
+	if !ok {
+		return nil, invalid("/generation", "", "unknown generation %s", quote(body.Generation))
+	}
+	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: body.Schema, Key: body.Key, Series: body.Series,
+		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, ValidateData: check,
+		topicState: topicState{service: svc.number, filters: &checkedTexts[fanfare.Cost]{}, body: body}}
 	for _, r := range body.Rules {
 		r.Rule.Number = r.Number
 		t.Rules = append(t.Rules, r.Rule)
@@ -169,8 +206,7 @@ func loadTemplate(s *snapshot, svc *service, c *ConfigRecord) error {
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
 	}
-	t := &TemplateSource{Number: c.Number, Service: svc.name, Name: c.Name, Version: body.Version,
-		Subject: body.Subject, Text: body.Text, HTML: body.HTML}
+	t := &TemplateSource{Number: c.Number, Service: svc.name, Name: c.Name, Version: body.Version, TemplateParts: body.TemplateParts}
 	s.templates[t.Number] = t
 	if c.Deleted {
 		delete(svc.templates, c.Name)

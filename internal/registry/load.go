@@ -1,20 +1,15 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
 )
-
-// loadChunk is how many entries the match index gets at a time.
-const loadChunk = 4096
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), entries: map[uint32][]match.Entry{}}
+	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions)}
 	err := r.opt.Store.Load(ctx, Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
@@ -24,13 +19,11 @@ func (r *Registry) load(ctx context.Context) error {
 		Subscriber:   l.subscriber,
 		Subscription: l.subscription,
 	})
+	if ended := l.filling.end(); err == nil {
+		err = ended
+	}
 	if err != nil {
 		return fmt.Errorf("load the registry: %w", err)
-	}
-	for topic := range l.entries {
-		if err := l.flush(topic); err != nil {
-			return err
-		}
 	}
 	if err := l.resolve(ctx); err != nil {
 		return fmt.Errorf("load the registry: %w", err)
@@ -48,7 +41,7 @@ type loader struct {
 	r        *Registry
 	w        *writer
 	snapshot *snapshot
-	entries  map[uint32][]match.Entry // by topic, not yet in the index
+	filling  *filling
 
 	// Places whose hash was taken when they came.
 	identityClash []clash
@@ -98,32 +91,21 @@ func (l *loader) subscription(s *SubscriptionRecord) error {
 	if s.Ended {
 		return nil
 	}
+	l.w.use(s, 1)
+	if s.Slot != 0 {
+		if _, known := l.r.slots.at(s.Slot); !known {
+			return fmt.Errorf("subscription %s has the unknown slot %d", fanfare.SubscriptionID(s.Place), s.Slot)
+		}
+	}
+	if len(s.Was) > 0 {
+		l.r.slots.noteMove(s)
+	}
+	if s.Paused {
+		return nil
+	}
 	l.r.live.set(s.Place)
-	l.w.channelUse[s.Channel]++
-	e := l.r.entry(t, s)
-	if s.Rule != 0 {
-		e.Params = bytes.Clone(e.Params)
-	}
-	entries := l.entries[s.Topic]
-	if entries == nil {
-		entries = make([]match.Entry, 0, loadChunk)
-	}
-	l.entries[s.Topic] = append(entries, e)
-	if len(entries)+1 >= loadChunk {
-		return l.flush(s.Topic)
-	}
-	return nil
-}
-
-func (l *loader) flush(topic uint32) error {
-	entries := l.entries[topic]
-	err := l.r.opt.Conditions.Add(l.snapshot.topics[topic].key(), entries)
-	if err != nil {
-		return fmt.Errorf("fill the match index: %w", err)
-	}
-	clear(entries)
-	l.entries[topic] = entries[:0]
-	return nil
+	l.r.slots.use(s, 1)
+	return l.filling.add(t.key(), l.r.entry(t, s))
 }
 
 // resolve decides which row an id belongs to where several have its hash: of

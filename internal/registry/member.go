@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"maps"
 
 	"fanfare.dev/fanfare"
 )
@@ -39,15 +40,34 @@ func ParseMember(m Member, text []byte) (*Document, error) {
 	m.check(n)
 	switch m.Kind {
 	case kindService:
-		n.fields(fields{
+		all := d.approvalFields()
+		d.limitFields(all)
+		maps.Copy(all, fields{
 			"title":             func(v node) { title := v.line(); d.Title = &title },
+			"matching_budget":   func(v node) { budget := v.duration(); d.MatchingBudget = &budget },
 			"subscriber_schema": func(v node) { d.SubscriberSchema = v.json() },
 		})
+		n.fields(all)
 		if d.SubscriberSchema == nil {
 			d.SubscriberSchema = json.RawMessage("null")
 		}
 		if d.Title == nil {
 			d.Title = new(string)
+		}
+		if d.MatchingBudget == nil {
+			d.MatchingBudget = new(Duration)
+		}
+		if d.HoldAbove == nil {
+			d.HoldAbove = new(int)
+		}
+		if d.HoldExemptUrgent == nil {
+			d.HoldExemptUrgent = new(bool)
+		}
+		if d.Rate == nil {
+			d.Rate = new(Rate)
+		}
+		if d.DailyQuota == nil {
+			d.DailyQuota = new(DailyQuota)
 		}
 	case kindChannel:
 		d.Channels[m.Name] = p.channel(n)
@@ -132,7 +152,7 @@ func (r *Registry) ApplyMember(ctx context.Context, d *Document, check func(Conf
 }
 
 // DeleteMember takes a member away. With a service goes all that it has, and its
-// keys. What active subscriptions need is a Conflict. One that is not there is no
+// keys. What active or paused subscriptions need is a Conflict. One that is not there is no
 // error, unless check has one.
 func (r *Registry) DeleteMember(ctx context.Context, m Member, check func(Configuration) error) error {
 	guarded := func(c Configuration) error {

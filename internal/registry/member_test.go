@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func anything(registry.Configuration) error { return nil }
@@ -20,8 +21,8 @@ func anything(registry.Configuration) error { return nil }
 // the topic's list sets all. A restart changes nothing.
 func TestRulesKeepTheOrderThatTheyWereGiven(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir := t.TempDir()
-		r, _ := openAt(t, dir)
+		place := storetest.Place(rt)
+		r, _ := openAt(rt, place)
 		defer func() { r.Close() }()
 		topic := registry.Member{Service: "s", Kind: "topic", Name: "t"}
 		rule := func(name string) registry.Member {
@@ -62,10 +63,8 @@ func TestRulesKeepTheOrderThatTheyWereGiven(t *testing.T) {
 					rt.Fatal(err)
 				}
 			case "restart":
-				if err := r.Close(); err != nil {
-					rt.Fatal(err)
-				}
-				r, _ = openAt(t, dir)
+				r.Close()
+				r, _ = openAt(rt, place)
 			}
 			var got []string
 			for _, rule := range r.Configuration().Topic("s", "t").Rules {
@@ -90,7 +89,7 @@ func parsed(tb TB, m registry.Member, text string) *registry.Document {
 // The check is asked about the configuration that is changed, also where another
 // change came in between: here, one comes whenever the check is asked first.
 func TestACheckIsAskedAgainWhereTheConfigurationMoved(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	other := registry.Member{Service: "notify", Kind: "topic", Name: "other"}
 	asked := 0
@@ -114,8 +113,8 @@ func TestACheckIsAskedAgainWhereTheConfigurationMoved(t *testing.T) {
 }
 
 func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
-	dir := t.TempDir()
-	r, _ := openAt(t, dir)
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
 	apply(t, r, weather)
 	key, secret := newKey(t, r, "notify", registry.KeySettings{})
 	whole := registry.Member{Service: "notify", Kind: "service", Name: "notify"}
@@ -142,10 +141,8 @@ func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
 		if c.Service("notify") != nil || len(c.Topics("notify"))+len(c.Channels("notify")) > 0 || len(r.Services()) > 0 || len(r.Keys("")) > 0 {
 			t.Error("something is left")
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
-		r, _ = openAt(t, dir)
+		r.Close()
+		r, _ = openAt(t, place)
 	}
 	apply(t, r, weather)
 	if got := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"})); got[0].ID == put[0].ID {
@@ -154,7 +151,7 @@ func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
 }
 
 func TestAPlanFindsFiltersThatAChangedSchemaBreaks(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r, registry.Put{Topic: "other", Channel: "email", To: "a@example.org", Filter: "event.mag > 3.0"}))
 	d, err := registry.ParseDocument([]byte("service: notify\ntopics:\n  other:\n    schema: {type: object, additionalProperties: false, properties: {title: {type: string}}}"), "")

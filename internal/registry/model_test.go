@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,13 +14,23 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // record is what the model knows of one subscription.
 type record struct {
+	state                                                        string // that a put asks for
 	id, clientID, topic, channel, to, filter, rule, params, data string
-	active                                                       bool
+	cadence, slot                                                string
+	zone                                                         string // that a put names
+	active, paused                                               bool   // active: not ended
+}
+
+// become is paused or not as a put says.
+func (r *record) become(state string) {
+	if state != "" {
+		r.paused = state == "paused"
+	}
 }
 
 func (r *record) natural() string {
@@ -28,7 +39,55 @@ func (r *record) natural() string {
 
 // model is the simplest thing that keeps the promises of PutSubscriptions.
 type model struct {
-	all []*record // in order of creation
+	all   []*record                   // in order of creation
+	zones map[string]string           // by address
+	was   map[*record]map[string]bool // slots that were left, and what waits there has not been carried over
+	fresh map[*record]bool            // made by the call that is being made
+}
+
+// slotOf is the name of a slot: a cadence, and the time zone where that matters.
+func slotOf(cadence, zone string) string {
+	switch text, own, _ := strings.Cut(cadence, " in "); {
+	case cadence == "immediate":
+		return ""
+	case own != "":
+		return text + " in " + own + ", " + own
+	case strings.HasPrefix(cadence, "window") || zone == "":
+		return cadence + ", UTC"
+	default:
+		return cadence + ", " + zone
+	}
+}
+
+// wait has r due as a put says, in the zone of its owner.
+func (m *model) wait(r *record, cadence string) {
+	if cadence != "" {
+		r.cadence = cadence
+	}
+	left := r.slot
+	if r.slot = slotOf(r.cadence, m.zones[r.to]); r.slot == left || m.fresh[r] {
+		return
+	}
+	if m.was[r] == nil {
+		m.was[r] = map[string]bool{}
+	}
+	delete(m.was[r], r.slot)
+	if left != "" {
+		m.was[r][left] = true
+	}
+}
+
+// live moves everything of a person to another zone.
+func (m *model) live(to, zone string) {
+	if zone == "" || m.zones[to] == zone {
+		return
+	}
+	m.zones[to] = zone
+	for _, r := range m.all {
+		if r.to == to && r.active {
+			m.wait(r, "")
+		}
+	}
 }
 
 func (m *model) byClientID(id string) *record {
@@ -41,24 +100,37 @@ func (m *model) byClientID(id string) *record {
 }
 
 func (m *model) put(want record) (is *record, created bool) {
+	m.live(want.to, want.zone)
+	want.zone = ""
 	if want.clientID != "" {
 		if old := m.byClientID(want.clientID); old != nil && old.active {
 			if old.topic == want.topic && old.to == want.to {
 				old.channel, old.filter, old.rule, old.params, old.data = want.channel, want.filter, want.rule, want.params, want.data
+				old.become(want.state)
+				m.wait(old, want.cadence)
 				return old, false
 			}
+			want.paused = old.paused
 			old.active = false
 		}
 	} else {
 		for _, r := range m.all {
 			if r.clientID == "" && r.active && r.natural() == want.natural() {
 				r.data = want.data
+				r.become(want.state)
+				m.wait(r, want.cadence)
 				return r, false
 			}
 		}
 	}
-	want.active = true
+	want.become(want.state)
+	want.active, want.state = true, ""
+	if want.cadence == "" {
+		want.cadence = "immediate"
+	}
 	m.all = append(m.all, &want)
+	m.fresh[&want] = true
+	m.wait(&want, "")
 	return &want, true
 }
 
@@ -77,7 +149,10 @@ func drawPut(t *rapid.T) (registry.Put, record) {
 		To:      rapid.SampledFrom([]string{"a@example.org", "b@example.org", "c@example.org", "d@example.org"}).Draw(t, "to"),
 		Data:    rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{"n":1}`), json.RawMessage(`{"n":2}`)}).Draw(t, "data"),
 	}
-	want := record{clientID: p.ID, topic: p.Topic, channel: p.Channel, to: p.To, data: string(p.Data)}
+	p.Cadence = rapid.SampledFrom([]string{"", "", "", "immediate", "daily 08:00", "weekly monday 09:00 of state", "window 1m", "daily 08:00 in Asia/Tokyo"}).Draw(t, "cadence")
+	p.TimeZone = rapid.SampledFrom([]string{"", "", "", "UTC", "Europe/London", "Asia/Tokyo"}).Draw(t, "zone")
+	p.State = rapid.SampledFrom([]string{"", "", "", "", "paused", "active"}).Draw(t, "state")
+	want := record{cadence: p.Cadence, zone: p.TimeZone, state: p.State, clientID: p.ID, topic: p.Topic, channel: p.Channel, to: p.To, data: string(p.Data)}
 	if p.Topic == "change" {
 		switch rapid.IntRange(0, 3).Draw(t, "condition") {
 		case 0:
@@ -94,7 +169,7 @@ func drawPut(t *rapid.T) (registry.Put, record) {
 	return p, want
 }
 
-// TestRegistryDoesWhatTheModelDoes puts, updates, ends and restarts at random,
+// TestRegistryDoesWhatTheModelDoes puts, updates, pauses, ends and restarts at random,
 // alone and in groups, with and without colliding hashes, and compares
 // everything that can be asked afterwards.
 func TestRegistryDoesWhatTheModelDoes(t *testing.T) {
@@ -107,14 +182,10 @@ func TestRegistryDoesWhatTheModelDoes(t *testing.T) {
 
 func checkModel(t *rapid.T, bits int) {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "registry")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	place := storetest.Place(t)
 	start := func() (*registry.Registry, *match.Index) {
 		index := match.New()
-		r, err := registry.OpenColliding(ctx, options(openStore(t, dir, sqlite.Relaxed), index), bits)
+		r, err := registry.OpenColliding(ctx, options(openStore(t, place), index), bits)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,10 +193,10 @@ func checkModel(t *rapid.T, bits int) {
 	}
 	r, index := start()
 	defer func() { r.Close() }()
-	apply(t, r, weather)
-	var m model
+	apply(t, r, waiting)
+	m := model{zones: map[string]string{}, was: map[*record]map[string]bool{}, fresh: map[*record]bool{}}
 	for range rapid.IntRange(1, 12).Draw(t, "steps") {
-		switch rapid.IntRange(0, 4).Draw(t, "op") {
+		switch rapid.IntRange(0, 6).Draw(t, "op") {
 		case 0, 1, 2:
 			n := rapid.IntRange(1, 6).Draw(t, "members")
 			puts, wants := make([]registry.Put, n), make([]record, n)
@@ -147,6 +218,7 @@ func checkModel(t *rapid.T, bits int) {
 					t.Fatalf("put %+v: id %s, want %s", puts[i], res.ID, is.id)
 				}
 			}
+			clear(m.fresh)
 		case 3:
 			if len(m.all) == 0 {
 				continue
@@ -160,20 +232,97 @@ func checkModel(t *rapid.T, bits int) {
 			}
 			one.active = false
 		case 4:
-			if err := r.Close(); err != nil {
-				t.Fatal(err)
+			if len(m.all) == 0 {
+				continue
 			}
+			one := m.all[rapid.IntRange(0, len(m.all)-1).Draw(t, "which")]
+			if one.clientID != "" {
+				one = m.byClientID(one.clientID)
+			}
+			set, paused := r.PauseSubscription, rapid.Bool().Draw(t, "pause")
+			if !paused {
+				set = r.ResumeSubscription
+			}
+			if err := set(ctx, "notify", one.id, nil); (err == nil) != one.active {
+				t.Fatalf("pause %v of %+v: %v", paused, one, err)
+			}
+			if one.active {
+				one.paused = paused
+			}
+		case 5:
+			r.Close()
 			r, index = start()
+		case 6:
+			m.carry(t, r)
 		}
 		compare(t, r, index, &m)
 	}
 }
 
+// carry notes of some of what has moved that it was carried over.
+func (m *model) carry(t *rapid.T, r *registry.Registry) {
+	moves := r.Moves()
+	if len(moves) == 0 {
+		return
+	}
+	some := moves[:rapid.IntRange(1, len(moves)).Draw(t, "moves")]
+	if err := r.Carried(t.Context(), some); err != nil {
+		t.Fatal(err)
+	}
+	for _, move := range some {
+		for _, one := range m.all {
+			if s, err := r.Subscription(t.Context(), "notify", one.id); err == nil && s.Place == move.Place && one.active {
+				delete(m.was, one)
+			}
+		}
+	}
+}
+
+// nameOf is the name of a slot.
+func nameOf(r *registry.Registry, number uint16) string {
+	if number == 0 {
+		return ""
+	}
+	s, known := r.Slot(number)
+	if !known {
+		return "unknown"
+	}
+	return s.Cadence.String() + ", " + s.Zone.String()
+}
+
+// compareSlots compares the moves that are open, and the slots that are in use.
+func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record]fanfare.Place) {
+	want, used := map[fanfare.Place]string{}, map[string]bool{}
+	for _, one := range m.all {
+		if one.active && len(m.was[one]) > 0 {
+			want[places[one]] = fmt.Sprint(one.slot, " was ", slices.Sorted(maps.Keys(m.was[one])))
+		}
+		if one.active && !one.paused && one.slot != "" {
+			used[one.slot] = true
+		}
+	}
+	got, inUse := map[fanfare.Place]string{}, map[string]bool{}
+	for _, move := range r.Moves() {
+		var was []string
+		for _, n := range move.Was {
+			was = append(was, nameOf(r, n))
+		}
+		slices.Sort(was)
+		got[move.Place] = fmt.Sprint(nameOf(r, move.Slot), " was ", was)
+	}
+	for _, s := range r.Slots() {
+		inUse[nameOf(r, s.Number)] = true
+	}
+	if !maps.Equal(got, want) || !maps.Equal(inUse, used) {
+		t.Fatalf("moved %v, want %v; in use %v, want %v", got, want, inUse, used)
+	}
+}
+
 func compare(t *rapid.T, r *registry.Registry, index *match.Index, m *model) {
 	ctx := context.Background()
-	active := map[string]int{}
+	active, at := map[string]int{}, map[*record]fanfare.Place{}
 	for _, want := range m.all {
-		if want.active {
+		if want.active && !want.paused {
 			active[want.topic]++
 		}
 		if want.clientID != "" && m.byClientID(want.clientID) != want {
@@ -183,43 +332,52 @@ func compare(t *rapid.T, r *registry.Registry, index *match.Index, m *model) {
 		if err != nil {
 			t.Fatalf("%+v: %v", want, err)
 		}
-		is := record{id: got.ID, clientID: want.clientID, topic: got.Topic, channel: got.Channel, to: got.To, filter: got.Filter,
-			rule: got.Rule, params: string(got.Params), data: string(got.Data), active: got.State == "active"}
+		at[want] = got.Place
+		is := record{cadence: got.Cadence, slot: want.slot, id: got.ID, clientID: want.clientID, topic: got.Topic, channel: got.Channel, to: got.To, filter: got.Filter,
+			rule: got.Rule, params: string(got.Params), data: string(got.Data), active: got.State != "ended", paused: want.paused}
+		if got.State == "paused" != (want.active && want.paused) {
+			t.Fatalf("%s is %s, the model says paused %v", want.id, got.State, want.paused)
+		}
 		if is != *want {
 			t.Fatalf("kept %+v, want %+v", is, *want)
 		}
-		if r.Live(got.Place) != want.active {
-			t.Fatalf("Live(%s) is %v", want.id, !want.active)
+		if live := want.active && !want.paused; r.Live(got.Place) != live {
+			t.Fatalf("Live(%s) is %v", want.id, !live)
 		}
 		owner, err := findSubscriber(r, want.to)
 		if err != nil || owner != got.Owner {
 			t.Fatalf("subscriber of %s is %v (%v), of the subscription %v", want.to, owner, err, got.Owner)
 		}
 	}
+	compareSlots(t, r, m, at)
 	for _, topic := range []string{"change", "other"} {
 		if n := index.Len(match.Key{Service: "notify", Topic: topic}); n != active[topic] {
 			t.Fatalf("the index has %d of %s, want %d", n, topic, active[topic])
 		}
 	}
-	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, json.RawMessage(`{"title":"Vancouver, Alaska","mag":5}`), nil)
+	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: json.RawMessage(`{"title":"Vancouver, Alaska","mag":5}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got, want []string
 	var places []fanfare.Place
+	slots := map[fanfare.Place]uint16{}
 	for _, h := range hits {
-		places = append(places, h.Place)
+		places, slots[h.Place] = append(places, h.Place), h.Slot
 	}
 	err = r.Subscriptions(ctx, places, func(s *registry.SubscriptionRow) error {
-		got = append(got, s.ID)
+		got = append(got, s.ID+" "+nameOf(r, s.Slot))
+		if slots[s.Place] != s.Slot {
+			t.Fatalf("the index has slot %d of %s, the row %d", slots[s.Place], s.ID, s.Slot)
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range m.all {
-		if w.active && w.topic == "change" && w.rule != "strong" && w.filter != "mag > 5.0" {
-			want = append(want, w.id)
+		if w.active && !w.paused && w.topic == "change" && w.rule != "strong" && w.filter != "mag > 5.0" {
+			want = append(want, w.id+" "+w.slot)
 		}
 	}
 	slices.Sort(got)

@@ -7,40 +7,51 @@ import (
 	"fanfare.dev/fanfare/internal/match"
 )
 
-// publish makes a committed group seen: match index, live bits and counts. An
-// ended one loses its bit first, so that nothing leaves for it from here on.
+// publish makes a committed group seen: match index, live bits and counts. One
+// that has ended or is paused loses its bit first, so that nothing leaves for it
+// from here on.
 func (g *group) publish() error {
 	r := g.w.r
 	for i := range g.batch.Subscriptions {
 		for k := range g.batch.Subscriptions[i] {
 			s := &g.batch.Subscriptions[i][k]
 			r.belongings.add(s.Subscriber, s.Place)
-			if !s.Ended {
+			g.w.use(s, 1)
+			r.slots.use(s, 1)
+			if s.active() {
 				r.live.set(s.Place)
-				g.w.channelUse[s.Channel]++
 				g.enter(s)
 			}
 		}
 	}
 	for p, was := range g.changed {
 		s := g.subscriptions[p]
-		if was.Ended {
-			continue
-		}
-		g.w.channelUse[was.Channel]--
-		if s.Ended {
+		g.w.use(&was, -1)
+		g.w.use(s, 1)
+		r.slots.use(&was, -1)
+		r.slots.use(s, 1)
+		switch {
+		case !s.active() && was.active():
 			r.live.clear(p)
 			if t := r.config.Load().topics[s.Topic]; t != nil {
 				r.opt.Conditions.Remove(t.key(), p)
 			}
-			continue
-		}
-		g.w.channelUse[s.Channel]++
-		if s.Channel != was.Channel || s.Filter != was.Filter || s.Rule != was.Rule || !bytes.Equal(s.Params, was.Params) {
+		case !s.active():
+		case !was.active():
+			r.live.set(p)
+			g.enter(s)
+		case s.Channel != was.Channel || s.Filter != was.Filter || s.Rule != was.Rule || s.Slot != was.Slot || !bytes.Equal(s.Params, was.Params):
 			g.enter(s) // in place of what is there, in one step
 		}
 	}
-	return g.flush()
+	err := g.flush()
+	for p, was := range g.changed {
+		// Once the index has the new slots: what is gathered from here on is in them.
+		if s := g.subscriptions[p]; len(s.Was)+len(was.Was) > 0 {
+			r.slots.noteMove(s)
+		}
+	}
+	return err
 }
 
 // A topicEntries is what the match index gets of one topic.
@@ -64,7 +75,7 @@ func (g *group) enter(s *SubscriptionRecord) {
 }
 
 func (r *Registry) entry(t *Topic, s *SubscriptionRecord) match.Entry {
-	e := match.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel}
+	e := match.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel, Slot: s.Slot}
 	if s.Filter != 0 {
 		e.Filter = r.filters.text(s.Filter)
 	}

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"fanfare.dev/fanfare"
 )
@@ -41,11 +42,13 @@ func (r *Registry) PutSubscriptions(ctx context.Context, service string, puts []
 }
 
 func (r *Registry) putSome(ctx context.Context, name string, puts []Put, results []PutResult) error {
-	p, err := r.begin(ctx, name, puts, results, nil)
+	over, stop := r.patience()
+	defer stop()
+	p, err := r.begin(ctx, name, puts, results, nil, over)
 	if err != nil {
 		return err
 	}
-	return p.wait()
+	return p.wait(over)
 }
 
 // EndSubscription ends a subscription, named by its public id. When it returns,
@@ -87,13 +90,12 @@ func (r *Registry) end(ctx context.Context, svc *service, e *end) error {
 // maxReasonBytes is how much of a reason is kept.
 const maxReasonBytes = 256
 
-// clean makes a reason one short line.
+// clean makes a reason one short line of valid UTF-8.
 func clean(reason string) string {
-	b := []byte(reason[:min(len(reason), maxReasonBytes)])
-	for i, c := range b {
-		if c < ' ' {
-			b[i] = ' '
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
 		}
-	}
-	return string(b)
+		return r
+	}, strings.ToValidUTF8(reason[:min(len(reason), maxReasonBytes)], ""))
 }

@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func putAll(tb testing.TB, r *registry.Registry, puts ...registry.Put) []registry.PutResult {
@@ -36,14 +36,14 @@ func good(tb testing.TB, results []registry.PutResult) []registry.PutResult {
 }
 
 func TestOnePersonMatchedByThreeSubscriptionsIsOneSubscriber(t *testing.T) {
-	r, index := openAt(t, t.TempDir())
+	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r,
 		registry.Put{Topic: "change", Channel: "email", To: "Ada@Example.org"},
 		registry.Put{Topic: "change", Channel: "email", To: "Ada@example.org", Filter: "mag > 1.0"},
 		registry.Put{Topic: "change", Channel: "print", To: "Ada@EXAMPLE.org", Rule: "strong"},
 	))
-	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, json.RawMessage(`{"title":"x","mag":7.0}`), nil)
+	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: json.RawMessage(`{"title":"x","mag":7.0}`)}, nil)
 	if err != nil || len(hits) != 3 {
 		t.Fatalf("%d hits, %v", len(hits), err)
 	}
@@ -55,7 +55,7 @@ func TestOnePersonMatchedByThreeSubscriptionsIsOneSubscriber(t *testing.T) {
 }
 
 func TestAnAnswerMeansThatTheNextEventSeesIt(t *testing.T) {
-	r, index := openAt(t, t.TempDir())
+	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	key := match.Key{Service: "notify", Topic: "change"}
 	before := r.ChangeSeq()
@@ -79,7 +79,7 @@ func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
 	index := match.New()
 	var r *registry.Registry
 	var ended []fanfare.Place
-	opt := options(openStore(t, t.TempDir(), sqlite.Relaxed), index)
+	opt := options(openStore(t, storetest.Place(t)), index)
 	opt.AfterEnd = func(p fanfare.Place) {
 		if r.Live(p) || index.Len(match.Key{Service: "notify", Topic: "change"}) != 0 {
 			t.Error("still live")
@@ -108,11 +108,29 @@ func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
 	}
 }
 
+func TestAReasonIsKeptAsOneShortLineOfValidText(t *testing.T) {
+	r, _ := openAt(t, storetest.Place(t))
+	apply(t, r, weather)
+	for given, want := range map[string]string{
+		"moved\r\naway\x00":            "moved  away ",
+		"caf\xc3":                      "caf",
+		strings.Repeat("x", 255) + "é": strings.Repeat("x", 255), // the cut is not within a character
+	} {
+		id := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))[0].ID
+		if err := r.EndSubscription(t.Context(), "notify", id, given); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := r.Subscription(t.Context(), "notify", id); err != nil || s.Reason != want {
+			t.Errorf("the reason %q is kept as %q (%v)", given, s.Reason, err)
+		}
+	}
+}
+
 func TestAChangedConditionIsSeenAtOnceUnderTheSamePlace(t *testing.T) {
-	r, index := openAt(t, t.TempDir())
+	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	match5 := func() int {
-		hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, json.RawMessage(`{"mag":5.0}`), nil)
+		hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: json.RawMessage(`{"mag":5.0}`)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +160,7 @@ func TestAChangedConditionIsSeenAtOnceUnderTheSamePlace(t *testing.T) {
 }
 
 func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
-	r, index := openAt(t, t.TempDir())
+	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	const callers, each = 16, 40
 	var wg sync.WaitGroup
@@ -174,7 +192,7 @@ func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
 }
 
 func TestEveryBadMemberIsNamedAndTheOthersGoOn(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	ok := registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}
 	long := func(n int) string { return strings.Repeat("x", n) }
@@ -206,6 +224,11 @@ func TestEveryBadMemberIsNamedAndTheOthersGoOn(t *testing.T) {
 		{"data that is not JSON", func(p *registry.Put) { p.Data = json.RawMessage(`{"x":}`) }, fanfare.Invalid, "/data", "JSON"},
 		{"data over the limit", func(p *registry.Put) { p.Data = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/data", "16384"},
 		{"attributes over the limit", func(p *registry.Put) { p.Attributes = json.RawMessage(`{"x":"` + long(16<<10) + `"}`) }, fanfare.TooLarge, "/attributes", "16384"},
+		{"data that is not UTF-8", func(p *registry.Put) { p.Data = json.RawMessage("{\"x\":\"\xff\"}") }, fanfare.Invalid, "/data", "UTF-8"},
+		{"attributes that are not UTF-8", func(p *registry.Put) { p.Attributes = json.RawMessage("{\"\xc3\":1}") }, fanfare.Invalid, "/attributes", "UTF-8"},
+		{"a filter with a zero byte", func(p *registry.Put) { p.Filter = "title == 'a\x00b'" }, fanfare.Invalid, "/filter", "zero byte"},
+		{"an id with a zero byte", func(p *registry.Put) { p.ID = "a\x00b" }, fanfare.Invalid, "/id", "letters"},
+		{"an address with a zero byte", func(p *registry.Put) { p.To = "a\x00b@example.org" }, fanfare.Invalid, "/to", "zero byte"},
 		{"an id with a space", func(p *registry.Put) { p.ID = "a b" }, fanfare.Invalid, "/id", "letters"},
 		{"an id that is too long", func(p *registry.Put) { p.ID = long(129) }, fanfare.TooLarge, "/id", "128"},
 		{"a reserved id", func(p *registry.Put) { p.ID = "sub-1" }, fanfare.Invalid, "/id", "reserved"},
@@ -235,7 +258,7 @@ func TestEveryBadMemberIsNamedAndTheOthersGoOn(t *testing.T) {
 }
 
 func TestAnUnknownServiceIsAnErrorOfTheWholeCall(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	err := r.PutSubscriptions(context.Background(), "notifi", make([]registry.Put, 1), make([]registry.PutResult, 1))
 	if fanfare.CodeOf(err) != fanfare.NotFound || !strings.Contains(err.Error(), "did you mean notify?") {
@@ -252,7 +275,7 @@ func TestCanonicalParamsDoNotDependOnSpelling(t *testing.T) {
 }
 
 func TestWhatAPersonSaysOfThemselvesIsKeptUntilTheySayOtherwise(t *testing.T) {
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	ctx := context.Background()
 	p := registry.Put{Topic: "change", Channel: "email", To: "a@example.org", Locale: "fr-CA", TimeZone: "America/Vancouver",

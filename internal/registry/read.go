@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"time"
 
@@ -26,8 +25,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 	var found *SubscriptionRecord
 	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
 		if s.ID == id && r.serviceOf(s) == svc.number {
-			kept := *s
-			kept.Params, kept.Data = bytes.Clone(s.Params), bytes.Clone(s.Data)
+			kept := cloneSubscription(s)
 			found = &kept
 		}
 		return nil
@@ -56,13 +54,19 @@ func (r *Registry) fullRecord(s *SubscriptionRecord) Subscription {
 	full := Subscription{
 		ID: publicID(s), Place: s.Place, Owner: s.Subscriber, Service: topic.Service, Topic: topic.Name,
 		Filter: r.filters.text(s.Filter), Rule: topic.ruleName(s.Rule), Params: s.Params, Data: s.Data,
-		State: "active", CreatedAt: time.Unix(0, s.CreatedAt).UTC(), CreatedSeq: s.CreatedSeq,
+		Cadence: r.cadenceOf(s).String(), State: stateActive, CreatedAt: time.Unix(0, s.CreatedAt).UTC(), CreatedSeq: s.CreatedSeq,
 	}
 	if c := conf.channels[s.Channel]; c != nil {
 		full.Channel = c.Name
 	}
+	if s.PausedSeq != 0 {
+		full.PausedSeq, full.ResumedSeq = s.PausedSeq, s.ResumedSeq
+	}
+	if s.Paused && !s.Ended {
+		full.State, full.PausedAt = statePaused, time.Unix(0, s.PausedAt).UTC()
+	}
 	if s.Ended {
-		full.State, full.EndedAt, full.EndedSeq, full.Reason = "ended", time.Unix(0, s.EndedAt).UTC(), s.EndedSeq, s.Reason
+		full.State, full.EndedAt, full.EndedSeq, full.Reason = stateEnded, time.Unix(0, s.EndedAt).UTC(), s.EndedSeq, s.Reason
 	}
 	return full
 }
@@ -84,7 +88,7 @@ func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.Place, vi
 	var row SubscriptionRow
 	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
 		row = SubscriptionRow{Place: s.Place, Subscriber: s.Subscriber, ID: publicID(s), Params: s.Params, Data: s.Data,
-			Live: !s.Ended && r.live.has(s.Place)}
+			Slot: s.Slot, Live: !s.Ended && r.live.has(s.Place)}
 		if s.Rule != 0 {
 			if t := conf.topics[s.Topic]; t != nil {
 				row.Rule = t.ruleName(s.Rule)

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -21,6 +20,9 @@ type Options struct {
 	// spellings of one mailbox have the same.
 	ParseAddress func(string) (string, error)
 
+	// ParseURL does the same with the URL of a receiver of webhooks.
+	ParseURL func(string) (string, error)
+
 	// CompileTemplate checks the syntax of a template. The pointers of its
 	// errors begin with /templates/NAME.
 	CompileTemplate func(*TemplateSource) error
@@ -31,6 +33,10 @@ type Options struct {
 	// begin with /templates/NAME.
 	DryRunTemplate func(src *TemplateSource, schema json.RawMessage, params map[string]string) error
 
+	// DryRunDigest checks a template against the schemas of all topics whose
+	// digests it writes: a message may tell of events of each of them.
+	DryRunDigest func(src *TemplateSource, schemas []json.RawMessage) error
+
 	// AfterEnd is called for an ended subscription once the end is durable and
 	// out of the index. It returns when no letter for it is on the wire. Nil
 	// is nothing to wait for.
@@ -38,6 +44,12 @@ type Options struct {
 
 	// SuppressionKey is what addresses of the suppression list are hashed with.
 	SuppressionKey []byte
+
+	// Away says why nothing can be kept at this moment, nil while it can: changes
+	// are refused at once then. Patience is how long a call waits for its outcome
+	// where the store does not answer; 0 is for as long as it takes.
+	Away     func() error // nil: never
+	Patience time.Duration
 
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: slog.Default
@@ -58,6 +70,9 @@ type Registry struct {
 	known       knownNames
 	keyring     keyring
 	switches    switches
+	rates       rates
+	slots       slots
+	quotas      quotas
 	floor       placeFloor // as it was at the start
 
 	suppressions suppressions
@@ -78,27 +93,29 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
+	if opt.Away == nil {
+		opt.Away = func() error { return nil }
+	}
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(liveSet)}
 	r.writer = newWriter(r)
 	if err := r.load(ctx); err != nil {
-		return nil, errors.Join(err, opt.Store.Close())
+		return nil, err
 	}
 	r.writer.start()
 	return r, nil
 }
 
-// Close does what was handed in and closes the store. A second call does nothing.
-func (r *Registry) Close() error {
+// Close does what was handed in. A second call does nothing.
+func (r *Registry) Close() {
 	r.closing.Lock()
 	if r.closed {
 		r.closing.Unlock()
-		return nil
+		return
 	}
 	r.closed = true
 	close(r.writer.jobs)
 	r.closing.Unlock()
 	r.writer.gone.Wait()
-	return r.opt.Store.Close()
 }
 
 // ChangeSeq returns the number of the last change of subscriptions that the

@@ -4,14 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"strings"
-	"testing"
+	"sync"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 const weather = `
@@ -26,6 +28,12 @@ topics:
       - {name: near, when: "event.mag >= sub.min_mag && contains_ci(event.title, sub.place)", params: {min_mag: number, place: string}}
       - {name: strong, when: "event.mag >= 6.0"}
   other: {}
+`
+
+// waiting is weather with topics of which something may wait.
+var waiting = strings.NewReplacer("  other: {}", "  other: {key: k, digest: {template: several}}",
+	"  change:\n", "  change:\n    key: title\n    digest: {template: several}\n").Replace(weather) + `templates:
+  several: {subject: s, text: t}
 `
 
 const sharedFilter = `contains_ci(title,'vancouver') || contains_ci(title,'victoria')`
@@ -44,32 +52,38 @@ func parseAddress(s string) (string, error) {
 }
 
 // TB is what a test, a benchmark and a property have in common.
-type TB interface {
-	Helper()
-	Fatal(...any)
-}
+type TB = pgtest.TB
 
-func options(store registry.Store, index registry.Conditions) registry.Options {
+func options(kept registry.Store, index registry.Conditions) registry.Options {
 	return registry.Options{
-		Store: store, Conditions: index, ParseAddress: parseAddress,
+		Store: kept, Conditions: index, ParseAddress: parseAddress,
 		CompileTemplate: func(*registry.TemplateSource) error { return nil },
 		DryRunTemplate:  func(*registry.TemplateSource, json.RawMessage, map[string]string) error { return nil },
+		DryRunDigest:    func(*registry.TemplateSource, []json.RawMessage) error { return nil },
 	}
 }
 
-func openStore(tb TB, dir string, durability sqlite.Durability) *sqlite.Control {
+// opened are the databases that are open, by their places.
+var opened sync.Map
+
+// openStore is what is kept at a place, until the end of the test, or until it
+// is opened again.
+func openStore(tb TB, place string) *control.Store {
 	tb.Helper()
-	store, err := sqlite.OpenControl(context.Background(), filepath.Join(dir, "control.db"), durability)
-	if err != nil {
-		tb.Fatal(err)
+	if before, open := opened.LoadAndDelete(place); open {
+		if err := before.(store.Database).Close(); err != nil {
+			tb.Fatal(err)
+		}
 	}
-	return store
+	db := storetest.OpenAt(tb, place)
+	opened.Store(place, db)
+	return control.New(db)
 }
 
-func openAt(tb testing.TB, dir string, change ...func(*registry.Options)) (*registry.Registry, *match.Index) {
+func openAt(tb TB, place string, change ...func(*registry.Options)) (*registry.Registry, *match.Index) {
 	tb.Helper()
 	index := match.New()
-	opt := options(openStore(tb, dir, sqlite.Fsync), index)
+	opt := options(openStore(tb, place), index)
 	for _, c := range change {
 		c(&opt)
 	}

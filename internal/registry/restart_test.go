@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // everything is all that can be asked of a registry about notify.
@@ -50,8 +51,8 @@ func everything(t *testing.T, r *registry.Registry, ids []string) string {
 
 func TestARestartKeepsEverything(t *testing.T) {
 	ctx := context.Background()
-	dir := t.TempDir()
-	r, _ := openAt(t, dir)
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
 	apply(t, r, weather)
 	apply(t, r, "service: notify\ntemplates: {a: {subject: S, text: one}}")
 	apply(t, r, "service: notify\ntemplates: {a: {subject: S, text: two, html: '<p>'}}\ntopics: {other: {template: a, expiry: 2h, title: Other}}")
@@ -82,10 +83,8 @@ func TestARestartKeepsEverything(t *testing.T) {
 		}
 	}
 	before := everything(t, r, ids)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, _ = openAt(t, dir)
+	r.Close()
+	r, _ = openAt(t, place)
 	if after := everything(t, r, ids); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
@@ -107,7 +106,7 @@ func TestARestartKeepsEverything(t *testing.T) {
 
 func TestAKeyOpensItsServiceAndNoOther(t *testing.T) {
 	ctx := context.Background()
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	_, secret, err := r.CreateKey(ctx, "notify", registry.KeySettings{Name: "import"})
 	if err != nil {
@@ -133,7 +132,7 @@ func TestAKeyOpensItsServiceAndNoOther(t *testing.T) {
 
 func TestWhatIsPausedIsListedUntilItIsResumed(t *testing.T) {
 	ctx := context.Background()
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	event := fanfare.EventRef{Day: fanfare.DayOf(time.Now()), Seq: 4097}
 	scopes := []fanfare.Scope{
@@ -170,7 +169,7 @@ func TestWhatIsPausedIsListedUntilItIsResumed(t *testing.T) {
 
 func TestBulkReadsSkipWhatIsMissingAndKeepTheOrder(t *testing.T) {
 	ctx := context.Background()
-	r, _ := openAt(t, t.TempDir())
+	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r, sharedPuts(0, 2000)...))
 	var want, asked []fanfare.Place

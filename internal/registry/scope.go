@@ -18,10 +18,12 @@ const (
 	ScopePublish                      // send events and messages
 	ScopeSubscribe                    // put, end and look up subscribers and subscriptions
 	ScopeRead                         // see configuration, traces and status
+	ScopeSecrets                      // see what receivers of webhooks verify them with
+	ScopeApprove                      // let a broadcast leave that waits for approval
 )
 
 // scopeNames lists the names in the order of the bits.
-var scopeNames = [...]string{"admin", "publish", "subscribe", "read"}
+var scopeNames = [...]string{"admin", "publish", "subscribe", "read", "secrets", "approve"}
 
 // Has reports whether one of the asked scopes is there, or implied by admin.
 func (s Scopes) Has(asked Scopes) bool { return s&(asked|ScopeAdmin) != 0 }

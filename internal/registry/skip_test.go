@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func TestSkippedPlacesAreGivenToNobodyAlsoAfterARestart(t *testing.T) {
 	const skipped = 1000
-	dir := t.TempDir()
-	r, _ := openAt(t, dir)
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
 	apply(t, r, weather)
 	highest := map[int]uint32{} // by partition
 	put := func(r *registry.Registry, name string) {
@@ -35,15 +36,11 @@ func TestSkippedPlacesAreGivenToNobodyAlsoAfterARestart(t *testing.T) {
 	if err := r.SkipPlaces(context.Background(), skipped); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, _ = openAt(t, dir)
+	r.Close()
+	r, _ = openAt(t, place)
 	put(r, "late")
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, _ = openAt(t, dir)
+	r.Close()
+	r, _ = openAt(t, place)
 	s, err := r.Subscription(context.Background(), "notify", good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "late0@example.org"}))[0].ID)
 	if err != nil || s.Place.Local() <= highest[s.Place.Partition()]+skipped {
 		t.Errorf("after it all: %+v, %v", s, err)

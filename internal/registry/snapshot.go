@@ -3,6 +3,7 @@ package registry
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"fanfare.dev/fanfare"
 )
@@ -24,6 +25,9 @@ type service struct {
 	number    uint32
 	name      string
 	title     string
+	budget    time.Duration // 0: the default
+	approval  Approval
+	limits    ServiceLimits
 	topics    map[string]*Topic
 	channels  map[string]*Channel
 	templates map[string]*TemplateSource // current versions
@@ -47,7 +51,7 @@ func (s *snapshot) clone() *snapshot {
 	c := &snapshot{services: make(map[string]*service, len(s.services)), names: maps.Clone(s.names), topics: maps.Clone(s.topics),
 		channels: maps.Clone(s.channels), templates: maps.Clone(s.templates), subscribers: maps.Clone(s.subscribers)}
 	for name, svc := range s.services {
-		c.services[name] = &service{number: svc.number, name: svc.name, title: svc.title,
+		c.services[name] = &service{number: svc.number, name: svc.name, title: svc.title, budget: svc.budget, approval: svc.approval, limits: svc.limits,
 			topics: maps.Clone(svc.topics), channels: maps.Clone(svc.channels), templates: maps.Clone(svc.templates)}
 	}
 	return c

@@ -16,8 +16,8 @@ type Store interface {
 	Load(ctx context.Context, v Loader) error
 
 	// Commit keeps all of b in one transaction, durably, or nothing of it. An
-	// error wraps a *fanfare.Error (DiskFull when there is no room, else
-	// Unavailable) and the cause. The store is usable after an error.
+	// error that a user can meet wraps a *fanfare.Error (DiskFull when there is no
+	// room, else Unavailable) and the cause. The store is usable after an error.
 	Commit(b *Batch) error
 
 	// SubscriberRecords and SubscriptionRecords visit the rows at places, which
@@ -35,11 +35,9 @@ type Store interface {
 	AuditRecords(ctx context.Context, from, to int64, visit func(*AuditRecord) bool) error
 	AuditBounds(ctx context.Context) (oldest, latest int64, err error)
 
-	// Scrub makes sure that names, in lower case, are nowhere in the files but in
-	// rows that are kept. It may run beside Commit.
+	// Scrub makes sure that names, in lower case, are nowhere in the database but
+	// in rows that are kept. It may run beside Commit.
 	Scrub(names [][]byte) error
-
-	Close() error
 }
 
 // A Range is a run of places.
@@ -152,4 +150,16 @@ type SubscriptionRecord struct {
 	EndedAt    int64
 	EndedSeq   uint64
 	Reason     string
+
+	// The last pause. One that is paused has no ResumedSeq.
+	Paused     bool
+	PausedAt   int64
+	PausedSeq  uint64
+	ResumedSeq uint64
+
+	Slot uint16 // number of a cadence in a time zone; 0: at once
+	Was  []byte // JSON: the slots before, of which what waits has not been carried over; an insert does not write it
 }
+
+// active reports whether events are matched against it.
+func (s *SubscriptionRecord) active() bool { return !s.Ended && !s.Paused }

@@ -23,7 +23,7 @@ type Subscriber struct {
 // An Address is where a subscriber is reached. The first of a kind is the
 // default of channels of that kind.
 type Address struct {
-	Kind    string `json:"kind" enum:"mail" doc:"what kind of channel reaches it"`
+	Kind    string `json:"kind" enum:"mail,url" doc:"what kind of channel reaches it"`
 	Address string `json:"address" doc:"in the form of its kind"`
 	Label   string `json:"label,omitempty" doc:"the client's own name for it, such as work"`
 }

@@ -46,7 +46,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 			ended[i], err = f(g)
 			return err
 		}}
-		if result.Err = r.writer.enqueue(ctx, j); result.Err == nil {
+		if result.Err = r.writer.enqueue(ctx, j, nil); result.Err == nil {
 			jobs[i] = j
 		}
 	}

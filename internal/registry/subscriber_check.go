@@ -67,7 +67,7 @@ func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWan
 
 func (r *Registry) checkOneAddress(svc *service, a *Address) (w addressWant, err error) {
 	if w.kind = kindNamed(a.Kind); w.kind == 0 {
-		return w, invalid("/kind", "use mail", "unknown kind of address %s", quote(a.Kind))
+		return w, invalid("/kind", "use mail or url", "unknown kind of address %s", quote(a.Kind))
 	}
 	if a.Address == "" {
 		return w, invalid("/address", "", "address is missing")
@@ -78,7 +78,7 @@ func (r *Registry) checkOneAddress(svc *service, a *Address) (w addressWant, err
 	if strings.ContainsAny(a.Address, "\r\n\x00") {
 		return w, invalid("/address", "", "address has a line break or a zero byte in it")
 	}
-	if w.address, err = r.opt.ParseAddress(a.Address); err != nil {
+	if w.address, err = r.normal(w.kind, a.Address); err != nil {
 		return w, invalid("/address", "", "%s is not an address: %s", quote(a.Address), reason(err))
 	}
 	w.label = a.Label

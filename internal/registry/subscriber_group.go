@@ -161,7 +161,7 @@ func (g *group) takeAway(place fanfare.Place) ([]fanfare.Place, error) {
 	return g.endAll(place, "the address was removed")
 }
 
-// endAll ends the active subscriptions of one row and returns them.
+// endAll ends the subscriptions of one row, paused ones too, and returns them.
 func (g *group) endAll(row fanfare.Place, reason string) ([]fanfare.Place, error) {
 	ended, err := g.subscriptionsOf(row, func(s *SubscriptionRecord) bool { return !s.Ended })
 	if err != nil {
@@ -244,5 +244,8 @@ func (g *group) become(place fanfare.Place, p *SubscriberPut, wants []addressWan
 		!bytes.Equal(head.Attributes, was.Attributes) || !bytes.Equal(head.Parts, was.Parts) {
 		g.touch(head)
 	}
-	return ended, nil
+	if head.TimeZone != was.TimeZone {
+		err = g.rezone(place)
+	}
+	return ended, err
 }

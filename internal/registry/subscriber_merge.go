@@ -91,7 +91,7 @@ func (g *group) merge(from, other *SubscriberRecord) error {
 	g.touch(other)
 	from.Flags = from.Flags&^FlagDeleted | FlagMerged
 	from.Parts, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
-	return nil
+	return g.rezone(other.Place)
 }
 
 // bothAttributes adds to an object the members that it does not have.

@@ -104,7 +104,7 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	if fanfare.CodeOf(err) != fanfare.NotFound {
 		return nil, err
 	}
-	row, err := r.addressRecord(ctx, svc, kindMail, addressOrID)
+	row, err := r.addressRecord(ctx, svc, addressOrID)
 	if err == nil && row == nil {
 		err = unknownSubscriber(addressOrID)
 	}
@@ -139,9 +139,10 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 }
 
 // addressRecord finds the row that has an address, nil if there is none. What is
-// no address of the kind is nobody's.
-func (r *Registry) addressRecord(ctx context.Context, svc *service, kind uint8, address string) (*SubscriberRecord, error) {
-	normal, bad := r.opt.ParseAddress(address)
+// no address is nobody's.
+func (r *Registry) addressRecord(ctx context.Context, svc *service, address string) (*SubscriberRecord, error) {
+	kind := kindWritten(address)
+	normal, bad := r.normal(kind, address)
 	if bad != nil {
 		return nil, nil //nolint:nilerr // what is no address is nobody's
 	}
@@ -167,7 +168,7 @@ func (r *Registry) SubscriberByAddress(ctx context.Context, service, address str
 	if err != nil {
 		return Subscriber{}, err
 	}
-	row, err := r.addressRecord(ctx, svc, kindMail, address)
+	row, err := r.addressRecord(ctx, svc, address)
 	if err != nil {
 		return Subscriber{}, err
 	}

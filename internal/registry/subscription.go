@@ -24,6 +24,8 @@ type Put struct {
 	Params     json.RawMessage `json:"params"`     // object: values for the rule's params
 	Data       json.RawMessage `json:"data"`       // object: free data for the template
 	Attributes json.RawMessage `json:"attributes"` // object: data of the subscriber; nil leaves what is known
+	State      string          `json:"state"`      // active or paused; "" leaves what is, and a new one is active
+	Cadence    string          `json:"cadence"`    // when messages are due, see package cadence; "" leaves what is, and a new one has the topic's
 
 	// Check is asked with the subscription that has the ID now, nil if none does,
 	// before anything is changed; its error refuses the put. Nil allows all.
@@ -34,9 +36,11 @@ type Put struct {
 
 // A PutResult is what came of one Put, or of one SubscriberLine.
 type PutResult struct {
-	ID      string // public id of what was put
-	Created bool   // false: it was there, and is now as the Put asks
-	Err     error  // *fanfare.Error: this member was refused and nothing of it stored
+	ID      string       // public id of what was put
+	Created bool         // false: it was there, and is now as the Put asks
+	Cost    fanfare.Cost // of the condition
+	Added   int64        // nanoseconds that an event of the topic takes longer with it than without
+	Err     error        // *fanfare.Error: this member was refused and nothing of it stored
 }
 
 // A Subscription is the full record of one subscription.
@@ -53,14 +57,20 @@ type Subscription struct {
 	Rule       string          `json:"rule,omitempty"`
 	Params     json.RawMessage `json:"params,omitempty"`
 	Data       json.RawMessage `json:"data,omitempty"`
-	State      string          `json:"state"` // active or ended
+	Cadence    string          `json:"cadence"`
+	State      string          `json:"state"` // active, paused or ended
 	CreatedAt  time.Time       `json:"created_at"`
+	PausedAt   time.Time       `json:"paused_at,omitzero"`
 	EndedAt    time.Time       `json:"ended_at,omitzero"`
 	Reason     string          `json:"reason,omitempty"` // why it ended
 
 	// The change sequence at which it began, and at which it ended (0: active).
 	CreatedSeq uint64 `json:"-"`
 	EndedSeq   uint64 `json:"-"`
+
+	// Those of its last pause: when it began, and when it was resumed (0: it was not).
+	PausedSeq  uint64 `json:"-"`
+	ResumedSeq uint64 `json:"-"`
 }
 
 // A SubscriberRow is what delivery needs of a subscriber. Strings may be kept
@@ -83,5 +93,6 @@ type SubscriptionRow struct {
 	Rule       string // name, or ""
 	Params     []byte // JSON object or nil
 	Data       []byte // JSON object or nil
+	Slot       uint16 // when it is due, see Registry.Slot; 0: at once
 	Live       bool
 }

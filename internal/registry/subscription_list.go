@@ -16,7 +16,7 @@ type SubscriptionFilter struct {
 	Topic      string
 	Channel    string
 	Subscriber string // id, or an address
-	State      string // active or ended
+	State      string // active, paused or ended
 }
 
 // A chosen is a SubscriptionFilter with numbers for names.
@@ -24,7 +24,8 @@ type chosen struct {
 	service, topic uint32
 	channel        uint16
 	owners         []fanfare.Place // nil: all
-	active, ended  bool
+
+	active, paused, ended bool
 }
 
 func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFilter) (c chosen, err error) {
@@ -32,7 +33,8 @@ func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFi
 	if err != nil {
 		return c, err
 	}
-	c = chosen{service: svc.number, active: f.State != "ended", ended: f.State != "active"}
+	in := func(state string) bool { return f.State == "" || f.State == state }
+	c = chosen{service: svc.number, active: in(stateActive), paused: in(statePaused), ended: in(stateEnded)}
 	if f.Topic != "" {
 		t := svc.topics[f.Topic]
 		if t == nil {
@@ -54,7 +56,8 @@ func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFi
 }
 
 func (c *chosen) wants(r *Registry, s *SubscriptionRecord) bool {
-	if s.Ended && !c.ended || !s.Ended && !c.active {
+	switch {
+	case s.Ended && !c.ended, !s.Ended && s.Paused && !c.paused, s.active() && !c.active:
 		return false
 	}
 	if c.topic != 0 && s.Topic != c.topic || c.channel != 0 && s.Channel != c.channel {
@@ -146,23 +149,23 @@ func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Pl
 // cloneSubscription copies a row out of what a visit lends.
 func cloneSubscription(s *SubscriptionRecord) SubscriptionRecord {
 	kept := *s
-	kept.Params, kept.Data = bytes.Clone(s.Params), bytes.Clone(s.Data)
+	kept.Params, kept.Data, kept.Was = bytes.Clone(s.Params), bytes.Clone(s.Data), bytes.Clone(s.Was)
 	return kept
 }
 
 // exportAtOnce is how many subscriptions an export has in memory.
 const exportAtOnce = 4096
 
-// ExportSubscriptions visits the active subscriptions that f chooses as the puts
-// that make them again in an empty service; p is good until visit returns. It
+// ExportSubscriptions visits the subscriptions that f chooses, but for ended ones, as
+// the puts that make them again in an empty service; p is good until visit returns. It
 // reads a few thousand at a time, so that what changes meanwhile may or may not
 // be in it. Ids of ours are left out: they are places, which are given anew.
 func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f SubscriptionFilter, visit func(p *Put) error) error {
-	f.State = "active"
 	c, err := r.choose(ctx, service, &f)
 	if err != nil {
 		return err
 	}
+	c.ended = false
 	for after := fanfare.Place(0); ; {
 		rows, next, err := r.chosenRows(ctx, &c, after, exportAtOnce)
 		if err != nil {
@@ -202,6 +205,12 @@ func (r *Registry) putOf(s *SubscriptionRecord, of SubscriberRow) Put {
 	full := r.fullRecord(s)
 	p := Put{ID: s.ID, Topic: full.Topic, Channel: full.Channel, To: of.Address, Filter: full.Filter, Rule: full.Rule, Params: full.Params, Data: full.Data,
 		Locale: of.Locale, TimeZone: of.TimeZone, Attributes: of.Attributes}
+	if s.Paused {
+		p.State = statePaused
+	}
+	if c := r.cadenceOf(s); c != r.config.Load().topics[s.Topic].Cadence {
+		p.Cadence = c.String()
+	}
 	if _, ours := ParseSubscriberID(of.ID); !ours {
 		p.Subscriber = of.ID
 	}

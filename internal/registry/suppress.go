@@ -57,6 +57,13 @@ func (s *suppressions) set(records []SuppressionRecord) {
 	}
 }
 
+// Suppressed counts the addresses that are suppressed.
+func (r *Registry) Suppressed() int {
+	r.suppressions.mu.RLock()
+	defer r.suppressions.mu.RUnlock()
+	return len(r.suppressions.all)
+}
+
 func (s *suppressions) empty() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -70,13 +77,16 @@ func (s *suppressions) get(key suppressionKey) (SuppressionRecord, bool) {
 	return found, ok
 }
 
-// suppressionOf is what would be kept of an address in normal form. In other
-// capitals, or in another form of Unicode, it reaches the same person nearly
+// suppressionOf is what would be kept of an address in normal form. A mail address
+// in other capitals, or in another form of Unicode, reaches the same person nearly
 // everywhere, although RFC 5321 leaves that to the domain: who asked not to be
 // written to is not written to so either.
 func (r *Registry) suppressionOf(service uint32, kind uint8, address string) SuppressionRecord {
 	mac := hmac.New(sha256.New, r.opt.SuppressionKey)
-	mac.Write([]byte(strings.ToLower(norm.NFC.String(address))))
+	if kind == kindMail {
+		address = strings.ToLower(norm.NFC.String(address))
+	}
+	mac.Write([]byte(address))
 	s := SuppressionRecord{Service: service, Kind: kind}
 	mac.Sum(s.Hash[:0])
 	return s
@@ -102,11 +112,12 @@ func (r *Registry) Suppression(_ context.Context, service, address string) (Supp
 	if err != nil {
 		return Suppression{}, err
 	}
-	normal, err := r.opt.ParseAddress(address)
+	kind := kindWritten(address)
+	normal, err := r.normal(kind, address)
 	if err != nil {
 		return Suppression{}, invalid("", "", "%s is not an address: %s", quote(address), reason(err))
 	}
-	asked := r.suppressionOf(svc.number, kindMail, normal)
+	asked := r.suppressionOf(svc.number, kind, normal)
 	found, ok := r.suppressions.get(asked.key())
 	if !ok {
 		return Suppression{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the address is not suppressed"}
@@ -120,12 +131,13 @@ func (r *Registry) Unsuppress(ctx context.Context, service, address string) erro
 	if err != nil {
 		return err
 	}
-	normal, err := r.opt.ParseAddress(address)
+	kind := kindWritten(address)
+	normal, err := r.normal(kind, address)
 	if err != nil {
 		return invalid("", "", "%s is not an address: %s", quote(address), reason(err))
 	}
 	return r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
-		asked := r.suppressionOf(svc.number, kindMail, normal)
+		asked := r.suppressionOf(svc.number, kind, normal)
 		if _, ok := r.suppressions.get(asked.key()); ok {
 			asked.Lifted = true
 			g.batch.Suppressions = append(g.batch.Suppressions, asked)

@@ -3,14 +3,13 @@ package registry_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func withSuppressions(o *registry.Options) { o.SuppressionKey = []byte("of a test") }
@@ -37,7 +36,7 @@ func erase(t *testing.T, r *registry.Registry, id string) {
 // An address that a subscriber once had, and that was somebody else's when that
 // one was erased, does not come back by being put again.
 func TestASuppressedAddressDoesNotComeBackFromHistory(t *testing.T) {
-	r, _ := openAt(t, t.TempDir(), withSuppressions)
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
 	for _, step := range [][2]string{{"ada", "shared@example.org"}, {"ada", "ada@example.org"}, {"bob", "shared@example.org"}} {
 		if err := person(t, r, step[0], step[1]); err != nil {
@@ -55,7 +54,7 @@ func TestASuppressedAddressDoesNotComeBackFromHistory(t *testing.T) {
 }
 
 func TestASuppressedAddressIsSuppressedHoweverItIsWritten(t *testing.T) {
-	r, _ := openAt(t, t.TempDir(), withSuppressions)
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
 	const composed, decomposed = "R\u00e9n\u00e9@example.org", "rE\u0301ne\u0301@example.org"
 	for i, address := range []string{"Ada.Lovelace@example.org", composed} {
@@ -78,7 +77,7 @@ func TestASuppressedAddressIsSuppressedHoweverItIsWritten(t *testing.T) {
 // Of a list of recipients, the one that is suppressed is told and the others
 // are found.
 func TestASuppressedRecipientIsTheOnlyOneRefused(t *testing.T) {
-	r, _ := openAt(t, t.TempDir(), withSuppressions)
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
 	if err := person(t, r, "ada", "ada@example.org"); err != nil {
 		t.Fatal(err)
@@ -99,7 +98,7 @@ func TestASuppressedRecipientIsTheOnlyOneRefused(t *testing.T) {
 func TestAFilterThatIsForgottenMeanwhileIsKeptAnew(t *testing.T) {
 	const filter = `event.title == "ada-lovelace"`
 	checking, erased := make(chan struct{}), make(chan struct{})
-	r, _ := openAt(t, t.TempDir(), withSuppressions, func(o *registry.Options) {
+	r, _ := openAt(t, storetest.Place(t), withSuppressions, func(o *registry.Options) {
 		o.ParseAddress = func(s string) (string, error) {
 			if s == "slow@example.org" { // the last of the list is checked while ada is erased
 				close(checking)
@@ -142,7 +141,7 @@ func TestAFilterThatIsForgottenMeanwhileIsKeptAnew(t *testing.T) {
 }
 
 func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
-	r, _ := openAt(t, t.TempDir(), withSuppressions)
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
 	ctx := registry.As(context.Background(), registry.Actor{KeyID: "key-7"})
 	made, err := r.CreateSubscriber(context.Background(), "notify", registry.SubscriberPut{Addresses: []registry.Address{{Kind: "mail", Address: "ada@example.org"}}})
@@ -178,7 +177,7 @@ func TestWhoLiftsASuppressionAndWhoErasesIsInTheAudit(t *testing.T) {
 // What is searched for in the files is written as it is there, but for ASCII
 // letters, whose case the search leaves out.
 func TestNamesOfAnErasureAreFoundAsTheyWereWritten(t *testing.T) {
-	r, _ := openAt(t, t.TempDir(), withSuppressions)
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
 	apply(t, r, weather)
 	if err := person(t, r, "Ada", "\u00c4RGERnis@example.org"); err != nil {
 		t.Fatal(err)
@@ -197,8 +196,8 @@ func TestNamesOfAnErasureAreFoundAsTheyWereWritten(t *testing.T) {
 // Who comes again while an erasure is under way has the filter that names them
 // anew; it is forgotten when they are erased once more.
 func TestAFilterIsForgottenWithTheLastWhoHasIt(t *testing.T) {
-	dir := t.TempDir()
-	r, _ := openAt(t, dir, withSuppressions)
+	place := storetest.Place(t)
+	r, _ := openAt(t, place, withSuppressions)
 	apply(t, r, weather)
 	const filter = `event.title == "ada-lovelace"`
 	put := registry.Put{Topic: "change", Channel: "email", To: "ada-lovelace@example.org", Filter: filter}
@@ -217,11 +216,7 @@ func TestAFilterIsForgottenWithTheLastWhoHasIt(t *testing.T) {
 		if err := r.FinishErasures(context.Background(), all); err != nil {
 			t.Fatal(err)
 		}
-		text, err := os.ReadFile(filepath.Join(dir, "control.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Contains(string(text), filter)
+		return len(storetest.Find(t, place, filter)) > 0
 	}
 	good(t, putAll(t, r, put))
 	first := begin()

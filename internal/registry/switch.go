@@ -85,6 +85,9 @@ func switchDeed(scope fanfare.Scope, paused bool) Deed {
 	if paused {
 		d.Action = "pause"
 	}
+	if scope.Kind == fanfare.ScopeRelay {
+		d.Action = map[bool]string{true: "drain", false: "restore"}[paused]
+	}
 	if scope.Kind != fanfare.ScopeAll {
 		d.Service, _, _ = strings.Cut(scope.Name, "/")
 	}
@@ -104,13 +107,19 @@ func (r *Registry) checkScope(scope fanfare.Scope) error {
 		_, err := conf.service(scope.Name)
 		return err
 	case fanfare.ScopeChannel:
-		service, channel, _ := strings.Cut(scope.Name, "/")
-		svc, err := conf.service(service)
+		_, err := conf.channelNamed(scope.Name)
+		return err
+	case fanfare.ScopeRelay:
+		names := strings.SplitN(scope.Name, "/", 3)
+		if len(names) < 3 {
+			return invalid("", "write service/channel/relay", "%s names no relay", quote(scope.Name))
+		}
+		channel, err := conf.channelNamed(names[0] + "/" + names[1])
 		if err != nil {
 			return err
 		}
-		if svc.channels[channel] == nil {
-			return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + quote(scope.Name), Hint: "write service/channel"}
+		if !channel.hop(names[2]) {
+			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + quote(names[2]), Hint: "`fanfare relay list` shows them"}
 		}
 		return nil
 	case fanfare.ScopeBroadcast:
@@ -119,7 +128,20 @@ func (r *Registry) checkScope(scope fanfare.Scope) error {
 		}
 		return invalid("", "give the event's id, evt-…", "%s is not an event", quote(scope.Name))
 	}
-	return invalid("", "use all, service, channel or broadcast", "unknown scope %s", quote(string(scope.Kind)+" "+scope.Name))
+	return invalid("", "use all, service, channel, relay or broadcast", "unknown scope %s", quote(string(scope.Kind)+" "+scope.Name))
+}
+
+// channelNamed finds a channel by service/channel.
+func (s *snapshot) channelNamed(name string) (*Channel, error) {
+	service, channel, _ := strings.Cut(name, "/")
+	svc, err := s.service(service)
+	if err != nil {
+		return nil, err
+	}
+	if svc.channels[channel] == nil {
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + quote(name), Hint: "write service/channel"}
+	}
+	return svc.channels[channel], nil
 }
 
 // Paused lists what is paused, the longest first.

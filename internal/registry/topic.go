@@ -3,13 +3,14 @@ package registry
 import (
 	"iter"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 )
 
 // topicState is what a Topic has for the registry alone.
 type topicState struct {
-	service uint32        // number
-	filters *checkedTexts // that are good for this schema
+	service uint32                      // number
+	filters *checkedTexts[fanfare.Cost] // that are good for this schema, and what they cost
 	body    *topicBody
 }
 
@@ -47,7 +48,7 @@ func (t *Topic) ruleNames() iter.Seq[string] {
 
 // definition is what the match index has to know of the topic.
 func (t *Topic) definition() match.Definition {
-	d := match.Definition{Schema: t.Schema}
+	d := match.Definition{Schema: t.Schema, Key: t.Key}
 	for _, r := range t.Rules {
 		d.Rules = append(d.Rules, match.Rule{Name: r.Name, When: r.When, Params: r.Params})
 	}

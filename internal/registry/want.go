@@ -8,10 +8,12 @@ import (
 	"maps"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/text/language"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/cadence"
 )
 
 // Limits of one Put, in bytes.
@@ -37,6 +39,9 @@ type want struct {
 	addressHash uint64
 	idHash      uint64 // only with a client's id
 	params      []byte // canonical, or nil
+	cadence     cadence.Cadence
+	cost        fanfare.Cost
+	added       int64 // of it, where others do not have the condition
 
 	// Where the rows seem to be, so that they can be read before their turn.
 	subscriber, subscription fanfare.Place
@@ -46,12 +51,13 @@ type want struct {
 	created bool
 
 	replaced fanfare.Place // what had the id before and has ended for it, or 0
+	silenced fanfare.Place // what is paused by it, or 0
 	touched  []string      // fields of the subscriber that changed
 }
 
 // result is what came of it.
 func (w *want) result() PutResult {
-	result := PutResult{Created: w.created, Err: w.err}
+	result := PutResult{Created: w.created, Cost: w.cost, Added: w.added, Err: w.err}
 	switch {
 	case w.err != nil:
 	case w.put.ID != "":
@@ -80,6 +86,9 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 		}
 	}
 	if w.err = r.checkCondition(p, w); w.err != nil {
+		return
+	}
+	if w.err = r.checkCadence(p, w); w.err != nil {
 		return
 	}
 	if p.Subscriber != "" {
@@ -159,9 +168,12 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 	if strings.ContainsAny(p.To, "\r\n\x00") {
 		return invalid("/to", "", "to has a line break or a zero byte in it")
 	}
-	address, err := r.opt.ParseAddress(p.To)
+	address, err := r.normal(w.kind, p.To)
 	if err != nil {
-		return invalid("/to", "", "%s is not an address: %s", quote(p.To), reason(err))
+		return invalid("/to", "", "%s is not an address of the channel: %s", quote(p.To), reason(err))
+	}
+	if err := w.channel.takes(address); err != nil {
+		return err
 	}
 	w.address = address
 	w.partition = uint8(partitionOf(svc.name, w.kind, address))
@@ -181,6 +193,9 @@ func tooLarge(pointer string, is, limit int) *fanfare.Error {
 }
 
 func checkFreeFields(known *knownNames, p *Put) error {
+	if p.State != "" && p.State != stateActive && p.State != statePaused {
+		return invalid("/state", "use active or paused; to end it, delete it", "state must not be %s", quote(p.State))
+	}
 	if err := checkObject("/data", p.Data, maxDataBytes, p.decoded); err != nil {
 		return err
 	}
@@ -188,31 +203,46 @@ func checkFreeFields(known *knownNames, p *Put) error {
 		return err
 	}
 	if p.Locale != "" {
-		if err := known.locales.check(p.Locale, checkLocale); err != nil {
+		if _, err := known.locales.check(p.Locale, checkLocale); err != nil {
 			return err
 		}
 	}
 	if p.TimeZone != "" {
-		return known.zones.check(p.TimeZone, checkTimeZone)
+		_, err := known.zones.check(p.TimeZone, checkTimeZone)
+		return err
 	}
 	return nil
 }
 
-// knownNames are locales and time zones that were found good.
-type knownNames struct{ locales, zones checkedTexts }
+// checkCadence reads the cadence that the put names.
+func (r *Registry) checkCadence(p *Put, w *want) (err error) {
+	if p.Cadence == "" {
+		return nil
+	}
+	if w.cadence, err = r.known.cadences.check(p.Cadence, cadence.Parse); err != nil {
+		return at("/cadence", err)
+	}
+	return w.topic.mayWait(w.cadence)
+}
 
-func checkLocale(s string) error {
+// knownNames are locales, time zones and cadences that were found good.
+type knownNames struct {
+	locales, zones checkedTexts[struct{}]
+	cadences       checkedTexts[cadence.Cadence]
+}
+
+func checkLocale(s string) (found struct{}, err error) {
 	if _, err := language.Parse(s); err != nil || len(s) > 64 {
-		return invalid("/locale", "use a language tag such as en, pt-BR or zh-Hant", "unknown locale %s", quote(s))
+		return found, invalid("/locale", "use a language tag such as en, pt-BR or zh-Hant", "unknown locale %s", quote(s))
 	}
-	return nil
+	return found, nil
 }
 
-func checkTimeZone(s string) error {
+func checkTimeZone(s string) (found struct{}, err error) {
 	if _, err := time.LoadLocation(s); err != nil || s == "Local" {
-		return invalid("/time_zone", "use a name such as Europe/Berlin or America/Vancouver", "unknown time zone %s", quote(s))
+		return found, invalid("/time_zone", "use a name such as Europe/Berlin or America/Vancouver", "unknown time zone %s", quote(s))
 	}
-	return nil
+	return found, nil
 }
 
 // checkObject is for what a client wrote; valid tells that it is known to be JSON.
@@ -226,6 +256,8 @@ func checkObject(pointer string, b json.RawMessage, limit int, valid bool) error
 		return invalid(pointer, "", "%s must be a JSON object", pointer[1:])
 	case !valid && !json.Valid(b):
 		return invalid(pointer, "", "%s is not valid JSON", pointer[1:])
+	case !utf8.Valid(b):
+		return invalid(pointer, "", "%s is not valid UTF-8", pointer[1:])
 	}
 	return nil
 }
@@ -250,11 +282,11 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 		return tooLarge("/filter", len(p.Filter), maxFilterBytes)
 	}
 	t := w.topic
-	err := t.filters.check(p.Filter, func(text string) error { return r.opt.Conditions.CheckFilter(t.key(), text) })
+	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.PriceFilter(t.key(), text) })
 	if err != nil {
 		return below("", err)
 	}
-	w.filter = r.filters.number(p.Filter)
+	w.cost, w.filter = cost, r.filters.number(p.Filter)
 	return nil
 }
 
@@ -270,10 +302,11 @@ func (r *Registry) checkRule(p *Put, w *want) error {
 	if len(p.Params) > 0 && !isObject(p.Params) {
 		return invalid("/params", "", "params must be a JSON object")
 	}
-	if err := r.opt.Conditions.CheckParams(w.topic.key(), p.Rule, p.Params); err != nil {
+	cost, err := r.opt.Conditions.PriceParams(w.topic.key(), p.Rule, p.Params)
+	if err != nil {
 		return below("", err)
 	}
-	w.rule = rule.Number
+	w.cost, w.rule = cost, rule.Number
 	w.params = canonical(p.Params)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"fanfare.dev/fanfare"
 )
@@ -35,8 +36,9 @@ type job struct {
 	over   bool                // it failed, and what it did is undone
 	after  *job                // fails with this one; nil: stands alone
 
-	err  error
-	done chan struct{}
+	taken atomic.Bool // by the writer, or by the caller who gave it up
+	err   error
+	done  chan struct{}
 }
 
 // An end asks for the end of one subscription, by place or by service and id.
@@ -63,6 +65,7 @@ type writer struct {
 	nextSubscriber   [fanfare.Partitions]uint32
 	nextSubscription [fanfare.Partitions]uint32
 	nextFilter       uint32
+	slots            plannedSlots
 	lastAudit        int64 // id; of the committer, and of the writer while nothing is in flight
 
 	groups  [2]*group
@@ -70,13 +73,15 @@ type writer struct {
 	flight  *group // being committed, or nil
 	held    *job   // the one that did not fit into the last group
 
-	// Active subscriptions by channel: of the committer, and of the writer
-	// while nothing is in flight.
+	// Subscriptions that have not ended by channel, and those that are paused by
+	// topic and rule: of the committer, and of the writer while nothing is in flight.
 	channelUse map[uint16]int64
+	pausedUse  map[topicRule]int64
+	waitingUse map[uint32]int64 // that have a cadence, by topic
 }
 
 func newWriter(r *Registry) *writer {
-	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), channelUse: map[uint16]int64{}}
+	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), channelUse: map[uint16]int64{}, pausedUse: map[topicRule]int64{}, waitingUse: map[uint32]int64{}, slots: newPlannedSlots()}
 	for i := range fanfare.Partitions {
 		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // place 0 is nobody's
 	}
@@ -89,34 +94,6 @@ func newWriter(r *Registry) *writer {
 func (w *writer) start() {
 	w.gone.Go(w.loop)
 	w.gone.Go(w.commitLoop)
-}
-
-// submit hands j in and waits until it is done. When ctx ends before the writer
-// took it, nothing of it happens; afterwards its outcome is waited for.
-func (w *writer) submit(ctx context.Context, j *job) error {
-	if err := w.enqueue(ctx, j); err != nil {
-		return err
-	}
-	<-j.done
-	return j.err
-}
-
-// enqueue is submit without the wait.
-func (w *writer) enqueue(ctx context.Context, j *job) error {
-	j.done = make(chan struct{})
-	w.r.closing.RLock()
-	if w.r.closed {
-		w.r.closing.RUnlock()
-		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping"}
-	}
-	select {
-	case w.jobs <- j:
-		w.r.closing.RUnlock()
-	case <-ctx.Done():
-		w.r.closing.RUnlock()
-		return ctx.Err()
-	}
-	return nil
 }
 
 // orphaned is the error of the job that j comes after, where that has failed,
@@ -162,12 +139,18 @@ func (w *writer) next() *job {
 	for w.flight != nil {
 		select {
 		case first := <-w.jobs:
-			return first
+			if first == nil || first.take() {
+				return first
+			}
 		case err := <-w.flight.landed:
 			w.settle(err)
 		}
 	}
-	return <-w.jobs
+	for {
+		if first := <-w.jobs; first == nil || first.take() {
+			return first
+		}
+	}
 }
 
 // gather takes what waits and fits into one group with first.
@@ -178,6 +161,9 @@ func (w *writer) gather(first *job) []*job {
 		case next := <-w.jobs:
 			if next == nil { // closed
 				return jobs
+			}
+			if !next.take() {
+				continue
 			}
 			if next.run != nil || size+next.size() > maxGroup {
 				w.held = next
@@ -264,6 +250,9 @@ func (w *writer) commitLoop() {
 func (w *writer) seen(g *group) {
 	w.r.filters.add(g.batch.Filters)
 	w.r.filters.forget(g.batch.EmptyFilters)
+	for i := range g.slots {
+		w.r.slots.add(g.slots[i].slot)
+	}
 	w.r.suppressions.set(g.batch.Suppressions)
 	if err := g.publish(); err != nil {
 		// What was checked before cannot be refused now; if it is, the index

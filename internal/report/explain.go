@@ -17,8 +17,17 @@ type Conditions interface {
 	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
 	Topic(service, name string) (*registry.Topic, bool)
 	// Explain evaluates the subscription's condition, as its topic defines it
-	// now, part by part.
-	Explain(s *registry.Subscription, data json.RawMessage) (fanfare.Part, error)
+	// now, part by part, for an event after one with the data was.
+	Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
+	// Before returns the data of the last event of the key that one with these
+	// data would have; none where there is none.
+	Before(service, topic string, data json.RawMessage) (json.RawMessage, error)
+	// FoundBy says what of an event leads to the subscription, "" where every event
+	// is held against it.
+	FoundBy(s *registry.Subscription) (string, error)
+	// InAudience reports whether the subscription is in the audience of an event,
+	// as its subscriber is now.
+	InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error)
 }
 
 // Events has the events as they were accepted and matched.
@@ -56,8 +65,22 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 		return e.conclude(), nil
 	}
 	e.lifetime(&s, posted)
-	if err := x.condition(e, &s, posted.Event.Data); err != nil {
+	was, err := x.before(ctx, posted, queued)
+	if err != nil {
 		return fanfare.Explanation{}, err
+	}
+	if err := x.condition(e, &s, &posted.Event, was); err != nil {
+		return fanfare.Explanation{}, err
+	}
+	if a := posted.Audience; a != nil {
+		in, err := x.Conditions.InAudience(ctx, &s, a.Filter)
+		if err != nil {
+			return fanfare.Explanation{}, err
+		}
+		e.check("audience", in, "the person is in the audience that the sender asked for: %s", a.Filter)
+		if !in {
+			e.last().Detail = "the person is not in the audience that the sender asked for: " + a.Filter
+		}
 	}
 	if queued {
 		e.check("recorded", e.good(), "the event is not matched yet")
@@ -91,11 +114,18 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 	} else {
 		e.check("schema", true, "intake would take the event")
 	}
-	e.check("active", s.EndedSeq == 0, "the subscription is active")
-	if s.EndedSeq != 0 {
+	e.check("active", s.State == "active", "the subscription is active")
+	switch s.State {
+	case "paused":
+		e.last().Detail = paused(&s)
+	case "ended":
 		e.last().Detail = ended(&s)
 	}
-	if err := x.condition(e, &s, data); err != nil {
+	was, err := x.Conditions.Before(s.Service, s.Topic, data)
+	if err != nil {
+		return fanfare.Explanation{}, err
+	}
+	if err := x.condition(e, &s, &fanfare.Event{Type: s.Topic, Data: data}, was); err != nil {
 		return fanfare.Explanation{}, err
 	}
 	return e.conclude(), nil
@@ -103,23 +133,37 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 
 // posted finds an event, and whether it still waits to be matched.
 func (x *Explainer) posted(ctx context.Context, ref fanfare.EventRef) (posted *fanfare.Posted, queued bool, err error) {
-	posted, err = x.Events.Posted(ctx, ref)
-	if err == nil || fanfare.CodeOf(err) != fanfare.NotFound {
-		return posted, false, err
+	posted, waiting, _, err := Look(ctx, x.Traces.Queue, ref, func() (*fanfare.Posted, error) { return x.Events.Posted(ctx, ref) })
+	if err == nil && waiting != nil {
+		return waiting, true, nil
 	}
-	waiting, _, queueErr := x.Traces.Queue.Queued(ctx, ref)
-	switch {
-	case queueErr != nil:
-		return nil, false, queueErr
-	case waiting == nil:
-		return nil, false, err
+	return posted, false, err
+}
+
+// before returns the data of the event of the same key that came before one: as it
+// was matched, or would be matched now. It is not known any more where its day is
+// gone.
+func (x *Explainer) before(ctx context.Context, posted *fanfare.Posted, queued bool) (json.RawMessage, error) {
+	if queued {
+		return x.Conditions.Before(posted.Service, posted.Topic, posted.Event.Data)
 	}
-	return waiting, true, nil
+	ref, ok := fanfare.ParseEventRef(posted.After)
+	if !ok {
+		return nil, nil
+	}
+	before, err := x.Events.Posted(ctx, ref)
+	if fanfare.CodeOf(err) == fanfare.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return before.Event.Data, nil
 }
 
 // condition adds what the condition comes to.
-func (x *Explainer) condition(e *explanation, s *registry.Subscription, data json.RawMessage) error {
-	part, err := x.Conditions.Explain(s, data)
+func (x *Explainer) condition(e *explanation, s *registry.Subscription, event *fanfare.Event, was json.RawMessage) error {
+	part, err := x.Conditions.Explain(s, event, was)
 	if wrong, ok := errors.AsType[*fanfare.Error](err); ok && wrong.Code == fanfare.Invalid {
 		e.check("condition", false, "the condition cannot be evaluated: %v", wrong)
 		return nil
@@ -128,6 +172,9 @@ func (x *Explainer) condition(e *explanation, s *registry.Subscription, data jso
 		return err
 	}
 	e.Condition = &part
+	if e.FoundBy, err = x.Conditions.FoundBy(s); err != nil {
+		return err
+	}
 	switch part.Result {
 	case fanfare.PartTrue:
 		e.check("condition", true, "the condition is true")
@@ -163,17 +210,26 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Su
 		return err
 	}
 	section, member, position := memberOf(m, s)
-	e.check("recorded", member != nil, "it was among the recipients when the event was matched")
+	if section == nil {
+		if found, err := x.gathered(ctx, e, s, ref); found || err != nil {
+			return err
+		}
+		if s.OfState() {
+			e.ofState(s)
+			return nil
+		}
+	}
+	e.check("recorded", section != nil, "it was among the recipients when the event was matched")
 	e.decided = true
 	switch {
-	case member == nil && now:
+	case section == nil && now:
 		e.last().Detail = "it was not among the recipients when the event was matched: the subscription, or its topic, was changed since"
-	case member == nil:
+	case section == nil:
 		e.last().Detail = "it was not among the recipients when the event was matched"
 	case !now:
 		e.last().Detail += ", although it would not be now: the subscription, or its topic, was changed since"
 	}
-	if member == nil {
+	if section == nil {
 		return nil
 	}
 	if err := x.template(ctx, e, s, section, member); err != nil {
@@ -193,9 +249,9 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Su
 }
 
 // memberOf finds the member that a subscription is part of.
-func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, *fanfare.Member, uint32) {
+func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, fanfare.Member, uint32) {
 	if m == nil {
-		return nil, nil, 0
+		return nil, fanfare.Member{}, 0
 	}
 	for _, position := range m.PositionsOf(s.Owner) {
 		section, member, _ := m.At(position)
@@ -203,12 +259,12 @@ func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, 
 			return section, member, position
 		}
 	}
-	return nil, nil, 0
+	return nil, fanfare.Member{}, 0
 }
 
 // template adds which of the subscriptions picked the template, where one
 // message is for several of them.
-func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Subscription, section *fanfare.Section, member *fanfare.Member) error {
+func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Subscription, section *fanfare.Section, member fanfare.Member) error {
 	name := "a template that is gone"
 	if t, ok := x.Traces.Registry.Template(section.Template); ok {
 		name = fmt.Sprintf("template %s@%d", t.Name, t.Version)

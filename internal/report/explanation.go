@@ -12,10 +12,18 @@ import (
 type explanation struct {
 	fanfare.Explanation
 	decided bool // by what was recorded, which is the last check but those about what came of it
+	state   bool // what is the case counts, and not what has happened
 }
 
+// immediate is the cadence of what is told at once.
+const immediate = "immediate"
+
 func about(s *registry.Subscription) fanfare.Explanation {
-	return fanfare.Explanation{Subscription: s.ID, Service: s.Service, Topic: s.Topic, Filter: s.Filter, Rule: s.Rule, Params: s.Params}
+	e := fanfare.Explanation{Subscription: s.ID, Service: s.Service, Topic: s.Topic, Filter: s.Filter, Rule: s.Rule, Params: s.Params}
+	if s.Cadence != immediate {
+		e.Cadence = s.Cadence
+	}
+	return e
 }
 
 func (e *explanation) check(name string, holds bool, format string, args ...any) {
@@ -46,6 +54,10 @@ func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.Posted)
 		e.last().Detail = fmt.Sprintf("it began at %s, after the event came at %s", s.CreatedAt.Format(time.RFC3339), came)
 	}
 	switch {
+	case s.PausedSeq != 0 && s.PausedSeq <= posted.ChangeSeq && (s.ResumedSeq == 0 || s.ResumedSeq > posted.ChangeSeq) && (s.EndedSeq == 0 || s.EndedSeq > posted.ChangeSeq):
+		e.check("active", false, "it was paused when the event came at %s", came)
+	case s.State == "paused":
+		e.check("active", true, "it was active when the event came at %s; %s", came, paused(s))
 	case s.EndedSeq == 0:
 		e.check("active", true, "it is active")
 	case s.EndedSeq > posted.ChangeSeq:
@@ -55,12 +67,23 @@ func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.Posted)
 	}
 }
 
+func paused(s *registry.Subscription) string {
+	return "it is paused since " + s.PausedAt.Format(time.RFC3339)
+}
+
 func ended(s *registry.Subscription) string {
 	text := "it ended at " + s.EndedAt.Format(time.RFC3339)
 	if s.Reason != "" {
 		text += " (" + s.Reason + ")"
 	}
 	return text
+}
+
+// ofState adds what there is to say of an event to one whose messages tell what is the
+// case when they are due.
+func (e *explanation) ofState(s *registry.Subscription) {
+	e.state = true
+	e.check("state", true, "its messages tell what is the case when they are due (%s): the last event of each key, if the condition holds for it then", s.Cadence)
 }
 
 // conclude fills in the verdict.
@@ -78,6 +101,8 @@ func (e *explanation) conclude() fanfare.Explanation {
 	switch {
 	case e.Wanted && e.Delivery != nil:
 		e.Summary = "The event was for this subscription: " + outcome(e.Delivery)
+	case e.Wanted && e.state:
+		e.Summary = "The event is for this subscription as long as it is the last one of its key: it is told when the next message is due"
 	case e.Wanted && e.decided:
 		e.Summary = "The event was for this subscription"
 	case e.Wanted && e.Event != "":

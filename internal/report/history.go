@@ -41,7 +41,7 @@ func (t *Traces) EachDelivery(ctx context.Context, service string, places []fanf
 }
 
 func (t *Traces) eachPicked(ctx context.Context, places []fanfare.Place, p *Pick, visit func(*fanfare.Delivery) error) error {
-	days, err := t.Store.Days()
+	days, err := t.Store.Days(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // of it. Times are those at which events were kept, Since included and Until not.
 type Pick struct {
 	Service, Topic, Lane string
-	Kind                 string // fanfare.KindEvent, fanfare.KindMessage or "" for both
+	Kind                 string // fanfare.KindEvent, and so on, or "" for all
 	Channel              string // of deliveries
 	State                string // of the broadcast, or of the delivery
 	Since, Until         time.Time
@@ -49,7 +49,7 @@ const looksAtOnce = 500
 // "" at the end. What is frozen while somebody pages stands before the pages that were
 // read already, or is of another lane and overtaken: nothing comes twice.
 func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
-	days, err := t.Store.Days()
+	days, err := t.Store.Days(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -87,7 +87,9 @@ func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadca
 					if len(list) == p.Limit {
 						return list, list[len(list)-1].Event, nil
 					}
-					t.addProgress(ref, b)
+					if err := t.addProgress(ctx, ref, b); err != nil && !gone(err) {
+						return nil, "", err
+					}
 					list = append(list, *b)
 				}
 				if looks == maxLooks {

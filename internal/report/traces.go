@@ -19,12 +19,16 @@ import (
 
 // Store is the record of what was sent.
 type Store interface {
-	Days() ([]fanfare.Day, error)
+	Days(ctx context.Context) ([]fanfare.Day, error)
 	Broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error)
 	Broadcasts(ctx context.Context, day fanfare.Day, service string, before fanfare.EventSeq, limit int) ([]*fanfare.Broadcast, error)
 	Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Manifest, error)
 	ManifestOf(ctx context.Context, ref fanfare.EventRef, partition int) (*fanfare.Manifest, error)
 	Attempts(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(*fanfare.Entry) error) error
+	// Waits visits the members [from, to) of a manifest that were put off, and
+	// EventWaits counts those of an event by reason.
+	Waits(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(position uint32, w fanfare.Waiting)) error
+	EventWaits(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Waiting, error)
 	History(ctx context.Context, day fanfare.Day, subscriber fanfare.Place) ([]fanfare.EventSeq, error)
 	FindEvent(ctx context.Context, day fanfare.Day, service, id string) (fanfare.EventSeq, error)
 }
@@ -42,6 +46,9 @@ type Registry interface {
 // Progress tells how far an open broadcast has come.
 type Progress interface {
 	Progress(ref fanfare.EventRef) (fanfare.Progress, bool)
+	// Outlook tells how fast it comes on, and when it will be over if that goes on,
+	// with what of it was put off.
+	Outlook(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time)
 }
 
 // Queue has the events that were accepted and are not matched yet.
@@ -56,6 +63,8 @@ type Traces struct {
 	Registry Registry
 	Progress Progress
 	Queue    Queue
+	Quotas   Quotas // nil: there are none
+	Digests  Digests
 }
 
 // FindEvent finds an event by its public id, or the newest of a service by the
@@ -71,7 +80,7 @@ func (t *Traces) FindEvent(ctx context.Context, service, id string) (fanfare.Eve
 		}
 		return ref, nil
 	}
-	days, err := t.Store.Days()
+	days, err := t.Store.Days(ctx)
 	if err != nil {
 		return fanfare.EventRef{}, err
 	}
@@ -113,41 +122,52 @@ func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.B
 	if b.State == queued {
 		return *b, nil
 	}
-	t.addProgress(ref, b)
+	if err := t.addProgress(ctx, ref, b); err != nil {
+		return fanfare.Broadcast{}, err
+	}
 	if b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {
 		// It was completed between the two looks.
 		if b, err = t.Store.Broadcast(ctx, ref); err != nil {
 			return fanfare.Broadcast{}, err
 		}
 	}
-	return *b, nil
+	if b.Kind == fanfare.KindEvent {
+		b.Gathered, err = t.Digests.Gathered(ctx, ref)
+	}
+	return *b, err
 }
 
-// queued is the state of an event that was accepted and is not matched yet.
-const queued = "queued"
+// The states of a broadcast that is not stopped: accepted and not matched yet,
+// and frozen.
+const (
+	queued  = "queued"
+	running = "running"
+)
 
 // broadcast reads an event from the store, or from the queue before it.
 func (t *Traces) broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
-	b, err := t.Store.Broadcast(ctx, ref)
-	if err == nil || fanfare.CodeOf(err) != fanfare.NotFound {
+	b, posted, kept, err := Look(ctx, t.Queue, ref, func() (*fanfare.Broadcast, error) { return t.Store.Broadcast(ctx, ref) })
+	if err != nil || posted == nil {
 		return b, err
-	}
-	posted, kept, queueErr := t.Queue.Queued(ctx, ref)
-	if queueErr != nil {
-		return nil, queueErr
-	}
-	if posted == nil {
-		return nil, err
 	}
 	b = &fanfare.Broadcast{Event: ref.String(), State: queued, Stages: fanfare.Stages{Kept: kept}}
 	b.Describe(posted)
 	return b, nil
 }
 
-func (t *Traces) addProgress(ref fanfare.EventRef, b *fanfare.Broadcast) {
-	if p, open := t.Progress.Progress(ref); open && b.Stages.Completed.IsZero() {
-		b.Counts, b.Stages.First, b.Stages.Last = p.Counts, p.First, p.Last
+func (t *Traces) addProgress(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) error {
+	p, open := t.Progress.Progress(ref)
+	if !open || !b.Stages.Completed.IsZero() {
+		return nil
 	}
+	b.Counts, b.Stages.First, b.Stages.Last = p.Counts, p.First, p.Last
+	if err := t.waitsOfBroadcast(ctx, ref, b); err != nil {
+		return err
+	}
+	if b.PerSecond, b.End = t.Progress.Outlook(ref, b.Waits); b.State != running {
+		b.End = time.Time{} // what still comes in was on the wire
+	}
+	return nil
 }
 
 // Delivery returns one delivery.
@@ -242,7 +262,8 @@ func parseCursor(s string, seq fanfare.EventSeq) (fanfare.ManifestID, uint32, er
 }
 
 // DeliveryOf returns what one recipient got of an event: one delivery for each
-// channel and address, none if the event was not for them.
+// channel and address, and the digests that told them of it; none if the event was
+// not for them, or waits.
 func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {
 	b, err := t.broadcast(ctx, ref)
 	if err != nil || b.State == queued {
@@ -259,6 +280,12 @@ func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient
 			return nil, err
 		}
 		list = append(list, found...)
+		if b.Kind == fanfare.KindEvent {
+			if found, err = t.digestsOf(ctx, ref, place); err != nil {
+				return nil, err
+			}
+			list = append(list, found...)
+		}
 	}
 	return list, nil
 }
@@ -316,7 +343,15 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 		})
 		return nil
 	})
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	if b.Kind == fanfare.KindDigest {
+		if err := t.tellEvents(ctx, fanfare.EventRef{Day: day, Seq: m.ID.Event()}, m, from, list); err != nil {
+			return nil, err
+		}
+	}
+	return list, t.waitsOf(ctx, day, m, from, list)
 }
 
 // people are the names behind the places of some members.
@@ -325,7 +360,7 @@ type people struct {
 	subs           map[fanfare.Place]string
 }
 
-func (p *people) subscriptions(m *fanfare.Member) []string {
+func (p *people) subscriptions(m fanfare.Member) []string {
 	ids := make([]string, len(m.Subscriptions))
 	for i, place := range m.Subscriptions {
 		ids[i] = p.subs[place]

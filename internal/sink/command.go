@@ -77,7 +77,7 @@ func (c *session) ehlo() {
 }
 
 func (c *session) mailFrom(line []byte) {
-	address, params, ok := path(line, "FROM:")
+	address, params, ok := mailPath(line, "FROM:")
 	switch {
 	case !ok:
 		c.say("501 5.5.4 MAIL FROM:<address>\r\n")
@@ -94,7 +94,7 @@ func (c *session) mailFrom(line []byte) {
 }
 
 func (c *session) rcptTo(line []byte) {
-	address, _, ok := path(line, "TO:")
+	address, _, ok := mailPath(line, "TO:")
 	switch {
 	case !c.mail:
 		c.say("503 5.5.1 MAIL first\r\n")
@@ -105,6 +105,18 @@ func (c *session) rcptTo(line []byte) {
 	case len(c.rcpts) >= maxRecipients:
 		c.say("452 4.5.3 too many recipients\r\n")
 		return
+	}
+	if len(c.s.hosts.rules) > 0 {
+		verdict, wait := c.s.treat(hostOf(address))
+		switch verdict {
+		case dead:
+			c.say("451 4.4.1 no answer from that host (injected)\r\n")
+			return
+		case tooMany:
+			c.say("452 4.7.1 too many messages for that host (injected)\r\n")
+			return
+		}
+		c.wait = max(c.wait, wait)
 	}
 	verdict := c.s.inject.judge(address)
 	if verdict != pass && c.s.inject.At == AtRcpt {
@@ -158,9 +170,9 @@ func (c *session) data() bool {
 	return true
 }
 
-// path takes the address out of "MAIL FROM:<address> params", forgiving about
+// mailPath takes the address out of "MAIL FROM:<address> params", forgiving about
 // space and angle brackets.
-func path(line []byte, keyword string) (address, params []byte, ok bool) {
+func mailPath(line []byte, keyword string) (address, params []byte, ok bool) {
 	rest := bytes.TrimLeft(line[4:], " ")
 	if len(rest) < len(keyword) || !bytes.EqualFold(rest[:len(keyword)], []byte(keyword)) {
 		return nil, nil, false

@@ -3,10 +3,12 @@ package sink
 import (
 	"crypto/tls"
 	"io"
+	"path"
 	"strconv"
 	"time"
 
 	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
 )
 
 // The limits of a Config that leaves them 0, and those that are fixed.
@@ -30,12 +32,22 @@ type Config struct {
 	Hostname   string // in the greeting; "sink.localhost" where empty
 	MaxMessage int    // bytes of a message, as received
 
-	MaxConnections int
+	MaxConnections int // of mail, and as many for requests
 
 	// TLS offers STARTTLS with this certificate; see SelfSigned.
 	TLS *tls.Config
 
 	Inject Inject
+	Hosts  []HostRule // how single destinations behave
+
+	// Above is how many messages are taken in any one second; what is more is
+	// refused 452, or 429, when it is there. 0: all are.
+	Above int
+
+	// Secrets verify the Standard Webhooks signatures of requests, each "whsec_"
+	// and base64; a request that none of them fits is answered 401. Empty: none
+	// is verified.
+	Secrets []string
 
 	KeepFirst int // keep that many whole messages from the start
 	KeepLast  int // and that many from the end
@@ -45,6 +57,10 @@ type Config struct {
 	// is written before its message is answered.
 	Record     io.Writer
 	RecordSync bool
+	RecordOnly string // only recipients that fit this pattern of path.Match; "": all
+
+	// Clock tells when a message came; that of the machine where nil.
+	Clock kit.Clock
 
 	// OnMessage sees every accepted message. It is called by the connection,
 	// concurrently; body is valid until it returns.
@@ -60,7 +76,7 @@ type Inject struct {
 	PermFail       float64 // recipients refused 5xx
 	At             string  // where refusals strike; AtRcpt where empty
 
-	Delay      time.Duration // wait before the answer to the final dot
+	Delay      time.Duration // wait before the answer to the final dot, or to a request
 	DelayShare float64       // of the messages
 
 	DropBeforeData  float64 // messages: hang up in place of the answer to DATA
@@ -90,6 +106,15 @@ func (c Config) Validate() error {
 	default:
 		return wrong("/at", "unknown place "+strconv.Quote(in.At))
 	}
+	if _, err := path.Match(c.RecordOnly, ""); err != nil {
+		return wrong("/record_only", "not a pattern of recipients")
+	}
+	if c.Above < 0 || c.Above > maxRate {
+		return wrong("/above", "messages a second are from 0 (no limit) to "+strconv.Itoa(maxRate))
+	}
+	if _, err := readSecrets(c.Secrets); err != nil {
+		return err
+	}
 	if c.MaxMessage < 0 || c.MaxConnections < 0 || c.KeepFirst < 0 || c.KeepLast < 0 || in.Delay < 0 {
 		return wrong("", "a limit is negative")
 	}
@@ -99,6 +124,9 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	if c.Hostname == "" {
 		c.Hostname = "sink.localhost"
+	}
+	if c.Clock == nil {
+		c.Clock = kit.System{}
 	}
 	if c.MaxMessage == 0 {
 		c.MaxMessage = DefaultMaxMessage

@@ -1,7 +1,8 @@
-// Package sink is a mail server that takes everything and keeps count. It
-// stands in for a relay in the demo, in benchmarks and in crash tests, shares
-// the machine with what it measures, and so spends as little as it can: one
-// read and one write for a whole group of commands.
+// Package sink is a mail server, and a receiver of webhooks, that takes
+// everything and keeps count. It stands in for a relay and for a provider in the
+// demo, in benchmarks and in crash tests, shares the machine with what it
+// measures, and so spends as little as it can: one read and one write for a whole
+// group of commands of mail.
 //
 // # State
 //
@@ -12,8 +13,9 @@
 //
 // # Failure
 //
-// The sink fails on purpose where Inject says so. A message counts as accepted
-// from the moment its final dot was read, also where the connection is then
-// dropped before the reply: a real relay may have queued it. Of what does not
-// fit its limits it refuses the one line or message and goes on.
+// The sink fails on purpose where Inject, Above or a HostRule says so. A message
+// counts as accepted from the moment its final dot, or its request, was read and
+// what Delay asks for was waited, also where the connection is then dropped before
+// the reply: a real relay may have queued it. Of what does not fit its limits it
+// refuses the one line or message and goes on.
 package sink

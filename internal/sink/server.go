@@ -4,26 +4,36 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
-// A Server takes mail. Its methods are safe for concurrent use.
+// A Server takes mail and requests. Its methods are safe for concurrent use.
 type Server struct {
 	cfg      Config
 	inject   *saboteur
+	hosts    *hosts
+	secrets  [][]byte // nil: no signature is verified
 	tally    tally
 	census   *census
 	album    *album
 	recorder *recorder // nil: none
 
-	mu       sync.Mutex
-	listener net.Listener
-	open     map[net.Conn]struct{}
-	closing  chan struct{}
-	closed   bool
-	handlers sync.WaitGroup
-	closeErr error
-	once     sync.Once
+	aboveMu sync.Mutex
+	above   *window // nil: any number of messages may come in a second
+
+	mu             sync.Mutex
+	listener       net.Listener
+	web            *http.Server // nil: no requests are taken
+	webListener    net.Listener
+	webConnections atomic.Int64
+	open           map[net.Conn]struct{}
+	closing        chan struct{}
+	closed         bool
+	handlers       sync.WaitGroup
+	closeErr       error
+	once           sync.Once
 }
 
 // New returns a server for a valid Config.
@@ -32,7 +42,11 @@ func New(cfg Config) *Server {
 		cfg: cfg.withDefaults(), census: newCensus(), album: newAlbum(cfg.KeepFirst, cfg.KeepLast),
 		open: make(map[net.Conn]struct{}), closing: make(chan struct{}),
 	}
-	s.inject = newSaboteur(s.cfg.Inject)
+	s.inject, s.hosts = newSaboteur(s.cfg.Inject), newHosts(cfg.Hosts)
+	s.secrets, _ = readSecrets(cfg.Secrets) // the Config is valid
+	if cfg.Above > 0 {
+		s.above = newWindow(cfg.Above)
+	}
 	if cfg.Record != nil {
 		s.recorder = newRecorder(cfg.Record, cfg.RecordSync)
 	}
@@ -55,14 +69,28 @@ func (s *Server) Listen(addr string) (net.Addr, error) {
 	return l.Addr(), nil
 }
 
-// Serve takes connections until Close; then it returns nil. Listen comes first.
+// Serve takes mail and requests until Close; then it returns nil. Listen or
+// ListenHTTP, or both, come first.
 func (s *Server) Serve() error {
 	s.mu.Lock()
-	l := s.listener
+	mail, web := s.listener, s.webListener
 	s.mu.Unlock()
-	if l == nil {
+	switch {
+	case mail == nil && web == nil:
 		return errors.New("the sink does not listen yet")
+	case mail == nil:
+		return s.serveHTTP()
+	case web == nil:
+		return s.serveMail(mail)
 	}
+	served := make(chan error, 2)
+	go func() { served <- s.serveHTTP() }()
+	go func() { served <- s.serveMail(mail) }()
+	err := <-served
+	return errors.Join(err, s.Close(), <-served)
+}
+
+func (s *Server) serveMail(l net.Listener) error {
 	for {
 		nc, err := l.Accept()
 		if err != nil {
@@ -118,7 +146,11 @@ func (s *Server) Close() error {
 		for nc := range s.open {
 			_ = nc.Close()
 		}
+		web := s.web
 		s.mu.Unlock()
+		if web != nil {
+			endHTTP(web)
+		}
 		s.handlers.Wait()
 		if s.recorder != nil {
 			s.closeErr = s.recorder.close()
@@ -128,7 +160,11 @@ func (s *Server) Close() error {
 }
 
 // Stats returns what was seen so far.
-func (s *Server) Stats() Summary { return s.tally.summary() }
+func (s *Server) Stats() Summary {
+	sum := s.tally.summary()
+	sum.Hosts = s.hosts.summary()
+	return sum
+}
 
 // Seen returns how often that recipient got a message of that event.
 func (s *Server) Seen(event, recipient string) int {

@@ -42,8 +42,9 @@ type session struct {
 	from  []byte
 	mail  bool // MAIL was taken
 	rcpts [][]byte
-	bad   int  // the answer injected for this message: pass, tempFail, permFail
-	drop  bool // hang up when the body begins
+	bad   int           // the answer injected for this message: pass, tempFail, permFail
+	drop  bool          // hang up when the body begins
+	wait  time.Duration // before the answer to the final dot
 
 	deadline time.Time
 	tls      bool
@@ -210,10 +211,15 @@ func (c *session) accept(message []byte) bool {
 		c.say("552 5.3.4 message too large\r\n")
 		return true
 	}
+	if s.full() {
+		c.say("452 4.7.1 too many messages in a second (injected)\r\n")
+		return true
+	}
 	if s.inject.strike(s.inject.delay) {
-		if !c.flush() || !c.pause(s.inject.Delay) {
-			return false
-		}
+		c.wait += s.inject.Delay
+	}
+	if c.wait > 0 && (!c.flush() || !s.pause(context.Background(), c.wait)) {
+		return false
 	}
 	switch c.bad {
 	case tempFail:
@@ -225,7 +231,10 @@ func (c *session) accept(message []byte) bool {
 		c.say("554 5.6.0 not wanted (injected)\r\n")
 		return true
 	}
-	n := c.count(message)
+	event, messageID := identify(message)
+	var n int64
+	n, c.lines = s.take(arrival{event, messageID, c.rcpts, len(message)}, c.lines)
+	s.keep(string(c.from), c.rcpts, func() []byte { return unstuff(message) })
 	if s.inject.strike(s.inject.beforeReply) {
 		s.tally.beforeReply.Add(1)
 		return false // what came before is flushed, this one's answer is not among it
@@ -236,60 +245,9 @@ func (c *session) accept(message []byte) bool {
 	return true
 }
 
-// count takes a message into all the books and returns its number.
-func (c *session) count(message []byte) int64 {
-	s := c.s
-	now := time.Now().UnixNano()
-	event, messageID := identify(message)
-	fresh := int64(0)
-	for _, to := range c.rcpts {
-		if s.census.add(pair(event, to)) {
-			fresh++
-		}
-		if s.recorder != nil {
-			c.lines = appendRecord(c.lines, now, event, to, messageID)
-		}
-	}
-	t := &s.tally
-	n := t.messages.Add(1)
-	t.accepted.Add(int64(len(c.rcpts)))
-	t.unique.Add(fresh)
-	t.bytes.Add(int64(len(message)))
-	if n == 1 {
-		t.first.Store(now)
-	}
-	t.last.Store(now)
-	if keep := !s.album.full.Load(); keep || s.cfg.OnMessage != nil {
-		plain := unstuff(message)
-		from, to := string(c.from), make([]string, len(c.rcpts))
-		for i, r := range c.rcpts {
-			to[i] = string(r)
-		}
-		if keep {
-			s.album.add(from, to, plain)
-		}
-		if s.cfg.OnMessage != nil {
-			s.cfg.OnMessage(from, to, plain)
-		}
-	}
-	return n
-}
-
-// pause waits, and reports false where the server closed meanwhile.
-func (c *session) pause(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-c.s.closing:
-		return false
-	}
-}
-
 // reset forgets the transaction.
 func (c *session) reset() {
-	c.mail, c.bad, c.drop = false, pass, false
+	c.mail, c.bad, c.drop, c.wait = false, pass, false, 0
 	c.rcpts = c.rcpts[:0]
 }
 

@@ -17,6 +17,8 @@ type Summary struct {
 	Duplicates int64 `json:"duplicates"` // the same one again
 
 	Rejected4xx        int64 `json:"rejected_4xx"`
+	RejectedAbove      int64 `json:"rejected_above"` // of these, what was more than may come in a second
+	BadSignatures      int64 `json:"bad_signatures"`
 	Rejected5xx        int64 `json:"rejected_5xx"`
 	DroppedBeforeData  int64 `json:"dropped_before_data"`
 	DroppedInData      int64 `json:"dropped_in_data"`
@@ -28,14 +30,19 @@ type Summary struct {
 	FirstAt time.Time `json:"first_at,omitzero"` // first accepted message
 	LastAt  time.Time `json:"last_at,omitzero"`
 	Rate    float64   `json:"rate"` // messages per second between those two
+
+	Over  Timeline      `json:"over"`
+	Hosts []HostSummary `json:"hosts,omitempty"` // by rule, in their order; the last is the hosts without one
 }
 
 // A tally is the counters behind a Summary.
 type tally struct {
 	messages, accepted, unique, bytes          atomic.Int64
 	rejected4xx, rejected5xx                   atomic.Int64
+	rejectedAbove, badSignatures               atomic.Int64
 	beforeData, inData, beforeReply, connected atomic.Int64
 	first, last                                atomic.Int64 // unix nanoseconds; 0: none
+	over                                       timeline
 }
 
 func (t *tally) summary() Summary {
@@ -43,7 +50,7 @@ func (t *tally) summary() Summary {
 		Messages: t.messages.Load(), Accepted: t.accepted.Load(), Unique: t.unique.Load(), Bytes: t.bytes.Load(),
 		Rejected4xx: t.rejected4xx.Load(), Rejected5xx: t.rejected5xx.Load(),
 		DroppedBeforeData: t.beforeData.Load(), DroppedInData: t.inData.Load(), DroppedBeforeReply: t.beforeReply.Load(),
-		Connections: t.connected.Load(),
+		RejectedAbove: t.rejectedAbove.Load(), BadSignatures: t.badSignatures.Load(), Connections: t.connected.Load(), Over: t.over.summary(),
 	}
 	s.Duplicates = s.Accepted - s.Unique
 	if first := t.first.Load(); first != 0 {

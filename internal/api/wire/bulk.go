@@ -17,12 +17,23 @@ type SubscriptionRequest struct {
 	Locale     string          `json:"locale,omitempty" doc:"of the subscriber, such as de-AT; without it what is known stays"`
 	TimeZone   string          `json:"time_zone,omitempty" doc:"of the subscriber, such as Europe/Vienna"`
 	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: of the subscriber, for templates"`
+	State      string          `json:"state,omitempty" enum:"active,paused" doc:"without it what is paused stays paused, and a new one is active"`
+	Cadence    string          `json:"cadence,omitempty" doc:"when messages are due: immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it of state, and in Europe/London; without it what is stays, and a new one has the topic's"`
 }
 
 // Subscribed is the answer to one subscription that was put.
 type Subscribed struct {
 	ID      string `json:"id" doc:"public id of the subscription"`
 	Created bool   `json:"created" doc:"false: it was there, and is now as asked"`
+
+	Matching *Matching `json:"matching,omitempty" doc:"what its condition costs; on a line of NDJSON only where no index leads to it"`
+}
+
+// Matching is what a condition costs every event of its topic.
+type Matching struct {
+	Indexed    bool   `json:"indexed" doc:"an index leads to it, and events that do not meet it cost nothing"`
+	NsPerEvent int64  `json:"ns_per_event,omitempty" doc:"about how long each event takes for it, estimated from its parts; once for all subscriptions that share a filter"`
+	Reason     string `json:"reason,omitempty" doc:"why no index leads to it"`
 }
 
 // An Accepted event is kept: every recipient will be found and served.
@@ -51,6 +62,9 @@ type PutSummary struct {
 	Updated int64       `json:"updated"`
 	Failed  int64       `json:"failed"`
 	Errors  []LineError `json:"errors" doc:"the first 100 bad lines"`
+
+	Unindexed  int64 `json:"unindexed,omitempty" doc:"subscriptions to whose condition no index leads"`
+	NsPerEvent int64 `json:"ns_per_event,omitempty" doc:"about how much longer an event of their topics takes for these than before"`
 }
 
 // An EventSummary is the short answer to NDJSON events (?quiet=true).

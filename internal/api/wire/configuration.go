@@ -7,18 +7,52 @@ type Service struct {
 	Name  string `json:"name,omitempty" doc:"lower case letters, digits and _ . -, at most 64; may be left out where the path says it"`
 	Title string `json:"title,omitempty" maxLength:"512" doc:"for people"`
 
+	MatchingBudget string `json:"matching_budget,omitempty" doc:"what one event may take in conditions to which no index leads, such as 500us; at most 100ms, without: 1ms"`
+
+	HoldAbove        int  `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; without: none does. A topic may say otherwise"`
+	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty" doc:"those of the lane urgent do not wait"`
+
+	Rate       string      `json:"rate,omitempty" doc:"what all its channels send together: 20/s, 1000/min or unlimited"`
+	DailyQuota *DailyQuota `json:"daily_quota,omitempty" doc:"of messages of all its channels together; a request may give the number alone"`
+
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; without: any object"`
 }
 
 // A Topic is a named kind of event.
 type Topic struct {
-	Name     string          `json:"name,omitempty" doc:"may be left out where the path says it"`
-	Title    string          `json:"title,omitempty" doc:"for people"`
-	Lane     string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"how urgent its messages are; normal"`
-	Schema   json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the events' data; without: anything goes"`
-	Template string          `json:"template,omitempty" doc:"for own filters, and for rules without one"`
-	Expiry   string          `json:"expiry,omitempty" doc:"a message that could not leave for so long expires, such as 2h; without: the channel's"`
-	Rules    []Rule          `json:"rules,omitempty" doc:"in the order that picks the template; where they are left out of a change they stay"`
+	Name             string          `json:"name,omitempty" doc:"may be left out where the path says it"`
+	Title            string          `json:"title,omitempty" doc:"for people"`
+	Lane             string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"how urgent its messages are; normal"`
+	Schema           json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the events' data; without: anything goes"`
+	Key              string          `json:"key,omitempty" doc:"the field of the data that tells whose event it is, such as symbol or quote.symbol; then crosses(event.price, level) compares with the last event of the same key"`
+	Template         string          `json:"template,omitempty" doc:"for own filters, and for rules without one"`
+	Expiry           string          `json:"expiry,omitempty" doc:"a message that could not leave for so long expires, such as 2h; without: the channel's"`
+	HoldAbove        int             `json:"hold_above,omitempty" minimum:"1" maximum:"1000000000" doc:"a broadcast of more messages waits for approval; without: as the service says"`
+	HoldExemptUrgent bool            `json:"hold_exempt_urgent,omitempty" doc:"with hold_above: those of the lane urgent do not wait"`
+
+	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"when nothing is sent, beside those of the channel"`
+	Generation string      `json:"generation,omitempty" doc:"which events have their messages made together: continuous, those that wait when it is their turn; per_change, each by itself; or a window of 1s to 10s, at whose end those of it are; continuous"`
+	Digest     *Digest     `json:"digest,omitempty" doc:"how what waits for a cadence is told together; without: every subscription is immediate"`
+	Cadence    string      `json:"cadence,omitempty" doc:"of new subscriptions that name none, such as daily 08:00; immediate"`
+
+	Rules []Rule `json:"rules,omitempty" doc:"in the order that picks the template; where they are left out of a change they stay"`
+}
+
+// QuietHours is when nothing is sent to people, on the clock of where they live.
+type QuietHours struct {
+	From   string   `json:"from" doc:"time of day, such as 21:00"`
+	To     string   `json:"to" doc:"such as 08:00, to 24:00; it may be the next day"`
+	Days   []string `json:"days,omitempty" doc:"on which they begin: mon to sun; without: all"`
+	Zone   string   `json:"zone,omitempty" doc:"of people of whom none is known; without: UTC"`
+	Spread string   `json:"spread,omitempty" doc:"over which what has waited is sent; 5m"`
+	Urgent bool     `json:"urgent,omitempty" doc:"the urgent lane waits too"`
+}
+
+// Digest says how what waits for a cadence is told together.
+type Digest struct {
+	Template string `json:"template" doc:"of the message that tells of several events: it reads items in place of event"`
+	Key      string `json:"key,omitempty" doc:"field of the data, such as content_id: of the events with one value of it the newest is told; without: all are"`
+	Max      int    `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"events that one message tells of; of more the newest, and how many are left out; 50"`
 }
 
 // A Rule is a condition of a topic that subscriptions choose by name.
@@ -33,23 +67,42 @@ type Rule struct {
 type Template struct {
 	Name    string `json:"name,omitempty" doc:"may be left out where the path says it"`
 	Version int    `json:"version,omitempty" doc:"from 1; made by the server, and ignored in a request"`
-	Subject string `json:"subject,omitempty" doc:"Liquid"`
-	Text    string `json:"text,omitempty" doc:"Liquid"`
-	HTML    string `json:"html,omitempty" doc:"Liquid"`
+	TemplateParts
+}
+
+// TemplateParts is what a template says, which is Liquid.
+type TemplateParts struct {
+	Subject string `json:"subject,omitempty" doc:"required for mail"`
+	Text    string `json:"text,omitempty" doc:"without: it is made from the HTML"`
+	HTML    string `json:"html,omitempty" doc:"what values bring is escaped"`
+	JSON    string `json:"json,omitempty" doc:"what webhooks post instead of their own document"`
+
+	Markdown string `json:"markdown,omitempty" doc:"in place of html, which is made of it"`
+	Syntax   string `json:"syntax,omitempty" enum:"liquid,notify" doc:"notify: ((name)) and ((flag??text)), as GOV.UK Notify has them"`
+	Layout   string `json:"layout,omitempty" doc:"what stands around it: plain has a link to unsubscribe, letter has none; without: the HTML is whole"`
+	Lang     string `json:"lang,omitempty" doc:"the language that it is written in, such as cy, or an output that tells it: {{ event.locale }}; en"`
+	Page     string `json:"page,omitempty" doc:"a layout of its own, in HTML: {{ content }}, {{ title }}, {{ lang }} and {{ dir }} are put in"`
+
+	Partials map[string]string `json:"partials,omitempty" doc:"what {% render %} puts in, by name"`
+
+	TemplateVariants
 }
 
 // ChannelSettings is a channel as it is configured. A password is never shown and
 // never sent: the server reads it from where password_env or password_file say.
 type ChannelSettings struct {
 	Name         string   `json:"name,omitempty" doc:"may be left out where the path says it"`
-	Driver       string   `json:"driver" doc:"smtp or file"`
+	Driver       string   `json:"driver" doc:"smtp, file or webhook"`
 	Relay        string   `json:"relay,omitempty" doc:"smtp: host:port of the next hop"`
+	Relays       []Relay  `json:"relays,omitempty" doc:"smtp: instead of relay, where there are several"`
 	Path         string   `json:"path,omitempty" doc:"file: the folder to write to"`
 	From         string   `json:"from,omitempty" doc:"header From, such as News <news@example.org>"`
 	Sender       string   `json:"sender,omitempty" doc:"envelope sender; without: the address of from"`
 	ReplyTo      string   `json:"reply_to,omitempty" doc:"header Reply-To"`
 	Connections  int      `json:"connections,omitempty" doc:"at once"`
+	Reserve      *Reserve `json:"reserve,omitempty" doc:"connections that less urgent lanes leave free"`
 	Rate         string   `json:"rate,omitempty" doc:"over all connections: 30/s, 1000/min, 5000/h or unlimited"`
+	Adapt        bool     `json:"adapt,omitempty" doc:"less at a time, and slower, while answers ask for it"`
 	TLS          string   `json:"tls,omitempty" doc:"off, opportunistic, required or implicit"`
 	Username     string   `json:"username,omitempty" doc:"for AUTH"`
 	PasswordEnv  string   `json:"password_env,omitempty" doc:"name of an environment variable of the server"`
@@ -59,8 +112,60 @@ type ChannelSettings struct {
 	Expiry       string   `json:"expiry,omitempty" doc:"a message that could not leave for so long expires"`
 	Retry        []string `json:"retry,omitempty" doc:"waits between attempts, each with jitter"`
 	Grouping     string   `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
+	Multicast    int      `json:"multicast,omitempty" doc:"smtp: recipients of one transaction, where nothing in the message is personal; without: each has a message of his own"`
 	Domain       string   `json:"domain,omitempty" doc:"right side of Message-ID; without: that of from"`
 	ListID       string   `json:"list_id,omitempty" doc:"header List-Id (RFC 2919)"`
+
+	DailyQuota   *DailyQuota          `json:"daily_quota,omitempty" doc:"of messages; a request may give the number alone"`
+	Destinations *DestinationSettings `json:"destinations,omitempty" doc:"what goes to one domain, or host and port"`
+
+	SecretEnv      string `json:"secret_env,omitempty" doc:"webhook: name of an environment variable of the server with what requests are signed with"`
+	SecretFile     string `json:"secret_file,omitempty" doc:"webhook: path on the server, instead; without both, the server signs with a key of its own"`
+	AllowHTTP      bool   `json:"allow_http,omitempty" doc:"webhook: take URLs without TLS"`
+	ConnectTimeout string `json:"connect_timeout,omitempty" doc:"webhook: for TCP, and again for TLS"`
+
+	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"when nothing is sent to people, on the clock of where they live"`
+
+	RetryBy map[string][]string `json:"retry_by,omitempty" doc:"waits for answers of a class: throttled, greylisted, full, busy, network, blocked, invalid, content or denied"`
+}
+
+// A DailyQuota is how many messages may leave on one day.
+type DailyQuota struct {
+	Messages int64  `json:"messages" doc:"1 to 1000000000"`
+	Zone     string `json:"zone,omitempty" doc:"in which days begin, such as Europe/London; without: UTC"`
+}
+
+// DestinationSettings bound what a channel sends to each destination.
+type DestinationSettings struct {
+	Rate        string                      `json:"rate,omitempty" doc:"to one: 20/s, 1000/min or unlimited"`
+	Connections int                         `json:"connections,omitempty" doc:"messages under way to one; without: as many as it takes"`
+	Only        map[string]DestinationLimit `json:"only,omitempty" doc:"by domain, or host and port: what is other than for each"`
+}
+
+// DestinationLimit bounds what a channel sends to one destination.
+type DestinationLimit struct {
+	Rate        string `json:"rate,omitempty" doc:"20/s, 1000/min or unlimited"`
+	Connections int    `json:"connections,omitempty" doc:"messages under way"`
+}
+
+// Reserve is the part of a channel's connections that less urgent lanes leave free.
+type Reserve struct {
+	Urgent string `json:"urgent,omitempty" doc:"for the urgent lane alone, such as 10%; without: 5%"`
+	Normal string `json:"normal,omitempty" doc:"besides, for the urgent and the normal lane, such as 10%; without: 5%"`
+}
+
+// A Relay is one of several next hops of a channel. What it leaves out is the
+// channel's, but for name and password.
+type Relay struct {
+	Name         string `json:"name,omitempty" doc:"unique within the channel; without: relay"`
+	Relay        string `json:"relay" doc:"host:port"`
+	Weight       int    `json:"weight" minimum:"0" maximum:"1000" doc:"its share of the connections, against the weights of the others; 0: nothing leaves by it"`
+	TLS          string `json:"tls,omitempty" doc:"off, opportunistic, required or implicit"`
+	Username     string `json:"username,omitempty" doc:"for AUTH"`
+	PasswordEnv  string `json:"password_env,omitempty" doc:"name of an environment variable of the server"`
+	PasswordFile string `json:"password_file,omitempty" doc:"path on the server"`
+	Hello        string `json:"hello,omitempty" doc:"name in EHLO"`
+	Grouping     string `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
 }
 
 // ServicePage is a part of the services, by name.

@@ -12,6 +12,7 @@ type Control struct {
 // everything was so already.
 type Diff struct {
 	Changes []Change `json:"changes"`
+	Notes   []string `json:"notes,omitempty" doc:"what else there is to know of what the document names, such as a rate that was set by hand"`
 }
 
 // A Change is one member that differs.

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"time"
 
 	"fanfare.dev/fanfare"
 )
@@ -31,6 +32,8 @@ type MessageRequest struct {
 	Content      *MessageContent `json:"content,omitempty" doc:"instead of a template"`
 	Data         json.RawMessage `json:"data,omitempty" doc:"object: what templates see as event"`
 	Reference    string          `json:"reference,omitempty" maxLength:"200" doc:"yours: the message can be found by it" example:"order-4711"`
+	NotBefore    time.Time       `json:"not_before,omitzero" doc:"nothing leaves before"`
+	Expires      time.Time       `json:"expires,omitzero" doc:"nothing leaves after"`
 	Lane         string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"default: urgent for one recipient, bulk for a list"`
 	AllOrNothing bool            `json:"all_or_nothing,omitempty" doc:"of a list: one wrong recipient refuses the whole message; else it is left out and named in the answer"`
 }
@@ -83,3 +86,10 @@ type MessagePage struct {
 
 // Settled reports whether nothing more will happen to the message by itself.
 func (m *Message) Settled() bool { return !m.Stages.Completed.IsZero() }
+
+// A MessageRun says what a message would set off, were it sent now.
+type MessageRun struct {
+	DryRunChannel
+	Hold   string           `json:"hold,omitempty" doc:"why it would wait for approval"`
+	Errors []RecipientError `json:"errors,omitempty" doc:"recipients of a list to whom nothing would be sent, such as those that are suppressed"`
+}

@@ -19,12 +19,34 @@ type Status struct {
 	Deliveries     Deliveries          `json:"deliveries"`
 	Broadcasts     []fanfare.Broadcast `json:"broadcasts" doc:"those that are not completed"`
 	Channels       []Channel           `json:"channels"`
+	Services       []ServiceLimits     `json:"services,omitempty" doc:"that have limits for all their channels together"`
 	Paused         []Paused            `json:"paused"`
+	Gathered       []Gathered          `json:"gathered,omitempty" doc:"what waits for digests, the next due first; at most 100"`
 	Parked         int                 `json:"parked" doc:"events and batches that failed too often and wait for an operator"`
 	IndexLagEvents int64               `json:"index_lag_events" doc:"events whose deliveries cannot be found by person yet"`
+	StateKeys      int                 `json:"state_keys" doc:"keys of topics whose last event is known"`
+	StatesFull     int64               `json:"states_full,omitempty" doc:"events since the server started that left no state, because their topic has as many as it may"`
 	DiskFreeBytes  int64               `json:"disk_free_bytes"`
 
+	Database  *Database `json:"database,omitempty" doc:"the PostgreSQL that everything is kept in; absent where that is the data directory, and for keys of one service"`
+	NextStart string    `json:"next_start,omitempty" doc:"what must be set before the next start, after a move to another database"`
+
+	Capture         string `json:"capture,omitempty" doc:"where letters go instead of their relays and receivers; absent where they leave"`
+	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"how many addresses, domains and hosts letters leave to for real; absent where that is everybody, or with capture nobody"`
+
 	Restored *RestoredFrom `json:"restored,omitempty" doc:"the backup that the server was restored from, while everything is still paused"`
+}
+
+// A Database is a PostgreSQL, and the connections that the server has to it.
+type Database struct {
+	Where       string     `json:"where" doc:"user, host, port and database, without a password"`
+	Version     string     `json:"version" doc:"of PostgreSQL, when the server started"`
+	Away        *time.Time `json:"away_since,omitempty" doc:"since when it cannot be reached; absent while it can"`
+	Connections int        `json:"connections" doc:"open now"`
+	Busy        int        `json:"busy" doc:"of these, at work"`
+	Most        int        `json:"most" doc:"that may be open at once"`
+	Retries     int64      `json:"retries" doc:"statements and transactions that were run again since the start, after a conflict or a lost connection"`
+	Losses      int64      `json:"losses" doc:"connections that were lost while they were used, since the start"`
 }
 
 // Bus is what waits at the two durable hops.
@@ -49,7 +71,53 @@ type Channel struct {
 	State         string  `json:"state" doc:"idle, running, paused or suspended"`
 	Connections   int     `json:"connections" doc:"open now"`
 	RatePerSecond float64 `json:"rate_per_second" doc:"over the last ten seconds"`
+	RateLimit     string  `json:"rate_limit" doc:"how many messages may leave, such as 30/s, or unlimited"`
+	RateSetByHand bool    `json:"rate_set_by_hand,omitempty" doc:"in place of the one that is configured"`
 	LastError     string  `json:"last_error,omitempty"`
+
+	DailyQuota *QuotaStatus `json:"daily_quota,omitempty" doc:"of messages; absent: without bound"`
+
+	Relays []RelayStatus `json:"relays,omitempty" doc:"its next hops"`
+}
+
+// ServiceLimits are what all channels of a service send together at most.
+type ServiceLimits struct {
+	Service       string       `json:"service"`
+	RateLimit     string       `json:"rate_limit" doc:"how many messages may leave, such as 30/s, or unlimited"`
+	RatePerSecond float64      `json:"rate_per_second" doc:"of all its channels, over the last ten seconds"`
+	DailyQuota    *QuotaStatus `json:"daily_quota,omitempty" doc:"of messages; absent: without bound"`
+}
+
+// A QuotaStatus is how many messages may leave on a day, and how many of today's
+// are used.
+type QuotaStatus struct {
+	Messages int64     `json:"messages" doc:"that may leave on a day"`
+	Zone     string    `json:"zone,omitempty" doc:"in which days begin; without: UTC"`
+	Used     int64     `json:"used" doc:"of today's: those that left, and after a kill up to a hundredth more (1000 at most)"`
+	Ends     time.Time `json:"ends" doc:"when the next day begins"`
+}
+
+// A RelayStatus is a next hop of a channel, as it is doing.
+type RelayStatus struct {
+	Name        string  `json:"name" doc:"host:port, or the name that the configuration gives it"`
+	State       string  `json:"state" doc:"up; doubted: its last connection was lost; down: one connection at a time tries it; drained: by an operator; unused: its weight is 0"`
+	Weight      int     `json:"weight" doc:"as configured"`
+	Share       float64 `json:"share" doc:"of the channel's connections that it may have now, 0 to 1: by its weight, less while it fails or is slow"`
+	Connections int     `json:"connections" doc:"open now"`
+	Accepted    int64   `json:"accepted" doc:"messages that it took since the server started"`
+	Errors      int64   `json:"errors" doc:"messages lost or refused for reasons of its own, and connections lost, since the server started"`
+	P50Millis   float64 `json:"p50_millis" doc:"how long a message takes it at most, for half of those of the last half minute"`
+	P99Millis   float64 `json:"p99_millis" doc:"the same for 99 of 100"`
+	LastError   string  `json:"last_error,omitempty"`
+}
+
+// Gathered is what waits for a digest.
+type Gathered struct {
+	Service    string    `json:"service"`
+	Cadence    string    `json:"cadence" doc:"such as daily 08:00"`
+	Zone       string    `json:"time_zone,omitempty" doc:"on whose clock"`
+	Due        time.Time `json:"due" doc:"when the digest is sent"`
+	Recipients int64     `json:"recipients" doc:"of all its events, one by one, as they were matched; up to ten seconds ago"`
 }
 
 // Paused is something that an operator, or a broken channel, has stopped.

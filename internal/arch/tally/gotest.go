@@ -17,10 +17,12 @@ type event struct {
 	ImportPath string // of build-output and build-fail
 	Test       string
 	Output     string
+	Key, Value string // of attr: what a test says of itself by T.Attr
 	Elapsed    float64
 }
 
-func test(file string, args []string) error {
+// test keeps the outcomes of a run, on a place where that is named.
+func test(file, where string, args []string) error {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:gosec,noctx // as in step
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -36,7 +38,18 @@ func test(file string, args []string) error {
 		// go test itself gave up: a pattern without packages, a broken go.mod.
 		outcomes = append(outcomes, outcome{pkg: "step", test: "go test " + strings.Join(args, " "), failed: true})
 	}
-	return errors.Join(digestErr, keep(file, outcomes), runErr)
+	return errors.Join(digestErr, keep(file, on(where, outcomes)), runErr)
+}
+
+// on makes the outcomes those of a place: a test that passes on one and fails on
+// another is two.
+func on(where string, outcomes []outcome) []outcome {
+	if where != "" {
+		for i := range outcomes {
+			outcomes[i].pkg += " on " + where
+		}
+	}
+	return outcomes
 }
 
 func anyFailed(outcomes []outcome) bool {
@@ -48,8 +61,9 @@ func anyFailed(outcomes []outcome) bool {
 	return false
 }
 
-// digest reads the events of a run to their end, writes a line for each
-// package and the output of what failed, and returns what came of each test.
+// digest reads the events of a run to their end, writes a line for each package,
+// with what its tests say of themselves, and the output of what failed, and
+// returns what came of each test.
 func digest(r io.Reader, w io.Writer) ([]outcome, error) {
 	type key struct{ pkg, test string }
 	var (
@@ -58,6 +72,7 @@ func digest(r io.Reader, w io.Writer) ([]outcome, error) {
 		ran      = map[string]int{}           // tests by package
 		bad      = map[string]int{}           // failed ones
 		skipped  = map[string]int{}
+		said     = map[string][]string{} // by package
 	)
 	tell := func(k key) {
 		if b := output[k]; b != nil {
@@ -82,6 +97,8 @@ func digest(r io.Reader, w io.Writer) ([]outcome, error) {
 				output[k] = new(strings.Builder)
 			}
 			output[k].WriteString(e.Output)
+		case "attr":
+			said[e.Package] = append(said[e.Package], fmt.Sprintf("      %s: %s %s", e.Test, e.Value, e.Key))
 		case "pass", "fail", "skip":
 			failed := e.Action == "fail"
 			if e.Test != "" {
@@ -115,6 +132,9 @@ func digest(r io.Reader, w io.Writer) ([]outcome, error) {
 				fmt.Fprintf(w, "FAIL  %-55s %6.1f s\n", e.Package, e.Elapsed)
 			case ran[e.Package] > 0:
 				fmt.Fprintf(w, "ok    %-55s %6.1f s  %d tests%s\n", e.Package, e.Elapsed, ran[e.Package], skips(skipped[e.Package]))
+			}
+			for _, line := range said[e.Package] {
+				fmt.Fprintln(w, line)
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 //
 //	tally step FILE NAME COMMAND...   runs a command; one outcome
 //	tally test FILE NAME ARGUMENT...  runs `go test -json ARGUMENT...`; an outcome for each test
+//	tally test-on WHERE FILE NAME ARGUMENT... the same; these count beside those of other places
 //	tally junit FILE NAME REPORT COMMAND...  runs a command that writes a JUnit report; an outcome for each test
 //	tally total FILE...               prints "N passed, N failed"
 //
@@ -41,11 +42,13 @@ func run(args []string) error {
 	case len(args) >= 4 && args[0] == "step":
 		return timed(args[2], func() error { return step(args[1], args[2], args[3:]) })
 	case len(args) >= 4 && args[0] == "test":
-		return timed(args[2], func() error { return test(args[1], args[3:]) })
+		return timed(args[2], func() error { return test(args[1], "", args[3:]) })
+	case len(args) >= 5 && args[0] == "test-on":
+		return timed(args[3], func() error { return test(args[2], args[1], args[4:]) })
 	case len(args) >= 5 && args[0] == "junit":
 		return timed(args[2], func() error { return junit(args[1], args[2], args[3], args[4:]) })
 	default:
-		return fmt.Errorf("usage: tally step FILE NAME COMMAND... | test FILE NAME ARGUMENT... | junit FILE NAME REPORT COMMAND... | total FILE")
+		return fmt.Errorf("usage: tally step FILE NAME COMMAND... | test FILE NAME ARGUMENT... | test-on WHERE FILE NAME ARGUMENT... | junit FILE NAME REPORT COMMAND... | total FILE")
 	}
 }
 

@@ -34,6 +34,13 @@ func TestEachTestCountsOnce(t *testing.T) {
 	}
 }
 
+func TestATestCountsOnEachOfItsPlaces(t *testing.T) {
+	run := func() []outcome { return []outcome{{"p", "A", false}, {"p", "B", false}} }
+	if passed, _ := count(slices.Concat(on("", run()), on("PostgreSQL", run()), on("PostgreSQL", run()))); passed != 4 {
+		t.Errorf("two tests on two places are %d", passed)
+	}
+}
+
 func TestOutcomesAreReadAsKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "outcomes")
 	want := []outcome{{"p", "A", false}, {"step", "go test x\ty", true}}
@@ -65,6 +72,9 @@ func TestDigestFindsWhatFailed(t *testing.T) {
 		{"a panic", `{"Action":"run","Package":"p","Test":"A"}
 {"Action":"output","Package":"p","Test":"A","Output":"panic: oh\n"}
 {"Action":"fail","Package":"p"}`, []outcome{{"p", "(package)", true}}, "panic: oh"},
+		{"nothing, and says how much it did", `{"Action":"attr","Package":"p","Test":"A","Key":"pairs","Value":"7"}
+{"Action":"pass","Package":"p","Test":"A"}
+{"Action":"pass","Package":"p"}`, []outcome{{"p", "A", false}}, "A: 7 pairs"},
 		{"nothing", `{"Action":"pass","Package":"p","Test":"A"}
 {"Action":"skip","Package":"p","Test":"B"}
 {"Action":"pass","Package":"p","Elapsed":0.5}`, []outcome{{"p", "A", false}}, "2 tests, 1 SKIPPED"},

@@ -18,42 +18,44 @@ const (
 
 var commandNames = [commands]string{"MAIL", "RCPT", "DATA"}
 
-// envelope sends the envelope of l by itself and reads the answers. It reports
+// envelope sends the envelope of p by itself and reads the answers. It reports
 // whether the body may follow.
-func (s *session) envelope(ctx context.Context, l *fanfare.Letter) (bool, step) {
+func (s *session) envelope(ctx context.Context, p *parcel) (bool, step) {
 	c := s.conn
 	c.wire.allow(time.Now().Add(s.d.cfg.CommandTimeout), false)
 	if c.mode == LockStep {
-		return s.answers(ctx, l, LockStep)
+		return s.answers(ctx, p, LockStep)
 	}
-	c.out = c.appendEnvelope(c.out[:0], l)
+	c.out = c.appendEnvelope(c.out[:0], p)
 	// A failed write shows when the answer is read, and an answer that is
 	// already there says more than the failure.
 	_ = c.write(c.out)
-	ready, next := s.answers(ctx, l, Pipelining)
+	ready, next := s.answers(ctx, p, Pipelining)
 	if next == goOn {
 		s.d.ladder.prove(Pipelining)
 	}
 	return ready, next
 }
 
-// A refusal is the first answer of an envelope that was not good.
+// A refusal is an answer to a command that was not good.
 type refusal struct {
 	command int
 	code    int // 0: none
 	text    string
 }
 
-// answers reads the replies to the envelope of l, which was written in that
-// mode (in lock step it writes each command itself), and settles a refusal.
+// answers reads the replies to the envelope of p, which was written in that mode
+// (in lock step it writes each command itself), and settles what is refused. Of
+// several recipients those that are refused have their outcome, and the body is for
+// the others.
 //
 // What a refusal inside a group leaves behind differs: after a refused RCPT the
 // transaction stays open, the next MAIL is refused as nested, but its RCPT and
-// DATA are taken, under the sender before. So the body may follow only where
-// all three answers were good; where DATA was taken though another command was
-// refused, and wherever an answer does not fit, the connection is closed; and
-// after every other refusal RSET goes ahead of the next envelope.
-func (s *session) answers(ctx context.Context, l *fanfare.Letter, as Mode) (ready bool, _ step) {
+// DATA are taken, under the sender before. So the body may follow only where MAIL,
+// a recipient and DATA were answered well; where DATA was taken though none of the
+// recipients was, or not MAIL, and wherever an answer does not fit, the connection
+// is closed; and after every other refusal RSET goes ahead of the next envelope.
+func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, _ step) {
 	c := s.conn
 	if c.dirty && as == LockStep {
 		c.dirty, c.resetting = false, true
@@ -65,14 +67,27 @@ func (s *session) answers(ctx context.Context, l *fanfare.Letter, as Mode) (read
 			err = fmt.Errorf("%w: RSET was answered %d %s", errOutOfStep, code, text)
 		}
 		if err != nil {
-			return false, s.dropped(ctx, l, as, err)
+			return false, s.dropped(ctx, p, as, err)
 		}
 		c.resetting = false
 	}
-	var first refusal
+	p.begin()
+	var all refusal // of the whole: by MAIL, or by DATA
 	mustClose := false
-	for command := range commands {
+	for at := range len(p.letters) + 2 {
+		command, l := rcpt, p.letters[0]
+		switch at {
+		case 0:
+			command = mail
+		case len(p.letters) + 1:
+			command = data
+		default:
+			l = p.letters[at-1]
+		}
 		if as == LockStep {
+			if command == data && len(p.taken) == 0 {
+				break
+			}
 			_ = c.write(s.command(command, l))
 		}
 		code, text, err := c.reply()
@@ -81,30 +96,33 @@ func (s *session) answers(ctx context.Context, l *fanfare.Letter, as Mode) (read
 			err = fmt.Errorf("%w: %s was answered %d %s", errOutOfStep, commandNames[command], code, text)
 		}
 		if err != nil {
-			if first.code == 0 {
-				return false, s.dropped(ctx, l, as, err)
+			if all.code == 0 && len(p.refused) == 0 {
+				return false, s.dropped(ctx, p, as, err)
 			}
 			mustClose = true // the refusal is known, and counts
 			break
 		}
-		if good {
-			mustClose = first.code != 0 && command == data
-			continue
+		r := refusal{command, code, ""}
+		if !good {
+			r.text = string(text)
 		}
-		if first.code == 0 {
-			first = refusal{command, code, string(text)}
+		switch {
+		case command == data:
+			mustClose = good && (all.code != 0 || len(p.taken) == 0)
+			if !good && all.code == 0 && len(p.taken) > 0 {
+				all = r
+			}
+		case command == mail && !good:
+			all = r
+		case command == rcpt && all.code == 0:
+			p.answered(l, r, good)
 		}
-		if mustClose = code == 421; mustClose || as == LockStep {
+		if mustClose = mustClose || code == 421; mustClose || as == LockStep && all.code != 0 {
 			break
 		}
 	}
-	if first.code == 0 {
-		s.useful(354)
-		return true, goOn
-	}
-	return false, s.refused(l, as, first, mustClose)
+	return s.concluded(p, as, all, mustClose)
 }
-
 func (s *session) command(command int, l *fanfare.Letter) []byte {
 	c := s.conn
 	switch command {
@@ -118,43 +136,65 @@ func (s *session) command(command int, l *fanfare.Letter) []byte {
 	return c.out
 }
 
-// refused acts on a refused envelope. Some refusals are about the connection
-// and not about the letter: those return it.
-func (s *session) refused(l *fanfare.Letter, as Mode, r refusal, mustClose bool) step {
+// concluded acts on the answers to an envelope. Some refusals are about the
+// connection and not about the letters: those have them come again.
+func (s *session) concluded(p *parcel, as Mode, all refusal, mustClose bool) (ready bool, _ step) {
 	c := s.conn
+	if text, about := p.aboutGrouping(all); as > LockStep && about {
+		s.d.ladder.refused(as, text)
+		s.giveBack(p)
+		return false, again
+	}
 	switch {
-	case r.code == 421 && r.command == mail && s.stale():
+	case all.code == 0 && !mustClose && len(p.taken) > 0:
+		p.conclude()
+		if len(p.later) > 0 {
+			s.keep(p.later)
+		}
+		if p.limit > 0 {
+			c.most = p.limit
+		}
+		s.passOn(p)
+		s.useful(354)
+		return true, goOn
+	case all.command != mail || all.code == 0:
+	case all.code == 421 && s.stale():
 		// Said, or meant, while there was nothing to send.
-		s.desk.Return(l)
-		return again
-	case as > LockStep && aboutGrouping(r.text):
-		s.d.ladder.refused(as, fmt.Sprintf("%d %s", r.code, r.text))
-		s.desk.Return(l)
-		return again
-	case as == Grouped && r.command == mail && r.code == 503:
+		s.giveBack(p)
+		return false, again
+	case as == Grouped && all.code == 503:
 		// "Bad sequence": the transaction before did not end where we think.
 		// Behind a body, that is no judgement on this letter.
-		s.d.ladder.broke(as, fmt.Errorf("MAIL was answered %d %s", r.code, r.text))
-		s.desk.Return(l)
-		return again
-	case r.command == mail && (r.code == 421 && c.served || r.code/100 == 4 && c.sent > 0):
+		s.d.ladder.broke(as, fmt.Errorf("MAIL was answered %d %s", all.code, all.text))
+		s.giveBack(p)
+		return false, again
+	case all.code == 421 && c.served || all.code/100 == 4 && c.sent > 0:
 		// The peer has had enough of this connection: many end it with 421 after
 		// so many messages, and OpenSMTPD answers every further MAIL with 452.
 		// Where the letter is meant, a new connection will hear it again.
-		s.hand = l
+		s.keep(p.letters)
 		if !mustClose {
 			c.quit()
 		}
-		return again
+		return false, again
 	}
-	s.useful(r.code)
+	return false, s.refused(p, all, mustClose)
+}
+
+// refused settles what is refused where no body follows; the others come again.
+func (s *session) refused(p *parcel, all refusal, mustClose bool) step {
+	c := s.conn
+	end := p.refuse(all)
+	s.keep(p.letters)
+	s.useful(p.refused[0].code)
 	served := c.served
 	c.served = true
-	if next := s.settle(l, verdictOf(r.code), r.code, r.text); next != goOn {
+	s.passOn(p)
+	if next := s.settleRefused(p.refused); next != goOn {
 		return next
 	}
-	if r.code == 421 && !served {
-		return s.endedBy(r.code, r.text)
+	if end.code == 421 && !served {
+		return s.endedBy(end.code, end.text)
 	}
 	if mustClose {
 		return again
@@ -163,11 +203,22 @@ func (s *session) refused(l *fanfare.Letter, as Mode, r refusal, mustClose bool)
 	return goOn
 }
 
+// elsewhere lets another relay of the channel have a letter that this one refused
+// for now, where the desk knows one and finds the refusal to be about the relay.
+func (s *session) elsewhere(r refused) bool {
+	desk, may := s.desk.(fanfare.Elsewhere)
+	return may && verdictOf(r.code) == fanfare.Temporary && desk.Elsewhere(r.letter, s.outcomeOf(r.refusal, time.Now()))
+}
+
+func (s *session) outcomeOf(r refusal, at time.Time) fanfare.Outcome {
+	return fanfare.Outcome{Verdict: verdictOf(r.code), Code: r.code, Text: r.text, Relay: s.conn.relay, At: at}
+}
+
 // dropped acts on a connection that broke, or fell out of step, before any byte
-// of the letter's body was written: the letter goes back.
-func (s *session) dropped(ctx context.Context, l *fanfare.Letter, as Mode, err error) step {
+// of the body was written: the letters go back.
+func (s *session) dropped(ctx context.Context, p *parcel, as Mode, err error) step {
 	c := s.conn
-	s.desk.Return(l)
+	s.giveBack(p)
 	if ctx.Err() != nil {
 		return over
 	}

@@ -53,6 +53,7 @@ type Config struct {
 	SendTimeout    time.Duration // a body, from its first byte to its reply
 	IdleTimeout    time.Duration // an open connection without a letter
 	MaxMessages    int           // bodies per connection; 0: no limit
+	MaxRecipients  int           // of a letter that several are to get; 0 and 1: each has its own transaction
 }
 
 // Validate finds what would fail later. Pointers name the key as spelt in a
@@ -81,8 +82,8 @@ func (c Config) Validate() error {
 	if c.Password != "" && c.Username == "" {
 		return wrong("/username", "a password without a user name", "give both or none")
 	}
-	if c.ConnectTimeout < 0 || c.CommandTimeout < 0 || c.SendTimeout < 0 || c.IdleTimeout < 0 || c.MaxMessages < 0 {
-		return wrong("", "a time-out or max_messages is negative", "0 means the default")
+	if c.ConnectTimeout < 0 || c.CommandTimeout < 0 || c.SendTimeout < 0 || c.IdleTimeout < 0 || c.MaxMessages < 0 || c.MaxRecipients < 0 {
+		return wrong("", "a time-out, max_messages or max_recipients is negative", "0 means the default")
 	}
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"net"
 	"time"
-
-	fanfare "fanfare.dev/fanfare"
 )
 
 // quitTimeout bounds the farewell, which nothing depends on.
@@ -27,6 +25,7 @@ type conn struct {
 	stop  func() bool
 
 	banner string // how it greeted
+	most   int    // recipients that the peer takes in a transaction, as far as it has said; 0: it has not
 
 	can    extensions
 	mode   Mode
@@ -69,14 +68,16 @@ func (c *conn) textOf(text []byte) string {
 	return c.same
 }
 
-// appendEnvelope appends the whole envelope of l, behind a RSET where one is due.
-func (c *conn) appendEnvelope(dst []byte, l *fanfare.Letter) []byte {
+// appendEnvelope appends the whole envelope of p, behind a RSET where one is due.
+func (c *conn) appendEnvelope(dst []byte, p *parcel) []byte {
 	if c.dirty {
 		dst = append(dst, cmdReset...)
 		c.dirty, c.resetting = false, true
 	}
-	dst = c.can.appendMail(dst, l)
-	dst = appendRcpt(dst, l)
+	dst = c.can.appendMail(dst, p.letters[0])
+	for _, l := range p.letters {
+		dst = appendRcpt(dst, l)
+	}
 	return append(dst, cmdData...)
 }
 

@@ -40,7 +40,8 @@ func (d *Driver) Status() Status {
 // careful mode, and where the peer ended a connection that had been of use.
 func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 	s := &session{d: d, desk: desk}
-	defer s.giveBack(&s.hand)
+	s.companions, _ = desk.(fanfare.Companions)
+	defer s.giveBackHand()
 	for {
 		c, err := d.dial(ctx)
 		if err != nil {
@@ -62,7 +63,7 @@ func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 			if l == nil {
 				return whole(ctx, err)
 			}
-			s.hand = l
+			s.hand = append(s.hand, l)
 		}
 	}
 }

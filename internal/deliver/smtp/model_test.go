@@ -131,6 +131,10 @@ func scripted(n int, at turn) string {
 		return "550-5.1.1 no\r\n550 5.1.1 really not"
 	case 10:
 		return "552 5.2.2 full"
+	case 13:
+		return "452 4.5.3 too many recipients"
+	case 14:
+		return "452 not now"
 	case 11:
 		if at.at != atData {
 			return "299 strange, but good"

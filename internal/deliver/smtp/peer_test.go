@@ -3,11 +3,13 @@ package smtp
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // What a peer is about to answer; a hook may answer in its place.
@@ -27,6 +29,8 @@ const (
 const (
 	standard = ""         // what a server does that has nothing against it
 	hangUp   = "\x00drop" // close without a word
+	silence  = "\x00mute" // say nothing from then on
+	dripping = "\x00drip" // a byte at a time, without an end
 )
 
 // A turn is what a peer has before it.
@@ -136,8 +140,21 @@ func (p *peer) serve(n int, c net.Conn) {
 		if reply == standard {
 			reply = usual
 		}
-		if reply == hangUp {
+		switch reply {
+		case hangUp:
 			return 0
+		case silence:
+			_, _ = io.Copy(io.Discard, in)
+			return 0
+		case dripping:
+			beat := time.NewTicker(time.Millisecond)
+			defer beat.Stop()
+			for {
+				if _, err := c.Write([]byte{'2'}); err != nil {
+					return 0
+				}
+				<-beat.C
+			}
 		}
 		if _, err := c.Write([]byte(reply + "\r\n")); err != nil || strings.HasPrefix(reply, "421") {
 			return 0

@@ -54,7 +54,7 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i := range desks {
-		desk := &rawDesk{next: &next, count: int64(count), letter: letter}
+		desk := &rawDesk{next: &next, count: int64(count), letter: letter, slots: make([]fanfare.Letter, 2*max(1, cfg.MaxRecipients))}
 		desks[i] = desk
 		wg.Go(func() {
 			// A broken connection is replaced as long as connections are of use.
@@ -85,9 +85,9 @@ type rawDesk struct {
 	count  int64
 	letter func(i int) (from, to string, body []byte)
 
-	slots    [2]fanfare.Letter // a connection holds two letters at most
+	slots    []fanfare.Letter // a connection holds two messages at most
 	turn     int
-	returned *fanfare.Letter
+	returned []*fanfare.Letter
 
 	verdicts [4]int
 	reported int
@@ -95,18 +95,44 @@ type rawDesk struct {
 }
 
 func (d *rawDesk) Next(context.Context, bool) (*fanfare.Letter, error) {
-	if l := d.returned; l != nil {
-		d.returned = nil
+	if n := len(d.returned); n > 0 {
+		l := d.returned[n-1]
+		d.returned = d.returned[:n-1]
 		return l, nil
 	}
-	i := d.next.Add(1) - 1
+	return d.fill(d.next.Add(1) - 1), nil
+}
+
+// fill makes the i-th letter, nil beyond the last.
+func (d *rawDesk) fill(i int64) *fanfare.Letter {
 	if i >= d.count {
-		return nil, nil
+		return nil
 	}
-	d.turn ^= 1
+	d.turn = (d.turn + 1) % len(d.slots)
 	l := &d.slots[d.turn]
 	l.From, l.To, l.Body = d.letter(int(i))
-	return l, nil
+	l.Share = 1 // the connection compares the bodies
+	return l
+}
+
+// Companions takes the letters that are next, whatever they are.
+func (d *rawDesk) Companions(dst []*fanfare.Letter, _ *fanfare.Letter, most int) []*fanfare.Letter {
+	end := d.next.Add(int64(most))
+	for i := end - int64(most); i < min(end, d.count); i++ {
+		dst = append(dst, d.fill(i))
+	}
+	return dst
+}
+
+func (d *rawDesk) ReleaseAll(letters []*fanfare.Letter) ([]*fanfare.Letter, bool) {
+	return letters, true
+}
+
+func (d *rawDesk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
+	for i, l := range letters {
+		_ = d.Report(l, outcomes[i])
+	}
+	return nil
 }
 
 func (d *rawDesk) Release(*fanfare.Letter) bool { return true }
@@ -120,4 +146,4 @@ func (d *rawDesk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
 	return nil
 }
 
-func (d *rawDesk) Return(l *fanfare.Letter) { d.returned = l }
+func (d *rawDesk) Return(l *fanfare.Letter) { d.returned = append(d.returned, l) }

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"fanfare.dev/fanfare/internal/deliver"
 )
 
 // What is taken from a peer at most. A reply beyond it is not believed.
 const (
 	maxReplyLine  = 4096 // bytes of one line, with its line end; also the size of the read buffer
 	maxReplyLines = 64
-	maxReplyText  = 512 // bytes of text that are kept
+	maxReplyText  = deliver.MaxLine // bytes of text that are kept
 )
 
 var (
@@ -49,7 +50,7 @@ func readReply(in *bufio.Reader, text []byte, each func([]byte)) (int, []byte, e
 		if len(text) > 0 && len(rest) > 0 && len(text) < maxReplyText {
 			text = append(text, ' ')
 		}
-		text = appendClean(text, rest, maxReplyText)
+		text = deliver.AppendLine(text, rest, maxReplyText)
 		if !more {
 			return code, text, nil
 		}
@@ -82,37 +83,6 @@ func splitReply(line []byte) (code int, more bool, text []byte, ok bool) {
 		return code, true, line[4:], true
 	}
 	return 0, false, nil, false
-}
-
-// appendClean appends text to dst as one line of valid UTF-8 until dst has
-// limit bytes, never cutting a character in two.
-func appendClean(dst, text []byte, limit int) []byte {
-	for len(text) > 0 && len(dst) < limit {
-		c := text[0]
-		if c < utf8.RuneSelf {
-			if c < ' ' || c == 0x7f {
-				c = ' '
-			}
-			dst = append(dst, c)
-			text = text[1:]
-			continue
-		}
-		r, size := utf8.DecodeRune(text) // U+FFFD for a byte that is none
-		if unprintable(r) {
-			r = ' '
-		}
-		if len(dst)+utf8.RuneLen(r) > limit {
-			break
-		}
-		dst = utf8.AppendRune(dst, r)
-		text = text[size:]
-	}
-	return dst
-}
-
-// unprintable finds the C1 controls and the line separators of Unicode.
-func unprintable(r rune) bool {
-	return r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029'
 }
 
 // aboutGrouping reports whether a refusal speaks of commands that came too

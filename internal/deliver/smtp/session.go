@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/deliver"
 )
 
 // A step says how to go on after a part of the conversation.
@@ -25,9 +27,13 @@ type session struct {
 	d    *Driver
 	desk fanfare.Desk
 	conn *conn
-	hand *fanfare.Letter // taken from the desk, nothing of it on the wire
-	out  []byte          // write buffer between connections
-	err  error           // with failed
+	hand []*fanfare.Letter // taken from the desk, nothing of them on the wire
+	out  []byte            // write buffer between connections
+	err  error             // with failed
+
+	companions fanfare.Companions // the desk, where it is one
+	parcels    [2]parcel          // one whose body is on its way, and the one behind it
+	turn       int                // which of them is next
 
 	revived bool // an idle connection was replaced, and the new one was of no use yet
 }
@@ -70,8 +76,9 @@ func (s *session) run(ctx context.Context) step {
 
 // take waits for a letter, as long as an idle connection may stay open.
 func (s *session) take(ctx context.Context) (*fanfare.Letter, step) {
-	if l := s.hand; l != nil {
-		s.hand = nil
+	if len(s.hand) > 0 {
+		l := s.hand[0]
+		s.hand = s.hand[1:]
 		return l, goOn
 	}
 	if ctx.Err() != nil {
@@ -98,57 +105,65 @@ func (s *session) take(ctx context.Context) (*fanfare.Letter, step) {
 	return nil, over
 }
 
-// send brings l to its end, and with it every letter that could be grouped
-// behind it without a pause.
+// send brings l to its end, and with it every letter that could go with it or be
+// grouped behind it without a pause.
 func (s *session) send(ctx context.Context, l *fanfare.Letter) step {
 	if why := s.conn.can.unsendable(l); why != "" {
 		return s.settle(l, fanfare.Permanent, 0, why)
 	}
-	ready, next := s.envelope(ctx, l)
+	p := s.pack(l)
+	ready, next := s.envelope(ctx, p)
 	for next == goOn && ready {
-		l, ready, next = s.body(ctx, l)
+		p, ready, next = s.body(ctx, p)
 	}
 	return next
 }
 
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
-// behind returns a letter whose envelope may travel with the body that is about
+// behind returns a parcel whose envelope may travel with the body that is about
 // to be written, or nil.
-func (s *session) behind(ctx context.Context) (*fanfare.Letter, error) {
+func (s *session) behind(ctx context.Context) (*parcel, error) {
 	c := s.conn
-	if c.mode < Grouped || s.hand != nil || ended(ctx) {
+	if c.mode < Grouped || ended(ctx) {
 		return nil, nil
 	}
 	if limit := s.d.cfg.MaxMessages; limit > 0 && c.sent+1 >= limit {
 		return nil, nil
 	}
-	l, err := s.desk.Next(ctx, false)
-	if l != nil && c.can.unsendable(l) != "" {
-		s.hand, l = l, nil // settled when this body is done
+	var l *fanfare.Letter
+	var err error
+	if len(s.hand) > 0 {
+		l, s.hand = s.hand[0], s.hand[1:]
+	} else if l, err = s.desk.Next(ctx, false); l == nil {
+		return nil, whole(ctx, err)
 	}
-	return l, whole(ctx, err)
+	if c.can.unsendable(l) != "" {
+		s.hand = slices.Insert(s.hand, 0, l) // settled when this body is done
+		return nil, whole(ctx, err)
+	}
+	return s.pack(l), whole(ctx, err)
 }
 
-// body writes the body of l, whose envelope was answered with 354, and with it
-// the envelope of the next letter where there is one. It returns that letter
-// and whether its own body may follow.
-func (s *session) body(ctx context.Context, l *fanfare.Letter) (next *fanfare.Letter, ready bool, _ step) {
+// body writes the body of p, whose envelope was answered with 354, and with it
+// the envelope of the next parcel where there is one. It returns that parcel and
+// whether its own body may follow.
+func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool, _ step) {
 	c := s.conn
 	next, err := s.behind(ctx)
 	if err != nil || ctx.Err() != nil {
-		s.giveBack(&l)
-		s.giveBack(&next)
+		s.giveBack(p)
+		s.giveBack(next)
 		return nil, false, s.fail(ctx, err)
 	}
-	c.out = appendBody(c.out[:0], l.Body)
+	c.out = appendBody(c.out[:0], p.letters[0].Body)
 	bodyLen := len(c.out)
 	if next != nil {
 		c.out = c.appendEnvelope(c.out, next)
 	}
-	if !s.desk.Release(l) {
+	if !s.release(p) {
 		// After 354 there is no way back but to hang up.
-		s.giveBack(&next)
+		s.giveBack(next)
 		return nil, false, again
 	}
 	c.wire.allow(time.Now().Add(s.d.cfg.SendTimeout), true)
@@ -162,8 +177,8 @@ func (s *session) body(ctx context.Context, l *fanfare.Letter) (next *fanfare.Le
 	if misgrouped {
 		outcome.Verdict = fanfare.Temporary // that is about us and not about the letter
 	}
-	if err := s.desk.Report(l, outcome); err != nil {
-		s.giveBack(&next)
+	if err := s.report(p, outcome); err != nil {
+		s.giveBack(next)
 		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
 		return nil, false, failed
 	}
@@ -175,7 +190,7 @@ func (s *session) body(ctx context.Context, l *fanfare.Letter) (next *fanfare.Le
 		if next != nil {
 			s.d.ladder.broke(Grouped, lost)
 		}
-		s.giveBack(&next)
+		s.giveBack(next)
 		s.err = fmt.Errorf("connection to %s lost: %w", c.relay, lost)
 		return nil, false, failed
 	}
@@ -184,19 +199,19 @@ func (s *session) body(ctx context.Context, l *fanfare.Letter) (next *fanfare.Le
 	s.useful(code)
 	switch {
 	case code == 421 && !served:
-		s.giveBack(&next)
+		s.giveBack(next)
 		return nil, false, s.endedBy(code, outcome.Text)
 	case misgrouped:
 		s.d.ladder.refused(Grouped, outcome.Text)
 		fallthrough
 	case code == 421, writeErr != nil:
-		s.giveBack(&next)
+		s.giveBack(next)
 		return nil, false, again
 	case next == nil:
 		c.dirty = c.dirty || outcome.Verdict != fanfare.Taken
 		return nil, false, goOn
 	case ctx.Err() != nil:
-		s.giveBack(&next)
+		s.giveBack(next)
 		return nil, false, over
 	}
 	ready, then := s.answers(ctx, next, Grouped)
@@ -214,7 +229,7 @@ func (c *conn) judge(code int, text []byte, err error, whole bool) (fanfare.Outc
 	switch {
 	case err != nil:
 		o.Verdict, o.Code = fanfare.Lost, 0
-		o.Text = string(appendClean(nil, fmt.Appendf(nil, "the connection broke after the body was begun: %v", err), maxReplyText))
+		o.Text = string(deliver.AppendLine(nil, fmt.Appendf(nil, "the connection broke after the body was begun: %v", err), maxReplyText))
 		return o, err
 	case code/100 == 2 && whole:
 		o.Verdict, o.Text = fanfare.Taken, c.textOf(text)
@@ -224,7 +239,7 @@ func (c *conn) judge(code int, text []byte, err error, whole bool) (fanfare.Outc
 		return o, nil
 	}
 	o.Verdict = fanfare.Lost
-	o.Text = string(appendClean(nil, append([]byte("the body was answered out of step: "), text...), maxReplyText))
+	o.Text = string(deliver.AppendLine(nil, append([]byte("the body was answered out of step: "), text...), maxReplyText))
 	return o, fmt.Errorf("%w: a body was answered %d", errOutOfStep, code)
 }
 
@@ -265,12 +280,4 @@ func (s *session) fail(ctx context.Context, err error) step {
 func (s *session) endedBy(code int, text string) step {
 	s.err = fmt.Errorf("%s ended the connection: %d %s", s.conn.relay, code, text)
 	return failed
-}
-
-// giveBack returns the letter to the desk, if there is one.
-func (s *session) giveBack(l **fanfare.Letter) {
-	if *l != nil {
-		s.desk.Return(*l)
-		*l = nil
-	}
 }

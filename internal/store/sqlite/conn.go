@@ -15,31 +15,20 @@ import (
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"fanfare.dev/fanfare/internal/store"
 )
-
-// Durability says what a commit survives.
-type Durability string
-
-// The durabilities.
-const (
-	Fsync   Durability = "fsync"   // a loss of power
-	Relaxed Durability = "relaxed" // a kill of the process
-)
-
-// checkpointPages is when a commit moves the write-ahead log into the file: at
-// 4 KiB a page, 80 MB. Larger is fewer random writes, smaller a quicker start.
-const checkpointPages = 20_000
 
 // openWriter opens the one connection that writes to the file, and creates it.
-func openWriter(path string, durability Durability, cacheKiB int) (*sqlite.Conn, error) {
+func openWriter(path string, durability store.Durability, format *format) (*sqlite.Conn, error) {
 	synchronous := "FULL"
-	if durability == Relaxed {
+	if durability == store.Relaxed {
 		synchronous = "NORMAL"
 	}
 	return open(path, sqlite.OpenReadWrite|sqlite.OpenCreate|sqlite.OpenWAL, []string{
 		"PRAGMA synchronous=" + synchronous,
-		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", checkpointPages),
-		fmt.Sprintf("PRAGMA cache_size=-%d", cacheKiB),
+		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", format.logPages),
+		fmt.Sprintf("PRAGMA cache_size=-%d", format.writerCacheKiB),
 		"PRAGMA temp_store=MEMORY",
 		"PRAGMA foreign_keys=OFF",
 	})
@@ -73,4 +62,43 @@ func joinClose(err error, conn *sqlite.Conn) error {
 		return fmt.Errorf("%w (and on close: %w)", err, closeErr)
 	}
 	return err
+}
+
+// step runs a statement that has no arguments and no rows; the connection keeps it.
+func step(conn *sqlite.Conn, query string) error {
+	stmt, err := conn.Prepare(query)
+	if err != nil {
+		return err
+	}
+	return execute(stmt)
+}
+
+// execute steps a statement that returns no rows.
+func execute(stmt *sqlite.Stmt) error {
+	return eachRow(stmt, func(*sqlite.Stmt) error { return nil })
+}
+
+// eachRow steps a statement to its end, or to an error of row.
+func eachRow(stmt *sqlite.Stmt, row func(*sqlite.Stmt) error) (err error) {
+	defer func() {
+		if resetErr := stmt.Reset(); err == nil {
+			err = resetErr
+		}
+	}()
+	for {
+		more, err := stmt.Step()
+		if err != nil || !more {
+			return err
+		}
+		if err := row(stmt); err != nil {
+			return err
+		}
+	}
+}
+
+// bytesAt copies a blob or text column.
+func bytesAt(stmt *sqlite.Stmt, column int) []byte {
+	b := make([]byte, stmt.ColumnLen(column))
+	stmt.ColumnBytes(column, b)
+	return b
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"embed"
 	"fmt"
 	"io/fs"
 	"path"
@@ -15,14 +14,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// migrate brings a file's schema up to date: it runs the scripts of a folder
+// migrate brings a file's schema up to date: it runs the scripts of its format
 // that the file has not seen, in the order of their names, which begin with 001
 // and go on without a gap, each in a transaction of its own. A script that was
 // released never changes. A file that has seen more scripts than there are is
 // refused with Conflict: an older program would write what the newer one does
 // not expect.
-func migrate(ctx context.Context, conn *sqlite.Conn, file string, appID int32, files embed.FS, folder string) error {
-	scripts, err := readMigrations(files, folder)
+func migrate(ctx context.Context, conn *sqlite.Conn, file string, format *format) error {
+	scripts, err := format.scripts()
 	if err != nil {
 		return err
 	}
@@ -39,18 +38,18 @@ func migrate(ctx context.Context, conn *sqlite.Conn, file string, appID int32, f
 			Message: fmt.Sprintf("the data directory belongs to a newer Fanfare: %s has schema %d, and this program knows those up to %d", filepath.Base(file), seen, len(scripts)),
 			Hint:    "start the newer program again, or restore a backup from before the upgrade into another directory"}
 	}
-	return sqlitemigration.Migrate(ctx, conn, sqlitemigration.Schema{AppID: appID, Migrations: scripts})
+	return sqlitemigration.Migrate(ctx, conn, sqlitemigration.Schema{AppID: format.appID, Migrations: scripts})
 }
 
-// readMigrations reads the scripts of a folder in their order.
-func readMigrations(files embed.FS, folder string) ([]string, error) {
-	entries, err := fs.ReadDir(files, folder) // sorted by name
+// scripts reads the migrations in their order.
+func (f *format) scripts() ([]string, error) {
+	entries, err := fs.ReadDir(f.migrations, f.folder) // sorted by name
 	if err != nil {
 		return nil, err
 	}
 	scripts := make([]string, 0, len(entries))
 	for _, entry := range entries {
-		script, err := files.ReadFile(path.Join(folder, entry.Name()))
+		script, err := f.migrations.ReadFile(path.Join(f.folder, entry.Name()))
 		if err != nil {
 			return nil, err
 		}

@@ -1,29 +1,31 @@
 package sqlite
 
 import (
-	"embed"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"zombiezen.com/go/sqlite/sqlitemigration"
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
 )
 
 // The number of a script is how many a file has seen: a gap or a double would
 // run one twice, or never, in a file that exists.
 func TestMigrationsAreNumberedWithoutGapOrDouble(t *testing.T) {
-	for folder, files := range map[string]embed.FS{"control": controlMigrations, "day": dayMigrations} {
-		entries, err := fs.ReadDir(files, folder)
+	for _, f := range []format{controlFormat, dayFormat} {
+		entries, err := fs.ReadDir(f.migrations, f.folder)
 		if err != nil || len(entries) == 0 {
-			t.Fatalf("%s: %d scripts, %v", folder, len(entries), err)
+			t.Fatalf("%s: %d scripts, %v", f.folder, len(entries), err)
 		}
 		for i, entry := range entries {
 			if want := fmt.Sprintf("%03d_", i+1); !strings.HasPrefix(entry.Name(), want) {
-				t.Errorf("%s/%s stands at the place of %s", folder, entry.Name(), want)
+				t.Errorf("%s/%s stands at the place of %s", f.folder, entry.Name(), want)
 			}
 		}
 	}
@@ -31,31 +33,22 @@ func TestMigrationsAreNumberedWithoutGapOrDouble(t *testing.T) {
 
 func TestAFileOfANewerProgramIsRefusedAndNotTouched(t *testing.T) {
 	dir := t.TempDir()
-	folders := map[string]embed.FS{"control": controlMigrations, "day": dayMigrations}
-	for name, open := range map[string]func(path string) error{
-		"control": func(path string) error {
-			c, err := OpenControl(t.Context(), path, Relaxed)
-			if err == nil {
-				err = c.Close()
+	for _, format := range []format{controlFormat, dayFormat} {
+		t.Run(format.folder, func(t *testing.T) {
+			path := filepath.Join(dir, format.folder+".db")
+			open := func() error {
+				p, err := openPart(t.Context(), path, &format, store.Relaxed)
+				if err == nil {
+					err = p.close(errClosed)
+				}
+				return err
 			}
-			return err
-		},
-		"day": func(path string) error {
-			d, err := openDay(t.Context(), path, 1, Relaxed)
-			if err == nil {
-				err = d.close()
-			}
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(dir, name+".db")
-			if err := open(path); err != nil {
+			if err := open(); err != nil {
 				t.Fatal(err)
 			}
 			set := func(pragma string) {
 				t.Helper()
-				conn, err := openWriter(path, Relaxed, 100)
+				conn, err := openWriter(path, store.Relaxed, &format)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,18 +60,60 @@ func TestAFileOfANewerProgramIsRefusedAndNotTouched(t *testing.T) {
 				}
 			}
 			set("PRAGMA user_version = 999")
-			err := open(path)
-			if fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(err.Error(), "newer") || !strings.Contains(err.Error(), name+".db has schema 999") {
+			err := open()
+			if fanfare.CodeOf(err) != fanfare.Conflict || !strings.Contains(err.Error(), "newer") || !strings.Contains(err.Error(), format.folder+".db has schema 999") {
 				t.Fatalf("got %v", err)
 			}
-			scripts, err := readMigrations(folders[name], name)
+			scripts, err := format.scripts()
 			if err != nil {
 				t.Fatal(err)
 			}
 			set(fmt.Sprintf("PRAGMA user_version = %d", len(scripts)))
-			if err := open(path); err != nil {
+			if err := open(); err != nil {
 				t.Errorf("it was changed while it was refused: %v", err)
 			}
 		})
+	}
+}
+
+// A day that was kept before its ids were counted goes on behind them.
+func TestIdsGoOnBehindThoseOfAnEarlierProgram(t *testing.T) {
+	db := &DB{dir: t.TempDir()}
+	const of = fanfare.Day(5)
+	if err := os.MkdirAll(filepath.Dir(db.path(of)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := openWriter(db.path(of), store.Relaxed, &dayFormat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := dayFormat.scripts()
+	if err == nil {
+		err = sqlitemigration.Migrate(t.Context(), conn, sqlitemigration.Schema{AppID: dayFormat.appID, Migrations: scripts[:1]})
+	}
+	if err == nil {
+		err = sqlitex.ExecuteScript(conn, `
+			INSERT INTO frozen VALUES (3, 77), (8, 78);
+			INSERT INTO parked VALUES (2, 'batch', 77, 'why', 5, 1, 9, x'00');`, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := mustDay(t, openDB(t, db.dir), of)
+	for statement, want := range map[string]int64{"frozen_next": 9, "held_next": 1, "parked_next": 3} {
+		err := p.Write(t.Context(), func(s store.Session) error {
+			return s.Each(statement, func(r store.Row) error {
+				if got := r.Int64(0); got != want {
+					t.Errorf("%s gives %d, want %d", statement, got, want)
+				}
+				return nil
+			}, int64(1))
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"slices"
 
 	"zombiezen.com/go/sqlite"
@@ -42,7 +42,7 @@ func emptyLog(conn *sqlite.Conn) error {
 // A scrubber has the one connection of a file that may write, for the time of a
 // call.
 type scrubber struct {
-	path   string
+	file   func() (io.ReaderAt, error)
 	writer func(func(*sqlite.Conn) error) error
 }
 
@@ -52,7 +52,11 @@ func (s *scrubber) scrub(names [][]byte) error {
 	if err := s.writer(emptyLog); err != nil || len(names) == 0 {
 		return err
 	}
-	pages, err := pagesWith(s.path, names)
+	file, err := s.file()
+	if err != nil {
+		return err
+	}
+	pages, err := pagesWith(file, names)
 	if err != nil || len(pages) == 0 {
 		return err
 	}
@@ -69,12 +73,8 @@ const (
 
 // pagesWith searches a file for names and returns the numbers of the pages in
 // which one begins, from 1.
-func pagesWith(path string, names [][]byte) ([]int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
+func pagesWith(file io.ReaderAt, names [][]byte) ([]int64, error) {
+	f := io.NewSectionReader(file, 0, math.MaxInt64)
 	longest := 0
 	for _, n := range names {
 		longest = max(longest, len(n))
@@ -85,10 +85,10 @@ func pagesWith(path string, names [][]byte) ([]int64, error) {
 	buf := make([]byte, 0, searchBytes+longest)
 	for {
 		n, err := io.ReadFull(f, buf[len(buf):cap(buf)])
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !last {
 			return nil, err
 		}
-		last := err != nil
 		fresh := buf[len(buf) : len(buf)+n]
 		buf = buf[:len(buf)+n]
 		if size == 0 && len(buf) >= sqliteHeader {

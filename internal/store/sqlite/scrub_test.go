@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,24 +12,33 @@ import (
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"fanfare.dev/fanfare/internal/store"
 )
 
-// tree is a file whose rows have moved a lot: they came in any order, grew, and
-// went again, so that copies of them lie in the unused parts of pages.
-func tree(t *testing.T, seed uint64) (path string, conn *sqlite.Conn, left map[int64]string) {
+// emptyFile is a file, the connection that writes to it, and what runs a query
+// there.
+func emptyFile(t *testing.T) (path string, conn *sqlite.Conn, run func(query string, args ...any)) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "tree.db")
-	conn, err := openWriter(path, Relaxed, 1024)
+	path = filepath.Join(t.TempDir(), "some.db")
+	conn, err := openWriter(path, store.Relaxed, &controlFormat)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	run := func(query string, args ...any) {
+	return path, conn, func(query string, args ...any) {
 		t.Helper()
 		if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{Args: args}); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// tree is a file whose rows have moved a lot: they came in any order, grew, and
+// went again, so that copies of them lie in the unused parts of pages.
+func tree(t *testing.T, seed uint64) (path string, conn *sqlite.Conn, left map[int64]string) {
+	t.Helper()
+	path, conn, run := emptyFile(t)
 	run("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")
 	run("CREATE TABLE words (name TEXT PRIMARY KEY) WITHOUT ROWID")
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -77,12 +87,12 @@ func TestWhatIsScrubbedIsInNoByteOfTheFileAndNothingElseChanges(t *testing.T) {
 		if err := emptyLog(conn); err != nil {
 			t.Fatal(err)
 		}
-		before, err := pagesWith(path, names)
+		before, err := pagesWith(bytesOf(t, path), names)
 		if err != nil {
 			t.Fatal(err)
 		}
 		hidden += len(before)
-		s := scrubber{path, func(fn func(*sqlite.Conn) error) error { return fn(conn) }}
+		s := scrubber{func() (io.ReaderAt, error) { return bytesOf(t, path), nil }, func(fn func(*sqlite.Conn) error) error { return fn(conn) }}
 		if err := s.scrub(names); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +155,7 @@ func TestPagesAreFoundByWhatIsInThem(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := pagesWith(path, [][]byte{[]byte("name01"), []byte("another that is longer")})
+	got, err := pagesWith(bytesOf(t, path), [][]byte{[]byte("name01"), []byte("another that is longer")})
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
@@ -165,18 +175,7 @@ func FuzzClearUnused(f *testing.F) {
 // A page that lists free pages has what it held before it became one behind its
 // list.
 func TestWhatIsScrubbedIsNotInTheListOfFreePages(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "free.db")
-	conn, err := openWriter(path, Relaxed, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	run := func(query string, args ...any) {
-		t.Helper()
-		if err := sqlitex.ExecuteTransient(conn, query, &sqlitex.ExecOptions{Args: args}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	path, conn, run := emptyFile(t)
 	run("PRAGMA secure_delete=OFF")
 	run("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)")
 	for id := range 2000 {
@@ -184,7 +183,7 @@ func TestWhatIsScrubbedIsNotInTheListOfFreePages(t *testing.T) {
 	}
 	run("DELETE FROM people WHERE id > 0")
 	run("UPDATE people SET name = 'Bob'")
-	s := scrubber{path, func(fn func(*sqlite.Conn) error) error { return fn(conn) }}
+	s := scrubber{func() (io.ReaderAt, error) { return bytesOf(t, path), nil }, func(fn func(*sqlite.Conn) error) error { return fn(conn) }}
 	if err := s.scrub([][]byte{[]byte("ada-lovelace")}); err != nil {
 		t.Fatal(err)
 	}
@@ -196,4 +195,15 @@ func TestWhatIsScrubbedIsNotInTheListOfFreePages(t *testing.T) {
 		t.Errorf("the name is in the file %d times", n)
 	}
 	intact(t, conn, map[int64]string{0: "Bob"})
+}
+
+// bytesOf opens a file for as long as the test runs.
+func bytesOf(t testing.TB, path string) io.ReaderAt {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
 }

@@ -50,14 +50,14 @@ func (s *Snapshot) Copy(ctx context.Context, w io.Writer) error {
 	defer s.conn.SetInterrupt(nil)
 	page := make([]byte, s.pageSize)
 	copied := int64(0)
-	err := dayQueries.each(s.conn, "pages", func(stmt *sqlite.Stmt) error {
+	err := sqlitex.ExecuteTransient(s.conn, "SELECT pgno, data FROM sqlite_dbpage", &sqlitex.ExecOptions{ResultFunc: func(stmt *sqlite.Stmt) error {
 		if stmt.ColumnInt64(0) != copied+1 || stmt.ColumnBytes(1, page) != len(page) {
 			return fmt.Errorf("page %d cannot be read", copied+1)
 		}
 		copied++
 		_, err := w.Write(page)
 		return err
-	})
+	}})
 	if err == nil && copied != s.pages {
 		err = fmt.Errorf("%d of %d pages could be read", copied, s.pages)
 	}

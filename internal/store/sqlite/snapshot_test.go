@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,17 +17,20 @@ import (
 // and while it is read, in the file or in its log.
 func TestASnapshotIsTheFileAtOneMoment(t *testing.T) {
 	dir := t.TempDir()
-	s := openRecord(t, dir)
-	day := fanfare.DayOf(noon)
-	events := uint64(0)
+	const of = fanfare.Day(5)
+	p := mustDay(t, openDB(t, dir), of)
+	rows := 0
 	write := func(n int) {
+		t.Helper()
 		for range n {
-			events++
-			freeze(t, s, frozenEvent(events, noon, 50, 50))
+			if err := p.Write(t.Context(), manifests(rows, 1, 800)); err != nil {
+				t.Fatal(err)
+			}
+			rows++
 		}
 	}
 	write(100)
-	path := filepath.Join(dir, "deliveries-"+day.String()+".db")
+	path := (&DB{dir: dir}).path(of)
 	snapshot, err := OpenSnapshot(path)
 	if err != nil {
 		t.Fatal(err)
@@ -51,11 +53,14 @@ func TestASnapshotIsTheFileAtOneMoment(t *testing.T) {
 	}
 	write(1) // and the log can be emptied again
 
-	other := t.TempDir()
-	if err := os.WriteFile(filepath.Join(other, filepath.Base(path)), copied.Bytes(), 0o600); err != nil {
+	other := &DB{dir: t.TempDir()}
+	if err := os.MkdirAll(filepath.Dir(other.path(of)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := openReader(filepath.Join(other, filepath.Base(path)), 100)
+	if err := os.WriteFile(other.path(of), copied.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := openReader(other.path(of), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,26 +70,19 @@ func TestASnapshotIsTheFileAtOneMoment(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	restored := openRecord(t, other)
-	list, err := restored.Broadcasts(t.Context(), day, "", 1<<60, 1000)
-	if err != nil || len(list) != 100 {
-		t.Errorf("the copy has %d events, %v, want the first 100 of %d", len(list), err, events)
+	restored := mustDay(t, openDB(t, other.dir), of)
+	if got := idsIn(t, restored); len(got) != 100 {
+		t.Errorf("the copy has %d rows, want the first 100", len(got))
 	}
-	freeze(t, restored, frozenEvent(1000, noon, 1))
+	if err := restored.Write(t.Context(), manifests(rows, 1, 1)); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestASnapshotEndsWithItsContextAndWithItsWriter(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "control.db")
-	c, err := OpenControl(t.Context(), path, Relaxed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s, err := OpenSnapshot(path)
+	dir := t.TempDir()
+	openDB(t, dir)
+	s, err := OpenSnapshot(filepath.Join(dir, "control.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +111,12 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func BenchmarkSnapshot(b *testing.B) {
 	dir := b.TempDir()
-	s := openRecord(b, dir)
-	for i := range uint64(500) {
-		f := frozenEvent(i+1, noon, 20_000)
-		f.Posted.Event.ID = fmt.Sprint(i)
-		freeze(b, s, f)
+	const of = fanfare.Day(5)
+	p := mustDay(b, openDB(b, dir), of)
+	if err := p.Write(b.Context(), manifests(1, 500, 96_000)); err != nil {
+		b.Fatal(err)
 	}
-	snapshot, err := OpenSnapshot(filepath.Join(dir, "deliveries-"+fanfare.DayOf(noon).String()+".db"))
+	snapshot, err := OpenSnapshot((&DB{dir: dir}).path(of))
 	if err != nil {
 		b.Fatal(err)
 	}

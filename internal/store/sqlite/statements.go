@@ -5,83 +5,68 @@ import (
 	"strings"
 
 	"zombiezen.com/go/sqlite"
+
+	"fanfare.dev/fanfare/internal/store"
 )
 
-// statements are the named queries of a .sql file.
-type statements map[string]string
+// statements are the named queries of a .sql file, and what Insert makes of
+// those that it can be used with.
+type statements struct {
+	texts   store.Statements
+	inserts map[string]insert
+}
 
-// parseStatements cuts a file at its "-- name: x" lines and leaves comments out.
-func parseStatements(text string) statements {
-	s := statements{}
-	name := ""
-	for line := range strings.Lines(text) {
-		if named, ok := strings.CutPrefix(line, "-- name: "); ok {
-			name = strings.TrimSpace(named)
-		} else if !strings.HasPrefix(line, "--") && strings.TrimSpace(line) != "" {
-			s[name] = strings.TrimSpace(s[name] + " " + strings.TrimSpace(line))
+// insertRows are the sizes of the multi-row statements, largest first: 64 rows
+// cost about a third less each than one.
+var insertRows = [...]int{64, 32, 8, 1}
+
+// An insert is the text of an INSERT for each of those sizes.
+type insert struct {
+	columns int
+	queries [len(insertRows)]string
+}
+
+func parseStatements(file string) statements {
+	s := statements{store.ParseStatements(file), map[string]insert{}}
+	for name, statement := range s.texts {
+		if in, ok := newInsert(statement.Text); ok {
+			s.inserts[name] = in
 		}
 	}
 	return s
 }
 
+// newInsert repeats the tuple of an INSERT … VALUES (?, …) for each size; false
+// if the statement is no such.
+func newInsert(query string) (in insert, ok bool) {
+	const values = "VALUES "
+	from := strings.Index(query, values+"(?")
+	if from < 0 || !strings.HasPrefix(query, "INSERT ") {
+		return in, false
+	}
+	from += len(values)
+	to := from + strings.IndexByte(query[from:], ')') + 1
+	tuple := query[from:to]
+	in.columns = strings.Count(tuple, "?")
+	for i, rows := range insertRows {
+		in.queries[i] = query[:to] + strings.Repeat(", "+tuple, rows-1) + query[to:]
+	}
+	return in, tuple == "("+strings.TrimSuffix(strings.Repeat("?, ", in.columns), ", ")+")"
+}
+
+func (s *statements) insert(name string) (insert, error) {
+	in, ok := s.inserts[name]
+	if !ok {
+		return in, fmt.Errorf("no INSERT … VALUES (?, …) named %q", name)
+	}
+	return in, nil
+}
+
 // prepare returns the named statement, ready to bind; the connection keeps it.
-func (s statements) prepare(conn *sqlite.Conn, name string) (*sqlite.Stmt, error) {
-	query, ok := s[name]
+func (s *statements) prepare(conn *sqlite.Conn, name string) (*sqlite.Stmt, error) {
+	statement, ok := s.texts[name]
 	if !ok {
 		return nil, fmt.Errorf("no statement %q", name)
 	}
-	return conn.Prepare(query)
-}
-
-// repeated returns an INSERT … VALUES (?, …) with its tuple n times.
-func repeated(insert string, n int) string {
-	at := strings.LastIndex(insert, "VALUES ") + len("VALUES ")
-	return insert + strings.Repeat(", "+insert[at:], n-1)
-}
-
-// run binds arguments to a named statement and steps it to its end.
-func (s statements) run(conn *sqlite.Conn, name string, args ...any) error {
-	return s.each(conn, name, func(*sqlite.Stmt) error { return nil }, args...)
-}
-
-// each calls row for each row of a named query. Arguments are int64, string or
-// []byte.
-func (s statements) each(conn *sqlite.Conn, name string, row func(*sqlite.Stmt) error, args ...any) (err error) {
-	stmt, err := s.prepare(conn, name)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if resetErr := stmt.Reset(); err == nil {
-			err = resetErr
-		}
-	}()
-	for i, arg := range args {
-		switch v := arg.(type) {
-		case int64:
-			stmt.BindInt64(i+1, v)
-		case string:
-			stmt.BindText(i+1, v)
-		case []byte:
-			stmt.BindBytes(i+1, v)
-		default:
-			return fmt.Errorf("statement %q: argument %d has type %T", name, i+1, arg)
-		}
-	}
-	for {
-		more, err := stmt.Step()
-		if err != nil || !more {
-			return err
-		}
-		if err := row(stmt); err != nil {
-			return err
-		}
-	}
-}
-
-// bytesAt copies a blob or text column.
-func bytesAt(stmt *sqlite.Stmt, column int) []byte {
-	b := make([]byte, stmt.ColumnLen(column))
-	stmt.ColumnBytes(column, b)
-	return b
+	return conn.Prepare(statement.Text)
 }

@@ -1,8 +1,11 @@
 -- name: freeze
-INSERT OR IGNORE INTO broadcasts (seq, service, topic, posted, matched, messages, kept_at, matched_at, frozen_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO broadcasts (seq, service, topic, posted, matched, messages, kept_at, matched_at, frozen_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (seq) DO NOTHING RETURNING seq
+-- The last of some ids, which are given out by this and never again.
+-- name: frozen_next
+UPDATE counters SET frozen = frozen + ? RETURNING frozen
 -- name: frozen_insert
-INSERT INTO frozen (seq) VALUES (?)
+INSERT INTO frozen (id, seq) VALUES (?, ?)
 -- name: manifest_insert
 INSERT INTO manifests (id, members) VALUES (?, ?)
 -- name: manifest
@@ -20,6 +23,7 @@ WHERE f.id > ? AND m.id = (SELECT max(id) FROM manifests WHERE id BETWEEN f.seq 
 SELECT posted FROM broadcasts WHERE seq = ?
 -- name: attempts_insert
 INSERT INTO attempts (manifest, position, attempt, state, code, at, next_at, text, relay, address) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (manifest, position, attempt) DO NOTHING
 -- The "+ 0" below keeps SQLite from planning by the bound value (STAT4), which
 -- would prepare the statement anew for each call.
 -- name: latest
@@ -28,59 +32,92 @@ SELECT position, attempt, state FROM attempts WHERE manifest = ? AND position >=
 SELECT position, attempt, state, code, at, next_at, text, relay, address FROM attempts
 WHERE manifest = ? AND position >= ? + 0 AND position < ? + 0 ORDER BY position, attempt
 -- name: complete
-INSERT OR REPLACE INTO completions (seq, counts, first_at, last_at, completed_at) VALUES (?, ?, ?, ?, ?)
+INSERT INTO completions (seq, counts, first_at, last_at, completed_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, first_at = excluded.first_at, last_at = excluded.last_at, completed_at = excluded.completed_at
 -- name: open_broadcasts
 SELECT seq, messages FROM broadcasts WHERE messages > 0 AND seq NOT IN (SELECT seq FROM completions) ORDER BY seq
 -- name: open_attempts
-SELECT manifest, position, attempt, state, at FROM attempts WHERE manifest >= ? AND manifest < ? ORDER BY manifest, position, attempt
+SELECT manifest, position, state, at FROM attempts WHERE manifest >= ? AND manifest < ? ORDER BY manifest, position, attempt
 -- name: highest
 SELECT coalesce(max(seq), 0) FROM broadcasts
 -- name: broadcast
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
+LEFT JOIN controls h ON h.seq = b.seq AND h.name = 'hold' LEFT JOIN controls a ON a.seq = b.seq AND a.name = 'approved'
+LEFT JOIN controls r ON r.seq = b.seq AND r.name = 'rate'
 WHERE b.seq = ?
 -- name: broadcasts
 SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen_at,
-       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason
+       c.counts, c.first_at, c.last_at, c.completed_at, s.state, s.reason, h.value, a.value, r.value
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
-WHERE b.seq < ? AND (? = '' OR b.service = ?) ORDER BY b.seq DESC
+LEFT JOIN controls h ON h.seq = b.seq AND h.name = 'hold' LEFT JOIN controls a ON a.seq = b.seq AND a.name = 'approved'
+LEFT JOIN controls r ON r.seq = b.seq AND r.name = 'rate'
+WHERE b.seq < ?1 AND (?2 = '' OR b.service = ?2) ORDER BY b.seq DESC LIMIT ?3
 -- name: switch
-INSERT OR REPLACE INTO switches (seq, channel, state, reason, at) VALUES (?, ?, ?, ?, ?)
+INSERT INTO switches (seq, channel, state, reason, at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (seq, channel) DO UPDATE SET state = excluded.state, reason = excluded.reason, at = excluded.at
 -- name: unswitch
 DELETE FROM switches WHERE seq = ? AND channel = ?
 -- name: switches
-SELECT seq, channel, state, reason, at FROM switches
+SELECT seq, channel, state, reason, at FROM switches ORDER BY seq, channel
+-- name: control
+INSERT INTO controls (seq, name, value, at) VALUES (?, ?, ?, ?)
+ON CONFLICT (seq, name) DO UPDATE SET value = excluded.value, at = excluded.at
+-- name: uncontrol
+DELETE FROM controls WHERE seq = ? AND name = ?
+-- name: controls
+SELECT seq, name, value, at FROM controls ORDER BY seq, name
 -- name: due_insert
-INSERT OR REPLACE INTO due (due_at, manifest, first, channel, lane, attempt, positions) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO due (due_at, manifest, first, channel, lane, attempt, positions, why, destination) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (due_at, manifest, first, attempt) DO NOTHING
 -- name: due
-SELECT due_at, manifest, first, channel, lane, attempt, positions FROM due WHERE due_at <= ? ORDER BY due_at, manifest, first LIMIT ?
+SELECT due_at, manifest, first, channel, lane, attempt, positions, why, destination FROM due WHERE due_at <= ? ORDER BY due_at, manifest, first, attempt LIMIT ?
 -- name: due_next
 SELECT min(due_at) FROM due
 -- name: due_delete
 DELETE FROM due WHERE due_at = ? AND manifest = ? AND first = ? AND attempt = ?
 -- name: due_hasten
-UPDATE OR REPLACE due SET due_at = 0 WHERE manifest >= ? AND manifest < ?
+INSERT INTO due (due_at, manifest, first, channel, lane, attempt, positions)
+SELECT 0, manifest, first, channel, lane, attempt, positions FROM due WHERE manifest >= ? AND manifest < ? AND due_at > 0
+ON CONFLICT (due_at, manifest, first, attempt) DO NOTHING
+-- name: due_hastened
+DELETE FROM due WHERE manifest >= ? AND manifest < ? AND due_at > 0
+-- name: due_hasten_destination
+INSERT INTO due (due_at, manifest, first, channel, lane, attempt, positions)
+SELECT 0, manifest, first, channel, lane, attempt, positions FROM due WHERE channel = ? AND destination = ? AND why > 0 AND due_at > 0
+ON CONFLICT (due_at, manifest, first, attempt) DO NOTHING
+-- name: due_hastened_destination
+DELETE FROM due WHERE channel = ? AND destination = ? AND why > 0 AND due_at > 0
+-- name: due_destinations
+SELECT destination, count(*), min(due_at) FROM due WHERE channel = ? AND destination > ? AND why > 0 GROUP BY destination
+-- name: due_waits
+SELECT first, due_at, why, destination FROM due WHERE manifest = ? AND first >= ? AND first < ? AND why > 0
+-- name: due_waits_of_event
+SELECT why, count(*), min(due_at), max(due_at) FROM due WHERE manifest >= ? AND manifest < ? AND why > 0 GROUP BY why
+-- name: held_next
+UPDATE counters SET held = held + ? RETURNING held
 -- name: hold
-INSERT INTO held (batch) VALUES (?)
+INSERT INTO held (id, batch) VALUES (?, ?)
 -- name: held
 SELECT id, batch FROM held ORDER BY id
 -- name: held_delete
 DELETE FROM held WHERE id = ?
 -- name: held_clear
 DELETE FROM held
+-- name: parked_next
+UPDATE counters SET parked = parked + ? RETURNING parked
 -- name: park
-INSERT INTO parked (kind, seq, reason, failures, members, at, payload) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO parked (id, kind, seq, reason, failures, members, at, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 -- name: parked
 SELECT id, kind, seq, reason, failures, members, at, payload FROM parked ORDER BY id
 -- name: parked_delete
 DELETE FROM parked WHERE id = ?
 -- name: history_insert
-INSERT OR REPLACE INTO history (kind, segment, first, pairs) VALUES (?, ?, ?, ?)
--- name: history_blocks
-SELECT first, pairs FROM history WHERE kind = ? AND segment = ? AND first >=
-  coalesce((SELECT max(first) FROM history WHERE kind = ? AND segment = ? AND first <= ?), 0)
-ORDER BY first
+INSERT INTO history (kind, segment, first, pairs) VALUES (?, ?, ?, ?) ON CONFLICT (kind, segment, first) DO UPDATE SET pairs = excluded.pairs
+-- The one block of a run that may have a key.
+-- name: history_block
+SELECT pairs FROM history WHERE kind = ? AND segment = ? AND first <= ? ORDER BY first DESC LIMIT 1
 -- name: history_next
 SELECT first, pairs FROM history WHERE kind = ? AND segment = ? AND first > ? ORDER BY first LIMIT 1
 -- The numbers of all runs that have blocks, each found by a look into the key.
@@ -105,15 +142,54 @@ UPDATE history_position SET segment = segment + 1 RETURNING segment - 1
 -- name: history_advance
 UPDATE history_position SET frozen = ?
 -- name: broadcasts_behind
-SELECT f.id, f.seq, b.posted FROM frozen f CROSS JOIN broadcasts b ON b.seq = f.seq WHERE f.id > ? ORDER BY f.id LIMIT ?
+SELECT f.id, f.seq, b.messages, b.posted FROM frozen f CROSS JOIN broadcasts b ON b.seq = f.seq WHERE f.id > ? ORDER BY f.id LIMIT ?
 -- name: behind
 SELECT coalesce(max(id), 0) - ? FROM frozen
--- The bytes of the file itself, in order; for a copy of it.
--- name: pages
-SELECT pgno, data FROM sqlite_dbpage
 -- name: attempts_forget
 UPDATE attempts SET address = '', text = '' WHERE manifest = ? AND position = ?
 -- name: posted_replace
 UPDATE broadcasts SET posted = ?2 WHERE seq = ?1
 -- name: parked_replace
 UPDATE parked SET payload = ?2 WHERE id = ?1
+-- name: advance
+INSERT INTO advances (topic, key, series, seq) VALUES (?, ?, ?, ?)
+ON CONFLICT (topic, key) DO UPDATE SET series = excluded.series, seq = excluded.seq WHERE excluded.seq > advances.seq
+-- name: advances
+SELECT a.topic, a.key, a.series, a.seq, b.posted FROM advances a JOIN broadcasts b ON b.seq = a.seq ORDER BY a.topic, a.key
+-- name: advances_some
+SELECT a.topic, a.key, a.series, a.seq, b.posted FROM advances a JOIN broadcasts b ON b.seq = a.seq ORDER BY a.topic, a.key LIMIT ?
+-- name: advances_of
+SELECT a.topic, a.key, a.series, a.seq, b.posted FROM advances a JOIN broadcasts b ON b.seq = a.seq WHERE a.topic = ? AND a.key = ?
+-- name: advance_delete
+DELETE FROM advances WHERE topic = ? AND key = ? AND seq <= ?
+-- Written with the event; what is carried over to another run is joined with what is there.
+-- name: gathered_put
+INSERT INTO gathered (slot, due_at, manifest, members, blob) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (slot, due_at, manifest) DO UPDATE SET members = excluded.members, blob = excluded.blob
+-- name: gathered_delete
+DELETE FROM gathered WHERE slot = ? AND due_at = ? AND manifest = ?
+-- name: gathered
+SELECT manifest, blob FROM gathered WHERE slot = ? AND due_at = ? ORDER BY manifest
+-- name: gathered_one
+SELECT manifest, blob FROM gathered WHERE slot = ? AND due_at = ? AND manifest = ?
+-- name: gathered_of_event
+SELECT slot, due_at, sum(members) FROM gathered WHERE manifest >= ? AND manifest < ? GROUP BY slot, due_at ORDER BY slot, due_at
+-- name: gathered_waiting
+SELECT p.slot, p.due_at, p.service, (SELECT coalesce(sum(g.members), 0) FROM gathered g WHERE g.slot = p.slot AND g.due_at = p.due_at)
+FROM pending p ORDER BY p.slot, p.due_at
+-- name: pending_put
+INSERT INTO pending (slot, due_at, service) VALUES (?, ?, ?) ON CONFLICT (slot, due_at) DO NOTHING
+-- name: pending
+SELECT slot, due_at, service FROM pending ORDER BY slot, due_at
+-- name: pending_delete
+DELETE FROM pending WHERE slot = ? AND due_at = ?
+-- name: run_insert
+INSERT INTO runs (slot, due_at, seq) VALUES (?, ?, ?) ON CONFLICT (slot, due_at) DO NOTHING RETURNING seq
+-- name: run
+SELECT seq FROM runs WHERE slot = ? AND due_at = ?
+-- name: runs_last
+SELECT slot, max(due_at) FROM runs GROUP BY slot ORDER BY slot
+-- name: items_insert
+INSERT INTO items (seq, number, event, posted) VALUES (?, ?, ?, ?)
+-- name: item
+SELECT event, posted FROM items WHERE seq = ? AND number = ?

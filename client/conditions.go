@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+// What conditions cost, and whom they meet.
+type (
+	// A ConditionReport says what the conditions cost to which no index leads.
+	ConditionReport = wire.ConditionReport
+	// A DryRun says for whom an event would be.
+	DryRun = wire.DryRun
+)
+
+// ReportConditions lists the limit dearest conditions of the service, or of one of
+// its topics; topic may be "", limit 0 is the server's choice.
+func (c *Client) ReportConditions(ctx context.Context, topic string, limit int) (ConditionReport, error) {
+	query := url.Values{}
+	if topic != "" {
+		query.Set("topic", topic)
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	var report ConditionReport
+	err := c.call(ctx, get("/v1/reports/conditions", query), nil, &report)
+	return report, err
+}
+
+// DryRun says for whom an event with these data would be, and names sample of the
+// subscriptions. audienceFilter may be "". Nothing is published.
+func (c *Client) DryRun(ctx context.Context, topic string, data json.RawMessage, audienceFilter string, sample int) (DryRun, error) {
+	query := url.Values{"sample": {strconv.Itoa(sample)}}
+	if audienceFilter != "" {
+		query.Set("audience_filter", audienceFilter)
+	}
+	return c.match(ctx, topic, request{query: query, contentType: "application/json", body: data})
+}
+
+// match sends an event to be matched, and no further.
+func (c *Client) match(ctx context.Context, topic string, r request) (DryRun, error) {
+	r.method, r.path, r.repeatable = http.MethodPost, "/v1/topics/"+url.PathEscape(topic)+"/match", true
+	var run DryRun
+	err := c.call(ctx, r, nil, &run)
+	return run, err
+}

@@ -1,0 +1,19 @@
+package client
+
+import (
+	"context"
+	"net/url"
+
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+// A ReceiverSecret is what a receiver of webhooks verifies them with.
+type ReceiverSecret = wire.ReceiverSecret
+
+// ReceiverSecret returns the secret of the receiver at a URL; more than one while that
+// of the channel is being changed. It needs a key with the scope secrets.
+func (c *Client) ReceiverSecret(ctx context.Context, channel, to string) (ReceiverSecret, error) {
+	var secret ReceiverSecret
+	err := c.call(ctx, get("/v1/channels/"+url.PathEscape(channel)+"/secret", url.Values{"to": {to}}), nil, &secret)
+	return secret, err
+}

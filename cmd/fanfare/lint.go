@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// templateLint is fanfare template lint.
+func (c *cli) templateLint() *cobra.Command {
+	var file string
+	command := &cobra.Command{
+		Use: "lint [NAME...]", Short: "Say what readers are going to mind of templates",
+		Long: `Say what mail readers, screen readers and filters against spam are going to mind
+of templates: images that nobody describes, links that lead nowhere, HTML that is
+cut off. Each finding has the part, line and column, and what to do. Without a name
+all templates are looked at; with -f those of a document that is not applied yet.
+Links are judged by their shape: nothing is asked of the network.
+
+Exit code 1: something was found.`,
+		Example: `  fanfare template lint
+  fanfare template lint quake
+  fanfare template lint -f examples/earthquakes/fanfare.yaml`,
+		ValidArgsFunction: c.completeFirst("templates"),
+		RunE: func(command *cobra.Command, names []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			drafts := map[string]*client.TemplateDraft{}
+			if file != "" {
+				if drafts, err = c.drafts(file); err != nil {
+					return inFile(file, err)
+				}
+			}
+			switch {
+			case len(names) > 0:
+			case file != "":
+				names = slices.Sorted(maps.Keys(drafts))
+			default:
+				for t, err := range api.Templates().All(command.Context()) {
+					if err != nil {
+						return err
+					}
+					names = append(names, t.Name)
+				}
+			}
+			looked := make([]client.Lint, 0, len(names))
+			for _, name := range names {
+				draft := drafts[name]
+				if file != "" && draft == nil {
+					return inFile(file, noTemplate(name, drafts))
+				}
+				found, err := api.Lint(command.Context(), name, client.LintRequest{Template: draft})
+				if err != nil {
+					return err
+				}
+				looked = append(looked, found)
+			}
+			return c.printLint(looked)
+		},
+	}
+	command.Flags().StringVarP(&file, "file", "f", "", "document whose templates to look at, in place of the applied ones")
+	return command
+}
+
+// drafts takes the templates out of a document.
+func (c *cli) drafts(file string) (map[string]*client.TemplateDraft, error) {
+	text, err := c.readInput(file)
+	if err != nil {
+		return nil, err
+	}
+	document, err := registry.ParseDocument(text, filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	drafts := map[string]*client.TemplateDraft{}
+	for name, t := range document.Templates {
+		if t.Delete {
+			continue
+		}
+		drafts[name] = &client.TemplateDraft{}
+		parts, err := json.Marshal(t.TemplateParts)
+		if err == nil {
+			err = json.Unmarshal(parts, &drafts[name].TemplateParts)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return drafts, nil
+}
+
+// noTemplate says which templates a document has in place of one.
+func noTemplate(name string, drafts map[string]*client.TemplateDraft) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates", Message: "the document has no template " + name,
+		Hint: "it has " + strings.Join(slices.Sorted(maps.Keys(drafts)), ", ")}
+}
+
+// printLint prints what was found, and fails where anything was.
+func (c *cli) printLint(looked []client.Lint) error {
+	if c.json {
+		if err := c.printJSON(looked); err != nil {
+			return err
+		}
+	}
+	found, s := 0, c.screen()
+	for i := range looked {
+		l := &looked[i]
+		found += len(l.Findings) + l.More
+		for _, f := range l.Findings {
+			if !c.json {
+				fmt.Fprintf(c.out, "%s:%d:%d %s: %s\n    %s\n", strings.TrimPrefix(f.Pointer, "/templates/"), f.Line, f.Column, s.paint(yellow, f.Rule), f.Message, f.Hint)
+			}
+		}
+		if l.More > 0 && !c.json {
+			fmt.Fprintf(c.out, "%s: and %d more\n", l.Template, l.More)
+		}
+	}
+	switch {
+	case found == 1:
+		return &fanfare.Error{Code: fanfare.Conflict, Message: "1 thing was found"}
+	case found > 1:
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("%d things were found", found)}
+	case !c.json:
+		fmt.Fprintf(c.out, "nothing was found in %s\n", templatesOf(len(looked)))
+	}
+	return nil
+}
+
+func templatesOf(n int) string {
+	if n == 1 {
+		return "1 template"
+	}
+	return fmt.Sprintf("%d templates", n)
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/config"
+)
+
+// A migration is what the flags of migrate say.
+type migration struct {
+	from, to, passwordFile  string
+	compare, dryRun, unmark bool
+}
+
+func (c *cli) migrateCommand() *cobra.Command {
+	var m migration
+	command := &cobra.Command{
+		Use: "migrate --from DATABASE --to DATABASE", Short: "Move all that is kept into another database, also while the server works",
+		Long: `Move all that is kept into another database, also while the server works.
+
+A DATABASE is sqlite (the files in the data directory), another directory, the URL
+of a PostgreSQL, or db (what FANFARE_DB names). A password does not belong on a
+command line: put it into FANFARE_DB, or into a file for --password-file.
+
+Where a server works in the data directory, it is asked to move: everything is
+copied, what is written meanwhile is done again in the new database, both are
+compared table by table (rows and a hash), and then writes wait for a moment while
+the new one takes over. Ctrl-C ends the move, and the old database stays in charge.
+Where no server works, the same is done by this command.
+
+Set db to the new database before the next start: the old one is marked, and the
+server does not start on it. It keeps what it had; to come back with all that
+happened since, move the other way.`,
+		Example: `  fanfare migrate --from sqlite --to postgres://fanfare@db.example.org/fanfare --password-file db.password
+  fanfare migrate --from sqlite --to db
+  fanfare migrate --from db --to sqlite --dry-run
+  fanfare migrate --from db --to sqlite --compare`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return c.migrate(command.Context(), &m) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&m.from, "from", "", "the database that everything is in: sqlite, DIR, URL or db")
+	flags.StringVar(&m.to, "to", "", "the database that everything shall be in: sqlite, DIR, URL or db")
+	flags.StringVar(&m.passwordFile, "password-file", "", "file whose first line is the password of the URL")
+	flags.BoolVar(&m.dryRun, "dry-run", false, "say what would be moved, or why not; no server may work on either")
+	flags.BoolVar(&m.compare, "compare", false, "compare both, table by table; no server may work on either")
+	flags.BoolVar(&m.unmark, "unmark", false, "let a server start again on --from as it was when it was moved, without all that happened since")
+	command.MarkFlagsMutuallyExclusive("dry-run", "compare", "unmark")
+	return command
+}
+
+func (c *cli) migrate(ctx context.Context, m *migration) error {
+	if m.from == "" || m.to == "" && !m.unmark {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to say from where to where", Hint: "such as --from sqlite --to postgres://fanfare@db.example.org/fanfare"}
+	}
+	if c.dataDir == "" && m.from != "sqlite" && m.from != "db" && !strings.Contains(m.from, "://") {
+		c.dataDir = m.from // a server that works there is the one that is meant
+	}
+	settings, err := c.migrationSettings()
+	if err != nil {
+		return err
+	}
+	of := app.Migration{Config: settings}
+	if of.From, err = m.database(m.from, settings.DB); err != nil {
+		return err
+	}
+	if of.To, err = m.database(m.to, settings.DB); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o := app.Options{Version: version, Logger: log}
+	switch {
+	case m.unmark:
+		return of.Unmark(ctx, o)
+	case m.dryRun:
+		plan, err := of.Plan(ctx, o)
+		return c.printMove(&plan, err)
+	}
+	bars := &moveBars{cli: c}
+	defer bars.end()
+	of.Progress = bars.show
+	if m.compare {
+		compared, err := of.Compare(ctx, o)
+		bars.end()
+		return c.printMove(&compared, err)
+	}
+	if c.setting(c.server, "FANFARE_SERVER", "") != "" || app.ServerRuns(settings.DataDir) {
+		moved, err := c.moveRunning(ctx, &of, bars)
+		bars.end()
+		return c.printMove(&moved, err)
+	}
+	moved, err := of.Run(ctx, o)
+	bars.end()
+	return c.printMove(&moved, err)
+}
+
+// migrationSettings are those of a server on this machine.
+func (c *cli) migrationSettings() (config.Config, error) {
+	flags := pflag.NewFlagSet("migrate", pflag.ContinueOnError)
+	config.Flags(flags)
+	if c.dataDir != "" {
+		if err := flags.Set("data-dir", c.dataDir); err != nil {
+			return config.Config{}, err
+		}
+	}
+	return config.Load(flags) // the environment has the rest
+}
+
+// database is the place that a flag names.
+func (m *migration) database(flag, db string) (string, error) {
+	if flag == "db" {
+		if db == "" {
+			return "", &fanfare.Error{Code: fanfare.Invalid, Message: "FANFARE_DB names no database"}
+		}
+		return db, nil
+	}
+	if !strings.Contains(flag, "://") {
+		return flag, nil
+	}
+	u, err := url.Parse(flag)
+	if err != nil {
+		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "--from or --to is not a URL that can be read", Hint: "use postgres://user@host/database"}
+	}
+	if err := unseen(flag, "put the URL into FANFARE_DB and name it db, or use --password-file"); err != nil {
+		return "", err
+	}
+	if m.passwordFile == "" {
+		return flag, nil
+	}
+	text, err := os.ReadFile(m.passwordFile)
+	if err != nil {
+		return "", err
+	}
+	password, _, _ := strings.Cut(string(text), "\n")
+	u.User = url.UserPassword(u.User.Username(), strings.TrimSuffix(password, "\r"))
+	return u.String(), nil
+}
+
+// moveRunning has the server move, and follows it. When ctx ends it ends the move.
+func (c *cli) moveRunning(ctx context.Context, of *app.Migration, bars *moveBars) (client.Move, error) {
+	api, err := c.connect()
+	if err != nil {
+		return client.Move{}, err
+	}
+	api = api.ForService("")
+	status, err := api.Status(ctx)
+	if err != nil {
+		return client.Move{}, err
+	}
+	if remote := strings.Contains(of.From, "://"); remote != (status.Database != nil) {
+		return client.Move{}, &fanfare.Error{Code: fanfare.Conflict, Message: "the server does not work on what --from names", Hint: "fanfare status says what it works on"}
+	}
+	m, err := api.StartMove(ctx, of.To)
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for err == nil && m.State == "running" {
+		bars.show(m)
+		select {
+		case <-ticker.C:
+			m, err = api.Move(ctx)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if ctx.Err() != nil && m.State == "running" {
+		return m, api.StopMove(context.WithoutCancel(ctx))
+	}
+	if err == nil && m.State == "failed" {
+		err = &fanfare.Error{Code: fanfare.Conflict, Message: m.Error, Hint: m.Hint}
+	}
+	return m, err
+}
+
+// moveBars shows a bar for each phase that counts rows.
+type moveBars struct {
+	cli   *cli
+	phase string
+	bar   *bar
+}
+
+func (b *moveBars) show(m client.Move) {
+	if m.Phase != b.phase {
+		b.end()
+		b.phase = m.Phase
+		b.bar = b.cli.newBar(m.Phase, "rows", m.Total)
+	}
+	b.bar.set(m.Rows, m.Rows)
+}
+
+func (b *moveBars) end() {
+	if b.bar != nil {
+		b.bar.end()
+		b.bar, b.phase = nil, ""
+	}
+}
+
+// printMove prints the tables, and what came of it.
+func (c *cli) printMove(m *client.Move, failure error) error {
+	if c.json {
+		if err := c.printJSON(m); err != nil {
+			return err
+		}
+		return failure
+	}
+	if len(m.Tables) > 0 {
+		t := c.newTable()
+		fmt.Fprintln(t, "PART\tTABLE\tROWS\tHASH\t")
+		for i := range m.Tables {
+			fmt.Fprintln(t, moveLine(&m.Tables[i]))
+		}
+		t.Flush()
+	}
+	if failure != nil {
+		return failure
+	}
+	switch {
+	case m.Ended == nil:
+		fmt.Fprintf(c.out, "%s rows would move from %s to %s\n", grouped(m.Total), m.From, m.To)
+	case m.Pause > 0:
+		fmt.Fprintf(c.out, "moved from %s to %s in %s; writes waited for %.0f ms\n", m.From, m.To, m.Ended.Sub(m.Began).Round(time.Millisecond), m.Pause)
+	case len(m.Tables) > 0:
+		fmt.Fprintf(c.out, "%s and %s have the same (%s)\n", m.From, m.To, m.Ended.Sub(m.Began).Round(time.Millisecond))
+	default:
+		fmt.Fprintf(c.out, "the move from %s to %s was complete, and is marked so\n", m.From, m.To)
+	}
+	if m.Hint != "" {
+		fmt.Fprintln(c.out, m.Hint)
+	}
+	return nil
+}
+
+// moveLine is a table in one line: where the sides differ, both of them.
+func moveLine(t *client.MoveTable) string {
+	line := func(rows int64, hash string) string { return fmt.Sprintf("%s\t%.12s", grouped(rows), hash) }
+	if t.ToHash == "" || t.Equal() {
+		return fmt.Sprintf("%s\t%s\t%s\t", t.Part, t.Table, line(t.FromRows, t.FromHash))
+	}
+	return fmt.Sprintf("%s\t%s\t%s\tDIFFERS: %s", t.Part, t.Table, line(t.FromRows, t.FromHash), strings.ReplaceAll(line(t.ToRows, t.ToHash), "\t", " "))
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare/client"
+)
+
+func (c *cli) subscriptionPause(n *noun) *cobra.Command {
+	command := c.nounAct(n, "pause", "Pause subscriptions: nothing is sent for them until they are resumed", (*client.Client).PauseSubscription)
+	command.Long = command.Short + `.
+
+It returns when no message for them can leave any more; what waited to leave is
+not sent. Events that are matched meanwhile are not caught up on.`
+	return command
+}
+
+func (c *cli) subscriptionResume(n *noun) *cobra.Command {
+	return c.nounAct(n, "resume", "Resume paused subscriptions: events from now on are sent for them again", (*client.Client).ResumeSubscription)
+}
+
+// nounAct is a verb that things are named to.
+func (c *cli) nounAct(n *noun, verb, short string, act func(*client.Client, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " ID...", Short: short, Example: n.example(verb, " "+n.sample), Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: c.completeNoun(n, true),
+		RunE: func(command *cobra.Command, ids []string) error {
+			api, err := c.connectFor(n)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				if err := act(api, command.Context(), id); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) stateCommand() *cobra.Command {
+	var limit int
+	command := &cobra.Command{
+		Use: "state TOPIC [KEY]", Short: "Show the last event of each key of a topic",
+		Long: `Show the last event of each key of a topic, or of one key: what crosses,
+crosses_above and crosses_below compare the next event of the key with.
+
+A topic has keys where its setting key names the field that tells whose event it is,
+such as key: symbol.`,
+		Example: `  fanfare state quotes
+  fanfare state quotes MSFT
+  fanfare state quotes --limit 1000 --json | jq -r '.states[].key'`,
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: c.completeFirst("topics"),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			if len(args) == 2 {
+				state, err := api.State(command.Context(), args[0], args[1])
+				if err != nil {
+					return err
+				}
+				return c.printJSON(state)
+			}
+			page, err := api.States(command.Context(), args[0], "", limit)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(page)
+			}
+			t := c.newTable()
+			fmt.Fprintln(t, "KEY\tEVENT\tRECEIVED\tDATA")
+			for _, one := range page.States {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", one.Key, one.Event, one.At.Format(time.RFC3339), short(string(one.Data)))
+			}
+			t.Flush()
+			if more := page.Keys - len(page.States); more > 0 {
+				fmt.Fprintf(c.out, "and %s more keys: --limit\n", grouped(int64(more)))
+			}
+			return nil
+		},
+	}
+	command.Flags().IntVar(&limit, "limit", 100, "how many keys to list, 1000 at most")
+	return command
+}

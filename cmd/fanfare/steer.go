@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+func (c *cli) approveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "approve EVENT", Short: "Let a broadcast leave that waits for approval",
+		Long: `Let a broadcast leave that waits for approval.
+
+A broadcast of more messages than hold_above of its topic or service is frozen and
+held: who is to get it is known, and nothing leaves. fanfare status shows those that
+wait. The key needs the scope approve. To refuse one: fanfare cancel --broadcast EVENT.`,
+		Example: `  fanfare approve evt-20261120-1001`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			if err := api.Approve(command.Context(), args[0]); err != nil {
+				return err
+			}
+			c.say("approved " + args[0])
+			return nil
+		},
+	}
+}
+
+// say prints a line for people.
+func (c *cli) say(line string) {
+	if !c.json {
+		fmt.Fprintln(c.out, line)
+	}
+}
+
+func (c *cli) rateCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use: "rate", Short: "Set how fast a broadcast or a channel may leave",
+		Long: `Set how fast a broadcast or a channel may leave. It is in force within a second and
+kept over a restart. RATE is such as 100/s, 1000/min, 5000/h or unlimited.`,
+	}
+	command.AddCommand(
+		c.setRateCommand("broadcast", "EVENT RATE", "Set how fast a broadcast may leave, over all channels together",
+			`The rates of the channels hold as well. With unlimited it has none of its own.`,
+			`  fanfare rate broadcast evt-20261120-1001 100/s
+  fanfare rate broadcast evt-20261120-1001 unlimited`),
+		c.setRateCommand("channel", "SERVICE/CHANNEL RATE|configured", "Set the rate of a channel, in place of the configured one",
+			`fanfare status shows it, and fanfare apply says so. With configured the document
+counts again.`,
+			`  fanfare rate channel news/email 500/s
+  fanfare rate channel news/email configured`),
+	)
+	return command
+}
+
+func (c *cli) setRateCommand(kind, args, short, about, example string) *cobra.Command {
+	return &cobra.Command{
+		Use: kind + " " + args, Short: short, Long: short + ".\n\n" + about, Example: example, Args: cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			scope := fanfare.Scope{Kind: fanfare.ScopeKind(kind), Name: args[0]}
+			if err := api.SetRate(command.Context(), scope, args[1]); err != nil {
+				return err
+			}
+			c.say(strings.Join([]string{"rate of", kind, args[0], "is", args[1]}, " "))
+			return nil
+		},
+	}
+}
+
+// rateText is the rate that a channel may have, and whether somebody has set it.
+func rateText(limit string, byHand bool) string {
+	if byHand {
+		return limit + " (by hand)"
+	}
+	return limit
+}
+
+// takes says how long messages take at the rate of their channel.
+func takes(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return (time.Duration(seconds) * time.Second).String()
+}
+
+// try shows for whom the event of a file would be.
+func (p *publishing) try(command *cobra.Command, file string) error {
+	text, err := p.cli.readInput(file)
+	if err != nil {
+		return err
+	}
+	data, err := oneValue(text)
+	if err != nil {
+		return inFile(file, err)
+	}
+	p.options.CloudEvents = saysCloudEvent(data)
+	run, err := p.api.TryPublish(command.Context(), p.topic, data, p.options)
+	if err != nil {
+		return inFile(file, err)
+	}
+	if p.cli.json {
+		return p.cli.printJSON(run)
+	}
+	p.cli.printDryRun(&run)
+	return nil
+}
+
+// try shows what the message would set off.
+func (s *sending) try(command *cobra.Command, api *client.Client) error {
+	run, err := api.TrySend(command.Context(), s.message)
+	if err != nil {
+		return err
+	}
+	c := s.cli
+	if c.json {
+		return c.printJSON(run)
+	}
+	fmt.Fprintf(c.out, "%s messages would leave over %s (%s)", grouped(int64(run.Messages)), run.Channel, orElse(run.Rate, "unlimited"))
+	if took := takes(run.Seconds); took != "" {
+		fmt.Fprint(c.out, ", in "+took)
+	}
+	fmt.Fprintln(c.out)
+	if run.Hold != "" {
+		fmt.Fprintln(c.out, "it "+run.Hold)
+	}
+	for _, e := range run.Errors {
+		fmt.Fprintf(c.err, "recipient %d: %v\n", e.Index, e.Error.Err())
+	}
+	if len(run.Errors) > 0 {
+		return &someFailed{grouped(int64(len(run.Errors))) + " recipients would be refused"}
+	}
+	return nil
+}

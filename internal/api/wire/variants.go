@@ -1,0 +1,24 @@
+package wire
+
+// TemplateWords are what a variant says in place of its template. What it lacks, a
+// less exact one or the template says: the subject and the JSON each for itself, the
+// body (text, HTML, Markdown) as one.
+type TemplateWords struct {
+	Subject  string `json:"subject,omitempty" doc:"of mail"`
+	Text     string `json:"text,omitempty" doc:"the plain text; without: it is made from the HTML of the variant, where that has some"`
+	HTML     string `json:"html,omitempty" doc:"what values bring is escaped"`
+	JSON     string `json:"json,omitempty" doc:"for webhooks"`
+	Markdown string `json:"markdown,omitempty" doc:"in place of html"`
+}
+
+// TemplateLocale is what a template says in another language.
+type TemplateLocale struct {
+	TemplateWords
+	Devices map[string]TemplateWords `json:"devices,omitempty" doc:"on a device"`
+}
+
+// TemplateVariants are what a template says to some of its readers.
+type TemplateVariants struct {
+	Locales map[string]TemplateLocale `json:"locales,omitempty" doc:"by language tag (BCP 47), such as cy or pt-BR: to subscribers of that locale, or of one in that language"`
+	Devices map[string]TemplateWords  `json:"devices,omitempty" doc:"by device: what the member device of the recipient's data, the subscription's data or the subscriber's attributes says"`
+}

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/collect"
+	"fanfare.dev/fanfare/internal/gather"
+	"fanfare.dev/fanfare/internal/generate"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/state"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+)
+
+// newGathering puts together what holds back what is not due.
+func newGathering(store *deliveries.Store, people *registry.Registry, now *cases, hops *bus.Bus, clock kit.Clock, logger *slog.Logger) *gather.Gathering {
+	return gather.New(gather.Options{
+		Store: store, Slots: slots{people}, Clock: clock, Live: people.Live, State: now.visit, Logger: logger,
+		Topic: func(service, name string) (gather.Topic, bool) { return toldTogether(people, service, name) },
+		Publish: func(ctx context.Context, run *fanfare.Posted) error {
+			group, err := collect.Encode(run)
+			if err == nil {
+				_, err = hops.AppendEvents(ctx, run.Lane, group)
+			}
+			return err
+		},
+	})
+}
+
+// slots is the registry as what gathers sees it.
+type slots struct{ *registry.Registry }
+
+// Slot returns the slot of a number.
+func (s slots) Slot(number uint16) (gather.Slot, bool) {
+	slot, known := s.Registry.Slot(number)
+	return gather.Slot(slot), known
+}
+
+// Slots lists those that active subscriptions have.
+func (s slots) Slots() (list []gather.Slot) {
+	for _, slot := range s.Registry.Slots() {
+		list = append(list, gather.Slot(slot))
+	}
+	return list
+}
+
+// Moves lists subscriptions that have got another slot.
+func (s slots) Moves() (list []gather.Move) {
+	for _, m := range s.Registry.Moves() {
+		list = append(list, gather.Move(m))
+	}
+	return list
+}
+
+// Carried notes that what waited for them has been carried over.
+func (s slots) Carried(ctx context.Context, moves []gather.Move) error {
+	list := make([]registry.Move, len(moves))
+	for i, m := range moves {
+		list[i] = registry.Move(m)
+	}
+	return s.Registry.Carried(ctx, list)
+}
+
+// toldTogether says how events of a topic are told together.
+func toldTogether(people *registry.Registry, service, name string) (told gather.Topic, ok bool) {
+	topic, ok := people.Topic(service, name)
+	if !ok {
+		return told, false
+	}
+	told.Max = topic.Digest.Max
+	if topic.Digest.Key != "" {
+		told.Key = topic.Digest.KeyOf
+	}
+	told.Template, ok = people.DigestTemplate(topic)
+	return told, ok
+}
+
+// cases are what is the case: the last events of the keys of topics, matched anew.
+type cases struct {
+	index    *match.Index
+	registry *registry.Registry
+	states   *state.States
+	store    *deliveries.Store
+}
+
+// visit matches the last event of each key of a service's topics, and visits those
+// that a slot wants. Nothing is crossed by what has not moved.
+func (c *cases) visit(ctx context.Context, of gather.Slot, visit func(*fanfare.Posted, []fanfare.Hit) error) error {
+	for _, topic := range c.registry.Topics(of.Service) {
+		if topic.Key == "" {
+			continue
+		}
+		size := c.states.Size(topic.Number, topic.Series)
+		for _, last := range c.states.List(topic.Number, topic.Series, "", size.Keys+1) {
+			hits, err := c.hits(topic, &last, of.Number)
+			if err != nil {
+				return err
+			}
+			if len(hits) == 0 {
+				continue
+			}
+			posted, err := c.event(ctx, topic, &last)
+			if err == nil {
+				err = visit(posted, hits)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *cases) hits(topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
+	event := match.EventOf(&fanfare.Event{Data: last.Data})
+	event.Was = last.Data
+	hits, err := c.index.Match(match.Key{Service: topic.Service, Topic: topic.Name}, event, nil)
+	return slices.DeleteFunc(hits, func(h fanfare.Hit) bool { return h.Slot != slot }), err
+}
+
+// event is the last event of a key; of one whose day is over only the data are known.
+func (c *cases) event(ctx context.Context, topic *registry.Topic, last *fanfare.Last) (*fanfare.Posted, error) {
+	posted, err := c.store.Posted(ctx, last.Event)
+	if fanfare.CodeOf(err) == fanfare.NotFound {
+		return &fanfare.Posted{
+			Service: topic.Service, Topic: topic.Name, ReceivedAt: last.At, Seq: last.Event.Seq,
+			Event: fanfare.Event{ID: last.Event.String(), Type: topic.Name, Time: last.At, Data: last.Data},
+		}, nil
+	}
+	return posted, err
+}
+
+// later takes who is to be told later out of the hits of an event.
+func (r *round) later(f *fanfare.Frozen, hits []fanfare.Hit) (now []fanfare.Hit) {
+	now, f.Gathered = generate.Gather(f.Posted.Seq, hits, r.gathered.Due)
+	return now
+}
+
+// merge takes what was gathered for a run in place of a match.
+func (m *matching) merge(ctx context.Context, r *round, run *fanfare.Posted) (f *fanfare.Frozen, err error) {
+	err = persist(ctx, func() (err error) {
+		f, err = m.gathering.Merge(ctx, r.gathered, run)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnread, err)
+	}
+	f.Hold = m.registry.Hold(run, f.Messages)
+	return f, nil
+}

@@ -1,0 +1,142 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// alarmPeople is how many people there are to be told something urgent, each by an
+// event of his own: more than a broadcast has time for.
+const alarmPeople = 5000
+
+// alarmConfiguration is a topic of urgent news that goes by the channel of the
+// broadcast.
+func alarmConfiguration() []byte {
+	return fmt.Appendf(nil, `service: %s
+topics:
+  alarm:
+    schema: {type: object, required: [no], properties: {no: {type: integer}}}
+    lane: urgent
+    template: alarm
+templates:
+  alarm: {subject: "Alarm {{ event.no }}", text: "This is alarm {{ event.no }}. {{ unsubscribe_url }}"}
+`, service)
+}
+
+func appendAlarm(dst []byte, i int) []byte {
+	return fmt.Appendf(dst, `{"topic":"alarm","channel":"email","to":"alarm%08d@example.net","filter":"event.no == %d"}`+"\n", i, i)
+}
+
+// alarms are urgent events, posted one after the other.
+type alarms struct {
+	gap      time.Duration
+	answered []time.Time // when the 202 of each was read
+}
+
+// post publishes alarms until ctx ends.
+func (a *alarms) post(ctx context.Context, s *server) error {
+	for len(a.answered) < alarmPeople && pause(ctx, a.gap) == nil {
+		// Under the context of the run: what is posted is counted.
+		if _, err := s.api.Publish(s.lab.ctx, "alarm", map[string]int{"no": len(a.answered)}, client.PublishOptions{}); err != nil {
+			return err
+		}
+		a.answered = append(a.answered, time.Now())
+	}
+	return nil
+}
+
+// latencies reads from the record of the sink how long after its 202 each alarm
+// came, in sorted milliseconds.
+func (a *alarms) latencies(record string) (late []float64, err error) {
+	came := make(map[int]int64)
+	err = eachLine(record, func(line []byte) error {
+		fields := bytes.Split(line, []byte{'\t'})
+		if len(fields) != 4 {
+			return fmt.Errorf("a strange line in the record of the sink: %q", line)
+		}
+		name, _, _ := bytes.Cut(bytes.TrimPrefix(fields[2], []byte("alarm")), []byte{'@'})
+		no, wrongName := strconv.Atoi(string(name))
+		at, wrongTime := strconv.ParseInt(string(fields[0]), 10, 64)
+		came[no] = at
+		return errors.Join(wrongName, wrongTime)
+	})
+	for no, answered := range a.answered {
+		if at, ok := came[no]; ok {
+			late = append(late, millis(max(0, time.Unix(0, at).Sub(answered))))
+		}
+	}
+	slices.Sort(late)
+	return late, err
+}
+
+// runUrgentAmid is L9.
+func runUrgentAmid(l *lab, r *Record) error {
+	n := l.size(1_000_000, 1000)
+	r.Unit = "mails/s"
+	r.Params["subscriptions"], r.Params["connections"], r.Params["sink"] = n, connections, l.Sink
+	lines, err := l.notifyPeople(n)
+	if err != nil {
+		return err
+	}
+	var w wrong
+	alone := func(name string) (float64, sink.Timeline, error) {
+		var aside Record
+		b, _, sum, err := l.send(plan{data: "L9-" + name, lines: lines, subs: n, retry: "1s"}, &aside, &w)
+		if err != nil {
+			return 0, sum.Over, err
+		}
+		l.say("%s, without urgent messages: %s mails/s", name, figure(float64(n)/b.durable().Seconds()))
+		return float64(n) / b.durable().Seconds(), sum.Over, nil
+	}
+	before, over, err := alone("before")
+	if err != nil {
+		return err
+	}
+	r.over("without urgent messages", over)
+	record := l.file("alarms.tsv")
+	people := l.file("alarms.ndjson")
+	if _, err := writeLines(people, alarmPeople, appendAlarm); err != nil {
+		return err
+	}
+	a := &alarms{gap: max(5*time.Millisecond, time.Duration(min(1, l.Scale)*float64(100*time.Millisecond)))}
+	b, p, sum, err := l.send(plan{data: "L9", lines: lines, subs: n, retry: "1s", amid: a.post, post: postSpec{record: record, only: "alarm*"},
+		prepare: func(s *server) error {
+			if _, err := s.api.Apply(l.ctx, alarmConfiguration(), false); err != nil {
+				return err
+			}
+			_, _, err := s.importFile(people)
+			return err
+		},
+		inspect: func(s *server, _ *sending) error {
+			_, err := s.quiet(func(int64) {})
+			return err
+		}}, r, &w)
+	if err != nil {
+		return err
+	}
+	r.over("with them", sum.Over)
+	after, _, err := alone("after")
+	if err != nil {
+		return err
+	}
+	late, err := a.latencies(record)
+	if err != nil {
+		return err
+	}
+	r.judge(b, sum, p, n, len(a.answered), &w)
+	w.unless(len(late) == len(a.answered), "%d of %d urgent messages came", len(late), len(a.answered))
+	r.limit((before + after) / 2)
+	r.P50Millis, r.P99Millis = percentile(late, 50), percentile(late, 99)
+	r.note("%d urgent messages while the broadcast was under way, one every %v: 202 to bytes at the sink p50 %s, p99 %s, longest %s ms (goal: p99 50 ms)",
+		len(late), a.gap, figure(r.P50Millis), figure(r.P99Millis), figure(percentile(late, 100)))
+	r.note("the limit is the broadcast without urgent messages, before %s and after %s mails/s (goal: a ratio of 0.95)", figure(before), figure(after))
+	return w.err()
+}

@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// Of L10.
+const (
+	itemsOfDigest = 5
+	windowOfSmall = 10 * time.Second // in place of a day, where the experiment is small
+	smallDigests  = 100_000
+	importPace    = 50_000 // subscriptions a second at least, and for the events as long
+)
+
+// digestConfiguration is a service whose news wait for a cadence.
+func digestConfiguration(cadence string) func(relay, retry string) []byte {
+	return func(relay, retry string) []byte {
+		return fmt.Appendf(nil, `service: %s
+channels:
+  email: {driver: smtp, relay: %q, %s, connections: %d, rate: unlimited, retry: [%s]}
+topics:
+  news:
+    schema: {type: object, required: [title, description], properties: {title: {type: string}, description: {type: string}, link: {type: string}}}
+    template: news
+    digest: {template: digest}
+    cadence: %s
+templates:
+  news: {subject: "{{ event.title }}", text: "{{ event.description }} {{ unsubscribe_url }}"}
+  digest:
+    subject: "{{ count }} news"
+    text: |
+      {%% for item in items %%}{{ item.event.title }}
+      {{ item.event.description }}
+
+      {%% endfor %%}
+      Yours: {{ subscription.data.link }}
+      Leave this list: {{ unsubscribe_url }}
+`, service, relay, senderField, connections, retry, cadence)
+	}
+}
+
+// dueOf chooses when n people are told: by the day where there are many, at a time that
+// is after the import; else by a window.
+func dueOf(n int, now time.Time) (cadence string, due func(now time.Time) time.Time) {
+	if n < smallDigests {
+		return "window " + windowOfSmall.String(), func(now time.Time) time.Time { return now.Truncate(windowOfSmall).Add(windowOfSmall) }
+	}
+	at := now.Add(time.Duration(2*n/importPace+5) * time.Second).Truncate(time.Minute).Add(time.Minute)
+	return at.Format("daily 15:04"), func(time.Time) time.Time { return at }
+}
+
+// runDaily is L10.
+func runDaily(l *lab, r *Record) error {
+	n := l.size(1_000_000, 1000)
+	l.Sink = "builtin"
+	cadence, dueAfter := dueOf(n, time.Now().UTC())
+	r.Unit = "s"
+	r.Params["digests"], r.Params["items"], r.Params["cadence"], r.Params["connections"], r.Params["sink"] = n, itemsOfDigest, cadence, connections, l.Sink
+	lines, err := l.notifyPeople(n)
+	if err != nil {
+		return err
+	}
+	box, s, err := l.stock(digestConfiguration(cadence), "L10", lines)
+	if err != nil {
+		return err
+	}
+	whole := s.now().peakMiB
+	s.forgetPeak()
+	var w wrong
+	due, events, err := s.gather(dueAfter, r)
+	if err != nil {
+		return err
+	}
+	whole = max(whole, s.now().peakMiB)
+	if err := pause(l.ctx, time.Until(due)); err != nil {
+		return err
+	}
+	s.forgetPeak()
+	if err := s.toggleProfile(); err != nil {
+		return err
+	}
+	window := s.openWindow(box)
+	digest, err := s.digestOf(events[0], due)
+	if err != nil {
+		return err
+	}
+	bar := l.bar("digest", 0)
+	defer bar.end()
+	b, err := s.completed(digest, func(b *fanfare.Broadcast) { bar.setOf(b.Counts.Settled(), b.Messages) })
+	if err != nil {
+		return err
+	}
+	used := window.close()
+	if err := s.toggleProfile(); err != nil {
+		return err
+	}
+	r.Value = b.Stages.Completed.Sub(due).Seconds()
+	r.stage("due to frozen", b.Stages.Frozen.Sub(due))
+	r.stage("due to first outcome", b.Stages.First.Sub(due))
+	r.stage("due to last outcome", b.Stages.Last.Sub(due))
+	r.take(used)
+	r.RSSMiB = max(whole, used.peakMiB)
+	r.note("%s digests/s; CPU a digest %.2f us of the server; server at most %.0f MiB from the due time on, %.0f MiB since its start",
+		figure(float64(n)/r.Value), micro(used.server, n), used.peakMiB, r.RSSMiB)
+	w.unless(b.Messages == int64(n) && b.Counts[fanfare.Accepted] == int64(n), "%d digests were made and %d accepted, of %d people", b.Messages, b.Counts[fanfare.Accepted], n)
+	for _, event := range events {
+		at, err := s.digestOf(event, due)
+		if err != nil {
+			return err
+		}
+		w.unless(at == digest, "event %s went out in %s, and others in %s", event, at, digest)
+	}
+	if err := s.stop(); err != nil {
+		return err
+	}
+	sum, err := box.end()
+	if err != nil {
+		return err
+	}
+	r.account(box, sum, n, &w)
+	raw, err := l.blast(n)
+	if err != nil {
+		return err
+	}
+	r.Limit = float64(n) / raw.perSecond
+	r.Ratio = r.Limit / r.Value
+	r.note("%d bytes a digest; value: from the due time to the last durable outcome; the limit is the time in which the raw sender sends as many mails, the ratio is limit by value", sum.Bytes/max(1, sum.Messages))
+	return w.err()
+}
+
+// gather publishes the events of a digest, and returns when that is due.
+func (s *server) gather(dueAfter func(time.Time) time.Time, r *Record) (due time.Time, events []string, err error) {
+	if due = dueAfter(time.Now()); time.Until(due) < windowOfSmall/2 { // time for all of them
+		if err := pause(s.lab.ctx, time.Until(due)); err != nil {
+			return due, nil, err
+		}
+		due = dueAfter(time.Now())
+	}
+	window := s.openWindow(nil)
+	for i := range itemsOfDigest {
+		item := newsOfTheDay()
+		item.Title = fmt.Sprintf("%d. %s", i+1, item.Title)
+		accepted, err := s.api.Publish(s.lab.ctx, "news", item, client.PublishOptions{})
+		if err != nil {
+			return due, nil, err
+		}
+		b, err := s.frozen(accepted.ID)
+		if err != nil {
+			return due, nil, err
+		}
+		events = append(events, accepted.ID)
+		r.stage(fmt.Sprintf("event %d kept to gathered", i+1), b.Stages.Frozen.Sub(b.Stages.Kept))
+		if b.Stages.Frozen.After(due) {
+			return due, nil, fmt.Errorf("event %d was gathered at %v, and the digest was due at %v: the machine is too slow for the experiment", i+1, b.Stages.Frozen, due)
+		}
+	}
+	used := window.close()
+	r.note("gathering: CPU %.3f us a person and event; server at most %.0f MiB meanwhile", 1e6*used.server.Seconds()/itemsOfDigest/float64(max(1, r.Params["digests"].(int))), used.peakMiB)
+	return due, events, nil
+}
+
+// digestOf waits until an event went out in a digest, and returns that one's id.
+func (s *server) digestOf(event string, due time.Time) (string, error) {
+	for {
+		b, err := s.api.Event(s.lab.ctx, event)
+		if err != nil {
+			return "", err
+		}
+		if len(b.Gathered) == 1 && b.Gathered[0].Digest != "" {
+			return b.Gathered[0].Digest, nil
+		}
+		if time.Since(due) > 2*stallPatience {
+			return "", s.failed(fmt.Errorf("%v after it was due nothing is told of event %s: %+v", time.Since(due), event, b.Gathered))
+		}
+		if err := pause(s.lab.ctx, 20*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+}

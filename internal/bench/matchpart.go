@@ -1,0 +1,203 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare/internal/match"
+)
+
+// A matchSpec is a workload for a process of its own, so that the memory that is
+// measured is that of the index and its events.
+type matchSpec struct {
+	Workload      string
+	Subscriptions int
+	Seed          uint64
+	Threads       int // that match
+	Millis        int // for how long; 0 only fills the index
+	Profile       string
+}
+
+// A matchResult is what came of it. Rates are per second.
+type matchResult struct {
+	Filled     float64   // seconds in Add alone
+	HeapBytes  float64   // of one subscription, by the heap in use before and after
+	Conditions float64   // bytes of one as it is written
+	Events     matchRate // ordered hits, with what each tells
+	Runs       matchRate // places alone, copied as they lie
+	Bare       matchRate // the same work with no conditions in it
+	Naive      float64   // nanoseconds of cel-go for one subscription and one event
+	Sample     int       // evaluations behind that
+	EventSize  int
+	Wrong      []string
+}
+
+var matchKey = match.Key{Service: service, Topic: "workload"}
+
+func matchPart(_ context.Context, spec matchSpec, _ io.Reader, out *json.Encoder) error {
+	w, err := newWorkload(spec.Workload, spec.Subscriptions, spec.Seed)
+	if err != nil {
+		return err
+	}
+	var result matchResult
+	before := heapInUse()
+	x := match.New()
+	if err := x.Define(matchKey, w.definition()); err != nil {
+		return err
+	}
+	took, written, err := fillIndex(x, w, 0, spec.Subscriptions)
+	if err != nil {
+		return err
+	}
+	result.Filled = took.Seconds()
+	result.HeapBytes = float64(heapInUse()-before) / float64(spec.Subscriptions)
+	result.Conditions = float64(written) / float64(spec.Subscriptions)
+	if spec.Millis > 0 {
+		if err := spec.measure(x, w, &result); err != nil {
+			return err
+		}
+	}
+	runtime.KeepAlive(x)
+	return out.Encode(result)
+}
+
+// fillGroup is how many subscriptions are added at once, as a bulk import does.
+const fillGroup = 10_000
+
+// fillIndex adds subscriptions from up to to, and returns how long that took without
+// the making of them, and how many bytes their conditions are.
+func fillIndex(x *match.Index, w workload, from, to int) (took time.Duration, written int64, err error) {
+	group := make([]match.Entry, 0, fillGroup)
+	for from < to {
+		group = group[:0]
+		for ; from < to && len(group) < fillGroup; from++ {
+			e := entryOf(w, from)
+			written += int64(len(e.Filter) + len(e.Params))
+			group = append(group, e)
+		}
+		started := time.Now()
+		if err := x.Add(matchKey, group); err != nil {
+			return took, written, err
+		}
+		took += time.Since(started)
+	}
+	return took, written, nil
+}
+
+// heapInUse is the memory in use after a collection.
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func (s matchSpec) measure(x *match.Index, w workload, result *matchResult) error {
+	events := make([][]byte, matchedEvents)
+	for i := range events {
+		events[i] = w.event(i)
+		result.EventSize += len(events[i])
+	}
+	result.EventSize /= len(events)
+	if err := checkNaive(x, w, s.Subscriptions, events, result); err != nil {
+		return err
+	}
+	hits := func() func(i int) (int, error) {
+		var hits []match.Hit
+		return func(i int) (int, error) {
+			var err error
+			hits, err = x.Match(matchKey, match.Event{Data: events[i]}, hits[:0])
+			return len(hits), err
+		}
+	}
+	runs := func() func(i int) (int, error) {
+		var places []uint32
+		return func(i int) (int, error) {
+			var err error
+			places, err = placesOf(x, events[i], places[:0])
+			return len(places), err
+		}
+	}
+	took := time.Duration(s.Millis) * time.Millisecond
+	if _, err := race(s.Threads, took/10, hits); err != nil { // makes what is reused
+		return err
+	}
+	runtime.GC()
+	err := profiled(s.Profile, func() (err error) {
+		result.Events, err = race(s.Threads, took, hits)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if result.Runs, err = race(s.Threads, took/3, runs); err != nil {
+		return err
+	}
+	return s.measureBare(x, w, events, result)
+}
+
+// placesOf appends the places that want an event, in no order.
+func placesOf(x *match.Index, event []byte, places []uint32) ([]uint32, error) {
+	err := x.Places(matchKey, match.Event{Data: event}, func(run []uint32) { places = append(places, run...) })
+	return places, err
+}
+
+// measureBare holds the hits of some events against what the bare one finds, where it
+// does, and lets it race.
+func (s matchSpec) measureBare(x *match.Index, w workload, events [][]byte, result *matchResult) error {
+	bare := w.bare(len(events))
+	var judged wrong
+	for i := 0; bare.exact && i < len(events); i += len(events) / 64 {
+		hits, err := x.Match(matchKey, match.Event{Data: events[i]}, nil)
+		if err != nil {
+			return err
+		}
+		want := bare.answer(i, events[i], nil)
+		slices.Sort(want)
+		got := make([]uint32, len(hits))
+		for k, h := range hits {
+			got[k] = uint32(h.Place)
+		}
+		judged.unless(slices.Equal(got, want), "event %d has %d hits, and not the %d that it should", i, len(got), len(want))
+		if got, err = placesOf(x, events[i], got[:0]); err != nil {
+			return err
+		}
+		slices.Sort(got)
+		judged.unless(slices.Equal(got, want), "event %d has %d places in runs, and not the %d that it should", i, len(got), len(want))
+	}
+	result.Wrong = append(result.Wrong, judged...)
+	runtime.GC()
+	var err error
+	result.Bare, err = race(s.Threads, time.Duration(s.Millis)*time.Millisecond/3, func() func(i int) (int, error) {
+		var places []uint32
+		return func(i int) (int, error) {
+			places = bare.answer(i, events[i], places[:0])
+			return len(places), nil
+		}
+	})
+	return err
+}
+
+// profiled runs do, and writes a CPU profile of it where a file is named.
+func profiled(path string, do func() error) error {
+	if path == "" {
+		return do()
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	err = do()
+	pprof.StopCPUProfile()
+	return errors.Join(err, f.Close())
+}

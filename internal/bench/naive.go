@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"fanfare.dev/fanfare/internal/match"
+)
+
+// A naiveMatch evaluates the condition of each subscription of a sample with
+// cel-go, each different one compiled before.
+type naiveMatch struct {
+	programs []cel.Program
+	subs     []any // params; nil for a filter
+}
+
+func newNaive(w workload, sample []int) (*naiveMatch, error) {
+	env, err := cel.NewEnv(cel.CrossTypeNumericComparisons(true), cel.Variable("event", cel.DynType), cel.Variable("sub", cel.DynType),
+		cel.Variable("title", cel.DynType),
+		cel.Function("contains_ci", cel.Overload("contains_ci_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
+			cel.BinaryBinding(func(text, part ref.Val) ref.Val {
+				t, ok1 := text.(types.String)
+				p, ok2 := part.(types.String)
+				if !ok1 || !ok2 {
+					return types.NewErr("no such overload")
+				}
+				return types.Bool(strings.Contains(strings.ToLower(string(t)), strings.ToLower(string(p))))
+			}))))
+	if err != nil {
+		return nil, err
+	}
+	m := &naiveMatch{}
+	known := map[string]cel.Program{}
+	rules := w.definition().Rules
+	for _, i := range sample {
+		text, rule, params := w.condition(i)
+		var sub map[string]any
+		if rule != "" {
+			text = rules[slices.IndexFunc(rules, func(r match.Rule) bool { return r.Name == rule })].When
+			if err := json.Unmarshal(params, &sub); err != nil {
+				return nil, err
+			}
+		}
+		if known[text] == nil {
+			checked, issues := env.Compile(text)
+			if issues.Err() != nil {
+				return nil, fmt.Errorf("%s: %w", text, issues.Err())
+			}
+			if known[text], err = env.Program(checked, cel.EvalOptions(cel.OptOptimize)); err != nil {
+				return nil, fmt.Errorf("%s: %w", text, err)
+			}
+		}
+		m.programs, m.subs = append(m.programs, known[text]), append(m.subs, sub)
+	}
+	return m, nil
+}
+
+// answer tells which of the sample want an event, and how long the evaluations
+// took: not the decoding.
+func (m *naiveMatch) answer(data []byte) (wanted []int, took time.Duration, err error) {
+	var event map[string]any
+	if err := json.Unmarshal(data, &event); err != nil {
+		return nil, 0, err
+	}
+	vars := map[string]any{"event": event, "title": event["title"]}
+	started := time.Now()
+	for i, p := range m.programs {
+		vars["sub"] = m.subs[i]
+		if out, _, err := p.Eval(vars); err == nil && out == types.True {
+			wanted = append(wanted, i)
+		}
+	}
+	return wanted, time.Since(started), nil
+}
+
+// Of the sample.
+const (
+	naiveSample = 1000
+	naiveEvents = 100
+)
+
+// checkNaive evaluates a sample of the conditions with cel-go, against some events,
+// and holds the hits against that.
+func checkNaive(x *match.Index, w workload, n int, events [][]byte, result *matchResult) error {
+	sample := make([]int, min(n, naiveSample))
+	number := map[uint32]int{}
+	for k := range sample {
+		sample[k] = k * (n / len(sample))
+		number[uint32(placeOf(sample[k]))] = k
+	}
+	naive, err := newNaive(w, sample)
+	if err != nil {
+		return err
+	}
+	var judged wrong
+	var took time.Duration
+	var hits []match.Hit
+	for i := range naiveEvents {
+		want, t, err := naive.answer(events[i])
+		if err != nil {
+			return err
+		}
+		took += t
+		if hits, err = x.Match(matchKey, match.Event{Data: events[i]}, hits[:0]); err != nil {
+			return err
+		}
+		var got []int
+		for _, h := range hits {
+			if k, ok := number[uint32(h.Place)]; ok {
+				got = append(got, k)
+			}
+		}
+		slices.Sort(got)
+		judged.unless(slices.Equal(got, want), "event %d: of %d conditions %d are true by cel-go, and %d matched", i, len(sample), len(want), len(got))
+	}
+	result.Wrong = append(result.Wrong, judged...)
+	result.Sample = naiveEvents * len(sample)
+	result.Naive = float64(took.Nanoseconds()) / float64(result.Sample)
+	return nil
+}

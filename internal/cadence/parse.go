@@ -1,0 +1,170 @@
+package cadence
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+const (
+	immediate = "immediate"
+	ofState   = " of state"
+	in        = " in "
+)
+
+// grammar is shown where a text is none of it.
+const grammar = "write immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it, if wanted, of state, and in Europe/London"
+
+// Parse reads a cadence; "" is immediate. Letters may be large or small, but for the
+// name of a time zone. An error is a *fanfare.Error without pointer.
+func Parse(text string) (Cadence, error) {
+	if len(text) > MaxText {
+		return Cadence{}, &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("a cadence of %d bytes, more than %d", len(text), MaxText)}
+	}
+	words := strings.Fields(text)
+	var c Cadence
+	words, err := c.parseEnds(words)
+	if err != nil {
+		return Cadence{}, err
+	}
+	if len(words) == 0 {
+		words = []string{immediate}
+	}
+	kind, rest := words[0], words[1:]
+	switch kind {
+	case immediate:
+		err = c.parseImmediate(rest)
+	case "window":
+		err = c.parseWindow(rest)
+	case "daily":
+		err = c.parseDaily(rest)
+	case "weekly":
+		err = c.parseWeekly(rest)
+	case "cron":
+		err = c.parseCron(rest)
+	default:
+		err = wrong(grammar, "there is no cadence %s", quote(kind))
+	}
+	if err != nil {
+		return Cadence{}, err
+	}
+	return c, nil
+}
+
+// parseEnds takes off what follows, in either order, and makes the rest small letters.
+func (c *Cadence) parseEnds(words []string) ([]string, error) {
+	for n := len(words); n >= 2; n = len(words) {
+		last, before := words[n-1], strings.ToLower(words[n-2])
+		switch {
+		case before == "of" && strings.EqualFold(last, "state") && !c.state:
+			c.state = true
+		case before == "in" && c.zone == "":
+			if _, err := time.LoadLocation(last); err != nil || last == "Local" {
+				return nil, wrong("use a name such as Europe/London or America/Vancouver", "unknown time zone %s", quote(last))
+			}
+			c.zone = last
+		default:
+			return lower(words), nil
+		}
+		words = words[:n-2]
+	}
+	return lower(words), nil
+}
+
+func lower(words []string) []string {
+	small := make([]string, len(words))
+	for i, w := range words {
+		small[i] = strings.ToLower(w)
+	}
+	return small
+}
+
+func (c *Cadence) parseImmediate(rest []string) error {
+	if len(rest) > 0 || c.state || c.zone != "" {
+		return wrong("leave it away, or name a window or a time", "nothing follows immediate")
+	}
+	return nil
+}
+
+func (c *Cadence) parseWindow(rest []string) error {
+	if len(rest) != 1 {
+		return wrong("write window 60s, or window 5m", "a window has one length")
+	}
+	if c.zone != "" {
+		return wrong("leave the zone away", "a window has no time zone: it is the same everywhere")
+	}
+	length, err := time.ParseDuration(rest[0])
+	switch {
+	case err != nil:
+		return wrong("use 30s, 5m or 1h", "%s is not a length of time", quote(rest[0]))
+	case length < MinWindow || length > MaxWindow || length%time.Second != 0:
+		return wrong("use whole seconds from 1s to 24h", "a window of %s is not possible", rest[0])
+	}
+	c.window, c.spelled = length, "window "+spellLength(length)
+	return nil
+}
+
+// spellLength is the shortest spelling: 1m, not 1m0s.
+func spellLength(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func (c *Cadence) parseDaily(rest []string) error {
+	if len(rest) != 1 {
+		return wrong("write daily 08:00", "daily is followed by one time of day")
+	}
+	c.spelled = "daily " + rest[0]
+	c.clock = clock{days: allDays, months: allMonths, weekdays: allWeekdays}
+	return c.clock.setTime(rest[0])
+}
+
+var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+
+func (c *Cadence) parseWeekly(rest []string) error {
+	if len(rest) != 2 {
+		return wrong("write weekly saturday 08:00", "weekly is followed by a day and a time of day")
+	}
+	day := slices.IndexFunc(weekdays, func(name string) bool { return name == rest[0] || name[:3] == rest[0] })
+	if day < 0 {
+		return wrong("use monday, tuesday, wednesday, thursday, friday, saturday or sunday", "%s is not a day", quote(rest[0]))
+	}
+	c.spelled = "weekly " + weekdays[day] + " " + rest[1]
+	c.clock = clock{days: allDays, months: allMonths, weekdays: 1 << day}
+	return c.clock.setTime(rest[1])
+}
+
+// setTime reads a time of day such as 08:00.
+func (c *clock) setTime(text string) error {
+	h, m, _ := strings.Cut(text, ":")
+	hour, herr := strconv.ParseUint(h, 10, 8)
+	minute, merr := strconv.ParseUint(m, 10, 8)
+	if len(h) != 2 || len(m) != 2 || herr != nil || merr != nil || hour > 23 || minute > 59 {
+		return wrong("use 00:00 to 23:59, such as 08:00", "%s is not a time of day", quote(text))
+	}
+	c.hours, c.minutes = 1<<hour, 1<<minute
+	return nil
+}
+
+func wrong(hint, format string, args ...any) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// quote shows a word, and of a long one its beginning.
+func quote(word string) string {
+	const most = 40
+	if runes := []rune(word); len(runes) > most {
+		word = string(runes[:most]) + "…"
+	}
+	return strconv.Quote(word)
+}

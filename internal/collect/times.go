@@ -1,0 +1,30 @@
+package collect
+
+import (
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// CheckTimes refuses an event that could never leave, or would have to be kept for
+// longer than anything is: ahead is how far ahead it may leave.
+func CheckTimes(p *fanfare.Posted, now time.Time, ahead time.Duration) error {
+	switch {
+	case p.NotBefore.Sub(now) > ahead:
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/not_before", Message: fmt.Sprintf("is more than %v ahead", ahead),
+			Hint: "send it later; how far ahead is half of retention_days"}
+	case p.Expires.IsZero():
+		return nil
+	case !p.Expires.After(now):
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is over already", Hint: "nothing would leave"}
+	case !p.Expires.After(p.NotBefore):
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires", Message: "is not after not_before", Hint: "nothing would leave"}
+	}
+	return nil
+}
+
+// CheckTimes refuses an event for what Post would refuse of its times.
+func (c *Collector) CheckTimes(p *fanfare.Posted) error {
+	return CheckTimes(p, c.options.Clock.Now(), c.options.Ahead)
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// readSecrets replaces or completes a field by what is in its *_file, and
+// refuses a secret that stands where others can read it.
+func (c *Config) readSecrets(readFile func(string) ([]byte, error), origins map[string]origin) error {
+	for _, open := range []struct {
+		key     string
+		secret  bool
+		instead string
+	}{
+		{"nats", hasSecret(c.NATS), "write the URL into a file and name it in nats_file"},
+		{"db", hasPassword(c.DB), "write the password into a file and name it in db_password_file"},
+		{"db_reads", hasPassword(c.DBReads), "write the password into a file and name it in db_password_file"},
+	} {
+		if variable := (field{key: open.key}).env(); open.secret && origins[open.key].name != variable {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + open.key, Message: "a password must not stand in the file or on the command line",
+				Hint: "set " + variable + ", or " + open.instead}
+		}
+	}
+	firstLine := func(key, path string) (string, error) {
+		b, err := readFile(path)
+		if err != nil {
+			return "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key, Message: err.Error(), Hint: "name a file that this user may read"}
+		}
+		line, _, _ := strings.Cut(string(b), "\n")
+		return strings.TrimRight(line, "\r"), nil
+	}
+	if c.NATSFile != "" {
+		if c.NATS != "" {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/nats_file", Message: "nats and nats_file exclude each other", Hint: "remove one of them"}
+		}
+		text, err := firstLine("nats_file", c.NATSFile)
+		if err != nil {
+			return err
+		}
+		c.NATS = strings.TrimSpace(text)
+	}
+	if c.DBPasswordFile == "" {
+		return nil
+	}
+	password, err := firstLine("db_password_file", c.DBPasswordFile)
+	if err != nil {
+		return err
+	}
+	if password == "" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: c.DBPasswordFile + " has no password in its first line", Hint: "write it there"}
+	}
+	for _, of := range []struct {
+		key   string
+		value *string
+	}{{"db", &c.DB}, {"db_reads", &c.DBReads}} {
+		u, err := url.Parse(*of.value)
+		if *of.value == "" || err != nil || u.Host == "" && u.RawQuery == "" {
+			continue // refused by Validate
+		}
+		if hasPassword(*of.value) {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/db_password_file", Message: fmt.Sprintf("the password stands in %s as well", of.key), Hint: "remove one of them"}
+		}
+		if u.User == nil || u.User.Username() == "" {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + of.key, Message: "does not name the user whose password db_password_file has", Hint: "use postgres://USER@HOST/DATABASE"}
+		}
+		u.User = url.UserPassword(u.User.Username(), password)
+		*of.value = u.String()
+	}
+	return nil
+}
+
+// hasSecret reports whether one of the URLs of NATS, separated by commas, holds a
+// password, or a token in place of a user.
+func hasSecret(urls string) bool {
+	for server := range strings.SplitSeq(urls, ",") {
+		u, err := url.Parse(strings.TrimSpace(server))
+		if err != nil {
+			if strings.Contains(server, "@") {
+				return true // it cannot be read, so it may
+			}
+			continue
+		}
+		if u.User != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// hasPassword reports whether the URL of a database holds one. It may name
+// several hosts.
+func hasPassword(database string) bool {
+	u, err := url.Parse(database)
+	if err != nil {
+		return strings.Contains(database, "@") // it cannot be read, so it may
+	}
+	_, password := u.User.Password()
+	q := u.Query()
+	return password || q.Has("password") || q.Has("sslpassword")
+}

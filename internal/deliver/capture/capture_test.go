@@ -1,0 +1,191 @@
+package capture
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/mail"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"fanfare.dev/fanfare"
+)
+
+// list is a desk over letters in memory.
+type list struct {
+	waiting  []*fanfare.Letter
+	hand     map[*fanfare.Letter]bool // true once released
+	reported []string
+	refuse   string // Release says no to that recipient
+}
+
+func (d *list) Next(context.Context, bool) (*fanfare.Letter, error) {
+	if len(d.waiting) == 0 {
+		return nil, nil
+	}
+	letter := d.waiting[0]
+	d.waiting, d.hand[letter] = d.waiting[1:], false
+	return letter, nil
+}
+
+func (d *list) Release(l *fanfare.Letter) bool {
+	if released, has := d.hand[l]; !has || released {
+		panic("released what it has not")
+	}
+	d.hand[l] = true
+	if l.To == d.refuse {
+		delete(d.hand, l)
+		return false
+	}
+	return true
+}
+
+func (d *list) Report(l *fanfare.Letter, o fanfare.Outcome) error {
+	if !d.hand[l] {
+		panic("reported what it has not released")
+	}
+	delete(d.hand, l)
+	d.reported = append(d.reported, l.To+" by "+o.Relay)
+	return nil
+}
+
+func (d *list) Return(l *fanfare.Letter) {
+	if released, has := d.hand[l]; !has || released {
+		panic("returned what it has not")
+	}
+	delete(d.hand, l)
+	d.waiting = append([]*fanfare.Letter{l}, d.waiting...)
+}
+
+// way is a driver that keeps what it sends. It holds two letters at a time, as
+// one that sends an envelope with the body before it.
+type way struct {
+	name string
+	sent []*fanfare.Letter
+	runs int
+}
+
+func (w *way) Serve(ctx context.Context, desk fanfare.Desk) error {
+	w.runs++
+	letter, err := desk.Next(ctx, true)
+	for letter != nil {
+		behind, _ := desk.Next(ctx, false)
+		if desk.Release(letter) {
+			w.sent = append(w.sent, letter)
+			if err := desk.Report(letter, fanfare.Outcome{Relay: w.name}); err != nil {
+				return err
+			}
+		}
+		if letter = behind; letter == nil {
+			letter, err = desk.Next(ctx, true)
+		}
+	}
+	return err
+}
+
+func desk(to ...string) *list {
+	d := &list{hand: map[*fanfare.Letter]bool{}}
+	for _, one := range to {
+		d.waiting = append(d.waiting, &fanfare.Letter{From: "news@example.org", To: one, Body: []byte("Subject: to " + one + "\r\n\r\n")})
+	}
+	return d
+}
+
+func TestAllIsCapturedAndSaysSo(t *testing.T) {
+	to, d := &way{name: "capture"}, desk("a@example.org", "b@example.org", "c@example.org")
+	d.refuse = "b@example.org"
+	if err := New("news/mail", to).Serve(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a@example.org by capture", "c@example.org by capture"}; !slices.Equal(d.reported, want) {
+		t.Errorf("reported %q", d.reported)
+	}
+	for _, l := range to.sent {
+		if !strings.HasPrefix(string(l.Body), "X-Fanfare-Captured: news/mail\r\nSubject: to "+l.To+"\r\n") {
+			t.Errorf("captured %q", l.Body)
+		}
+	}
+}
+
+func TestOnlyTheAllowedLeave(t *testing.T) {
+	allow := NewAllow([]string{"Tester@example.org", "@staging.example", "hooks.example", "127.0.0.1:99"})
+	for to, leaves := range map[string]bool{
+		"tester@example.org": true, "TESTER@EXAMPLE.ORG": true, "other@example.org": false, "tester@example.org.evil.example": false,
+		"a@staging.example": true, "a@sub.staging.example": false, "a@notstaging.example": false, "staging.example": false, "": false,
+		"https://hooks.example/x": true, "https://hooks.example:8443/x": true, "https://evil.example/hooks.example": false,
+		"https://127.0.0.1:99/": true, "https://127.0.0.1:98/": false, "https://tester@example.org/": false, "://": false,
+	} {
+		if allow.Has(to) != leaves {
+			t.Errorf("%q leaves: %v", to, !leaves)
+		}
+	}
+	var nobody Allow
+	if nobody.Has("a@example.org") {
+		t.Error("nobody is somebody")
+	}
+}
+
+// Whatever the order, each letter goes once, by its own way.
+func TestEachLetterGoesOnceByItsOwnWay(t *testing.T) {
+	for pattern := range 64 {
+		var people []string
+		for i := range 6 {
+			people = append(people, fmt.Sprintf("p%d@%s.example", i, map[bool]string{true: "real", false: "other"}[pattern>>i&1 == 1]))
+		}
+		own, to, d := &way{name: "real"}, &way{name: "capture"}, desk(people...)
+		if err := Beside("news/mail", own, to, NewAllow([]string{"@real.example"})).Serve(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.reported) != 6 || len(d.hand) != 0 || len(d.waiting) != 0 {
+			t.Fatalf("pattern %b: reported %q", pattern, d.reported)
+		}
+		for _, l := range own.sent {
+			if !strings.HasSuffix(l.To, "@real.example") || strings.Contains(string(l.Body), Header) {
+				t.Errorf("left: %s %q", l.To, l.Body)
+			}
+		}
+		for _, l := range to.sent {
+			if !strings.HasSuffix(l.To, "@other.example") || !strings.HasPrefix(string(l.Body), Header) {
+				t.Errorf("captured: %s %q", l.To, l.Body)
+			}
+		}
+	}
+}
+
+func TestACapturedWebhookIsAMailWithItsDocument(t *testing.T) {
+	document := `{"title":"` + strings.Repeat("long ", 50) + `"}`
+	d, to := desk(), &way{name: "capture"}
+	d.waiting = []*fanfare.Letter{{To: "https://hooks.example/x", Body: []byte(document)}}
+	if err := New("news/hook", to).Serve(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"https://hooks.example/x by capture"}; !slices.Equal(d.reported, want) {
+		t.Errorf("reported %q", d.reported)
+	}
+	m, err := mail.ReadMessage(strings.NewReader(string(to.sent[0].Body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(base64.NewDecoder(base64.StdEncoding, m.Body))
+	if err != nil || string(body) != document || m.Header.Get("Subject") != "POST https://hooks.example/x" || m.Header.Get(Header) != "news/hook" || to.sent[0].To != whoever {
+		t.Errorf("%v, %q, %v, to %s", err, body, m.Header, to.sent[0].To)
+	}
+}
+
+func TestTheSubjectOfACapturedWebhookIsALineOfAMail(t *testing.T) {
+	for _, url := range []string{"https://hooks.example/" + strings.Repeat("x", 4000), "https://hooks.example/" + strings.Repeat("é", 2000)} {
+		letter := fanfare.Letter{To: url, Body: []byte("{}")}
+		asMail(&letter)
+		for line := range strings.SplitSeq(string(letter.Body), "\r\n") {
+			if len(line) > 998 {
+				t.Errorf("a line has %d bytes: %.40q", len(line), line)
+			}
+			if !utf8.ValidString(line) || strings.HasPrefix(line, "Subject:") && (!strings.HasPrefix(line, "Subject: POST "+url[:800]) || !strings.HasSuffix(line, "...")) {
+				t.Errorf("the line is %q", line)
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package deliver
+
+import (
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
+)
+
+// shares reports whether two jobs are one message. Shares are told apart within a
+// batch.
+func (job *Job) shares(with *Job) bool {
+	return job.Letter.Share != 0 && job.Letter.Share == with.Letter.Share && job.batch == with.batch
+}
+
+// Companions hands out further jobs that are the same message as one that the
+// connection has: those that are next in its flow. Each passes the gate and the
+// limits by itself. For the windows of the channel all of them are one message, for
+// everything else they count by themselves.
+func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most int) []*fanfare.Letter {
+	o, leader := d.outlet, letter.Work.(*Job)
+	o.mu.Lock()
+	if !d.has(leader) || letter.Share == 0 {
+		o.mu.Unlock()
+		return dst
+	}
+	now := o.options.Clock.Now()
+	var finished []*Batch
+	for says := leaves; most > 0 && (says == leaves || says == apart || says == away); {
+		job := o.waiting.popShared(leader)
+		if job == nil {
+			break
+		}
+		job.along, job.ahead = true, leader.ahead
+		if says, finished = d.offer(job, now, finished); says == leaves {
+			dst = append(dst, &job.Letter)
+			most--
+		}
+	}
+	o.count(d)
+	o.lookAfter(now)
+	o.mu.Unlock()
+	finish(finished)
+	return dst
+}
+
+// ReleaseAll puts letters on the wire and asks the gate then, as Release does.
+// Where it refuses some, none of them leaves: they are off the wire again, and what
+// is left of them is in its place.
+func (d *desk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, released bool) {
+	o := d.outlet
+	o.mu.Lock()
+	for _, letter := range letters {
+		job := letter.Work.(*Job)
+		if _, again := o.wired[job]; !again && d.has(job) {
+			o.wired[job] = struct{}{}
+			left = append(left, letter)
+		}
+	}
+	timeout := o.settings.SendTimeout
+	o.mu.Unlock()
+	if len(left) < len(letters) { // some are not the connection's, or were released: a driver's mistake
+		o.mu.Lock()
+		for _, letter := range left {
+			o.unwire(letter.Work.(*Job))
+		}
+		o.mu.Unlock()
+		return left, false
+	}
+	now := o.options.Clock.Now()
+	var refused []refusal
+	for _, letter := range letters {
+		job := letter.Work.(*Job)
+		decision, why := o.decide(job, now)
+		if decision != Go || time.Until(job.batch.Leased()) < timeout {
+			refused = append(refused, refusal{job, decision, why})
+		}
+	}
+	if refused == nil {
+		for range letters {
+			o.options.Recorder.Expect()
+		}
+		kit.Step("before-body")
+		return left, true
+	}
+	var finished []*Batch
+	o.mu.Lock()
+	for _, letter := range letters {
+		o.unwire(letter.Work.(*Job))
+	}
+	for _, r := range refused {
+		d.drop(r.job)
+		o.limits.unsent(r.job)
+		o.freed(r.job)
+		if r.decision == Go {
+			finished = o.leave(r.job, Go, finished)
+		} else {
+			finished = o.dismiss(r.job, r.decision, r.why, finished)
+		}
+	}
+	o.count(d)
+	left = slices.DeleteFunc(left, func(letter *fanfare.Letter) bool { return !d.has(letter.Work.(*Job)) })
+	o.mu.Unlock()
+	finish(finished)
+	return left, false
+}
+
+// A refusal is what the gate said of a job that must not leave.
+type refusal struct {
+	job      *Job
+	decision Decision
+	why      string
+}
+
+// ReportAll has the outcomes of letters that left together recorded together, and
+// counts their jobs as done. What several of them were answered with is one answer
+// of the relay.
+func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
+	o := d.outlet
+	kit.Step("after-reply")
+	o.mu.Lock()
+	settings, expected := o.settings, 0
+	for _, letter := range letters {
+		job := letter.Work.(*Job)
+		if !d.has(job) {
+			o.mu.Unlock()
+			return errNotHeld
+		}
+		if _, released := o.wired[job]; released {
+			expected++
+		}
+	}
+	for _, letter := range letters {
+		letter.Work.(*Job).holder = nil
+	}
+	d.jobs = slices.DeleteFunc(d.jobs, func(job *Job) bool { return job.holder == nil })
+	o.mu.Unlock()
+
+	entries := make([]fanfare.Entry, len(letters))
+	advices := make([]Advice, len(letters))
+	heard := slices.Clone(outcomes)
+	var dues []fanfare.Due
+	for i, letter := range letters {
+		job := letter.Work.(*Job)
+		advices[i], entries[i] = o.entryOf(job, &heard[i], &settings)
+		if due := o.due(job, &entries[i]); due != nil {
+			dues = append(dues, *due)
+		}
+	}
+	err := o.options.Recorder.RecordTogether(entries, dues, expected)
+
+	o.mu.Lock()
+	now := o.options.Clock.Now()
+	took := d.took(letters[0].Work.(*Job), now)
+	var finished []*Batch
+	for i, letter := range letters {
+		job := letter.Work.(*Job)
+		job.echo = i > 0 && outcomes[i] == outcomes[i-1]
+		if !job.echo {
+			o.answered(d.relay, &heard[i], took, now)
+		} else if heard[i].Verdict == fanfare.Taken {
+			d.relay.taken++
+		}
+		finished = o.reported(job, &heard[i], advices[i], took, now, err, finished)
+	}
+	if o.connections < o.limits.connections() {
+		o.spawn()
+	}
+	o.mu.Unlock()
+	finish(finished)
+	return err
+}

@@ -1,0 +1,250 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// together is a driver that sends each letter with up to some companions, and tells
+// of each message to how many it went.
+func together(most int, sizes *[]int, answer func(position uint32) fanfare.Verdict) driverFunc {
+	return func(ctx context.Context, desk fanfare.Desk) error {
+		for {
+			letter, err := desk.Next(ctx, true)
+			if letter == nil {
+				return err
+			}
+			c := desk.(fanfare.Companions)
+			all := c.Companions([]*fanfare.Letter{letter}, letter, most-1)
+			left, released := c.ReleaseAll(all)
+			if !released {
+				for _, l := range slices.Backward(left) {
+					desk.Return(l)
+				}
+				continue
+			}
+			*sizes = append(*sizes, len(all))
+			outcomes := make([]fanfare.Outcome, len(all))
+			for i, l := range all {
+				outcomes[i] = fanfare.Outcome{Verdict: answer(l.Delivery.Position), Code: 250, Text: "said", Relay: "relay:25", At: time.Now()}
+			}
+			if err := c.ReportAll(all, outcomes); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func allTaken(uint32) fanfare.Verdict { return fanfare.Taken }
+
+// sharing makes a batch whose jobs have shares.
+func (b *bench) sharing(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
+	batch := b.batchOf(flow, lane, len(shares))
+	for i, share := range shares {
+		batch.Jobs[i].Letter.Share = share
+	}
+	return batch
+}
+
+func repeat(share uint64, n int) []uint64 { return slices.Repeat([]uint64{share}, n) }
+
+func TestCompanionsAreOfOneShareAndOneBatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		batches [][]uint64
+		most    int
+		sizes   []int
+	}{
+		"nobody shares":                          {[][]uint64{{0, 0, 0}}, 10, []int{1, 1, 1}},
+		"all share":                              {[][]uint64{repeat(5, 10)}, 100, []int{10}},
+		"more than may leave together":           {[][]uint64{repeat(5, 10)}, 4, []int{4, 4, 2}},
+		"a share ends":                           {[][]uint64{{1, 1, 2, 2, 2, 0, 0}}, 10, []int{2, 3, 1, 1}},
+		"shares of two batches are not the same": {[][]uint64{{7, 7}, {7, 7, 7}}, 10, []int{2, 3}},
+		"one at a time":                          {[][]uint64{repeat(5, 3)}, 1, []int{1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sizes []int
+				s := settings(together(c.most, &sizes, allTaken))
+				s.Connections = 1
+				b := newBench(t, gateFunc(open), s)
+				var batches []*Batch
+				for _, shares := range c.batches {
+					batches = append(batches, b.sharing(Flow{Seq: 1}, fanfare.Normal, shares...))
+					b.Submit(batches[len(batches)-1])
+				}
+				synctest.Wait()
+				for _, batch := range batches {
+					b.mustEnd(batch, ending{})
+				}
+				b.Stop()
+				if !slices.Equal(sizes, c.sizes) {
+					t.Errorf("messages went to %v, want %v", sizes, c.sizes)
+				}
+				if b.book.coming != 0 {
+					t.Errorf("%d more entries are expected", b.book.coming)
+				}
+			})
+		})
+	}
+}
+
+func TestEachCompanionHasTheOutcomeOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		answer := func(position uint32) fanfare.Verdict { return fanfare.Verdict(position % 4) }
+		s := settings(together(100, &sizes, answer))
+		s.Connections, s.Retry = 1, Retry{time.Hour}
+		b := newBench(t, gateFunc(open), s)
+		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 40)...)
+		b.Submit(batch)
+		synctest.Wait()
+		b.mustEnd(batch, ending{})
+		b.Stop()
+		states := [...]fanfare.State{fanfare.Accepted, fanfare.Deferred, fanfare.Failed, fanfare.Deferred}
+		for _, e := range b.book.all() {
+			if want := states[e.Delivery.Position%4]; e.State != want {
+				t.Errorf("%s is %s, want %s", e.Delivery, e.State, want)
+			}
+		}
+		if len(b.book.all()) != 40 || len(b.book.dues) != 20 || b.book.together != 1 {
+			t.Errorf("%d entries with %d dues in %d groups, want 40 with 20 in 1", len(b.book.all()), len(b.book.dues), b.book.together)
+		}
+	})
+}
+
+// TestOneThatMayNotLeaveHoldsNobodyBack has the gate refuse some between taking and
+// release: nothing leaves then, and the others leave without them.
+func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		asked := map[uint32]int{}
+		gate := func(job *Job) (Decision, string) {
+			position := job.Letter.Delivery.Position
+			asked[position]++
+			if position%5 == 3 && asked[position] == 2 {
+				return Suppress, "unsubscribed"
+			}
+			return Go, ""
+		}
+		s := settings(together(100, &sizes, allTaken))
+		s.Connections = 1
+		b := newBench(t, gateFunc(gate), s)
+		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 20)...)
+		b.Submit(batch)
+		synctest.Wait()
+		b.mustEnd(batch, ending{})
+		b.Stop()
+		if states := b.book.states(); states[fanfare.Accepted] != 16 || states[fanfare.Suppressed] != 4 {
+			t.Errorf("recorded %v, want 16 accepted and 4 suppressed", states)
+		}
+		if !slices.Equal(sizes, []int{16}) {
+			t.Errorf("messages went to %v, want one to 16", sizes)
+		}
+	})
+}
+
+func TestCompanionsCountInRatesAndBudgetsOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		s := settings(together(100, &sizes, allTaken))
+		s.Connections = 1
+		s.Budgets = []Budget{&allowance{left: 7, until: time.Now().Add(time.Hour)}}
+		b := newBench(t, gateFunc(open), s)
+		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 10)...)
+		b.Submit(batch)
+		synctest.Wait()
+		if !slices.Equal(sizes, []int{7}) {
+			t.Errorf("messages went to %v, and the budget is 7", sizes)
+		}
+		b.Stop()
+		b.mustEnd(batch, ending{again: 3})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		s := settings(together(100, &sizes, allTaken))
+		s.Connections, s.Rate = 1, 10
+		b := newBench(t, gateFunc(open), s)
+		start := time.Now()
+		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 21)...)
+		done := make(chan struct{})
+		finish := batch.Finish
+		batch.Finish = func(held, again int) { finish(held, again); close(done) }
+		b.Submit(batch)
+		<-done
+		if took := time.Since(start); took < 2*time.Second {
+			t.Errorf("21 letters at 10 a second took %v", took)
+		}
+		b.Stop()
+	})
+}
+
+func TestCompanionsAreOneForTheWindowOfTheChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		s := settings(together(100, &sizes, allTaken))
+		s.Connections, s.Adapt = 1, true
+		b := newBench(t, gateFunc(open), s)
+		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 100)...)
+		b.Submit(batch)
+		synctest.Wait()
+		b.mustEnd(batch, ending{})
+		if !slices.Equal(sizes, []int{100}) {
+			t.Errorf("messages went to %v, want one to 100", sizes)
+		}
+		b.Stop()
+		if b.limits.underway != 0 || b.limits.flight.first != nil {
+			t.Errorf("%d are counted as under way", b.limits.underway)
+		}
+	})
+}
+
+// TestARefusalOfAWholeMessageIsOneAnswer: a relay that refuses a message to a
+// hundred has refused one.
+func TestARefusalOfAWholeMessageIsOneAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		s := settings(together(100, &sizes, func(uint32) fanfare.Verdict { return fanfare.Lost }))
+		s.Connections, s.Retry = 1, Retry{time.Hour}
+		b := newBench(t, gateFunc(open), s)
+		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 100)...)
+		for i := range batch.Jobs {
+			batch.Jobs[i].Destination = fmt.Sprintf("d%d.example.org", i)
+		}
+		b.Submit(batch)
+		synctest.Wait()
+		b.mustEnd(batch, ending{})
+		if status := b.Status(); status.Relays[0].Errors != 1 {
+			t.Errorf("%d errors of the relay are counted, want 1", status.Relays[0].Errors)
+		}
+		b.Stop()
+	})
+}
+
+func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
+	s := Settings{Connections: 10, Rate: rateLimit(1e9)}
+	now := time.Now()
+	var l limits
+	l.configure(&s, now)
+	batch := &Batch{}
+	jobs := make([]Job, 5)
+	refused := fanfare.Outcome{Verdict: fanfare.Temporary, Code: 421, Class: fanfare.ClassBusy, Text: "too busy", At: now}
+	for i := range jobs {
+		jobs[i] = Job{Destination: "example.org", batch: batch, along: i > 0, echo: i > 0}
+		if says, _ := l.admit(&jobs[i], false, now); says != leaves {
+			t.Fatalf("job %d: %v", i, says)
+		}
+	}
+	for i := range jobs {
+		l.answered(&jobs[i], &refused, Advice{}, time.Second, now)
+	}
+	d := l.destinations.known["example.org"]
+	if d.refused != 5 || d.window.Size() != 10 || d.underway != 0 || l.underway != 0 {
+		t.Errorf("%d letters were refused, the window is %d, and %d are under way; want 5, 10 after one refusal, and 0", d.refused, d.window.Size(), d.underway)
+	}
+}

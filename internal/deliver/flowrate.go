@@ -1,0 +1,205 @@
+package deliver
+
+import (
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// Flows keep the rates of single broadcasts, over all outlets together. They are
+// asked under the outlet's lock.
+type Flows interface {
+	// Take counts a message of a broadcast that leaves now, or tells how long it
+	// has to wait.
+	Take(event fanfare.EventRef, now time.Time) (wait time.Duration)
+	// Back gives back a message that was counted and does not leave.
+	Back(event fanfare.EventRef)
+}
+
+// resting are jobs of broadcasts that have left as fast as they may, by broadcast.
+// Others pass them. It is guarded by the outlet.
+type resting struct {
+	of    map[fanfare.EventRef]*rest
+	small int         // jobs of batches that are no broadcast's own
+	alarm *time.Timer // for the first that may go on
+}
+
+type rest struct {
+	jobs   []*Job
+	until  time.Time
+	span   time.Duration // between two of them, as far as is known
+	booked time.Time     // until when its time is given to what was put off
+}
+
+const (
+	// maxSmallResting is how many jobs may rest of batches that are no broadcast's
+	// own: those of small ones, and retries. The others are put off, so that what is
+	// small and has no rate finds room.
+	maxSmallResting = fanfare.MaxBatch
+	// restAgain is for how long they are put off at least.
+	restAgain = time.Minute
+)
+
+func (r *resting) len() int {
+	n := 0
+	for _, one := range r.of {
+		n += len(one.jobs)
+	}
+	return n
+}
+
+// flow is how many jobs of a flow rest.
+func (r *resting) flow(f Flow) int {
+	if one := r.of[f]; one != nil {
+		return len(one.jobs)
+	}
+	return 0
+}
+
+// count counts a job in or out.
+func (r *resting) count(job *Job, n int) {
+	if job.batch.Flow == (Flow{}) {
+		r.small += n
+	}
+}
+
+func (job *Job) event() fanfare.EventRef {
+	return fanfare.EventRef{Day: job.Letter.Delivery.Day, Seq: job.Letter.Delivery.Manifest.Event()}
+}
+
+// rests reports whether a job has to wait for the rate of its broadcast, and
+// keeps it meanwhile, or puts it off. The caller holds mu.
+func (o *Outlet) rests(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
+	if o.options.Flows == nil || job.paid {
+		return false, finished
+	}
+	event := job.event()
+	one := o.resting.of[event]
+	if one == nil {
+		wait := o.options.Flows.Take(event, now)
+		if wait <= 0 {
+			job.paid = true
+			return false, finished
+		}
+		if o.resting.of == nil {
+			o.resting.of = map[fanfare.EventRef]*rest{}
+		}
+		one = &rest{until: now.Add(wait), span: wait}
+		o.resting.of[event] = one
+		o.wakeResting(now)
+	}
+	if len(one.jobs) > 0 && job.batch.Flow == (Flow{}) && o.resting.small >= maxSmallResting {
+		return true, o.postpone(job, one.book(now), fanfare.WaitBroadcastRate, "", finished)
+	}
+	one.jobs = append(one.jobs, job)
+	o.resting.count(job, +1)
+	return true, finished
+}
+
+// book is until when one more is put off.
+func (r *rest) book(now time.Time) time.Time {
+	if earliest := now.Add(restAgain); r.booked.Before(earliest) {
+		r.booked = earliest
+	}
+	r.booked = r.booked.Add(r.span)
+	if latest := latestBooked(now); r.booked.After(latest) {
+		return latest
+	}
+	return r.booked
+}
+
+// unpaid gives back what was counted for a job that does not leave. The caller
+// holds mu.
+func (o *Outlet) unpaid(job *Job) {
+	if job.paid {
+		job.paid = false
+		o.options.Flows.Back(job.event())
+	}
+}
+
+// wakeResting sets the alarm for the first broadcast that may go on. The caller
+// holds mu.
+func (o *Outlet) wakeResting(now time.Time) {
+	var first time.Time
+	for _, one := range o.resting.of {
+		if first.IsZero() || one.until.Before(first) {
+			first = one.until
+		}
+	}
+	switch {
+	case first.IsZero() || o.ctx.Err() != nil:
+	case o.resting.alarm == nil:
+		o.resting.alarm = time.AfterFunc(first.Sub(now), o.goOn)
+	default:
+		o.resting.alarm.Reset(first.Sub(now))
+	}
+}
+
+// goOn has leave what the rates of broadcasts allow by now.
+func (o *Outlet) goOn() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ctx.Err() != nil {
+		return
+	}
+	now := o.options.Clock.Now()
+	var ready []*Job
+	for event, one := range o.resting.of {
+		if one.until.After(now) {
+			continue
+		}
+		for len(one.jobs) > 0 {
+			wait := o.options.Flows.Take(event, now)
+			if wait > 0 {
+				one.until, one.span = now.Add(wait), max(one.span, wait)
+				break
+			}
+			job := one.jobs[0]
+			one.jobs[0], one.jobs = nil, one.jobs[1:]
+			o.resting.count(job, -1)
+			job.paid = true
+			ready = append(ready, job)
+		}
+		if len(one.jobs) == 0 {
+			delete(o.resting.of, event)
+		}
+	}
+	o.bring(ready)
+	o.waiting.tellOfRoom()
+	o.wakeResting(now)
+}
+
+// FlowsChanged tells that rates of broadcasts have changed: they are in force at
+// once, also for what waits for those of before.
+func (o *Outlet) FlowsChanged() {
+	o.mu.Lock()
+	now := o.options.Clock.Now()
+	for _, one := range o.resting.of {
+		one.until = now
+	}
+	o.mu.Unlock()
+	o.goOn()
+}
+
+// removeResting takes out the jobs for which gone is true, and returns them. The
+// caller holds mu.
+func (o *Outlet) removeResting(gone func(*Job) bool) (removed []*Job) {
+	for event, one := range o.resting.of {
+		one.jobs = slices.DeleteFunc(one.jobs, func(job *Job) bool {
+			if !gone(job) {
+				return false
+			}
+			removed = append(removed, job)
+			o.resting.count(job, -1)
+			return true
+		})
+		if len(one.jobs) == 0 {
+			delete(o.resting.of, event)
+		}
+	}
+	if len(removed) > 0 {
+		o.waiting.tellOfRoom()
+	}
+	return removed
+}

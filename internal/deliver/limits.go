@@ -1,0 +1,247 @@
+package deliver
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/limit"
+)
+
+// A Budget is what several outlets spend together: the rate of a service, or the
+// messages of a day. It is safe for concurrent use.
+type Budget interface {
+	// Take spends one message, or says how long none may leave.
+	Take(now time.Time) (wait time.Duration)
+	// Back returns one that was spent at a time and did not leave.
+	Back(spent time.Time)
+	// Even reports that a message counts when it leaves: none is taken ahead.
+	Even() bool
+}
+
+// limits say which job may leave, and when. They are guarded by the outlet.
+type limits struct {
+	settings     *Settings
+	rate         limit.Rate   // the channel's, as configured
+	found        limit.Found  // the channel's, as its refusals tell; with adapt
+	window       limit.Window // of what is under way; with adapt
+	strain       limit.Strain // of the next hop; with adapt
+	typical      limit.Median // time of an answer
+	closedUntil  time.Time    // by a budget
+	reopened     bool         // since one got something back; not told yet
+	underway     int          // jobs that connections have
+	flight       flight       // those, by how long they take
+	blocked      bool         // connections wait for an answer to others
+	destinations destinations
+	aside        aside
+}
+
+// permit is what limits say of a job.
+type permit uint8
+
+const (
+	leaves permit = iota // and counts as under way from now on
+	paced                // nothing leaves the channel for a while
+	full                 // nothing leaves the channel before an answer has come
+	apart                // this job waits for its destination, others may leave
+	away                 // this job is put off until a time, others may leave
+)
+
+// configure puts settings in force.
+func (l *limits) configure(s *Settings, now time.Time) {
+	if l.settings == nil || !s.Adapt || l.window.Size() == 0 {
+		l.found, l.strain, l.window = limit.Found{}, limit.Strain{}, limit.NewWindow(s.Connections, s.Connections)
+	}
+	l.settings = s
+	l.rate.Set(float64(s.Rate), now)
+	l.window.Bound(s.Connections)
+	l.closedUntil = time.Time{}
+	first := s.Connections
+	if s.Direct {
+		first = firstWindow
+	}
+	l.destinations.configure(&s.Destinations, first, now)
+}
+
+// pause is how long nothing may leave the channel.
+func (l *limits) pause(now time.Time) time.Duration {
+	return max(l.rate.Wait(now), l.found.Wait(now), l.closedUntil.Sub(now))
+}
+
+// admit says whether a job may leave now. ahead says that its connection is busy
+// with another one: where a rate is to be kept, a message counts from when it
+// leaves, and so none is taken before that.
+func (l *limits) admit(job *Job, ahead bool, now time.Time) (says permit, until time.Time) {
+	d := l.destinationOf(job, now)
+	if !job.along && (!l.room(job.batch.Lane) || l.busy(d)) {
+		l.blocked = true
+		return full, time.Time{}
+	}
+	if l.pause(now) > 0 || ahead && (l.even() || d.limited()) {
+		return paced, time.Time{}
+	}
+	if says, until := l.toward(d, job, now); says != leaves {
+		return says, until
+	}
+	for i, budget := range l.settings.Budgets {
+		if wait := budget.Take(now); wait > 0 {
+			for _, spent := range l.settings.Budgets[:i] {
+				spent.Back(now)
+			}
+			l.closedUntil = now.Add(wait)
+			return paced, time.Time{}
+		}
+	}
+	job.spent = l.settings.Budgets
+	l.begin(d, job, now)
+	return leaves, time.Time{}
+}
+
+// destinationOf is to whom a job goes. One that has waited for somebody stays with
+// him, also where another is asked for by now.
+func (l *limits) destinationOf(job *Job, now time.Time) *destination {
+	if job.turn {
+		return job.to
+	}
+	return l.destinations.of(job.Destination, now)
+}
+
+// even reports whether a rate of the channel is to be kept.
+func (l *limits) even() bool {
+	return l.rate.Limited() || l.found.Limited() || slices.ContainsFunc(l.settings.Budgets, Budget.Even)
+}
+
+// room reports whether the answers allow one more of a lane to be under way, beside
+// what is kept for more urgent ones.
+func (l *limits) room(lane fanfare.Lane) bool {
+	kept := l.atOnce() - l.settings.Reserve.most(lane, l.atOnce())
+	return !l.settings.Adapt || l.window.Room(l.underway+kept)
+}
+
+// toward is what the destination of a job has to say.
+func (l *limits) toward(d *destination, job *Job, now time.Time) (says permit, until time.Time) {
+	if d == nil {
+		return leaves, time.Time{}
+	}
+	if until, open := d.breaker.Open(now); open {
+		if until.IsZero() { // a probe is under way
+			until = now.Add(time.Second)
+		}
+		return away, until.Add(d.breaker.Spread(rand.Float64()))
+	}
+	wait := d.wait(now)
+	if wait == 0 && d.window.Room(d.underway) && !l.crowded(d) && (job.turn || d.aside.len() == 0) {
+		return leaves, time.Time{}
+	}
+	return l.behind(d, job, wait, now)
+}
+
+// begin counts a job as under way.
+func (l *limits) begin(d *destination, job *Job, now time.Time) {
+	l.rate.Take(now)
+	l.found.Take(now)
+	job.taken, job.underway, job.to = now, true, d
+	l.flight.enter(job)
+	if !job.along {
+		l.underway++
+		l.room(job.batch.Lane) // the last place counts as used: connections may not ask for another
+	}
+	if d != nil {
+		d.rate.Take(now)
+		d.found.Take(now)
+		job.probe = d.breaker.Begin()
+		l.destinations.count(d, 1)
+	}
+}
+
+// end counts a job as not under way any more; false if it was not.
+func (l *limits) end(job *Job) bool {
+	if !job.underway {
+		return false
+	}
+	job.underway = false
+	if !job.along {
+		l.underway--
+	}
+	l.flight.leave(job)
+	if d := job.to; d != nil {
+		l.destinations.count(d, -1)
+		if job.overdue {
+			d.overdue--
+		}
+	}
+	job.overdue = false
+	return true
+}
+
+// unsent takes back what was counted for a job that does not leave now.
+func (l *limits) unsent(job *Job) {
+	if !l.end(job) {
+		return
+	}
+	l.rate.Back()
+	l.found.Back()
+	if len(job.spent) > 0 && !l.closedUntil.IsZero() {
+		l.closedUntil, l.reopened = time.Time{}, true
+	}
+	for _, budget := range job.spent {
+		budget.Back(job.taken)
+	}
+	if d := job.to; d != nil {
+		d.rate.Back()
+		d.found.Back()
+		if job.probe {
+			d.breaker.Unsent()
+		}
+	}
+}
+
+// answered learns from an answer, and reports whether more may be under way than
+// before.
+func (l *limits) answered(job *Job, outcome *fanfare.Outcome, advice Advice, took time.Duration, now time.Time) (wider bool) {
+	if !l.end(job) {
+		return false
+	}
+	taken, throttled := outcome.Verdict == fanfare.Taken, outcome.Class == fanfare.ClassThrottled
+	if taken && !job.along {
+		l.typical.Add(took)
+	}
+	if l.settings.Adapt {
+		if !job.along {
+			wider = l.window.Answered(taken || !troubled(outcome, true), l.underway)
+		}
+		if taken && !job.along && l.strain.Answered(took, l.window.Size()) {
+			l.window.Narrow()
+		}
+		if taken || throttled {
+			l.found.Answered(throttled, now)
+		}
+	}
+	if d := job.to; d != nil {
+		bad := troubled(outcome, l.settings.Direct)
+		if bad && job.echo && !job.probe && d.heard.Equal(outcome.At) {
+			d.refused++ // it has been told
+		} else {
+			d.learn(outcome, bad, job.probe, advice, now)
+		}
+		d.latency.Add(took)
+		l.destinations.judge(d, d.overdue > 0 || l.timed() && l.tooLong(d.latency.Value()))
+		l.destinations.note(d)
+	}
+	return wider
+}
+
+// troubled reports whether an answer says that who gave it wants less. direct says
+// that it was who is at the other end of the connection.
+func troubled(outcome *fanfare.Outcome, direct bool) bool {
+	switch outcome.Class {
+	case fanfare.ClassThrottled, fanfare.ClassBusy:
+		return true
+	case fanfare.ClassNetwork:
+		return direct
+	case fanfare.ClassBlocked:
+		return outcome.Verdict != fanfare.Permanent // which is about the one letter
+	}
+	return direct && outcome.Verdict == fanfare.Lost
+}

@@ -1,0 +1,91 @@
+package deliver
+
+import (
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// Quiet is the next time during which a job must not be tried.
+type Quiet struct {
+	From  time.Time // zero: none is near
+	Until time.Time // when the job is to be looked at again
+	Why   fanfare.Wait
+}
+
+// At reports whether it has begun. A job that waited past its end is looked at
+// again too: the next one may have begun.
+func (q Quiet) At(now time.Time) bool { return !q.From.IsZero() && !now.Before(q.From) }
+
+// postponed is a job that goes back to the due table.
+type postponed struct {
+	job *Job
+	due fanfare.Due
+}
+
+// postpone puts a job off until a time, rounded up to a second, without an
+// attempt: it comes back as it is. What is put off together is kept together.
+// For a destination it is told which. The caller holds mu.
+func (o *Outlet) postpone(job *Job, until time.Time, why fanfare.Wait, destination string, finished []*Batch) []*Batch {
+	if o.ctx.Err() != nil {
+		return o.leave(job, Go, finished)
+	}
+	at := until.Truncate(time.Second)
+	if at.Before(until) {
+		at = at.Add(time.Second)
+	}
+	ref := job.Letter.Delivery
+	o.putOff = append(o.putOff, postponed{job, fanfare.Due{
+		At: at, Channel: o.options.Channel, Lane: job.batch.Lane,
+		Slice: fanfare.Slice{Manifest: ref.Manifest, Positions: []uint32{ref.Position}, Attempt: job.Attempt},
+		Why:   why, Destination: destination,
+	}})
+	if len(o.putOff) == 1 {
+		kept := make(chan struct{})
+		o.keeping = append(o.keeping, kept)
+		o.running.Go(func() { o.keepPostponed(kept) })
+	}
+	return finished
+}
+
+// putAway puts a job off that its destination has no room for. The caller holds mu.
+func (o *Outlet) putAway(job *Job, until, now time.Time, finished []*Batch) []*Batch {
+	to, why := o.limits.destinationOf(job, now), fanfare.WaitDestinationLimit
+	if to.breaker.Tripped() {
+		why = fanfare.WaitDestinationSuspended
+	}
+	o.turned(job, now)
+	return o.postpone(job, until, why, to.name, finished)
+}
+
+// keepPostponed has what is put off recorded, and counts its jobs as done. It
+// closes kept then.
+func (o *Outlet) keepPostponed(kept chan struct{}) {
+	o.mu.Lock()
+	all := o.putOff
+	o.putOff = nil
+	o.mu.Unlock()
+	days := map[fanfare.Day][]fanfare.Due{}
+	for i := range all {
+		day := all[i].job.Letter.Delivery.Day
+		days[day] = append(days[day], all[i].due)
+	}
+	failed := map[fanfare.Day]bool{}
+	for day, dues := range days {
+		failed[day] = o.options.Recorder.Postpone(day, dues) != nil
+	}
+	o.mu.Lock()
+	close(kept)
+	o.keeping = slices.DeleteFunc(o.keeping, func(one chan struct{}) bool { return one == kept })
+	var finished []*Batch
+	for i := range all {
+		if job := all[i].job; failed[job.Letter.Delivery.Day] {
+			finished = o.leave(job, Go, finished)
+		} else {
+			finished = o.settle(job, finished)
+		}
+	}
+	o.mu.Unlock()
+	finish(finished)
+}

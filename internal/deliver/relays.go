@@ -1,0 +1,251 @@
+package deliver
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// relays are the next hops of a channel, guarded by the outlet. Each has seats
+// among the channel's connections, by its weight; a letter goes by whoever takes
+// it first. So the weights say how the letters are shared out while the relays
+// are alike, and a faster one takes more.
+type relays []*relay
+
+const (
+	leastFactor = 0.02            // of a weight: enough to be noticed when all is well again
+	recovery    = 3 * time.Minute // from nothing to the whole weight
+	judgeEvery  = time.Second
+
+	fewAnswers = 20                    // below that errors say nothing
+	fewWrong   = 3                     // a single error never counts
+	fewTimes   = 10                    // below that times say nothing
+	wrongShare = 0.05                  // that is overlooked
+	slowRatio  = 2                     // to the quickest other relay, that is overlooked
+	slowBy     = 20 * time.Millisecond // behind it, that is overlooked
+)
+
+// next returns the relay that a new connection goes to: the one that has the
+// least of its share. With only those without any connection, it passes over the
+// others. nil means that none may open one now.
+func (all relays) next(now time.Time, without bool) *relay {
+	var next *relay
+	for _, r := range all {
+		if !r.wishes(now) || without && r.connections > 0 {
+			continue
+		}
+		if next == nil || r.shortOf(next) {
+			next = r
+		}
+	}
+	return next
+}
+
+// shortOf reports whether r is to get a connection before other (Sainte-Laguë).
+func (r *relay) shortOf(other *relay) bool {
+	return r.weight()*float64(2*other.connections+1) > other.weight()*float64(2*r.connections+1)
+}
+
+func (all relays) idle() int {
+	n := 0
+	for _, r := range all {
+		n += len(r.idlers)
+	}
+	return n
+}
+
+// other returns whether a relay that has not refused a job could have it.
+func (all relays) other(job *Job) bool {
+	return slices.ContainsFunc(all, func(r *relay) bool { return r.used() && !r.down() && !slices.Contains(job.refusedBy, r) })
+}
+
+// allot shares out the connections: each relay in use has one, one that is down
+// no more than that, and the rest goes by weight. The caller holds mu.
+func (o *Outlet) allot() {
+	rest := o.settings.Connections
+	var open relays
+	for _, r := range o.relays {
+		r.seats = 0
+		if !r.used() {
+			continue
+		}
+		r.seats = 1
+		rest--
+		if !r.down() {
+			open = append(open, r)
+		}
+	}
+	for ; rest > 0 && len(open) > 0; rest-- {
+		next := open[0]
+		for _, r := range open[1:] {
+			if r.weight()*float64(2*next.seats+1) > next.weight()*float64(2*r.seats+1) {
+				next = r
+			}
+		}
+		next.seats++
+	}
+}
+
+// judge moves weights, once a second: away from relays that fail or are slower
+// than the others, and back over minutes. The caller holds mu.
+func (o *Outlet) judge(now time.Time) {
+	elapsed := now.Sub(o.judged)
+	if elapsed < judgeEvery || len(o.relays) < 2 {
+		return
+	}
+	o.judged = now
+	took := o.speeds(now)
+	for i, r := range o.relays {
+		s := r.window.sum(now, windowParts)
+		deserved := min(reliability(&s), speed(took, i))
+		if r.factor > deserved {
+			r.factor = max(deserved, r.factor/2)
+		} else {
+			r.factor = min(deserved, r.factor+float64(elapsed)/float64(recovery))
+		}
+	}
+	o.allot()
+}
+
+// reliability is what factor a relay deserves by its errors: the least one with
+// which every second letter goes wrong.
+func reliability(s *windowPart) float64 {
+	share := float64(s.wrong) / float64(max(s.answers, 1))
+	if s.answers < fewAnswers || s.wrong < fewWrong || share <= wrongShare {
+		return 1
+	}
+	return max(leastFactor, 1-2*share)
+}
+
+// speeds is how long letters took each relay lately, half of them at most; 0
+// where too few are known. One that is on the wire for long counts already. The
+// caller holds mu.
+func (o *Outlet) speeds(now time.Time) []time.Duration {
+	of := make(map[*relay]*histogram, len(o.relays))
+	for _, r := range o.relays {
+		s := r.window.sum(now, 2)
+		of[r] = &s.took
+	}
+	for job := range o.wired {
+		if took := of[job.by]; took != nil && now.Sub(job.taken) > windowSeconds*time.Second {
+			took.count(now.Sub(job.taken))
+		}
+	}
+	medians := make([]time.Duration, len(o.relays))
+	for i, r := range o.relays {
+		if of[r].total >= fewTimes {
+			medians[i] = of[r].quantile(0.5)
+		}
+	}
+	return medians
+}
+
+// speed is what factor a relay deserves by the time that it takes, against the
+// quickest of the others.
+func speed(took []time.Duration, of int) float64 {
+	own, quickest := took[of], time.Duration(0)
+	for i, other := range took {
+		if i != of && other > 0 && (quickest == 0 || other < quickest) {
+			quickest = other
+		}
+	}
+	if quickest == 0 || own-quickest < slowBy || own < slowRatio*quickest {
+		return 1
+	}
+	return max(leastFactor, slowRatio*float64(quickest)/float64(own))
+}
+
+// crowded reports whether a connection of r is to end, so that another relay has
+// its seat. The caller holds mu.
+func (o *Outlet) crowded(r *relay) bool {
+	if r.connections <= r.seats+r.lent || o.connections < o.limits.connections() {
+		return false
+	}
+	return o.relays.next(o.options.Clock.Now(), false) != nil
+}
+
+// wakeOne has an idle connection look for a job: of the relay whose turn it is
+// by weight, which among relays that all have time shares out the letters. What was
+// passed on it may not be allowed to have: for that others look too. The caller
+// holds mu.
+func (o *Outlet) wakeOne() {
+	var next *relay
+	total := 0.0
+	for _, r := range o.relays {
+		if len(r.idlers) == 0 {
+			continue
+		}
+		r.turn += r.weight()
+		total += r.weight()
+		if next == nil || r.turn > next.turn {
+			next = r
+		}
+	}
+	if next == nil {
+		return // whoever is busy comes by itself
+	}
+	next.turn -= total
+	o.wake(next)
+	o.wakeForPassed()
+}
+
+// wake has the connection of a relay look for a job that has been idle for longest.
+// It counts as one that comes, so that none is made in its place. The caller holds
+// mu.
+func (o *Outlet) wake(r *relay) {
+	d := r.idlers[0]
+	r.idlers = slices.Delete(r.idlers, 0, 1)
+	if d.busy == nothing {
+		d.busy = coming
+		o.busy.change(coming, +1)
+	}
+	d.wake <- struct{}{}
+}
+
+// configure puts the relays of new settings in force. Connections of the old
+// ones finish their message and close. The caller holds mu.
+func (o *Outlet) configure(wanted []RelaySettings) {
+	old := o.relays
+	o.relays = nil
+	for _, s := range wanted {
+		i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == s.Name })
+		r := &relay{factor: 1}
+		if i >= 0 {
+			r = old[i]
+		}
+		r.RelaySettings = s
+		r.forgive()
+		o.relays = append(o.relays, r)
+	}
+	for _, r := range old {
+		r.renew()
+		r.calm()
+	}
+	for _, r := range o.relays {
+		r.ctx, r.renew = context.WithCancel(o.ctx)
+	}
+	o.allot()
+}
+
+// Drain lets nothing more leave by a relay, or again: what is on the wire ends.
+// It reports whether there is such a relay.
+func (o *Outlet) Drain(name string, drained bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i := slices.IndexFunc(o.relays, func(r *relay) bool { return r.Name == name })
+	if i < 0 {
+		return false
+	}
+	r := o.relays[i]
+	if r.Drained == drained {
+		return true
+	}
+	r.Drained = drained
+	r.forgive()
+	r.renew()
+	r.ctx, r.renew = context.WithCancel(o.ctx)
+	o.allot()
+	o.wakeForPassed()
+	o.spawn()
+	return true
+}

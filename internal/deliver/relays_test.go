@@ -1,0 +1,407 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"fanfare.dev/fanfare"
+)
+
+// hop is a relay of a test: what it takes, and how.
+type hop struct {
+	delay  atomic.Int64 // of an answer, in nanoseconds
+	gone   atomic.Bool  // it takes no connections and drops those that it has
+	cut    atomic.Int64 // of so many letters one is lost; 0: none
+	busy   atomic.Bool  // it refuses letters for now, for reasons of its own
+	refuse atomic.Bool  // it refuses letters for good
+	dials  atomic.Int64
+	taken  atomic.Int64
+	heard  atomic.Int64 // letters that it answered or lost
+}
+
+var errGone = errors.New("connection refused")
+
+func (h *hop) Serve(ctx context.Context, desk fanfare.Desk) error {
+	h.dials.Add(1)
+	if h.gone.Load() {
+		return errGone
+	}
+	for {
+		letter, err := desk.Next(ctx, true)
+		if letter == nil {
+			return err
+		}
+		if h.gone.Load() {
+			desk.Return(letter)
+			return errGone
+		}
+		said := fanfare.Outcome{Verdict: fanfare.Temporary, Code: 421, Text: "too busy", Class: fanfare.ClassBusy, At: time.Now()}
+		if h.busy.Load() && desk.(fanfare.Elsewhere).Elsewhere(letter, said) {
+			continue
+		}
+		if !desk.Release(letter) {
+			continue
+		}
+		<-time.After(time.Duration(h.delay.Load()))
+		outcome := fanfare.Outcome{Verdict: fanfare.Taken, Code: 250, At: time.Now()}
+		n := h.heard.Add(1)
+		switch cut := h.cut.Load(); {
+		case h.busy.Load():
+			outcome = said
+		case h.refuse.Load():
+			outcome = fanfare.Outcome{Verdict: fanfare.Permanent, Code: 550, Text: "no such person", Class: fanfare.ClassInvalid, At: time.Now()}
+		case h.gone.Load(), cut > 0 && n%cut == 0:
+			outcome = fanfare.Outcome{Verdict: fanfare.Lost, Text: "cut off", At: time.Now()}
+		default:
+			h.taken.Add(1)
+		}
+		if err := desk.Report(letter, outcome); err != nil {
+			return err
+		}
+		if outcome.Verdict == fanfare.Lost {
+			return errors.New("cut off")
+		}
+	}
+}
+
+// hops makes relays named a, b, c of weights; each letter takes 100 ms.
+func hops(weights ...int) ([]*hop, []RelaySettings) {
+	var all []*hop
+	var relays []RelaySettings
+	for i, weight := range weights {
+		h := &hop{}
+		h.delay.Store(int64(100 * time.Millisecond))
+		all = append(all, h)
+		relays = append(relays, RelaySettings{Name: string(rune('a' + i)), Driver: h, Weight: weight})
+	}
+	return all, relays
+}
+
+func relayBench(t testing.TB, connections int, weights ...int) (*bench, []*hop) {
+	all, relays := hops(weights...)
+	s := settings(nil)
+	s.Relays, s.Connections = relays, connections
+	return newBench(t, gateFunc(open), s), all
+}
+
+// feed submits letters so that some always wait, for a time.
+func (b *bench) feed(d time.Duration) (all []*Batch) {
+	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+		for b.Status().Queued < 500 {
+			batch := b.batch(fanfare.Normal, 250)
+			all = append(all, batch)
+			b.Submit(batch)
+		}
+	}
+	return all
+}
+
+func (b *bench) connections() (each []int) {
+	for _, r := range b.Status().Relays {
+		each = append(each, r.Connections)
+	}
+	return each
+}
+
+func TestConnectionsAreSharedOutByWeight(t *testing.T) {
+	for _, c := range []struct {
+		connections int
+		weights     []int
+		want        []int
+	}{
+		{10, []int{1}, []int{10}},
+		{10, []int{1, 1}, []int{5, 5}},
+		{10, []int{80, 20}, []int{8, 2}},
+		{50, []int{70, 20, 10}, []int{35, 10, 5}},
+		{50, []int{1000, 1}, []int{49, 1}}, // who has a weight has a connection
+		{12, []int{3, 0, 1}, []int{9, 0, 3}},
+		{3, []int{5, 1, 1}, []int{1, 1, 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := relayBench(t, c.connections, c.weights...)
+			b.Submit(b.batch(fanfare.Normal, 500))
+			synctest.Wait()
+			got := b.connections()
+			for i := range c.want {
+				if got[i] != c.want[i] {
+					t.Errorf("%d connections by %v: %v, want %v", c.connections, c.weights, got, c.want)
+					break
+				}
+			}
+			b.Stop()
+		})
+	}
+}
+
+// With few letters at a time there is an idle connection to each relay, and who
+// gets one is told by weight too.
+func TestSingleLettersAreSharedOutByWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 10, 80, 20)
+		for range 1000 {
+			b.Submit(b.batch(fanfare.Normal, 1))
+			<-time.After(time.Second)
+		}
+		if n := all[0].taken.Load(); n < 780 || n > 820 {
+			t.Errorf("the relay with four fifths of the weight took %d of 1000 letters", n)
+		}
+		b.Stop()
+	})
+}
+
+func TestLettersLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 10, 1, 1)
+		b.feed(10 * time.Second)
+		all[0].gone.Store(true)
+		b.feed(5 * time.Minute)
+		if got := b.connections(); got[1] != 9 {
+			t.Errorf("connections %v while the first relay is down, want 9 at the other", got)
+		}
+		if s := b.Status(); s.Relays[0].State != RelayDown || s.Relays[0].LastError != errGone.Error() || s.LastError != "" {
+			t.Errorf("status %+v", s)
+		}
+		if n := all[0].dials.Load(); n > 60 {
+			t.Errorf("the relay was dialled %d times in 5 minutes of an outage", n)
+		}
+		all[0].gone.Store(false)
+		b.feed(40 * time.Second)
+		if s := b.Status().Relays[0]; s.State != RelayUp || s.Connections < 1 || s.Connections > 3 {
+			t.Errorf("just back: %+v, want it to begin with little", s)
+		}
+		b.feed(4 * time.Minute)
+		if got := b.connections(); got[0] != 5 || got[1] != 5 {
+			t.Errorf("connections %v minutes after the outage, want the configured shares", got)
+		}
+		for _, e := range b.book.all() {
+			if e.State == fanfare.Failed || e.Attempt != 1 {
+				t.Fatalf("recorded %+v", e)
+			}
+		}
+		b.Stop()
+	})
+}
+
+func TestWithAllRelaysDownLettersWaitAndUseNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 10, 2, 1)
+		all[0].gone.Store(true)
+		all[1].gone.Store(true)
+		batch := b.batch(fanfare.Normal, 100)
+		b.Submit(batch)
+		<-time.After(10 * time.Minute)
+		if s := b.Status(); s.LastError == "" || s.Queued != 100 {
+			t.Errorf("status %+v", s)
+		}
+		all[1].gone.Store(false)
+		<-time.After(time.Minute)
+		b.mustEnd(batch, ending{})
+		if n := all[1].taken.Load(); n != 100 {
+			t.Errorf("the relay that is back took %d of 100", n)
+		}
+		b.Stop()
+	})
+}
+
+func TestASlowRelayGetsLessAndItsShareComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 20, 1, 1)
+		b.feed(30 * time.Second)
+		if got := b.connections(); got[0] != 10 || got[1] != 10 {
+			t.Fatalf("connections %v at first", got)
+		}
+		all[0].delay.Store(int64(5 * time.Second))
+		b.feed(30 * time.Second)
+		if got := b.connections(); got[0] > 2 {
+			t.Errorf("connections %v half a minute after the first became fifty times slower", got)
+		}
+		all[0].delay.Store(int64(100 * time.Millisecond))
+		b.feed(5 * time.Minute)
+		if got := b.connections(); got[0] != 10 || got[1] != 10 {
+			t.Errorf("connections %v minutes after it is quick again", got)
+		}
+		b.Stop()
+	})
+}
+
+// A relay that answers nothing has no times to be judged by but those of the
+// letters that it holds.
+func TestARelayThatHangsGetsLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 40, 1, 1)
+		b.feed(10 * time.Second)
+		all[0].delay.Store(int64(time.Hour))
+		b.feed(30 * time.Second)
+		if s := b.Status().Relays[0]; s.Share > 0.05 || s.State != RelayUp {
+			t.Errorf("half a minute after it stopped to answer: %+v", s)
+		}
+		b.Stop()
+	})
+}
+
+func TestALittleSlowerIsNoReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 20, 1, 1)
+		all[0].delay.Store(int64(180 * time.Millisecond))
+		b.feed(time.Minute)
+		if got := b.connections(); got[0] != 10 {
+			t.Errorf("connections %v", got)
+		}
+		b.Stop()
+	})
+}
+
+func TestARelayThatLosesLettersGetsLessAndASingleErrorMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 20, 1, 1)
+		b.feed(5 * time.Second)
+		all[0].cut.Store(all[0].heard.Load() + 100) // the next one that is so many
+		b.feed(2 * time.Second)
+		all[0].cut.Store(0)
+		b.feed(10 * time.Second)
+		if s := b.Status().Relays[0]; s.Errors == 0 || s.Share != 0.5 {
+			t.Errorf("a single lost letter: %+v", s)
+		}
+		all[0].cut.Store(4)
+		b.feed(30 * time.Second)
+		if s := b.Status().Relays[0]; s.Share > 0.35 {
+			t.Errorf("a relay that loses one letter in four: %+v", s)
+		}
+		b.Stop()
+	})
+}
+
+func TestWhatARelayRefusesForReasonsOfItsOwnGoesToAnotherAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 10, 9, 1)
+		all[0].busy.Store(true)
+		batch := b.batch(fanfare.Normal, 200)
+		b.Submit(batch)
+		<-time.After(time.Minute)
+		b.mustEnd(batch, ending{})
+		for _, e := range b.book.all() {
+			if e.Attempt != 1 {
+				t.Errorf("recorded %+v", e)
+			}
+		}
+		states := b.book.states()
+		if states[fanfare.Accepted] != 200 || all[1].taken.Load() != 200 {
+			t.Errorf("recorded %v, the other relay took %d", states, all[1].taken.Load())
+		}
+		if s := b.Status().Relays[0]; s.State != RelayDown || s.LastError != "421 too busy" || s.Connections > 1 {
+			t.Errorf("status of the busy one: %+v", s)
+		}
+
+		// Where all of them are busy it is the schedule of retries that decides.
+		all[1].busy.Store(true)
+		late := b.batch(fanfare.Normal, 1)
+		b.Submit(late)
+		<-time.After(time.Minute)
+		b.mustEnd(late, ending{})
+		if got := b.book.states()[fanfare.Deferred]; got != 1 {
+			t.Errorf("%d deferred, want the one that nobody took", got)
+		}
+		b.Stop()
+	})
+}
+
+// What waits for another relay is anybody's again when that one goes away too.
+func TestWhatWasPassedOnIsNotStuckWhenTheOtherRelayGoes(t *testing.T) {
+	for name, away := range map[string]func(*bench, *hop){
+		"down":    func(_ *bench, h *hop) { h.gone.Store(true) },
+		"drained": func(b *bench, _ *hop) { b.Drain("b", true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, all := relayBench(t, 4, 1, 1)
+				all[0].busy.Store(true)
+				all[1].delay.Store(int64(time.Minute))
+				batch := b.batch(fanfare.Normal, 6)
+				b.Submit(batch)
+				<-time.After(time.Second)
+				all[0].busy.Store(false)
+				away(b, all[1])
+				<-time.After(10 * time.Minute)
+				b.mustEnd(batch, ending{})
+				b.Stop()
+			})
+		})
+	}
+}
+
+func TestRefusalsOfPeopleMoveNoWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 10, 1, 1)
+		all[0].refuse.Store(true)
+		b.feed(time.Minute)
+		if s := b.Status().Relays[0]; s.Share != 0.5 || s.Errors != 0 {
+			t.Errorf("status %+v", s)
+		}
+		b.Stop()
+	})
+}
+
+func TestADrainedRelayGetsNothingUntilItIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, all := relayBench(t, 10, 1, 1)
+		b.feed(time.Second)
+		if !b.Drain("a", true) || b.Drain("nobody", true) {
+			t.Fatal("which relays there are")
+		}
+		<-time.After(time.Second)
+		heard := all[0].heard.Load()
+		b.feed(time.Minute)
+		if n := all[0].heard.Load(); n != heard {
+			t.Errorf("a drained relay heard of %d letters", n-heard)
+		}
+		if s := b.Status().Relays; s[0].State != RelayDrained || s[0].Connections != 0 || s[1].Connections != 10 {
+			t.Errorf("status %+v", s)
+		}
+		b.Drain("a", false)
+		b.feed(time.Minute)
+		if got := b.connections(); got[0] != 5 || got[1] != 5 {
+			t.Errorf("connections %v after it was restored", got)
+		}
+		b.Stop()
+	})
+}
+
+// An urgent letter that was passed on is before bulk, and bulk that was passed on
+// behind an urgent one.
+func TestWhatIsPassedOnKeepsItsLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := settings(nil)
+		_, s.Relays = hops(1, 1)
+		s.Rate, s.Connections = rate.Limit(1e-9), 4 // nothing leaves
+		b := newBench(t, gateFunc(open), s)
+		one, two := b.batch(fanfare.Bulk, 1), b.batch(fanfare.Urgent, 1)
+		o := b.Outlet
+		o.mu.Lock()
+		for _, batch := range []*Batch{one, two} {
+			job := &batch.Jobs[0]
+			job.batch, job.refusedBy, batch.left = batch, []*relay{o.relays[0]}, 1
+			o.putBack(job)
+		}
+		normal := b.batch(fanfare.Normal, 1)
+		normal.Jobs[0].batch, normal.left = normal, 1
+		o.waiting.push(&normal.Jobs[0])
+		if job := o.pop(o.relays[0], allLanes); job != &normal.Jobs[0] {
+			t.Error("the relay that refused them has another than the one that it may have")
+		} else {
+			o.waiting.unpop(job)
+		}
+		for _, want := range []*Batch{two, normal, one} {
+			if job := o.pop(o.relays[1], allLanes); job.batch != want {
+				t.Errorf("got one of lane %v, want %v", job.batch.Lane, want.Lane)
+			}
+		}
+		o.mu.Unlock()
+		b.Stop()
+	})
+}

@@ -1,0 +1,307 @@
+package smtp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	fanfare "fanfare.dev/fanfare"
+	"pgregory.net/rapid"
+)
+
+// Companions, ReleaseAll and ReportAll make the desk one whose letters may leave
+// together.
+func (d *testDesk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most int) []*fanfare.Letter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, taken := d.out[letter]; !taken || most < 1 {
+		d.wrong("asked for %d companions of %s, taken=%v", most, letter.To, taken)
+	}
+	for len(d.waiting) > 0 && most > 0 && letter.Share != 0 && d.waiting[0].Share == letter.Share {
+		d.out[d.waiting[0]] = false
+		dst, d.waiting = append(dst, d.waiting[0]), d.waiting[1:]
+		most--
+	}
+	return dst
+}
+
+func (d *testDesk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, released bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range letters {
+		if on, taken := d.out[l]; !taken || on || l.Share != letters[0].Share {
+			d.wrong("%s released with others, but taken=%v released=%v", l.To, taken, on)
+		}
+		if d.held[l] {
+			delete(d.out, l)
+			d.forgot = append(d.forgot, l)
+		} else {
+			left = append(left, l)
+		}
+	}
+	if len(left) < len(letters) {
+		return left, false
+	}
+	for _, l := range letters {
+		d.out[l] = true
+	}
+	return left, true
+}
+
+func (d *testDesk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
+	for i, l := range letters {
+		if err := d.Report(l, outcomes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shared makes letters of some messages, each to some recipients, with bytes of
+// their own that are the same.
+func shared(sizes ...int) []*fanfare.Letter {
+	var all []*fanfare.Letter
+	for message, n := range sizes {
+		from := fmt.Sprintf("s%d@example.com", message)
+		for range n {
+			all = append(all, &fanfare.Letter{
+				From: from, To: fmt.Sprintf("r%d@example.com", len(all)), Share: uint64(message + 1), Body: []byte(bodyFor(from, "undisclosed")),
+			})
+		}
+	}
+	return all
+}
+
+// audit checks each transaction at the peer: its body is that of its sender, and its
+// recipients are those whose letters are released and not reported, each once. took
+// is told of those that are answered with 250.
+func (d *testDesk) audit(p *peer, took func(rcpts []string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var current []string
+	p.check = func(from string, rcpts []string, body string) {
+		current = slices.Sorted(slices.Values(rcpts))
+		now := d.released()
+		body = strings.ReplaceAll("\n"+body, "\n.", "\n")[1:]
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if body != bodyFor(from, "undisclosed") || !slices.Equal(now, current) {
+			d.wrong("under the envelope %s -> %s, while released and unreported were %s, came\n%s", from, rcpts, now, body)
+		}
+		for l, on := range d.out {
+			if on && l.From != from {
+				d.wrong("%s from %s left under the sender %s", l.To, l.From, from)
+			}
+		}
+	}
+	inner := p.hook
+	p.hook = func(at turn) string {
+		reply := inner(at)
+		if at.at == atBody && (reply == standard || reply[0] == '2') {
+			took(current)
+		}
+		return reply
+	}
+}
+
+// TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient is
+// TestAnyScriptOfRepliesKeepsThePromises for messages to several recipients: each
+// of them has an outcome of its own that is true.
+func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		script := rapid.SliceOfN(rapid.IntRange(0, 60), 0, 120).Draw(rt, "script")
+		grouping := rapid.SampledFrom([]string{"auto", "auto", "auto", "pipelining", "lockstep"}).Draw(rt, "grouping")
+		all := shared(rapid.SliceOfN(rapid.IntRange(1, 9), 1, 5).Draw(rt, "recipients")...)
+		desk := newDesk(t, slices.Clone(all)...)
+		for _, l := range all {
+			switch rapid.IntRange(0, 25).Draw(rt, "kind") {
+			case 0:
+				desk.held[l] = true
+			case 1:
+				l.To = "no one@example.com"
+			case 2:
+				l.Share = 0
+			}
+		}
+		var mu sync.Mutex
+		taken := map[string]int{}
+		p := startPeer(t, func(at turn) string {
+			mu.Lock()
+			defer mu.Unlock()
+			n := 0
+			if len(script) > 0 {
+				n, script = script[0], script[1:]
+			}
+			return scripted(n, at)
+		}, "PIPELINING", "SIZE 10000")
+		stubborn := rapid.Bool().Draw(rt, "stubborn")
+		p.mu.Lock()
+		p.stubborn = stubborn
+		p.mu.Unlock()
+		desk.audit(p, func(rcpts []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, to := range rcpts {
+				taken[to]++
+			}
+		})
+		driver := New(Config{
+			Address: p.addr, Grouping: grouping, MaxRecipients: rapid.SampledFrom([]int{2, 4, 100}).Draw(rt, "most"),
+			MaxMessages: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "max"), SendTimeout: 10 * time.Second, CommandTimeout: 10 * time.Second,
+		})
+		for range 200 {
+			if driver.Serve(t.Context(), desk) == nil {
+				break
+			}
+		}
+		desk.done()
+		if t.Failed() {
+			rt.Fatalf("conversation: %q", p.lines())
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for i, told := range desk.tells(all) {
+			l := all[i]
+			verdict := desk.outcomes[l].Verdict
+			switch {
+			case told == "waiting" || told == "":
+				rt.Fatalf("%s is %q after the script has ended: %q", l.To, told, p.lines())
+			case told == "forgotten" && taken[l.To] > 0:
+				rt.Fatalf("%s was not released, and left", l.To)
+			case told != "forgotten" && verdict == fanfare.Taken && taken[l.To] != 1:
+				rt.Fatalf("%s is taken, and the peer has it %d times", l.To, taken[l.To])
+			case told != "forgotten" && verdict != fanfare.Taken && verdict != fanfare.Lost && taken[l.To] != 0:
+				rt.Fatalf("%s is %s, and the peer has taken it", l.To, told)
+			}
+		}
+	})
+}
+
+func TestOneMessageToSeveralIsOneTransaction(t *testing.T) {
+	for name, c := range map[string]struct {
+		hook   func(turn) string
+		most   int
+		told   map[int]string // what is not "taken 250"
+		bodies int
+		rcpts  int
+	}{
+		"all are taken":                  {most: 100, bodies: 1, rcpts: 10},
+		"more than may go together":      {most: 4, bodies: 3, rcpts: 10},
+		"off":                            {most: 1, bodies: 10, rcpts: 10},
+		"one is unknown":                 {hook: about(atRcpt, "r3", "550 5.1.1 unknown"), most: 100, told: map[int]string{3: "permanent 550"}, bodies: 1, rcpts: 10},
+		"one is refused for now":         {hook: about(atRcpt, "r0", "450 4.2.1 later"), most: 100, told: map[int]string{0: "temporary 450"}, bodies: 1, rcpts: 10},
+		"the peer takes three at a time": {hook: tooMany(3, "452 4.5.3 Error: too many recipients"), most: 100, bodies: 4, rcpts: 17},
+		"and says so in its own words":   {hook: tooMany(3, "552 Too many recipients"), most: 100, bodies: 4, rcpts: 17},
+		"or with the code alone":         {hook: tooMany(3, "452 no"), most: 100, bodies: 4, rcpts: 17},
+		"DATA is refused to the first three": {hook: firstData("550 5.7.1 no", tooMany(3, "452 no")), most: 100,
+			told: map[int]string{0: "permanent 550", 1: "permanent 550", 2: "permanent 550"}, bodies: 3, rcpts: 10 + 7 + 3 + 1},
+		"a mailbox is full between others": {hook: full("r5", "452 4.2.2 mailbox full"), most: 100, told: map[int]string{5: "temporary 452"}, bodies: 1, rcpts: 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPeer(t, c.hook)
+			all := shared(10)
+			desk := newDesk(t, slices.Clone(all)...)
+			desk.audit(p, func([]string) {})
+			config := short(p.addr)
+			config.MaxRecipients = c.most
+			if err := New(config).Serve(t.Context(), desk); err != nil {
+				t.Error(err)
+			}
+			desk.done()
+			for i, told := range desk.tells(all) {
+				if want := c.told[i]; told != want && (want != "" || told != "taken 250") {
+					t.Errorf("letter %d is %s, want %q", i, told, want)
+				}
+			}
+			bodies, rcpts := 0, 0
+			for _, line := range p.lines() {
+				if strings.Contains(line, " RCPT ") {
+					rcpts++
+				}
+				if strings.HasSuffix(line, "(body)") {
+					bodies++
+				}
+			}
+			if bodies != c.bodies || rcpts != c.rcpts {
+				t.Errorf("%d bodies and %d RCPT, want %d and %d: %q", bodies, rcpts, c.bodies, c.rcpts, p.lines())
+			}
+		})
+	}
+}
+
+// tooMany refuses each RCPT beyond some in a transaction.
+func tooMany(most int, answer string) func(turn) string {
+	n := 0
+	return func(at turn) string {
+		switch at.at {
+		case atMail:
+			n = 0
+		case atRcpt:
+			if n++; n > most {
+				return answer
+			}
+		}
+		return standard
+	}
+}
+
+// full refuses a person whenever asked.
+func full(person, answer string) func(turn) string {
+	return func(now turn) string {
+		if now.at == atRcpt && strings.Contains(now.line, person+"@") {
+			return answer
+		}
+		return standard
+	}
+}
+
+// firstData refuses the first DATA.
+func firstData(answer string, otherwise func(turn) string) func(turn) string {
+	done := false
+	return func(now turn) string {
+		if now.at == atData && !done {
+			done = true
+			return answer
+		}
+		return otherwise(now)
+	}
+}
+
+// TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare has letters of one share
+// that differ in what all of them would have in common.
+func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
+	for name, change := range map[string]func(*fanfare.Letter){
+		"body":               func(l *fanfare.Letter) { l.Body = append(l.Body, "P.S.\r\n"...) },
+		"sender":             func(l *fanfare.Letter) { l.From = "other@example.com" },
+		"8BITMIME":           func(l *fanfare.Letter) { l.EightBit = true },
+		"SMTPUTF8":           func(l *fanfare.Letter) { l.UTF8 = true },
+		"SMTPUTF8 by itself": func(l *fanfare.Letter) { l.To = "ü@example.com" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPeer(t, nil)
+			var got []string
+			p.check = func(from string, rcpts []string, body string) {
+				got = append(got, fmt.Sprint(from, rcpts, strings.Contains(body, "P.S.")))
+			}
+			all := shared(5)
+			change(all[2])
+			desk := newDesk(t, slices.Clone(all)...)
+			config := short(p.addr)
+			config.MaxRecipients = 10
+			if err := New(config).Serve(t.Context(), desk); err != nil {
+				t.Error(err)
+			}
+			desk.done()
+			want := []string{
+				fmt.Sprint(all[0].From, []string{all[0].To, all[1].To, all[3].To, all[4].To}, false),
+				fmt.Sprint(all[2].From, []string{all[2].To}, name == "body"),
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("there were %q, want %q", got, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+var (
+	loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	secret   = Secret(bytes.Repeat([]byte{7}, 32))
+)
+
+// A receiver is a real server whose handler a test chooses.
+type receiver struct {
+	*httptest.Server
+	mu      sync.Mutex
+	handler http.HandlerFunc
+	protos  map[string]int
+	got     [][]byte
+	watch   func([]byte)
+}
+
+// receive starts a receiver of one protocol: "http", "https" or "h2".
+func receive(t testing.TB, protocol string) *receiver {
+	t.Helper()
+	r := &receiver{protos: map[string]int{}, watch: func([]byte) {}}
+	r.handler = r.take
+	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		handler := r.handler
+		r.protos[req.Proto]++
+		r.mu.Unlock()
+		handler(w, req)
+	}))
+	r.Config.ErrorLog = log.New(io.Discard, "", 0) // a handshake that is cut is what tests ask for
+	switch protocol {
+	case "http":
+		r.Start()
+	case "h2":
+		r.EnableHTTP2 = true
+		r.StartTLS()
+	default:
+		r.StartTLS()
+	}
+	t.Cleanup(func() { r.CloseClientConnections(); r.Close() })
+	return r
+}
+
+// take takes a letter.
+func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	watch := r.watch
+	r.mu.Unlock()
+	watch(body)
+	r.mu.Lock()
+	r.got = append(r.got, body)
+	r.mu.Unlock()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (r *receiver) handle(h http.HandlerFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handler = h
+}
+
+// config is that of a driver which trusts the receiver.
+func (r *receiver) config() Config {
+	c := Config{
+		Service: "news", Secrets: []Secret{secret}, AllowHTTP: true, AllowNetworks: loopback, Connections: 4,
+		ConnectTimeout: time.Second, TLSTimeout: time.Second, SendTimeout: 300 * time.Millisecond,
+	}
+	if r.TLS != nil {
+		roots := x509.NewCertPool()
+		roots.AddCert(r.Certificate())
+		c.TLS = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	return c
+}
+
+// letter makes a letter to a path of the receiver.
+func (r *receiver) letter(path, text string) *fanfare.Letter {
+	body, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		panic(err)
+	}
+	return &fanfare.Letter{Delivery: fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: 7}, To: r.URL + path, Body: body}
+}
+
+func host(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	rest, _, _ = strings.Cut(rest, "/")
+	return rest
+}

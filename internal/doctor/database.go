@@ -1,0 +1,173 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Database is what a look at a PostgreSQL database found, without changing
+// anything there.
+type Database struct {
+	Where   string // user@host:port/database
+	Version string // 16.4
+	Number  int    // 160004
+
+	Encoding string
+	Standby  bool // it is in recovery
+	ReadOnly bool // whoever connects may not write, unless they insist
+	Lag      time.Duration
+
+	Schema               string
+	SchemaSeen           int64 // last migration that was run; 0: none
+	SchemaKnown          int64 // to this program
+	MayCreate, MayChange bool  // make the schema, and what is in it
+	Owner                string
+	Days                 int // that are kept
+	Bytes                int64
+	Holder               string // the server that works in it, or ""
+
+	Fsync, FullPageWrites bool
+	MaxConnections, Used  int // for others than superusers; by others
+	Encrypted, Local      bool
+	RoundTrip             time.Duration
+	Ahead                 time.Duration // its clock before ours
+}
+
+const (
+	oldestDatabase = 150000
+	// From when on it is worth a word: a round trip, of which each group of
+	// outcomes waits for one or two; the difference of the clocks; and how far a
+	// standby is behind.
+	slowRoundTrip = 5 * time.Millisecond
+	maxAhead      = 2 * time.Second
+	maxLag        = time.Minute
+)
+
+// database looks at what db and db_reads name. held tells that a server works in
+// the data directory.
+func (o *Options) database(ctx context.Context, r *Report, held bool) {
+	if o.Config.SQLite() {
+		return
+	}
+	d := o.reach(ctx, r, "database", o.Database)
+	if d == nil {
+		return
+	}
+	if d.Number < oldestDatabase {
+		r.wrong("database", "upgrade PostgreSQL to 15 or later", "%s is PostgreSQL %s, which is too old", d.Where, d.Version)
+		return
+	}
+	switch {
+	case d.Standby:
+		r.wrong("database", "name the primary in db, and the standby in db_reads", "%s is a standby, which cannot be written to", d.Where)
+	case d.ReadOnly:
+		r.wrong("database", "ALTER DATABASE … RESET default_transaction_read_only, or ALTER ROLE …, or in postgresql.conf: whoever set it may want nothing written now",
+			"%s is read-only for who connects (default_transaction_read_only = on): a server cannot start", d.Where)
+	case d.Encoding != "UTF8":
+		r.wrong("database", "make it anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", "%s has the encoding %s", d.Where, d.Encoding)
+	default:
+		r.ok("database", "%s is PostgreSQL %s, and answers in %v", d.Where, d.Version, d.RoundTrip.Round(10*time.Microsecond))
+	}
+	if d.RoundTrip > slowRoundTrip {
+		r.warn("database", "put the server near the database", "a round trip takes %v: each group of outcomes waits that long", d.RoundTrip.Round(100*time.Microsecond))
+	}
+	if !d.Encrypted && !d.Local {
+		r.warn("database", "add sslmode=verify-full to the URL, and sslrootcert where a private authority signed the certificate", "what people are called and write travels to it unencrypted")
+	}
+	o.schema(r, d)
+	o.keeping(r, d, held)
+	if o.Config.DBReads != "" {
+		o.standby(ctx, r)
+	}
+}
+
+// reach looks, and says where it cannot.
+func (o *Options) reach(ctx context.Context, r *Report, check string, look func(context.Context) (*Database, error)) *Database {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d, err := look(ctx)
+	if err == nil {
+		return d
+	}
+	mend := "see that PostgreSQL runs, and can be reached from here"
+	if e, ok := errors.AsType[*fanfare.Error](err); ok && e.Hint != "" {
+		mend = e.Hint
+	}
+	r.wrong(check, mend, "%v", err)
+	return nil
+}
+
+func days(n int) string {
+	if n == 1 {
+		return "1 day"
+	}
+	return fmt.Sprintf("%d days", n)
+}
+
+func (o *Options) schema(r *Report, d *Database) {
+	switch {
+	case d.SchemaSeen > d.SchemaKnown:
+		r.wrong("schema", "use the newer program, or restore a backup from before the upgrade", "%s was made by a newer Fanfare: it has version %d, this program knows %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
+	case d.SchemaSeen == 0 && !d.MayCreate:
+		r.wrong("schema", "CREATE SCHEMA "+d.Schema+" AUTHORIZATION the user of the URL", "there is no schema %s, and this user may not make it", d.Schema)
+	case d.SchemaSeen > 0 && !d.MayChange:
+		r.wrong("schema", "connect as "+d.Owner, "the schema %s belongs to %s, and this user may not change it", d.Schema, d.Owner)
+	case d.SchemaSeen == 0:
+		r.ok("schema", "%s is empty, the server makes its tables", d.Schema)
+	case d.SchemaSeen < d.SchemaKnown:
+		r.ok("schema", "%s has version %d, the server brings it to %d", d.Schema, d.SchemaSeen, d.SchemaKnown)
+	default:
+		r.ok("schema", "%s has version %d, %s and %s", d.Schema, d.SchemaSeen, days(d.Days), size(d.Bytes))
+	}
+}
+
+// keeping looks at how PostgreSQL is set, and who else is there.
+func (o *Options) keeping(r *Report, d *Database, held bool) {
+	switch {
+	case !d.Fsync && o.Config.Fsync():
+		r.wrong("durability", "set fsync = on in postgresql.conf, or durability relaxed here", "PostgreSQL runs with fsync = off: what was acknowledged does not survive a loss of power, and the database may not either")
+	case !d.Fsync:
+		r.warn("durability", "set fsync = on in postgresql.conf", "PostgreSQL runs with fsync = off: a loss of power may destroy the database")
+	case !d.FullPageWrites:
+		r.warn("durability", "set full_page_writes = on, unless the file system never tears a page", "PostgreSQL runs with full_page_writes = off")
+	case o.Config.Fsync():
+		r.ok("durability", "PostgreSQL syncs, and the server waits for it")
+	default:
+		r.ok("durability", "PostgreSQL syncs, and the server does not wait for it (synchronous_commit = off)")
+	}
+	switch free := d.MaxConnections - d.Used; {
+	case d.Holder != "" && !held:
+		r.warn("database", "stop it before a server is started here; each needs a schema or a database of its own", "a server works in it already: %s", d.Holder)
+	case d.Holder == "" && free < o.Config.DBConnections:
+		r.warn("connections", "raise max_connections of PostgreSQL, or lower db_connections", "%d are free of %d, and db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)
+	default:
+		r.ok("connections", "PostgreSQL takes %d, others have %d, db_connections is %d", d.MaxConnections, d.Used, o.Config.DBConnections)
+	}
+	if d.Ahead.Abs() > maxAhead {
+		r.warn("clock", "run chrony or systemd-timesyncd on both machines", "the clock of the database differs by %v", d.Ahead.Round(100*time.Millisecond))
+	}
+}
+
+// charge says so where a server would be refused. What cannot be read is told of
+// by the other looks.
+func (o *Options) charge(ctx context.Context, r *Report) {
+	if told, ok := errors.AsType[*fanfare.Error](o.Charge(ctx)); ok && told.Code == fanfare.Conflict {
+		r.wrong("start", told.Hint, "no server starts here: %s", told.Message)
+	}
+}
+
+func (o *Options) standby(ctx context.Context, r *Report) {
+	switch d := o.reach(ctx, r, "standby", o.Reads); {
+	case d == nil:
+	case !d.Standby:
+		r.warn("standby", "name a standby in db_reads, or leave it empty", "%s is no standby", d.Where)
+	case d.Lag > maxLag:
+		r.warn("standby", "look at pg_stat_replication of the primary", "%s is %v behind: reports do not show what is newer", d.Where, d.Lag.Round(time.Second))
+	default:
+		r.ok("standby", "%s is %v behind", d.Where, d.Lag.Round(time.Millisecond))
+	}
+}

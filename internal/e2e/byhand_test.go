@@ -1,0 +1,28 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// Who applies a document hears that a rate in it is not the one in force, also
+// where nothing of it changes.
+func TestAnApplyTellsOfARateThatWasSetByHand(t *testing.T) {
+	t.Parallel()
+	s, r := newsroom(t, sink.Config{}, "")
+	s.mustRun("", "rate", "channel", "news/email", "7/s")
+	document := news(r.addr, "")
+	if text := s.mustRun(document, "apply", "-f", "-"); !strings.Contains(text, "is set to 7/s by hand") {
+		t.Errorf("printed %s", text)
+	}
+	if diff := into[client.Diff](t, s.mustRun(document, "apply", "-f", "-", "--dry-run", "--json")); len(diff.Notes) != 1 {
+		t.Errorf("of a dry run %+v", diff)
+	}
+	s.mustRun("", "rate", "channel", "news/email", "configured")
+	if text := s.mustRun(document, "apply", "-f", "-"); strings.Contains(text, "by hand") {
+		t.Errorf("afterwards %s", text)
+	}
+}

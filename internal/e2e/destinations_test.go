@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// TestASickDestinationIsSeenAndResumedByHand has a domain that refuses everything,
+// is mended, and gets what waited for it when an operator says so: also from a
+// server that knows nothing of the domain any more but what it put off.
+func TestASickDestinationIsSeenAndResumedByHand(t *testing.T) {
+	t.Parallel()
+	refuses := sink.Config{Hosts: []sink.HostRule{{Host: "sick.example", Refuse: true}}}
+	rules := filepath.Join(t.TempDir(), "replies.yaml")
+	err := os.WriteFile(rules, []byte("rules:\n  - name: closed\n    driver: smtp\n    says: [no answer from that host]\n    class: busy\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, r := newsroom(t, refuses, "rate: unlimited, connections: 4, retry: [1h, 1h]", "--reply-rules", rules)
+	var people []string
+	for i := range 60 {
+		people = append(people, fmt.Sprintf("p%d@sick.example", i), fmt.Sprintf("p%d@well.example", i))
+	}
+	s.subscribe(people...)
+	event := s.http.publish(`{"title":"x"}`)
+	list := func() []client.Destination {
+		return into[struct{ Destinations []client.Destination }](t, s.http.must(200, "GET", "/v1/channels/email/destinations", "", "")).Destinations
+	}
+	counts := func() fanfare.Counts { return s.http.broadcast(event).Counts }
+	eventually(t, "all for the sick one is tried or put off", func() bool {
+		all := list()
+		return len(all) == 1 && all[0].Postponed+counts()[fanfare.Deferred] == 60 && counts()[fanfare.Accepted] == 60
+	})
+	d := list()[0]
+	if d.Name != "sick.example" || d.State != "suspended" || d.Failures < 5 || d.Until.IsZero() || d.Postponed == 0 || d.PostponedTo.IsZero() || !strings.Contains(d.LastReply, "no answer from that host") {
+		t.Errorf("listed is %+v", d)
+	}
+	tried := counts()[fanfare.Deferred]
+	if text := s.mustRun("", "destinations", "list", "news/email"); !strings.Contains(text, "sick.example") || !strings.Contains(text, "suspended") {
+		t.Errorf("the command shows\n%s", text)
+	}
+	if text := s.http.must(200, "GET", "/metrics", "", ""); !strings.Contains(text, `fanfare_destinations_unwell{channel="email",service="news",state="suspended"} 1`) || strings.Contains(text, "sick.example") {
+		t.Errorf("the metrics have\n%s", text)
+	}
+
+	r.close()
+	r.open(sink.Config{})
+	s.mustRun("", "destinations", "resume", "news/email", "sick.example")
+	eventually(t, "what was put off has left", func() bool { return counts()[fanfare.Accepted] == 120-tried })
+	if all := list(); len(all) != 0 {
+		t.Errorf("listed are %+v", all)
+	}
+	if text := s.http.must(200, "GET", "/v1/audit?kind=destination", "", ""); !strings.Contains(text, `"email/sick.example"`) {
+		t.Errorf("the audit has %s", text)
+	}
+	s.http.must(404, "POST", "/v1/channels/email/destinations/nobody.example/resume", "", "")
+	s.http.must(404, "GET", "/v1/channels/none/destinations", "", "")
+
+	r.close()
+	r.open(refuses)
+	later := s.http.publish(`{"title":"y"}`)
+	eventually(t, "some for it is put off again", func() bool { all := list(); return len(all) == 1 && all[0].Postponed > 20 })
+	s.kill()
+	s.start()
+	r.close()
+	r.open(sink.Config{})
+	if all := list(); len(all) != 1 || all[0].Postponed == 0 {
+		t.Errorf("after a restart listed are %+v", all)
+	}
+	s.mustRun("", "destinations", "resume", "news/email", "sick.example")
+	eventually(t, "what was put off has left after a restart", func() bool {
+		counts := s.http.broadcast(later).Counts
+		return counts[fanfare.Accepted]+counts[fanfare.Deferred] == 120 && len(list()) == 0
+	})
+}

@@ -1,0 +1,143 @@
+package bodies
+
+import (
+	"cmp"
+	_ "embed"
+	"html"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Layouts names those that are built in: plain has a link to unsubscribe below the
+// content, letter has not.
+var Layouts = [...]string{"letter", "plain"}
+
+//go:embed layouts/page.html
+var page string
+
+//go:embed layouts/page.css
+var pageStyle string
+
+//go:embed layouts/blocks.css
+var blockStyle string
+
+// rightToLeft are the languages that are written from right to left.
+var rightToLeft = []string{"ar", "arc", "ckb", "dv", "fa", "he", "ks", "ps", "sd", "ug", "ur", "yi"}
+
+// leave is what the link to unsubscribe says.
+var leave = map[string]string{
+	"ar": "إلغاء الاشتراك", "cs": "Odhlásit odběr", "cy": "Dad-danysgrifio", "da": "Afmeld", "de": "Abmelden", "en": "Unsubscribe",
+	"es": "Cancelar la suscripción", "fa": "لغو اشتراک", "fi": "Peruuta tilaus", "fr": "Se désabonner", "he": "ביטול הרשמה", "it": "Annulla l’iscrizione",
+	"ja": "配信停止", "ko": "수신 거부", "nl": "Afmelden", "nb": "Meld deg av", "pl": "Anuluj subskrypcję", "pt": "Cancelar a subscrição",
+	"ru": "Отписаться", "sv": "Avsluta prenumerationen", "tr": "Abonelikten çık", "uk": "Відписатися", "ur": "ان سبسکرائب کریں", "zh": "退订",
+}
+
+var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$`)
+
+var wholeOutput = regexp.MustCompile(`^\{\{-?\s*([\w.]+)\s*-?\}\}$`)
+
+// speakable reports whether the language is one, or an output.
+func (s *Source) speakable() bool {
+	return s.Lang == "" || languageTag.MatchString(s.Lang) || wholeOutput.MatchString(s.Lang)
+}
+
+// byLanguage is what value says for the language: found now where it is known, and
+// else by a case over the variable that tells it.
+func byLanguage(language string, names []string, value func(language string) string) string {
+	if found := wholeOutput.FindStringSubmatch(language); found != nil {
+		var out strings.Builder
+		out.WriteString("{% case " + found[1] + " %}")
+		for _, name := range names {
+			if v := value(name); v != value("en") {
+				out.WriteString(`{% when "` + name + `" %}` + v)
+			}
+		}
+		return out.String() + "{% else %}" + value("en") + "{% endcase %}"
+	}
+	base, _, _ := strings.Cut(strings.ToLower(language), "-")
+	return value(base)
+}
+
+func direction(language string) string {
+	if slices.Contains(rightToLeft, language) {
+		return "rtl"
+	}
+	return "ltr"
+}
+
+func words(language string) string {
+	if w := leave[language]; w != "" {
+		return w
+	}
+	return leave["en"]
+}
+
+// styleElement is one that belongs into the head, where its page has one.
+var styleElement = regexp.MustCompile(`(?s)<style>(.*?)</style>\n?`)
+
+// inLayout puts content into the layout of the source. It is whole HTML then.
+func (b *builder) inLayout(src Source, content string) string {
+	title := b.exchange(src.file("subject", src.Subject))
+	language := b.exchange(&File{src.Name, "lang", cmp.Or(src.Lang, "en")})
+	var styles []string
+	content = styleElement.ReplaceAllStringFunc(content, func(found string) string {
+		styles = append(styles, styleElement.FindStringSubmatch(found)[1])
+		return ""
+	})
+	given := map[string]string{
+		"style": pageStyle + strings.Join(styles, ""), "content": content, "title": html.EscapeString(title), "lang": html.EscapeString(language),
+		"dir": b.generated(byLanguage(src.Lang, rightToLeft, direction)),
+	}
+	foot := ""
+	if src.Layout == "plain" {
+		foot = `<tr><td class="foot"><a href="` + b.generated("{{ unsubscribe_url }}") + `">` +
+			b.generated(byLanguage(src.Lang, slices.Sorted(maps.Keys(leave)), words)) + `</a></td></tr>`
+	}
+	given["foot"] = foot
+	var pairs []string
+	for name, text := range given {
+		pairs = append(pairs, "@@"+name+"@@", text)
+	}
+	return strings.NewReplacer(pairs...).Replace(page)
+}
+
+// onPage puts content into a layout of the author's own.
+func (b *builder) onPage(src Source, content string) string {
+	if len(b.wrong) > 0 {
+		return ""
+	}
+	page := &File{src.Name, "page", src.Page}
+	text, placed := b.exchange(page), false
+	given := map[string]func() string{
+		"content": func() string { placed = true; return content },
+		"title":   func() string { return html.EscapeString(b.exchange(src.file("subject", src.Subject))) },
+		"lang":    func() string { return html.EscapeString(b.exchange(&File{src.Name, "lang", cmp.Or(src.Lang, "en")})) },
+		"dir":     func() string { return b.generated(byLanguage(src.Lang, rightToLeft, direction)) },
+	}
+	text = b.word.ReplaceAllStringFunc(text, func(word string) string {
+		if m := b.at(word); m.tag == "" && given[strings.TrimSpace(m.args)] != nil {
+			return given[strings.TrimSpace(m.args)]()
+		}
+		return word
+	})
+	if !placed {
+		b.fail(page.fault(0, "write {{ content }} where the template belongs", "the layout has no place for the content"))
+	}
+	return text
+}
+
+// generated exchanges Liquid that is nobody's.
+func (b *builder) generated(text string) string {
+	if !strings.Contains(text, "{") {
+		return text
+	}
+	out := b.exchange(&File{Text: text})
+	for i := range b.marks {
+		if m := &b.marks[i]; m.file != nil && m.file.Part == "" {
+			m.place = place{}
+		}
+	}
+	return out
+}

@@ -1,0 +1,214 @@
+package bodies
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"github.com/osteele/liquid/parser"
+)
+
+// A mark stands for one output or tag of Liquid. In a text it is written as
+// a word of letters alone, which may stand in an address as well: the key, its
+// number in sixteen letters, and an x.
+type mark struct {
+	source string // the Liquid
+	tag    string // the name of a tag, "" for an output
+	args   string
+	place
+}
+
+// closes and opens tell what the tag does to the blocks of Liquid.
+func (m *mark) closes() bool { return strings.HasPrefix(m.tag, "end") }
+func (m *mark) opens() bool {
+	return slices.Contains([]string{"if", "unless", "case", "for", "tablerow", "capture"}, m.tag)
+}
+
+// A builder makes the parts of one message.
+type builder struct {
+	partials map[string]string
+	key      string
+	word     *regexp.Regexp // of a mark
+	marks    []mark
+	wrong    []*fanfare.Error
+}
+
+func newBuilder(src Source) *builder {
+	b := &builder{key: "qlq", partials: src.Partials}
+	all := strings.ToLower(src.Subject + src.Markdown + src.HTML + src.Text + src.Lang + src.Page)
+	for _, text := range src.Partials {
+		all += strings.ToLower(text)
+	}
+	for strings.Contains(all, b.key) {
+		b.key += "q"
+	}
+	b.word = regexp.MustCompile(b.key + `[a-p]+x`)
+	return b
+}
+
+// add keeps a mark and returns its word.
+func (b *builder) add(m mark) string {
+	b.marks = append(b.marks, m)
+	return b.key + strings.Map(letter, strconv.FormatInt(int64(len(b.marks)-1), 16)) + "x"
+}
+
+const digits, letters = "0123456789abcdef", "abcdefghijklmnop"
+
+func letter(digit rune) rune { return rune(letters[strings.IndexRune(digits, digit)]) }
+func digit(letter rune) rune { return rune(digits[strings.IndexRune(letters, letter)]) }
+
+// at returns the mark of a word.
+func (b *builder) at(word string) *mark {
+	n, err := strconv.ParseInt(strings.Map(digit, word[len(b.key):len(word)-1]), 16, 32)
+	if err != nil || int(n) >= len(b.marks) {
+		return &mark{}
+	}
+	return &b.marks[n]
+}
+
+// exchange puts marks in place of the Liquid of a file. A block that is raw, and
+// one that is a comment, is one mark.
+func (b *builder) exchange(f *File) string { return b.exchangeIn(f, nil) }
+
+// exchangeIn is exchange within partials, the innermost last.
+func (b *builder) exchangeIn(f *File, within []inclusion) string {
+	f.Text = strings.ReplaceAll(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\r", "\n")
+	var out strings.Builder
+	var open []opened
+	tokens := parser.Scan(f.Text, parser.SourceLoc{LineNo: 1}, nil)
+	at := 0
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
+		start := at
+		at += len(t.Source)
+		switch t.Type {
+		case parser.TextTokenType:
+			b.unclosed(f, start, t.Source)
+			out.WriteString(t.Source)
+		case parser.ObjTokenType:
+			out.WriteString(b.add(mark{source: renamed(t.Source, within), args: t.Args, place: place{f, t.SourceLoc.LineNo}}))
+		case parser.TagTokenType:
+			m := mark{source: t.Source, tag: t.Name, args: t.Args, place: place{f, t.SourceLoc.LineNo}}
+			if t.Name == "raw" || t.Name == "comment" {
+				for i++; i < len(tokens) && tokens[i].Name != "end"+t.Name; i++ {
+					at += len(tokens[i].Source)
+				}
+				if i == len(tokens) {
+					b.fail(f.fault(start, "close it with {% end"+t.Name+" %}", t.Name+" is not closed"))
+					continue
+				}
+				at += len(tokens[i].Source)
+				m.source = f.Text[start:at]
+			}
+			if t.Name == "render" {
+				out.WriteString(b.include(f, start, t.Args, within))
+				continue
+			}
+			if m.tag != "raw" {
+				m.source = renamed(m.source, within)
+			}
+			if wrong := hides(f, start, m, within); wrong != nil {
+				b.fail(wrong)
+			}
+			open = b.nest(f, start, m, open)
+			out.WriteString(b.add(m))
+		}
+	}
+	for _, o := range open {
+		b.fail(f.fault(o.at, "close it with {% end"+o.tag+" %}", o.tag+" is not closed"))
+	}
+	return out.String()
+}
+
+// An opened block of Liquid, and where it begins.
+type opened struct {
+	tag string
+	at  int
+}
+
+// nest checks that the blocks of a file open and close in it.
+func (b *builder) nest(f *File, at int, m mark, open []opened) []opened {
+	switch {
+	case m.opens():
+		return append(open, opened{m.tag, at})
+	case !m.closes():
+		return open
+	}
+	if n := len(open); n > 0 && m.tag == "end"+open[n-1].tag {
+		return open[:n-1]
+	}
+	hint := "nothing is open here"
+	if n := len(open); n > 0 {
+		hint = "close {% " + open[n-1].tag + " %} first"
+	}
+	b.fail(f.fault(at, hint, m.tag+" without a begin"))
+	return open
+}
+
+func (b *builder) unclosed(f *File, at int, text string) {
+	for _, open := range []string{"{{", "{%"} {
+		if i := strings.Index(text, open); i >= 0 {
+			b.fail(f.fault(at+i, "close it, or write {% raw %} around it", open+" is not closed"))
+		}
+	}
+}
+
+// apart is a line break that is nobody's.
+const apart = "{%comment%}\n{%endcomment%}"
+
+func (b *builder) fail(err *fanfare.Error) { b.wrong = append(b.wrong, err) }
+
+// restore puts the Liquid back, and breaks a line inside of Liquid wherever what
+// follows comes from another line, so that each line has one origin.
+func (b *builder) restore(text string, liquid func(*mark) string) Part {
+	var out strings.Builder
+	var p Part
+	var last *mark // on the line that is being written
+	from := 0
+	for _, at := range b.word.FindAllStringIndex(text, -1) {
+		between := text[from:at[0]]
+		m := b.at(text[at[0]:at[1]])
+		from = at[1]
+		out.WriteString(between)
+		if n := strings.Count(between, "\n"); n > 0 {
+			p.end(last, n)
+			last = nil
+		}
+		source := liquid(m)
+		if last != nil && m.file != nil && last.place != m.place {
+
+			out.WriteString(apart)
+			p.end(last, 1)
+		}
+		out.WriteString(source)
+		if m.file != nil {
+			last = m
+		}
+		if n := strings.Count(source, "\n"); n > 0 {
+			for i := range n {
+				p.lines = append(p.lines, place{m.file, m.line + i})
+			}
+			last = nil
+			if m.file != nil {
+				last = &mark{place: place{m.file, m.line + n}}
+			}
+		}
+	}
+	out.WriteString(text[from:])
+	p.end(last, strings.Count(text[from:], "\n")+1)
+	p.Source = out.String()
+	return p
+}
+
+// end notes the origin of a line that ends, and of those that are empty.
+func (p *Part) end(m *mark, lines int) {
+	if m == nil {
+		m = &mark{}
+	}
+	p.lines = append(p.lines, m.place)
+	for range lines - 1 {
+		p.lines = append(p.lines, place{})
+	}
+}

@@ -1,0 +1,431 @@
+package bodies
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+)
+
+// columns is how wide a line of text is at most, if it can be broken.
+const columns = 76
+
+// valueWidth is what a value is taken to be wide.
+const valueWidth = 12
+
+// A writer makes text of HTML whose Liquid was exchanged.
+type writer struct {
+	b      *builder
+	out    []byte
+	words  []word   // of the paragraph at hand
+	space  bool     // white space has come since the last word
+	indent []string // before each line
+	first  string   // before the next line, in place of the last indent: the sign of an item
+	signed bool     // there is one
+	blank  bool     // the last thing written is an empty line, or nothing is written
+
+	skip   int // depth in what is not read
+	pre    bool
+	lists  []listing
+	loops  int // loops of Liquid that are open
+	links  []linked
+	cells  []string // of the row at hand
+	header []string // of the table at hand
+	inHead bool
+	tables []bool // those that are open: true for one with data
+	term   bool   // what is in words is a term, whose description follows
+}
+
+// A word is what stands between two spaces.
+type word struct {
+	text  string
+	width int
+	tight bool // it follows the word before without a space
+	only  bool // it has tags alone, and no width
+}
+
+type listing struct {
+	ordered bool
+	number  int
+	loops   int
+}
+
+type linked struct {
+	address string
+	at      int // words before it
+}
+
+// blocks are the elements that begin and end a paragraph.
+var blocks = set("address article aside blockquote body caption center dd div dl dt f-button f-column f-divider f-image f-section f-spacer fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr html li main nav ol p pre section table tbody td tfoot th thead tr ul")
+
+// spaced are those that an empty line follows.
+var spaced = set("blockquote dl f-button f-image f-section figure h1 h2 h3 h4 h5 h6 ol p pre table ul")
+
+// unread are those of which nothing is text.
+var unread = set("head style script title template noscript")
+
+func set(names string) map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		all[name] = true
+	}
+	return all
+}
+
+// text makes text of HTML.
+func (b *builder) text(source string) string {
+	w := &writer{b: b, blank: true}
+	z := html.NewTokenizer(strings.NewReader(source))
+	for {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			break
+		}
+		t := z.Token()
+		switch kind {
+		case html.TextToken:
+			w.data(t.Data)
+		case html.StartTagToken, html.SelfClosingTagToken:
+			w.start(t, kind == html.SelfClosingTagToken)
+		case html.EndTagToken:
+			w.end(t.Data)
+		}
+	}
+	w.flush()
+	if text := strings.TrimRight(string(w.out), " \n"); text != "" {
+		return text + "\n"
+	}
+	return ""
+}
+
+func attribute(t html.Token, name string) string {
+	for _, a := range t.Attr {
+		if a.Key == name {
+			return strings.TrimSpace(a.Val)
+		}
+	}
+	return ""
+}
+
+// hidden elements are for other eyes, such as the line that a list of mails shows.
+func hidden(t html.Token) bool {
+	style := strings.ReplaceAll(attribute(t, "style"), " ", "")
+	for _, a := range t.Attr {
+		if a.Key == "hidden" {
+			return true
+		}
+	}
+	return strings.Contains(style, "display:none")
+}
+
+func (w *writer) start(t html.Token, closed bool) {
+	name := t.Data
+	closed = closed || void[name]
+	if w.skip > 0 {
+		if !closed {
+			w.skip++
+		}
+		return
+	}
+	if !closed && (unread[name] || hidden(t)) {
+		w.skip = 1
+		return
+	}
+	switch {
+	case w.inRow() && (name == "td" || name == "th"):
+	case w.term && name == "dd": // on the line of its term
+		w.space = true
+	case blocks[name]:
+		w.flush()
+	}
+	w.term = false
+	switch name {
+	case "br":
+		w.lineBreak()
+	case "hr", "f-divider":
+		w.line(strings.Repeat("-", columns-w.indented()))
+		w.gap()
+	case "img", "f-image":
+		if alt := attribute(t, "alt"); alt != "" {
+			w.data(alt)
+		}
+		if name == "f-image" {
+			w.flush()
+			w.gap()
+		}
+	case "a", "f-button":
+		w.links = append(w.links, linked{attribute(t, "href"), len(w.words)})
+	case "pre":
+		w.pre = true
+	case "blockquote":
+		w.indent = append(w.indent, "> ")
+	case "ul", "ol":
+		if len(w.lists) == 0 {
+			w.gapIfText()
+		}
+		n, err := strconv.Atoi(attribute(t, "start"))
+		if err != nil {
+			n = 1
+		}
+		w.lists = append(w.lists, listing{name == "ol", n, w.loops})
+	case "li":
+		w.item()
+	case "table":
+		w.tables = append(w.tables, attribute(t, "role") != "presentation")
+		if w.inRow() {
+			w.header = nil
+		}
+	case "tr":
+		w.cells, w.inHead = nil, false
+	case "th":
+		w.inHead = true
+	case "h1", "h2", "h3", "h4", "h5", "h6":
+		w.gap()
+	}
+}
+
+func (w *writer) end(name string) {
+	if w.skip > 0 {
+		if !void[name] {
+			w.skip--
+		}
+		return
+	}
+	switch name {
+	case "a", "f-button":
+		w.link(name == "f-button")
+	case "td", "th":
+		if w.inRow() {
+			w.cell()
+			return
+		}
+	case "tr":
+		if w.inRow() {
+			w.row()
+			return
+		}
+	case "dt":
+		if n := len(w.words); n > 0 {
+			w.words[n-1].text += ":"
+			w.term = true
+		}
+		return
+	case "h1", "h2":
+		w.heading(map[string]string{"h1": "=", "h2": "-"}[name])
+	}
+	if blocks[name] {
+		w.flush()
+	}
+	switch name {
+	case "pre":
+		w.pre = false
+	case "blockquote":
+		w.trimIndent()
+		if rest, ok := bytes.CutSuffix(w.out, []byte(">\n")); ok { // the gap below its last paragraph
+			w.out, w.blank = rest, false
+		}
+	case "li":
+		if w.signed { // it was empty
+			w.signed = false
+		}
+		w.trimIndent()
+	case "ul", "ol":
+		w.lists = w.lists[:max(0, len(w.lists)-1)]
+	case "table":
+		w.tables = w.tables[:max(0, len(w.tables)-1)]
+	}
+	if spaced[name] && len(w.lists) == 0 {
+		w.gap()
+	}
+}
+
+// inRow reports whether the table at hand has data, and its cells are gathered.
+func (w *writer) inRow() bool { return len(w.tables) > 0 && w.tables[len(w.tables)-1] }
+
+func (w *writer) trimIndent() { w.indent = w.indent[:max(0, len(w.indent)-1)] }
+
+// item begins an item of a list.
+func (w *writer) item() {
+	sign := "- "
+	if n := len(w.lists); n > 0 && w.lists[n-1].ordered {
+		l := &w.lists[n-1]
+		if w.loops > l.loops {
+			sign = w.b.add(mark{source: "{{ forloop.index }}"}) + ". "
+		} else {
+			sign = strconv.Itoa(l.number) + ". "
+			l.number++
+		}
+	}
+	w.first, w.signed = sign, true
+	w.indent = append(w.indent, strings.Repeat(" ", min(w.b.width(sign), 4)))
+}
+
+// link puts the address behind what was said of it.
+func (w *writer) link(button bool) {
+	if len(w.links) == 0 {
+		return
+	}
+	l := w.links[len(w.links)-1]
+	w.links = w.links[:len(w.links)-1]
+	if l.address == "" || strings.HasPrefix(l.address, "#") {
+		return
+	}
+	var said []string
+	for _, part := range w.words[min(l.at, len(w.words)):] {
+		said = append(said, part.text)
+	}
+	label := strings.Join(said, " ")
+	switch {
+	case label == l.address || "mailto:"+label == l.address || "tel:"+label == l.address || "http://"+label == l.address:
+	case label == "":
+		w.push(l.address, false)
+	case button:
+		w.words[len(w.words)-1].text += ":"
+		w.lineBreak()
+		w.push(l.address, false)
+	default:
+		w.push("<"+strings.TrimPrefix(l.address, "mailto:")+">", false)
+	}
+}
+
+// heading draws a line below the words at hand.
+func (w *writer) heading(sign string) {
+	width := 0
+	for i, part := range w.words {
+		width += part.width
+		if i > 0 && !part.tight {
+			width++
+		}
+	}
+	if width == 0 {
+		return
+	}
+	w.flush()
+	w.line(strings.Repeat(sign, min(width, columns-w.indented())))
+}
+
+// cell ends a cell of a table with data.
+func (w *writer) cell() {
+	w.cells = append(w.cells, w.joined())
+	w.words, w.space = nil, false
+}
+
+// row writes a row: as one line, or with its header before each cell.
+func (w *writer) row() {
+	cells := w.cells
+	w.cells = nil
+	if w.inHead && len(w.header) == 0 && len(cells) > 1 {
+		w.header = cells
+		w.inHead = false
+		return
+	}
+	w.inHead = false
+	switch {
+	case len(cells) == 0:
+	case len(w.header) == len(cells):
+		for i, c := range cells {
+			w.line(w.header[i] + ": " + c)
+		}
+		w.gap()
+	case len(cells) == 2:
+		w.line(cells[0] + ": " + cells[1])
+	default:
+		w.line(strings.Join(cells, " | "))
+	}
+}
+
+func (w *writer) data(text string) {
+	if w.skip > 0 {
+		return
+	}
+	if w.pre {
+		w.verbatim(text)
+		return
+	}
+	for len(text) > 0 {
+		at := w.b.word.FindStringIndex(text)
+		end := len(text)
+		if at != nil {
+			end = at[0]
+		}
+		w.prose(text[:end])
+		if at == nil {
+			return
+		}
+		w.liquid(text[at[0]:at[1]])
+		text = text[at[1]:]
+	}
+}
+
+// prose takes text without Liquid.
+func (w *writer) prose(text string) {
+	for text != "" {
+		rest := strings.TrimLeft(text, " \t\n\f")
+		if rest != text {
+			w.space = true
+			text = rest
+			continue
+		}
+		end := strings.IndexAny(text, " \t\n\f")
+		if end < 0 {
+			end = len(text)
+		}
+		w.push(text[:end], !w.space)
+		text = text[end:]
+	}
+}
+
+// liquid takes a mark: a value is a word; a tag between two paragraphs stands
+// where it is, and one in a paragraph is a word of no width.
+func (w *writer) liquid(text string) {
+	m := w.b.at(text)
+	if m.tag == "" || m.tag == "raw" {
+		w.push(text, !w.space)
+		return
+	}
+	switch m.tag {
+	case "for":
+		w.loops++
+	case "endfor":
+		w.loops--
+	}
+	if len(w.words) == 0 && !w.signed && !w.inRow() {
+		w.out = append(w.out, text...)
+		return
+	}
+	space := w.space
+	w.words = append(w.words, word{text: text, tight: !space, only: true})
+	w.space = false
+}
+
+func (w *writer) push(text string, tight bool) {
+	n := len(w.words)
+	if n == 0 {
+		tight = false
+	}
+	if n > 0 && tight && !w.words[n-1].only {
+		w.words[n-1].text += text
+		w.words[n-1].width += w.b.width(text)
+	} else {
+		// Before a tag that spaces surround there is one, and none behind: without
+		// what the tag holds, the two would be one too many.
+		if n > 0 && w.words[n-1].only && !w.words[n-1].tight {
+			tight = true
+		}
+		w.words = append(w.words, word{text: text, width: w.b.width(text), tight: tight})
+	}
+	w.space = false
+}
+
+// width counts characters, and takes values to have valueWidth and tags none.
+func (b *builder) width(text string) int {
+	n := utf8.RuneCountInString(b.word.ReplaceAllString(text, ""))
+	for _, found := range b.word.FindAllString(text, -1) {
+		if b.at(found).tag == "" {
+			n += valueWidth
+		}
+	}
+	return n
+}

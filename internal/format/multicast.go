@@ -1,0 +1,119 @@
+package format
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+
+	"fanfare.dev/fanfare"
+)
+
+// shared are the messages of a mailing that are the same for many recipients, by
+// what they tell of: of an event that is one, of a digest one for each list of items.
+type shared struct {
+	on    bool
+	known map[string]sharedBody
+	bytes int
+	key   []byte
+}
+
+// A sharedBody is a message that never changes.
+type sharedBody struct {
+	body  []byte
+	share uint64
+}
+
+// maxSharedBytes bounds the messages that are kept for the next recipients, beside
+// those that letters have. Beyond it all are forgotten, and made again where they are
+// needed: with the same bytes and the same share.
+const maxSharedBytes = 4 << 20
+
+// personal reports whether the part says something to a recipient that it may not
+// say to another.
+func (p *prepared) personal() bool {
+	switch {
+	case p == nil:
+		return false
+	case p.whole:
+		return p.part.reach == ofRecipient
+	}
+	return slices.ContainsFunc(p.pieces, func(piece piece) bool { return piece.reach == ofRecipient })
+}
+
+// writeShared makes the letter of a recipient with the message that others get, too.
+func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
+	to, utf8Needed, err := recipientPath(r.Address)
+	if err != nil {
+		return fanfare.Letter{}, err
+	}
+	s := &w.shared
+	s.key = binary.AppendVarint(s.key[:0], r.Date.Unix())
+	s.key = binary.AppendUvarint(s.key, uint64(r.More))
+	for i := range r.Items {
+		s.key = binary.AppendUvarint(s.key, uint64(r.Items[i].Number))
+	}
+	message, ok := s.known[string(s.key)]
+	if !ok {
+		// Who asks first is nobody in it.
+		if message, err = w.makeShared(&Recipient{Items: r.Items, More: r.More, Date: r.Date}); err != nil {
+			return fanfare.Letter{}, err
+		}
+		if s.bytes += len(s.key) + len(message.body); s.known == nil || s.bytes > maxSharedBytes {
+			s.known, s.bytes = map[string]sharedBody{}, len(s.key)+len(message.body)
+		}
+		s.known[string(s.key)] = message
+	}
+	letter := fanfare.Letter{Delivery: r.Delivery, From: w.mailing.Sender, To: to, Body: message.body, UTF8: utf8Needed || w.utf8, Share: message.share}
+	if utf8Needed {
+		letter.Share++ // it takes another envelope
+	}
+	return letter, nil
+}
+
+// makeShared writes a message for all who have the items of r. Its Message-ID comes
+// from what it says, so that a later attempt has the same, and a reader in several
+// lists is told that it is one message.
+func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
+	var message sharedBody
+	if err := w.setDate(r.Date); err != nil {
+		return message, err
+	}
+	var vars map[string]any
+	var err error
+	w.url = w.url[:0]
+	if w.needs.any {
+		if vars, err = w.variables(r); err != nil {
+			return message, err
+		}
+	}
+	out := append([]byte(nil), w.head...)
+	out = append(out, "To: undisclosed-recipients:;\r\n"...)
+	if out, err = w.appendSubject(out, r, vars); err != nil {
+		return message, err
+	}
+	out = append(out, "Date: "...)
+	out = append(out, w.date...)
+	out = append(out, "\r\n"...)
+	rest := append([]byte(nil), w.list...)
+	rest = w.appendUnsubscribe(rest)
+	rest = append(rest, w.tail...)
+	if rest, err = w.appendParts(rest, r, vars); err != nil {
+		return message, err
+	}
+	content := sha256.New()
+	content.Write(out)
+	content.Write(rest)
+	sum := content.Sum(nil)
+	out = append(out, "Message-ID: <"...)
+	out = append(out, w.mailing.EventRef.String()...)
+	out = append(out, '.')
+	out = hex.AppendEncode(out, sum[:8])
+	out = append(out, '@')
+	out = append(out, w.mailing.Domain...)
+	out = append(out, ">\r\n"...)
+	out = append(out, rest...)
+	message.body = slices.Clip(out)
+	message.share = binary.BigEndian.Uint64(sum[8:])&^1 | 2
+	return message, nil
+}

@@ -1,0 +1,184 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"net/mail"
+	"strings"
+	"testing"
+)
+
+// another is a recipient of whom all is different.
+func another(n int) *Recipient {
+	r := newRecipient()
+	r.Address, r.ID = fmt.Sprintf("bob-%d@example.com", n), fmt.Sprintf("secret-%d", n)
+	r.Delivery.Position += uint32(n)
+	r.Subscriptions = []Subscription{{ID: fmt.Sprintf("sub-secret-%d", n)}}
+	return r
+}
+
+func TestWhatSaysTheSameToAllIsOneMessageAndWhatIsPersonalIsNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		source Source
+		shared bool
+	}{
+		"nothing is personal":              {Source{Subject: "{{ event.title }}", Text: "{{ event.title }}", HTML: "<p>{{ event.title }}</p>"}, true},
+		"all is fixed":                     {Source{Subject: "News", Text: "There is news."}, true},
+		"assigned of the event":            {Source{Text: "{% assign t = event.title %}{{ t }}"}, true},
+		"the subject names them":           {Source{Subject: "{{ subscriber.id }}", Text: "x"}, false},
+		"the text has their link":          {Source{Text: "{{ unsubscribe_url }}"}, false},
+		"the HTML has what they asked for": {Source{HTML: "{{ subscription.id }}"}, false},
+		"a condition asks who they are":    {Source{Text: "{% if subscriber.attributes.vip %}!{% endif %}"}, false},
+		"a loop over what they asked for":  {Source{Text: "{% for s in subscriptions %}.{% endfor %}"}, false},
+		"assigned of the person":           {Source{Text: "{% assign who = subscriber.id %}{{ who }}"}, false},
+		"their own data":                   {Source{Text: "{{ sub.code }}"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMailing(t, c.source, `{"title":"M 5.3"}`)
+			m.Multicast = true
+			w, err := m.Writer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ada, bob := newRecipient(), another(1)
+			ada.Data, bob.Data = []byte(`{"code":"1"}`), []byte(`{"code":"2"}`)
+			bob.Attributes = ada.Attributes
+			bob.Subscriptions = ada.Subscriptions
+			for _, r := range []*Recipient{ada, bob} {
+				r.Attributes = []byte(`{"vip":true}`)
+			}
+			one, dst, err := w.Write(nil, ada)
+			if err != nil {
+				t.Fatal(err)
+			}
+			two, _, err := w.Write(dst, bob)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := one.Share != 0 && one.Share == two.Share && &one.Body[0] == &two.Body[0]; got != c.shared {
+				t.Errorf("shared: %v, want %v\n%s", got, c.shared, one.Body)
+			}
+			if !c.shared && (one.Share|two.Share != 0 || bytes.Equal(one.Body, two.Body)) {
+				t.Errorf("a personal message has the share %d", one.Share|two.Share)
+			}
+			if one.To != ada.Address || two.To != bob.Address || one.Delivery != ada.Delivery || two.Delivery != bob.Delivery {
+				t.Errorf("the letters are for %s and %s", one.To, two.To)
+			}
+		})
+	}
+}
+
+func TestAMessageToSeveralTellsNothingOfAnyOfThem(t *testing.T) {
+	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}", HTML: "<p>{{ event.title }}</p>"}, `{"title":"M 5.3"}`)
+	m.Multicast = true
+	var first []byte
+	for n := range 3 { // a writer of its own, as after a restart, and another one who comes first
+		w, err := m.Writer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := another(n)
+		letter, _, err := w.Write(nil, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{r.Address, r.ID, r.Delivery.String(), r.Subscriptions[0].ID} {
+			if bytes.Contains(letter.Body, []byte(secret)) {
+				t.Errorf("%q is in the message:\n%s", secret, letter.Body)
+			}
+		}
+		if first == nil {
+			first = letter.Body
+		} else if !bytes.Equal(first, letter.Body) {
+			t.Errorf("the message depends on who is written to first:\n%s\n%s", first, letter.Body)
+		}
+	}
+	parsed, err := mail.ReadMessage(bytes.NewReader(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for header, want := range map[string]string{
+		"To": "undisclosed-recipients:;", "Subject": "M 5.3", "List-Unsubscribe": "<mailto:leave@example.org>", "List-Unsubscribe-Post": "",
+	} {
+		if got := parsed.Header.Get(header); got != want {
+			t.Errorf("%s is %q, want %q", header, got, want)
+		}
+	}
+	if id := parsed.Header.Get("Message-ID"); !strings.HasPrefix(id, "<"+m.EventRef.String()+".") || !strings.HasSuffix(id, "@example.org>") {
+		t.Errorf("the Message-ID is %s", id)
+	}
+}
+
+func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
+	shareOf := func(change func(*Mailing), r *Recipient) uint64 {
+		t.Helper()
+		m := newDigest(t, Source{Subject: "{{ count }} news", Text: "{% for item in items %}{{ item.event.title }}\n{% endfor %}"}, `{"title":"A"}`, `{"title":"B"}`, `{"title":"C"}`)
+		m.Multicast = true
+		change(&m)
+		w, err := m.Writer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		letter, _, err := w.Write(nil, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return letter.Share
+	}
+	same := func(*Mailing) {}
+	unicode := told(0, 0, 1)
+	unicode.Address = "ü@example.com"
+	odd := told(0, 0, 1)
+	odd.Items[0].Subscriptions, odd.ID = []uint32{1}, "another"
+	all := map[uint64]string{}
+	for name, share := range map[string]uint64{
+		"two items":           shareOf(same, told(0, 0, 1)),
+		"other items":         shareOf(same, told(0, 0, 2)),
+		"fewer items":         shareOf(same, told(0, 0)),
+		"and more":            shareOf(same, told(2, 0, 1)),
+		"another sender":      shareOf(func(m *Mailing) { m.From.Name = "Other" }, told(0, 0, 1)),
+		"another event":       shareOf(func(m *Mailing) { m.EventRef.Seq++ }, told(0, 0, 1)),
+		"an address in UTF-8": shareOf(same, unicode),
+	} {
+		if other, taken := all[share]; taken || share == 0 {
+			t.Errorf("%s and %s have the share %d", name, other, share)
+		}
+		all[share] = name
+	}
+	if all[shareOf(same, odd)] != "two items" {
+		t.Error("the same items for another reason are another message, and the template does not tell reasons")
+	}
+}
+
+// TestSharedMessagesAreKeptWithinABound has more different messages than are kept:
+// those of letters stay as they are.
+func TestSharedMessagesAreKeptWithinABound(t *testing.T) {
+	long := `{"title":"` + strings.Repeat("x", 100_000) + `"}`
+	m := newDigest(t, Source{Subject: "news", Text: "{% for item in items %}{{ item.event.title }}{{ item.meta.id }}\n{% endfor %}"}, long, long, long, long, long, long, long)
+	m.Multicast = true
+	w, err := m.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	firsts := map[string][]byte{}
+	for n := range 128 {
+		var numbers []uint32
+		for bit := range uint32(7) {
+			if n&(1<<bit) != 0 {
+				numbers = append(numbers, bit)
+			}
+		}
+		letter, _, err := w.Write(nil, told(0, numbers...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		firsts[fmt.Sprint(numbers)] = bytes.Clone(letter.Body)
+		if w.shared.bytes > maxSharedBytes {
+			t.Fatalf("%d bytes are kept, %d is the most", w.shared.bytes, maxSharedBytes)
+		}
+	}
+	again, _, err := w.Write(nil, told(0, 0, 1, 2))
+	if err != nil || !bytes.Equal(again.Body, firsts["[0 1 2]"]) {
+		t.Errorf("a message that was forgotten is another one: %v", err)
+	}
+}

@@ -1,0 +1,166 @@
+package limit
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// quotaBlocks is into how many blocks a day is cut at least, and quotaBlock how
+	// large one is at most. What is left of one when the process dies is lost for
+	// that day.
+	quotaBlocks = 100
+	quotaBlock  = 1000
+	// quotaPoll is how soon somebody asks again who waits for a block, and
+	// quotaRetry after how long one is asked for again that could not be reserved.
+	quotaPoll  = 10 * time.Millisecond
+	quotaRetry = time.Second
+)
+
+// A Quota is how many messages may leave on one day. It spends blocks that its
+// owner reserves where they outlive the process, before a message of them leaves,
+// so that no crash and no restart lets more of them out. It is safe for
+// concurrent use.
+type Quota struct {
+	ask func(day string, block int64) // must not block
+
+	mu     sync.Mutex
+	most   int64
+	zone   *time.Location
+	day    string // in the zone, as 2006-01-02
+	begins time.Time
+	ends   time.Time
+	left   int64     // of the blocks that were reserved
+	asked  bool      // for a block
+	again  time.Time // not to be asked for before
+	spent  bool      // there is nothing more to reserve on this day
+}
+
+// NewQuota returns a quota that asks for blocks of a day with a function; the
+// answer goes to Grant, or to Fail.
+func NewQuota(most int64, zone *time.Location, ask func(day string, block int64)) *Quota {
+	return &Quota{ask: ask, most: most, zone: zone}
+}
+
+// Set changes how many there are on a day, and where days begin.
+func (q *Quota) Set(most int64, zone *time.Location) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if most == q.most && zone.String() == q.zone.String() {
+		return
+	}
+	q.most, q.zone, q.begins, q.ends = most, zone, time.Time{}, time.Time{}
+}
+
+// Most is how many there are on a day.
+func (q *Quota) Most() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.most
+}
+
+// Take spends one message, or says how long none may leave.
+func (q *Quota) Take(now time.Time) (wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.turn(now)
+	if q.left <= q.block()/2 && !q.asked && !q.spent && !now.Before(q.again) {
+		q.asked = true
+		q.ask(q.day, q.block())
+	}
+	switch {
+	case q.left > 0:
+		q.left--
+		return 0
+	case q.spent:
+		return q.ends.Sub(now)
+	}
+	return quotaPoll
+}
+
+// Back returns a message that was spent at a time and did not leave. One of
+// another day is gone.
+func (q *Quota) Back(spent time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !spent.Before(q.begins) && spent.Before(q.ends) {
+		q.left++
+	}
+}
+
+// Spent is until when nothing more may leave, the zero time where something may, or
+// nobody has asked today.
+func (q *Quota) Spent(now time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.spent || q.left > 0 || now.Before(q.begins) || !now.Before(q.ends) {
+		return time.Time{}
+	}
+	return q.ends
+}
+
+// Left is how many of those that are reserved are not used yet of the day that it
+// is, which it returns with its end.
+func (q *Quota) Left(now time.Time) (left int64, day string, ends time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.turn(now)
+	return q.left, q.day, q.ends
+}
+
+// Even reports that messages may be counted ahead.
+func (q *Quota) Even() bool { return false }
+
+// Grant takes up what was reserved of a day: less than was asked for is the last
+// of it.
+func (q *Quota) Grant(day string, asked, granted int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if day == q.day {
+		q.left += granted
+		q.asked, q.spent = false, granted < asked
+	}
+}
+
+// Fail says that a block could not be reserved now.
+func (q *Quota) Fail(day string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if day == q.day {
+		q.asked, q.again = false, now.Add(quotaRetry)
+	}
+}
+
+// Rest gives up what is left of the blocks: it may be reserved again.
+func (q *Quota) Rest() (day string, left int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	day, left = q.day, q.left
+	q.left, q.spent = 0, true
+	return day, left
+}
+
+// turn begins another day where that has come. A clock that goes back to a day
+// before begins that one again, of which as much is left as is not reserved.
+func (q *Quota) turn(now time.Time) {
+	if !now.Before(q.begins) && now.Before(q.ends) {
+		return
+	}
+	at := now.In(q.zone)
+	year, month, date := at.Date()
+	q.begins, q.ends = beginOf(year, month, date, q.zone), beginOf(year, month, date+1, q.zone)
+	q.day, q.left, q.asked, q.spent, q.again = at.Format(time.DateOnly), 0, false, false, time.Time{}
+}
+
+// beginOf is when a day begins in a zone: with the change of the clock that leaves
+// its midnight out, where one does.
+func beginOf(year int, month time.Month, date int, zone *time.Location) time.Time {
+	at := time.Date(year, month, date, 0, 0, 0, 0, zone)
+	if at.Day() != time.Date(year, month, date, 0, 0, 0, 0, time.UTC).Day() {
+		_, at = at.ZoneBounds()
+	}
+	return at
+}
+
+// block is how many are reserved at once.
+func (q *Quota) block() int64 { return max(1, min(quotaBlock, q.most/quotaBlocks)) }

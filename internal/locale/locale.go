@@ -1,0 +1,139 @@
+package locale
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strings"
+)
+
+// localesText is what languages and regions say, a line each.
+//
+//go:embed cldr/locales.txt
+var localesText string
+
+// rulesText has the plural rules by language, and digits and fractions beside them.
+//
+//go:embed cldr/rules.txt
+var rulesText string
+
+// English is the tag of what is used where nothing else is known.
+const English = "en"
+
+// A Locale is how one language, in one region, writes things.
+type Locale struct {
+	tag     string
+	digits  string // the ten digits, or "" for 0 to 9
+	several bool
+	plural  []rule
+
+	says    description
+	numbers numbers
+	symbols map[string]string // of currencies, by code
+}
+
+// A description is a line of the data.
+type description struct {
+	Months      []string `json:"months"`
+	ShortMonths []string `json:"shortMonths"`
+	Days        []string `json:"days"` // from Sunday
+	ShortDays   []string `json:"shortDays"`
+	Halves      []string `json:"halves"`  // of the day
+	Periods     []string `json:"periods"` // of the day, by hour, or none
+	Era         string   `json:"era"`
+	Dates       []string `json:"dates"`  // by Style
+	Joined      []string `json:"joined"` // date {1} with time {0}, by Style
+	Time        string   `json:"time"`
+	Digits      string   `json:"digits"`
+	Grouping    int      `json:"grouping"` // least digits before the first separator
+}
+
+// Find returns the locale of a language tag (BCP 47), such as cy, pt-BR or
+// ar-u-nu-arab, whose last part asks for digits of its own.
+func Find(tag string) *Locale {
+	tag = Normal(tag)
+	tag, extensions, _ := strings.Cut(tag, "-u-")
+	l := &Locale{symbols: map[string]string{}}
+	raw := map[string]json.RawMessage{}
+	for at := range Lookup(tag) {
+		if l.read(at, raw) {
+			break
+		}
+	}
+	if l.tag == "" {
+		l.read(English, raw)
+	}
+	if _, system, asked := strings.Cut("-"+extensions+"-", "-nu-"); asked {
+		system, _, _ = strings.Cut(system, "-")
+		if _, known := raw["numbers."+system]; known {
+			l.says.Digits = system
+		}
+	}
+	systems := 0
+	for name := range raw {
+		if strings.HasPrefix(name, "numbers.") {
+			systems++
+		}
+	}
+	l.several = systems > 1
+	l.takeNumbers(raw)
+	l.digits, _ = entry(rulesText, "digits "+l.says.Digits)
+	if l.says.Digits == "latn" {
+		l.digits = ""
+	}
+	for at := range Lookup(l.tag) {
+		if text, ok := entry(rulesText, at); ok {
+			l.plural = parseRules(text)
+			break
+		}
+	}
+	return l
+}
+
+// Known reports whether the language of a tag is known.
+func Known(tag string) bool {
+	_, ok := entry(localesText, Language(tag))
+	return ok && Language(tag) != ""
+}
+
+// Digits reports whether the locale has several systems of digits.
+func (l *Locale) Digits() bool { return l.several }
+
+// Tag is the tag of the data that was found, such as pt for pt-XX.
+func (l *Locale) Tag() string { return l.tag }
+
+// read takes what the data say of a tag, over what they say of those above it.
+func (l *Locale) read(tag string, raw map[string]json.RawMessage) bool {
+	text, ok := entry(localesText, tag)
+	if !ok {
+		return false
+	}
+	if !strings.HasPrefix(text, "{") { // another name
+		return l.read(text, raw)
+	}
+	for at := range Lookup(tag) {
+		if at != tag && l.read(at, raw) {
+			break
+		}
+	}
+	l.tag = tag
+	// The data are the project's own, and the tests read every line of them.
+	_ = json.Unmarshal([]byte(text), &l.says)
+	_ = json.Unmarshal([]byte(text), &raw)
+	return true
+}
+
+// entry returns what follows a name and a tab at the beginning of a line.
+func entry(text, name string) (string, bool) {
+	name += "\t"
+	i := strings.Index(text, "\n"+name)
+	switch {
+	case strings.HasPrefix(text, name):
+		i = 0
+	case i < 0:
+		return "", false
+	default:
+		i++
+	}
+	line, _, _ := strings.Cut(text[i+len(name):], "\n")
+	return line, true
+}

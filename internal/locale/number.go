@@ -1,0 +1,145 @@
+package locale
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// numbers are the symbols and patterns of one system of digits.
+type numbers struct {
+	decimal, group, minus        string
+	standard, currency, spaced   string // patterns; spaced is for a currency written in letters
+	currencyDecimal, currencyGap string // of amounts, "" for those of numbers
+}
+
+func (l *Locale) takeNumbers(raw map[string]json.RawMessage) {
+	var of []string
+	if json.Unmarshal(raw["numbers."+l.says.Digits], &of) == nil && len(of) == 8 {
+		l.numbers = numbers{of[0], of[1], of[2], of[3], of[4], of[5], of[6], of[7]}
+	}
+	for name, value := range raw {
+		if code, ok := strings.CutPrefix(name, "currency."); ok {
+			var symbol string
+			if json.Unmarshal(value, &symbol) == nil {
+				l.symbols[code] = symbol
+			}
+		}
+	}
+}
+
+// maxFraction is how many digits behind the point are written where nobody said how many.
+const maxFraction = 3
+
+// Number writes a number with at most three digits behind the point.
+func (l *Locale) Number(d Decimal) string { return l.fixed(d.Round(0, maxFraction)) }
+
+// Fixed writes a number with so many digits behind the point.
+func (l *Locale) Fixed(d Decimal, digits int) string { return l.fixed(d.Round(digits, digits)) }
+
+func (l *Locale) fixed(d Decimal) string {
+	n := &l.numbers
+	return l.fill(n.standard, d, n.decimal, n.group, "")
+}
+
+// FractionOf is how many digits behind the point an amount in a currency has.
+func FractionOf(currency string) int {
+	if text, ok := entry(rulesText, "fraction "+currency); ok {
+		digits, _ := strconv.Atoi(text)
+		return digits
+	}
+	return 2
+}
+
+// Money writes an amount in a currency (ISO 4217) with so many digits behind the
+// point.
+func (l *Locale) Money(d Decimal, currency string, digits int) string {
+	symbol := l.symbols[currency]
+	if symbol == "" {
+		symbol = currency
+	}
+	n := &l.numbers
+	pattern, decimal, group := n.currency, n.decimal, n.group
+	if before, _, _ := strings.Cut(pattern, ";"); lettered(before, symbol) {
+		pattern = n.spaced
+	}
+	if n.currencyDecimal != "" {
+		decimal = n.currencyDecimal
+	}
+	if n.currencyGap != "" {
+		group = n.currencyGap
+	}
+	return l.fill(pattern, d.Round(digits, digits), decimal, group, symbol)
+}
+
+// lettered reports whether a letter of the symbol would stand next to the number.
+func lettered(pattern, symbol string) bool {
+	r, _ := utf8.DecodeRuneInString(symbol)
+	if i := strings.Index(pattern, "¤"); i >= 0 && i < strings.IndexAny(pattern, "#0") {
+		r, _ = utf8.DecodeLastRuneInString(symbol)
+	}
+	return unicode.IsLetter(r)
+}
+
+// fill puts a number into a pattern such as #,##,##0.00 ¤.
+func (l *Locale) fill(pattern string, d Decimal, decimal, group, symbol string) string {
+	positive, negative, own := strings.Cut(pattern, ";")
+	minus := ""
+	if d.negative {
+		if own {
+			positive = negative
+		} else {
+			minus = l.numbers.minus
+		}
+	}
+	from := strings.IndexAny(positive, "#0")
+	to := strings.LastIndexAny(positive, "#0") + 1
+	var b strings.Builder
+	affix := func(text string) {
+		b.WriteString(strings.NewReplacer("¤", symbol, "-", l.numbers.minus, "'", "").Replace(text))
+	}
+	b.WriteString(minus)
+	affix(positive[:from])
+	first, others := groups(positive[from:to])
+	for i := range len(d.whole) {
+		left := len(d.whole) - i
+		if i > 0 && first > 0 && len(d.whole) >= first+l.says.Grouping && left >= first && (left-first)%others == 0 {
+			b.WriteString(group)
+		}
+		l.write(&b, d.whole[i:i+1])
+	}
+	if d.fraction != "" {
+		b.WriteString(decimal)
+		l.write(&b, d.fraction)
+	}
+	affix(positive[to:])
+	return b.String()
+}
+
+// groups returns how many digits the last group of a pattern has, and the others.
+func groups(pattern string) (first, others int) {
+	pattern, _, _ = strings.Cut(pattern, ".")
+	parts := strings.Split(pattern, ",")
+	if len(parts) == 1 {
+		return 0, 0
+	}
+	first = len(parts[len(parts)-1])
+	if others = first; len(parts) > 2 {
+		others = len(parts[len(parts)-2])
+	}
+	return first, others
+}
+
+// write writes digits in those of the locale.
+func (l *Locale) write(b *strings.Builder, digits string) {
+	if l.digits == "" {
+		b.WriteString(digits)
+		return
+	}
+	own := []rune(l.digits)
+	for i := range len(digits) {
+		b.WriteRune(own[digits[i]-'0'])
+	}
+}

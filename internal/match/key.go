@@ -1,0 +1,89 @@
+package match
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// MaxKeyBytes is how long the text of a key may be: an event with a longer one has
+// no key.
+const MaxKeyBytes = 256
+
+// parseKey reads the key of a definition: the names of fields, joined by dots.
+func parseKey(text string, event *shape) (*path, error) {
+	if text == "" {
+		return nil, nil
+	}
+	steps := strings.Split(text, ".")
+	for _, step := range steps {
+		if !identifier.MatchString(step) {
+			e := invalid("/key", "the key %q is not the name of a field", text)
+			e.Hint = "write the field of the data that tells whose event it is, such as symbol or quote.symbol"
+			return nil, e
+		}
+		if event.kind != kindAny && event.kind != kindMap {
+			return nil, invalid("/key", "%s has no field %q", event.kind, step)
+		}
+		field, known := event.field(step)
+		if !known {
+			return nil, unknownMember(invalid("/key", ""), "field", step, event.names())
+		}
+		event = field
+	}
+	switch event.kind {
+	case kindAny, kindString, kindInt, kindDouble, kindBool:
+		return &path{source: source{steps: steps}}, nil
+	}
+	return nil, invalid("/key", "the key %s is %s; it takes a string, a number or a Boolean", text, event.kind)
+}
+
+// KeyOf returns the key of an event: the text of the field that the topic names as
+// its key. It has none where the topic names no field, and where the field is
+// missing, null, empty, a list, an object, longer than MaxKeyBytes, or has a zero byte. A number and the
+// text that writes it are the same key, and so are 5 and 5.0.
+func (x *Index) KeyOf(key Key, data json.RawMessage) (text string, ok bool, err error) {
+	t, err := x.topic(key)
+	if err != nil {
+		return "", false, err
+	}
+	c := t.compile.Load()
+	if c.key == nil {
+		return "", false, nil
+	}
+	var d document
+	first := map[string]*pathUse{c.key.steps[0]: {slot: c.key.top}}
+	if err := d.scan(data, c.filters.event, first, 1); err != nil {
+		return "", false, err
+	}
+	v, _ := d.follow(c.key)
+	text, ok = keyText(v)
+	return text, ok, nil
+}
+
+// KeyAt returns what KeyOf would for a topic with this key and without a schema.
+func KeyAt(field string, data json.RawMessage) (text string, ok bool) {
+	v, err := decode(data, nil)
+	if err != nil || field == "" {
+		return "", false
+	}
+	v, _ = follow(strings.Split(field, "."), v)
+	return keyText(v)
+}
+
+// keyText is the text of a value that is a key.
+func keyText(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case string:
+		text = v
+	case bool:
+		text = strconv.FormatBool(v)
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	case float64:
+		text = strconv.FormatFloat(v+0, 'f', -1, 64) // -0 is 0
+	default:
+		return "", false
+	}
+	return text, text != "" && len(text) <= MaxKeyBytes && strings.IndexByte(text, 0) < 0
+}

@@ -1,0 +1,89 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Variable names the environment variable with the URL of a server that runs,
+// for tests that need none of their own. Its account may create databases.
+const Variable = "FANFARE_TEST_POSTGRES"
+
+// Quick are settings for tests that no loss of power is about.
+var Quick = []string{"fsync=off", "full_page_writes=off"}
+
+// shared is the server of this process. It ends with it; until then it is in
+// reach, for the janitor takes a pipe that was collected for an end.
+var shared = sync.OnceValues(func() (*Cluster, error) {
+	if at := os.Getenv(Variable); at != "" {
+		return &Cluster{URL: at}, nil
+	}
+	return Launch(Quick...)
+})
+
+// TB is what a test, a benchmark and a property have in common.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Errorf(string, ...any)
+}
+
+// Database returns the URL of a new, empty database, which is dropped at the end
+// of the test. Its server is that of Variable, or one for this process.
+func Database(t TB) string {
+	t.Helper()
+	server, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return databaseOn(t, server.URL)
+}
+
+func databaseOn(t TB, server string) string {
+	t.Helper()
+	name := "test_" + strings.ToLower(rand.Text())
+	if err := execute(server, "CREATE DATABASE "+name); err != nil {
+		t.Fatalf("create a database for the test: %v", err)
+	}
+	t.Cleanup(func() {
+		// Not WITH (FORCE): that ends a vacuum too, for which it takes a superuser.
+		if err := execute(server, terminate+" AND datname = '"+name+"'", "DROP DATABASE "+name); err != nil {
+			t.Errorf("drop the database of the test: %v", err)
+		}
+	})
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+// terminate ends the connections of the account that asks, but its own.
+const terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = current_user AND pid <> pg_backend_pid()"
+
+// execute runs statements one by one on a connection of their own.
+func execute(at string, statements ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, at)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // all was answered
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}

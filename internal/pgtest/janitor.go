@@ -1,0 +1,42 @@
+package pgtest
+
+import (
+	"context"
+	"io"
+	"os/exec"
+	"syscall"
+)
+
+// A janitor is a process that outlives the one that started it for a moment:
+// when its input ends without a word it ends the server of a directory, and it
+// removes the directory in any case. It signals nobody that it may not.
+type janitor struct {
+	cmd   *exec.Cmd
+	input io.WriteCloser
+}
+
+const janitorScript = `
+read -r told || {
+	pid=$(head -n 1 "$1/data/postmaster.pid") && kill -QUIT "$pid"
+	for i in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$pid" || break; sleep 1; done
+}
+rm -rf "$1"`
+
+func engage(dir string, as *syscall.Credential) (*janitor, error) {
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", janitorScript, "janitor", dir) //nolint:gosec // a constant
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true}
+	cmd.Dir = "/"
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &janitor{cmd, input}, cmd.Start()
+}
+
+// dismiss has it remove the directory of a server that was stopped.
+func (j *janitor) dismiss() error {
+	if _, err := io.WriteString(j.input, "stopped\n"); err != nil {
+		return err
+	}
+	return j.cmd.Wait()
+}

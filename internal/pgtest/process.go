@@ -1,0 +1,51 @@
+package pgtest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// environment keeps the settings of whoever runs the test away from PostgreSQL.
+var environment = []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
+
+// process is PostgreSQL's first one.
+type process struct {
+	pid  int
+	gone chan struct{} // closed when it has ended
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// run starts a program on a thread that lives until the program has ended: a
+// signal for the death of a parent is one for the death of its thread.
+func run(path string, args []string, dir string, log *os.File, as *syscall.Credential) (*process, error) {
+	cmd := exec.CommandContext(context.Background(), path, args...) //nolint:gosec // what was fetched
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment, log, log
+	cmd.SysProcAttr = attributes(as)
+	p := &process{gone: make(chan struct{})}
+	begun := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		begun <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is in its log
+			close(p.gone)
+		}
+	}()
+	return p, <-begun
+}

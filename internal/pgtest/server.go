@@ -1,0 +1,74 @@
+package pgtest
+
+import "testing"
+
+// A Server is one of the test's own, which may be killed. Its methods end the
+// test where they fail, and are called by one goroutine at a time.
+type Server struct {
+	URL string // of an empty database whose owner may create others
+
+	t       testing.TB
+	cluster *Cluster
+}
+
+// Start runs a server until the test ends. Settings are of the form "fsync=off"
+// (Quick has some); without any, what is committed survives a loss of power.
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	c, err := Launch(settings...)
+	return serve(t, c, err)
+}
+
+// serve has a server that was launched end with the test.
+func serve(t testing.TB, c *Cluster, err error) *Server {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("PostgreSQL's log:\n%s", c.Log())
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("end PostgreSQL: %v", err)
+		}
+	})
+	return &Server{c.URL, t, c}
+}
+
+// Database is Database on this server, which must run when the test ends.
+func (s *Server) Database() string {
+	s.t.Helper()
+	return databaseOn(s.t, s.URL)
+}
+
+// Kill ends the server as a crash does.
+func (s *Server) Kill() {
+	s.t.Helper()
+	s.must(s.cluster.Kill())
+}
+
+// Stop ends the server in order, and its connections with it.
+func (s *Server) Stop() {
+	s.t.Helper()
+	s.must(s.cluster.Stop())
+}
+
+// Restart starts the server again, and returns when it can be connected to.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.must(s.cluster.Restart())
+}
+
+// Terminate ends all connections to the server's databases, as an operator can.
+func (s *Server) Terminate() {
+	s.t.Helper()
+	s.must(execute(s.URL, terminate))
+}
+
+func (s *Server) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%v\n%s", err, s.cluster.Log())
+	}
+}

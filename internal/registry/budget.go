@@ -1,0 +1,143 @@
+package registry
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// What one event may take, at most, in conditions to which no index leads: all of
+// its topic together. It is the service's budget, for matching is shared with the
+// events of others.
+const (
+	defaultBudget = time.Millisecond
+	maxBudget     = 100 * time.Millisecond
+)
+
+// Budget is what an event of the service may take in conditions to which no index
+// leads.
+func (s *service) Budget() time.Duration {
+	if s.budget == 0 {
+		return defaultBudget
+	}
+	return s.budget
+}
+
+// setBudget takes over the budget of the document. It protects other services, so
+// that the admin of one may not raise it.
+func (pl *plan) setBudget() (change FieldChange, changed bool) {
+	asked := pl.doc.MatchingBudget
+	if asked == nil || time.Duration(*asked) == pl.svc.budget {
+		return change, false
+	}
+	was := pl.svc.Budget()
+	pl.svc.budget = time.Duration(*asked)
+	switch is := pl.svc.Budget(); {
+	case is > maxBudget:
+		pl.fail("/matching_budget", invalid("", fmt.Sprintf("at most %s", Duration(maxBudget)), "%s for every event is too much", Duration(is)))
+	case pl.actor != nil && pl.actor.Tenant != "" && is > was:
+		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "have it set with a key for all services",
+			Message: "the budget protects other services: a key of one service may not raise it"})
+	}
+	return FieldChange{"matching_budget", Duration(was).String(), Duration(pl.svc.Budget()).String()}, true
+}
+
+// A plannedLoad is what a group adds to the load of a topic.
+type plannedLoad struct {
+	nanos   int64
+	filters map[string]struct{} // that are counted
+}
+
+// affords refuses a want with which an event of its topic would take longer than
+// the service's budget. What is there already costs nothing more, and nothing is
+// taken away where the budget was lowered.
+func (g *group) affords(w *want) error {
+	w.added = 0
+	if w.cost.Indexed() || w.put.State == statePaused {
+		return nil
+	}
+	kept, err := g.keepsCondition(w)
+	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.Has(w.topic.key(), w.put.Filter)) {
+		return err
+	}
+	budget := g.w.r.config.Load().services[w.topic.Service].Budget()
+	load := g.loadOf(w)
+	if f := g.w.flight; f != nil && load+w.cost.Nanos > int64(budget) {
+		// Of what is being committed the index may have some, and it is counted twice.
+		if g.w.land(); g.aborted {
+			return errAborted
+		}
+		load = g.loadOf(w)
+	}
+	if load+w.cost.Nanos > int64(budget) {
+		return overBudget(w, load, budget)
+	}
+	w.added = w.cost.Nanos
+	g.plan(w)
+	return nil
+}
+
+// keepsCondition reports whether a want leaves the condition of its subscription,
+// and does not resume it.
+func (g *group) keepsCondition(w *want) (bool, error) {
+	place := w.subscription
+	if w.put.ID != "" {
+		var err error
+		if place, err = g.find(w.idHash, w.topic.service, &SubscriptionRecord{ID: w.put.ID}); err != nil {
+			return false, err
+		}
+	}
+	if place == 0 {
+		return false, nil
+	}
+	s, err := g.subscription(place)
+	if err != nil {
+		return false, g.w.r.unreadable(err)
+	}
+	return s != nil && !s.Ended && (!s.Paused || w.put.State != stateActive) && s.Topic == w.topic.Number && s.Rule == w.rule && g.w.r.filters.is(s.Filter, w.put.Filter) && bytes.Equal(s.Params, w.params), nil
+}
+
+// loadOf is what an event of the want's topic takes, with all that is decided.
+func (g *group) loadOf(w *want) int64 {
+	load := g.w.r.opt.Conditions.Load(w.topic.key()) + g.planned[w.topic.Number].nanos
+	if f := g.w.flight; f != nil {
+		load += f.planned[w.topic.Number].nanos
+	}
+	return load
+}
+
+// plans reports whether the filter of a want is counted by what is decided.
+func (g *group) plans(w *want) bool {
+	_, mine := g.planned[w.topic.Number].filters[w.put.Filter]
+	if f := g.w.flight; f != nil && !mine {
+		_, mine = f.planned[w.topic.Number].filters[w.put.Filter]
+	}
+	return mine
+}
+
+// plan counts the condition of a want.
+func (g *group) plan(w *want) {
+	if g.planned == nil {
+		g.planned = map[uint32]plannedLoad{}
+	}
+	p := g.planned[w.topic.Number]
+	if p.nanos += w.cost.Nanos; w.put.Filter != "" {
+		if p.filters == nil {
+			p.filters = map[string]struct{}{}
+		}
+		p.filters[w.put.Filter] = struct{}{}
+	}
+	g.planned[w.topic.Number] = p
+}
+
+func overBudget(w *want, load int64, budget time.Duration) error {
+	at := "/filter"
+	if w.rule != 0 {
+		at = "/rule"
+	}
+	return invalid(at, "add a comparison that an index answers, such as an equality, or a filter that others have already; the budget is matching_budget of the service",
+		"the condition would take about %d ns of every event of topic %s, because %s; with the %d ns of others that is more than the budget of %s",
+		w.cost.Nanos, quote(w.topic.Name), w.cost.Why, load, Duration(budget))
+}

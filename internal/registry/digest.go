@@ -1,0 +1,87 @@
+package registry
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
+)
+
+// Digest says how what waits for a cadence is told together.
+type Digest struct {
+	Template string `json:"template"`      // of the message that tells of several events
+	Key      string `json:"key,omitempty"` // field of the data, as a.b: of the events with one value of it the newest is told; "" tells all
+	Max      int    `json:"max,omitempty"` // events that a message tells of; of more the newest
+}
+
+const (
+	defaultDigestMax = 50
+	maxDigestMax     = 1000
+)
+
+// IsZero reports whether the topic has none.
+func (d Digest) IsZero() bool { return d.Template == "" }
+
+func (n node) digest() (d Digest) {
+	d.Max = defaultDigestMax
+	n.fields(fields{
+		"template": func(v node) { d.Template = v.name() },
+		"key":      func(v node) { d.Key = v.text() },
+		"max":      func(v node) { d.Max = v.number(1, maxDigestMax) },
+	})
+	n.needs("template", "name the template of the message that tells of several events")
+	return d
+}
+
+// checkDigestKey refuses a key that no event of the topic can have.
+func (pl *plan) checkDigestKey(at string, t *Topic) {
+	if t.Digest.Key == "" {
+		return
+	}
+	if err := pl.r.opt.Conditions.Check(match.Definition{Schema: t.Schema, Key: t.Digest.Key}); err != nil {
+		if e := below("", err); strings.HasPrefix(e.Pointer, "/key") {
+			pl.fail(at+"/digest", e)
+		}
+	}
+}
+
+// dryRunDigests checks each template against all topics whose digests it writes,
+// where the document names one of them, and notes which are used.
+func (pl *plan) dryRunDigests(used map[string]bool) {
+	topics := map[string][]*Topic{}
+	for _, t := range sortedValues(pl.svc.topics) {
+		if t.Digest.Template != "" {
+			topics[t.Digest.Template] = append(topics[t.Digest.Template], t)
+		}
+	}
+	for _, src := range sortedValues(pl.svc.templates) {
+		all := topics[src.Name]
+		if len(all) == 0 {
+			continue
+		}
+		used[src.Name] = true
+		named := slices.ContainsFunc(all, func(t *Topic) bool { return pl.doc.Topics[t.Name] != nil })
+		if !named && pl.doc.Templates[src.Name] == nil {
+			continue
+		}
+		var schemas []json.RawMessage
+		var names []string
+		for _, t := range all {
+			schemas, names = append(schemas, schemaOf(t)), append(names, t.Name)
+		}
+		if err := pl.r.opt.DryRunDigest(src, schemas); err != nil {
+			pl.failIn("in digests of "+strings.Join(names, ", "), err)
+		}
+	}
+}
+
+// DigestTemplate returns the number of the current version of the template that
+// writes the digests of a topic; none where the topic has none.
+func (r *Registry) DigestTemplate(t *Topic) (uint32, bool) {
+	return r.TemplateVersion(t.Service, t.Digest.Template)
+}
+
+// KeyOf returns what an event has in the field whose newest value is told.
+func (d Digest) KeyOf(e *fanfare.Event) (key string, ok bool) { return match.KeyAt(d.Key, e.Data) }

@@ -1,0 +1,79 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
+)
+
+func TestATopicSaysHowItsDigestsAre(t *testing.T) {
+	for text, want := range map[string]registry.Digest{
+		`{template: daily}`:                             {Template: "daily", Max: 50},
+		`{template: daily, key: content_id, max: 1000}`: {Template: "daily", Key: "content_id", Max: 1000},
+	} {
+		d, err := registry.ParseDocument([]byte("service: a\ntopics:\n  x:\n    digest: "+text), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Topics["x"].Digest; got != want {
+			t.Errorf("%s is %+v, want %+v", text, got, want)
+		}
+		shown, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := registry.ParseDocument(shown, "")
+		if err != nil || !reflect.DeepEqual(again.Topics["x"].TopicSettings, d.Topics["x"].TopicSettings) {
+			t.Errorf("shown as %s, which is another: %v", shown, err)
+		}
+	}
+}
+
+func TestDigestsThatCannotBeAreRefusedWhereTheyStand(t *testing.T) {
+	for digest, at := range map[string]string{
+		`{key: content_id}`:             "",
+		`{template: "No Name"}`:         "/template",
+		`{template: daily, max: 0}`:     "/max",
+		`{template: daily, max: 1001}`:  "/max",
+		`{template: daily, maximum: 9}`: "/maximum",
+	} {
+		mustRefuse(t, "service: a\ntopics:\n  x:\n    digest: "+digest, "/topics/x/digest"+at)
+	}
+}
+
+func TestTheKeyOfADigestIsAFieldThatEventsCanHave(t *testing.T) {
+	r, _ := openAt(t, storetest.Place(t))
+	apply := func(key string) error {
+		d, err := registry.ParseDocument([]byte("service: a\ntemplates:\n  daily: {subject: s, text: t}\ntopics:\n  x:\n    digest: {template: daily, key: "+key+"}\n"+
+			"    schema: {type: object, properties: {content: {type: object, properties: {id: {type: string}}}}, additionalProperties: false}\n"), "")
+		if err != nil {
+			return err
+		}
+		_, err = r.Apply(t.Context(), d)
+		return err
+	}
+	for _, key := range []string{"content.ids", "content"} {
+		err := apply(key)
+		if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Pointer != "/topics/x/digest/key" || e.Line != 6 {
+			t.Errorf("%s is refused with %v at %+v", key, err, e)
+		}
+	}
+	if err := apply("content.id"); err != nil {
+		t.Fatal(err)
+	}
+	topic, _ := r.Topic("a", "x")
+	if topic.Digest != (registry.Digest{Template: "daily", Key: "content.id", Max: 50}) {
+		t.Errorf("the topic has %+v", topic.Digest)
+	}
+	if n, ok := r.DigestTemplate(topic); !ok || n == 0 {
+		t.Error("its template has no number")
+	}
+	if key, ok := topic.Digest.KeyOf(&fanfare.Event{Data: json.RawMessage(`{"content":{"id":"c-1"}}`)}); !ok || key != "c-1" {
+		t.Errorf("the key is %q, %v", key, ok)
+	}
+}

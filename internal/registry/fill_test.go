@@ -1,0 +1,69 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
+)
+
+// A collecting index keeps copies of what it is given, until it fails.
+type collecting struct {
+	Conditions
+	params map[fanfare.Place]string
+	adds   int
+	failAt int
+}
+
+func (c *collecting) Add(_ match.Key, entries []match.Entry) error {
+	if c.adds++; c.adds == c.failAt {
+		return errors.New("no room")
+	}
+	for _, e := range entries {
+		c.params[e.Place] = string(e.Params)
+	}
+	return nil
+}
+
+func fillWith(c *collecting, topics, n int) error {
+	f := newFilling(c)
+	var buf []byte // used again for each, as the store's is
+	for i := range n {
+		buf = fmt.Appendf(buf[:0], `{"n":%d}`, i)
+		e := match.Entry{Place: fanfare.Place(i), Params: json.RawMessage(buf)}
+		if err := f.add(match.Key{Topic: fmt.Sprint(i % topics)}, e); err != nil {
+			return errors.Join(err, f.end())
+		}
+	}
+	return f.end()
+}
+
+func TestAllThatIsReadIsFilledInAsItWasRead(t *testing.T) {
+	const n = 7*loadChunk + 11
+	for _, topics := range []int{1, 5, 200} {
+		c := &collecting{params: map[fanfare.Place]string{}}
+		if err := fillWith(c, topics, n); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if want := fmt.Sprintf(`{"n":%d}`, i); c.params[fanfare.Place(i)] != want {
+				t.Fatalf("%d topics: entry %d has %q", topics, i, c.params[fanfare.Place(i)])
+			}
+		}
+	}
+}
+
+func TestAFillingEndsAtTheFirstFailure(t *testing.T) {
+	for _, failAt := range []int{1, 3, 8} {
+		c := &collecting{params: map[fanfare.Place]string{}, failAt: failAt}
+		if err := fillWith(c, 1, 7*loadChunk+11); err == nil {
+			t.Errorf("the failure of chunk %d is not told", failAt)
+		}
+		if c.adds != failAt {
+			t.Errorf("%d chunks were given after the failure of %d", c.adds, failAt)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/storetest"
+)
+
+func TestATopicSaysWhichEventsAreMadeTogether(t *testing.T) {
+	r, _ := openAt(t, storetest.Place(t))
+	for _, c := range []struct {
+		text string
+		want registry.Generation
+	}{
+		{"per_change", registry.Generation{PerChange: true}},
+		{"1s", registry.Generation{Window: time.Second}},
+		{"5s", registry.Generation{Window: 5 * time.Second}},
+		{"10s", registry.Generation{Window: 10 * time.Second}},
+		{"continuous", registry.Generation{}},
+	} {
+		d, err := registry.ParseDocument([]byte("service: a\ntopics:\n  x:\n    generation: "+c.text), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Apply(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Generation("a", "x"); got != c.want {
+			t.Errorf("%s is %+v, want %+v", c.text, got, c.want)
+		}
+		shown, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := registry.ParseDocument(shown, "")
+		if err != nil || !reflect.DeepEqual(again.Topics["x"].TopicSettings, d.Topics["x"].TopicSettings) {
+			t.Errorf("shown as %s, which is another: %v", shown, err)
+		}
+	}
+	if got := r.Generation("a", "gone"); got != (registry.Generation{}) {
+		t.Errorf("a topic that is not there has %+v", got)
+	}
+}
+
+func TestAGenerationThatCannotBeIsRefusedWhereItStands(t *testing.T) {
+	for _, text := range []string{`""`, "5", "500ms", "1500ms", "11s", "-5s", "per change", "immediate"} {
+		mustRefuse(t, "service: a\ntopics:\n  x:\n    generation: "+text, "/topics/x/generation")
+	}
+}

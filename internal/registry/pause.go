@@ -1,0 +1,121 @@
+package registry
+
+import (
+	"context"
+	"errors"
+
+	"fanfare.dev/fanfare"
+)
+
+// The states of a subscription.
+const (
+	stateActive = "active"
+	statePaused = "paused"
+	stateEnded  = "ended"
+)
+
+// PauseSubscription pauses a subscription, named by its public id. When it
+// returns, the pause is durable, no event that is accepted from now on matches
+// it, and no letter for it is on the wire; what waited to leave is not sent, as
+// with an end. To pause it again is no error.
+func (r *Registry) PauseSubscription(ctx context.Context, service, id string, check func(is *Subscription) error) error {
+	return r.setPaused(ctx, service, id, true, check)
+}
+
+// ResumeSubscription takes a pause back: events that are accepted from now on
+// match it again. One whose condition does not fit its topic any more stays
+// paused, with an error that says why. To resume what is active is no error.
+func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, check func(is *Subscription) error) error {
+	return r.setPaused(ctx, service, id, false, check)
+}
+
+func (r *Registry) setPaused(ctx context.Context, service, id string, paused bool, check func(is *Subscription) error) error {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func(g *group) (silenced []fanfare.Place, err error) {
+		place, err := g.byID(svc, id)
+		if err != nil {
+			return nil, err
+		}
+		s, err := g.subscription(place)
+		if err != nil {
+			return nil, r.unreadable(err)
+		}
+		if check != nil {
+			if err := g.ask(check, place); err != nil {
+				return nil, err
+			}
+		}
+		if s.Ended {
+			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "the subscription has ended", Hint: "put it again to begin a new one"}
+		}
+		if paused {
+			silenced = []fanfare.Place{place}
+		}
+		if s.Paused == paused {
+			return silenced, nil
+		}
+		if !paused {
+			if err := g.mayResume(s); err != nil {
+				return nil, err
+			}
+		}
+		if s, err = g.change(place); err != nil {
+			return nil, r.unreadable(err)
+		}
+		s.setPaused(paused)
+		g.deed = Deed{svc.name, "resume", kindSubscription, auditID(s.ID, place)}
+		if paused {
+			g.deed.Action = "pause"
+		}
+		return silenced, nil
+	})
+}
+
+// setPaused begins or ends a pause. Its sequence is that of the transaction.
+func (s *SubscriptionRecord) setPaused(paused bool) {
+	if paused && !s.Paused {
+		s.PausedAt, s.PausedSeq, s.ResumedSeq = 0, 0, 0
+	}
+	s.Paused = paused
+}
+
+// mayResume refuses a subscription whose condition does not fit the topic as it
+// has become, or that events of the topic have no time for.
+func (g *group) mayResume(s *SubscriptionRecord) error {
+	r := g.w.r
+	topic := r.config.Load().topics[s.Topic]
+	p := Put{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.ruleName(s.Rule), Params: s.Params, State: stateActive}
+	w := want{put: &p, service: topic.service, topic: topic, subscription: s.Place}
+	if s.ID != "" {
+		w.idHash = r.hash.clientID(topic.service, s.ID)
+	}
+	if err := r.checkCondition(&p, &w); err != nil {
+		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + quote(topic.Name) + " any more: " + err.Error(),
+			Hint: "put the subscription with a condition that fits and the state active, or end it"}
+		if cause, ok := errors.AsType[*fanfare.Error](err); ok {
+			e.Message = "its condition does not fit topic " + quote(topic.Name) + " any more: " + cause.Message
+		}
+		return e
+	}
+	return g.affords(&w)
+}
+
+// A topicRule is a rule of a topic; rule 0 is none.
+type topicRule struct{ topic, rule uint32 }
+
+// use counts n subscriptions more like s.
+func (w *writer) use(s *SubscriptionRecord, n int64) {
+	if s.Ended {
+		return
+	}
+	w.channelUse[s.Channel] += n
+	if s.Slot != 0 {
+		w.waitingUse[s.Topic] += n
+	}
+	if s.Paused {
+		w.pausedUse[topicRule{s.Topic, s.Rule}] += n
+	}
+}

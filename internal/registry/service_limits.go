@@ -1,0 +1,45 @@
+package registry
+
+import "encoding/json"
+
+// ServiceLimits bound what all channels of a service send together. The zero
+// ServiceLimits are without bound.
+type ServiceLimits struct {
+	Rate       Rate       `json:"rate,omitzero"`
+	DailyQuota DailyQuota `json:"daily_quota,omitzero"`
+}
+
+// ServiceLimits returns those of a service, the zero ones where there is no such.
+func (r *Registry) ServiceLimits(service string) ServiceLimits {
+	if svc := r.config.Load().services[service]; svc != nil {
+		return svc.limits
+	}
+	return ServiceLimits{}
+}
+
+// setLimits takes over what the document says about them.
+func (pl *plan) setLimits() []FieldChange {
+	was := pl.svc.limits
+	if rate := pl.doc.Rate; rate != nil {
+		pl.svc.limits.Rate = *rate
+	}
+	if quota := pl.doc.DailyQuota; quota != nil {
+		pl.svc.limits.DailyQuota = *quota
+	}
+	return fieldChanges(was, pl.svc.limits)
+}
+
+// limitFields reads what is said of the service.
+func (d *Document) limitFields(all fields) {
+	all["rate"] = func(v node) { rate := v.rate(); d.Rate = &rate }
+	all["daily_quota"] = func(v node) { quota := v.dailyQuota(); d.DailyQuota = &quota }
+}
+
+// MarshalJSON returns the spelling of documents.
+func (q DailyQuota) MarshalJSON() ([]byte, error) {
+	if q == (DailyQuota{}) {
+		return json.Marshal(unlimited)
+	}
+	type plain DailyQuota
+	return json.Marshal(plain(q))
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"context"
+	"slices"
+
+	"fanfare.dev/fanfare"
+)
+
+// Digests knows what is told in digests.
+type Digests interface {
+	// Gathered says what of an event waits, or waited, for a digest.
+	Gathered(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Gathering, error)
+	// Waiting finds that of one subscription; nil if it was not gathered.
+	Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.Place) (*fanfare.Gathering, error)
+	// Items visits the events that a digest's messages name by number.
+	Items(ctx context.Context, run fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error
+}
+
+// tellEvents says which events some messages of a digest tell of.
+func (t *Traces) tellEvents(ctx context.Context, run fanfare.EventRef, m *fanfare.Manifest, from uint32, list []fanfare.Delivery) error {
+	var numbers []uint32
+	for i := range list {
+		_, member, _ := m.At(from + uint32(i))
+		for _, item := range member.Items {
+			numbers = append(numbers, item.Number)
+		}
+	}
+	slices.Sort(numbers)
+	ids := map[uint32]string{}
+	err := t.Digests.Items(ctx, run, slices.Compact(numbers), func(item fanfare.RunItem) error {
+		ids[item.Number] = item.Posted.Ref().String()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		_, member, _ := m.At(from + uint32(i))
+		for _, item := range member.Items {
+			if id := ids[item.Number]; !slices.Contains(list[i].Events, id) {
+				list[i].Events = append(list[i].Events, id)
+			}
+		}
+	}
+	return nil
+}
+
+// digestsOf finds the digests in which a person was told of an event.
+func (t *Traces) digestsOf(ctx context.Context, ref fanfare.EventRef, place fanfare.Place) (list []fanfare.Delivery, err error) {
+	gathered, err := t.Digests.Gathered(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	for i := range gathered {
+		run, ok := fanfare.ParseEventRef(gathered[i].Digest)
+		if !ok {
+			continue
+		}
+		b, err := t.Store.Broadcast(ctx, run)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found, err := t.deliveriesOf(ctx, b, run, place)
+		if err != nil {
+			return nil, err
+		}
+		for j := range found {
+			if slices.Contains(found[j].Events, ref.String()) {
+				list = append(list, found[j])
+			}
+		}
+	}
+	return list, nil
+}

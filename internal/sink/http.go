@@ -1,0 +1,189 @@
+package sink
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// ListenHTTP binds an address for requests, as Listen does for mail. The host
+// "loopback" stands for all addresses of 127.0.0.0/8 at once (on Linux).
+//
+// Every POST is a message: its recipient is the host and path it was sent to,
+// its event is X-Fanfare-Event, or else Webhook-Id. GET answers the Summary.
+func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
+	l, err := listenLoopback(addr)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.web != nil {
+		_ = l.Close()
+		return nil, errors.New("the sink takes requests already, or is closed")
+	}
+	s.webListener = l
+	s.web = &http.Server{
+		Handler: s, TLSConfig: s.cfg.TLS, ReadHeaderTimeout: idleTimeout, IdleTimeout: idleTimeout,
+		ConnState: s.countConnection,
+	}
+	return l.Addr(), nil
+}
+
+func (s *Server) countConnection(nc net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.tally.connected.Add(1)
+		if s.webConnections.Add(1) > int64(s.cfg.MaxConnections) {
+			_ = nc.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		s.webConnections.Add(-1)
+	}
+}
+
+// lastAnswers is how long requests may take to end when the sink is closed.
+const lastAnswers = time.Second
+
+// endHTTP lets what is being answered end, and hangs up on the rest.
+func endHTTP(web *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+	defer cancel()
+	if web.Shutdown(ctx) != nil {
+		_ = web.Close()
+	}
+}
+
+const loopback = "loopback"
+
+func listenLoopback(addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	var config net.ListenConfig
+	network := "tcp"
+	if host == loopback {
+		network, host, config.Control = "tcp4", "0.0.0.0", onlyLoopback // tcp would be all of IPv6 too
+	}
+	return config.Listen(context.Background(), network, net.JoinHostPort(host, port))
+}
+
+// serveHTTP takes requests until Close.
+func (s *Server) serveHTTP() error {
+	serve := s.web.Serve
+	if s.cfg.TLS != nil {
+		serve = func(l net.Listener) error { return s.web.ServeTLS(l, "", "") }
+	}
+	if err := serve(s.webListener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// ServeHTTP takes one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(s.Stats()) // who asked has gone
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxMessage)))
+	if err != nil {
+		s.tally.rejected5xx.Add(1)
+		http.Error(w, "too large, or cut off", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if status := s.judgeRequest(r, body); status != http.StatusOK {
+		if status == hangUp {
+			panic(http.ErrAbortHandler) // closes the connection without an answer
+		}
+		w.WriteHeader(status)
+		return
+	}
+	event := r.Header.Get("X-Fanfare-Event")
+	id := r.Header.Get("Webhook-Id")
+	if event == "" {
+		event = id
+	}
+	m := arrival{event: []byte(event), id: []byte(id), recipients: [][]byte{[]byte(r.Host + r.URL.Path)}, size: len(body)}
+	_, lines := s.take(m, nil)
+	if len(lines) > 0 && s.recorder.write(lines, s.recorder.sync) != nil {
+		panic(http.ErrAbortHandler) // unrecorded is unanswered
+	}
+	s.keep(r.RemoteAddr, m.recipients, func() []byte { return whole(r, body) })
+	if s.inject.strike(s.inject.beforeReply) {
+		s.tally.beforeReply.Add(1)
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// hangUp is the status of a request that gets no answer.
+const hangUp = 0
+
+// judgeRequest says how a request is answered, after the wait that there is.
+func (s *Server) judgeRequest(r *http.Request, body []byte) int {
+	if s.secrets != nil && !verify(s.secrets, r.Header, body) {
+		s.tally.badSignatures.Add(1)
+		return http.StatusUnauthorized
+	}
+	verdict, wait := s.treat(hostOf([]byte(r.Host)))
+	switch {
+	case verdict == dead:
+		return hangUp
+	case verdict == tooMany || s.full():
+		return http.StatusTooManyRequests
+	}
+	if s.inject.strike(s.inject.delay) {
+		wait += s.inject.Delay
+	}
+	if !s.pause(r.Context(), wait) {
+		return hangUp
+	}
+	switch s.inject.judge([]byte(r.Host + r.URL.Path)) {
+	case tempFail:
+		s.tally.rejected4xx.Add(1)
+		return http.StatusServiceUnavailable
+	case permFail:
+		s.tally.rejected5xx.Add(1)
+		return http.StatusBadRequest
+	}
+	if s.inject.strike(s.inject.inData) {
+		s.tally.inData.Add(1)
+		return hangUp
+	}
+	return http.StatusOK
+}
+
+// pause waits, and reports false where the server closed or the other side gave
+// up meanwhile, and where it was for ever.
+func (s *Server) pause(ctx context.Context, d time.Duration) bool {
+	if d == 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return d < forever
+	case <-s.closing:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// whole writes a request as it came, for those who want to see it.
+func whole(r *http.Request, body []byte) []byte {
+	var out bytes.Buffer
+	out.WriteString(r.Method + " " + r.URL.RequestURI() + " " + r.Proto + "\r\nHost: " + r.Host + "\r\n")
+	_ = r.Header.Write(&out) // a buffer takes everything
+	out.WriteString("\r\n")
+	out.Write(body)
+	return out.Bytes()
+}

@@ -1,0 +1,74 @@
+package control
+
+import (
+	"context"
+	"errors"
+
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// auditRowsPerTrim is how many old rows one transaction removes.
+const auditRowsPerTrim = 5000
+
+// audit writes the new rows and removes some of the old ones. An empty text is
+// kept as one and not as NULL.
+func audit(s store.Session, b *registry.Batch) error {
+	err := s.Insert("audit_insert", len(b.Audit), func(i int, to store.Values) {
+		r := &b.Audit[i]
+		to.Int64(r.ID)
+		to.Text(r.KeyID)
+		to.Text(r.KeyName)
+		to.Text(r.Request)
+		to.Text(r.Service)
+		to.Text(r.Action)
+		to.Text(r.Kind)
+		to.Text(r.Name)
+		bindText(to, asString(r.Detail))
+	})
+	if err != nil || b.AuditBefore == 0 {
+		return err
+	}
+	return s.Run("audit_trim", b.AuditBefore, int64(auditRowsPerTrim))
+}
+
+// AuditBounds returns the lowest and the highest id of the audit, 0 without any.
+func (s *Store) AuditBounds(ctx context.Context) (oldest, latest int64, err error) {
+	err = s.part.Read(ctx, func(from store.Session) error {
+		return from.Each("audit_bounds", func(r store.Row) error {
+			oldest, latest = r.Int64(0), r.Int64(1)
+			return nil
+		})
+	})
+	return oldest, latest, err
+}
+
+var errEnough = errors.New("the visitor has enough")
+
+// AuditRecords visits the audit from id to down to id from, the latest first,
+// until visit returns false.
+func (s *Store) AuditRecords(ctx context.Context, from, to int64, visit func(*registry.AuditRecord) bool) error {
+	err := s.part.Read(ctx, func(session store.Session) error {
+		return inPieces(func() (rows int, err error) {
+			err = session.Each("audit_between", func(r store.Row) error {
+				rows++
+				to = r.Int64(0) - 1
+				if !visit(auditRecord(r)) {
+					return errEnough
+				}
+				return nil
+			}, from, to, int64(rowsAtOnce))
+			return rows, err
+		})
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+func auditRecord(r store.Row) *registry.AuditRecord {
+	return &registry.AuditRecord{ID: r.Int64(0), Actor: registry.Actor{KeyID: r.Text(1), KeyName: r.Text(2), Request: r.Text(3)},
+		Deed:   registry.Deed{Service: r.Text(4), Action: r.Text(5), Kind: r.Text(6), Name: r.Text(7)},
+		Detail: r.Bytes(8)}
+}

@@ -1,0 +1,57 @@
+package control
+
+import (
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// forget keeps what a batch says of suppressions and erasures.
+func forget(s store.Session, b *registry.Batch) error {
+	for i := range b.Suppressions {
+		r := &b.Suppressions[i]
+		statement, args := "suppression_put", []any{int64(r.Service), int64(r.Kind), r.Hash[:], r.Reason, r.At}
+		if r.Lifted {
+			statement, args = "suppression_delete", args[:3]
+		}
+		if err := s.Run(statement, args...); err != nil {
+			return err
+		}
+	}
+	for i := range b.Erasures {
+		r := &b.Erasures[i]
+		statement, args := "erasure_put", []any{int64(r.Place), string(r.Body)}
+		if r.Body == nil {
+			statement, args = "erasure_delete", args[:1]
+		}
+		if err := s.Run(statement, args...); err != nil {
+			return err
+		}
+	}
+	for _, number := range b.EmptyFilters {
+		if err := s.Run("filter_empty", int64(number)); err != nil {
+			return err
+		}
+	}
+	for id, name := range b.AuditNames {
+		if err := s.Run("audit_rename", name, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func loadForgotten(s store.Session, v registry.Loader) error {
+	err := s.Each("suppressions", func(r store.Row) error {
+		record := registry.SuppressionRecord{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4)}
+		copy(record.Hash[:], r.Bytes(2))
+		v.Suppression(&record)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.Each("erasures", func(r store.Row) error {
+		return v.Erasure(&registry.ErasureRecord{Place: fanfare.Place(r.Int64(0)), Body: r.Bytes(1)})
+	})
+}

@@ -1,0 +1,55 @@
+package control
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// Load visits everything, subscribers and subscriptions at the same time.
+func (s *Store) Load(ctx context.Context, v registry.Loader) error {
+	if err := s.part.Read(ctx, func(from store.Session) error { return loadSmall(from, v) }); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return s.part.Read(ctx, func(from store.Session) error { return from.Each(subscribers.all, readSubscribers(v.Subscriber)) })
+	})
+	g.Go(func() error {
+		return s.part.Read(ctx, func(from store.Session) error { return from.Each(subscriptions.all, readSubscriptions(v.Subscription)) })
+	})
+	return g.Wait()
+}
+
+func loadSmall(s store.Session, v registry.Loader) error {
+	err := s.Each("change_seq", func(r store.Row) error {
+		v.ChangeSeq(uint64(r.Int64(0)))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := Config(s, v.Config); err != nil {
+		return err
+	}
+	if err := loadForgotten(s, v); err != nil {
+		return err
+	}
+	return s.Each("filters", func(r store.Row) error {
+		return v.Filter(&registry.FilterRecord{Number: uint32(r.Int64(0)), Text: r.Text(1)})
+	})
+}
+
+// Config visits the configuration that the control part of a database keeps,
+// services first: the others belong to one.
+func Config(s store.Session, visit func(*registry.ConfigRecord) error) error {
+	return s.Each("config", func(r store.Row) error {
+		return visit(&registry.ConfigRecord{
+			Kind: r.Text(0), Number: uint32(r.Int64(1)), Service: uint32(r.Int64(2)),
+			Name: r.Text(3), Body: r.Bytes(4), Deleted: r.Int64(5) != 0,
+		})
+	})
+}

@@ -1,0 +1,83 @@
+package control
+
+import (
+	"strconv"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+const (
+	// placesPerLookup is how many places one statement is asked for.
+	placesPerLookup = 256
+	// denseFactor: where at least one row of so many is wanted, reading the
+	// whole range and skipping is quicker than looking up each.
+	denseFactor = 8
+	// fewPlaces is from when on one statement for many beats one for each.
+	fewPlaces = 12
+)
+
+// A table names the statements that read everything, a range, or given places.
+type table struct{ all, between, at string }
+
+var (
+	subscribers   = table{"subscribers", "subscribers_between", "subscribers_at"}
+	subscriptions = table{"subscriptions", "subscriptions_between", "subscriptions_at"}
+)
+
+// lookup visits the rows at places, which are sorted.
+func (t table) lookup(s store.Session, places []fanfare.Place, visit func(store.Row) error) error {
+	for len(places) > 0 {
+		n := denseRun(places)
+		var err error
+		if n > 0 {
+			err = t.lookupRange(s, places[:n], visit)
+		} else {
+			n = min(placesPerLookup, len(places))
+			err = s.Each(t.at, visit, list(places[:n]))
+		}
+		if err != nil {
+			return err
+		}
+		places = places[n:]
+	}
+	return nil
+}
+
+// denseRun returns how many places from the first on are best read as a range:
+// they lie close together, or are the last few. 0 means none.
+func denseRun(places []fanfare.Place) int {
+	n := 1
+	for n < len(places) && places[n]-places[0] <= fanfare.Place(denseFactor*n) {
+		n++
+	}
+	if n < fewPlaces && len(places) > fewPlaces {
+		return 0
+	}
+	return n
+}
+
+func (t table) lookupRange(s store.Session, places []fanfare.Place, visit func(store.Row) error) error {
+	i := 0
+	first, last := int64(places[0]), int64(places[len(places)-1])
+	return s.Each(t.between, func(r store.Row) error {
+		place := fanfare.Place(r.Int64(0))
+		for i < len(places) && places[i] < place {
+			i++
+		}
+		if i == len(places) || places[i] != place {
+			return nil
+		}
+		return visit(r)
+	}, first, last, last-first+1)
+}
+
+// list is places as a JSON array.
+func list(places []fanfare.Place) string {
+	b := make([]byte, 0, 11*len(places)+2)
+	for _, p := range places {
+		b = strconv.AppendUint(append(b, ','), uint64(p), 10)
+	}
+	b[0] = '['
+	return asString(append(b, ']'))
+}

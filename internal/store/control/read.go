@@ -1,0 +1,124 @@
+package control
+
+import (
+	"strings"
+	"unsafe"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// readSubscribers and readSubscriptions make a record of a row. Nothing of it
+// may be kept, so that reading one allocates nothing.
+
+func readSubscribers(visit func(*registry.SubscriberRecord) error) func(store.Row) error {
+	var buf arena
+	var r registry.SubscriberRecord
+	return func(row store.Row) error {
+		buf.reset()
+		buf.subscriber(row, &r)
+		return visit(&r)
+	}
+}
+
+func readSubscriptions(visit func(*registry.SubscriptionRecord) error) func(store.Row) error {
+	var buf arena
+	var r registry.SubscriptionRecord
+	return func(row store.Row) error {
+		buf.reset()
+		buf.subscription(row, &r)
+		return visit(&r)
+	}
+}
+
+// keptSubscribers and keptSubscriptions are the same with strings of a record
+// that may be kept.
+
+func keptSubscribers(visit func(*registry.SubscriberRecord) error) func(store.Row) error {
+	return readSubscribers(func(r *registry.SubscriberRecord) error {
+		r.Address, r.ID = strings.Clone(r.Address), strings.Clone(r.ID)
+		r.Locale, r.TimeZone = strings.Clone(r.Locale), strings.Clone(r.TimeZone)
+		return visit(r)
+	})
+}
+
+func keptSubscriptions(visit func(*registry.SubscriptionRecord) error) func(store.Row) error {
+	return readSubscriptions(func(r *registry.SubscriptionRecord) error {
+		r.ID, r.Reason = strings.Clone(r.ID), strings.Clone(r.Reason)
+		return visit(r)
+	})
+}
+
+// An arena holds the texts of one row.
+type arena struct {
+	buf  []byte
+	used int
+}
+
+func (a *arena) reset() { a.used = 0 }
+
+// bytes returns a column's text, valid until reset; nil for NULL.
+func (a *arena) bytes(row store.Row, column int) []byte {
+	n := row.Len(column)
+	if n == 0 {
+		return nil
+	}
+	if a.used+n > len(a.buf) {
+		// What was handed out of the old one stays valid: it is not reused.
+		a.buf, a.used = make([]byte, max(1024, 2*(a.used+n))), 0
+	}
+	b := a.buf[a.used : a.used+n : a.used+n]
+	row.Copy(column, b)
+	a.used += n
+	return b
+}
+
+func (a *arena) text(row store.Row, column int) string { return asString(a.bytes(row, column)) }
+
+func (a *arena) subscriber(row store.Row, r *registry.SubscriberRecord) {
+	*r = registry.SubscriberRecord{
+		Place:      fanfare.Place(row.Int64(0)),
+		Service:    uint32(row.Int64(1)),
+		Kind:       uint8(row.Int64(2)),
+		Address:    a.text(row, 3),
+		ID:         a.text(row, 4),
+		Locale:     a.text(row, 5),
+		TimeZone:   a.text(row, 6),
+		Attributes: a.bytes(row, 7),
+		Subscriber: fanfare.Place(row.Int64(8)),
+		Parts:      a.bytes(row, 9),
+		Flags:      registry.Flags(row.Int64(10)),
+	}
+}
+
+func (a *arena) subscription(row store.Row, r *registry.SubscriptionRecord) {
+	*r = registry.SubscriptionRecord{
+		Place:      fanfare.Place(row.Int64(0)),
+		Subscriber: fanfare.Place(row.Int64(1)),
+		Topic:      uint32(row.Int64(2)),
+		Channel:    uint16(row.Int64(3)),
+		CreatedAt:  row.Int64(4),
+		CreatedSeq: uint64(row.Int64(5)),
+		Filter:     uint32(row.Int64(6)),
+		Rule:       uint32(row.Int64(7)),
+		ID:         a.text(row, 8),
+		Params:     a.bytes(row, 9),
+		Data:       a.bytes(row, 10),
+		EndedAt:    row.Int64(11),
+		EndedSeq:   uint64(row.Int64(12)),
+		Reason:     a.text(row, 13),
+		PausedAt:   row.Int64(14),
+		PausedSeq:  uint64(row.Int64(15)),
+		ResumedSeq: uint64(row.Int64(16)),
+		Slot:       uint16(row.Int64(17)),
+		Was:        a.bytes(row, 18),
+	}
+	r.Ended = r.EndedSeq != 0
+	r.Paused = r.PausedSeq != 0 && r.ResumedSeq == 0
+}
+
+// asString is b as a string without a copy; b must not change while it is used.
+func asString(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // saves a copy of every text that is read or written
+}

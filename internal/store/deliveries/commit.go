@@ -1,0 +1,87 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// Commit appends what one group of attempts led to, in one transaction: the
+// entries, the retries that follow from them, and the completion of broadcasts
+// whose last delivery is settled. All entries belong to one day. Of an attempt
+// that has an entry already, that entry stays.
+func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commit) error {
+	completions := lastOf(group.Completions)
+	counts := make([][]byte, len(completions))
+	for i := range completions {
+		var err error
+		if counts[i], err = json.Marshal(completions[i].Progress.Counts); err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, of, func(in store.Session) error {
+		err := in.Insert("attempts_insert", len(group.Entries), func(i int, to store.Values) { bindEntry(to, &group.Entries[i]) })
+		if err != nil {
+			return err
+		}
+		err = in.Insert("due_insert", len(group.Dues), func(i int, to store.Values) { bindDue(to, &group.Dues[i]) })
+		if err != nil {
+			return err
+		}
+		return in.Insert("complete", len(completions), func(i int, to store.Values) {
+			c := &completions[i]
+			to.Int64(int64(c.Seq))
+			to.Text(string(counts[i]))
+			to.Int64(nanos(c.Progress.First))
+			to.Int64(nanos(c.Progress.Last))
+			to.Int64(nanos(c.Progress.Completed))
+		})
+	})
+}
+
+// lastOf leaves of several completions of a broadcast the last: no statement may
+// write a row twice.
+func lastOf(all []fanfare.Completion) []fanfare.Completion {
+	if len(all) < 2 {
+		return all
+	}
+	at := make(map[fanfare.EventSeq]int, len(all))
+	last := make([]fanfare.Completion, 0, len(all))
+	for i := range all {
+		place, twice := at[all[i].Seq]
+		if twice {
+			last[place] = all[i]
+			continue
+		}
+		at[all[i].Seq] = len(last)
+		last = append(last, all[i])
+	}
+	return last
+}
+
+func bindEntry(to store.Values, e *fanfare.Entry) {
+	to.Int64(int64(e.Delivery.Manifest))
+	to.Int64(int64(e.Delivery.Position))
+	to.Int64(int64(e.Attempt))
+	to.Int64(int64(e.State))
+	to.Int64(int64(e.Code))
+	to.Int64(e.At.UnixNano())
+	to.Int64(nanos(e.NextAt))
+	to.Text(e.Text)
+	to.Text(e.Relay)
+	to.Text(e.Address)
+}
+
+func bindDue(to store.Values, due *fanfare.Due) {
+	to.Int64(due.At.Unix())
+	to.Int64(int64(due.Slice.Manifest))
+	to.Int64(int64(due.Slice.Positions[0]))
+	to.Int64(int64(due.Channel))
+	to.Int64(int64(due.Lane))
+	to.Int64(int64(due.Slice.Attempt))
+	to.Bytes(appendPositions(nil, due.Slice.Positions))
+	to.Int64(int64(due.Why))
+	to.Text(due.Destination)
+}

@@ -1,0 +1,104 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// beginRuns notes which events are runs, each slot and time once, and returns the
+// numbers of all events but for runs of which an event was frozen before.
+func beginRuns(in store.Session, events []*fanfare.Frozen) ([]int, error) {
+	todo := make([]int, 0, len(events))
+	for i, e := range events {
+		run := e.Posted.Run
+		if run == nil {
+			todo = append(todo, i)
+			continue
+		}
+		begun := false
+		err := in.Each("run_insert", func(store.Row) error { begun = true; return nil }, int64(run.Slot), run.Due.Unix(), int64(e.Posted.Seq))
+		if err != nil {
+			return nil, err
+		}
+		if begun {
+			todo = append(todo, i)
+		}
+	}
+	return todo, nil
+}
+
+// insertItems keeps the events that the members of runs name.
+func insertItems(in store.Session, events []*fanfare.Frozen) error {
+	for _, e := range events {
+		var failed error
+		err := in.Insert("items_insert", len(e.Items), func(i int, to store.Values) {
+			item := &e.Items[i]
+			posted, err := json.Marshal(item.Posted)
+			failed = errors.Join(failed, err)
+			to.Int64(int64(e.Posted.Seq))
+			to.Int64(int64(item.Number))
+			to.Int64(int64(item.Posted.Seq))
+			to.Bytes(posted)
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RunAt returns the event that the run of a slot is; none if it is not frozen.
+func (s *Store) RunAt(ctx context.Context, slot uint16, due time.Time) (ref fanfare.EventRef, frozen bool, err error) {
+	ref.Day = fanfare.DayOf(due)
+	err = s.read(ctx, ref.Day, func(in store.Session) error {
+		return in.Each("run", func(r store.Row) error {
+			ref.Seq, frozen = fanfare.EventSeq(r.Int64(0)), true
+			return nil
+		}, int64(slot), due.Unix())
+	})
+	if fanfare.CodeOf(err) == fanfare.NotFound {
+		err = nil
+	}
+	return ref, frozen, err
+}
+
+// LastRuns visits the slots of which runs were due on a day, with the last of
+// each.
+func (s *Store) LastRuns(ctx context.Context, of fanfare.Day, visit func(slot uint16, due time.Time)) error {
+	return s.read(ctx, of, func(in store.Session) error {
+		return in.Each("runs_last", func(r store.Row) error {
+			visit(uint16(r.Int64(0)), second(r.Int64(1)))
+			return nil
+		})
+	})
+}
+
+// Items reads events that the members of a run name, NotFound if there is not one
+// of each number.
+func (s *Store) Items(ctx context.Context, run fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error {
+	return s.read(ctx, run.Day, func(in store.Session) error {
+		found := 0
+		err := in.EachOf("item", len(numbers), func(i int) []any { return []any{int64(run.Seq), int64(numbers[i])} }, func(i int, r store.Row) error {
+			found++
+			return visitItem(r, numbers[i], visit)
+		})
+		if err == nil && found < len(numbers) {
+			err = &fanfare.Error{Code: fanfare.NotFound, Message: "some events of the digest " + run.String() + " are not kept"}
+		}
+		return err
+	})
+}
+
+func visitItem(r store.Row, number uint32, visit func(fanfare.RunItem) error) error {
+	posted := &fanfare.Posted{}
+	if err := json.Unmarshal(r.Bytes(1), posted); err != nil {
+		return err
+	}
+	posted.Seq = fanfare.EventSeq(r.Int64(0))
+	return visit(fanfare.RunItem{Number: number, Posted: posted})
+}

@@ -1,0 +1,60 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// Forget empties what attempts of some deliveries say of a person: address and
+// reply text. All of refs are of one day. That there were attempts, and what
+// came of them, stays.
+func (s *Store) Forget(ctx context.Context, of fanfare.Day, refs []fanfare.DeliveryRef) error {
+	return s.erase(ctx, of, func(in store.Session) error {
+		for _, ref := range refs {
+			if err := in.Run("attempts_forget", int64(ref.Manifest), int64(ref.Position)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ReplacePosted keeps an event in another form than it was accepted in.
+func (s *Store) ReplacePosted(ctx context.Context, posted *fanfare.Posted) error {
+	text, err := json.Marshal(posted)
+	if err != nil {
+		return err
+	}
+	ref := posted.Ref()
+	return s.erase(ctx, ref.Day, func(in store.Session) error { return in.Run("posted_replace", int64(ref.Seq), text) })
+}
+
+// ReplaceParked keeps parked work with another payload.
+func (s *Store) ReplaceParked(ctx context.Context, id string, payload []byte) error {
+	of, row, err := parseParkedID(id)
+	if err != nil {
+		return err
+	}
+	return s.erase(ctx, of, func(in store.Session) error { return in.Run("parked_replace", row, payload) })
+}
+
+func (s *Store) erase(ctx context.Context, of fanfare.Day, fn func(store.Session) error) error {
+	day, err := s.db.Day(ctx, of, false)
+	if err != nil {
+		return err
+	}
+	return day.Erase(ctx, fn)
+}
+
+// Scrub makes sure that names, in lower case, are in nothing that the database
+// holds of a day beside rows that are kept.
+func (s *Store) Scrub(ctx context.Context, of fanfare.Day, names [][]byte) error {
+	day, err := s.db.Day(ctx, of, false)
+	if err != nil {
+		return err
+	}
+	return day.Scrub(ctx, names)
+}

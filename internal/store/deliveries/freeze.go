@@ -1,0 +1,103 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// Freeze commits events with their manifests, the states of their keys, who gets
+// them later, and that they wait for approval where they do, each event once: one
+// that is there already is left as it is, and so is a run of which another event
+// is there. It tells for each event whether it was new. All of them must have been
+// received on the same day.
+func (s *Store) Freeze(ctx context.Context, events []*fanfare.Frozen, now time.Time) ([]bool, error) {
+	posted := make([][]byte, len(events))
+	for i, event := range events {
+		var err error
+		if posted[i], err = json.Marshal(event.Posted); err != nil {
+			return nil, err
+		}
+	}
+	fresh := make([]bool, len(events))
+	err := s.begin(ctx, fanfare.DayOf(events[0].Posted.ReceivedAt), func(in store.Session) error {
+		clear(fresh)
+		var order []int64
+		var added []*fanfare.Frozen
+		var manifests []*fanfare.Manifest
+		todo, err := beginRuns(in, events)
+		if err != nil {
+			return err
+		}
+		err = in.EachOf("freeze", len(todo), func(i int) []any {
+			e := events[todo[i]]
+			return []any{int64(e.Posted.Seq), e.Posted.Service, e.Posted.Topic, posted[todo[i]],
+				e.Matched, e.Messages, e.KeptAt.UnixNano(), e.MatchedAt.UnixNano(), now.UnixNano()}
+		}, func(i int, r store.Row) error {
+			i = todo[i]
+			fresh[i] = true
+			order, added = append(order, r.Int64(0)), append(added, events[i])
+			for j := range events[i].Manifests {
+				manifests = append(manifests, &events[i].Manifests[j])
+			}
+			return nil
+		})
+		if err != nil || len(order) == 0 {
+			return err
+		}
+		if err := insertManifests(in, manifests); err != nil {
+			return err
+		}
+		if err := advance(in, added); err != nil {
+			return err
+		}
+		if err := gather(in, added); err != nil {
+			return err
+		}
+		if err := insertItems(in, added); err != nil {
+			return err
+		}
+		if err := setControls(in, holds(added), now); err != nil {
+			return err
+		}
+		// Last, since nobody else freezes from here to the commit.
+		return insertNumbered(in, "frozen_next", "frozen_insert", len(order), func(i int, to store.Values) { to.Int64(order[i]) })
+	})
+	return fresh, err
+}
+
+func insertManifests(in store.Session, manifests []*fanfare.Manifest) error {
+	var failed error
+	err := in.Insert("manifest_insert", len(manifests), func(i int, to store.Values) {
+		blob, err := manifests[i].AppendBinary(nil)
+		if err != nil {
+			failed = err
+		}
+		to.Int64(int64(manifests[i].ID))
+		to.Bytes(blob)
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// insertNumbered inserts n rows with the ids that follow the last one given out.
+// The counter is held until the commit, so that ids become visible in their
+// order; an id is never given out again.
+func insertNumbered(in store.Session, next, insert string, n int, bind func(i int, to store.Values)) error {
+	if n == 0 {
+		return nil
+	}
+	last, err := number(in, next, int64(n))
+	if err != nil {
+		return err
+	}
+	return in.Insert(insert, n, func(i int, to store.Values) {
+		to.Int64(last - int64(n-1-i))
+		bind(i, to)
+	})
+}

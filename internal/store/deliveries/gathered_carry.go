@@ -1,0 +1,89 @@
+package deliveries
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// carryAtOnce is how many manifests are carried over in one transaction.
+const carryAtOnce = 32
+
+// A Carrier says what of a manifest that was gathered goes to other runs.
+type Carrier interface {
+	// Split returns what stays, and what goes. The manifests have the id of the one
+	// that is split.
+	Split(*fanfare.Manifest) (stays fanfare.Manifest, goes []fanfare.Gathered)
+	// Join returns what is in either of two manifests of one id.
+	Join(a, b *fanfare.Manifest) fanfare.Manifest
+}
+
+// Carry moves members of what was gathered on a day for one run to others, each in
+// the transaction that takes it from where it was: it is in one place at any time.
+// It returns the runs that they wait for now. Called again after it failed, it
+// carries what is left.
+func (s *Store) Carry(ctx context.Context, of fanfare.Day, from Waiting, by Carrier) (to []Waiting, err error) {
+	var ids []fanfare.ManifestID
+	err = s.Gathered(ctx, of, from.Slot, from.Due, func(m *fanfare.Manifest) error {
+		if _, goes := by.Split(m); len(goes) > 0 {
+			ids = append(ids, m.ID)
+		}
+		return nil
+	})
+	for err == nil && len(ids) > 0 {
+		some := ids[:min(carryAtOnce, len(ids))]
+		ids = ids[len(some):]
+		var waiting []Waiting
+		err = s.write(ctx, of, func(in store.Session) error {
+			waiting = nil
+			for _, id := range some {
+				runs, err := carry(in, from, id, by)
+				if err != nil {
+					return err
+				}
+				waiting = append(waiting, runs...)
+			}
+			waiting = each(waiting)
+			return putPending(in, waiting)
+		})
+		to = append(to, waiting...)
+	}
+	return each(to), err
+}
+
+// carry splits one manifest.
+func carry(in store.Session, from Waiting, id fanfare.ManifestID, by Carrier) (to []Waiting, err error) {
+	is, err := gatheredOne(in, from, id)
+	if err != nil || is == nil {
+		return nil, err
+	}
+	stays, goes := by.Split(is)
+	var rows []*fanfare.Gathered
+	if stays.Members() > 0 {
+		rows = append(rows, &fanfare.Gathered{Slot: from.Slot, Due: from.Due, Manifest: stays})
+	} else if err := in.Run("gathered_delete", append(from.key(), int64(id))...); err != nil {
+		return nil, err
+	}
+	for i := range goes {
+		w := Waiting{Slot: goes[i].Slot, Due: goes[i].Due, Service: from.Service}
+		there, err := gatheredOne(in, w, id)
+		if err != nil {
+			return nil, err
+		}
+		if there != nil {
+			goes[i].Manifest = by.Join(there, &goes[i].Manifest)
+		}
+		rows, to = append(rows, &goes[i]), append(to, w)
+	}
+	return to, putGathered(in, rows)
+}
+
+func gatheredOne(in store.Session, w Waiting, id fanfare.ManifestID) (m *fanfare.Manifest, err error) {
+	err = in.Each("gathered_one", func(r store.Row) error {
+		one, err := manifestAt(r)
+		m = &one
+		return err
+	}, append(w.key(), int64(id))...)
+	return m, err
+}

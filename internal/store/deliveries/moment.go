@@ -1,0 +1,128 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// A Moment is a day as it was when Moment was called: what is read together
+// takes the locks of the database once. It is valid until the function that it
+// was given to returns. Its methods read many of a kind in one go, and visit
+// them in the order in which they were asked for; visit must not ask it again.
+type Moment struct {
+	day fanfare.Day
+	in  store.Session
+}
+
+// A Span is the positions [From, To) of a manifest.
+type Span struct {
+	Manifest fanfare.ManifestID
+	From, To uint32
+}
+
+// Moment runs fn on one moment of a day. One of a few connections is taken for
+// as long, so fn must not wait for anything.
+func (s *Store) Moment(ctx context.Context, of fanfare.Day, fn func(*Moment) error) error {
+	return s.snapshot(ctx, of, func(in store.Session) error { return fn(&Moment{of, in}) })
+}
+
+// once is Moment for a single query, which needs no transaction around it.
+func (s *Store) once(ctx context.Context, of fanfare.Day, fn func(*Moment) error) error {
+	return s.read(ctx, of, func(in store.Session) error { return fn(&Moment{of, in}) })
+}
+
+// Manifests reads manifests, NotFound if there is not one of each id.
+func (m *Moment) Manifests(ids []fanfare.ManifestID, visit func(*fanfare.Manifest)) error {
+	return eachOf(m.in, "manifest", ids, func(id fanfare.ManifestID, r store.Row) error {
+		manifest := &fanfare.Manifest{ID: id}
+		err := manifest.UnmarshalBinary(r.Bytes(0))
+		visit(manifest)
+		return err
+	}, func(id fanfare.ManifestID) error {
+		return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no manifest %x on %s", uint64(id), m.day)}
+	})
+}
+
+// Posted reads events as they were accepted, NotFound if there is not one of
+// each sequence.
+func (m *Moment) Posted(seqs []fanfare.EventSeq, visit func(*fanfare.Posted)) error {
+	return eachOf(m.in, "posted", seqs, func(seq fanfare.EventSeq, r store.Row) error {
+		posted := &fanfare.Posted{Seq: seq}
+		err := json.Unmarshal(r.Bytes(0), posted)
+		visit(posted)
+		return err
+	}, func(seq fanfare.EventSeq) error { return unknownEvent(fanfare.EventRef{Day: m.day, Seq: seq}) })
+}
+
+// eachOf reads the one row that a statement returns for each key, and ends with
+// what missing says of the first that has none.
+func eachOf[K ~uint64](in store.Session, statement string, keys []K, row func(K, store.Row) error, missing func(K) error) error {
+	found := 0
+	err := in.EachOf(statement, len(keys), func(i int) []any { return []any{int64(keys[i])} }, func(i int, r store.Row) error {
+		if i > found {
+			return missing(keys[found])
+		}
+		found++
+		return row(keys[i], r)
+	})
+	if err == nil && found < len(keys) {
+		err = missing(keys[found])
+	}
+	return err
+}
+
+// Latest reads the newest entries of spans; positions without an entry are left
+// out. visit is told the number of the span.
+func (m *Moment) Latest(spans []Span, visit func(span int, position uint32, attempt uint16, state fanfare.State)) error {
+	type latest struct {
+		span     int
+		position uint32
+		attempt  uint16
+		state    fanfare.State
+	}
+	var last latest
+	seen := false
+	err := m.in.EachOf("latest", len(spans), func(i int) []any {
+		return []any{int64(spans[i].Manifest), int64(spans[i].From), int64(spans[i].To)}
+	}, func(i int, r store.Row) error {
+		next := latest{i, uint32(r.Int64(0)), uint16(r.Int64(1)), fanfare.State(r.Int64(2))}
+		if seen && (next.span != last.span || next.position != last.position) {
+			visit(last.span, last.position, last.attempt, last.state)
+		}
+		last, seen = next, true
+		return nil
+	})
+	if err == nil && seen {
+		visit(last.span, last.position, last.attempt, last.state)
+	}
+	return err
+}
+
+// Manifest is that of a Moment of its own, and so are Posted and Latest.
+func (s *Store) Manifest(ctx context.Context, of fanfare.Day, id fanfare.ManifestID) (manifest *fanfare.Manifest, err error) {
+	err = s.once(ctx, of, func(m *Moment) error {
+		return m.Manifests([]fanfare.ManifestID{id}, func(found *fanfare.Manifest) { manifest = found })
+	})
+	return manifest, err
+}
+
+// Posted reads an event as it was accepted.
+func (s *Store) Posted(ctx context.Context, ref fanfare.EventRef) (posted *fanfare.Posted, err error) {
+	err = s.once(ctx, ref.Day, func(m *Moment) error {
+		return m.Posted([]fanfare.EventSeq{ref.Seq}, func(found *fanfare.Posted) { posted = found })
+	})
+	return posted, err
+}
+
+// Latest reads the newest entries of the positions [from, to) of a manifest.
+func (s *Store) Latest(ctx context.Context, of fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(position uint32, attempt uint16, state fanfare.State)) error {
+	return s.once(ctx, of, func(m *Moment) error {
+		return m.Latest([]Span{{manifest, from, to}}, func(_ int, position uint32, attempt uint16, state fanfare.State) {
+			visit(position, attempt, state)
+		})
+	})
+}

@@ -1,0 +1,138 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// Broadcast reads an event and how far what it set off has come. The counts of
+// one that is not completed are empty: the recorder has them in memory.
+func (s *Store) Broadcast(ctx context.Context, ref fanfare.EventRef) (broadcast *fanfare.Broadcast, err error) {
+	err = s.read(ctx, ref.Day, func(in store.Session) error {
+		return in.Each("broadcast", func(r store.Row) error {
+			broadcast, err = broadcastAt(r, ref.Day)
+			return err
+		}, int64(ref.Seq))
+	})
+	if err == nil && broadcast == nil {
+		err = unknownEvent(ref)
+	}
+	return broadcast, err
+}
+
+// Broadcasts reads at most limit broadcasts of a day, of one service or of all,
+// the newest before a sequence first.
+func (s *Store) Broadcasts(ctx context.Context, of fanfare.Day, service string, before fanfare.EventSeq, limit int) (list []*fanfare.Broadcast, err error) {
+	err = s.read(ctx, of, func(in store.Session) error {
+		list = nil
+		return in.Each("broadcasts", func(r store.Row) error {
+			broadcast, err := broadcastAt(r, of)
+			if err != nil {
+				return err
+			}
+			broadcast.Data, broadcast.Binary = nil, nil
+			list = append(list, broadcast)
+			return nil
+		}, int64(before), service, int64(limit))
+	})
+	return list, err
+}
+
+func unknownEvent(ref fanfare.EventRef) error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %s", ref), Hint: "it may not be matched yet, or be older than the retention"}
+}
+
+func broadcastAt(r store.Row, of fanfare.Day) (*fanfare.Broadcast, error) {
+	var posted fanfare.Posted
+	if err := json.Unmarshal(r.Bytes(1), &posted); err != nil {
+		return nil, err
+	}
+	b := &fanfare.Broadcast{
+		Event:    fanfare.EventRef{Day: of, Seq: fanfare.EventSeq(r.Int64(0))}.String(),
+		State:    "running",
+		Matched:  r.Int64(2),
+		Messages: r.Int64(3),
+		Stages: fanfare.Stages{
+			Kept:    timeAt(r.Int64(4)),
+			Matched: timeAt(r.Int64(5)),
+			Frozen:  timeAt(r.Int64(6)),
+		},
+	}
+	b.Describe(&posted)
+	switch {
+	case !r.IsNull(7):
+		b.State = "completed"
+		if err := json.Unmarshal(r.Bytes(7), &b.Counts); err != nil {
+			return nil, err
+		}
+		b.Stages.First, b.Stages.Last, b.Stages.Completed = timeAt(r.Int64(8)), timeAt(r.Int64(9)), timeAt(r.Int64(10))
+	case b.Messages == 0:
+		b.State, b.Stages.Completed = "completed", b.Stages.Frozen
+	}
+	if b.State == "running" && !r.IsNull(13) {
+		b.State, b.Reason = fanfare.BroadcastHeld, r.Text(13)
+	}
+	if !r.IsNull(14) {
+		b.ApprovedBy = r.Text(14)
+	}
+	if !r.IsNull(15) {
+		b.RateLimit = r.Text(15)
+	}
+	if !r.IsNull(11) && (b.State != "completed" || r.Text(11) == "cancelled") {
+		b.State, b.Reason = r.Text(11), r.Text(12)
+	}
+	return b, nil
+}
+
+// Attempts visits all attempts of the positions [from, to) of a manifest in order.
+func (s *Store) Attempts(ctx context.Context, of fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(*fanfare.Entry) error) error {
+	return s.read(ctx, of, func(in store.Session) error {
+		return in.Each("attempts", func(r store.Row) error {
+			return visit(&fanfare.Entry{
+				Delivery: fanfare.DeliveryRef{Day: of, Manifest: manifest, Position: uint32(r.Int64(0))},
+				Attempt:  uint16(r.Int64(1)),
+				State:    fanfare.State(r.Int64(2)),
+				Code:     int(r.Int64(3)),
+				At:       timeAt(r.Int64(4)),
+				NextAt:   timeAt(r.Int64(5)),
+				Text:     r.Text(6),
+				Relay:    r.Text(7),
+				Address:  r.Text(8),
+			})
+		}, int64(manifest), int64(from), int64(to))
+	})
+}
+
+// Manifests reads all manifests of an event, empty if it is not frozen yet or
+// nobody wanted it.
+func (s *Store) Manifests(ctx context.Context, ref fanfare.EventRef) (manifests []fanfare.Manifest, err error) {
+	err = s.read(ctx, ref.Day, func(in store.Session) error {
+		manifests = nil
+		return in.EachOf("manifests_of_event", 1, func(int) []any { return eventManifests(ref.Seq) }, func(_ int, r store.Row) error {
+			m, err := manifestAt(r)
+			manifests = append(manifests, m)
+			return err
+		})
+	})
+	if fanfare.CodeOf(err) == fanfare.NotFound {
+		return nil, nil
+	}
+	return manifests, err
+}
+
+// ManifestOf reads the manifest of an event that covers a partition, nil if
+// none does.
+func (s *Store) ManifestOf(ctx context.Context, ref fanfare.EventRef, partition int) (manifest *fanfare.Manifest, err error) {
+	err = s.read(ctx, ref.Day, func(in store.Session) error {
+		return in.Each("manifest_of_partition", func(r store.Row) error {
+			m, err := manifestAt(r)
+			manifest = &m
+			return err
+		}, int64(fanfare.NewManifestID(ref.Seq, 0)), int64(fanfare.NewManifestID(ref.Seq, partition)))
+	})
+	return manifest, err
+}

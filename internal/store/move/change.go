@@ -1,0 +1,249 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+const (
+	// replayBytes is about how much of a journal is done again in one
+	// transaction.
+	replayBytes = 1 << 20
+	// nearBytes is how little of a journal is left when the databases change.
+	nearBytes = 128 << 10
+	// shutPatience is how long those who write may take to end what they have
+	// begun, when a part is shut for a moment.
+	shutPatience = 10 * time.Second
+	// changePatience is how long writes wait at most while the database in charge
+	// changes; then they go on, and it is tried again.
+	changePatience = 2 * time.Second
+	changeTries    = 20
+	// readPatience is how long those who read the old database are waited for.
+	readPatience = 200 * time.Millisecond
+)
+
+func (m *moving) all() []*following {
+	m.of.mu.Lock()
+	defer m.of.mu.Unlock()
+	return slices.Clone(m.followed)
+}
+
+// catchUp returns when little is left of all journals: nearBytes and a
+// transaction each. What is left does not grow meanwhile: those who write wait
+// for the target where they are faster, and more and more where it does not
+// shrink.
+func (m *moving) catchUp() error {
+	m.phase(CatchingUp, 0)
+	followed := m.all()
+	room := max(nearBytes, behind(followed))
+	for {
+		lag := behind(followed)
+		m.o.Progress.behind(lag)
+		if room <= nearBytes || !slices.ContainsFunc(followed, func(f *following) bool { return f.journal.lag() > nearBytes }) {
+			return nil
+		}
+		for _, f := range followed {
+			f.journal.hold(room)
+		}
+		for _, f := range followed {
+			if err := f.journal.reached(m.ctx, f.journal.end()); err != nil {
+				return err
+			}
+		}
+		if behind(followed) > lag/2 {
+			room = max(nearBytes, room/2)
+		}
+		followed = m.all()
+	}
+}
+
+func behind(followed []*following) (sum int64) {
+	for _, f := range followed {
+		sum += f.journal.lag()
+	}
+	return sum
+}
+
+// compare reads both databases as they were at one moment of each part.
+func (m *moving) compare() error {
+	followed := m.all()
+	var total int64
+	for _, f := range followed {
+		n, err := countRows(m.ctx, f.target, f.tables)
+		if err != nil {
+			return err
+		}
+		total += 2 * n
+	}
+	m.phase(Comparing, total)
+	for _, f := range followed {
+		tables, err := m.comparePart(f)
+		if err != nil {
+			return err
+		}
+		m.report.Tables = append(m.report.Tables, tables...)
+	}
+	return m.report.verdict("the old database is in charge as before; please report this with the table")
+}
+
+func (m *moving) comparePart(f *following) ([]Compared, error) {
+	m.o.Progress.at(f.name, "")
+	defer f.journal.stopAt(math.MaxInt64)
+	var here, there []Sum
+	both, ctx := errgroup.WithContext(m.ctx)
+	stop := func(position int64) {
+		f.journal.stopAt(position)
+		both.Go(func() error {
+			if err := f.journal.reached(ctx, position); err != nil {
+				return err
+			}
+			return f.target.Snapshot(ctx, func(s store.Session) (err error) {
+				there, err = sums(s, f.tables, m.o.Progress)
+				return err
+			})
+		})
+	}
+	err := f.moment(ctx, stop, func(s store.Session) (err error) {
+		here, err = sums(s, f.tables, m.o.Progress)
+		return err
+	})
+	if other := both.Wait(); other != nil {
+		err = other
+	}
+	if err != nil {
+		return nil, err
+	}
+	return compared(f.name, f.tables, here, there), nil
+}
+
+// verdict is an error that names the tables that differ.
+func (r *Report) verdict(hint string) error {
+	differ := r.Differences()
+	if len(differ) == 0 {
+		return nil
+	}
+	err := &fanfare.Error{Code: fanfare.Internal, Message: fmt.Sprintf("%d of %d tables differ between %s and %s", len(differ), len(r.Tables), r.From, r.To), Hint: hint}
+	for _, c := range differ {
+		err.Details = append(err.Details, &fanfare.Error{Code: fanfare.Internal,
+			Message: fmt.Sprintf("%s of %s: %d rows %.12s there, %d rows %.12s here", c.Table, c.Part, c.From.Rows, c.From.Hash, c.To.Rows, c.To.Hash)})
+	}
+	return err
+}
+
+// change puts the target in charge.
+func (m *moving) change() error {
+	for try := 1; ; try++ {
+		if err := m.catchUp(); err != nil {
+			return err
+		}
+		m.phase(Switching, 0)
+		err := m.tryChange()
+		if err == nil || try == changeTries || m.ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+}
+
+// tryChange stops all writes, waits for the rest of the journals, and puts the
+// target in charge. After an error the source is, as before.
+func (m *moving) tryChange() error {
+	s := m.of
+	s.mu.Lock() // no day is made meanwhile
+	defer s.mu.Unlock()
+	began := m.now()
+	ctx, cancel := context.WithTimeout(m.ctx, changePatience)
+	defer cancel()
+	for _, f := range m.followed {
+		f.writes.close()
+		defer f.writes.open()
+	}
+	for _, f := range m.followed {
+		if err := f.writes.empty(ctx); err != nil {
+			return err
+		}
+	}
+	for _, f := range m.followed {
+		if err := f.journal.reached(ctx, f.journal.end()); err != nil {
+			return err
+		}
+	}
+	if err := m.handOver(ctx); err != nil {
+		return err
+	}
+	for _, f := range m.followed {
+		f.part.journal = nil
+	}
+	s.current.Store(&side{Side: m.to})
+	m.awaitReads()
+	m.report.Pause = m.now().Sub(began)
+	return nil
+}
+
+// handOver marks both databases. Whenever it is cut short, one of them can be
+// told to be in charge: the source until it is marked, the target from then on.
+func (m *moving) handOver(ctx context.Context) error {
+	if err := m.mark(Full, m.from.Name).write(ctx, m.to.DB); err != nil {
+		return err
+	}
+	kit.Step("after-move-full")
+	before, err := ReadMark(ctx, m.from.DB)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // from here on it is one or the other
+	if err := m.mark(Left, m.to.Name).write(ctx, m.from.DB); err != nil {
+		return m.takeBack(ctx, before, err)
+	}
+	if err := firm(ctx, m.from.DB); err != nil {
+		m.o.Log.Warn("a loss of power now may take the mark of the old database, which then would start as well", "database", m.from.Name, "error", err,
+			"hint", "start only on the new one")
+	}
+	kit.Step("after-move-left")
+	if err := m.mark(Here, m.from.Name).write(ctx, m.to.DB); err != nil { // it is in charge all the same
+		m.o.Log.Error("the move is done, but could not be marked as done", "database", m.to.Name, "error", err,
+			"hint", "the next start asks to run fanfare migrate again, which marks it")
+	}
+	kit.Step("after-move-here")
+	return nil
+}
+
+// takeBack leaves the source in charge when it could not be marked, or when
+// nobody knows whether it was: the target is called unfinished again, so that
+// nobody takes it for the one in charge.
+func (m *moving) takeBack(ctx context.Context, before *Mark, cause error) error {
+	err := m.mark(Filling, m.from.Name).write(ctx, m.to.DB)
+	if before != nil {
+		err = errors.Join(err, before.write(ctx, m.from.DB))
+	} else {
+		err = errors.Join(err, Unmark(ctx, m.from.DB))
+	}
+	if err != nil {
+		m.o.Log.Error("the move failed in its last step, and its marks could not be taken back: the old database is in charge", "database", m.from.Name, "error", err,
+			"hint", "if the next start refuses it, run fanfare migrate --unmark; do not start on the new one")
+	}
+	return cause
+}
+
+// awaitReads waits for those who read the old database, but not for long ones,
+// which have seen the moment of the change. It is closed behind the last.
+func (m *moving) awaitReads() {
+	ctx, cancel := context.WithTimeout(context.Background(), readPatience)
+	defer cancel()
+	_ = m.from.reads.empty(ctx)
+	m.of.left.Go(func() {
+		_ = m.from.reads.empty(context.Background())
+		if err := m.from.DB.Close(); err != nil {
+			m.o.Log.Warn("the old database was not closed well", "database", m.from.Name, "error", err)
+		}
+	})
+}

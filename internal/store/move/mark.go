@@ -1,0 +1,108 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// A Mark says what a move made of a database. It is kept in its control part.
+type Mark struct {
+	State string
+	Move  string // the same in both databases of a move
+	Peer  string // the name of the other one
+	At    time.Time
+}
+
+// The states of a database that a move has touched. A move goes through them so:
+//
+//	target    source
+//	filling             what is in it is not complete
+//	full                it is complete, and the source may still be in charge
+//	full      left      the source is in charge no more
+//	here      left
+//
+// Cut short before the source has left, it did not happen; cut short behind, it
+// is ended by marking the target.
+const (
+	Filling = "filling"
+	Full    = "full"
+	Here    = "here"
+	Left    = "left"
+)
+
+// ReadMark returns the mark of a database; nil if it has none.
+func ReadMark(ctx context.Context, db store.Database) (mark *Mark, err error) {
+	err = db.Control().Read(ctx, func(s store.Session) (err error) {
+		mark, err = readMark(s)
+		return err
+	})
+	return mark, err
+}
+
+func readMark(s store.Session) (mark *Mark, err error) {
+	err = s.Each("move_marked", func(r store.Row) error {
+		mark = &Mark{State: r.Text(0), Move: r.Text(1), Peer: r.Text(2), At: time.Unix(0, r.Int64(3)).UTC()}
+		return nil
+	})
+	return mark, err
+}
+
+func (m *Mark) write(ctx context.Context, db store.Database) error {
+	return db.Control().Write(ctx, func(s store.Session) error {
+		return s.Run("move_mark", m.State, m.Move, m.Peer, m.At.UnixNano())
+	})
+}
+
+// A syncer is a database that can have what it has kept survive a loss of power,
+// whatever its durability.
+type syncer interface{ Sync(context.Context) error }
+
+// firm makes a mark outlive a loss of power, so that no mark that was written
+// after it is there without it.
+func firm(ctx context.Context, db store.Database) error {
+	if s, ok := db.(syncer); ok {
+		return s.Sync(ctx)
+	}
+	return nil
+}
+
+// Unmark takes the mark of a database away, so that a server starts on it again.
+// What was kept since in the database that it was moved to is not in it.
+func Unmark(ctx context.Context, db store.Database) error {
+	return db.Control().Write(ctx, func(s store.Session) error { return s.Run("move_unmark") })
+}
+
+// CheckStart refuses to start a server on a database that is not in charge of
+// what it holds.
+func CheckStart(ctx context.Context, of Side) error {
+	return of.DB.Control().Read(ctx, func(s store.Session) error { return CheckCharge(s, of.Name) })
+}
+
+// CheckCharge is CheckStart for who reads the control part of the database of
+// that name already.
+func CheckCharge(s store.Session, name string) error {
+	mark, err := readMark(s)
+	if err != nil || mark == nil || mark.State == Here {
+		return err
+	}
+	return mark.refusal(name)
+}
+
+func (m *Mark) refusal(name string) error {
+	at := m.At.Format(time.RFC3339)
+	switch m.State {
+	case Left:
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("what was in %s was moved to %s at %s", name, m.Peer, at),
+			Hint: "name that one in the setting db; to come back, run fanfare migrate --from there --to here"}
+	case Full:
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s into %s was cut short in its last step at %s", m.Peer, name, at),
+			Hint: "run fanfare migrate again with the same --from and --to: it ends the move, or begins it anew if it had not come about"}
+	default:
+		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("a move from %s into %s was begun at %s and not ended", m.Peer, name, at),
+			Hint: "start with the old database, where nothing was changed; or run fanfare migrate again with the same --from and --to"}
+	}
+}

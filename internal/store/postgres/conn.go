@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"net"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// A conn is a connection, what was prepared on it, and memory for what is sent.
+type conn struct {
+	pg       *pgconn.PgConn
+	prepared map[*statement]bool
+	params   params
+	rows     rows
+}
+
+// connKey is where a connection of the pool has its conn.
+const connKey = "fanfare"
+
+func connOf(held *pgxpool.Conn) *conn {
+	pg := held.Conn().PgConn()
+	if c, ok := pg.CustomData()[connKey].(*conn); ok {
+		return c
+	}
+	c := &conn{pg: pg, prepared: map[*statement]bool{}}
+	pg.CustomData()[connKey] = c
+	return c
+}
+
+// A use is what connections are for.
+type use struct {
+	size     int32
+	readOnly bool
+	timeout  time.Duration // of a statement
+}
+
+// schema is where everything is kept, unless the URL has a search_path.
+const schema = "fanfare"
+
+// parse reads a URL. Its errors do not have the password.
+func parse(url string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, &failure{told: &fanfare.Error{Code: fanfare.Invalid, Message: "the URL of the database cannot be read",
+			Hint: "write it as postgres://user@host:5432/database, with what is special in a password escaped (%40 for @)"}, cause: err}
+	}
+	if path, set := config.ConnConfig.RuntimeParams["search_path"]; set && !plainSchema.MatchString(path) {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the search_path of the URL begins with what is no name of a schema",
+			Hint: `write a name of letters, digits and _, or any other in double quotes (search_path=%22My-Schema%22)`}
+	}
+	return config, nil
+}
+
+// plainSchema is a search_path whose first name PostgreSQL can read.
+var plainSchema = regexp.MustCompile(`^\s*("([^"]|"")+"|[\pL_][\pL\pN_$]*)\s*(,|$)`)
+
+// readOnly is what keeps connections that read from writing by mistake.
+const readOnly = "default_transaction_read_only = on"
+
+// configure completes what the URL says for connections of one use.
+func (o Options) configure(config *pgxpool.Config, of use) {
+	c := config.ConnConfig
+	preset := func(name, value string) {
+		if _, ok := c.RuntimeParams[name]; !ok {
+			c.RuntimeParams[name] = value
+		}
+	}
+	preset("application_name", o.ApplicationName)
+	preset("search_path", schema)
+	c.RuntimeParams["client_encoding"] = "UTF8"
+	maps.Copy(c.RuntimeParams, planSettings)
+	c.RuntimeParams["statement_timeout"] = millis(of.timeout)
+	c.RuntimeParams["lock_timeout"] = millis(lockTimeout)
+	c.RuntimeParams["idle_in_transaction_session_timeout"] = millis(idleInTransaction)
+	c.RuntimeParams["synchronous_commit"] = "on"
+	if o.Durability == store.Relaxed {
+		c.RuntimeParams["synchronous_commit"] = "off"
+	}
+	if of.readOnly {
+		// Later, and not among these: where the URL asks for the server that writes
+		// (target_session_attrs=read-write), one that was told not to is refused.
+		c.AfterConnect = func(ctx context.Context, pg *pgconn.PgConn) error {
+			_, err := pg.Exec(ctx, "SET "+readOnly).ReadAll()
+			return err
+		}
+	}
+	// The server's side of keepAlive: a backend whose client is gone gives up its
+	// locks.
+	c.RuntimeParams["tcp_keepalives_idle"] = seconds(keepAliveIdle)
+	c.RuntimeParams["tcp_keepalives_interval"] = seconds(keepAliveInterval)
+	c.RuntimeParams["tcp_keepalives_count"] = strconv.Itoa(keepAliveProbes)
+	c.RuntimeParams["tcp_user_timeout"] = millis(peerTimeout)
+
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTimeout
+	}
+	dialer := &net.Dialer{Timeout: c.ConnectTimeout, Control: control, KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveProbes}}
+	c.DialFunc = dialer.DialContext
+	c.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: pg, DeadlineDelay: time.Second}
+	}
+	c.OnNotice = func(pg *pgconn.PgConn, n *pgconn.Notice) {
+		o.Logger.Debug("the database notes", "severity", n.Severity, "message", n.Message, "connection", pg.PID())
+	}
+	config.MaxConns, config.MinConns, config.MinIdleConns = of.size, 0, 0
+	config.MaxConnLifetime, config.MaxConnLifetimeJitter = maxConnLifetime, maxConnLifetime/10
+	config.MaxConnIdleTime = maxConnIdle
+	config.PingTimeout = connectTimeout
+}
+
+// pool opens connections of one use when they are needed.
+func (db *DB) pool(ctx context.Context, url string, of use) (*pgxpool.Pool, error) {
+	config, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	db.options.configure(config, of)
+	if url != db.options.ReadURL {
+		config.AfterConnect = func(context.Context, *pgx.Conn) error {
+			db.outage.over()
+			return nil
+		}
+	}
+	// One that is dead is found before it is used, where that can be seen: a COMMIT
+	// without an answer costs more.
+	config.PrepareConn = func(_ context.Context, c *pgx.Conn) (bool, error) { return alive(c.PgConn().Conn()), nil }
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+func millis(d time.Duration) string  { return strconv.FormatInt(d.Milliseconds(), 10) }
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }

@@ -1,0 +1,55 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"fanfare.dev/fanfare"
+)
+
+//go:embed control/queries.sql
+var controlText string
+
+//go:embed day/queries.sql
+var dayText string
+
+// The tables of a day are made and dropped by functions of the database, so that
+// a program of the version before makes them as the newer one needs them.
+
+// createDay makes the tables of a day. It does nothing where there are some.
+func createDay(ctx context.Context, conn *pgx.Conn, of fanfare.Day) error {
+	_, err := conn.Exec(ctx, "SELECT make_day($1)", of.Time())
+	return err
+}
+
+// removeDay drops the tables of a day, or none: with 55P03 (lock_not_available)
+// when one is being read for longer than a moment.
+func removeDay(ctx context.Context, conn *pgx.Conn, of fanfare.Day) error {
+	_, err := conn.Exec(ctx, "SELECT drop_day($1)", of.Time())
+	return err
+}
+
+// listDays returns the days that are kept, newest first.
+func listDays(ctx context.Context, conn *pgx.Conn) ([]fanfare.Day, error) {
+	rows, err := conn.Query(ctx, "SELECT day FROM days ORDER BY day DESC")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (fanfare.Day, error) {
+		var day time.Time
+		err := row.Scan(&day)
+		return fanfare.DayOf(day), err
+	})
+}
+
+// scrubTables are the tables from which a person is erased: those of a day, or of
+// the control part.
+func scrubTables(of *fanfare.Day) []string {
+	if of == nil {
+		return []string{"subscribers", "subscriptions", "filters", "audit", "suppressions", "erasures"}
+	}
+	return []string{"broadcasts_" + of.String(), "attempts_" + of.String(), "parked"}
+}

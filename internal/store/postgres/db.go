@@ -1,0 +1,203 @@
+// Package postgres keeps Fanfare's state in a PostgreSQL database, version 15 or
+// later, in a schema of its own: control tables, and tables of each day for what
+// was sent, which retention drops.
+//
+// State. One server has the database at a time: it holds an advisory lock on a
+// connection of its own for as long as it lives, and a second one is refused at
+// start with a word on who has it. Control tables are written under an epoch that
+// goes up with each server that starts, so that one that was cut off and
+// replaced keeps nothing any more. Connections are of four kinds that do not wait
+// for each other: recording, changing the control tables, reading, and finding
+// out what became of a commit.
+//
+// A writer that commits is durable: in durability fsync synchronous_commit is on,
+// in relaxed it is off, where a crash of PostgreSQL, though not one of this
+// program, may take the last moments.
+//
+// Failure. What fails by a conflict, a lost connection or a restart of the
+// database is run again for some seconds, and is then Unavailable with a hint. A
+// transaction whose COMMIT had no answer is run again where all of its
+// statements are idempotent; else its slot says whether it was kept (slot.go).
+// The server needs no restart when the database was away, or when a standby was
+// promoted that the URL names too.
+//
+// The URL's password is in no error and no log.
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// DB is a PostgreSQL database that this server owns.
+type DB struct {
+	options Options
+	log     *slog.Logger
+	own     own
+	outage  outage
+	absence outage      // of the standby
+	doubted atomic.Bool // somebody looks whether an outage has begun again
+	owner   *owner
+	epoch   int64
+	slots   slots
+
+	recording, control, reading *pgxpool.Pool
+	settling                    *pgxpool.Pool // nil: reading does it
+	standby                     *pgxpool.Pool // nil: there is none
+
+	controlStatements catalog
+	dayStatements     store.Statements
+
+	mu     sync.Mutex
+	days   map[fanfare.Day]*day
+	making chan struct{} // has something in it while a day is made
+
+	closing  chan struct{}
+	close    sync.Once
+	replaced sync.Once
+	ending   sync.RWMutex // held to close closing, and by who starts something behind
+	behind   sync.WaitGroup
+
+	retries, losses atomic.Int64
+}
+
+var _ store.Database = (*DB)(nil)
+
+// Open takes the database at a URL, brings its schema up to date, and fails with
+// Conflict where another server has it.
+func Open(ctx context.Context, url string, options Options) (_ *DB, err error) {
+	if options, err = options.withDefaults(); err != nil {
+		return nil, err
+	}
+	db := newDB(options)
+	defer func() {
+		if err != nil {
+			_ = db.Close() // the error that matters is the one before
+		}
+	}()
+	recording, control, reading, settling := options.shares()
+	for _, pool := range []struct {
+		as  **pgxpool.Pool
+		url string
+		use
+	}{
+		{&db.recording, url, use{recording, false, options.StatementTimeout}},
+		{&db.control, url, use{control, false, options.StatementTimeout}},
+		{&db.reading, url, use{reading, true, scanTimeout}},
+		{&db.settling, url, use{settling, false, options.StatementTimeout}},
+		{&db.standby, options.ReadURL, use{reading, true, scanTimeout}},
+	} {
+		if pool.url == "" || pool.size == 0 {
+			continue
+		}
+		if *pool.as, err = db.pool(ctx, pool.url, pool.use); err != nil {
+			return nil, err
+		}
+	}
+	if err := db.takeOver(ctx, url, int(recording+control)); err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+func newDB(options Options) *DB {
+	return &DB{options: options, log: options.Logger, own: newOwn(),
+		outage: outage{log: options.Logger, level: slog.LevelError,
+			lost: "the database was lost, what needs it waits or fails until it is back", back: "the database is back"},
+		absence: outage{log: options.Logger, level: slog.LevelWarn,
+			lost: "the standby cannot be read from, the primary answers for it", back: "the standby is read from again"},
+
+		controlStatements: newCatalog("control", store.ParseStatements(controlFile())),
+		dayStatements:     store.ParseStatements(dayFile()),
+		days:              map[fanfare.Day]*day{}, making: make(chan struct{}, 1), closing: make(chan struct{})}
+}
+
+// Close waits for what is under way, and leaves the database to another server.
+func (db *DB) Close() error {
+	var err error
+	db.close.Do(func() {
+		db.ending.Lock()
+		close(db.closing)
+		db.ending.Unlock()
+		db.behind.Wait()
+		for _, pool := range []*pgxpool.Pool{db.recording, db.control, db.reading, db.settling, db.standby} {
+			if pool != nil {
+				pool.Close()
+			}
+		}
+		err = db.owner.close()
+	})
+	return err
+}
+
+func (db *DB) isClosed() bool {
+	select {
+	case <-db.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Control is the part of the control tables.
+func (db *DB) Control() store.Part { return db.controlPart(db.reading) }
+
+func (db *DB) controlPart(readers ...*pgxpool.Pool) store.Part {
+	return &part{db, nil, db.controlStatements, db.control, readers, nil}
+}
+
+// lost takes note of a lost connection.
+func (db *DB) lost(cause error) {
+	db.losses.Add(1)
+	switch {
+	case db.outage.on.Load():
+	case !db.outage.stale():
+		db.away(cause)
+	case db.doubted.CompareAndSwap(false, true):
+		db.later(func() {
+			defer db.doubted.Store(false)
+			if !db.reachable() {
+				db.away(cause)
+			}
+		})
+	}
+}
+
+func (db *DB) away(cause error) {
+	if db.outage.begin(cause) {
+		db.later(db.probe)
+	}
+}
+
+// later runs something that Close waits for, unless it was called.
+func (db *DB) later(fn func()) {
+	db.ending.RLock()
+	defer db.ending.RUnlock()
+	if !db.isClosed() {
+		db.behind.Go(fn)
+	}
+}
+
+// Late is the database for what may be a little late: reports and traces. It
+// reads from the standby where there is one.
+func (db *DB) Late() store.Database {
+	if db.standby == nil {
+		return db
+	}
+	return late{db}
+}
+
+type late struct{ *DB }
+
+func (l late) Control() store.Part { return l.controlPart(l.standby, l.reading) }
+
+func (l late) Day(ctx context.Context, of fanfare.Day, create bool) (store.Part, error) {
+	return l.dayPart(ctx, of, create, l.standby, l.reading)
+}

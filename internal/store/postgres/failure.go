@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// A trouble is what an error of the server or the connection means to us.
+type trouble int
+
+const (
+	refused  trouble = iota // trying again is of no use
+	conflict                // another transaction was in the way
+	stale                   // this connection is of no use, another may be
+	away                    // the database cannot be reached
+	crowded                 // it takes no more connections
+	standby                 // it does not write, for now or for good
+	full                    // its disk
+	slow                    // longer than the statement timeout
+	unknown                 // the table of a day is not there
+	stranger                // who we are is not let in
+	nameless                // we have no password to be let in with
+	missing                 // there is no such database
+	denied                  // who we are may not do this
+)
+
+// troubles are the codes of errors (PostgreSQL, appendix A) that mean something
+// to us.
+var troubles = map[string]trouble{
+	"40001": conflict, // serialization_failure
+	"40P01": conflict, // deadlock_detected
+	"55P03": conflict, // lock_not_available: the lock timeout
+
+	"57P01": away, // admin_shutdown
+	"57P02": away, // crash_shutdown
+	"57P03": away, // cannot_connect_now: it starts or stops
+	"57P05": away, // idle_session_timeout
+	"25P03": away, // idle_in_transaction_session_timeout
+	"08000": away, // connection_exception
+	"08003": away, // connection_does_not_exist
+	"08006": away, // connection_failure
+	"08P01": away, // protocol_violation: a pooler between us lost its server
+
+	"26000": stale, // invalid_sql_statement_name: somebody deallocated it
+	"42P05": stale, // duplicate_prepared_statement
+	"0A000": stale, // feature_not_supported: a cached plan whose table was changed
+
+	"25006": standby, // read_only_sql_transaction
+	"53300": crowded, // too_many_connections
+	"53100": full,    // disk_full
+	"57014": slow,    // query_canceled
+
+	"42P01": unknown, // undefined_table
+	"23503": unknown, // foreign_key_violation: of the day
+	"23514": unknown, // check_violation: no partition for the row
+
+	"28000": stranger, // invalid_authorization_specification
+	"28P01": stranger, // invalid_password
+	"3D000": missing,  // invalid_catalog_name: no such database
+	"42501": denied,   // insufficient_privilege
+}
+
+func troubleOf(err error) trouble {
+	if told, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case told.Code == "0A000" && told.Routine != "RevalidateCachedQuery":
+			return refused
+		case isFence(err):
+			return conflict // a failover lost the token before; now it is known again
+		}
+		return troubles[told.Code]
+	}
+	return away // the server said nothing
+}
+
+// isTaken reports whether a key of a new row was there already.
+func isTaken(err error) bool {
+	told, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && told.Code == "23505" // unique_violation
+}
+
+// again reports whether the same may succeed later.
+func (t trouble) again() bool {
+	switch t {
+	case conflict, stale, away, crowded, standby:
+		return true
+	default:
+		return false
+	}
+}
+
+// gone reports whether there is no connection, or none for us.
+func (t trouble) gone() bool {
+	switch t {
+	case away, crowded, stranger, nameless, missing:
+		return true
+	default:
+		return false
+	}
+}
+
+// words say to a user what is the matter, and to an operator what to do.
+var words = map[trouble]fanfare.Error{
+	refused: {Code: fanfare.Unavailable, Message: "the database refused a statement, nothing was kept", Hint: "the server's log has the cause"},
+	conflict: {Code: fanfare.Unavailable, Message: "the database was busy with the same rows for too long, nothing was kept",
+		Hint: "try again; if it stays so, see in pg_stat_activity who holds the locks"},
+	stale: {Code: fanfare.Unavailable, Message: "the connections to the database are not our own",
+		Hint: "connect to PostgreSQL itself, or have the pooler keep a session for each connection"},
+	away: {Code: fanfare.Unavailable, Message: "the database cannot be reached",
+		Hint: "try again; see that PostgreSQL runs and can be reached from here"},
+	crowded: {Code: fanfare.Unavailable, Message: "the database takes no more connections",
+		Hint: "raise max_connections of PostgreSQL, or lower the number of connections that this server may open"},
+	standby: {Code: fanfare.Unavailable, Message: "the database is read-only: a standby, or a failover is going on, or it was set so",
+		Hint: "give the URL of the primary, or of all hosts with target_session_attrs=read-write; see whether default_transaction_read_only is set (fanfare doctor looks)"},
+	full: {Code: fanfare.DiskFull, Message: "the disk of the database is full, nothing was kept", Hint: "free some space there and try again"},
+	slow: {Code: fanfare.Unavailable, Message: "the database took too long, nothing was kept",
+		Hint: "try again; if it stays so, see what else PostgreSQL is doing, or raise the statement timeout"},
+	stranger: {Code: fanfare.Unavailable, Message: "the database does not let us in",
+		Hint: "see that the user of the URL and the password are right, and that pg_hba.conf lets the user in from here"},
+	nameless: {Code: fanfare.Unavailable, Message: "the database wants a password, and none was given",
+		Hint: "write it into a file and name that in db_password_file, or have pg_hba.conf let the user in without one"},
+	missing: {Code: fanfare.Unavailable, Message: "there is no such database",
+		Hint: "make it (CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0), or name another in the URL"},
+	denied: {Code: fanfare.Unavailable, Message: "the user of the URL may not do what a server has to",
+		Hint: "have an administrator CREATE SCHEMA fanfare AUTHORIZATION the user of the URL, or connect as the owner of the one that is there"},
+}
+
+// A failure is an error of the database that a user can meet: what they are told,
+// and the cause for the log. The cause names host, user and database at most.
+type failure struct {
+	told  *fanfare.Error
+	cause error
+	away  bool // store.ErrAway is in the chain
+}
+
+func (f *failure) Error() string { return f.told.Message + ": " + oneLine(f.cause) }
+
+func (f *failure) Unwrap() []error {
+	if f.away {
+		return []error{f.told, store.ErrAway, f.cause}
+	}
+	return []error{f.told, f.cause}
+}
+
+// oneLine is the text of an error for a line of a log: pgconn writes a line for
+// each address that it has tried, one that it tried twice too. Where it then went
+// on without TLS, that this was refused is not what was wrong.
+func oneLine(err error) string {
+	var parts []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(parts, line) {
+			parts = append(parts, line)
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(parts), func(line string) bool { return strings.HasSuffix(line, "server refused TLS connection") })
+	if len(others) > 1 { // the first says of whom all the others are
+		parts = others
+	}
+	return strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
+}
+
+func newFailure(t trouble, cause error) error {
+	told, ok := words[t]
+	if !ok {
+		told = words[refused]
+	}
+	return &failure{&told, cause, t.again()}
+}
+
+// An attemptError is an error of the server or the connection, as it came; others
+// are those of the caller's functions and pass as they are.
+type attemptError struct{ cause error }
+
+func (e *attemptError) Error() string { return e.cause.Error() }
+func (e *attemptError) Unwrap() error { return e.cause }
+
+// errClosed is what is said once the database is closed.
+var errClosed = &fanfare.Error{Code: fanfare.Unavailable, Message: "the database is closed", Hint: "the server is stopping"}
+
+func unknownDay(of fanfare.Day) error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("nothing is recorded for the day %s", of), Hint: "it may be older than the retention"}
+}

@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"slices"
+	"testing"
+
+	"fanfare.dev/fanfare"
+)
+
+// What the planner keeps of a table are values of its columns, and nobody who
+// erases a person looks there.
+func TestThePlannerKeepsNothingOfAPerson(t *testing.T) {
+	conn := migrated(t)
+	if err := createDay(t.Context(), conn, aDay); err != nil {
+		t.Fatal(err)
+	}
+	for _, fill := range []string{
+		"INSERT INTO subscribers (place, service, kind, address, id, attributes, parts, locale) SELECT n, 1, 1, 'ada@example.org', 'ada', '{\"name\":\"ada\"}', '[\"ada\"]', 'de' FROM generate_series(1, 500) n",
+		"INSERT INTO subscriptions (place, subscriber, created_at, created_seq, topic, channel, id, params, data, reason) SELECT n, n, 1, 1, 1, 1, 'ada', 'ada', 'ada', 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO filters (number, text) SELECT n, 'sub.name == \"ada\"' FROM generate_series(1, 500) n",
+		"INSERT INTO audit (id, key_id, key_name, request, service, action, kind, name, detail) SELECT n, '', '', '', '', 'erase', 'subscriber', 'ada', 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO erasures (place, body) SELECT n, 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO broadcasts_20261120 (seq, matched, messages, kept_at, matched_at, frozen_at, service, topic, posted) SELECT n, 1, 1, 1, 1, 1, 'press', 'news', 'ada' FROM generate_series(1, 500) n",
+		"INSERT INTO attempts_20261120 (manifest, position, attempt, at, next_at, code, state, text, relay, address) SELECT n, 0, 1, 1, 0, 250, 2, '250 ada', '', 'ada@example.org' FROM generate_series(1, 500) n",
+		"INSERT INTO parked (day, id, failures, seq, members, at, kind, reason, payload) SELECT '2026-11-20', n, 5, 1, 1, 1, 'batch', 'ada', 'ada' FROM generate_series(1, 500) n",
+	} {
+		execute(t, conn, fill)
+	}
+	of := aDay
+	for _, table := range slices.Concat(scrubTables(nil), scrubTables(&of), []string{"attempts", "broadcasts"}) {
+		execute(t, conn, "ANALYZE "+table)
+	}
+	if n := value[int](t, conn, "SELECT count(*) FROM pg_stats WHERE schemaname = 'fanfare' AND most_common_vals::text LIKE '%de%'"); n == 0 {
+		t.Fatal("the planner knows nothing at all: ANALYZE was none")
+	}
+	if known := collect[string](t, conn, `SELECT tablename || '.' || attname FROM pg_stats
+		WHERE schemaname = 'fanfare' AND concat(most_common_vals, histogram_bounds) SIMILAR TO '%(ada|616461)%'`); len(known) > 0 {
+		t.Errorf("ada is in what the planner keeps of %q", known)
+	}
+}
+
+// scrubTables names them by hand.
+func TestTheTablesThatAPersonIsErasedFromExist(t *testing.T) {
+	conn := migrated(t)
+	if err := createDay(t.Context(), conn, aDay); err != nil {
+		t.Fatal(err)
+	}
+	of := aDay
+	for _, part := range []*fanfare.Day{nil, &of} {
+		for _, table := range scrubTables(part) {
+			execute(t, conn, "VACUUM "+table)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"fanfare.dev/fanfare/internal/store"
+)
+
+const (
+	// maxInsertRows and maxInsertBytes are what one message has at most.
+	maxInsertRows  = 2000
+	maxInsertBytes = 1 << 20
+
+	// From copyRows on rows are copied, which is half the work for both sides but
+	// takes a round trip of its own.
+	copyRows     = 1000
+	maxCopyBytes = 4 << 20
+)
+
+// An insert makes the forms for many rows of an INSERT of one tuple. Rows go as
+// one array a column, for which the server has one plan whatever their number.
+//
+// Where rows that are there already are to stay, they are taken for new at first:
+// looking for each before it is written, and confirming it afterwards, is a third
+// of the server's work and a record of the log a row. Only a transaction that
+// fails of it is run again with the ON CONFLICT, and is wary.
+type insert struct {
+	of                *statement
+	head, tuple, tail string // INSERT INTO t (a, b) | ($1, $2) | ON CONFLICT …
+	skips             bool   // the tail is that what is there stays
+	arrays, wary      atomic.Pointer[statement]
+}
+
+// skip is such a tail.
+var skip = regexp.MustCompile(`^ ON CONFLICT \([^)]*\) DO NOTHING$`)
+
+var placeholder = regexp.MustCompile(`\$\d+`)
+
+// newInsert takes the text apart, nil if it is not INSERT … VALUES (…).
+func newInsert(of *statement) *insert {
+	const values = " VALUES "
+	at := strings.Index(of.text, values)
+	if at < 0 || !strings.HasPrefix(of.text, "INSERT INTO ") {
+		return nil
+	}
+	in := &insert{of: of, head: of.text[:at]}
+	rest := of.text[at+len(values):]
+	depth := 0
+	for i, c := range rest {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			in.tuple, in.tail = rest[:i+1], rest[i+1:]
+			in.skips = skip.MatchString(in.tail)
+			break
+		}
+	}
+	if !placeholder.MatchString(in.tuple) || placeholder.MatchString(in.tail) {
+		return nil
+	}
+	return in
+}
+
+// follows is what stands behind the rows.
+func (in *insert) follows(wary bool) string {
+	if in.skips && !wary {
+		return ""
+	}
+	return in.tail
+}
+
+// ofArrays is the form that takes an array for each parameter of a row. The
+// server need not be asked for its shape.
+func (in *insert) ofArrays(wary bool) (*statement, error) {
+	kept, name := &in.arrays, in.of.name+"_rows"
+	if in.skips && wary {
+		kept, name = &in.wary, in.of.name+"_wary"
+	}
+	if form := kept.Load(); form != nil {
+		return form, nil
+	}
+	var oids []uint32
+	var arrays, names []string
+	for i, element := range in.of.shape.Load().ParamOIDs {
+		oid, err := arrayOf(element)
+		if err != nil {
+			return nil, fmt.Errorf("statement %q: parameter %d: %w", in.of.name, i+1, err)
+		}
+		oids = append(oids, oid)
+		arrays = append(arrays, "$"+strconv.Itoa(i+1))
+		names = append(names, "v"+strconv.Itoa(i+1))
+	}
+	row := placeholder.ReplaceAllStringFunc(in.tuple[1:len(in.tuple)-1], func(p string) string { return "u.v" + p[1:] })
+	form := &statement{name: name, idempotent: in.of.idempotent,
+		text: in.head + " SELECT " + row + " FROM unnest(" + strings.Join(arrays, ", ") + ") AS u (" + strings.Join(names, ", ") + ")" + in.follows(wary)}
+	form.shape.Store(&shape{Name: form.name, ParamOIDs: oids})
+	if kept.CompareAndSwap(nil, form) {
+		return form, nil
+	}
+	return kept.Load(), nil
+}
+
+// copy is the COPY that does the same, "" where an INSERT does more.
+func (in *insert) copy(wary bool) string {
+	n := len(in.of.shape.Load().ParamOIDs)
+	if in.follows(wary) != "" || in.tuple != "("+strings.Join(placeholders(n), ", ")+")" {
+		return ""
+	}
+	return "COPY " + strings.TrimPrefix(in.head, "INSERT INTO ") + " FROM STDIN (FORMAT binary)"
+}
+
+func placeholders(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = "$" + strconv.Itoa(i+1)
+	}
+	return list
+}
+
+func (s *session) Insert(name string, n int, bind func(int, store.Values)) error {
+	if n == 0 {
+		return nil
+	}
+	st, err := s.ready(name)
+	if err != nil {
+		return err
+	}
+	if st.insert == nil {
+		return fmt.Errorf("statement %q is no INSERT … VALUES (…) of one tuple", name)
+	}
+	if text := st.insert.copy(s.wary); text != "" && n >= copyRows && s.begin != nil {
+		return s.insertCopy(st, text, n, bind)
+	}
+	return s.insertArrays(st, n, bind)
+}
+
+func (s *session) insertArrays(st *statement, n int, bind func(int, store.Values)) error {
+	form, err := st.insert.ofArrays(s.wary)
+	if err != nil {
+		return err
+	}
+	if err := s.prepare(form); err != nil {
+		return err
+	}
+	rows := &s.conn.rows
+	rows.reset(st.shape.Load().ParamOIDs, arrayHeader)
+	for i := range n {
+		if err := rows.add(i, bind); err != nil {
+			return of(st, err)
+		}
+		if i < n-1 && rows.n < maxInsertRows && rows.size() < maxInsertBytes {
+			continue
+		}
+		s.conn.params.reset()
+		for column := range rows.bufs {
+			s.conn.params.values = append(s.conn.params.values, rows.array(column))
+		}
+		if err := s.execute(answer{to: form}, s.conn.params.values); err != nil {
+			return err
+		}
+		rows.reset(rows.oids, arrayHeader)
+	}
+	return nil
+}
+
+// insertCopy leaves the pipeline for each COPY, since that is a conversation.
+func (s *session) insertCopy(st *statement, text string, n int, bind func(int, store.Values)) error {
+	rows := &s.conn.rows
+	rows.resetCopy(st.shape.Load().ParamOIDs)
+	for i := range n {
+		if err := rows.addCopied(i, bind); err != nil {
+			return of(st, err)
+		}
+		if i < n-1 && rows.size() < maxCopyBytes {
+			continue
+		}
+		if err := s.copy(st, text, rows.copied()); err != nil {
+			return err
+		}
+		rows.resetCopy(rows.oids)
+	}
+	return nil
+}
+
+func (s *session) copy(st *statement, text string, data []byte) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	s.guard = s.guard || !st.idempotent
+	s.close()
+	if s.lost {
+		return s.failed(of(st, errPipeline))
+	}
+	if err := s.wait(); err != nil {
+		return s.failed(err)
+	}
+	_, err := s.conn.pg.CopyFrom(context.Background(), bytes.NewReader(data), text)
+	s.open(context.Background())
+	return s.failed(of(st, err))
+}

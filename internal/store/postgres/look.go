@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Facts are what a look at a database found.
+type Facts struct {
+	Where   string // user@host:port/database
+	Version string // 16.4
+	Number  int    // 160004
+
+	Encoding string
+	Standby  bool // it is in recovery
+	ReadOnly bool // whoever connects may not write, unless they insist
+	Lag      time.Duration
+
+	Schema               string
+	SchemaSeen           int64 // last migration that was run; 0: none
+	SchemaKnown          int64 // to this program
+	MayCreate, MayChange bool  // make the schema, and what is in it
+	Owner                string
+	Days                 int // that are kept
+	Bytes                int64
+	Holder               string // the server that works in it, or ""
+
+	Fsync, FullPageWrites bool
+	MaxConnections, Used  int // for others than superusers; by others
+	Encrypted, Local      bool
+	RoundTrip             time.Duration
+	Ahead                 time.Duration // its clock before ours
+}
+
+const (
+	// lookTimeout ends a statement of a look.
+	lookTimeout = 10 * time.Second
+	// lookTrips is how often a round trip is timed; the shortest counts.
+	lookTrips = 5
+)
+
+// lookServer asks for the facts that every user may know.
+const lookServer = `SELECT current_setting('server_version'), current_setting('server_version_num')::int, current_setting('server_encoding'), pg_is_in_recovery(),
+	CASE WHEN NOT pg_is_in_recovery() OR pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN 0
+		ELSE coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp()), 0) END::float8,
+	(parse_ident(current_setting('search_path'), false))[1],
+	current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on',
+	current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true), '0')::int,
+	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()),
+	coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
+	inet_server_addr() IS NULL OR inet_server_addr() = inet_client_addr(),
+	has_database_privilege(current_database(), 'CREATE'),
+	(SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only')`
+
+// lookSchema asks for those of the schema $1; there is no row where it is missing.
+const lookSchema = `SELECT pg_get_userbyid(nspowner), pg_has_role(nspowner, 'USAGE'),
+	(SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'm'))
+	FROM pg_namespace n WHERE nspname = $1`
+
+// Look finds out what a URL leads to, without changing anything there and also
+// where a server works in it.
+func Look(ctx context.Context, url string) (*Facts, error) {
+	config, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	options, err := Options{ApplicationName: "fanfare doctor"}.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	options.configure(config, use{readOnly: true, timeout: lookTimeout})
+	f, err := look(ctx, config.ConnConfig)
+	if err != nil {
+		return nil, newFailure(troubleOf(err), err)
+	}
+	return f, nil
+}
+
+func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it only read
+	f := &Facts{Where: describe(config), MayChange: true, RoundTrip: lookTimeout}
+	for range lookTrips {
+		var theirs time.Time
+		begun := time.Now()
+		if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&theirs); err != nil {
+			return nil, err
+		}
+		if took := time.Since(begun); took < f.RoundTrip {
+			f.RoundTrip, f.Ahead = took, theirs.Sub(begun.Add(took/2))
+		}
+	}
+	var lag float64
+	err = conn.QueryRow(ctx, lookServer).Scan(&f.Version, &f.Number, &f.Encoding, &f.Standby, &lag, &f.Schema,
+		&f.Fsync, &f.FullPageWrites, &f.MaxConnections, &f.Used, &f.Encrypted, &f.Local, &f.MayCreate, &f.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	f.Version, _, _ = strings.Cut(f.Version, " ") // of who built it
+	f.Lag = time.Duration(lag * float64(time.Second))
+	if f.SchemaKnown, err = knownVersion(); err != nil {
+		return nil, err
+	}
+	err = conn.QueryRow(ctx, lookSchema, f.Schema).Scan(&f.Owner, &f.MayChange, &f.Bytes)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.MayCreate = f.MayChange // what is in it: the schema itself is there
+	if !f.MayChange {
+		return f, nil // it may not be looked into either
+	}
+	if f.SchemaSeen, err = seenVersion(ctx, conn); err != nil || f.SchemaSeen == 0 {
+		return f, err
+	}
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM days").Scan(&f.Days); err != nil {
+		return nil, err
+	}
+	f.Holder, err = holder(ctx, conn)
+	return f, err
+}
+
+// knownVersion is the last migration that there is.
+func knownVersion() (last int64, err error) {
+	files, err := fs.ReadDir(migrationFiles, "migrations")
+	for _, file := range files {
+		number, _, _ := strings.Cut(file.Name(), "_")
+		version, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		last = max(last, version)
+	}
+	return last, err
+}

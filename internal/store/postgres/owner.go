@@ -1,0 +1,260 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"fanfare.dev/fanfare"
+)
+
+// ownerLock is the first key of the advisory lock that a server holds for life
+// ("Fanf"); the second is a hash of the schema.
+const ownerLock = 0x46616e66
+
+const (
+	leastVersion = "15"
+
+	// takeOverWait is how long a server that starts waits for the one before it,
+	// whose connections may not be gone yet.
+	takeOverWait = 5 * time.Second
+	takeOverPoll = 50 * time.Millisecond
+)
+
+// An owner holds the lock on a connection of its own.
+type owner struct {
+	db     *DB
+	config *pgx.ConnConfig
+	conn   *pgx.Conn
+	stop   context.CancelFunc
+	ended  chan struct{}
+}
+
+// takeOver makes this server the owner of the database: it takes the lock,
+// brings the schema up to date, and raises the epoch.
+func (db *DB) takeOver(ctx context.Context, url string, writers int) error {
+	config, err := parse(url)
+	if err != nil {
+		return err
+	}
+	db.options.configure(config, use{timeout: scanTimeout})
+	// Nothing of it is worth a request to cancel: Close would wait for one that has
+	// nothing to cancel.
+	config.ConnConfig.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: pg.Conn()}
+	}
+	o := &owner{db: db, config: config.ConnConfig}
+	err = o.takeOver(ctx, writers)
+	if err != nil {
+		if o.conn != nil {
+			_ = o.conn.Close(context.WithoutCancel(ctx)) // it holds nothing that is needed
+		}
+		var told *fanfare.Error
+		if ctx.Err() != nil || errors.As(err, &told) {
+			return err
+		}
+		of := troubleOf(err)
+		if of == stranger && o.config.Password == "" {
+			of = nameless
+		}
+		return newFailure(of, err)
+	}
+	watch, stop := context.WithCancel(context.Background())
+	o.stop, o.ended = stop, make(chan struct{})
+	db.owner = o
+	go o.watch(watch)
+	return nil
+}
+
+func (o *owner) takeOver(ctx context.Context, writers int) error {
+	retry := retry{db: o.db}
+	for {
+		err := o.connect(ctx)
+		if err == nil {
+			break
+		}
+		if !retry.again(ctx, troubleOf(err)) {
+			return err
+		}
+	}
+	if err := o.suitable(); err != nil {
+		return err
+	}
+	for since := time.Now(); ; {
+		locked, err := o.lock(ctx)
+		if err != nil {
+			return err
+		}
+		if locked {
+			break
+		}
+		if time.Since(since) > takeOverWait {
+			return o.held(ctx)
+		}
+		if err := sleep(ctx, takeOverPoll); err != nil {
+			return err
+		}
+	}
+	if err := migrate(ctx, o.conn); err != nil {
+		return err
+	}
+	if err := o.raise(ctx, writers); err != nil {
+		return err
+	}
+	days, err := listDays(ctx, o.conn)
+	for _, of := range days {
+		o.db.keep(of)
+	}
+	return err
+}
+
+// suitable refuses a server that is too old, or keeps text in another encoding.
+func (o *owner) suitable() error {
+	of := o.conn.PgConn()
+	if major, _, _ := strings.Cut(of.ParameterStatus("server_version"), "."); len(major) < 2 || major < leastVersion {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the database is PostgreSQL " + of.ParameterStatus("server_version"),
+			Hint: "use version " + leastVersion + " or later"}
+	}
+	if encoding := of.ParameterStatus("server_encoding"); encoding != "UTF8" {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the database keeps text as " + encoding,
+			Hint: "create one WITH ENCODING 'UTF8' TEMPLATE template0"}
+	}
+	return nil
+}
+
+func (o *owner) connect(ctx context.Context) (err error) {
+	o.conn, err = pgx.ConnectConfig(ctx, o.config)
+	return err
+}
+
+func (o *owner) lock(ctx context.Context) (locked bool, err error) {
+	err = o.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, hashtext(current_setting('search_path')))", ownerLock).Scan(&locked)
+	return locked, err
+}
+
+// held says who has the database.
+func (o *owner) held(ctx context.Context) error {
+	who, err := holder(ctx, o.conn)
+	if err != nil {
+		return err
+	}
+	return &fanfare.Error{Code: fanfare.Conflict, Message: "another server has the database: " + who,
+		Hint: "stop it first; if it was killed, PostgreSQL finds out within half a minute"}
+}
+
+// holder names the server that has the database, "" where none has.
+func holder(ctx context.Context, conn *pgx.Conn) (string, error) {
+	var name string
+	var address *netip.Prefix
+	var since time.Time
+	err := conn.QueryRow(ctx, `SELECT a.application_name, a.client_addr, a.backend_start FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND l.classid = $1 AND l.objid = (hashtext(current_setting('search_path'))::bigint & 4294967295)::oid`, uint32(ownerLock)).Scan(&name, &address, &since)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	from := "this machine"
+	if address != nil {
+		from = address.Addr().String()
+	}
+	return fmt.Sprintf("%s at %s, since %s", name, from, since.UTC().Format(time.RFC3339)), nil
+}
+
+// raise gives this server an epoch of its own, in the row of each writer: who
+// still writes under an older one is waited for, or refused from here on.
+func (o *owner) raise(ctx context.Context, writers int) error {
+	tx, err := o.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // it is committed, or lost with its connection
+	var epoch int64
+	if err := tx.QueryRow(ctx, "UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value").Scan(&epoch); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "UPDATE writers SET epoch = $1, token = 0", epoch); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "INSERT INTO writers (slot, epoch, token) SELECT n, $1, 0 FROM generate_series(1, $2::int) n ON CONFLICT (slot) DO NOTHING", epoch, writers); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	o.db.epoch = epoch
+	o.db.slots = newSlots(epoch, writers)
+	return nil
+}
+
+// watch holds the lock as long as the server lives: a connection that is lost is
+// made again.
+func (o *owner) watch(ctx context.Context) {
+	defer close(o.ended)
+	for ctx.Err() == nil {
+		if o.conn != nil && !o.conn.IsClosed() {
+			if _, err := o.conn.WaitForNotification(ctx); err == nil || ctx.Err() != nil {
+				continue
+			} else {
+				o.db.lost(err)
+			}
+		}
+		o.again(ctx)
+	}
+}
+
+// again takes the lock anew. Where another server has it, that one has raised the
+// epoch, and what this one writes is refused.
+func (o *owner) again(ctx context.Context) {
+	retry := retry{db: o.db}
+	told := false
+	for retry.pause(ctx) {
+		if err := o.connect(ctx); err != nil {
+			continue
+		}
+		locked, err := o.lock(ctx)
+		if err == nil && locked {
+			o.db.outage.over()
+			return
+		}
+		if err == nil && !told {
+			told = true
+			o.db.log.Error("the database has another owner", "error", o.held(ctx))
+		}
+		_ = o.conn.Close(ctx)
+	}
+}
+
+func (o *owner) close() error {
+	if o == nil {
+		return nil
+	}
+	o.stop()
+	<-o.ended
+	if o.conn == nil || o.conn.IsClosed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	return o.conn.Close(ctx)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// A part has the statements of the control tables, or of one day. The two kinds
+// write with connections of their own, so that recording never waits for an
+// import.
+type part struct {
+	db      *DB
+	day     *fanfare.Day // nil: the control part
+	known   catalog
+	writers *pgxpool.Pool
+	readers []*pgxpool.Pool // where one cannot answer, the next is asked
+	kept    *day            // nil: the control part
+}
+
+var _ store.Part = (*part)(nil)
+
+func (p *part) Write(ctx context.Context, fn func(store.Session) error) error {
+	retry := retry{db: p.db}
+	wary, restored := false, false
+	for {
+		if err := p.usable(); err != nil {
+			return err
+		}
+		err := p.transact(ctx, wary, fn)
+		failed, ok := err.(*attemptError) //nolint:errorlint // one that is wrapped is the caller's own
+		if !ok {
+			return err
+		}
+		if !wary && isTaken(failed.cause) {
+			wary = true
+			continue
+		}
+		of := p.meet(ctx, p.writers, failed.cause)
+		if of == unknown && !restored {
+			if restored, err = p.restore(ctx); err != nil {
+				return err
+			}
+			if restored {
+				continue
+			}
+		}
+		if !retry.again(ctx, of) {
+			return p.failure(ctx, of, failed.cause)
+		}
+	}
+}
+
+// Erase is Write: PostgreSQL cannot overwrite a row where it lies. Its old
+// versions go with Scrub.
+func (p *part) Erase(ctx context.Context, fn func(store.Session) error) error {
+	return p.Write(ctx, fn)
+}
+
+func (p *part) Read(ctx context.Context, fn func(store.Session) error) error {
+	return p.read(ctx, nil, fn)
+}
+
+func (p *part) Snapshot(ctx context.Context, fn func(store.Session) error) error {
+	return p.read(ctx, p.db.own.beginSnapshot, fn)
+}
+
+// usable refuses what is asked of a part that is gone.
+func (p *part) usable() error {
+	switch {
+	case p.db.isClosed():
+		return errClosed
+	case p.kept != nil && p.kept.removed.Load():
+		return unknownDay(*p.day)
+	}
+	return nil
+}
+
+// trouble is what an error means to this part: tables of a day can be gone, a
+// control table that is gone is nobody's doing.
+func (p *part) trouble(err error) trouble {
+	of := troubleOf(err)
+	if of == unknown && p.day == nil {
+		return refused
+	}
+	return of
+}
+
+// meet takes note of an error of a connection of a pool: what is known to be of
+// no use is not tried again.
+func (p *part) meet(ctx context.Context, pool *pgxpool.Pool, err error) trouble {
+	of := p.trouble(err)
+	switch {
+	case leftAlone(ctx, pool):
+	case of == away:
+		p.db.lost(err)
+		pool.Reset()
+	case of == standby, of == stale:
+		pool.Reset()
+	}
+	return of
+}
+
+// leftAlone reports whether a call ended since its caller had gone, or had waited
+// for connections that others use: that says nothing of the database.
+func leftAlone(ctx context.Context, pool *pgxpool.Pool) bool {
+	return errors.Is(ctx.Err(), context.Canceled) || ctx.Err() != nil && pool.Stat().ConstructingConns() == 0
+}
+
+// failure is what the caller is told in the end.
+func (p *part) failure(ctx context.Context, of trouble, cause error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case p.db.isClosed():
+		return errClosed
+	case of == unknown:
+		return unknownDay(*p.day)
+	}
+	return newFailure(of, cause)
+}

@@ -1,0 +1,37 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Stats are counters since the start, and what is now.
+type Stats struct {
+	Pools   map[string]PoolStats // recording, control, reading, settling, standby
+	Retries int64                // statements and transactions that were run again
+	Losses  int64                // connections that were lost while they were used
+	Away    bool                 // the database cannot be reached
+	Absent  bool                 // the standby cannot be read from, as was found last
+}
+
+// PoolStats are those of the connections of one kind.
+type PoolStats struct {
+	Max, Open, Busy int
+	Waits           int64         // calls that found no idle connection
+	Waited          time.Duration // by all of them
+}
+
+// Stats returns the counters.
+func (db *DB) Stats() Stats {
+	s := Stats{Pools: map[string]PoolStats{}, Retries: db.retries.Load(), Losses: db.losses.Load(), Away: db.outage.on.Load(), Absent: db.absence.on.Load()}
+	for name, pool := range map[string]*pgxpool.Pool{"recording": db.recording, "control": db.control, "reading": db.reading, "settling": db.settling, "standby": db.standby} {
+		if pool == nil {
+			continue
+		}
+		of := pool.Stat()
+		s.Pools[name] = PoolStats{Max: int(of.MaxConns()), Open: int(of.TotalConns()), Busy: int(of.AcquiredConns()),
+			Waits: of.EmptyAcquireCount(), Waited: of.EmptyAcquireWaitTime()}
+	}
+	return s
+}

@@ -1,0 +1,43 @@
+package sqlite
+
+import (
+	"errors"
+
+	"zombiezen.com/go/sqlite"
+
+	"fanfare.dev/fanfare"
+)
+
+// A failure is an error of SQLite that a user can meet: what they are told, and
+// the cause for the log.
+type failure struct {
+	told  *fanfare.Error
+	cause error
+}
+
+func (f *failure) Error() string   { return f.told.Message + ": " + f.cause.Error() }
+func (f *failure) Unwrap() []error { return []error{f.told, f.cause} }
+
+const (
+	couldNotWrite = "the data directory could not be written, nothing was kept"
+	couldNotRead  = "the data directory could not be read"
+)
+
+// told says in our words what an operator can mend. What is a mistake of ours,
+// or no error of SQLite, stays as it is.
+func told(err error, message string) error {
+	if err == nil {
+		return nil
+	}
+	if _, already := errors.AsType[*fanfare.Error](err); already {
+		return err
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultFull:
+		return &failure{&fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full, nothing was kept",
+			Hint: "free some space and try again"}, err}
+	case sqlite.ResultError, sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultMisuse, sqlite.ResultRange, sqlite.ResultTooBig:
+		return err // ResultError is also said of what is no error of SQLite
+	}
+	return &failure{&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "the server's log has the cause"}, err}
+}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Kind is the type of a column.
+type Kind byte
+
+// The kinds.
+const (
+	IntColumn  Kind = 'i'
+	TextColumn Kind = 't'
+	BlobColumn Kind = 'b'
+)
+
+// A Column is one column of a table, named and typed alike in all databases.
+type Column struct {
+	Name string
+	Kind Kind
+}
+
+// A Table is what has to be known of a table to copy all of it.
+type Table struct {
+	Name    string
+	Columns []Column
+	Key     int    // so many of the first columns are the key
+	Only    string // a condition on the rows that are content, "" for all; the same in all dialects
+}
+
+// ControlTables lists the tables of the control part that are content.
+func ControlTables() []Table {
+	return []Table{
+		{"meta", columns("name text, value int"), 1, "name = 'change_seq'"},
+		{"config", columns("kind text, number int, service int, name text, body text, deleted int"), 2, ""},
+		{"filters", columns("number int, text text"), 1, ""},
+		{"subscribers", columns("place int, service int, kind int, address text, id text, locale text, time_zone text, attributes text, subscriber int, parts text, flags int"), 1, ""},
+		{"subscriptions", columns("place int, subscriber int, topic int, channel int, created_at int, created_seq int, filter int, rule int, id text, params text, data text, ended_at int, ended_seq int, reason text, paused_at int, paused_seq int, resumed_seq int, slot int, was text"), 1, ""},
+		{"suppressions", columns("service int, kind int, hash blob, reason text, at int"), 3, ""},
+		{"erasures", columns("place int, body text"), 1, ""},
+		{"audit", columns("id int, key_id text, key_name text, request text, service text, action text, kind text, name text, detail text"), 1, ""},
+		{"states", columns("topic int, key text, series int, seq int, at int, data blob"), 2, ""},
+	}
+}
+
+// DayTables lists the tables of the part of a day.
+func DayTables() []Table {
+	return []Table{
+		{"broadcasts", columns("seq int, service text, topic text, posted blob, matched int, messages int, kept_at int, matched_at int, frozen_at int"), 1, ""},
+		{"manifests", columns("id int, members blob"), 1, ""},
+		{"frozen", columns("id int, seq int"), 1, ""},
+		{"attempts", columns("manifest int, position int, attempt int, state int, code int, at int, next_at int, text text, relay text, address text"), 3, ""},
+		{"completions", columns("seq int, counts text, first_at int, last_at int, completed_at int"), 1, ""},
+		{"switches", columns("seq int, channel int, state text, reason text, at int"), 2, ""},
+		{"due", columns("due_at int, manifest int, first int, attempt int, channel int, lane int, positions blob, why int, destination text"), 4, ""},
+		{"held", columns("id int, batch text"), 1, ""},
+		{"parked", columns("id int, kind text, seq int, reason text, failures int, members int, at int, payload blob"), 1, ""},
+		{"history", columns("kind int, segment int, first int, pairs blob"), 3, ""},
+		{"history_runs", columns("segment int, level int, pairs int"), 1, ""},
+		{"history_position", columns("one int, frozen int, segment int"), 1, ""},
+		{"advances", columns("topic int, key text, series int, seq int"), 2, ""},
+		{"counters", columns("one int, frozen int, held int, parked int"), 1, ""},
+		{"controls", columns("seq int, name text, value text, at int"), 2, ""},
+		{"gathered", columns("slot int, due_at int, manifest int, members int, blob blob"), 3, ""},
+		{"pending", columns("slot int, due_at int, service text"), 2, ""},
+		{"runs", columns("slot int, due_at int, seq int"), 2, ""},
+		{"items", columns("seq int, number int, event int, posted blob"), 2, ""},
+	}
+}
+
+// A Dialect is how a database writes what the statements of a Table need.
+type Dialect struct {
+	// Param is the parameter of a number, from 1. Bound is one that a column of a
+	// key is compared to, and may be beyond what the column can have.
+	Param func(number int) string
+	Bound func(number int, kind Kind) string
+	// Place is the name of a table, the first columns of its rows that are not
+	// content, with their values, and the condition that finds them; "" for none.
+	Place func(table string) (name, columns, values, condition string)
+	// Binary orders a text by its bytes.
+	Binary func(column string) string
+}
+
+// CopyStatements writes statements for each table as a .sql file has them:
+// copy_NAME reads rows in the order of the key, those behind a key and as many as
+// asked for; fill_NAME inserts rows; clear_NAME removes all; count_NAME counts.
+func CopyStatements(tables []Table, d Dialect) string {
+	var file strings.Builder
+	for i := range tables {
+		t := &tables[i]
+		name, first, values, condition := d.Place(t.Name)
+		where := both(condition, t.Only)
+		var params, key, keyParams []string
+		for n, c := range t.Columns {
+			params = append(params, d.Param(n+1))
+			if n < t.Key {
+				column := c.Name
+				if c.Kind == TextColumn {
+					column = d.Binary(column)
+				}
+				key, keyParams = append(key, column), append(keyParams, d.Bound(n+1, c.Kind))
+			}
+		}
+		list, order := strings.Join(t.names(), ", "), strings.Join(key, ", ")
+		behind := "(" + order + ") > (" + strings.Join(keyParams, ", ") + ")"
+		for statement, text := range map[string]string{
+			"copy":  fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %s", list, name, filter(both(where, behind)), order, d.Param(t.Key+1)),
+			"fill":  fmt.Sprintf("INSERT INTO %s (%s%s) VALUES (%s%s)", name, first, list, values, strings.Join(params, ", ")),
+			"clear": fmt.Sprintf("DELETE FROM %s%s", name, filter(where)),
+			"count": fmt.Sprintf("SELECT count(*) FROM %s%s", name, filter(where)),
+		} {
+			fmt.Fprintf(&file, "%s%s_%s\n%s\n", nameLine, statement, t.Name, text)
+		}
+	}
+	return file.String()
+}
+
+func (t *Table) names() []string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+func both(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + " AND " + b
+}
+
+func filter(condition string) string {
+	if condition == "" {
+		return ""
+	}
+	return " WHERE " + condition
+}
+
+// columns reads "name kind, …".
+func columns(list string) []Column {
+	var all []Column
+	for column := range strings.SplitSeq(list, ", ") {
+		name, kind, _ := strings.Cut(column, " ")
+		all = append(all, Column{name, Kind(kind[0])})
+	}
+	return all
+}
