@@ -81,6 +81,8 @@ var grants = []grant{
 		"when something is due is arithmetic over a clock that is told"},
 	{"internal/reply", []string{"."},
 		"what an answer means is decided by rules alone: no clock, no state, no other stage"},
+	{"internal/returns", []string{".", "internal/reply"},
+		"what came back is told apart by its text alone: no clock, no state; the words of servers have the meaning that answers have"},
 	{"internal/registry", []string{".", "internal/cadence", "internal/hours", "internal/kit", "internal/match"},
 		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
 	{"internal/report", []string{".", "internal/kit", "internal/registry"},
