@@ -10,18 +10,27 @@ type Letter struct {
 	Delivery DeliveryRef
 	From     string // envelope sender, without angle brackets
 	To       string // envelope recipient, without angle brackets
-	Body     []byte // the whole message: header and body with CRLF line ends, not dot-stuffed
+	Body     []byte // the message: header and body with CRLF line ends, not dot-stuffed
 	UTF8     bool   // needs SMTPUTF8 (RFC 6531): an address or a header is not ASCII
 	EightBit bool   // needs 8BITMIME (RFC 6152): the body has bytes above 127
 
+	// Enclosed follows Body and ends the message: the files that go with it, as they
+	// stand in a mail. All letters that have them share the memory, which nobody
+	// writes to. It is ASCII in lines that end with CRLF, none of which begins with a
+	// dot. Empty: Body is all.
+	Enclosed []byte
+
 	// Share is that of the letters which are one message: they have the same From,
-	// UTF8, EightBit and Body, and say nothing of who gets them. 0: it is nobody
-	// else's.
+	// UTF8, EightBit, Body and Enclosed, and say nothing of who gets them. 0: it is
+	// nobody else's.
 	Share uint64
 
 	// Work is the owner's own: who made the letter finds its bookkeeping here.
 	Work any
 }
+
+// Size is how many bytes the message has.
+func (l *Letter) Size() int { return len(l.Body) + len(l.Enclosed) }
 
 // Verdict is a driver's typed answer about one attempt.
 type Verdict uint8

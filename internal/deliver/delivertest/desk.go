@@ -249,12 +249,15 @@ func (d *Desk) Arrived(body []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for letter, held := range d.hands {
-		if held.released && bytes.Equal(letter.Body, body) {
+		if held.released && bytes.Equal(whole(letter), body) {
 			return
 		}
 	}
 	d.blame("a body arrived that no connection may send now: %.80q", body)
 }
+
+// whole is the message as it leaves.
+func whole(letter *fanfare.Letter) []byte { return slices.Concat(letter.Body, letter.Enclosed) }
 
 // Check fails the test with all that a driver did wrong, and where letters are
 // still in a connection's hands.

@@ -37,6 +37,8 @@ type World struct {
 	Letter func(n int, text string) *fanfare.Letter
 	// Behave says how letters are dealt with from now on.
 	Behave func(Behaviour)
+	// Encloses says that letters of this kind may have files enclosed.
+	Encloses bool
 	// Knows lists the behaviours that a next hop of this kind can have, beside Takes.
 	Knows []Behaviour
 	// Watch has every body that is complete at the next hop told, before it answers.
@@ -66,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) *World) {
 		test func(*testing.T, *World)
 	}{
 		{"each letter arrives once and whole over any number of connections", arrives},
+		{"what is enclosed follows each letter", encloses},
 		{"nothing of a letter leaves that the desk does not let go", withheld},
 		{"letters that are one message arrive by as many bodies at most, and each has its outcome", shared},
 		{"no body is begun before the outcome of the one before is kept", inTurn},
@@ -128,6 +131,43 @@ func arrives(t *testing.T, w *World) {
 		if o := desk.Outcomes()[l.Delivery]; o.Verdict != fanfare.Taken || !strings.HasPrefix(o.Relay, w.Relay) {
 			t.Errorf("%s: %+v, want it taken by %s", l.Delivery, o, w.Relay)
 		}
+	}
+}
+
+// encloses sends letters that have the same files, and some that have none, and
+// some more that are one message with files.
+func encloses(t *testing.T, w *World) {
+	if !w.Encloses {
+		t.Skip("letters of this kind have no files")
+	}
+	files := []byte("--=_mixed\r\n\r\n" + strings.Repeat(strings.Repeat("QUJD", 19)+"\r\n", 2_000) + "--=_mixed--\r\n")
+	letters := w.letters(30)
+	var want []string
+	for i, l := range letters {
+		if i%3 != 0 {
+			l.Enclosed = files
+		}
+		if i >= 20 {
+			l.Share, l.Enclosed, l.Body = 1, files, []byte(string(letters[20].Body))
+		}
+		if i <= 20 {
+			want = append(want, string(whole(l)))
+		}
+	}
+	desk := NewDesk(letters...)
+	w.Watch(desk.Arrived)
+	serve(t, w, desk, 4, 0)
+	var got []string
+	for _, body := range w.Got() {
+		got = append(got, string(body))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(slices.Compact(got), want) { // those that are one message came once or several times
+		t.Errorf("%d different bodies arrived, want the %d that were sent, with what is enclosed", len(got), len(want))
+	}
+	if n := len(desk.Outcomes()); n != len(letters) {
+		t.Errorf("%d outcomes, want %d", n, len(letters))
 	}
 }
 

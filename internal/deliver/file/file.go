@@ -78,6 +78,9 @@ func write(folder string, letter *fanfare.Letter) (part string, err error) {
 		_, err = f.Write(letter.Body)
 	}
 	if err == nil {
+		_, err = f.Write(letter.Enclosed)
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if closeErr := f.Close(); err == nil {

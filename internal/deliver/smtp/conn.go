@@ -57,6 +57,21 @@ func (c *conn) write(p []byte) error {
 	return err
 }
 
+// writeAround writes out, and behind its first bytes what is enclosed, from where
+// it lies.
+func (c *conn) writeAround(before int, enclosed []byte) (wrote int, err error) {
+	if len(enclosed) == 0 {
+		return c.rw.Write(c.out)
+	}
+	for _, stretch := range [][]byte{c.out[:before], enclosed, c.out[before:]} {
+		n, err := c.rw.Write(stretch)
+		if wrote += n; err != nil {
+			return wrote, err
+		}
+	}
+	return wrote, nil
+}
+
 // within sets the limit for what follows, counted from now.
 func (c *conn) within(d time.Duration) { c.wire.allow(time.Now().Add(d), false) }
 

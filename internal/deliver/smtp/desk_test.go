@@ -44,11 +44,16 @@ func newDesk(t testing.TB, letters ...*fanfare.Letter) *testDesk {
 
 // letters makes n letters from different senders to different recipients, whose
 // bodies tell both.
+// letters makes letters, of which every second one has its last line enclosed.
 func letters(n int) []*fanfare.Letter {
 	all := make([]*fanfare.Letter, n)
 	for i := range all {
 		from, to := fmt.Sprintf("s%d@example.com", i), fmt.Sprintf("r%d@example.com", i)
 		all[i] = &fanfare.Letter{From: from, To: to, Body: []byte(bodyFor(from, to))}
+		if i%2 == 1 {
+			body, last, _ := strings.Cut(bodyFor(from, to), "end")
+			all[i].Body, all[i].Enclosed = []byte(body), []byte("end"+last)
+		}
 	}
 	return all
 }

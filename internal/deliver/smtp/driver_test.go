@@ -333,7 +333,7 @@ func TestNoConnectionIsAnErrorThatNamesThePeer(t *testing.T) {
 func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
 	p := startPeer(t, nil, "PIPELINING", "SIZE 200")
 	good := letters(6)
-	big := &fanfare.Letter{From: "a@example.com", To: "big@example.com", Body: make([]byte, 201)}
+	big := &fanfare.Letter{From: "a@example.com", To: "big@example.com", Body: make([]byte, 100), Enclosed: make([]byte, 101)}
 	bits := &fanfare.Letter{From: "a@example.com", To: "eight@example.com", Body: []byte("x"), EightBit: true}
 	utf := &fanfare.Letter{From: "a@example.com", To: "jürgen@example.com", Body: []byte("x")}
 	smuggled := &fanfare.Letter{From: "a@example.com", To: "x@example.com>\r\nRCPT TO:<y@example.com", Body: []byte("x")}
@@ -359,12 +359,12 @@ func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
 
 func TestTheEnvelopeTellsSizeAndContent(t *testing.T) {
 	p := startPeer(t, nil)
-	l := &fanfare.Letter{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), EightBit: true}
+	l := &fanfare.Letter{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Enclosed: []byte("QQ==\r\n"), EightBit: true}
 	desk := newDesk(t, l)
 	if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
 		t.Error(err)
 	}
-	if log := strings.Join(p.lines(), "\n"); !strings.Contains(log, "MAIL FROM:<ä@example.com> SIZE=6 BODY=8BITMIME SMTPUTF8\n") {
+	if log := strings.Join(p.lines(), "\n"); !strings.Contains(log, "MAIL FROM:<ä@example.com> SIZE=12 BODY=8BITMIME SMTPUTF8\n") {
 		t.Error(log)
 	}
 }

@@ -32,8 +32,8 @@ func (e *extensions) unsendable(l *fanfare.Letter) string {
 		return "the recipient's address has a character that no SMTP command may carry, or is too long"
 	case !cleanAddress(l.From):
 		return "the sender's address has a character that no SMTP command may carry, or is too long"
-	case e.maxSize > 0 && len(l.Body) > e.maxSize:
-		return "the message has " + strconv.Itoa(len(l.Body)) + " bytes, over the next hop's limit of " + strconv.Itoa(e.maxSize)
+	case e.maxSize > 0 && l.Size() > e.maxSize:
+		return "the message has " + strconv.Itoa(l.Size()) + " bytes, over the next hop's limit of " + strconv.Itoa(e.maxSize)
 	case l.EightBit && !e.eightBit:
 		return "next hop does not offer 8BITMIME"
 	case needsUTF8(l) && !e.utf8:
@@ -81,7 +81,7 @@ func (e *extensions) appendMail(dst []byte, l *fanfare.Letter) []byte {
 	dst = append(dst, '>')
 	if e.size {
 		dst = append(dst, " SIZE="...)
-		dst = strconv.AppendInt(dst, int64(len(l.Body)), 10)
+		dst = strconv.AppendInt(dst, int64(l.Size()), 10)
 	}
 	if l.EightBit {
 		dst = append(dst, " BODY=8BITMIME"...)
@@ -100,8 +100,11 @@ func appendRcpt(dst []byte, l *fanfare.Letter) []byte {
 
 var lineDot = []byte("\n.")
 
-// appendBody appends body as it goes after 354: dots at the start of a line
-// doubled (RFC 5321, section 4.5.2), a final line end, the final dot.
+// finalDot ends a message (RFC 5321, section 4.1.1.4).
+const finalDot = ".\r\n"
+
+// appendBody appends body as it goes after 354, up to the final dot: dots at the
+// start of a line doubled (RFC 5321, section 4.5.2), and a final line end.
 func appendBody(dst, body []byte) []byte {
 	if len(body) > 0 && body[0] == '.' {
 		dst = append(dst, '.')
@@ -120,5 +123,5 @@ func appendBody(dst, body []byte) []byte {
 	if len(body) > 0 && !bytes.HasSuffix(body, []byte("\r\n")) {
 		dst = append(dst, "\r\n"...)
 	}
-	return append(dst, ".\r\n"...)
+	return dst
 }

@@ -275,6 +275,7 @@ func firstData(answer string, otherwise func(turn) string) func(turn) string {
 func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
 	for name, change := range map[string]func(*fanfare.Letter){
 		"body":               func(l *fanfare.Letter) { l.Body = append(l.Body, "P.S.\r\n"...) },
+		"files":              func(l *fanfare.Letter) { l.Enclosed = []byte("P.S.\r\n") },
 		"sender":             func(l *fanfare.Letter) { l.From = "other@example.com" },
 		"8BITMIME":           func(l *fanfare.Letter) { l.EightBit = true },
 		"SMTPUTF8":           func(l *fanfare.Letter) { l.UTF8 = true },
@@ -297,7 +298,7 @@ func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
 			desk.done()
 			want := []string{
 				fmt.Sprint(all[0].From, []string{all[0].To, all[1].To, all[3].To, all[4].To}, false),
-				fmt.Sprint(all[2].From, []string{all[2].To}, name == "body"),
+				fmt.Sprint(all[2].From, []string{all[2].To}, name == "body" || name == "files"),
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("there were %q, want %q", got, want)

@@ -68,7 +68,7 @@ func (s *session) pack(l *fanfare.Letter) *parcel {
 // bytes are the same is not taken on trust.
 func (c *conn) goesWith(l, with *fanfare.Letter) bool {
 	return l.Share == with.Share && l.From == with.From && l.EightBit == with.EightBit && needsUTF8(l) == needsUTF8(with) &&
-		bytes.Equal(l.Body, with.Body) && c.can.unsendable(l) == ""
+		bytes.Equal(l.Body, with.Body) && bytes.Equal(l.Enclosed, with.Enclosed) && c.can.unsendable(l) == ""
 }
 
 // begin forgets the answers to an envelope.

@@ -141,7 +141,7 @@ func (d *rawDesk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
 	d.verdicts[o.Verdict]++
 	d.reported++
 	if o.Verdict == fanfare.Taken {
-		d.bytes += int64(len(l.Body))
+		d.bytes += int64(l.Size())
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 		"\r\n.\r\n.\r\n":         "\r\n..\r\n..\r\n.\r\n",
 		"x\n.\r\nMAIL FROM:<>\n": "x\n..\r\nMAIL FROM:<>\n\r\n.\r\n",
 	} {
-		if got := string(appendBody(nil, []byte(body))); got != want {
+		if got := string(appendBody(nil, []byte(body))) + finalDot; got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 func FuzzAppendBody(f *testing.F) {
 	f.Add([]byte(".\r\n..\r\nx"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		wire := appendBody(nil, body)
+		wire := append(appendBody(nil, body), finalDot...)
 		// The final dot is the only one alone on its line, whatever a line end is.
 		if i := bytes.Index(append([]byte("\n"), wire...), []byte("\n.\r\n")); i != len(wire)-3 {
 			t.Fatalf("%q ends at %d: %q", body, i, wire)

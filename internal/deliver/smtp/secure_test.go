@@ -118,7 +118,7 @@ func TestAnotherServerGetsEveryLetterAsItWas(t *testing.T) {
 			}
 			desk.done()
 			for i, got := range desk.tells(all) {
-				want, body := "taken 250", string(all[i].Body)
+				want, body := "taken 250", string(all[i].Body)+string(all[i].Enclosed)
 				if i == 3 {
 					want, body = "permanent 550", ""
 				}

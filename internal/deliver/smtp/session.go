@@ -156,8 +156,11 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 		s.giveBack(next)
 		return nil, false, s.fail(ctx, err)
 	}
+	enclosed := p.letters[0].Enclosed
 	c.out = appendBody(c.out[:0], p.letters[0].Body)
-	bodyLen := len(c.out)
+	before := len(c.out)
+	c.out = append(c.out, finalDot...)
+	bodyLen := len(c.out) + len(enclosed)
 	if next != nil {
 		c.out = c.appendEnvelope(c.out, next)
 	}
@@ -167,7 +170,7 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 		return nil, false, again
 	}
 	c.wire.allow(time.Now().Add(s.d.cfg.SendTimeout), true)
-	wrote, writeErr := c.rw.Write(c.out)
+	wrote, writeErr := c.writeAround(before, enclosed)
 	code, text, err := c.reply()
 	if err != nil && writeErr != nil {
 		err = writeErr // the cause

@@ -48,7 +48,7 @@ func world(t *testing.T, grouping string) *delivertest.World {
 	config := short(p.addr)
 	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, 300*time.Millisecond, 10
 	return &delivertest.World{
-		Driver: New(config), Relay: p.addr,
+		Driver: New(config), Relay: p.addr, Encloses: true,
 		Letter: func(n int, text string) *fanfare.Letter {
 			to := fmt.Sprintf("r%d@example.com", n)
 			return &fanfare.Letter{From: "s@example.com", To: to, Body: []byte("To: " + to + "\r\n\r\n" + text + "\r\n")}
