@@ -42,6 +42,11 @@ type Signer struct {
 	mac    hash.Hash // with the first key
 	token  []byte
 	sum    [sha256.Size]byte
+
+	// The last sum of a return address, which the next address of its message needs.
+	returned  bool
+	last      [returnPlain]byte
+	returnSum [sha256.Size]byte
 }
 
 // NewSigner returns a signer for the server's public URL, http or https without
@@ -55,15 +60,22 @@ func NewSigner(publicURL string, keys ...[]byte) (*Signer, error) {
 	if err := headerURL([]byte(prefix), "public_url"); err != nil {
 		return nil, err
 	}
+	if err := checkKeys(keys); err != nil {
+		return nil, err
+	}
+	return &Signer{prefix: prefix, keys: keys, mac: hmac.New(sha256.New, keys[0])}, nil
+}
+
+func checkKeys(keys [][]byte) error {
 	if len(keys) == 0 {
-		return nil, refused("key", "there is no key to sign links with")
+		return refused("key", "there is no key to sign with")
 	}
 	for _, key := range keys {
 		if len(key) < MinKeyBytes {
-			return nil, refused("key", "a key has fewer than %d bytes", MinKeyBytes)
+			return refused("key", "a key has fewer than %d bytes", MinKeyBytes)
 		}
 	}
-	return &Signer{prefix: prefix, keys: keys, mac: hmac.New(sha256.New, keys[0])}, nil
+	return nil
 }
 
 // Clone returns a signer for another goroutine.
