@@ -26,6 +26,7 @@ func (o Outcome) String() string { return outcomeNames[o] }
 type Report struct {
 	Outcome   Outcome
 	Class     fanfare.Class // why, of Failed and Delayed; the zero one: nobody knows
+	Certain   bool          // of ClassInvalid: the status and the words both say that there is no such mailbox
 	Recipient string        // whom it names, "" if nobody; as it was sent to, where it says that
 	Status    string        // enhanced status code, such as 5.1.1 (RFC 3463); "" without one
 	Code      int           // reply code of SMTP, 0 without one
