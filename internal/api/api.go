@@ -11,6 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"fanfare.dev/fanfare/internal/pages"
 )
 
 // An API is the handler of everything that the server answers over HTTP. It is
@@ -23,7 +25,7 @@ type API struct {
 	now     func() time.Time
 	bulk    chan struct{} // a place for each bulk body under way
 	waiting chan struct{} // a place for each request that waits for a message
-	page    *pages
+	page    *pages.Writer
 
 	running atomic.Int64 // requests
 	access  *accessLog
@@ -41,7 +43,7 @@ const maxBulk = 16
 // New returns the API over parts.
 func New(parts Parts) *API {
 	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
-		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: newPages(), stopping: make(chan struct{})}
+		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{})}
 	if a.log == nil {
 		a.log = slog.Default()
 	}

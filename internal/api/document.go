@@ -2,17 +2,19 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 )
 
+// noLeaving stands in for what is described and not asked.
+type noLeaving struct{ Leaving }
+
 // WriteOpenAPI writes the OpenAPI 3.1 document that a server of this version
 // answers at /openapi.json. It needs no server: routes are described before
 // anything stands behind them.
 func WriteOpenAPI(w io.Writer, version string) error {
-	everything := Parts{Version: version, Metrics: http.NotFoundHandler(), Unsubscribe: func(context.Context, string) error { return nil }}
+	everything := Parts{Version: version, Metrics: http.NotFoundHandler(), Leaving: noLeaving{}}
 	compact, err := json.Marshal(New(everything).spec.OpenAPI())
 	if err != nil {
 		return err

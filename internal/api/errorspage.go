@@ -2,11 +2,14 @@ package api
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"html"
 	"html/template"
 	"net/http"
 	"regexp"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -33,6 +36,14 @@ func (a *API) errorRoutes() {
 		writeAll(x, http.StatusOK, body.Bytes())
 		return nil
 	})
+}
+
+// styleHash is what a policy has to name so that the one style of a page counts.
+func styleHash(page string) string {
+	_, style, _ := strings.Cut(page, "<style>")
+	style, _, _ = strings.Cut(style, "</style>")
+	sum := sha256.Sum256([]byte(style))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 var backticks = regexp.MustCompile("`([^`]+)`")

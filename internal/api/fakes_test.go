@@ -35,6 +35,7 @@ type world struct {
 	known    map[string]fanfare.EventRef
 	controls []string
 	tokens   []string
+	left     Leave
 	applied  []string
 	ended    []string
 	fail     error // of everything that writes
@@ -326,13 +327,7 @@ func (w *world) DropParked(_ context.Context, id string) error {
 // api serves the world.
 func (w *world) api(change ...func(*Parts)) *API {
 	parts := Parts{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
-		Unsubscribe: func(_ context.Context, token string) error {
-			if token != "good" {
-				return notFound("link", token)
-			}
-			w.tokens = append(w.tokens, token)
-			return w.fail
-		},
+		Leaving: leavingWorld{w},
 		Ready:   func() error { return w.notReady },
 		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),
 		Version: "test", Log: slog.New(slog.DiscardHandler),

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/report"
 )
 
-// Parts are what the API stands on. All are required but Metrics and Unsubscribe.
+// Parts are what the API stands on. All are required but Metrics and Leaving.
 type Parts struct {
 	Keys              Keys
 	Keyring           Keyring
@@ -42,10 +42,7 @@ type Parts struct {
 	Backups           Backups
 	Moves             Moves
 
-	// Unsubscribe ends the subscriptions that the token of a link stands for.
-	// It is idempotent; NotFound is a token that this server did not sign. Nil
-	// leaves the endpoint away.
-	Unsubscribe func(ctx context.Context, token string) error
+	Leaving Leaving // nil leaves the pages behind links away
 
 	Ready       func() error // nil: ready; else why not, while starting or draining
 	Metrics     http.Handler // nil leaves the endpoint away

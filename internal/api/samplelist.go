@@ -156,8 +156,10 @@ templates:
 		{operation: "get-move", status: 404},
 		{operation: "stop-move", status: 204},
 
-		{operation: "show-unsubscribe", parameter: with("token", "from-a-message"), status: 200},
+		{operation: "show-unsubscribe", parameter: with("token", "from-a-message"), status: 404},
 		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "show-undo", parameter: with("token", "from-a-page"), status: 404},
+		{operation: "undo-unsubscribe", parameter: with("token", "from-a-page"), status: 404},
 		{operation: "end-subscription", parameter: with("id", "ada-load", "reason", "asked by phone"), status: 204},
 		{operation: "export-subscriber", parameter: with("id", "mary"), status: 200},
 		{operation: "put-subscriber", parameter: with("id", "mary-at-work"), mediaType: jsonType, status: 201, body: `{"addresses":[{"kind":"mail","address":"mary@work.example"}]}`},

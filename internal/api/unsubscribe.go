@@ -1,102 +1,122 @@
 package api
 
 import (
-	"bytes"
-	"crypto/sha256"
-	_ "embed"
-	"encoding/base64"
-	"html/template"
-	"io"
+	"context"
 	"net/http"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/pages"
 )
-
-//go:embed unsubscribe.html
-var unsubscribeHTML string
-
-// pages are what a recipient sees behind the link in a message.
-type pages struct {
-	template *template.Template
-	policy   string // Content-Security-Policy: no scripts, only the one style
-}
-
-func newPages() *pages {
-	return &pages{
-		template: template.Must(template.New("unsubscribe").Parse(unsubscribeHTML)),
-		policy:   "default-src 'none'; style-src " + styleHash(unsubscribeHTML) + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-	}
-}
-
-// styleHash is what a policy has to name so that the one style of a page counts.
-func styleHash(page string) string {
-	_, style, _ := strings.Cut(page, "<style>")
-	style, _, _ = strings.Cut(style, "</style>")
-	sum := sha256.Sum256([]byte(style))
-	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-}
-
-// page fills unsubscribe.html.
-type page struct {
-	Title, Text string
-	Confirm     bool // with a button that posts to the page's own address
-}
 
 // unsubscribeRoutes serves the links of List-Unsubscribe. GET changes nothing,
 // because mail scanners follow links; POST acts, from the page's button or as
 // the one click of RFC 8058, without any key: the token is signed.
 func (a *API) unsubscribeRoutes() {
-	if a.parts.Unsubscribe == nil {
+	if a.parts.Leaving == nil {
 		return
 	}
-	op := func(id, method, summary string) huma.Operation {
-		o := huma.Operation{OperationID: id, Method: method, Path: "/u/{token}", Tags: []string{"recipients"}, Summary: summary,
-			Parameters: []*huma.Param{param("token", "from the link in a message")}}
-		replies[any](a, &o, http.StatusOK, "A page for people", "text/html")
-		return o
-	}
-	a.handle(op("show-unsubscribe", http.MethodGet, "Ask a recipient whether to unsubscribe; changes nothing"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
-		return a.show(x, http.StatusOK, page{"Unsubscribe?", "You will get no more of these messages.", true})
-	})
-	post := op("unsubscribe", http.MethodPost, "Unsubscribe (RFC 8058 one-click); no key is needed")
-	replies[any](a, &post, http.StatusNotFound, "A page that says that the link does not work", "text/html")
-	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusInsufficientStorage} {
-		replies[any](a, &post, status, "A page that says to try again", "text/html")
-	}
-	a.handle(post, anybody, func(x *exchange, r *http.Request, _ caller) error {
-		_, _ = io.Copy(io.Discard, http.MaxBytesReader(x.ResponseWriter, r.Body, maxBodyBytes)) // its content does not matter
-		patient(x)
-		err := a.parts.Unsubscribe(registry.As(r.Context(), registry.Actor{KeyName: "recipient", Request: x.id}), r.PathValue("token"))
-		switch code := fanfare.CodeOf(err); {
-		case err == nil:
-			return a.show(x, http.StatusOK, page{"You are unsubscribed", "You will get no more of these messages. You can close this page.", false})
-		case code == fanfare.NotFound || code == fanfare.Invalid:
-			return a.show(x, http.StatusNotFound, page{"This link does not work", "It may have been cut off. Please open it again from the message.", false})
-		default:
-			if code == fanfare.Internal {
-				a.log.Error("request failed", "request_id", x.id, "route", r.Pattern, "err", err)
-			}
-			return a.show(x, statusOf(code), page{"That did not work", "You are not unsubscribed yet. Please try again in a minute.", true})
-		}
-	})
+	a.pageRoute(linked("show-unsubscribe", http.MethodGet, "/u/{token}", "Ask a recipient what to unsubscribe from; changes nothing"), a.offerLeave)
+	post := linked("unsubscribe", http.MethodPost, "/u/{token}", "Unsubscribe (RFC 8058 one-click); no key is needed")
+	post.Description = "The body of RFC 8058, or any other that is not the page's own form, ends what the message was about."
+	a.pageRoute(post, a.leave)
+	a.pageRoute(linked("show-undo", http.MethodGet, "/r/{token}", "Ask whether to take an unsubscribe back; changes nothing"), a.undo)
+	a.pageRoute(linked("undo-unsubscribe", http.MethodPost, "/r/{token}", "Take an unsubscribe back; no key is needed"), a.undo)
 }
 
-func (a *API) show(x *exchange, status int, p page) error {
-	var body bytes.Buffer
-	if err := a.page.template.Execute(&body, p); err != nil {
-		return err
+func (a *API) offerLeave(ctx context.Context, _ *exchange, r *http.Request) (*pages.Page, error) {
+	offer, err := a.parts.Leaving.Offer(ctx, r.PathValue("token"))
+	if err != nil {
+		return nil, err
 	}
-	h := x.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", a.page.policy)
-	h.Set("Referrer-Policy", "no-referrer") // the address is a secret of the recipient
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Robots-Tag", "noindex")
-	writeAll(x, status, body.Bytes())
-	return nil
+	return leavePage(&offer), nil
+}
+
+func leavePage(offer *Offer) *pages.Page {
+	if len(offer.Choices) == 0 {
+		return leftPage(&Left{Site: offer.Site, Locale: offer.Locale})
+	}
+	p := &pages.Page{Kind: pages.Unsubscribe, Site: offer.Site, Locale: offer.Locale, Title: pages.Say("leave_title"),
+		Form: &pages.Leaving{Choices: offer.Choices, Reasons: []string{"", "often", "topic", "never", "other"}}}
+	if len(offer.Choices) == 1 {
+		p.Notes = []pages.Text{pages.Say("leave_one", offer.Choices[0].Title)}
+	}
+	return p
+}
+
+func (a *API) leave(ctx context.Context, x *exchange, r *http.Request) (*pages.Page, error) {
+	token, form := r.PathValue("token"), readForm(x, r)
+	ask := Leave{}
+	if form.Get("page") != "" { // else it is one click
+		ask = Leave{Chosen: append([]string{}, form["s"]...), All: form.Get("all") != "", Reason: leaveReasons[form.Get("why")]}
+		if len(ask.Chosen) == 0 && !ask.All {
+			offer, err := a.parts.Leaving.Offer(ctx, token)
+			if err != nil {
+				return nil, err
+			}
+			page := leavePage(&offer)
+			page.Fault = pages.Say("leave_none")
+			return page, nil
+		}
+	}
+	patient(x)
+	left, err := a.parts.Leaving.Leave(ctx, token, ask)
+	if err != nil {
+		return nil, err
+	}
+	return leftPage(&left), nil
+}
+
+func leftPage(left *Left) *pages.Page {
+	p := &pages.Page{Kind: pages.Notice, Site: left.Site, Locale: left.Locale, Title: pages.Say("left_title"), Notes: []pages.Text{pages.Say("left_already"), pages.Say("close")}}
+	if len(left.Titles) > 0 {
+		p.Notes[0] = pages.Say("left", strings.Join(left.Titles, ", "))
+	}
+	if left.Undo != "" {
+		p.Form = &pages.Button{Action: "../r/" + left.Undo, Label: pages.Say("undo")}
+	}
+	return p
+}
+
+func (a *API) undo(ctx context.Context, x *exchange, r *http.Request) (*pages.Page, error) {
+	really := r.Method == http.MethodPost
+	if really {
+		readForm(x, r)
+		patient(x)
+	}
+	done, err := a.parts.Leaving.Undo(ctx, r.PathValue("token"), really)
+	if err != nil {
+		return nil, err
+	}
+	p := &pages.Page{Kind: pages.Notice, Site: done.Site, Locale: done.Locale}
+	switch {
+	case done.Late:
+		p.Title, p.Notes = pages.Say("later_title"), []pages.Text{pages.Say("undo_late")}
+	case really:
+		p.Title, p.Notes = pages.Say("undone_title"), []pages.Text{pages.Say("undone"), pages.Say("close")}
+	default:
+		p.Title, p.Notes, p.Form = pages.Say("undo_title"), []pages.Text{pages.Say("undo_ask")}, &pages.Button{Label: pages.Say("undo_button")}
+	}
+	return p, nil
+}
+
+// linked describes a page behind a link.
+func linked(id, method, path, summary string) huma.Operation {
+	return huma.Operation{OperationID: id, Method: method, Path: path, Tags: []string{"recipients"}, Summary: summary,
+		Parameters: []*huma.Param{param("token", "from the link in a message")}}
+}
+
+// faultPage is what people see of an error.
+func (a *API) faultPage(x *exchange, err error) (status int, p *pages.Page) {
+	switch code := fanfare.CodeOf(err); code {
+	case fanfare.NotFound, fanfare.Invalid:
+		return http.StatusNotFound, &pages.Page{Kind: pages.Notice, Title: pages.Say("broken_title"), Notes: []pages.Text{pages.Say("broken")}}
+	default:
+		if code == fanfare.Internal {
+			a.log.Error("request failed", "request_id", x.id, "route", x.request.Pattern, "err", err)
+		}
+		return statusOf(code), &pages.Page{Kind: pages.Notice, Title: pages.Say("later_title"), Notes: []pages.Text{pages.Say("later")}}
+	}
 }

@@ -29,6 +29,7 @@ import (
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
+	"fanfare.dev/fanfare/internal/seal"
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -332,7 +333,11 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	parts.Subscribers, parts.SubscriptionLists, parts.Forgetting, parts.Suppressions = people, people, forgetting, people
 	parts.Merging, parts.Personal = people, &personal{people, traces, store, digestReport{store, people}}
 	if outlets.signer != nil {
-		parts.Unsubscribe = (&unsubscriber{signer: outlets.signer, registry: people, store: store}).Unsubscribe
+		passes, err := seal.New(keys.links.bytes)
+		if err != nil {
+			return err
+		}
+		parts.Leaving = &leaving{signer: outlets.signer, passes: passes, registry: people, store: store, clock: a.clock}
 	}
 	a.server.Open(api.New(parts))
 	a.log.Info("ready", "url", a.URL(), "durability", a.config.Durability, "data", dir, "database", db.about().Where, "took", time.Since(started).Round(time.Millisecond).String())

@@ -31,6 +31,10 @@ var grants = []grant{
 
 	{"internal/limit", nil,
 		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
+	{"internal/seal", nil,
+		"a pass is bytes under a seal: what they mean is the business of who seals"},
+	{"internal/pages", nil,
+		"what stands on a page comes with the call: the looks are apart from what they are about"},
 	{"internal/kit", nil,
 		"kit is below everything: it knows nothing of the domain"},
 	{"internal/fair", nil,
@@ -91,7 +95,7 @@ var grants = []grant{
 	{"internal/backup", []string{".", "internal/kit"},
 		"a backup is files and bytes: what takes part in it reaches it as functions, and what is restored is taken up by app"},
 
-	{"internal/api", []string{".", "internal/kit", "internal/registry", "internal/collect", "internal/report"},
+	{"internal/api", []string{".", "internal/kit", "internal/registry", "internal/collect", "internal/report", "internal/pages"},
 		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
 	{"internal/doctor", []string{".", "internal/config", "internal/registry"},
 		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions"},

@@ -28,7 +28,7 @@ var methods = map[string]string{
 }
 
 // notForClients are for people, probes and mail programs.
-var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-docs", "show-documentation"}
+var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-undo", "undo-unsubscribe", "show-docs", "show-documentation"}
 
 func TestTheGoClientHasEveryOperation(t *testing.T) {
 	t.Parallel()

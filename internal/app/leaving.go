@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/pages"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/seal"
+)
+
+const (
+	undoing seal.Purpose = 'r'
+	// undoFor is how long an unsubscribe can be taken back.
+	undoFor = 7 * 24 * time.Hour
+	// byLink begins the reason of what was ended by a link.
+	byLink = "unsubscribed by link"
+)
+
+// leaving acts on the links to unsubscribe.
+type leaving struct {
+	signer   *format.Signer
+	passes   *seal.Key
+	registry *registry.Registry
+	clock    kit.Clock
+	store    interface {
+		Manifest(ctx context.Context, day fanfare.Day, id fanfare.ManifestID) (*fanfare.Manifest, error)
+	}
+}
+
+// An undo is what the pass of one stands for.
+type undo struct {
+	Service string        `json:"s"`
+	Of      fanfare.Place `json:"o"` // a subscription of the person
+	Seq     uint64        `json:"q"` // with which the ends came
+}
+
+// errForeignLink says nothing about what is wrong with a link.
+func errForeignLink() error {
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "this link is not one of ours", Hint: "open the link as it stands in the mail"}
+}
+
+func (l *leaving) verify(token string) (format.Link, error) {
+	link, err := l.signer.Clone().Verify(token)
+	if err != nil {
+		return link, errForeignLink()
+	}
+	return link, nil
+}
+
+// listed are the subscriptions that a message was about: it listed them all, and
+// whoever clicks means the message.
+func (l *leaving) listed(ctx context.Context, link format.Link) []fanfare.Place {
+	if m, err := l.store.Manifest(ctx, link.Delivery.Day, link.Delivery.Manifest); err == nil {
+		if _, member, ok := m.At(link.Delivery.Position); ok {
+			return member.Subscriptions
+		}
+	}
+	return []fanfare.Place{link.Subscription}
+}
+
+// Offer tells what a link lets somebody leave. It changes nothing.
+func (l *leaving) Offer(ctx context.Context, token string) (api.Offer, error) {
+	link, err := l.verify(token)
+	if err != nil {
+		return api.Offer{}, err
+	}
+	offer := api.Offer{Site: siteOf(l.registry, link.Service)}
+	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
+	if err != nil {
+		if fanfare.CodeOf(err) == fanfare.NotFound {
+			err = nil // forgotten: nothing is sent to them
+		}
+		return offer, err
+	}
+	offer.Locale = person.Locale
+	offer.Choices = choicesOf(l.registry, &person, l.listed(ctx, link))
+	return offer, nil
+}
+
+// Leave ends what is asked for, and is idempotent.
+func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left api.Left, err error) {
+	link, err := l.verify(token)
+	if err != nil {
+		return left, err
+	}
+	left.Site = siteOf(l.registry, link.Service)
+	listed := l.listed(ctx, link)
+	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
+	if fanfare.CodeOf(err) == fanfare.NotFound {
+		return left, nil // forgotten: nothing is sent to them
+	}
+	if err != nil {
+		return left, err
+	}
+	left.Locale = person.Locale
+	ends := listed
+	if ask.Chosen != nil || ask.All {
+		ends = nil
+		for i := range person.Subscriptions {
+			s := &person.Subscriptions[i]
+			if ask.All || slices.Contains(ask.Chosen, fanfare.SubscriptionID(s.Place)) {
+				ends = append(ends, s.Place)
+			}
+		}
+	}
+	reason := byLink
+	if ask.Reason != "" {
+		reason += ": " + ask.Reason
+	}
+	for i := range person.Subscriptions {
+		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
+			left.Titles = append(left.Titles, titleOf(l.registry, s))
+		}
+	}
+	left.Titles = distinct(left.Titles)
+	if len(ends) == 0 {
+		return left, nil
+	}
+	seq, err := l.registry.EndTogether(ctx, link.Service, ends, reason)
+	if err != nil || seq == 0 {
+		return left, err
+	}
+	what, err := json.Marshal(undo{link.Service, link.Subscription, seq})
+	if err != nil {
+		return left, err
+	}
+	left.Undo, err = l.passes.Seal(undoing, l.clock.Now().Add(undoFor), what)
+	return left, err
+}
+
+// Undo takes back what a Leave ended.
+func (l *leaving) Undo(ctx context.Context, token string, really bool) (api.Undone, error) {
+	b, err := l.passes.Open(undoing, token, l.clock.Now())
+	if errors.Is(err, seal.ErrForeign) {
+		return api.Undone{}, errForeignLink()
+	}
+	var of undo
+	if bad := json.Unmarshal(b, &of); bad != nil {
+		return api.Undone{}, bad
+	}
+	done := api.Undone{Site: siteOf(l.registry, of.Service), Late: err != nil}
+	person, err := l.registry.PersonOf(ctx, of.Service, of.Of)
+	done.Locale = person.Locale
+	if err == nil && really && !done.Late {
+		var n int
+		n, err = l.registry.Restore(ctx, of.Service, of.Of, of.Seq, byLink)
+		done.Late = n == 0
+	}
+	if code := fanfare.CodeOf(err); code == fanfare.NotFound || code == fanfare.Conflict { // forgotten, or not to be written to
+		done.Late, err = true, nil
+	}
+	return done, err
+}
+
+// choicesOf lists the subscriptions of a person; those in listed are chosen.
+func choicesOf(r *registry.Registry, p *registry.Person, listed []fanfare.Place) []pages.Choice {
+	var list []pages.Choice
+	for i := range p.Subscriptions {
+		s := &p.Subscriptions[i]
+		list = append(list, pages.Choice{ID: fanfare.SubscriptionID(s.Place), Title: titleOf(r, s), Detail: detailOf(s),
+			Paused: s.State == "paused", Checked: slices.Contains(listed, s.Place)})
+	}
+	slices.SortStableFunc(list, func(a, b pages.Choice) int { return strings.Compare(a.Title, b.Title) })
+	return list
+}
+
+// titleOf is what a subscription is about, for people.
+func titleOf(r *registry.Registry, s *registry.Subscription) string {
+	if t := r.Configuration().Topic(s.Service, s.Topic); t != nil && t.Title != "" {
+		return t.Title
+	}
+	return s.Topic
+}
+
+// detailOf is what tells a subscription from others to the same topic.
+func detailOf(s *registry.Subscription) string {
+	if s.Filter != "" {
+		return s.Filter
+	}
+	if len(s.Params) == 0 {
+		return ""
+	}
+	var params map[string]any
+	if json.Unmarshal(s.Params, &params) != nil {
+		return ""
+	}
+	return said(params)
+}
+
+func siteOf(r *registry.Registry, service string) *pages.Site {
+	site := &pages.Site{Name: service}
+	if svc := r.Configuration().Service(service); svc != nil && svc.Title != "" {
+		site.Name = svc.Title
+	}
+	return site
+}

@@ -1,0 +1,59 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// defaultColor is that of services without one.
+const defaultColor = "#1d4f91"
+
+// minContrast is what WCAG 2.2 asks of text (1.4.3, level AA).
+const minContrast = 4.5
+
+// CheckColor refuses what is no color of the form #rrggbb.
+func CheckColor(s string) error {
+	_, err := luminance(s)
+	return err
+}
+
+// paint sets the color of a service, and black or white for what stands on it,
+// whichever is easier to read: one of them always has minContrast.
+func paint(color string) string {
+	l, err := luminance(color)
+	if color == "" || err != nil {
+		color = defaultColor
+		l, _ = luminance(color)
+	}
+	on := "#ffffff"
+	if contrast(l, 1) < minContrast {
+		on = "#000000"
+	}
+	return fmt.Sprintf(":root{--brand:%s;--on-brand:%s}\n", color, on)
+}
+
+// contrast is the ratio of WCAG 2.2, from 1 to 21.
+func contrast(a, b float64) float64 {
+	return (max(a, b) + 0.05) / (min(a, b) + 0.05)
+}
+
+// luminance is the relative luminance of WCAG 2.2.
+func luminance(s string) (float64, error) {
+	if len(s) != 7 || s[0] != '#' {
+		return 0, errors.New("write it as #rrggbb, such as #005ea5")
+	}
+	n, err := strconv.ParseUint(s[1:], 16, 32)
+	if err != nil {
+		return 0, errors.New("write it as #rrggbb, such as #005ea5")
+	}
+	part := func(shift int) float64 {
+		c := float64(n>>shift&0xff) / 255
+		if c <= 0.04045 {
+			return c / 12.92
+		}
+		return math.Pow((c+0.055)/1.055, 2.4)
+	}
+	return 0.2126*part(16) + 0.7152*part(8) + 0.0722*part(0), nil
+}

@@ -1,0 +1,19 @@
+package pages
+
+// A Leaving is what can be left on one page.
+type Leaving struct {
+	Choices []Choice // what the person is subscribed to
+	Reasons []string // names of texts, without reason_
+}
+
+// A Choice is one of them.
+type Choice struct {
+	ID      string
+	Title   string // of the topic
+	Detail  string // what tells it from others of the topic, or ""
+	Paused  bool
+	Checked bool // the message was about it
+}
+
+// Single reports whether there is nothing to choose from.
+func (l *Leaving) Single() bool { return len(l.Choices) == 1 }

@@ -1,0 +1,231 @@
+package registry
+
+import (
+	"context"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Person is somebody that a link to one of their subscriptions leads to.
+type Person struct {
+	Subscriber
+	Service       string
+	Address       string         // that the subscription goes to
+	Subscriptions []Subscription // that have not ended, in the order of their places
+}
+
+// PersonOf returns who has the subscription at a place, which may have ended.
+// NotFound is nobody, any more.
+func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.Place) (p Person, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return p, err
+	}
+	head, row, err := r.ownerOf(ctx, svc, place)
+	if err != nil {
+		return p, err
+	}
+	p.Service = service
+	if row.hasAddress() {
+		p.Address = row.Address
+	}
+	if p.Subscriber, err = r.fullSubscriber(ctx, head); err != nil {
+		return p, err
+	}
+	c := chosen{service: svc.number, active: true, paused: true, owners: placesOf(head.parts())}
+	kept, _, err := r.rowsOfOwners(ctx, &c, 0, scanAtOnce)
+	if err != nil {
+		return p, r.unreadable(err)
+	}
+	owners, err := r.owners(ctx, ownersOf(kept))
+	if err != nil {
+		return p, r.unreadable(err)
+	}
+	for i := range kept {
+		full := r.fullRecord(&kept[i])
+		full.setOwner(owners[kept[i].Subscriber])
+		p.Subscriptions = append(p.Subscriptions, full)
+	}
+	return p, nil
+}
+
+// ownerOf returns who has the subscription at a place, and the row of the address
+// that it goes to.
+func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Place) (head, row *SubscriberRecord, err error) {
+	owner := fanfare.Place(0)
+	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.Place{place}, func(s *SubscriptionRecord) error {
+		if r.serviceOf(s) == svc.number {
+			owner = s.Subscriber
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, r.unreadable(err)
+	}
+	rows, err := r.records(ctx, []fanfare.Place{owner})
+	if err != nil {
+		return nil, nil, r.unreadable(err)
+	}
+	if row = rows[owner]; row == nil || row.Flags&(FlagErasing|FlagErased) != 0 {
+		return nil, nil, unknownSubscription("")
+	}
+	if row.head() == row.Place {
+		return row, row, nil
+	}
+	if rows, err = r.records(ctx, []fanfare.Place{row.head()}); err != nil {
+		return nil, nil, r.unreadable(err)
+	}
+	if head = rows[row.head()]; head == nil || head.Flags&(FlagErasing|FlagErased) != 0 {
+		return nil, nil, unknownSubscription("")
+	}
+	return head, row, nil
+}
+
+// EndTogether ends subscriptions of one service in one transaction, and returns the
+// change sequence of the last end of them: of this one, unless all had ended before.
+// Those that are gone are passed by. When it returns, the ends are durable, and no
+// letter for one of them is on the wire.
+func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.Place, reason string) (seq uint64, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return 0, err
+	}
+	reason = clean(reason)
+	err = r.change(ctx, func(g *group) (ended []fanfare.Place, err error) {
+		for _, place := range places {
+			s, err := g.subscription(place)
+			if err != nil {
+				return nil, r.unreadable(err)
+			}
+			if s == nil || r.serviceOf(s) != svc.number {
+				continue
+			}
+			ended = append(ended, place)
+			if s.Ended {
+				continue
+			}
+			if err := g.endPlace(place, reason); err != nil {
+				return nil, err
+			}
+			actorOf(ctx).note(&g.batch, Deed{svc.name, "end", kindSubscription, auditID(s.ID, place)}, nil)
+		}
+		return ended, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = r.opt.Store.SubscriptionRecords(ctx, sorted(append([]fanfare.Place(nil), places...)), func(s *SubscriptionRecord) error {
+		seq = max(seq, s.EndedSeq)
+		return nil
+	})
+	if err != nil {
+		return 0, r.unreadable(err)
+	}
+	return seq, nil
+}
+
+// Restore takes back ends that one request brought about: of the person who has the
+// subscription at a place, those with change sequence seq whose reason begins so. Each
+// is as it was: it keeps its id, what waits for its digest is told, and the time
+// between is like a pause, whose events it never sees. One is passed by whose topic or
+// channel is gone, whose condition does not fit any more, or that there is another of
+// by now; an address that is suppressed refuses all. It returns how many are in force
+// again, those that were already among them.
+func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place, seq uint64, reason string) (restored int, err error) {
+	svc, err := r.config.Load().service(service)
+	if err != nil {
+		return 0, err
+	}
+	head, _, err := r.ownerOf(ctx, svc, of)
+	if err != nil {
+		return 0, err
+	}
+	var places []fanfare.Place
+	for _, row := range head.parts() {
+		places = append(places, r.belongings.of(row.Place)...)
+	}
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		restored = 0
+		for _, place := range sorted(places) {
+			back, err := g.restore(actorOf(ctx), svc, place, seq, reason)
+			if err != nil {
+				return nil, err
+			}
+			if back {
+				restored++
+			}
+		}
+		return nil, nil
+	})
+	return restored, err
+}
+
+// restore decides on one. It refuses before it changes anything.
+func (g *group) restore(actor *Actor, svc *service, place fanfare.Place, seq uint64, reason string) (bool, error) {
+	r := g.w.r
+	s, err := g.subscription(place)
+	switch {
+	case err != nil:
+		return false, r.unreadable(err)
+	case s == nil || r.serviceOf(s) != svc.number:
+		return false, nil
+	case !s.Ended:
+		return s.ResumedSeq != 0 && s.PausedSeq == seq, nil
+	case s.EndedSeq != seq || !strings.HasPrefix(s.Reason, reason):
+		return false, nil
+	}
+	row, err := g.subscriber(s.Subscriber)
+	if err != nil {
+		return false, r.unreadable(err)
+	}
+	if !row.hasAddress() {
+		return false, nil
+	}
+	if err := r.mayReach(row.Service, row.Kind, row.Address, ""); err != nil {
+		return false, err
+	}
+	if !g.fits(svc, s) {
+		return false, nil
+	}
+	if s, err = g.change(place); err != nil {
+		return false, r.unreadable(err)
+	}
+	if !s.Paused { // the time between
+		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
+	}
+	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
+	actor.note(&g.batch, Deed{svc.name, "restore", kindSubscription, auditID(s.ID, place)}, nil)
+	return true, g.returned(row)
+}
+
+// fits reports whether a subscription that has ended could be put as it was.
+func (g *group) fits(svc *service, s *SubscriptionRecord) bool {
+	conf := g.w.r.config.Load()
+	topic, channel := conf.topics[s.Topic], conf.channels[s.Channel]
+	if topic == nil || svc.topics[topic.Name] != topic || channel == nil || svc.channels[channel.Name] != channel {
+		return false
+	}
+	if s.Slot != 0 && topic.mayWait(g.w.r.cadenceOf(s)) != nil {
+		return false
+	}
+	hash := g.w.r.hash.natural(s)
+	if s.ID != "" {
+		hash = g.w.r.hash.clientID(svc.number, s.ID)
+	}
+	now, err := g.find(hash, svc.number, s)
+	return err == nil && now == s.Place && g.mayResume(s) == nil
+}
+
+// returned takes the mark of a deleted subscriber away: who is written to is there.
+func (g *group) returned(row *SubscriberRecord) error {
+	head, err := g.subscriber(row.head())
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if head.Flags&FlagDeleted != 0 {
+		head.Flags &^= FlagDeleted
+		g.touch(head)
+	}
+	return nil
+}
