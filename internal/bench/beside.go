@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/sink"
 )
@@ -37,20 +39,56 @@ func appendAlarm(dst []byte, i int) []byte {
 
 // alarms are urgent events, posted one after the other.
 type alarms struct {
-	gap      time.Duration
-	answered []time.Time // when the 202 of each was read
+	gap    time.Duration
+	posted []alarm
 }
+
+// An alarm is one of them.
+type alarm struct {
+	event    string
+	answered time.Time     // when the 202 was read
+	after    time.Duration // from then to its bytes at the sink; below zero: it did not come
+	stages   fanfare.Stages
+}
+
+// slowestShown is of how many alarms it is told where their time went.
+const slowestShown = 5
 
 // post publishes alarms until ctx ends.
 func (a *alarms) post(ctx context.Context, s *server) error {
-	for len(a.answered) < alarmPeople && pause(ctx, a.gap) == nil {
+	for len(a.posted) < alarmPeople && pause(ctx, a.gap) == nil {
 		// Under the context of the run: what is posted is counted.
-		if _, err := s.api.Publish(s.lab.ctx, "alarm", map[string]int{"no": len(a.answered)}, client.PublishOptions{}); err != nil {
+		event, err := s.api.Publish(s.lab.ctx, "alarm", map[string]int{"no": len(a.posted)}, client.PublishOptions{})
+		if err != nil {
 			return err
 		}
-		a.answered = append(a.answered, time.Now())
+		a.posted = append(a.posted, alarm{event: event.ID, answered: time.Now(), after: -1})
 	}
 	return nil
+}
+
+// trace reads what the server says of when each alarm passed its stages.
+func (a *alarms) trace(s *server) error {
+	for i := range a.posted {
+		b, err := s.api.Event(s.lab.ctx, a.posted[i].event)
+		if err != nil {
+			return fmt.Errorf("alarm %d: %w", i, err)
+		}
+		a.posted[i].stages = b.Stages
+	}
+	return nil
+}
+
+// tellSlowest notes where the time of the slowest alarms went, and when that was.
+func (a *alarms) tellSlowest(r *Record, broadcast fanfare.Stages) {
+	slowest := slices.Clone(a.posted)
+	slices.SortFunc(slowest, func(x, y alarm) int { return cmp.Compare(y.after, x.after) })
+	for _, of := range slowest[:min(slowestShown, len(slowest))] {
+		st := of.stages
+		r.note("an alarm that came %s ms after its 202, kept %s ms after the broadcast: received to kept %s, to matched %s, to frozen %s, to its outcome %s ms",
+			figure(millis(of.after)), figure(millis(st.Kept.Sub(broadcast.Kept))), figure(millis(st.Kept.Sub(st.Received))), figure(millis(st.Matched.Sub(st.Kept))),
+			figure(millis(st.Frozen.Sub(st.Matched))), figure(millis(st.First.Sub(st.Frozen))))
+	}
 }
 
 // latencies reads from the record of the sink how long after its 202 each alarm
@@ -68,9 +106,10 @@ func (a *alarms) latencies(record string) (late []float64, err error) {
 		came[no] = at
 		return errors.Join(wrongName, wrongTime)
 	})
-	for no, answered := range a.answered {
+	for no := range a.posted {
 		if at, ok := came[no]; ok {
-			late = append(late, millis(max(0, time.Unix(0, at).Sub(answered))))
+			a.posted[no].after = max(0, time.Unix(0, at).Sub(a.posted[no].answered))
+			late = append(late, millis(a.posted[no].after))
 		}
 	}
 	slices.Sort(late)
@@ -117,7 +156,7 @@ func runUrgentAmid(l *lab, r *Record) error {
 		},
 		inspect: func(s *server, _ *sending) error {
 			_, err := s.quiet(func(int64) {})
-			return err
+			return errors.Join(err, a.trace(s))
 		}}, r, &w)
 	if err != nil {
 		return err
@@ -131,12 +170,13 @@ func runUrgentAmid(l *lab, r *Record) error {
 	if err != nil {
 		return err
 	}
-	r.judge(b, sum, p, n, len(a.answered), &w)
-	w.unless(len(late) == len(a.answered), "%d of %d urgent messages came", len(late), len(a.answered))
+	r.judge(b, sum, p, n, len(a.posted), &w)
+	w.unless(len(late) == len(a.posted), "%d of %d urgent messages came", len(late), len(a.posted))
 	r.limit((before + after) / 2)
 	r.P50Millis, r.P99Millis = percentile(late, 50), percentile(late, 99)
 	r.note("%d urgent messages while the broadcast was under way, one every %v: 202 to bytes at the sink p50 %s, p99 %s, longest %s ms (goal: p99 50 ms)",
 		len(late), a.gap, figure(r.P50Millis), figure(r.P99Millis), figure(percentile(late, 100)))
+	a.tellSlowest(r, b.Stages)
 	r.note("the limit is the broadcast without urgent messages, before %s and after %s mails/s (goal: a ratio of 0.95)", figure(before), figure(after))
 	return w.err()
 }

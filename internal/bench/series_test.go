@@ -36,7 +36,7 @@ func TestTheReportDrawsARateOverTime(t *testing.T) {
 
 func TestAnAlarmsLatencyIsFromItsAnswerToTheSink(t *testing.T) {
 	answered := time.Unix(1_800_000_000, 0)
-	a := &alarms{answered: []time.Time{answered, answered, answered}}
+	a := &alarms{posted: []alarm{{answered: answered}, {answered: answered}, {answered: answered}}}
 	record := t.TempDir() + "/record"
 	lines := []string{
 		"1800000000020000000\te1\talarm00000001@example.net\t<1@x>", "1799999999999000000\te0\talarm00000000@example.net\t<0@x>",

@@ -86,6 +86,11 @@ func (b *Bus) EventGroup(ctx context.Context, seq uint64) (group []byte, kept ti
 // stallWait is how long a batch waits for its turn while the disk is slow.
 const stallWait = 10 * time.Second
 
+// batchesAhead is how many batches are on their way to the server at once. It syncs
+// them one after the other, so more would be no faster, and a batch of another lane
+// would wait behind all of them.
+const batchesAhead = 16
+
 // A Batch is one message for the work queue.
 type Batch struct {
 	Channel uint16
@@ -116,24 +121,37 @@ func (b *Bus) PublishBatches(ctx context.Context, batches []Batch) error {
 		_, err := b.js.Publish(ctx, batchesSubject(batches[0].Channel, batches[0].Lane), batches[0].Data)
 		return err
 	}
-	futures := make([]jetstream.PubAckFuture, 0, len(batches))
+	ahead := make(chan jetstream.PubAckFuture, batchesAhead)
 	for _, batch := range batches {
+		if len(ahead) == cap(ahead) {
+			if err := published(ctx, <-ahead); err != nil {
+				return err
+			}
+		}
 		future, err := b.js.PublishAsync(batchesSubject(batch.Channel, batch.Lane), batch.Data, jetstream.WithStallWait(stallWait))
 		if err != nil {
 			return fmt.Errorf("publish a batch: %w", err)
 		}
-		futures = append(futures, future)
+		ahead <- future
 	}
-	for _, future := range futures {
-		select {
-		case <-future.Ok():
-		case err := <-future.Err():
-			return fmt.Errorf("publish a batch: %w", err)
-		case <-ctx.Done():
-			return ctx.Err()
+	for range len(ahead) {
+		if err := published(ctx, <-ahead); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// published returns when a batch is kept.
+func published(ctx context.Context, future jetstream.PubAckFuture) error {
+	select {
+	case <-future.Ok():
+		return nil
+	case err := <-future.Err():
+		return fmt.Errorf("publish a batch: %w", err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // ReplayEvents visits the groups that EVENTS still has and that were kept since

@@ -15,19 +15,16 @@ import (
 // is there. It tells for each event whether it was new. All of them must have been
 // received on the same day.
 func (s *Store) Freeze(ctx context.Context, events []*fanfare.Frozen, now time.Time) ([]bool, error) {
-	posted := make([][]byte, len(events))
-	for i, event := range events {
-		var err error
-		if posted[i], err = json.Marshal(event.Posted); err != nil {
-			return nil, err
-		}
+	posted, members, err := encode(events)
+	if err != nil {
+		return nil, err
 	}
 	fresh := make([]bool, len(events))
-	err := s.begin(ctx, fanfare.DayOf(events[0].Posted.ReceivedAt), func(in store.Session) error {
+	err = s.begin(ctx, fanfare.DayOf(events[0].Posted.ReceivedAt), func(in store.Session) error {
 		clear(fresh)
 		var order []int64
 		var added []*fanfare.Frozen
-		var manifests []*fanfare.Manifest
+		var manifests []encoded
 		todo, err := beginRuns(in, events)
 		if err != nil {
 			return err
@@ -40,9 +37,7 @@ func (s *Store) Freeze(ctx context.Context, events []*fanfare.Frozen, now time.T
 			i = todo[i]
 			fresh[i] = true
 			order, added = append(order, r.Int64(0)), append(added, events[i])
-			for j := range events[i].Manifests {
-				manifests = append(manifests, &events[i].Manifests[j])
-			}
+			manifests = append(manifests, members[i]...)
 			return nil
 		})
 		if err != nil || len(order) == 0 {
@@ -69,20 +64,38 @@ func (s *Store) Freeze(ctx context.Context, events []*fanfare.Frozen, now time.T
 	return fresh, err
 }
 
-func insertManifests(in store.Session, manifests []*fanfare.Manifest) error {
-	var failed error
-	err := in.Insert("manifest_insert", len(manifests), func(i int, to store.Values) {
-		blob, err := manifests[i].AppendBinary(nil)
-		if err != nil {
-			failed = err
+// An encoded manifest is as it is kept.
+type encoded struct {
+	id   fanfare.ManifestID
+	blob []byte
+}
+
+// encode encodes events and their manifests. Those of a million people take a while,
+// in which others may write.
+func encode(events []*fanfare.Frozen) (posted [][]byte, manifests [][]encoded, err error) {
+	posted, manifests = make([][]byte, len(events)), make([][]encoded, len(events))
+	for i, event := range events {
+		if posted[i], err = json.Marshal(event.Posted); err != nil {
+			return nil, nil, err
 		}
-		to.Int64(int64(manifests[i].ID))
-		to.Bytes(blob)
-	})
-	if err == nil {
-		err = failed
+		manifests[i] = make([]encoded, len(event.Manifests))
+		for j := range event.Manifests {
+			m := &event.Manifests[j]
+			blob, err := m.AppendBinary(nil)
+			if err != nil {
+				return nil, nil, err
+			}
+			manifests[i][j] = encoded{m.ID, blob}
+		}
 	}
-	return err
+	return posted, manifests, nil
+}
+
+func insertManifests(in store.Session, manifests []encoded) error {
+	return in.Insert("manifest_insert", len(manifests), func(i int, to store.Values) {
+		to.Int64(int64(manifests[i].id))
+		to.Bytes(manifests[i].blob)
+	})
 }
 
 // insertNumbered inserts n rows with the ids that follow the last one given out.
