@@ -106,6 +106,7 @@ func (t *turns) take(lease *bus.Lease) {
 		t.bad(lease, err)
 		return
 	}
+	once(batch)
 	flow := flowOf(batch)
 	t.waiting.Push(flow, hint{lease, batch, flow}, batch.Members())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -220,5 +221,37 @@ func (tell telling) Serve(ctx context.Context, desk fanfare.Desk) error {
 		if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()}); err != nil {
 			return err
 		}
+	}
+}
+
+func TestABatchNamesEachMemberOnceWithItsLatestAttempt(t *testing.T) {
+	one, other := fanfare.NewManifestID(7, 0), fanfare.NewManifestID(7, 1)
+	for _, c := range []struct {
+		name       string
+		have, want []fanfare.Slice
+	}{
+		{"one slice", []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
+		{
+			"nobody twice",
+			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+		},
+		{
+			"put off twice",
+			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.Slice{{Manifest: one, From: 4, To: 5, Attempt: 1}},
+		},
+		{
+			"put off, and tried meanwhile",
+			[]fanfare.Slice{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
+			[]fanfare.Slice{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			batch := fanfare.Batch{Day: 1, Slices: c.have}
+			if once(&batch); !reflect.DeepEqual(batch.Slices, c.want) {
+				t.Errorf("got %+v, want %+v", batch.Slices, c.want)
+			}
+		})
 	}
 }
