@@ -165,10 +165,7 @@ func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest) (
 
 // posted reads a direct send as it was kept, whether it is matched yet or not.
 func (m *messages) posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, error) {
-	posted, queued, _, err := report.Look(ctx, m.queue, ref, func() (*fanfare.Posted, error) { return m.store.Posted(ctx, ref) })
-	if err == nil && queued != nil {
-		return queued, nil
-	}
+	posted, _, err := report.Accepted(ctx, m.queue, m.store, ref)
 	return posted, err
 }
 

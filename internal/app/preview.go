@@ -97,12 +97,8 @@ func (m *previewed) source(name string) (source format.Source, label string, err
 func (m *previewed) find(ctx context.Context, template string) error {
 	topic := m.in.Topic
 	if m.in.Event != "" {
-		ref, err := m.traces.FindEvent(ctx, m.service, m.in.Event)
-		if err == nil {
-			m.ref = ref
-			m.posted, err = m.store.Posted(ctx, ref)
-		}
-		if err != nil {
+		var err error
+		if m.ref, m.posted, err = m.event(ctx, m.in.Event); err != nil {
 			return at("/event", err)
 		}
 		topic = cmp.Or(topic, m.posted.Topic)
@@ -125,6 +121,16 @@ func (m *previewed) find(ctx context.Context, template string) error {
 	}
 	m.rule = m.ruleOf(template)
 	return nil
+}
+
+// event finds an event, whether it is matched yet or not.
+func (m *previewed) event(ctx context.Context, id string) (fanfare.EventRef, *fanfare.Posted, error) {
+	ref, err := m.traces.FindEvent(ctx, m.service, id)
+	if err != nil {
+		return ref, nil, err
+	}
+	posted, _, err := report.Accepted(ctx, m.traces.Queue, m.store, ref)
+	return ref, posted, err
 }
 
 // topicOf is the first topic that uses a template, or nil.
@@ -222,7 +228,10 @@ func (m *previewed) address(ctx context.Context) error {
 // they did.
 func (m *previewed) asMatched(ctx context.Context, place fanfare.Place) error {
 	manifest, err := m.store.ManifestOf(ctx, m.ref, place.Partition())
-	if err != nil || manifest == nil {
+	if gone(err) || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	positions := manifest.PositionsOf(place)

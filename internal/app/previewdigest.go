@@ -34,14 +34,9 @@ func (m *previewed) findEvents(ctx context.Context, template *format.Template) e
 		m.items = append(m.items, itemOf(m.posted))
 	}
 	for i, id := range m.in.Events {
-		pointer := fmt.Sprintf("/events/%d", i)
-		ref, err := m.traces.FindEvent(ctx, m.service, id)
+		_, posted, err := m.event(ctx, id)
 		if err != nil {
-			return at(pointer, err)
-		}
-		posted, err := m.store.Posted(ctx, ref)
-		if err != nil {
-			return at(pointer, err)
+			return at(fmt.Sprintf("/events/%d", i), err)
 		}
 		if m.topic == nil {
 			m.topic, _ = m.registry.Topic(m.service, posted.Topic)

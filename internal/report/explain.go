@@ -50,7 +50,7 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 	if err != nil {
 		return fanfare.Explanation{}, err
 	}
-	posted, queued, err := x.posted(ctx, ref)
+	posted, queued, err := Accepted(ctx, x.Traces.Queue, x.Events, ref)
 	if err != nil {
 		return fanfare.Explanation{}, err
 	}
@@ -129,15 +129,6 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 		return fanfare.Explanation{}, err
 	}
 	return e.conclude(), nil
-}
-
-// posted finds an event, and whether it still waits to be matched.
-func (x *Explainer) posted(ctx context.Context, ref fanfare.EventRef) (posted *fanfare.Posted, queued bool, err error) {
-	posted, waiting, _, err := Look(ctx, x.Traces.Queue, ref, func() (*fanfare.Posted, error) { return x.Events.Posted(ctx, ref) })
-	if err == nil && waiting != nil {
-		return waiting, true, nil
-	}
-	return posted, false, err
 }
 
 // before returns the data of the event of the same key that came before one: as it

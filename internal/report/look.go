@@ -22,3 +22,12 @@ func Look[T any](ctx context.Context, queue Queue, ref fanfare.EventRef, stored 
 	}
 	return found, waiting, kept, err
 }
+
+// Accepted returns an event as it was accepted, and whether it waits to be matched.
+func Accepted(ctx context.Context, queue Queue, events Events, ref fanfare.EventRef) (posted *fanfare.Posted, queued bool, err error) {
+	posted, waiting, _, err := Look(ctx, queue, ref, func() (*fanfare.Posted, error) { return events.Posted(ctx, ref) })
+	if err == nil && waiting != nil {
+		return waiting, true, nil
+	}
+	return posted, false, err
+}
