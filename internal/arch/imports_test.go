@@ -79,6 +79,8 @@ var grants = []grant{
 	{"internal/record", []string{".", "internal/kit"}, whyStage},
 	{"internal/hours", nil,
 		"when it is quiet is arithmetic over a clock that is told"},
+	{"internal/dkim", []string{"."},
+		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of app"},
 	{"internal/locale", nil,
 		"how things are written in a language is a table, and knows nothing of messages"},
 	{"internal/cadence", []string{"."},

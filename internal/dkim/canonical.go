@@ -1,0 +1,116 @@
+package dkim
+
+import "bytes"
+
+var crlf = []byte("\r\n")
+
+// appendField appends a header field, with its line end, in the relaxed form of RFC
+// 6376, section 3.4.2. name is how many bytes its name has.
+func appendField(dst, field []byte, name int) []byte {
+	for _, c := range bytes.TrimRight(field[:name], " \t") {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	dst = append(dst, ':')
+	space := false
+	start := len(dst)
+	for _, c := range field[name+1:] {
+		switch c {
+		case ' ', '\t':
+			space = true
+			continue
+		case '\r', '\n': // of a fold, behind which there is white space, or of the end
+			continue
+		}
+		if space && len(dst) > start {
+			dst = append(dst, ' ')
+		}
+		space = false
+		dst = append(dst, c)
+	}
+	return append(dst, '\r', '\n')
+}
+
+// relaxedBody returns a body in the relaxed form of RFC 6376, section 3.4.4. Where it
+// is that already, it is a part of body; else it is written into scratch, which is
+// returned for the next time.
+func relaxedBody(body, scratch []byte) (relaxed, kept []byte) {
+	if tidy(body) {
+		end := len(body)
+		for end >= 4 && string(body[end-4:end]) == "\r\n\r\n" {
+			end -= 2
+		}
+		if string(body[:end]) == "\r\n" {
+			end = 0
+		}
+		if end == 0 || bytes.HasSuffix(body[:end], crlf) {
+			return body[:end], scratch
+		}
+	}
+	scratch = appendBody(scratch[:0], body)
+	return scratch, scratch
+}
+
+// tidy reports whether no line of a body has white space that the relaxed form has
+// not.
+func tidy(body []byte) bool {
+	if bytes.IndexByte(body, '\t') >= 0 {
+		return false
+	}
+	for rest := body; ; {
+		i := bytes.IndexByte(rest, ' ')
+		if i < 0 {
+			return true
+		}
+		if i+1 == len(rest) || rest[i+1] == ' ' || rest[i+1] == '\r' {
+			return false
+		}
+		rest = rest[i+2:]
+	}
+}
+
+// appendBody appends a body in the relaxed form: white space at the end of a line is
+// left out, within it any is one space, and empty lines at the end are left out.
+func appendBody(dst, body []byte) []byte {
+	empty := 0
+	for len(body) > 0 {
+		line := body
+		if i := bytes.Index(body, crlf); i >= 0 {
+			line, body = body[:i], body[i+2:]
+		} else {
+			body = nil
+		}
+		if line = bytes.TrimRight(line, " \t"); len(line) == 0 {
+			empty++
+			continue
+		}
+		for ; empty > 0; empty-- {
+			dst = append(dst, '\r', '\n')
+		}
+		dst = appendLine(dst, line)
+		dst = append(dst, '\r', '\n')
+	}
+	return dst
+}
+
+// appendLine appends a line with each run of white space as one space.
+func appendLine(dst, line []byte) []byte {
+	if bytes.IndexByte(line, '\t') < 0 && !bytes.Contains(line, []byte("  ")) {
+		return append(dst, line...)
+	}
+	space := false
+	for _, c := range line {
+		if c == ' ' || c == '\t' {
+			space = true
+			continue
+		}
+		if space {
+			dst = append(dst, ' ')
+			space = false
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}

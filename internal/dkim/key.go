@@ -1,0 +1,36 @@
+package dkim
+
+import "time"
+
+// A Key is a private key that signs for a domain.
+type Key struct {
+	Domain   string    // d=
+	Selector string    // s=
+	From     time.Time // from when on it signs, if there is no newer one; zero: always
+	*Private
+}
+
+// Name is where the record of the key stands in the DNS.
+func (k *Key) Name() string { return k.Selector + "._domainkey." + k.Domain }
+
+// At returns the keys that sign at a time: of those that have one domain and one
+// algorithm the newest that may, in the order in which they stand.
+func At(keys []*Key, now time.Time) (signers []*Key) {
+	for _, k := range keys {
+		if k.From.After(now) {
+			continue
+		}
+		known := false
+		for i, other := range signers {
+			if other.Domain == k.Domain && other.algorithm == k.algorithm {
+				if known = true; k.From.After(other.From) {
+					signers[i] = k
+				}
+			}
+		}
+		if !known {
+			signers = append(signers, k)
+		}
+	}
+	return signers
+}

@@ -1,0 +1,155 @@
+package dkim
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+
+	"fanfare.dev/fanfare"
+)
+
+// The algorithms of keys, as k= of a record names them.
+const (
+	Ed25519 = "ed25519"
+	RSA     = "rsa"
+)
+
+// Lengths of RSA keys in bits. Verifiers take 1024 to 4096 (RFC 8301, section 3.2),
+// and signers should have 2048.
+const (
+	leastBits  = 1024
+	NormalBits = 2048
+	mostBits   = 4096
+)
+
+// maxPrivateBytes bounds what is read as a key.
+const maxPrivateBytes = 16 << 10
+
+// A Private is a private key. What is secret of it is behind functions, so that
+// nothing that prints, logs or encodes one can show it.
+type Private struct {
+	algorithm string
+	bits      int    // of an RSA key
+	size      int    // of a signature, in bytes
+	public    []byte // as p= of a record has it
+	sign      func(digest *[sha256.Size]byte) ([]byte, error)
+	encode    func() ([]byte, error)
+}
+
+// Algorithm is Ed25519 or RSA.
+func (p *Private) Algorithm() string { return p.algorithm }
+
+// Bits is the length of an RSA key, 0 of another.
+func (p *Private) Bits() int { return p.bits }
+
+// PEM is the key as a file has it: PKCS #8.
+func (p *Private) PEM() ([]byte, error) { return p.encode() }
+
+// Generate makes a key: Ed25519, or RSA of NormalBits.
+func Generate(algorithm string) (*Private, error) {
+	switch algorithm {
+	case Ed25519:
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		return newEd25519(key), nil
+	case RSA:
+		key, err := rsa.GenerateKey(rand.Reader, NormalBits)
+		if err != nil {
+			return nil, err
+		}
+		return newRSA(key)
+	}
+	return nil, unusable("use ed25519 or rsa", "unknown type %q", algorithm)
+}
+
+// ParsePrivate reads a key: PEM with PKCS #8 or, of RSA, PKCS #1; or an Ed25519 seed of
+// 32 bytes in Base64 alone, as dknewkey writes it.
+func ParsePrivate(text []byte) (*Private, error) {
+	if len(text) > maxPrivateBytes {
+		return nil, unusable("name the file that has the private key alone", "the key has more than %d bytes", maxPrivateBytes)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return parseSeed(text)
+	}
+	switch block.Type {
+	case "PRIVATE KEY":
+		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		if err != nil {
+			return nil, unusable(mendKey, "the key is not valid PKCS #8")
+		}
+		switch key := key.(type) {
+		case ed25519.PrivateKey:
+			return newEd25519(key), nil
+		case *rsa.PrivateKey:
+			return newRSA(key)
+		}
+		return nil, unusable(mendKey, "the key is neither Ed25519 nor RSA")
+	case "RSA PRIVATE KEY":
+		key, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+		if err != nil {
+			return nil, unusable(mendKey, "the key is not valid PKCS #1, or is protected by a password")
+		}
+		return newRSA(key)
+	}
+	return nil, unusable(mendKey, "the PEM has no private key that can be used, but %q", block.Type)
+}
+
+const mendKey = "fanfare dkim new makes one"
+
+func unusable(hint, format string, args ...any) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+func parseSeed(text []byte) (*Private, error) {
+	seed, err := base64.StdEncoding.AppendDecode(nil, bytes.TrimSpace(text))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, unusable(mendKey, "it has no private key: neither PEM nor an Ed25519 seed in Base64")
+	}
+	return newEd25519(ed25519.NewKeyFromSeed(seed)), nil
+}
+
+func newEd25519(key ed25519.PrivateKey) *Private {
+	return &Private{
+		algorithm: Ed25519, size: ed25519.SignatureSize, public: key.Public().(ed25519.PublicKey),
+		// RFC 8463, section 3: what is signed is the hash, which Ed25519 hashes again.
+		sign:   func(digest *[sha256.Size]byte) ([]byte, error) { return ed25519.Sign(key, digest[:]), nil },
+		encode: func() ([]byte, error) { return encodeKey(key) },
+	}
+}
+
+func newRSA(key *rsa.PrivateKey) (*Private, error) {
+	bits := key.N.BitLen()
+	if bits < leastBits || bits > mostBits {
+		return nil, unusable("use one of 2048 bits", "the RSA key has %d bits, and verifiers take %d to %d", bits, leastBits, mostBits)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return nil, unusable(mendKey, "the RSA key cannot be used")
+	}
+	key.Precompute()
+	return &Private{
+		algorithm: RSA, bits: bits, size: key.Size(), public: public,
+		sign: func(digest *[sha256.Size]byte) ([]byte, error) {
+			return rsa.SignPKCS1v15(nil, key, crypto.SHA256, digest[:])
+		},
+		encode: func() ([]byte, error) { return encodeKey(key) },
+	}, nil
+}
+
+func encodeKey(key any) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}

@@ -1,0 +1,131 @@
+package dkim
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+// Record is what stands in the DNS for the key (RFC 6376, section 3.6.1), as one text.
+func (p *Private) Record() string {
+	return "v=DKIM1; k=" + p.algorithm + "; p=" + base64.StdEncoding.EncodeToString(p.public)
+}
+
+// maxString is the most bytes of a string of a TXT record (RFC 1035, section 3.3).
+const maxString = 255
+
+// ZoneLine is the record of a key as a line of a zone file: the text is split into
+// strings that are not too long.
+func (k *Key) ZoneLine() string {
+	var line strings.Builder
+	line.WriteString(k.Name() + ". IN TXT")
+	for text := k.Record(); text != ""; {
+		n := min(len(text), maxString)
+		fmt.Fprintf(&line, " %q", text[:n])
+		text = text[n:]
+	}
+	return line.String()
+}
+
+// A Published is what a record in the DNS says.
+type Published struct {
+	Algorithm string
+	Revoked   bool // it has no key any more
+	Testing   bool // verifiers treat what it signs as if it was not signed
+	public    []byte
+}
+
+// ParseRecord reads the text of a TXT record.
+func ParseRecord(text string) (Published, error) {
+	p := Published{Algorithm: RSA}
+	seen := map[string]bool{}
+	for i, tag := range strings.Split(text, ";") {
+		if tag = strings.TrimSpace(tag); tag == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(tag, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case !ok || name == "":
+			return p, fmt.Errorf("%q is not a tag with a value", shortened(tag))
+		case seen[name]:
+			return p, fmt.Errorf("the tag %s is there twice", name)
+		}
+		seen[name] = true
+		switch name {
+		case "v":
+			if value != "DKIM1" || i > 0 {
+				return p, fmt.Errorf("v=DKIM1 has to be its first tag, and not %q", shortened(tag))
+			}
+		case "k":
+			p.Algorithm = value
+		case "h":
+			if !listed(value, "sha256") {
+				return p, fmt.Errorf("it allows the hashes %s alone, and signatures have sha256", shortened(value))
+			}
+		case "s":
+			if !listed(value, "email") && !listed(value, "*") {
+				return p, fmt.Errorf("it is for the services %s and not for email", shortened(value))
+			}
+		case "t":
+			p.Testing = listed(value, "y")
+		case "p":
+			value = strings.Join(strings.Fields(value), "")
+			public, err := base64.StdEncoding.DecodeString(value)
+			if err != nil {
+				return p, fmt.Errorf("its key (p=) is not Base64; it may have been cut off")
+			}
+			p.public, p.Revoked = public, value == ""
+		}
+	}
+	if !seen["p"] {
+		return p, fmt.Errorf("it has no key (p=)")
+	}
+	return p, nil
+}
+
+func listed(list, name string) bool {
+	for one := range strings.SplitSeq(list, ":") {
+		if strings.TrimSpace(one) == name {
+			return true
+		}
+	}
+	return false
+}
+
+func shortened(text string) string {
+	if len(text) > 40 {
+		return text[:40] + "..."
+	}
+	return text
+}
+
+// Of says why a record is not that of a private key, or nil.
+func (p *Published) Of(key *Private) error {
+	switch {
+	case p.Revoked:
+		return fmt.Errorf("the record revokes the key: its p= is empty")
+	case p.Algorithm != key.algorithm:
+		return fmt.Errorf("the record is for %s, and the key is %s", p.Algorithm, key.algorithm)
+	case bytes.Equal(p.public, key.public):
+		return nil
+	case key.algorithm == RSA && sameRSA(p.public, key.public):
+		return nil
+	}
+	return fmt.Errorf("the record has another key")
+}
+
+// sameRSA compares keys of which one may stand alone, in the form of PKCS #1 (erratum
+// 3017 of RFC 6376).
+func sameRSA(published, own []byte) bool {
+	bare, err := x509.ParsePKCS1PublicKey(published)
+	if err != nil {
+		return false
+	}
+	whole, err := x509.ParsePKIXPublicKey(own)
+	key, ok := whole.(*rsa.PublicKey)
+	return err == nil && ok && bare.Equal(key)
+}
