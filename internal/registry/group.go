@@ -29,6 +29,8 @@ type group struct {
 	subscriptions map[fanfare.Place]*SubscriptionRecord
 	changed       map[fanfare.Place]SubscriptionRecord // before the change
 
+	suppressed map[suppressionKey]SuppressionRecord // what the list says anew
+
 	filters map[string]uint32      // new ones
 	slots   []newSlot              // these too
 	planned map[uint32]plannedLoad // by topic
@@ -123,7 +125,7 @@ func (g *group) release() {
 	b.Config, b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil, nil
 	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
-	g.slots = nil
+	g.slots, g.suppressed = nil, nil
 	g.undone = g.undone[:0]
 	g.jobs, g.deed, g.effects = nil, Deed{}, 0
 }

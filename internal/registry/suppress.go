@@ -98,7 +98,9 @@ func (r *Registry) mayReach(service uint32, kind uint8, address, at string) erro
 		return nil
 	}
 	asked := r.suppressionOf(service, kind, address)
-	if _, suppressed := r.suppressions.get(asked.key()); !suppressed {
+	_, here := r.suppressions.get(asked.key())
+	asked.Service = allServices
+	if _, everywhere := r.suppressions.get(asked.key()); !here && !everywhere {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address is on the suppression list",
