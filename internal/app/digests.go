@@ -136,7 +136,7 @@ func (l *loader) topicsOf(m *mailing) (topics []*registry.Topic) {
 		return nil
 	}
 	for _, topic := range l.registry.Topics(m.posted.Service) {
-		if topic.Digest.Template == source.Name {
+		if topic.ToldTogether().Template == source.Name {
 			topics = append(topics, topic)
 		}
 	}

@@ -73,9 +73,10 @@ func toldTogether(people *registry.Registry, service, name string) (told gather.
 	if !ok {
 		return told, false
 	}
-	told.Max = topic.Digest.Max
-	if topic.Digest.Key != "" {
-		told.Key = topic.Digest.KeyOf
+	digest := topic.ToldTogether()
+	told.Max = digest.Max
+	if digest.Key != "" {
+		told.Key = digest.KeyOf
 	}
 	told.Template, ok = people.DigestTemplate(topic)
 	return told, ok

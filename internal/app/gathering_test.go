@@ -100,6 +100,19 @@ func TestWhatWaitsOutlivesARestartAndLeavesWhenItIsWantedAtOnce(t *testing.T) {
 	}
 }
 
+func TestWhatWaitedIsToldThoughItsTopicHasNoDigestAnyMore(t *testing.T) {
+	s := start(t, sink.Inject{})
+	s.digests()
+	s.wants(201, "ada", far())
+	s.tell("one", "two")
+	s.wants(200, "ada", "immediate")
+	s.must(200, "POST", "/v1/apply", "application/yaml", "service: news\ntopics: {story: {key: title, template: story}}\ntemplates: {stories: {delete: true}}\n")
+	s.eventually("what waited", func() bool { return len(s.told("ada")) == 1 })
+	if told, want := s.told("ada")[0], "Together <one> <two> and 0 more"; told != want {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
 func TestStatesAreToldAsTheyAreWhenTheyAreDue(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.digests()

@@ -138,6 +138,7 @@ func (pl *plan) topic(name string, spec *TopicSpec) {
 	if old == nil || body.Key != known.Key {
 		body.Series++ // what was known of the keys before is nobody's
 	}
+	body.keepDigest(known)
 	ruleChanges := body.merge(name, known, spec)
 	if spec.rules == rulesAlone {
 		at := slices.IndexFunc(body.Rules, func(r ruleBody) bool { return r.Name == spec.Rules[0].Name })

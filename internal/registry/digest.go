@@ -77,10 +77,37 @@ func (pl *plan) dryRunDigests(used map[string]bool) {
 	}
 }
 
+// keepDigest notes the digest that the topic had, where it has none now: who is told
+// at once since a moment ago may still wait for a message that tells of several events.
+func (b *topicBody) keepDigest(known *topicBody) {
+	if b.Digest.IsZero() {
+		b.PastDigest = known.told()
+	}
+}
+
+func (b *topicBody) told() Digest {
+	if b.Digest.IsZero() {
+		return b.PastDigest
+	}
+	return b.Digest
+}
+
+// ToldTogether says how what waits is told: as the topic's digest says, or the last
+// one that it had.
+func (t *Topic) ToldTogether() Digest { return t.body.told() }
+
 // DigestTemplate returns the number of the current version of the template that
-// writes the digests of a topic; none where the topic has none.
-func (r *Registry) DigestTemplate(t *Topic) (uint32, bool) {
-	return r.TemplateVersion(t.Service, t.Digest.Template)
+// writes the digests of a topic, or of its last one, where it was deleted with the
+// digest; none where the topic never had one.
+func (r *Registry) DigestTemplate(t *Topic) (number uint32, ok bool) {
+	name := t.ToldTogether().Template
+	if number, ok = r.TemplateVersion(t.Service, name); ok || name == "" {
+		return number, ok
+	}
+	for _, past := range r.Configuration().TemplateVersions(t.Service, name) {
+		number, ok = past.Number, true
+	}
+	return number, ok
 }
 
 // KeyOf returns what an event has in the field whose newest value is told.

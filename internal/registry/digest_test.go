@@ -77,3 +77,34 @@ func TestTheKeyOfADigestIsAFieldThatEventsCanHave(t *testing.T) {
 		t.Errorf("the key is %q, %v", key, ok)
 	}
 }
+
+func TestWhatWaitsIsToldAsItsTopicSaidWhenThatSaysNothingAnyMore(t *testing.T) {
+	place := storetest.Place(t)
+	r, _ := openAt(t, place)
+	change := func(topic string) { apply(t, r, "service: a\n"+topic) }
+	told := func() (digest registry.Digest, template string) {
+		topic, ok := r.Topic("a", "x")
+		if !ok {
+			t.Fatal("the topic is gone")
+		}
+		number, _ := r.DigestTemplate(topic)
+		source, _ := r.Template(number)
+		return topic.ToldTogether(), source.Text
+	}
+	change("topics: {x: {}}\n")
+	if digest, template := told(); !digest.IsZero() || template != "" {
+		t.Errorf("a topic that never had a digest is told by %+v, %q", digest, template)
+	}
+	change("templates: {daily: {subject: s, text: the first}, weekly: {subject: s, text: the second}}\ntopics: {x: {digest: {template: daily, max: 7}}}\n")
+	change("templates: {daily: {delete: true}}\ntopics: {x: {title: X}}\n")
+	r.Close()
+	r, _ = openAt(t, place)
+	change("topics: {x: {title: Y}}\n")
+	if digest, template := told(); digest.Max != 7 || template != "the first" {
+		t.Errorf("told by %+v, %q", digest, template)
+	}
+	change("topics: {x: {digest: {template: weekly}}}\n")
+	if digest, template := told(); digest.Max != 50 || template != "the second" {
+		t.Errorf("with another digest told by %+v, %q", digest, template)
+	}
+}

@@ -50,6 +50,8 @@ type topicBody struct {
 	Rules    []ruleBody `json:"rules,omitempty"`
 	LastRule uint32     `json:"last_rule,omitempty"` // number that no new rule gets
 	Series   uint32     `json:"series,omitempty"`    // of keys; a state of another one counts no more
+
+	PastDigest Digest `json:"past_digest,omitzero"` // the last one, of a topic that has none any more
 }
 
 type ruleBody struct {
