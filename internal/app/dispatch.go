@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
@@ -73,18 +74,20 @@ func (d *dispatch) hand(ctx context.Context, h hint) error {
 	return nil
 }
 
-// releaseUnused ends the claims on members that did not become jobs.
+// releaseUnused ends the claims on members that did not become jobs, which stand in
+// the order in which they leave.
 func (d *dispatch) releaseUnused(out *loaded) {
-	jobs := out.jobs
-	unused := out.mine[:0]
-	for _, ref := range out.mine {
-		if len(jobs) > 0 && jobs[0].Letter.Delivery == ref {
-			jobs = jobs[1:]
-			continue
-		}
-		unused = append(unused, ref)
+	if len(out.jobs) == len(out.mine) {
+		return
 	}
-	d.loader.claims.release(unused...)
+	used := make(map[fanfare.DeliveryRef]struct{}, len(out.jobs))
+	for i := range out.jobs {
+		used[out.jobs[i].Letter.Delivery] = struct{}{}
+	}
+	d.loader.claims.release(slices.DeleteFunc(out.mine, func(ref fanfare.DeliveryRef) bool {
+		_, is := used[ref]
+		return is
+	})...)
 }
 
 // finish takes a batch off the bus when all of it is settled, deferred or held.

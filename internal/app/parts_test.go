@@ -47,6 +47,20 @@ func TestADeliveryIsClaimedByOneAtATime(t *testing.T) {
 	}
 }
 
+// Letters that are one message stand together, and so not as they were claimed.
+func TestWhatLeavesIsClaimedInWhateverOrderItLeaves(t *testing.T) {
+	out := &loaded{}
+	d := &dispatch{loader: &loader{claims: newClaims()}}
+	out.mine = d.loader.claims.take(refs(1, 2, 3, 4))
+	for _, ref := range refs(4, 1, 2) {
+		out.jobs = append(out.jobs, deliver.Job{Letter: fanfare.Letter{Delivery: ref}})
+	}
+	d.releaseUnused(out)
+	if got := d.loader.claims.take(refs(1, 2, 3, 4)); !slices.Equal(got, refs(3)) {
+		t.Errorf("%v are free, want 3 alone", got)
+	}
+}
+
 func TestManyWhoClaimAtOnceNeverShareADelivery(t *testing.T) {
 	c := newClaims()
 	var owners [200]int32
