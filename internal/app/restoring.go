@@ -114,15 +114,11 @@ func (r *restoring) day(ctx context.Context, day fanfare.Day, add func(*backup.U
 	return r.store.Rehold(ctx, day, cutter.Batches())
 }
 
-// elsewhere lists the positions of each manifest that wait for their time or
-// are parked.
-func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]uint32, error) {
-	positions := map[fanfare.ManifestID][]uint32{}
-	note := func(slice *fanfare.Slice) {
-		for _, ref := range refsOf(day, slice) {
-			positions[slice.Manifest] = append(positions[slice.Manifest], ref.Position)
-		}
-	}
+// elsewhere lists what of each manifest waits for its time or is parked. It may be
+// for an attempt that was made meanwhile.
+func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]fanfare.Slice, error) {
+	all := map[fanfare.ManifestID][]fanfare.Slice{}
+	note := func(slice *fanfare.Slice) { all[slice.Manifest] = append(all[slice.Manifest], *slice) }
 	due, err := r.store.DueBy(ctx, day, time.Unix(math.MaxInt32, 0), math.MaxInt)
 	if err != nil {
 		return nil, err
@@ -142,15 +138,12 @@ func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare
 			}
 		}
 	}
-	for _, list := range positions {
-		slices.Sort(list)
-	}
-	return positions, nil
+	return all, nil
 }
 
 // cut makes the slices of what is open of a manifest and not elsewhere, those of
 // one channel and attempt together.
-func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []uint32, cutter *generate.Cutter) error {
+func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.Slice, cutter *generate.Cutter) error {
 	attempts := make([]uint16, m.Members()) // the next one of each position; 0: none
 	for i := range attempts {
 		attempts[i] = 1
@@ -163,8 +156,12 @@ func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane,
 	if err != nil {
 		return err
 	}
-	for _, position := range elsewhere {
-		attempts[position] = 0
+	for i := range elsewhere {
+		for _, ref := range refsOf(day, &elsewhere[i]) {
+			if attempts[ref.Position] == elsewhere[i].Attempt {
+				attempts[ref.Position] = 0
+			}
+		}
 	}
 	from := 0
 	for i := range m.Sections {

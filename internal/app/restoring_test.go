@@ -47,10 +47,14 @@ func TestWhatWasOpenAtTheBackupIsHeldForItsNextAttempt(t *testing.T) {
 		return fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: day, Manifest: manifest, Position: position}, Attempt: 1, State: state, At: at}
 	}
 	// 0 is over, 1 waits for its time, 2 was due and lay on the bus, 3 is parked,
-	// and of 4 and of the other channel nothing was tried.
+	// and of 4 and of the other channel nothing was tried. The first attempt on 2 is
+	// due besides: it was put off twice, and made when it was due for the first time.
 	err := store.Commit(t.Context(), day, &fanfare.Commit{
 		Entries: []fanfare.Entry{entry(0, fanfare.Accepted), entry(1, fanfare.Deferred), entry(2, fanfare.Deferred)},
-		Dues:    []fanfare.Due{{At: at.Add(time.Hour), Channel: 1, Lane: fanfare.Bulk, Slice: fanfare.Slice{Manifest: manifest, Positions: []uint32{1}, Attempt: 2}}},
+		Dues: []fanfare.Due{
+			{At: at.Add(time.Hour), Channel: 1, Lane: fanfare.Bulk, Slice: fanfare.Slice{Manifest: manifest, Positions: []uint32{1}, Attempt: 2}},
+			{At: at.Add(time.Hour), Channel: 1, Lane: fanfare.Bulk, Slice: fanfare.Slice{Manifest: manifest, Positions: []uint32{2}, Attempt: 1}, Why: fanfare.WaitDestinationLimit},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
