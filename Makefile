@@ -125,11 +125,11 @@ arch: $(TALLY) ## Check imports, sizes, words: the rules of the house.
 
 .PHONY: unit
 unit: $(TALLY) ## Run all tests, on SQLite where they need a store.
-	@FANFARE_TEST_PAIRS=$(PAIRS) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -timeout 10m $(PACKAGES)
+	@FANFARE_TEST_PAIRS=$(PAIRS) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -timeout 20m $(PACKAGES)
 
 .PHONY: unit-postgres
 unit-postgres: $(TALLY) ## Run all tests that need a store on PostgreSQL, which is fetched for it.
-	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'tests on PostgreSQL' -timeout 15m -skip '^($(SQLITE_ONLY))$$' $(STORE_TESTS)
+	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'tests on PostgreSQL' -timeout 20m -skip '^($(SQLITE_ONLY))$$' $(STORE_TESTS)
 
 .PHONY: receivers
 receivers: $(TALLY) ## Have the official libraries of Standard Webhooks verify what is sent (python3 with venv, node 20 with npm).
