@@ -57,7 +57,7 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 				}
 				return asked, nil
 			},
-			Probe: app.ProbeRelay, LookupHost: net.DefaultResolver.LookupHost, Now: time.Now,
+			Probe: app.ProbeRelay, LookupHost: net.DefaultResolver.LookupHost, LookupMX: lookupMX, Now: time.Now,
 		})
 		if c.json {
 			if err := c.printJSON(report); err != nil {
@@ -171,4 +171,14 @@ func (c *cli) printReport(r *doctor.Report) {
 		}
 	}
 	fmt.Fprintln(c.out)
+}
+
+// lookupMX asks the resolver for the hosts that take the mail of a domain.
+func lookupMX(ctx context.Context, domain string) ([]string, error) {
+	records, err := net.DefaultResolver.LookupMX(ctx, domain)
+	hosts := make([]string, len(records))
+	for i, mx := range records {
+		hosts[i] = mx.Host
+	}
+	return hosts, err
 }

@@ -95,6 +95,10 @@ func (c *cli) printStatus(s client.Status) {
 	if s.StateKeys > 0 {
 		fmt.Fprintf(table, "states\t%s keys%s\n", grouped(int64(s.StateKeys)), leftOut(s.StatesFull))
 	}
+	if m := s.Inbound; m != nil {
+		fmt.Fprintf(table, "mail taken\t%s: %s bounces, %s unsubscribed, %s for postmaster; %s refused, %s not now\n",
+			grouped(m.Taken), grouped(m.Bounces), grouped(m.Unsubscribes), grouped(m.Kept), grouped(m.Refused), grouped(m.NotNow))
+	}
 	fmt.Fprintf(table, "index lag\t%s events\n", grouped(s.IndexLagEvents))
 	fmt.Fprintf(table, "free disk\t%.1f GB\n", float64(s.DiskFreeBytes)/1e9)
 	table.Flush()

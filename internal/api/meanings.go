@@ -34,6 +34,8 @@ func schemaMeanings() map[string]string {
 		"Approve": "A broadcast that waits for approval.",
 		"SetRate": "How fast a broadcast or a channel may leave.",
 
+		"Inbound": "The mail server at which bounces and mails to unsubscribe come in.",
+
 		"Restored":     "Which backup the server was restored from, and a page of what may have left since.",
 		"RestoredFrom": "Which backup the server was restored from, and how much may have left since.",
 		"Uncertain":    "A broadcast that was open at the backup, or an event that was not matched.",

@@ -185,7 +185,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	if err := db.belong(dir, people, note.New()); err != nil {
 		return err
 	}
-	if err := keys.check(people.Suppressed(), highest > 0 && a.config.PublicURL != "", signing(people)); err != nil {
+	if err := keys.check(people.Suppressed(), highest > 0 && (a.config.PublicURL != "" || returning(people)), signing(people)); err != nil {
 		return err
 	}
 	if err := keys.keep(); err != nil {
@@ -244,6 +244,10 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 			return err
 		}
 	}
+	if outlets.returns, err = format.NewReturnSigner(keys.links.bytes); err != nil {
+		return err
+	}
+	outlets.domains = a.config.InboundDomains
 	outlets.bus, outlets.registry, outlets.recorder, outlets.switches = hops, people, recorder, stops
 	outlets.budgets = &budgets{quotas: quotas{registry: people, clock: a.clock, logger: a.log}, clock: a.clock}
 	outlets.hooks = hooks{key: keys.webhooks.bytes, networks: a.config.Networks()}
@@ -298,12 +302,16 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	a.background(func(ctx context.Context) { trim(ctx, hops, a.clock, a.log) })
 	a.background((&housekeeping{registry: people, clock: a.clock, log: a.log, audit: time.Duration(max(a.config.AuditDays, a.config.Retention)) * 24 * time.Hour}).run)
 
+	mails, err := a.listenInbound(outlets, senderKeeps{})
+	if err != nil {
+		return err
+	}
 	traces := &report.Traces{Store: store, Registry: people, Progress: recorder, Queue: queue{hops}, Quotas: &outlets.budgets.quotas, Digests: digestReport{store, people}} // of who must see what is true now
 	reports := &reports{
 		Traces:  &report.Traces{Store: late, Registry: people, Progress: recorder, Queue: queue{hops}, Quotas: &outlets.budgets.quotas, Digests: digestReport{late, people}},
 		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store, database: db,
 		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock, still: make(turn, 1)}, floor: floor,
-		indexing: history, states: following.states, rates: rates, ready: a.ready, restored: note,
+		indexing: history, states: following.states, rates: rates, inbound: mails, ready: a.ready, restored: note,
 		gathered: &gatheredStatus{report: digestReport{late, people}, clock: a.clock},
 	}
 	direct := &messages{registry: people, templates: outlets.templates, collector: collector, recorder: recorder,
@@ -339,6 +347,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 		}
 		parts.Leaving = &leaving{signer: outlets.signer, passes: passes, registry: people, store: store, clock: a.clock}
 	}
+	a.serveInbound(mails)
 	a.server.Open(api.New(parts))
 	a.log.Info("ready", "url", a.URL(), "durability", a.config.Durability, "data", dir, "database", db.about().Where, "took", time.Since(started).Round(time.Millisecond).String())
 	return nil

@@ -27,6 +27,8 @@ type loader struct {
 	switches *switches
 	claims   *claims
 	signer   *format.Signer // nil without a public URL
+	returns  *format.Signer // of return addresses
+	domains  []string       // of which mail comes in here
 	clock    kit.Clock
 
 	templates *templates

@@ -155,8 +155,9 @@ func (l *loader) writer(of *mailing, key mailingKey, channel *registry.Channel) 
 	if err != nil {
 		return nil, err
 	}
+	m.Returns = returnsOf(channel, l.returns)
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
-		m.ListID, m.Unsubscribe = channel.ListID, l.unsubscribe(posted.Service)
+		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, l.unsubscribe(posted.Service), l.takesBack(channel.Returns)
 	}
 	if of.items != nil {
 		m.Event, m.Digest = nil, of.items.digest(posted.Run)

@@ -45,6 +45,9 @@ func (r *reports) metrics() http.Handler {
 	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
 	r.outlets.replies.metrics(registry)
+	if r.inbound != nil {
+		inboundMetrics(r.inbound, registry)
+	}
 	registry.MustRegister(relayMetrics{r}, destinationMetrics{r}, r.database)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

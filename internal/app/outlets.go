@@ -35,6 +35,8 @@ type outlets struct {
 	switches *switches
 	replies  *replies
 	signer   *format.Signer
+	returns  *format.Signer
+	domains  []string
 	claims   *claims
 	lease    time.Duration // of a batch
 	clock    kit.Clock
@@ -143,7 +145,8 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 }
 
 func (o *outlets) loader() *loader {
-	l := &loader{store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, memory: o.memory, clock: o.clock}
+	l := &loader{store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, memory: o.memory, clock: o.clock,
+		returns: o.returns.Clone(), domains: o.domains}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()
 	}

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/backup"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
@@ -37,6 +38,7 @@ type reports struct {
 	states     *state.States
 	rates      *rates
 	gathered   *gatheredStatus
+	inbound    *inbound.Server // nil where no mail comes in
 	ready      func() error
 	restored   *backup.Note // nil where the server was not
 }
@@ -53,6 +55,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	known := r.states.Total()
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
+	s.Inbound = inboundStatus(r.inbound)
 	s.Database, s.NextStart = r.database.status(), r.moves.after()
 	if err := r.ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()

@@ -76,6 +76,8 @@ var grants = []grant{
 	{"internal/deliver/file", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
 	{"internal/deliver/webhook", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
 	{"internal/deliver/delivertest", []string{".", "internal/kit", "internal/deliver"}, whyDriver},
+	{"internal/mail/inbound", []string{".", "internal/kit", "internal/returns"},
+		"mail comes in knowing addresses by a function and what follows from it by another"},
 	{"internal/record", []string{".", "internal/kit"}, whyStage},
 	{"internal/hours", nil,
 		"when it is quiet is arithmetic over a clock that is told"},

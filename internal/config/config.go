@@ -30,6 +30,13 @@ type Config struct {
 	TLSKey      string `koanf:"tls_key" default:"" doc:"PEM file with the certificate's private key."`
 	MetricsOpen bool   `koanf:"metrics_open" default:"false" doc:"Serve /metrics without a key to everybody, not only to this machine."`
 
+	// What comes back of mails.
+	Inbound        string   `koanf:"inbound" default:"" doc:"Address at which bounces and mails to unsubscribe come in over SMTP, host:port, such as :25. Empty takes none. It takes mail for inbound_domains alone, and of that only what answers a message of this server: it relays nothing."`
+	InboundDomains []string `koanf:"inbound_domains" default:"" doc:"Domains whose MX records name this server, separated by commas: bounces.example.org. Channels use them with returns; their List-Unsubscribe names an address there too."`
+	InboundName    string   `koanf:"inbound_name" default:"" doc:"Name with which the inbound server introduces itself, as the MX records and the certificate have it. Empty takes the first of inbound_domains."`
+	InboundTLSCert string   `koanf:"inbound_tls_cert" default:"" doc:"PEM file with the certificate chain of the inbound server; with inbound_tls_key it offers STARTTLS."`
+	InboundTLSKey  string   `koanf:"inbound_tls_key" default:"" doc:"PEM file with the private key of inbound_tls_cert."`
+
 	// Who may ask it how much.
 	MaxRequests       int      `koanf:"max_requests" default:"4096" doc:"Requests that are answered at once; further ones get 503. 0 is no bound."`
 	MaxRequestsPerKey int      `koanf:"max_requests_per_key" default:"2048" doc:"Requests of one key that are answered at once; further ones get 429. 0 is no bound."`

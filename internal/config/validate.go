@@ -46,6 +46,7 @@ func (c *Config) Validate() error {
 		refuse("drain_timeout", "use 0s or more", "%v is negative", c.DrainTimeout)
 	}
 	c.validateDatabase(refuse)
+	c.validateInbound(refuse)
 	c.validateReach(refuse)
 	c.validateLimits(refuse)
 	c.validateCapture(refuse)
@@ -83,16 +84,8 @@ func (c *Config) validateReach(refuse func(key, hint, format string, args ...any
 		}
 		refuse(key, "set both tls_cert and tls_key, or none", "must not be empty where the other is set")
 	}
-	for _, f := range []struct{ key, path string }{{"tls_cert", c.TLSCert}, {"tls_key", c.TLSKey}} {
-		if f.path == "" {
-			continue
-		}
-		if file, err := os.Open(f.path); err != nil {
-			refuse(f.key, "name a PEM file that this user may read", "%v", err)
-		} else if err := file.Close(); err != nil {
-			refuse(f.key, "name a PEM file that this user may read", "%v", err)
-		}
-	}
+	readable(refuse, "tls_cert", c.TLSCert)
+	readable(refuse, "tls_key", c.TLSKey)
 	if c.NATS != "" {
 		for server := range strings.SplitSeq(c.NATS, ",") {
 			u, err := url.Parse(strings.TrimSpace(server))
@@ -100,5 +93,17 @@ func (c *Config) validateReach(refuse func(key, hint, format string, args ...any
 				refuse("nats", "use a URL such as nats://nats.example.org:4222", "is not the URL of a NATS server") // the value may hold a password
 			}
 		}
+	}
+}
+
+// readable refuses a file that is named and cannot be opened.
+func readable(refuse func(key, hint, format string, args ...any), key, path string) {
+	if path == "" {
+		return
+	}
+	if file, err := os.Open(path); err != nil {
+		refuse(key, "name a PEM file that this user may read", "%v", err)
+	} else if err := file.Close(); err != nil {
+		refuse(key, "name a PEM file that this user may read", "%v", err)
 	}
 }

@@ -56,6 +56,9 @@ type Options struct {
 	Probe func(ctx context.Context, c *registry.Channel, password string) (Session, error)
 	// LookupHost asks the resolver.
 	LookupHost func(ctx context.Context, host string) ([]string, error)
+	// LookupMX asks the resolver for the hosts that take the mail of a domain, the
+	// preferred first.
+	LookupMX func(ctx context.Context, domain string) ([]string, error)
 	// Now is the machine's clock, with its monotonic reading.
 	Now func() time.Time
 }
@@ -81,6 +84,7 @@ func Look(ctx context.Context, o Options) *Report {
 	o.replies(r)
 	channels := o.channels(ctx, r)
 	o.limits(r, channels)
+	o.inbound(ctx, r, channels)
 	return r
 }
 

@@ -31,6 +31,12 @@ type Mailing struct {
 	ListID            string                                // RFC 2919, without angle brackets, or ""
 	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
 	UnsubscribeMailto string                                // an address that takes unsubscribe mails, or ""
+
+	// Returns appends an address of its own for a delivery, which tells what comes
+	// back; nil: all goes to Sender. With Leave the address of the other kind is in
+	// List-Unsubscribe, in place of UnsubscribeMailto.
+	Returns func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
+	Leave   bool
 }
 
 // A Recipient is what differs.
@@ -71,7 +77,8 @@ type Writer struct {
 	head        []byte // From, Reply-To
 	subject     []byte // the whole Subject line, if it is the same for all
 	list        []byte // List-Id
-	mailto      []byte // what follows the link in List-Unsubscribe
+	mailto      []byte // what follows the link in List-Unsubscribe, if it is the same for all
+	address     []byte // of what comes back
 	tail        []byte // Auto-Submitted to MIME-Version
 	boundary    string // of multipart/alternative
 	subjectPart *prepared
@@ -127,6 +134,9 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 		w.subject = appendSubject(nil, cleanSubject(append([]byte(nil), s.chunks[0].text...)))
 	}
 	w.shared.on = m.Multicast && !w.subjectPart.personal() && !w.textPart.personal() && !w.htmlPart.personal()
+	if w.shared.on {
+		w.shared.sender = w.sender(fanfare.DeliveryRef{Day: m.EventRef.Day, Manifest: fanfare.NewManifestID(m.EventRef.Seq, 0)}, true)
+	}
 	return w, nil
 }
 

@@ -16,6 +16,8 @@ type shared struct {
 	known map[string]sharedBody
 	bytes int
 	key   []byte
+
+	sender string // of all of them: it names the event, and no delivery
 }
 
 // A sharedBody is a message that never changes.
@@ -64,7 +66,7 @@ func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
 		}
 		s.known[string(s.key)] = message
 	}
-	letter := fanfare.Letter{Delivery: r.Delivery, From: w.mailing.Sender, To: to, Body: message.body, UTF8: utf8Needed || w.utf8, Share: message.share}
+	letter := fanfare.Letter{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, UTF8: utf8Needed || w.utf8, Share: message.share}
 	if utf8Needed {
 		letter.Share++ // it takes another envelope
 	}

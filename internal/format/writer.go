@@ -63,6 +63,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 	out = append(out, w.mailing.Domain...)
 	out = append(out, ">\r\n"...)
 	out = append(out, w.list...)
+	w.prepareLeave(r)
 	out = w.appendUnsubscribe(out)
 	out = append(out, w.tail...)
 	if out, err = w.appendParts(out, r, vars); err != nil {
@@ -70,7 +71,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 	}
 	return fanfare.Letter{
 		Delivery: r.Delivery,
-		From:     w.mailing.Sender,
+		From:     w.sender(r.Delivery, false),
 		To:       to,
 		Body:     out[start:len(out):len(out)],
 		UTF8:     utf8Needed || w.utf8,
@@ -110,6 +111,25 @@ func recipientPath(address string) (path string, utf8Needed bool, err error) {
 		return "", false, refused("to", "%s", err.Error())
 	}
 	return path, utf8Needed, nil
+}
+
+// sender is the envelope sender of what a delivery sends.
+func (w *Writer) sender(delivery fanfare.DeliveryRef, shared bool) string {
+	if w.mailing.Returns == nil {
+		return w.mailing.Sender
+	}
+	w.address = w.mailing.Returns(w.address[:0], BounceReturn, delivery, shared)
+	return string(w.address)
+}
+
+// prepareLeave makes the mailto of a recipient, where each has one.
+func (w *Writer) prepareLeave(r *Recipient) {
+	if w.mailing.Returns == nil || !w.mailing.Leave {
+		return
+	}
+	w.mailto = append(w.mailto[:0], "<mailto:"...)
+	w.mailto = w.mailing.Returns(w.mailto, UnsubscribeReturn, r.Delivery, false)
+	w.mailto = append(w.mailto, "?subject=unsubscribe>"...)
 }
 
 // appendUnsubscribe appends the headers of RFC 2369 and RFC 8058.

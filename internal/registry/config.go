@@ -60,6 +60,7 @@ type ChannelSettings struct {
 	Path         string     `json:"path,omitempty"`          // file: the folder to write to
 	From         string     `json:"from,omitempty"`          // header From, such as Name <a@example.org>
 	Sender       string     `json:"sender,omitempty"`        // envelope sender; "" takes the address of From
+	Returns      string     `json:"returns,omitempty"`       // domain of envelope senders that name the delivery; "" takes Sender
 	ReplyTo      string     `json:"reply_to,omitempty"`      // header Reply-To
 	Connections  int        `json:"connections,omitempty"`   // at once; 50
 	Reserve      Reserve    `json:"reserve,omitzero"`        // connections that less urgent lanes leave free

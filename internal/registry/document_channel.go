@@ -38,6 +38,7 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
 		"sender":       func(v node) { c.Sender = v.address() },
+		"returns":      func(v node) { c.Returns = v.domain() },
 		"reply_to":     func(v node) { c.ReplyTo = v.mailbox() },
 		"connections":  func(v node) { c.Connections = v.number(1, maxConnections) },
 		"reserve":      func(v node) { c.Reserve = v.reserve() },
@@ -78,11 +79,12 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 	}
 	if driver == "webhook" {
 		c.SendTimeout, c.ConnectTimeout = defaultAnswerTimeout, defaultConnectTimeout
-		for _, field := range []string{"from", "sender", "reply_to", "domain", "list_id"} { // of mail
+		for _, field := range []string{"from", "sender", "returns", "reply_to", "domain", "list_id"} { // of mail
 			delete(all, field)
 		}
 	}
 	n.fields(all)
+	n.oneOf("sender", "returns")
 	if c.Delete {
 		n.alone("delete", true)
 		c.ChannelSettings = ChannelSettings{}
@@ -143,6 +145,23 @@ func (n node) host() string {
 		n.fault("write it as mail.example.org", "%s is not a host name", quote(s))
 	}
 	return s
+}
+
+// maxReturnsBytes leaves room in an address (254 bytes) for what stands before the @.
+const maxReturnsBytes = 200
+
+// domain reads a domain of mail addresses, in small letters.
+func (n node) domain() string {
+	s := n.line()
+	small := strings.ToLower(s)
+	wrong := len(s) > maxReturnsBytes || !strings.Contains(s, ".")
+	for label := range strings.SplitSeq(small, ".") {
+		wrong = wrong || label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-'
+	}
+	if wrong {
+		n.fault("write it as bounces.example.org; of a name with other letters its form of xn--", "%s is not a domain for mail", quote(s))
+	}
+	return small
 }
 
 // path reads a path on the server; a relative one is below the document.

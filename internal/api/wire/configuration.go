@@ -98,6 +98,7 @@ type ChannelSettings struct {
 	Path         string   `json:"path,omitempty" doc:"file: the folder to write to"`
 	From         string   `json:"from,omitempty" doc:"header From, such as News <news@example.org>"`
 	Sender       string   `json:"sender,omitempty" doc:"envelope sender; without: the address of from"`
+	Returns      string   `json:"returns,omitempty" doc:"domain of envelope senders that tell of which delivery a bounce is, such as bounces.example.org; without: sender"`
 	ReplyTo      string   `json:"reply_to,omitempty" doc:"header Reply-To"`
 	Connections  int      `json:"connections,omitempty" doc:"at once"`
 	Reserve      *Reserve `json:"reserve,omitempty" doc:"connections that less urgent lanes leave free"`

@@ -28,6 +28,8 @@ type Status struct {
 	StatesFull     int64               `json:"states_full,omitempty" doc:"events since the server started that left no state, because their topic has as many as it may"`
 	DiskFreeBytes  int64               `json:"disk_free_bytes"`
 
+	Inbound *Inbound `json:"inbound,omitempty" doc:"the server at which bounces and mails to unsubscribe come in; absent where none does, and for keys of one service"`
+
 	Database  *Database `json:"database,omitempty" doc:"the PostgreSQL that everything is kept in; absent where that is the data directory, and for keys of one service"`
 	NextStart string    `json:"next_start,omitempty" doc:"what must be set before the next start, after a move to another database"`
 
@@ -35,6 +37,19 @@ type Status struct {
 	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"how many addresses, domains and hosts letters leave to for real; absent where that is everybody, or with capture nobody"`
 
 	Restored *RestoredFrom `json:"restored,omitempty" doc:"the backup that the server was restored from, while everything is still paused"`
+}
+
+// Inbound is the mail server at which bounces come in. What it counts, it counts from
+// the start of the server.
+type Inbound struct {
+	Listen       string `json:"listen" doc:"host:port"`
+	Open         int    `json:"open" doc:"connections now"`
+	Taken        int64  `json:"taken" doc:"messages for which it answered"`
+	Bounces      int64  `json:"bounces" doc:"of these, for the return address of a message"`
+	Unsubscribes int64  `json:"unsubscribes" doc:"of these, wishes to unsubscribe"`
+	Kept         int64  `json:"kept" doc:"of these, for postmaster or abuse, in the folder postmaster of the data directory"`
+	NotNow       int64  `json:"not_now" doc:"messages that could not be kept; their senders come again"`
+	Refused      int64  `json:"refused" doc:"recipients that are nobody"`
 }
 
 // A Database is a PostgreSQL, and the connections that the server has to it.

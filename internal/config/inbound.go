@@ -1,0 +1,59 @@
+package config
+
+import (
+	"net"
+	"strconv"
+	"strings"
+)
+
+// InboundHello is the name with which the inbound server introduces itself.
+func (c *Config) InboundHello() string {
+	if c.InboundName != "" || len(c.InboundDomains) == 0 {
+		return c.InboundName
+	}
+	return c.InboundDomains[0]
+}
+
+// validateInbound checks where mail comes in, and for which domains.
+func (c *Config) validateInbound(refuse func(key, hint, format string, args ...any)) {
+	if c.Inbound != "" {
+		host, port, err := net.SplitHostPort(c.Inbound)
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || strings.ContainsAny(host, " /") {
+			refuse("inbound", "use host:port, such as :25", "%q is not an address to listen at", c.Inbound)
+		}
+		if len(c.InboundDomains) == 0 {
+			refuse("inbound_domains", "name the domain that channels have in returns, such as bounces.example.org", "must name a domain where inbound is set")
+		}
+	}
+	for _, domain := range c.InboundDomains {
+		if !mailDomain(domain) {
+			refuse("inbound_domains", "write it as bounces.example.org", "%q is not a domain", domain)
+		}
+	}
+	if c.InboundName != "" && !mailDomain(c.InboundName) {
+		refuse("inbound_name", "write it as mx.example.org", "%q is not the name of a host", c.InboundName)
+	}
+	if (c.InboundTLSCert == "") != (c.InboundTLSKey == "") {
+		key := "inbound_tls_key"
+		if c.InboundTLSCert == "" {
+			key = "inbound_tls_cert"
+		}
+		refuse(key, "set both inbound_tls_cert and inbound_tls_key, or none", "must not be empty where the other is set")
+	}
+	readable(refuse, "inbound_tls_cert", c.InboundTLSCert)
+	readable(refuse, "inbound_tls_key", c.InboundTLSKey)
+}
+
+// mailDomain reports whether s is a name of letters, digits and hyphens with dots
+// between its parts.
+func mailDomain(s string) bool {
+	if len(s) > 200 || !strings.Contains(s, ".") {
+		return false
+	}
+	for label := range strings.SplitSeq(strings.ToLower(s), ".") {
+		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,205 @@
+package inbound
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"fanfare.dev/fanfare/internal/returns"
+)
+
+// command answers one line.
+func (s *session) command(line string) {
+	verb, arg, _ := strings.Cut(line, " ")
+	verb = strings.ToUpper(verb)
+	if arg != "" && slices.Contains([]string{"DATA", "RSET", "QUIT", "STARTTLS"}, verb) {
+		s.refuse(501, "5.5.4", "%s has no argument", verb)
+		return
+	}
+	switch verb {
+	case "EHLO", "HELO":
+		s.greet(verb, arg)
+	case "MAIL":
+		s.from(arg)
+	case "RCPT":
+		s.rcpt(arg)
+	case "DATA":
+		s.data()
+	case "RSET":
+		s.mail = nil
+		s.reply(250, "2.0.0", "forgotten")
+	case "NOOP":
+		s.reply(250, "2.0.0", "nothing done")
+	case "VRFY":
+		s.refuse(252, "2.5.2", "send it, and RCPT tells")
+	case "QUIT":
+		s.over = true
+		s.reply(221, "2.0.0", "bye")
+	case "STARTTLS":
+		s.startTLS()
+	case "EXPN", "HELP", "TURN", "ETRN", "AUTH", "BDAT", "SEND", "SOML", "SAML":
+		s.refuse(502, "5.5.1", "%s is not offered", verb)
+	case "GET", "POST", "PUT", "HEAD", "OPTIONS", "CONNECT", "PRI":
+		s.over = true // a browser was made to send mail
+		s.server.counters.broken.Add(1)
+		s.reply(521, "5.5.1", "this is a mail server")
+	default:
+		s.refuse(500, "5.5.2", "no such command")
+	}
+}
+
+func (s *session) greet(verb, arg string) {
+	arg = strings.TrimSpace(arg)
+	if arg == "" || len(arg) > 255 || strings.ContainsFunc(arg, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }) {
+		s.refuse(501, "5.5.4", "say your name: %s mail.example.org", verb)
+		return
+	}
+	if s.unsynchronised(verb) {
+		return
+	}
+	s.hello, s.mail = arg, nil
+	if s.extended = verb == "EHLO"; !s.extended {
+		s.reply(250, "", "%s", s.server.options.Name)
+		return
+	}
+	offered := []string{s.server.options.Name, "PIPELINING", "SIZE " + strconv.Itoa(MaxMessageBytes), "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES"}
+	if s.server.options.TLS != nil && !s.secure {
+		offered = append(offered, "STARTTLS")
+	}
+	for i, one := range offered {
+		sep := "-"
+		if i == len(offered)-1 {
+			sep = " "
+		}
+		_, _ = s.out.WriteString("250" + sep + one + "\r\n") // Flush says what went wrong
+	}
+}
+
+func (s *session) from(arg string) {
+	switch {
+	case s.hello == "":
+		s.refuse(503, "5.5.1", "say EHLO first")
+		return
+	case s.mail != nil:
+		s.refuse(503, "5.5.1", "there is a sender already")
+		return
+	case s.messages >= maxMessages:
+		s.over = true
+		s.reply(421, "4.7.0", "these were %d messages, come again by another connection", maxMessages)
+		return
+	}
+	path, params, ok := cutPath(arg, "FROM:")
+	if !ok {
+		s.refuse(501, "5.5.4", "write it as MAIL FROM:<name@example.org>")
+		return
+	}
+	m := &mail{}
+	unicodeNeeded := false
+	if m.from, unicodeNeeded, ok = senderPath(path); !ok {
+		s.refuse(501, "5.1.7", "that is not an address")
+		return
+	}
+	for _, p := range parameters(params) {
+		if code, enhanced, text := s.parameter(m, p); code != 0 {
+			s.refuse(code, enhanced, "%s", text)
+			return
+		}
+	}
+	if unicodeNeeded && !m.utf8 {
+		s.refuse(553, "5.6.7", "this address needs SMTPUTF8")
+		return
+	}
+	s.mail = m
+	s.reply(250, "2.1.0", "ok")
+}
+
+// parameter takes one of MAIL; a code says why not.
+func (s *session) parameter(m *mail, p parameter) (code int, enhanced, text string) {
+	body := strings.ToUpper(p.value)
+	switch {
+	case !s.extended:
+		return 555, "5.5.4", "parameters need EHLO"
+	case p.key == "SIZE":
+		size, err := strconv.ParseUint(p.value, 10, 63)
+		if err != nil {
+			return 501, "5.5.4", "SIZE is a number"
+		}
+		if size > MaxMessageBytes {
+			s.server.counters.tooLarge.Add(1)
+			return 552, "5.3.4", tooLarge
+		}
+	case p.key == "BODY" && (body == "7BIT" || body == "8BITMIME"):
+	case p.key == "SMTPUTF8" && p.value == "":
+		m.utf8 = true
+	default:
+		return 555, "5.5.4", "a parameter is not known"
+	}
+	return 0, "", ""
+}
+
+func (s *session) rcpt(arg string) {
+	if s.mail == nil {
+		s.refuse(503, "5.5.1", "say MAIL first")
+		return
+	}
+	path, params, ok := cutPath(arg, "TO:")
+	switch {
+	case !ok:
+		s.refuse(501, "5.5.4", "write it as RCPT TO:<name@example.org>")
+		return
+	case params != "":
+		s.refuse(555, "5.5.4", "a parameter is not known")
+		return
+	}
+	to, ok := s.server.recipient(path)
+	switch {
+	case !ok:
+		s.server.counters.refused.Add(1)
+		s.refuse(550, "5.1.1", "there is nobody with this address")
+	case slices.Contains(s.mail.to, to):
+		s.reply(250, "2.1.5", "ok")
+	case len(s.mail.to) >= MaxRecipients:
+		s.refuse(452, "4.5.3", "a message has at most %d recipients", MaxRecipients)
+	default:
+		s.mail.to = append(s.mail.to, to)
+		s.reply(250, "2.1.5", "ok")
+	}
+}
+
+// recipient finds who is meant by a path. There are no others than postmaster, abuse
+// and those whose local part was signed, at domains of ours: no route, no percent
+// sign, no quotes, no other form of an address leads anywhere.
+func (s *Server) recipient(path string) (recipient, bool) {
+	local, domain, has := strings.Cut(path, "@")
+	if !has && strings.EqualFold(local, "postmaster") { // RFC 5321, section 4.5.1
+		return recipient{address: "postmaster", person: true}, true
+	}
+	if !has || !s.ours(domain) {
+		return recipient{}, false
+	}
+	small := strings.ToLower(local)
+	to := recipient{address: small + "@" + strings.ToLower(domain)}
+	switch small {
+	case "postmaster":
+		to.person = true
+		return to, true
+	case "abuse": // RFC 2142; providers report complaints there
+		to.person, to.kind = true, returns.Complaint
+		return to, true
+	}
+	kind, delivery, shared, err := s.options.Verify(local)
+	if err != nil {
+		return recipient{}, false
+	}
+	to.delivery, to.shared = delivery, shared
+	switch kind {
+	case bounceKind:
+		to.kind = returns.Bounce
+	case unsubscribeKind:
+		to.kind = returns.Unsubscribe
+	default:
+		return recipient{}, false
+	}
+	return to, true
+}

@@ -1,0 +1,118 @@
+package inbound
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"fanfare.dev/fanfare/internal/returns"
+)
+
+var tooLarge = "a message has at most " + strconv.Itoa(MaxMessageBytes) + " bytes"
+
+var errTooLarge = errors.New("the message is too large")
+
+// data takes a message, and says 250 once all that follows from it is kept.
+func (s *session) data() {
+	switch {
+	case s.mail == nil || len(s.mail.to) == 0:
+		s.refuse(503, "5.5.1", "there is no recipient")
+		return
+	case s.unsynchronised("DATA"):
+		return
+	}
+	m := s.mail
+	s.reply(354, "", "end with a line that has a dot alone")
+	if s.out.Flush() != nil {
+		s.over = true
+		return
+	}
+	s.receiving(true)
+	defer s.receiving(false)
+	text, err := s.text()
+	s.mail = nil
+	s.messages++
+	switch {
+	case errors.Is(err, errTooLarge):
+		s.server.counters.tooLarge.Add(1)
+		s.refuse(552, "5.3.4", "%s", tooLarge)
+		return
+	case err != nil:
+		s.lost(err)
+		return
+	}
+	for _, to := range m.to {
+		if err := s.hand(m, to, text); err != nil {
+			s.server.counters.notNow.Add(1)
+			s.server.options.Logger.Warn("a message could not be kept, its sender was asked to come again", "kind", to.kind.String(), "peer", s.peer, "error", err)
+			s.reply(451, "4.3.0", "this cannot be kept now, come again later")
+			return
+		}
+	}
+	s.refused = 0
+	s.server.counters.taken.Add(1)
+	s.reply(250, "2.6.0", "taken")
+}
+
+// text reads a message to the line with a dot alone, and takes the dots out that
+// lines begin with (RFC 5321, section 4.5.2).
+func (s *session) text() ([]byte, error) {
+	var text []byte
+	excess := 0 // bytes of a message that is too large already
+	for {
+		line, _, err := s.in.next(maxTextBytes)
+		if err != nil {
+			return nil, err
+		}
+		if len(line) > 0 && line[0] == '.' {
+			if line = line[1:]; len(line) == 0 {
+				break
+			}
+		}
+		if excess == 0 && len(text)+len(line)+2 <= MaxMessageBytes {
+			text = append(append(text, line...), "\r\n"...)
+			continue
+		}
+		text = nil
+		if excess += len(line) + 2; excess > maxExcessBytes {
+			s.over = true // who goes on for so long does not listen
+			break
+		}
+	}
+	if excess > 0 {
+		return nil, errTooLarge
+	}
+	return text, nil
+}
+
+// hand gives the message to whoever has to do with it.
+func (s *session) hand(m *mail, to recipient, text []byte) error {
+	o := &s.server.options
+	if to.person {
+		s.server.counters.kept.Add(1)
+		if err := o.Keep(s.traced(m, to, text)); err != nil {
+			return err
+		}
+		if to.kind != returns.Complaint {
+			return nil
+		}
+	}
+	if to.kind == returns.Unsubscribe && !wished(m.from, text) {
+		s.server.counters.ignored.Add(1)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.server.ctx, takeTimeout)
+	defer cancel()
+	err := o.Take(ctx, returns.Arrival{Kind: to.kind, Delivery: to.delivery, Shared: to.shared, From: m.from, To: to.address, Raw: text,
+		Source: "smtp " + s.peer, At: o.Clock.Now()})
+	if err != nil {
+		return err
+	}
+	switch to.kind {
+	case returns.Bounce:
+		s.server.counters.bounces.Add(1)
+	case returns.Unsubscribe:
+		s.server.counters.unsubscribes.Add(1)
+	}
+	return nil
+}
