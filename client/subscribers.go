@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"time"
 )
 
 // A Subscriber is a person or machine with its addresses.
@@ -113,23 +112,4 @@ func (c *Client) ExportSubscriber(ctx context.Context, id string) (io.ReadCloser
 		return nil, err
 	}
 	return &stream{response.Body, c.base}, nil
-}
-
-// A Suppression says that an address gets nothing.
-type Suppression struct {
-	Address string    `json:"address"`
-	At      time.Time `json:"at"`
-	Reason  string    `json:"reason,omitempty"`
-}
-
-// Suppression tells whether an address is suppressed; NotFound where it is not.
-func (c *Client) Suppression(ctx context.Context, address string) (Suppression, error) {
-	var s Suppression
-	err := c.call(ctx, get("/v1/suppressions", url.Values{"address": {address}}), nil, &s)
-	return s, err
-}
-
-// LiftSuppression lets an address get messages again.
-func (c *Client) LiftSuppression(ctx context.Context, address string) error {
-	return c.call(ctx, request{method: http.MethodDelete, path: "/v1/suppressions", query: url.Values{"address": {address}}, repeatable: true}, nil, nil)
 }

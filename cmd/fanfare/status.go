@@ -99,6 +99,9 @@ func (c *cli) printStatus(s client.Status) {
 		fmt.Fprintf(table, "mail taken\t%s: %s bounces, %s unsubscribed, %s for postmaster; %s refused, %s not now\n",
 			grouped(m.Taken), grouped(m.Bounces), grouped(m.Unsubscribes), grouped(m.Kept), grouped(m.Refused), grouped(m.NotNow))
 	}
+	if s.Suppressions > 0 {
+		fmt.Fprintf(table, "suppressed\t%s addresses\n", grouped(s.Suppressions))
+	}
 	fmt.Fprintf(table, "index lag\t%s events\n", grouped(s.IndexLagEvents))
 	fmt.Fprintf(table, "free disk\t%.1f GB\n", float64(s.DiskFreeBytes)/1e9)
 	table.Flush()

@@ -2,18 +2,29 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
 )
 
 func (c *cli) suppressionCommand() *cobra.Command {
-	command := &cobra.Command{Use: "suppression", Short: "Show and lift suppressions of addresses",
-		Long: `Show and lift suppressions. Nobody can subscribe a suppressed address or write to
-it. The list has keyed hashes alone, so that it can be asked for an address, and not
-listed.`}
-	command.AddCommand(c.suppressionGet(), c.suppressionDelete())
+	command := &cobra.Command{Use: "suppression", Short: "Addresses that nobody may subscribe or write to",
+		Long: `Show and change the suppression list. Nobody can subscribe a suppressed address, and
+what is sent to it is settled as suppressed. Of whoever was forgotten the list has a
+keyed hash alone: it can be asked for such an address, but does not show it.
+
+With --all-services a command is about what holds for all services of the server; it
+asks for a key that is for all of them.`}
+	command.AddCommand(c.suppressionGet(), c.suppressionAdd(), c.suppressionList(), c.suppressionImport(), c.suppressionExport(), c.suppressionLift())
 	return command
+}
+
+func allServicesFlag(command *cobra.Command, all *bool) {
+	command.Flags().BoolVar(all, "all-services", false, "for all services of the server")
 }
 
 func (c *cli) suppressionGet() *cobra.Command {
@@ -28,24 +39,164 @@ func (c *cli) suppressionGet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if c.json {
-				return c.printJSON(s)
-			}
-			fmt.Fprintf(c.out, "%s is suppressed since %s: %s\n", s.Address, s.At.Local().Format(time.DateTime), s.Reason)
-			return nil
+			return c.printSuppression(&s)
 		},
 	}
 }
 
-func (c *cli) suppressionDelete() *cobra.Command {
-	return &cobra.Command{
-		Use: "delete ADDRESS", Short: "Let an address get messages again", Example: "  fanfare suppression delete ada@example.com", Args: cobra.ExactArgs(1),
+func (c *cli) printSuppression(s *client.Suppression) error {
+	if c.json {
+		return c.printJSON(s)
+	}
+	fmt.Fprintf(c.out, "%s is suppressed since %s: %s", s.Address, s.At.Local().Format(time.DateTime), s.Reason)
+	if s.AllServices {
+		fmt.Fprint(c.out, ", for all services")
+	}
+	if !s.Until.IsZero() {
+		fmt.Fprintf(c.out, ", until %s", s.Until.Local().Format(time.DateTime))
+	}
+	if s.Source != "" {
+		fmt.Fprintf(c.out, " (%s)", s.Source)
+	}
+	fmt.Fprintln(c.out)
+	return nil
+}
+
+func (c *cli) suppressionAdd() *cobra.Command {
+	var s client.Suppression
+	var last time.Duration
+	command := &cobra.Command{
+		Use: "add ADDRESS", Short: "Let an address get nothing any more",
+		Example: `  fanfare suppression add ada@example.com --source "asked by phone"
+  fanfare suppression add ada@example.com --reason soft_bounces --for 720h`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
 			if err != nil {
 				return err
 			}
+			if s.Address = args[0]; last > 0 {
+				s.Until = time.Now().Add(last)
+			}
+			is, err := api.Suppress(command.Context(), s)
+			if err != nil {
+				return err
+			}
+			return c.printSuppression(&is)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&s.Reason, "reason", "manual", "why: soft_bounces, imported, unsubscribed, hard_bounce, manual, complaint or erased")
+	flags.StringVar(&s.Source, "source", "", "who says so")
+	flags.DurationVar(&last, "for", 0, "for so long, such as 720h (default: for good)")
+	allServicesFlag(command, &s.AllServices)
+	return command
+}
+
+func (c *cli) suppressionList() *cobra.Command {
+	var q client.SuppressionQuery
+	var limit int
+	command := &cobra.Command{
+		Use: "list", Short: "Show the suppressed addresses, the latest first", Example: "  fanfare suppression list --reason hard_bounce", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			all := []client.Suppression{}
+			for s, err := range api.Suppressions(command.Context(), q) {
+				if err != nil {
+					return err
+				}
+				if all = append(all, s); len(all) >= limit {
+					break
+				}
+			}
+			if c.json {
+				return c.printJSON(all)
+			}
+			c.printSuppressions(all)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&q.Reason, "reason", "", "only those for this reason")
+	command.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	allServicesFlag(command, &q.AllServices)
+	return command
+}
+
+func (c *cli) printSuppressions(all []client.Suppression) {
+	if len(all) == 0 {
+		fmt.Fprintln(c.out, "no address is suppressed")
+		return
+	}
+	table := c.newTable()
+	fmt.Fprintln(table, "ADDRESS\tREASON\tSINCE\tUNTIL\tSOURCE")
+	for i := range all {
+		s := &all[i]
+		address := s.Address
+		if address == "" {
+			address = "(forgotten)"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", address, s.Reason, s.At.Local().Format(time.DateTime), dateOr(s.Until, "-"), s.Source)
+	}
+	table.Flush()
+}
+
+func (c *cli) suppressionLift() *cobra.Command {
+	var all bool
+	command := &cobra.Command{
+		Use: "lift ADDRESS", Aliases: []string{"delete"}, Short: "Let an address get messages again", Example: "  fanfare suppression lift ada@example.com", Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			if all {
+				return api.LiftForAllServices(command.Context(), args[0])
+			}
 			return api.LiftSuppression(command.Context(), args[0])
 		},
 	}
+	allServicesFlag(command, &all)
+	return command
+}
+
+func (c *cli) suppressionExport() *cobra.Command {
+	var q client.SuppressionQuery
+	var format, output string
+	command := &cobra.Command{
+		Use: "export", Short: "Write the suppression list as NDJSON or CSV",
+		Long: `Write the suppression list in the form that import takes. Of whoever was forgotten
+there is a hash, which this server alone understands. With --output the file appears
+when it is whole.`,
+		Example: `  fanfare suppression export --output suppressed.ndjson
+  fanfare suppression export --reason hard_bounce --format csv > bounced.csv`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if format != "ndjson" && format != "csv" {
+				return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown format %q", format), Hint: "use ndjson or csv"}
+			}
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			return c.export(output, "suppressions", func(out io.Writer) (int64, error) {
+				if format == "csv" {
+					return writeSuppressions(out, api.Suppressions(command.Context(), q))
+				}
+				lines, err := api.ExportSuppressionLines(command.Context(), q)
+				if err != nil {
+					return 0, err
+				}
+				return copyLines(out, lines)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&q.Reason, "reason", "", "only those for this reason")
+	flags.StringVar(&format, "format", "ndjson", "ndjson or csv")
+	flags.StringVarP(&output, "output", "o", "", "write to this file (default: standard output)")
+	allServicesFlag(command, &q.AllServices)
+	return command
 }

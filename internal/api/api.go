@@ -62,6 +62,7 @@ func New(parts Parts) *API {
 	a.subscriberRoutes()
 	a.personalRoutes()
 	a.eraseRoutes()
+	a.suppressionRoutes()
 	a.eventRoutes()
 	a.messageRoutes()
 	a.traceRoutes()

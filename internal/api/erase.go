@@ -5,8 +5,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Forgetting forgets people for good.
@@ -14,12 +12,6 @@ type Forgetting interface {
 	// Erase returns when nothing of the subscriber is left. When ctx ends
 	// earlier, the erasure goes on.
 	Erase(ctx context.Context, service, id string, suppress bool) (Erased, error)
-}
-
-// Suppressions are the addresses that nobody may subscribe or write to.
-type Suppressions interface {
-	Suppression(ctx context.Context, service, address string) (registry.Suppression, error)
-	Unsuppress(ctx context.Context, service, address string) error
 }
 
 // An EraseRequest says how a person is forgotten.
@@ -57,28 +49,4 @@ func (a *API) eraseRoutes() {
 		}
 		return writeJSON(x, http.StatusOK, "application/json", erased)
 	})
-
-	type suppressed struct {
-		Named
-		Address string `query:"address" required:"true" doc:"the address"`
-	}
-	tags := []string{"subscribers"}
-	read(a, huma.Operation{OperationID: "get-suppression", Method: http.MethodGet, Path: "/v1/suppressions", Tags: tags,
-		Summary: "Whether an address is suppressed, and why"}, mayLookUp,
-		func(ctx context.Context, c caller, in *suppressed) (registry.Suppression, error) {
-			s, err := a.oneService(c)
-			if err != nil {
-				return registry.Suppression{}, err
-			}
-			return a.parts.Suppressions.Suppression(ctx, s, in.Address)
-		})
-	act(a, huma.Operation{OperationID: "lift-suppression", Method: http.MethodDelete, Path: "/v1/suppressions", Tags: tags,
-		Summary: "Take an address off the suppression list", Description: "Do this when the owner of the address asks for messages again."}, maySubscribe,
-		func(ctx context.Context, c caller, in *suppressed) error {
-			s, err := a.oneService(c)
-			if err != nil {
-				return err
-			}
-			return a.parts.Suppressions.Unsuppress(ctx, s, in.Address)
-		})
 }

@@ -26,9 +26,10 @@ type Merging interface {
 // A PersonalLine is a part of what is kept of a person; the member of its type is
 // there.
 type PersonalLine struct {
-	Type         string                 `json:"type" enum:"subscriber,subscription,delivery,message,waiting,audit" doc:"which of the members is there"`
+	Type         string                 `json:"type" enum:"subscriber,subscription,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
 	Subscriber   *registry.Subscriber   `json:"subscriber,omitempty"`
 	Subscription *registry.Subscription `json:"subscription,omitempty"`
+	Suppression  *registry.Suppression  `json:"suppression,omitempty"`
 	Delivery     *fanfare.Delivery      `json:"delivery,omitempty"`
 	Message      *PersonalMessage       `json:"message,omitempty"`
 	Waiting      *PersonalWaiting       `json:"waiting,omitempty"`

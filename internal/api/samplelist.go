@@ -168,6 +168,9 @@ templates:
 		{operation: "erase-subscriber", parameter: with("id", "mary"), mediaType: jsonType, status: 200, body: `{"suppress":true}`},
 		{operation: "get-suppression", parameter: with("address", "mary@example.net"), status: 200},
 		{operation: "lift-suppression", parameter: with("address", "mary@example.net"), status: 204},
+		{operation: "suppress", mediaType: jsonType, status: 200, body: `{"address":"gone@example.net","reason":"hard_bounce","source":"the old system"}`},
+		{operation: "import-suppressions", mediaType: ndjson, status: 200, body: `{"address":"gone@example.net","reason":"hard_bounce"}` + "\n" + `{"address":"angry@example.net","reason":"complaint","until":"2036-01-01T00:00:00Z"}` + "\n"},
+		{operation: "list-suppressions", parameter: with("reason", "complaint"), status: 200},
 		{operation: "delete-key", parameter: with("id", "key-2"), status: 204},
 	}
 }

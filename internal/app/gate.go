@@ -27,8 +27,14 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	if g.captured.refuses(job.Letter.To) {
 		return deliver.Suppress, notAllowed
 	}
+	if why := g.registry.Suppressing(channel, job.Letter.To, &job.Seen); why != "" {
+		return deliver.Suppress, suppressedFor(why)
+	}
 	return wanted(job, g.registry.Live)
 }
+
+// suppressedFor is what traces say of a message to an address on the suppression list.
+func suppressedFor(why string) string { return "the address is on the suppression list: " + why }
 
 // wanted refuses what nobody wants any more, and what tells of something that
 // somebody does not want any more.

@@ -10,7 +10,7 @@ import (
 )
 
 // housekeepingEvery is how often the control store is tidied: the use of keys is
-// kept, and old lines of the audit go.
+// kept, and old lines of the audit and suppressions whose time is over go.
 const housekeepingEvery = 15 * time.Minute
 
 type housekeeping struct {
@@ -27,6 +27,9 @@ func (h *housekeeping) run(ctx context.Context) {
 	for {
 		if err := h.registry.TrimAudit(ctx, h.clock.Now().Add(-h.audit)); err != nil && ctx.Err() == nil {
 			h.log.Warn("old lines of the audit could not be removed, it is tried again", "error", err)
+		}
+		if err := h.registry.TrimSuppressions(ctx); err != nil && ctx.Err() == nil {
+			h.log.Warn("suppressions whose time is over could not be removed, it is tried again", "error", err)
 		}
 		select {
 		case <-ticker.C:

@@ -395,6 +395,11 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			settled = append(settled, l.entry(m, fanfare.Failed, mailing.err.Error()))
 			continue
 		}
+		var seen uint64
+		if why := l.registry.Suppressing(channel, recipient.Address, &seen); why != "" {
+			settled = append(settled, l.entry(m, fanfare.Suppressed, suppressedFor(why)))
+			continue
+		}
 		hush := quiet.of(mailing, recipient.TimeZone, m.member.Subscriber, expires)
 		if hush.At(l.clock.Now()) {
 			out.later = append(out.later, fanfare.Due{
@@ -416,7 +421,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
 			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
-			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush,
+			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen,
 		})
 		if mailing.items != nil {
 			job := &out.jobs[len(out.jobs)-1]

@@ -40,6 +40,7 @@ func (r *reports) metrics() http.Handler {
 		_, _, deferred := r.recorder.Backlog()
 		return float64(deferred)
 	})
+	registry.MustRegister(suppressionMetrics{r})
 	gauge("fanfare_state_keys", "Keys of topics whose last event is known.", func() float64 { return float64(r.states.Total().Keys) })
 	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.lag.Load()) })
 	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })

@@ -45,6 +45,12 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*a
 			break
 		}
 	}
+	err = p.registry.SuppressionsOf(ctx, service, places, func(s *registry.Suppression) error {
+		return visit(&api.PersonalLine{Type: "suppression", Suppression: s})
+	})
+	if err != nil {
+		return err
+	}
 	if err := p.deliveries(ctx, service, places, visit); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ var methods = map[string]string{
 	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-destinations": "Destinations", "resume-destination": "ResumeDestination", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
 	"list-subscribers": "Subscribers", "create-subscriber": "PutSubscriber", "put-subscriber": "PutSubscriber", "get-subscriber": "Subscriber", "patch-subscriber": "PatchSubscriber",
 	"delete-subscriber": "DeleteSubscriber", "erase-subscriber": "EraseSubscriber", "export-subscriber": "ExportSubscriber", "merge-subscriber": "MergeSubscriber",
-	"get-suppression": "Suppression", "lift-suppression": "LiftSuppression",
+	"get-suppression": "Suppression", "lift-suppression": "LiftSuppression", "suppress": "Suppress", "list-suppressions": "Suppressions", "import-suppressions": "ImportSuppressions",
 	"list-subscriptions": "Subscriptions", "put-subscriptions": "ImportSubscriptions", "put-subscription": "PutSubscription", "get-subscription": "Subscription", "end-subscription": "EndSubscription",
 	"pause-subscription": "PauseSubscription", "resume-subscription": "ResumeSubscription",
 	"get-secret": "ReceiverSecret", "explain-event": "Explain", "explain-data": "ExplainData", "report-conditions": "ReportConditions", "match-event": "DryRun", "try-message": "TrySend", "list-states": "States", "get-state": "State", "preview-template": "Preview", "lint-template": "Lint", "list-versions": "TemplateVersions", "get-version": "TemplateVersions",

@@ -62,7 +62,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	}
 	for i := range all {
 		if a := &all[i]; a.Err == nil && a.Subscriber == "" {
-			a.Err = r.mayReach(svc.number, kind, a.Address, "/to")
+			a.Err = r.mayBeSent(svc.number, kind, a.Address, "/to")
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *
 		j := &job{svc: svc, people: true, wants: make([]want, len(some))}
 		for k, i := range some {
 			w := &j.wants[k]
-			*w = want{put: &Put{To: all[i].Address}, channel: channel, service: svc.number}
+			*w = want{put: &Put{To: all[i].Address}, channel: channel, service: svc.number, sent: true}
 			if w.err = r.checkAddress(svc, w.put, w); w.err == nil {
 				w.addressHash = r.hash.address(svc.number, w.kind, w.address)
 			}

@@ -99,12 +99,17 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 			}
 			return "", nil, err
 		}
+		if err := g.mayAdd(owner, isNew); err != nil {
+			return "", nil, err
+		}
 		if !s.Ended {
 			if err := g.endPlace(old, "replaced"); err != nil {
 				return "", nil, err
 			}
 			deed, w.replaced = "replace", old
 		}
+	} else if err := g.mayAdd(owner, isNew); err != nil {
+		return "", nil, err
 	}
 	if w.put.Cadence == "" {
 		w.cadence = w.topic.Cadence
@@ -226,7 +231,11 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		}
 		first, others = others[0], others[1:]
 	}
-	if err := g.w.r.mayReach(w.service, w.kind, w.address, "/to"); err != nil {
+	may := g.w.r.mayReach
+	if w.sent {
+		may = g.w.r.mayBeSent
+	}
+	if err := may(w.service, w.kind, w.address, "/to"); err != nil {
 		g.remove(table, w.addressHash, place)
 		return 0, false, err
 	}

@@ -123,14 +123,12 @@ func (g *group) hide(place fanfare.Place, e *Erasure, suppress bool) ([]fanfare.
 		e.names(row.Address)
 		local, _, _ := strings.Cut(row.Address, "@")
 		e.names(local)
+		if err := g.forgetAddress(row, suppress && row.hasAddress()); err != nil {
+			return nil, err
+		}
 	}
 	if row.hasAddress() {
 		g.remove(&r.addresses, r.hash.address(row.Service, row.Kind, row.Address), place)
-		if suppress {
-			s := r.suppressionOf(row.Service, row.Kind, row.Address)
-			s.Reason, s.At = "erased", g.batch.At
-			g.batch.Suppressions = append(g.batch.Suppressions, s)
-		}
 	}
 	if row.ID != "" {
 		e.names(row.ID)

@@ -97,6 +97,7 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 		opt.Away = func() error { return nil }
 	}
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(liveSet)}
+	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
 	if err := r.load(ctx); err != nil {
 		return nil, err

@@ -35,6 +35,10 @@ type Store interface {
 	AuditRecords(ctx context.Context, from, to int64, visit func(*AuditRecord) bool) error
 	AuditBounds(ctx context.Context) (oldest, latest int64, err error)
 
+	// SuppressionRecords reads what is kept of some suppressed addresses, of which
+	// service, kind and hash are known. What is not there stays as it is.
+	SuppressionRecords(ctx context.Context, of []SuppressionRecord) error
+
 	// Scrub makes sure that names, in lower case, are nowhere in the database but
 	// in rows that are kept. It may run beside Commit.
 	Scrub(names [][]byte) error
@@ -95,11 +99,15 @@ type ConfigRecord struct {
 
 // A SuppressionRecord is an address that is not to be written to.
 type SuppressionRecord struct {
-	Service uint32
+	Service uint32 // 0: all services
 	Kind    uint8
 	Hash    SuppressionHash
 	Reason  string
-	At      int64 // Unix nanoseconds
+	At      int64  // Unix nanoseconds
+	Until   int64  // the same; 0: for good
+	Source  string // Load leaves it out
+	Address string // Load leaves it out; "": kept as a hash alone
+	Tag     uint64 // 0: not known
 	Lifted  bool
 }
 

@@ -2,31 +2,22 @@ package registry
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"strings"
 	"sync"
-	"time"
-
-	"golang.org/x/text/unicode/norm"
+	"sync/atomic"
 
 	"fanfare.dev/fanfare"
 )
 
-// A SuppressionHash is the HMAC-SHA-256 of the normal form of an address.
-type SuppressionHash [sha256.Size]byte
-
-// A Suppression is an address that nobody may subscribe or write to.
-type Suppression struct {
-	Address string    `json:"address" doc:"as it was asked for; it is not kept"`
-	Reason  string    `json:"reason" doc:"why it is suppressed: erased"`
-	At      time.Time `json:"at" doc:"since when"`
-}
-
 // suppressions are the addresses that are suppressed, by what is kept of them.
+// What a list or an export shows beside that stays in the store.
 type suppressions struct {
-	mu  sync.RWMutex
-	all map[suppressionKey]SuppressionRecord
+	tagKey  [32]byte
+	count   atomic.Int64
+	version atomic.Uint64 // rises with each change, once it can be seen
+
+	mu   sync.RWMutex
+	all  map[suppressionKey]suppressed
+	tags map[uint64]int32 // how many have a tag
 }
 
 type suppressionKey struct {
@@ -35,8 +26,20 @@ type suppressionKey struct {
 	hash    SuppressionHash
 }
 
+// suppressed is what has to be known of a suppression at any moment.
+type suppressed struct {
+	reason    string
+	at, until int64 // Unix nanoseconds; until 0: for good
+	tag       uint64
+}
+
 func (s *SuppressionRecord) key() suppressionKey {
 	return suppressionKey{s.Service, s.Kind, s.Hash}
+}
+
+// record is what memory has of a suppression.
+func (k *suppressionKey) record(s suppressed) SuppressionRecord {
+	return SuppressionRecord{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
 }
 
 func (s *suppressions) set(records []SuppressionRecord) {
@@ -46,105 +49,193 @@ func (s *suppressions) set(records []SuppressionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = map[suppressionKey]SuppressionRecord{}
+		s.all, s.tags = map[suppressionKey]suppressed{}, map[uint64]int32{}
 	}
 	for i := range records {
-		if records[i].Lifted {
-			delete(s.all, records[i].key())
-		} else {
-			s.all[records[i].key()] = records[i]
+		r := &records[i]
+		key := r.key()
+		if was, ok := s.all[key]; ok {
+			delete(s.all, key)
+			if s.tags[was.tag]--; s.tags[was.tag] <= 0 {
+				delete(s.tags, was.tag)
+			}
 		}
+		if r.Lifted {
+			continue
+		}
+		s.all[key] = suppressed{reasonKept(r.Reason), r.At, r.Until, r.Tag}
+		s.tags[r.Tag]++
 	}
+	s.count.Store(int64(len(s.all)))
+	s.version.Add(1)
+}
+
+// reasonKept is one string for all that have the same reason.
+func reasonKept(reason string) string {
+	if i := strength(reason); i >= 0 {
+		return SuppressionReasons[i]
+	}
+	return reason
 }
 
 // Suppressed counts the addresses that are suppressed.
-func (r *Registry) Suppressed() int {
+func (r *Registry) Suppressed() int { return int(r.suppressions.count.Load()) }
+
+// SuppressedBy counts them by reason.
+func (r *Registry) SuppressedBy() map[string]int {
+	counts := make(map[string]int, len(SuppressionReasons))
 	r.suppressions.mu.RLock()
 	defer r.suppressions.mu.RUnlock()
-	return len(r.suppressions.all)
+	for _, s := range r.suppressions.all {
+		counts[s.reason]++
+	}
+	return counts
 }
 
-func (s *suppressions) empty() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.all) == 0
-}
-
-func (s *suppressions) get(key suppressionKey) (SuppressionRecord, bool) {
+// get returns what is known of an address at a moment.
+func (s *suppressions) get(key suppressionKey, now int64) (suppressed, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	found, ok := s.all[key]
-	return found, ok
+	return found, ok && (found.until == 0 || now < found.until)
 }
 
-// suppressionOf is what would be kept of an address in normal form. A mail address
-// in other capitals, or in another form of Unicode, reaches the same person nearly
-// everywhere, although RFC 5321 leaves that to the domain: who asked not to be
-// written to is not written to so either.
-func (r *Registry) suppressionOf(service uint32, kind uint8, address string) SuppressionRecord {
-	mac := hmac.New(sha256.New, r.opt.SuppressionKey)
-	if kind == kindMail {
-		address = strings.ToLower(norm.NFC.String(address))
+func (s *suppressions) tagged(tag uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.tags[tag] > 0
+}
+
+// inForce returns the suppression of an address in normal form: that of the
+// service, else that of all services.
+func (r *Registry) inForce(service uint32, kind uint8, address string) (key suppressionKey, s suppressed, ok bool) {
+	if r.suppressions.count.Load() == 0 {
+		return key, s, false
 	}
-	mac.Write([]byte(address))
-	s := SuppressionRecord{Service: service, Kind: kind}
-	mac.Sum(s.Hash[:0])
-	return s
+	asked := r.suppressionOf(service, kind, address)
+	now := r.opt.Now().UnixNano()
+	key = asked.key()
+	if s, ok = r.suppressions.get(key, now); !ok {
+		key.service = allServices
+		s, ok = r.suppressions.get(key, now)
+	}
+	return key, s, ok
 }
 
 // mayReach refuses an address that is suppressed.
 func (r *Registry) mayReach(service uint32, kind uint8, address, at string) error {
-	if r.suppressions.empty() {
+	if r.suppressions.count.Load() == 0 {
 		return nil
 	}
-	asked := r.suppressionOf(service, kind, address)
-	_, here := r.suppressions.get(asked.key())
-	asked.Service = allServices
-	if _, everywhere := r.suppressions.get(asked.key()); !here && !everywhere {
-		return nil
-	}
-	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address is on the suppression list",
-		Hint: "if its owner asks for messages again, lift that with DELETE /v1/suppressions?address="}
-}
-
-// Suppression returns what is known of a suppressed address; NotFound is one
-// that is not suppressed.
-func (r *Registry) Suppression(_ context.Context, service, address string) (Suppression, error) {
-	svc, err := r.config.Load().service(service)
-	if err != nil {
-		return Suppression{}, err
-	}
-	kind := kindWritten(address)
-	normal, err := r.normal(kind, address)
-	if err != nil {
-		return Suppression{}, invalid("", "", "%s is not an address: %s", quote(address), reason(err))
-	}
-	asked := r.suppressionOf(svc.number, kind, normal)
-	found, ok := r.suppressions.get(asked.key())
+	key, s, ok := r.inForce(service, kind, address)
 	if !ok {
-		return Suppression{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the address is not suppressed"}
+		return nil
 	}
-	return Suppression{Address: normal, Reason: found.Reason, At: time.Unix(0, found.At).UTC()}, nil
+	return refusedBy(key, s, at)
 }
 
-// Unsuppress takes an address off the list. One that is not on it is no error.
+// refusedBy says why an address cannot be subscribed, and what can be done about it.
+func refusedBy(key suppressionKey, s suppressed, at string) error {
+	e := &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address is on the suppression list: " + s.reason}
+	lift := "DELETE /v1/suppressions?address="
+	switch {
+	case key.service == allServices:
+		e.Message += ", for all services"
+		e.Hint = "an operator of the server can lift that with " + lift + "…&all_services=true"
+	case s.reason == HardBounce, s.reason == SoftBounces:
+		e.Hint = "messages to it came back; once the mailbox works again, lift that with " + lift
+	default:
+		e.Hint = "if its owner asks for messages again, lift that with " + lift
+	}
+	return e
+}
+
+// mayBeSent is mayReach for a message to somebody by name: of them, only who was
+// forgotten is refused; what goes to the others is settled as suppressed.
+func (r *Registry) mayBeSent(service uint32, kind uint8, address, at string) error {
+	key, s, ok := r.inForce(service, kind, address)
+	if !ok || s.reason != Erased {
+		return nil
+	}
+	return refusedBy(key, s, at)
+}
+
+// Suppressing returns why nothing may be sent to an address in normal form over a
+// channel, "" where something may. It is asked before each message: seen is what the
+// caller remembers between two questions about the same address, 0 before the first,
+// and makes all but the first nearly free while the list does not change.
+func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string {
+	version := r.suppressions.version.Load() + 1
+	if *seen == version {
+		return ""
+	}
+	*seen = version
+	if r.suppressions.count.Load() == 0 {
+		return ""
+	}
+	kind := kindOf(c.Driver)
+	if !r.suppressions.tagged(r.tag(kind, folded(kind, address))) {
+		return ""
+	}
+	svc, err := r.config.Load().service(c.Service)
+	if err != nil {
+		return ""
+	}
+	key, s, ok := r.inForce(svc.number, kind, address)
+	switch {
+	case !ok:
+		return ""
+	case key.service == allServices:
+		*seen = 0 // it is asked again, as long as it is refused
+		return s.reason + ", for all services"
+	}
+	*seen = 0
+	return s.reason
+}
+
+// Unsuppress takes an address off the list of a service, or with no service off
+// that of all services. One that is not on it is no error.
 func (r *Registry) Unsuppress(ctx context.Context, service, address string) error {
-	svc, err := r.config.Load().service(service)
+	asked, err := r.suppressionNamed(service, address)
 	if err != nil {
 		return err
 	}
+	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		_, known, err := g.suppression(asked.key())
+		if err == nil && known {
+			asked.Lifted = true
+			g.keepSuppression(asked)
+			g.deed = Deed{service, "lift", "suppression", ""} // of whom is not told
+		}
+		return nil, err
+	})
+}
+
+// suppressionService is the number of a service, or of all of them.
+func (r *Registry) suppressionService(name string) (uint32, error) {
+	if name == "" {
+		return allServices, nil
+	}
+	svc, err := r.config.Load().service(name)
+	if err != nil {
+		return 0, err
+	}
+	return svc.number, nil
+}
+
+// suppressionNamed is what would be kept of an address as it is written; without a
+// service, for all services.
+func (r *Registry) suppressionNamed(service, address string) (SuppressionRecord, error) {
+	number, err := r.suppressionService(service)
+	if err != nil {
+		return SuppressionRecord{}, err
+	}
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return invalid("", "", "%s is not an address: %s", quote(address), reason(err))
+		return SuppressionRecord{}, invalid("/address", "", "%s is not an address: %s", quote(address), reason(err))
 	}
-	return r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
-		asked := r.suppressionOf(svc.number, kind, normal)
-		if _, ok := r.suppressions.get(asked.key()); ok {
-			asked.Lifted = true
-			g.batch.Suppressions = append(g.batch.Suppressions, asked)
-			g.deed = Deed{svc.name, "lift", "suppression", ""} // of whom is not told
-		}
-		return nil, nil
-	})
+	s := r.suppressionOf(number, kind, normal)
+	s.Address = normal
+	return s, nil
 }

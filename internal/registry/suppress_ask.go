@@ -28,11 +28,15 @@ var SuppressionReasons = []string{SoftBounces, Imported, NotWanted, HardBounce, 
 // allServices is the number in the place of a service of what holds for all of them.
 const allServices = 0
 
+// maxSourceBytes is how long the source of a suppression may be.
+const maxSourceBytes = 200
+
 // A SuppressionAsk asks that nobody writes to an address any more.
 type SuppressionAsk struct {
 	Service string    // "": all services
 	Address string    // as it is written
-	Reason  string    // one of SuppressionReasons
+	Hash    string    // instead of it: what an export of this server has of one that was erased
+	Reason  string    // one of SuppressionReasons; of Erased, nothing but a hash is kept
 	Source  string    // who says so: "smtp 192.0.2.1", a file, a key
 	Until   time.Time // zero: for good
 }
@@ -45,73 +49,105 @@ type SuppressionAsk struct {
 func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
 	records := make([]SuppressionRecord, len(asks))
 	for i := range asks {
-		record, err := r.suppressionAsked(&asks[i])
+		record, err := r.CheckSuppression(&asks[i])
 		if err != nil {
 			return below(fmt.Sprintf("/%d", i), err)
 		}
 		records[i] = record
 	}
-	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	_, err := r.SuppressRecords(ctx, records)
+	return err
+}
+
+// SuppressRecords is Suppress of what CheckSuppression returned. It says which of
+// them say more than the list did.
+func (r *Registry) SuppressRecords(ctx context.Context, records []SuppressionRecord) (added []bool, err error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	added = make([]bool, len(records))
+	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
 		for i := range records {
-			if err := g.suppress(records[i]); err != nil {
+			var err error
+			if added[i], err = g.suppress(records[i]); err != nil {
 				return nil, err
 			}
 		}
+		g.deed = Deed{g.w.r.config.Load().names[records[0].Service], "suppress", "suppression", ""} // whom is not told
 		return nil, nil
 	})
+	return added, err
 }
 
-// suppressionAsked checks an ask.
-func (r *Registry) suppressionAsked(ask *SuppressionAsk) (s SuppressionRecord, err error) {
-	service := uint32(allServices)
-	if ask.Service != "" {
-		svc, err := r.config.Load().service(ask.Service)
-		if err != nil {
-			return s, err
-		}
-		service = svc.number
-	}
+// CheckSuppression returns what would be kept of an ask.
+func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, err error) {
 	if !slices.Contains(SuppressionReasons, ask.Reason) {
 		return s, invalid("/reason", "use one of "+strings.Join(SuppressionReasons, ", "), "%s is no reason", quote(ask.Reason))
 	}
-	kind := kindWritten(ask.Address)
-	normal, err := r.normal(kind, ask.Address)
-	if err != nil {
-		return s, invalid("/address", "", "%s is not an address: %s", quote(ask.Address), reason(err))
+	if len(ask.Source) > maxSourceBytes || strings.ContainsFunc(ask.Source, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return s, invalid("/source", "", "the source is not one line of at most %d bytes", maxSourceBytes)
 	}
-	s = r.suppressionOf(service, kind, normal)
-	s.Reason = ask.Reason
+	if !ask.Until.IsZero() && !ask.Until.After(r.opt.Now()) {
+		return s, invalid("/until", "leave it out, and it is for good", "%s is over", ask.Until.UTC().Format(time.RFC3339))
+	}
+	if ask.Hash != "" && ask.Address == "" {
+		s, err = r.suppressionHashed(ask.Service, ask.Hash)
+	} else {
+		s, err = r.suppressionNamed(ask.Service, ask.Address)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Reason, s.Source = ask.Reason, ask.Source
+	if !ask.Until.IsZero() {
+		s.Until = ask.Until.UnixNano()
+	}
+	if s.Reason == Erased {
+		s.Address, s.Source = "", ""
+	}
 	return s, nil
 }
 
 // suppress puts an address on the list, where that says more than the list does.
-func (g *group) suppress(asked SuppressionRecord) error {
+func (g *group) suppress(asked SuppressionRecord) (more bool, err error) {
 	is, known, err := g.suppression(asked.key())
 	if err != nil {
-		return err
-	}
-	if known && strength(is.Reason) >= strength(asked.Reason) {
-		return nil
+		return false, err
 	}
 	asked.At = g.batch.At
+	if known {
+		stronger, longer := strength(asked.Reason) > strength(is.reason), outlasts(asked.Until, is.until)
+		if !stronger && !longer || is.reason == Erased {
+			return false, nil
+		}
+		if !stronger {
+			asked.Reason, asked.At = is.reason, is.at
+		}
+		if !longer {
+			asked.Until = is.until
+		}
+	}
 	g.keepSuppression(asked)
-	return nil
+	return true, nil
 }
+
+// outlasts compares ends, of which 0 is none.
+func outlasts(a, b int64) bool { return b != 0 && (a == 0 || a > b) }
 
 func strength(reason string) int { return slices.Index(SuppressionReasons, reason) }
 
 // suppression returns what the list says of an address in the group's eyes.
-func (g *group) suppression(key suppressionKey) (SuppressionRecord, bool, error) {
-	if s, ok := g.suppressed[key]; ok {
-		return s, !s.Lifted, nil
+func (g *group) suppression(key suppressionKey) (s suppressed, known bool, err error) {
+	if r, ok := g.suppressed[key]; ok {
+		return suppressed{r.Reason, r.At, r.Until, r.Tag}, !r.Lifted, nil
 	}
 	if g.w.flight != nil && len(g.w.flight.suppressed) > 0 {
 		if g.w.land(); g.aborted {
-			return SuppressionRecord{}, false, errAborted
+			return s, false, errAborted
 		}
 	}
-	s, ok := g.w.r.suppressions.get(key)
-	return s, ok, nil
+	s, known = g.w.r.suppressions.get(key, g.batch.At)
+	return s, known, nil
 }
 
 // keepSuppression has the list say something else of an address.
@@ -122,4 +158,42 @@ func (g *group) keepSuppression(s SuppressionRecord) {
 	}
 	g.suppressed[s.key()] = s
 	g.batch.Suppressions = append(g.batch.Suppressions, s)
+}
+
+// mayAdd refuses one more subscription to an address that is suppressed; what it has
+// already stays, and can be changed.
+func (g *group) mayAdd(owner fanfare.Place, isNew bool) error {
+	if isNew || g.w.r.suppressions.count.Load() == 0 {
+		return nil // who is new was asked for
+	}
+	row, err := g.subscriber(owner)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	if row.Kind == 0 {
+		return nil
+	}
+	return g.w.r.mayReach(row.Service, row.Kind, row.Address, "/to")
+}
+
+// forgetAddress leaves of the suppressions of an address nothing but the hash:
+// with suppress its own service writes to it never again.
+func (g *group) forgetAddress(row *SubscriberRecord, suppress bool) error {
+	asked := g.w.r.suppressionOf(row.Service, row.Kind, row.Address)
+	asked.Reason, asked.At = Erased, g.batch.At
+	for _, service := range [...]uint32{row.Service, allServices} {
+		asked.Service = service
+		is, known, err := g.suppression(asked.key())
+		switch {
+		case err != nil:
+			return err
+		case service == row.Service && suppress:
+			g.keepSuppression(asked)
+		case known:
+			bare := asked
+			bare.Reason, bare.At, bare.Until = is.reason, is.at, is.until
+			g.keepSuppression(bare)
+		}
+	}
+	return nil
 }

@@ -2,7 +2,11 @@ package registry_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
@@ -50,11 +54,183 @@ func TestOneBadAskKeepsNothing(t *testing.T) {
 		"/1/address": {Service: "notify", Address: "bob", Reason: registry.HardBounce},
 	} {
 		err := r.Suppress(context.Background(), []registry.SuppressionAsk{good, bad})
-		if e, ok := err.(*fanfare.Error); !ok || e.Pointer != pointer {
+		if e, ok := errors.AsType[*fanfare.Error](err); !ok || e.Pointer != pointer {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
 	if r.Suppressed() != 0 {
 		t.Error("something was kept")
+	}
+}
+
+// suppress puts one address on the list of notify.
+func suppress(t *testing.T, r *registry.Registry, ask registry.SuppressionAsk) {
+	t.Helper()
+	if ask.Service == "" {
+		ask.Service = "notify"
+	}
+	if err := r.Suppress(context.Background(), []registry.SuppressionAsk{ask}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsSuppressedIsSoAfterARestart(t *testing.T) {
+	place := storetest.Place(t)
+	r, _ := openAt(t, place, withSuppressions)
+	apply(t, r, weather)
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	suppress(t, r, registry.SuppressionAsk{Address: "Ada@example.org", Reason: registry.HardBounce, Source: "smtp 192.0.2.1", Until: until})
+	r.Close()
+	r, _ = openAt(t, place, withSuppressions)
+	s, err := r.Suppression(context.Background(), "notify", "ada@example.org")
+	if err != nil || s.Reason != registry.HardBounce || s.Source != "smtp 192.0.2.1" || !s.Until.Equal(until) {
+		t.Errorf("it is %+v (%v)", s, err)
+	}
+	channel, _ := r.ChannelNamed("notify", "email")
+	var seen, other uint64
+	if why := r.Suppressing(channel, "ADA@example.org", &seen); why != registry.HardBounce {
+		t.Errorf("a message to it may leave: %q", why)
+	}
+	if why := r.Suppressing(channel, "bob@example.org", &other); why != "" {
+		t.Errorf("a message to another may not: %q", why)
+	}
+	suppress(t, r, registry.SuppressionAsk{Address: "bob@example.org", Reason: registry.Complaint})
+	if why := r.Suppressing(channel, "bob@example.org", &other); why != registry.Complaint {
+		t.Errorf("who asked before does not hear of it: %q", why)
+	}
+}
+
+func TestASuppressionEndsByItself(t *testing.T) {
+	now := time.Now()
+	r, _ := openAt(t, storetest.Place(t), withSuppressions, func(o *registry.Options) { o.Now = func() time.Time { return now } })
+	apply(t, r, weather)
+	ctx := context.Background()
+	suppress(t, r, registry.SuppressionAsk{Address: "ada@example.org", Reason: registry.SoftBounces, Until: now.Add(time.Hour)})
+	suppress(t, r, registry.SuppressionAsk{Address: "bob@example.org", Reason: registry.SoftBounces, Until: now.Add(time.Hour)})
+	suppress(t, r, registry.SuppressionAsk{Address: "bob@example.org", Reason: registry.SoftBounces}) // for longer: for good
+	now = now.Add(2 * time.Hour)
+	channel, _ := r.ChannelNamed("notify", "email")
+	var seen uint64
+	if why := r.Suppressing(channel, "ada@example.org", &seen); why != "" {
+		t.Errorf("it is suppressed still: %s", why)
+	}
+	if err := r.TrimSuppressions(ctx); err != nil || r.Suppressed() != 1 {
+		t.Errorf("%d are kept (%v)", r.Suppressed(), err)
+	}
+	if page, _, err := r.Suppressions(ctx, registry.SuppressionFilter{Service: "notify"}, nil, 10); err != nil || len(page) != 1 || page[0].Address != "bob@example.org" {
+		t.Errorf("the list is %+v (%v)", page, err)
+	}
+}
+
+// Whoever is there already keeps what they have, and gets no more of it.
+func TestASuppressedSubscriberCannotSubscribeToMore(t *testing.T) {
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
+	apply(t, r, weather)
+	has := registry.Put{Topic: "change", Channel: "email", To: "ada@example.org"}
+	good(t, putAll(t, r, has))
+	suppress(t, r, registry.SuppressionAsk{Address: "ada@example.org", Reason: registry.HardBounce})
+	good(t, putAll(t, r, has))
+	more := has
+	more.ID = "more"
+	results := putAll(t, r, more)
+	if e, ok := errors.AsType[*fanfare.Error](results[0].Err); !ok || e.Code != fanfare.Conflict || !strings.Contains(e.Hint, "/v1/suppressions") {
+		t.Errorf("it can subscribe: %+v", results[0])
+	}
+	if err := r.Unsuppress(context.Background(), "notify", "ADA@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	good(t, putAll(t, r, more))
+}
+
+// An erasure leaves the hash of an address that bounced, and not the address.
+func TestAnErasureLeavesTheHashOfASuppressedAddress(t *testing.T) {
+	place := storetest.Place(t)
+	r, _ := openAt(t, place, withSuppressions)
+	apply(t, r, weather)
+	if err := person(t, r, "ada", "ada.lovelace@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	suppress(t, r, registry.SuppressionAsk{Address: "ada.lovelace@example.org", Reason: registry.HardBounce})
+	if err := r.Suppress(context.Background(), []registry.SuppressionAsk{{Address: "ada.lovelace@example.org", Reason: registry.Complaint}}); err != nil {
+		t.Fatal(err)
+	}
+	e, err := r.BeginErasure(context.Background(), "notify", "ada", false)
+	if err == nil {
+		err = r.FinishErasures(context.Background(), []registry.Erasure{e})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if found := storetest.Find(t, place, "ada.lovelace"); len(found) > 0 {
+		t.Errorf("the address is in %v", found)
+	}
+	r, _ = openAt(t, place, withSuppressions)
+	for service, want := range map[string]string{"notify": registry.HardBounce, "": registry.Complaint} {
+		if s, err := r.Suppression(context.Background(), service, "ada.lovelace@example.org"); err != nil || s.Reason != want {
+			t.Errorf("%q: %+v (%v)", service, s, err)
+		}
+	}
+}
+
+func TestTheListIsReadInPartsWithTheLatestFirst(t *testing.T) {
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
+	apply(t, r, weather)
+	var asks []registry.SuppressionAsk
+	for i := range 250 {
+		asks = append(asks, registry.SuppressionAsk{Service: "notify", Address: fmt.Sprintf("p%d@example.org", i), Reason: registry.SuppressionReasons[i%2]})
+	}
+	if err := r.Suppress(context.Background(), asks); err != nil {
+		t.Fatal(err)
+	}
+	suppress(t, r, registry.SuppressionAsk{Address: "last@example.org", Reason: registry.ByHand})
+	for reason, want := range map[string]int{"": 251, registry.SoftBounces: 125, registry.ByHand: 1} {
+		seen := map[string]bool{}
+		var cursor *registry.SuppressionCursor
+		for first := true; first || cursor != nil; first = false {
+			page, next, err := r.Suppressions(context.Background(), registry.SuppressionFilter{Service: "notify", Reason: reason}, cursor, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first && reason != registry.SoftBounces && page[0].Address != "last@example.org" {
+				t.Errorf("%q: the first is %+v", reason, page[0])
+			}
+			for _, s := range page {
+				seen[s.Address] = true
+			}
+			cursor = next
+		}
+		if len(seen) != want {
+			t.Errorf("%q: %d, want %d", reason, len(seen), want)
+		}
+	}
+}
+
+func BenchmarkSuppressing(b *testing.B) {
+	for _, n := range []int{0, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r, _ := openAt(b, storetest.Place(b), withSuppressions)
+			apply(b, r, weather)
+			asks := make([]registry.SuppressionAsk, n)
+			for i := range asks {
+				asks[i] = registry.SuppressionAsk{Service: "notify", Address: fmt.Sprintf("gone%d@example.org", i), Reason: registry.HardBounce}
+			}
+			if err := r.Suppress(context.Background(), asks); err != nil {
+				b.Fatal(err)
+			}
+			channel, _ := r.ChannelNamed("notify", "email")
+			b.Run("first", func(b *testing.B) {
+				for b.Loop() {
+					var seen uint64
+					r.Suppressing(channel, "ada.lovelace@example.org", &seen)
+				}
+			})
+			b.Run("again", func(b *testing.B) {
+				var seen uint64
+				for b.Loop() {
+					r.Suppressing(channel, "ada.lovelace@example.org", &seen)
+				}
+			})
+		})
 	}
 }

@@ -46,6 +46,7 @@ type want struct {
 	// Where the rows seem to be, so that they can be read before their turn.
 	subscriber, subscription fanfare.Place
 
+	sent    bool  // somebody is to be sent one message, and nothing is subscribed
 	err     error // refused: the writer passes it by
 	place   fanfare.Place
 	created bool

@@ -26,6 +26,7 @@ type Status struct {
 	IndexLagEvents int64               `json:"index_lag_events" doc:"events whose deliveries cannot be found by person yet"`
 	StateKeys      int                 `json:"state_keys" doc:"keys of topics whose last event is known"`
 	StatesFull     int64               `json:"states_full,omitempty" doc:"events since the server started that left no state, because their topic has as many as it may"`
+	Suppressions   int64               `json:"suppressions,omitempty" doc:"addresses that nobody writes to, of all services together; absent for keys of one service"`
 	DiskFreeBytes  int64               `json:"disk_free_bytes"`
 
 	Inbound *Inbound `json:"inbound,omitempty" doc:"the server at which bounces and mails to unsubscribe come in; absent where none does, and for keys of one service"`

@@ -10,7 +10,7 @@ import (
 func forget(s store.Session, b *registry.Batch) error {
 	for i := range b.Suppressions {
 		r := &b.Suppressions[i]
-		statement, args := "suppression_put", []any{int64(r.Service), int64(r.Kind), r.Hash[:], r.Reason, r.At}
+		statement, args := "suppression_put", []any{int64(r.Service), int64(r.Kind), r.Hash[:], r.Reason, r.At, r.Until, r.Source, r.Address, int64(r.Tag)}
 		if r.Lifted {
 			statement, args = "suppression_delete", args[:3]
 		}
@@ -43,8 +43,8 @@ func forget(s store.Session, b *registry.Batch) error {
 
 func loadForgotten(s store.Session, v registry.Loader) error {
 	err := s.Each("suppressions", func(r store.Row) error {
-		record := registry.SuppressionRecord{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4)}
-		copy(record.Hash[:], r.Bytes(2))
+		record := registry.SuppressionRecord{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4), Until: r.Int64(5), Tag: uint64(r.Int64(6))}
+		r.Copy(2, record.Hash[:])
 		v.Suppression(&record)
 		return nil
 	})

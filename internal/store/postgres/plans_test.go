@@ -39,6 +39,7 @@ func fill(t *testing.T, conn *pgx.Conn) {
 		"INSERT INTO subscriptions (place, subscriber, created_at, created_seq, topic, channel) SELECT n, n, 1, 1, 1, 1 FROM generate_series(1, 20000) n",
 		"INSERT INTO filters (number, text) SELECT n, 'true' FROM generate_series(1, 2000) n",
 		"INSERT INTO audit (id, key_id, key_name, request, service, action, kind, name) SELECT n, '', '', '', '', '', '', '' FROM generate_series(1, 2000) n",
+		"INSERT INTO suppressions (service, kind, hash, reason, at) SELECT 1, 1, decode(md5(n::text), 'hex'), 'hard_bounce', n FROM generate_series(1, 5000) n",
 		"INSERT INTO broadcasts_20261120 (seq, matched, messages, kept_at, matched_at, frozen_at, service, topic, posted) SELECT n, 1, 1, 1, 1, 1, '', '', '{}' FROM generate_series(1, 5000) n",
 		"INSERT INTO frozen_20261120 (id, seq) SELECT n, n FROM generate_series(1, 5000) n",
 		"INSERT INTO manifests_20261120 (id, members) SELECT n * 64, '' FROM generate_series(1, 5000) n",

@@ -107,7 +107,7 @@ func suppressionKey(s *registry.SuppressionRecord) string {
 	return fmt.Sprintf("%d %d %x", s.Service, s.Kind, s.Hash)
 }
 func suppressionText(s *registry.SuppressionRecord) string {
-	return fmt.Sprintf("%q %d", s.Reason, s.At)
+	return fmt.Sprintf("%q %d %d %d", s.Reason, s.At, s.Until, s.Tag)
 }
 
 func subscriberText(r *registry.SubscriberRecord) string {

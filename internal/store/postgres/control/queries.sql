@@ -87,12 +87,16 @@ SELECT id, key_id, key_name, request, service, action, kind, name, detail FROM a
 ORDER BY id DESC LIMIT $3
 
 -- name: suppressions
-SELECT service, kind, hash, reason, at FROM suppressions
+SELECT service, kind, hash, reason, at, until, tag FROM suppressions
+
+-- name: suppression
+SELECT reason, at, until, source, address, tag FROM suppressions WHERE service = $1 AND kind = $2 AND hash = $3
 
 -- name: suppression_put
 -- idempotent: by its key
-INSERT INTO suppressions (service, kind, hash, reason, at) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (service, kind, hash) DO UPDATE SET reason = excluded.reason, at = excluded.at
+INSERT INTO suppressions (service, kind, hash, reason, at, until, source, address, tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (service, kind, hash) DO UPDATE SET reason = excluded.reason, at = excluded.at, until = excluded.until,
+  source = excluded.source, address = excluded.address, tag = excluded.tag
 
 -- name: suppression_delete
 -- idempotent: by its key

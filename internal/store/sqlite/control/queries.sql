@@ -57,9 +57,11 @@ SELECT (SELECT min(id) FROM audit), (SELECT max(id) FROM audit)
 SELECT id, key_id, key_name, request, service, action, kind, name, detail FROM audit WHERE id BETWEEN ? AND ?
 ORDER BY id DESC LIMIT ?
 -- name: suppressions
-SELECT service, kind, hash, reason, at FROM suppressions
+SELECT service, kind, hash, reason, at, until, tag FROM suppressions
+-- name: suppression
+SELECT reason, at, until, source, address, tag FROM suppressions WHERE service = ? AND kind = ? AND hash = ?
 -- name: suppression_put
-INSERT OR REPLACE INTO suppressions (service, kind, hash, reason, at) VALUES (?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO suppressions (service, kind, hash, reason, at, until, source, address, tag) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: suppression_delete
 DELETE FROM suppressions WHERE service = ? AND kind = ? AND hash = ?
 -- name: erasures
