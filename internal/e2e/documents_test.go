@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/pgtest"
 )
 
 // A page is a document that is followed as by hand: its shell blocks, one after the
@@ -70,7 +72,7 @@ func (p page) follow(t *testing.T) string {
 	if err := os.Symlink(binary, filepath.Join(dir, "bin", "fanfare")); err != nil {
 		t.Fatal(err)
 	}
-	mail, api := freeAddress(t), freeAddress(t)
+	mail, api := pgtest.Address(t), pgtest.Address(t)
 	onFreePorts := strings.NewReplacer("127.0.0.1:2525", mail, "127.0.0.1:8085", api).Replace
 	if err := os.WriteFile(filepath.Join(dir, p.file), []byte(onFreePorts(document)), 0o600); err != nil {
 		t.Fatal(err)
@@ -108,17 +110,6 @@ func (p page) follow(t *testing.T) string {
 		t.Fatalf("%s: %v\n%s\n---- the program was\n%s", p.document, err, out, program)
 	}
 	return string(out)
-}
-
-// freeAddress is an address at which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func TestReadmeLeadsToAMail(t *testing.T) {

@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 
+	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -22,10 +22,10 @@ type relay struct {
 	gate  func() // called before a mail is answered
 }
 
-// newRelay listens on a free port.
+// newRelay listens on a port that nobody else is given.
 func newRelay(t *testing.T, config sink.Config) *relay {
 	t.Helper()
-	r := &relay{t: t, addr: "127.0.0.1:0", mails: map[string][]string{}}
+	r := &relay{t: t, addr: pgtest.Address(t), mails: map[string][]string{}}
 	r.open(config)
 	return r
 }
@@ -35,11 +35,10 @@ func (r *relay) open(config sink.Config) {
 	r.t.Helper()
 	config.OnMessage = r.take
 	server := sink.New(config)
-	addr, err := server.Listen(r.addr)
-	if err != nil {
+	if _, err := server.Listen(r.addr); err != nil {
 		r.t.Fatal(err)
 	}
-	r.addr, r.sink = addr.(*net.TCPAddr).String(), server
+	r.sink = server
 	go func() {
 		if err := server.Serve(); err != nil {
 			r.t.Error(err)
@@ -61,6 +60,22 @@ func (r *relay) take(_ string, to []string, body []byte) {
 	if gate != nil {
 		gate()
 	}
+}
+
+// hold has the relay answer so many mails, and the others when they are let go.
+func (r *relay) hold(after int) (letGo func()) {
+	r.t.Helper()
+	open := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gate = func() {
+		if r.total() > after {
+			<-open
+		}
+	}
+	letGo = sync.OnceFunc(func() { close(open) })
+	r.t.Cleanup(letGo)
+	return letGo
 }
 
 // total is how many mails were taken.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -42,6 +43,19 @@ type Cluster struct {
 func Launch(settings ...string) (*Cluster, error) {
 	c := &Cluster{settings: settings}
 	return c, c.launch(c.create)
+}
+
+// Address returns an address of 127.0.0.1 at which nothing listens, and which is given
+// to nobody who asks for any until the end of the test: whoever is told of it may
+// listen there, and stop, and listen again.
+func Address(t TB) string {
+	t.Helper()
+	port, release, err := reserve()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(release)
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
 // launch takes a directory and a port, and has them filled and served.

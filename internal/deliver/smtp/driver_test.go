@@ -315,15 +315,10 @@ func TestASlowPeerIsGivenItsTime(t *testing.T) {
 }
 
 func TestNoConnectionIsAnErrorThatNamesThePeer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	const addr = "127.0.0.1:1" // nobody is given that port
 	all := letters(1)
 	desk := newDesk(t, slices.Clone(all)...)
-	err = New(short(addr)).Serve(t.Context(), desk)
+	err := New(short(addr)).Serve(t.Context(), desk)
 	if fanfare.CodeOf(err) != fanfare.Unavailable || !strings.Contains(err.Error(), addr) {
 		t.Errorf("err %v", err)
 	}
