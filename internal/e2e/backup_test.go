@@ -43,11 +43,13 @@ func restoreElsewhere(t *testing.T, file string) *server {
 // published. The server is killed; the backup is restored elsewhere.
 func TestBackupOfAWorkingServerLosesNothingThatWasAcknowledgedBefore(t *testing.T) {
 	t.Parallel()
-	s, r := newsroom(t, sink.Config{Inject: sink.Inject{Seed: 7, TempFail: 0.2, PermFail: 0.1}}, "rate: 400/s, connections: 4, retry: [2s, 2s]")
+	s, r := newsroom(t, sink.Config{Inject: sink.Inject{Seed: 7, TempFail: 0.2, PermFail: 0.1}}, "rate: unlimited, connections: 4, retry: [2s, 2s]")
 	people := crowd(300)
 	s.subscribe(people...)
 	over := s.http.publish(`{"title":"over"}`)
 	s.http.completed(over)
+	// What comes now must not be over before the backup is taken, however long that takes.
+	s.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: 20/s, connections: 4, retry: [2s, 2s]"))
 	before := map[string]string{over: "over"} // events by id, with their titles
 	for i := range 3 {
 		title := fmt.Sprintf("before-%d", i)
@@ -197,10 +199,11 @@ func (r *relay) oneOf(title, to string) {
 
 func TestWhatWasUncertainAndIsCancelledDoesNotLeave(t *testing.T) {
 	t.Parallel()
-	s, r := newsroom(t, sink.Config{}, slow)
+	s, r := newsroom(t, sink.Config{}, single)
 	people := crowd(300)
-	event := halfway(s, r, people)
+	event, letGo := halfway(s, r, people)
 	s.mustRun("", "pause", "--all")
+	letGo()
 	left := s.standstill(r, event)
 	file := filepath.Join(t.TempDir(), "halfway.tar")
 	s.mustRun("", "backup", file)

@@ -169,7 +169,7 @@ func TestAMoveDuringABroadcastLosesNothingAndMailsNobodyTwice(t *testing.T) {
 			rate := func(of, rate string) {
 				s.http.must(204, "POST", "/v1/rate", "application/json", fmt.Sprintf(`{"scope":{"kind":"broadcast","name":%q},"rate":%q}`, of, rate))
 			}
-			rate(first, "60/s") // it must not be over before the database has moved, however long that takes
+			rate(first, "10/s") // it must not be over before the database has moved, however long that takes
 			changing := s.startMover()
 			eventually(t, "some subscriptions have changed", func() bool { return changing.changes() > 10 })
 

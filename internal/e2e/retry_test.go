@@ -27,7 +27,7 @@ func TestRefusalsForNowAreRetriedAndForGoodAreNot(t *testing.T) {
 			[]fanfare.Attempt{{Number: 1, Status: "failed", Code: 550}}, "no such person"},
 		{"5xx at DATA", "rate: unlimited, retry: [1s, 1s]", sink.Inject{PermFail: 1, At: sink.AtData}, fanfare.Failed,
 			[]fanfare.Attempt{{Number: 1, Status: "failed", Code: 554}}, ""},
-		{"expiry before the next try", "rate: unlimited, expiry: 2s, retry: [1s, 1h]", sink.Inject{TempFail: 1, TempFailAlways: true}, fanfare.Expired,
+		{"expiry before the next try", "rate: unlimited, expiry: 1h, retry: [1s, 2h]", sink.Inject{TempFail: 1, TempFailAlways: true}, fanfare.Expired,
 			nil, "expire"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

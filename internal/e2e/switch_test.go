@@ -9,9 +9,9 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// slow lets a broadcast of a few hundred take long enough to be reached in the
-// middle.
-const slow = "rate: 300/s, connections: 4, retry: [1s, 1s]"
+// single lets mails leave one after the other, so that a broadcast that is held up
+// has one of them on the wire.
+const single = "rate: unlimited, connections: 1, retry: [1s, 1s]"
 
 // switches pause, resume and cancel by each way of naming what they reach.
 var switches = []struct {
@@ -24,17 +24,20 @@ var switches = []struct {
 	{"broadcast", func(event string) []string { return []string{"--broadcast", event} }},
 }
 
-// halfway publishes an event to people and waits until some of them have it.
-func halfway(s *server, r *relay, people []string) string {
+// halfway publishes an event to people and waits until some of them have it. The
+// others get it when they are let go: the first of them is on the wire.
+func halfway(s *server, r *relay, people []string) (event string, letGo func()) {
 	s.t.Helper()
+	const some = 30
+	letGo = r.hold(some)
 	s.subscribe(people...)
-	event := s.http.publish(`{"title":"to all"}`)
-	eventually(s.t, "some mails", func() bool { return r.total() >= 30 })
-	return event
+	event = s.http.publish(`{"title":"to all"}`)
+	eventually(s.t, "some mails", func() bool { return r.total() == some+1 })
+	return event, letGo
 }
 
-// standstill waits until nothing is on the wire and returns how many mails
-// have left.
+// standstill waits until nothing is on the wire of what was stopped halfway, and
+// returns how many mails have left.
 func (s *server) standstill(r *relay, event string) int {
 	s.t.Helper()
 	var settled int64
@@ -50,10 +53,11 @@ func TestNothingLeavesWhatIsPaused(t *testing.T) {
 	for _, scope := range switches {
 		t.Run(scope.name, func(t *testing.T) {
 			t.Parallel()
-			s, r := newsroom(t, sink.Config{}, slow)
+			s, r := newsroom(t, sink.Config{}, single)
 			people := crowd(300)
-			event := halfway(s, r, people)
+			event, letGo := halfway(s, r, people)
 			s.mustRun("", append([]string{"pause", "--reason", "wrong text"}, scope.args(event)...)...)
+			letGo()
 			left := s.standstill(r, event)
 			if left == len(people) {
 				t.Fatal("the broadcast was over before it was paused")
@@ -96,10 +100,11 @@ func TestWhatIsCancelledIsSettledAndDoesNotLeave(t *testing.T) {
 	for _, scope := range switches {
 		t.Run(scope.name, func(t *testing.T) {
 			t.Parallel()
-			s, r := newsroom(t, sink.Config{}, slow)
+			s, r := newsroom(t, sink.Config{}, single)
 			people := crowd(300)
-			event := halfway(s, r, people)
+			event, letGo := halfway(s, r, people)
 			s.mustRun("", append([]string{"cancel", "--reason", "not true"}, scope.args(event)...)...)
+			letGo()
 			b := s.http.completed(event)
 			if b.Counts.Total() != int64(len(people)) || b.Counts.Settled() != b.Counts.Total() {
 				t.Errorf("the counts do not add up: %v", b.Counts)
@@ -151,7 +156,7 @@ func TestCancelReachesWhatWaits(t *testing.T) {
 // A relay that refuses everybody would spoil the whole broadcast.
 func TestBroadcastPausesItselfWhenItsFirstMessagesAllFail(t *testing.T) {
 	t.Parallel()
-	s, r := newsroom(t, sink.Config{Inject: sink.Inject{PermFail: 1}}, "rate: 500/s, connections: 4")
+	s, r := newsroom(t, sink.Config{Inject: sink.Inject{PermFail: 1}}, "rate: 50/s, connections: 4")
 	people := crowd(400)
 	s.subscribe(people...)
 	event := s.http.publish(`{"title":"to all"}`)
@@ -168,6 +173,7 @@ func TestBroadcastPausesItselfWhenItsFirstMessagesAllFail(t *testing.T) {
 	}
 	r.close()
 	r.open(sink.Config{})
+	s.mustRun("", "rate", "channel", "news/email", "unlimited")
 	s.mustRun("", "resume", "--broadcast", event)
 	b = s.http.completed(event)
 	if failed := b.Counts[fanfare.Failed]; failed < 100 || failed > 200 || b.Counts[fanfare.Accepted] != 400-failed {
