@@ -106,6 +106,12 @@ type exim struct {
 // startExim starts an Exim that closes a connection after so many mails.
 func startExim(t *testing.T, perConnection int) *exim {
 	t.Helper()
+	return startEximWith(t, perConnection, eximConfig)
+}
+
+// startEximWith starts one with another configuration.
+func startEximWith(t *testing.T, perConnection int, config string) *exim {
+	t.Helper()
 	p := &exim{peer: newPeer(t), address: map[string]string{}}
 	p.folder("spool")
 	p.log = p.write("exim-mainlog", "")
@@ -125,7 +131,7 @@ func startExim(t *testing.T, perConnection int) *exim {
 		p.address[name] = at(port)
 	}
 	placed = append(placed, "{ports}", strings.Join(ports, " : "))
-	conf := p.write("exim.conf", strings.NewReplacer(placed...).Replace(eximConfig))
+	conf := p.write("exim.conf", strings.NewReplacer(placed...).Replace(config))
 	p.queue = []string{filepath.Join(p.dir, "spool", "input")}
 	p.run(exec.Command(program, "-C", conf, "-bdf", "-q1h"), all...)
 	return p

@@ -70,6 +70,7 @@ proxymap  unix  - - n - - proxymap
 error     unix  - - n - - error
 retry     unix  - - n - - error
 virtual   unix  - n n - - virtual
+smtp      unix  - - n - - smtp
 anvil     unix  - - n - 1 anvil
 postlog   unix-dgram n - n - 1 postlogd
 `
@@ -95,7 +96,8 @@ var listeners = map[string]string{
 	"rate limited": fmt.Sprintf("-o smtpd_client_message_rate_limit=%d -o smtpd_client_event_limit_exceptions=", rateLimit),
 }
 
-func startPostfix(t *testing.T) *postfix {
+// startPostfix starts a Postfix; settings follow those that all have.
+func startPostfix(t *testing.T, settings ...string) *postfix {
 	t.Helper()
 	p := &postfix{peer: newPeer(t), address: map[string]string{}}
 	conf := p.folder("conf")
@@ -110,7 +112,7 @@ func startPostfix(t *testing.T) *postfix {
 	cert, key, trust := p.certify()
 	p.trust = trust
 	uid, gid := account(t, "nobody")
-	p.write("conf/main.cf", strings.NewReplacer("{dir}", p.dir, "{uid}", uid, "{gid}", gid, "{cert}", cert, "{key}", key).Replace(postfixMain))
+	p.write("conf/main.cf", strings.NewReplacer("{dir}", p.dir, "{uid}", uid, "{gid}", gid, "{cert}", cert, "{key}", key).Replace(postfixMain+strings.Join(settings, "")))
 	services := postfixServices
 	var all []string
 	for name, settings := range listeners {
