@@ -50,17 +50,6 @@ func (c *Client) Rules(topic string) Collection[Rule] {
 	return Collection[Rule]{c, "/v1/topics/" + url.PathEscape(topic) + "/rules", "rules"}
 }
 
-// Templates are those of the service, in their current versions.
-func (c *Client) Templates() Collection[Template] {
-	return Collection[Template]{c, "/v1/templates", "templates"}
-}
-
-// TemplateVersions are all that a template ever had, the oldest first. They can be
-// listed alone.
-func (c *Client) TemplateVersions(ctx context.Context, template string) iter.Seq2[Template, error] {
-	return List[Template](ctx, c, "/v1/templates/"+url.PathEscape(template)+"/versions", "templates", nil)
-}
-
 // Channels are those of the service.
 func (c *Client) Channels() Collection[ChannelSettings] {
 	return Collection[ChannelSettings]{c, "/v1/channels", "channels"}

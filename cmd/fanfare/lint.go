@@ -18,17 +18,20 @@ import (
 // templateLint is fanfare template lint.
 func (c *cli) templateLint() *cobra.Command {
 	var file string
+	var draft bool
 	command := &cobra.Command{
 		Use: "lint [NAME...]", Short: "Say what readers are going to mind of templates",
 		Long: `Say what mail readers, screen readers and filters against spam are going to mind
 of templates: images that nobody describes, links that lead nowhere, HTML that is
 cut off. Each finding has the part, line and column, and what to do. Without a name
-all templates are looked at; with -f those of a document that is not applied yet.
+all templates are looked at; with --draft all drafts, with -f those of a document that
+is not applied yet.
 Links are judged by their shape: nothing is asked of the network.
 
 Exit code 1: something was found.`,
 		Example: `  fanfare template lint
   fanfare template lint quake
+  fanfare template lint quake --draft
   fanfare template lint -f examples/earthquakes/fanfare.yaml`,
 		ValidArgsFunction: c.completeFirst("templates"),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -47,7 +50,11 @@ Exit code 1: something was found.`,
 			case file != "":
 				names = slices.Sorted(maps.Keys(drafts))
 			default:
-				for t, err := range api.Templates().All(command.Context()) {
+				all := api.Templates().All(command.Context())
+				if draft {
+					all = api.Drafts(command.Context())
+				}
+				for t, err := range all {
 					if err != nil {
 						return err
 					}
@@ -56,11 +63,11 @@ Exit code 1: something was found.`,
 			}
 			looked := make([]client.Lint, 0, len(names))
 			for _, name := range names {
-				draft := drafts[name]
-				if file != "" && draft == nil {
+				sent := drafts[name]
+				if file != "" && sent == nil {
 					return inFile(file, noTemplate(name, drafts))
 				}
-				found, err := api.Lint(command.Context(), name, client.LintRequest{Template: draft})
+				found, err := api.Lint(command.Context(), name, client.LintRequest{Template: sent, Draft: draft})
 				if err != nil {
 					return err
 				}
@@ -70,6 +77,8 @@ Exit code 1: something was found.`,
 		},
 	}
 	command.Flags().StringVarP(&file, "file", "f", "", "document whose templates to look at, in place of the applied ones")
+	command.Flags().BoolVar(&draft, "draft", false, "look at drafts, in place of what is published")
+	command.MarkFlagsMutuallyExclusive("file", "draft")
 	return command
 }
 
@@ -79,7 +88,12 @@ func (c *cli) drafts(file string) (map[string]*client.TemplateDraft, error) {
 	if err != nil {
 		return nil, err
 	}
-	document, err := registry.ParseDocument(text, filepath.Dir(file))
+	return draftsOf(text, filepath.Dir(file))
+}
+
+// draftsOf takes the templates out of the text of a document.
+func draftsOf(text []byte, dir string) (map[string]*client.TemplateDraft, error) {
+	document, err := registry.ParseDocument(text, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -41,8 +41,8 @@ var nouns = []noun{
 		verbs: "list get put delete", sample: "earthquakes", body: `{"template":"quake"}`, about: "The rules become those that are listed; where there is no list they stay."},
 	{name: "rule", plural: "rules", path: "/v1/topics/%s/rules", of: "topic", short: "List, show, change and delete rules of a topic", columns: []string{"name", "when", "params", "template"},
 		verbs: "list get put delete", sample: "near", body: `{"when":"event.mag >= sub.min","params":{"min":"number"}}`, about: "A new rule is the last one; one that is there keeps its place."},
-	{name: "template", plural: "templates", path: "/v1/templates", short: "List, show, change and delete templates", columns: []string{"name", "version", "subject"},
-		verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "Every change makes a new version; preview shows what it says."},
+	{name: "template", plural: "templates", path: "/v1/templates", short: "List, show, change and delete templates", columns: []string{"name", "version", "state", "subject"},
+		filters: []string{"state"}, verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "A change by put is published at once, as a new version; draft keeps it\nbeside what is published until publish."},
 	{name: "channel", plural: "channels", path: "/v1/channels", short: "List, show, change and delete channels", columns: []string{"name", "driver", "relay", "path", "from", "rate", "connections"},
 		verbs: "list get put delete", sample: "mail", body: `{"driver":"smtp","relay":"127.0.0.1:25","from":"News <news@example.org>"}`, about: "A password is named by password_env or password_file, never written."},
 	{name: "subscriber", plural: "subscribers", path: "/v1/subscribers", short: "List, show, change and delete subscribers", columns: []string{"id", "addresses", "locale", "time_zone"},
@@ -78,7 +78,7 @@ func (c *cli) nounCommand(n *noun) *cobra.Command {
 		command.AddCommand(c.personExport(n), c.personMerge(n), c.personErase(n))
 	}
 	if n.name == "template" {
-		command.AddCommand(c.templateLint())
+		command.AddCommand(c.templateDraft(), c.templatePublish(), c.templateVersions(), c.templateDiff(), c.templateDiscard(), c.templateLint())
 	}
 	if n.name == "subscription" {
 		command.AddCommand(c.subscriptionPause(n), c.subscriptionResume(n))

@@ -30,7 +30,8 @@ func (c *cli) previewCommand() *cobra.Command {
 		Use: "preview TEMPLATE", Short: "Show what a template says",
 		Long: `Show what a template says: subject, text and HTML for an event and a person. What
 is not given is made up: data that fit the topic's schema, and a person. With -f the
-template is taken from a document that is not applied yet. A template of digests
+template is taken from a document that is not applied yet, with --draft or --version
+another version than what is published. A template of digests
 tells of all events that are named. Nothing is kept or sent,
 and the unsubscribe link of a preview leads nowhere.
 
@@ -43,11 +44,14 @@ A variable that is missing is named with the template's line.`,
   fanfare preview digest --event evt-20261120-1001 --event evt-20261120-1002
   fanfare preview quake --data event.json --html preview.html
   fanfare preview quake -f fanfare.yaml --raw
+  fanfare preview quake --draft
   fanfare preview quake --send-to me@example.com --channel mail`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("templates"),
 		RunE: func(command *cobra.Command, args []string) error { return p.run(command, args[0]) },
 	}
 	flags := command.Flags()
+	flags.BoolVar(&p.in.Draft, "draft", false, "show the template's draft, in place of what is published")
+	flags.IntVar(&p.in.Version, "version", 0, "show this version")
 	flags.StringVarP(&p.file, "file", "f", "", "document whose template to show, in place of the applied one")
 	flags.StringVar(&p.data, "data", "", "file with the event's data, - for standard input")
 	flags.StringArrayVar(&p.events, "event", nil, "event to take: evt-..., or the id that the sender gave; may be repeated for a digest")
@@ -64,6 +68,7 @@ A variable that is missing is named with the template's line.`,
 	flags.BoolVar(&p.raw, "raw", false, "print the whole message as it would leave")
 	command.MarkFlagsMutuallyExclusive("subscriber", "subscription")
 	command.MarkFlagsMutuallyExclusive("send-to", "raw")
+	command.MarkFlagsMutuallyExclusive("file", "draft", "version")
 	return command
 }
 

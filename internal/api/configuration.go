@@ -11,22 +11,11 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// OfTopic and OfTemplate name what a list belongs to.
-type (
-	OfTopic struct {
-		Page
-		Topic string `path:"topic" doc:"name of the topic"`
-	}
-	OfTemplate struct {
-		Page
-		Template string `path:"template" doc:"name of the template"`
-	}
-	OfVersion struct {
-		Named
-		Template string `path:"template" doc:"name of the template"`
-		Version  int    `path:"version" minimum:"1" doc:"number of the version, from 1"`
-	}
-)
+// OfTopic names what a list belongs to.
+type OfTopic struct {
+	Page
+	Topic string `path:"topic" doc:"name of the topic"`
+}
 
 func (a *API) configurationRoutes() {
 	a.serviceRoutes()
@@ -135,65 +124,6 @@ func inOrder[T any](l listing, p *Page, all []T) (page []T, next string, err err
 		page[i] = cut[i].one
 	}
 	return page, next, err
-}
-
-func (a *API) templateRoutes() {
-	see := func(t *registry.TemplateSource) wire.Template {
-		return wire.Template{Name: t.Name, Version: t.Version, TemplateParts: shownAs[wire.TemplateParts](t.TemplateParts)}
-	}
-	read(a, listOp("list-templates", "/v1/templates", "templates", "The templates of a service in their current versions, by name"), mayRead,
-		func(_ context.Context, c caller, in *Page) (page wire.TemplatePage, err error) {
-			service, err := a.oneService(c)
-			if err != nil {
-				return page, err
-			}
-			var all []wire.Template
-			for _, t := range a.parts.Documents.Configuration().Templates(service) {
-				all = append(all, see(t))
-			}
-			page.Templates, page.Next, err = pageOf(listingOf("templates", service), in, all, func(t *wire.Template) string { return t.Name })
-			return page, err
-		})
-	addMember(a, memberKind[wire.Template]{kind: "template", path: "/v1/templates/{template}", tag: "templates", change: mayConfigure,
-		params: []*huma.Param{param("template", "name of the template")},
-		about:  "It is tried against each topic that uses it before it is taken. Every change makes a new version; messages that are under way keep theirs.",
-		see: func(c registry.Configuration, m registry.Member) (wire.Template, bool) {
-			t := c.Template(m.Service, m.Name)
-			if t == nil {
-				return wire.Template{}, false
-			}
-			return see(t), true
-		}})
-	read(a, listOp("list-versions", "/v1/templates/{template}/versions", "templates", "All versions that a template ever had, the oldest first"), mayRead,
-		func(_ context.Context, c caller, in *OfTemplate) (page wire.TemplatePage, err error) {
-			service, err := a.oneService(c)
-			if err != nil {
-				return page, err
-			}
-			versions := a.parts.Documents.Configuration().TemplateVersions(service, in.Template)
-			if len(versions) == 0 {
-				return page, notFound("template", in.Template)
-			}
-			all := make([]wire.Template, len(versions))
-			for i, t := range versions {
-				all[i] = see(t)
-			}
-			page.Templates, page.Next, err = inOrder(listingOf("versions", service, in.Template), &in.Page, all)
-			return page, err
-		})
-	read(a, listOp("get-version", "/v1/templates/{template}/versions/{version}", "templates", "One version of a template"), mayRead,
-		func(_ context.Context, c caller, in *OfVersion) (wire.Template, error) {
-			service, err := a.oneService(c)
-			if err != nil {
-				return wire.Template{}, err
-			}
-			for _, t := range a.parts.Documents.Configuration().TemplateVersions(service, in.Template) {
-				if t.Version == in.Version {
-					return see(t), nil
-				}
-			}
-			return wire.Template{}, notFound("version", fmt.Sprintf("%s@%d", in.Template, in.Version))
-		})
 }
 
 func (a *API) channelRoutes() {

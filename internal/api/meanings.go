@@ -91,8 +91,12 @@ func schemaMeanings() map[string]string {
 		"RulePage":             "A page of the rules of a topic, in their order.",
 		"Service":              "A tenant: it owns topics, subscribers, templates, channels and keys.",
 		"ServicePage":          "A page of services, by name.",
-		"Template":             "How a message is written; every change makes a new version.",
+		"Template":             "How a message is written; every change makes a new version, which is a draft until it is published.",
 		"TemplatePage":         "A page of templates by name, or of the versions of one.",
+		"Publication":          "What of a template is to be published; nothing: the draft.",
+		"TemplateDiff":         "What differs between two versions of a template.",
+		"VersionRef":           "A version of a template.",
+		"PartDiff":             "How one part of a template differs.",
 		"Topic":                "A named kind of event.",
 		"TopicPage":            "A page of topics, by name.",
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -30,6 +31,7 @@ type memberKind[T any] struct {
 	change access
 	params []*huma.Param
 	about  string // what there is to know about putting one
+	gone   string // what there is to know about deleting one; "": what is needed is a conflict
 
 	// see is the member as it is shown, false if there is none.
 	see func(c registry.Configuration, m registry.Member) (T, bool)
@@ -77,7 +79,7 @@ func addMember[T any](a *API, k memberKind[T]) {
 	a.handle(put, k.change, func(x *exchange, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
 
 	del := op("delete", http.MethodDelete, "Delete a "+k.kind, ifMatch())
-	del.Description = "To delete it again is no error. What active or paused subscriptions need is a conflict."
+	del.Description = "To delete it again is no error. " + cmp.Or(k.gone, "What active or paused subscriptions need is a conflict.")
 	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
 	a.handle(del, k.change, func(x *exchange, r *http.Request, c caller) error {
 		m, err := a.member(k.kind, r, c)
@@ -108,7 +110,7 @@ func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c c
 	if err != nil {
 		return err
 	}
-	document, err := registry.ParseMember(m, text)
+	document, err := registry.ParseMember(m, text, "")
 	if err != nil {
 		return err
 	}
@@ -159,6 +161,8 @@ func (a *API) member(kind string, r *http.Request, c caller) (registry.Member, e
 			return m, notFound("service", m.Name) // another service's things do not exist
 		}
 		return m, nil
+	case "draft":
+		m.Name = r.PathValue("template")
 	case "rule":
 		m.Name, m.Rule = r.PathValue("topic"), r.PathValue("rule")
 	}

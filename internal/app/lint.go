@@ -17,7 +17,7 @@ import (
 
 // Lint looks at one template.
 func (p previews) Lint(ctx context.Context, service, name string, in wire.LintRequest) (wire.Lint, error) {
-	m := &previewed{previews: p, service: service, in: wire.PreviewRequest{Template: in.Template, Topic: in.Topic}}
+	m := &previewed{previews: p, service: service, in: wire.PreviewRequest{Template: in.Template, Draft: in.Draft, Version: in.Version, Topic: in.Topic}}
 	source, label, err := m.source(name)
 	if err != nil {
 		return wire.Lint{}, err

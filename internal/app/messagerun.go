@@ -5,6 +5,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Try checks a direct send as Send would, and writes each message, but keeps and
@@ -19,7 +20,7 @@ func (m *messages) Try(ctx context.Context, service string, request *wire.Messag
 	if err := m.collector.CheckTimes(posted); err != nil {
 		return run, err
 	}
-	d, err := m.draft(posted, request)
+	d, err := m.draft(posted, request, registry.ChooseAny)
 	if err != nil {
 		return run, err
 	}

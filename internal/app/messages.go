@@ -61,7 +61,7 @@ func (m *messages) Send(ctx context.Context, service string, request *wire.Messa
 		return api.Sent{}, err
 	}
 	defer m.keeping.enter()()
-	d, err := m.draft(posted, request)
+	d, err := m.draft(posted, request, registry.ChooseReleased)
 	if err != nil {
 		return api.Sent{}, err
 	}
@@ -99,7 +99,7 @@ func (m *messages) again(ctx context.Context, posted *fanfare.Posted, ref fanfar
 	}
 	if first.Direct.List {
 		// Who was refused is not kept. It is found out anew, and nothing is made.
-		if d, err := m.draft(posted, request); err == nil && d.find(ctx, m.registry, request) == nil {
+		if d, err := m.draft(posted, request, registry.ChooseReleased); err == nil && d.find(ctx, m.registry, request) == nil {
 			message.Errors = d.refused
 		}
 	}
@@ -118,7 +118,7 @@ type draft struct {
 }
 
 // draft finds what the request names, and renders what all recipients share.
-func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest) (*draft, error) {
+func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest, may registry.Choice) (*draft, error) {
 	d := &draft{posted: posted, title: "content"}
 	var err error
 	if d.channel, err = m.registry.ChooseChannel(posted.Service, request.Channel); err != nil {
@@ -133,8 +133,9 @@ func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest) (
 		}
 	}
 	posted.Direct.Channel = d.channel.Number
+	var source *registry.TemplateSource
 	if request.Template != "" {
-		source, err := m.registry.ChooseTemplate(posted.Service, request.Template)
+		source, err = m.registry.ChooseTemplate(posted.Service, request.Template, may)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +144,12 @@ func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest) (
 	} else {
 		posted.Direct.Content = (*fanfare.Content)(request.Content)
 	}
-	template, err := m.templates.of(posted, posted.Direct.Template)
+	var template *format.Template
+	if source != nil && source.Number == 0 { // a draft
+		template, err = format.Compile(sourceOf(source))
+	} else {
+		template, err = m.templates.of(posted, posted.Direct.Template)
+	}
 	if err != nil {
 		return nil, inContent(err)
 	}

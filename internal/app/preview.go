@@ -79,18 +79,25 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 	return out, nil
 }
 
-// source is the draft, or the stored template.
+// source is the template that came with the request, or the version of the stored one
+// that it names.
 func (m *previewed) source(name string) (source format.Source, label string, err error) {
+	if m.in.Draft && m.in.Version != 0 || m.in.Template != nil && (m.in.Draft || m.in.Version != 0) {
+		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "it names several versions", Hint: "give one of template, draft and version"}
+	}
 	if d := m.in.Template; d != nil {
 		parts, err := partsOf(d)
 		return sourceOfParts(name, parts), name + " (draft)", err
 	}
-	number, ok := m.registry.TemplateVersion(m.service, name)
-	stored, known := m.registry.Template(number)
-	if !ok || !known {
-		return source, "", &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service has no template %q", name), Hint: "fanfare template list names those that it has; one that is not applied yet is sent along as a draft"}
+	stored, err := m.registry.Configuration().PickVersion(m.service, name, m.in.Version, m.in.Draft)
+	if err != nil {
+		return source, "", err
 	}
-	return sourceOf(&stored), fmt.Sprintf("%s@%d", name, stored.Version), nil
+	label = fmt.Sprintf("%s@%d", name, stored.Version)
+	if stored.State == registry.VersionDraft {
+		label += " (draft)"
+	}
+	return sourceOf(stored.TemplateSource), label, nil
 }
 
 // find looks up what the request names.

@@ -38,6 +38,8 @@ var homes = []home{
 		"add a method to the store"},
 	{"github.com/danielgtaylor/huma/", []string{"internal/api"},
 		"the shape of HTTP is api's business", "take and return plain values"},
+	{"github.com/aymanbagabas/go-udiff", []string{"internal/api"},
+		"what differs between two texts is shown by api, so that all clients show the same", "ask the API"},
 	{"github.com/swaggest/swgui/", []string{"internal/api"},
 		"the viewer of the document is served by api", "link to /docs"},
 	{"github.com/prometheus/", []string{"internal/report", "internal/app"},

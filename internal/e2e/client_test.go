@@ -24,6 +24,7 @@ var methods = map[string]string{
 	"list-topics": "Topics", "get-topic": "Topics", "put-topic": "Topics", "delete-topic": "Topics",
 	"list-rules": "Rules", "get-rule": "Rules", "put-rule": "Rules", "delete-rule": "Rules",
 	"list-templates": "Templates", "get-template": "Templates", "put-template": "Templates", "delete-template": "Templates",
+	"get-draft": "Draft", "put-draft": "PutDraft", "delete-draft": "DiscardDraft", "publish-template": "PublishTemplate", "diff-versions": "DiffTemplate",
 	"list-channels": "Channels", "get-channel": "Channels", "put-channel": "Channels", "delete-channel": "Channels",
 }
 

@@ -12,7 +12,7 @@ func TestAMessageThatCannotBeSentSaysWhyAtOnce(t *testing.T) {
 	s, r := mailroom(t, sink.Config{}, "")
 	for name, c := range map[string]struct{ body, pointer, detail, hint string }{
 		"unknown template":   {`{"channel":"email","to":"a@example.org","template":"receit"}`, "/template", `unknown template "receit"`, "did you mean receipt?"},
-		"unknown version":    {`{"channel":"email","to":"a@example.org","template":"receipt@2"}`, "/template", `no version "2"`, "versions 1 to 1"},
+		"unknown version":    {`{"channel":"email","to":"a@example.org","template":"receipt@2"}`, "/template", `no version 2`, "there are 1"},
 		"unknown channel":    {`{"channel":"emial","to":"a@example.org","template":"receipt"}`, "/channel", `unknown channel "emial"`, "did you mean email?"},
 		"missing variable":   {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"total":1}}`, "/data", "template receipt@1, subject: undefined variable event.order", "default"},
 		"nobody":             {`{"channel":"email","template":"receipt"}`, "/to", "to whom", "recipients"},

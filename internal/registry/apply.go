@@ -42,7 +42,7 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 // noted is the difference with what else there is to know.
 func (pl *plan) noted() Diff {
 	diff := pl.diff
-	diff.Notes = append(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes()...)
+	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes())
 	return diff
 }
 
@@ -183,12 +183,12 @@ func (pl *plan) references() {
 func (pl *plan) dryRun() {
 	used := map[string]bool{}
 	run := func(t *Topic, name string, params map[string]string) {
-		src := pl.svc.templates[name]
+		src := pl.sourceOf(name)
 		if src == nil {
 			return
 		}
 		used[name] = true
-		if pl.doc.Topics[t.Name] == nil && pl.doc.Templates[name] == nil {
+		if pl.doc.Topics[t.Name] == nil && !pl.tries(name) {
 			return
 		}
 		if err := pl.r.opt.DryRunTemplate(src, schemaOf(t), params); err != nil {
@@ -207,12 +207,18 @@ func (pl *plan) dryRun() {
 	}
 	pl.dryRunDigests(used)
 	for name := range pl.doc.Templates {
-		if src := pl.svc.templates[name]; src != nil && !used[name] {
+		if src := pl.sourceOf(name); src != nil && !used[name] && pl.tries(name) {
 			if err := pl.r.opt.DryRunTemplate(src, nil, nil); err != nil {
 				pl.fail("", err)
 			}
 		}
 	}
+}
+
+// tries reports whether the document says what the template is, or is going to be.
+func (pl *plan) tries(template string) bool {
+	spec := pl.doc.Templates[template]
+	return spec != nil && spec.does != discards
 }
 
 // failIn notes what is wrong with a template where it is used.

@@ -72,41 +72,6 @@ func (pl *plan) channelNumber(name string) uint16 {
 	return nextNumber(maps.Keys(pl.to.channels))
 }
 
-func (pl *plan) template(name string, spec *TemplateSpec) {
-	old := pl.svc.templates[name]
-	if spec.Delete {
-		if old != nil {
-			delete(pl.svc.templates, name)
-			pl.diff.add(kindTemplate, name, "delete", nil)
-			pl.record(kindTemplate, old.Number, name, templateBody{old.Version, old.TemplateParts}, true)
-		}
-		return
-	}
-	src := &TemplateSource{Service: pl.svc.name, Name: name, TemplateParts: spec.TemplateParts}
-	for _, t := range pl.to.templates {
-		if t.Service == src.Service && t.Name == name {
-			src.Version = max(src.Version, t.Version)
-		}
-	}
-	src.Version++
-	if err := pl.r.opt.CompileTemplate(src); err != nil {
-		pl.fail("", err)
-		return
-	}
-	if old == nil {
-		pl.diff.add(kindTemplate, name, "create", nil)
-	} else {
-		changed := fieldChanges(old.TemplateParts, spec.TemplateParts)
-		if len(changed) == 0 {
-			return
-		}
-		pl.diff.add(kindTemplate, name, "update", changed)
-	}
-	src.Number = nextNumber(maps.Keys(pl.to.templates))
-	pl.svc.templates[name], pl.to.templates[src.Number] = src, src
-	pl.record(kindTemplate, src.Number, name, templateBody{src.Version, spec.TemplateParts}, false)
-}
-
 func (pl *plan) topic(name string, spec *TopicSpec) {
 	at := pointer("topics", name)
 	old := pl.svc.topics[name]

@@ -51,6 +51,11 @@ func (pl *plan) deleteService() {
 	for _, t := range sortedValues(pl.svc.templates) {
 		pl.template(t.Name, &TemplateSpec{Delete: true})
 	}
+	for of := range pl.to.drafts { // of what was never published
+		if of.service == pl.svc.name {
+			pl.discard(of.template)
+		}
+	}
 	delete(pl.to.services, pl.svc.name) // its number and name stay taken
 	pl.diff.add(kindService, pl.svc.name, "delete", nil)
 	pl.keepService(true)

@@ -7,7 +7,7 @@ const maxAuditValueBytes = 200
 // unshown are the fields of which the audit says only that they changed: texts,
 // and what may hold an address.
 var unshown = map[string]bool{
-	"subject": true, "text": true, "html": true, // of templates
+	"subject": true, "text": true, "html": true, "json": true, "markdown": true, "page": true, "partials": true, "locales": true, "devices": true, // of templates
 	"from": true, "sender": true, "reply_to": true, "username": true, "relays": true, // of channels
 }
 

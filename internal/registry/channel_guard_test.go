@@ -30,7 +30,7 @@ func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 			apply(t, r, "service: notify\n")
 			member := registry.Member{Service: "notify", Kind: "channel", Name: "out"}
 			put := func(by registry.Actor, text string) error {
-				d, err := registry.ParseMember(member, []byte(text))
+				d, err := registry.ParseMember(member, []byte(text), "")
 				if err == nil {
 					_, err = r.ApplyMember(registry.As(context.Background(), by), d, nil)
 				}

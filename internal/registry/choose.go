@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -24,31 +23,48 @@ func (r *Registry) ChooseChannel(service, name string) (*Channel, error) {
 	return nil, invalid("/channel", hint, "unknown channel %s", quote(name))
 }
 
-// ChooseTemplate returns the template that a request names: the current version
-// of a name, or name@version. The error has the pointer /template and says which
-// were near.
-func (r *Registry) ChooseTemplate(service, name string) (*TemplateSource, error) {
-	conf := r.config.Load()
-	svc, err := conf.service(service)
+// A Choice is how a request may name a template.
+type Choice int
+
+const (
+	ChooseReleased Choice = iota // what is published, or name@version of what was
+	ChooseAny                    // also name@draft, which is for trying alone
+)
+
+// ChooseTemplate returns the template that a request names: what is published of a
+// name, or name@version. The error has the pointer /template and says which were
+// near.
+func (r *Registry) ChooseTemplate(service, name string, may Choice) (*TemplateSource, error) {
+	conf := r.Configuration()
+	svc, err := conf.s.service(service)
 	if err != nil {
 		return nil, err
 	}
 	base, version, pinned := strings.Cut(name, "@")
-	current := svc.templates[base]
-	if current == nil {
+	current, all := svc.templates[base], conf.TemplateVersions(service, base)
+	if current == nil && (len(all) == 0 || may != ChooseAny || !pinned) {
 		return nil, invalid("/template", didYouMean(base, maps.Keys(svc.templates), "the service has no templates, apply one first"), "unknown template %s", quote(base))
 	}
 	if !pinned {
 		return current, nil
 	}
 	number, err := strconv.Atoi(version)
-	if err != nil || number < 1 || number > current.Version {
-		return nil, invalid("/template", fmt.Sprintf("versions 1 to %d are there", current.Version), "template %s has no version %s", quote(base), quote(version))
-	}
-	for _, t := range conf.templates {
-		if t.Service == service && t.Name == base && t.Version == number {
-			return t, nil
+	for _, v := range all {
+		switch {
+		case v.State == VersionDraft && (version == VersionDraft || err == nil && v.Version == number):
+			if may != ChooseAny {
+				return nil, invalid("/template", "publish it first: fanfare template publish "+base, "%s is a draft, with which nobody is written to", quote(name))
+			}
+			return v.TemplateSource, nil
+		case err == nil && v.Version == number:
+			return v.TemplateSource, nil
 		}
 	}
-	return nil, invalid("/template", fmt.Sprintf("version %d is the current one", current.Version), "version %d of template %s is gone", number, quote(base))
+	if version == VersionDraft {
+		return nil, invalid("/template", "fanfare template draft "+base+" -f FILE keeps one", "template %s has no draft", quote(base))
+	}
+	if err != nil || number < 1 {
+		return nil, invalid("/template", "write name@version, such as "+base+"@1", "template %s has no version %s", quote(base), quote(version))
+	}
+	return nil, noVersion("/template", base, number, all)
 }

@@ -98,9 +98,10 @@ func (c *Channel) Password() (string, error) {
 
 // A TemplateSource is one version of a template. It never changes.
 type TemplateSource struct {
-	Number  uint32 `json:"-"` // for good, over all services
+	Number  uint32 `json:"-"` // for good, over all services; 0 of a draft
 	Service string `json:"-"`
 	Name    string `json:"-"`
 	Version int    `json:"version"` // from 1, within the name
+	Made
 	TemplateParts
 }

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -88,22 +87,6 @@ func (c Configuration) Channel(service, name string) *Channel { return c.of(serv
 // Template returns the current version of a template, or nil.
 func (c Configuration) Template(service, name string) *TemplateSource {
 	return c.of(service).templates[name]
-}
-
-// TemplateVersions lists all versions that a template ever had, also after it
-// was deleted, the oldest first.
-func (c Configuration) TemplateVersions(service, name string) []*TemplateSource {
-	var all []*TemplateSource
-	if c.s == nil {
-		return nil
-	}
-	for _, t := range c.s.templates {
-		if t.Service == service && t.Name == name {
-			all = append(all, t)
-		}
-	}
-	slices.SortFunc(all, func(a, b *TemplateSource) int { return cmp.Compare(a.Version, b.Version) })
-	return all
 }
 
 // Rule returns a rule of the topic, or nil.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,14 +57,14 @@ func (pl *plan) dryRunDigests(used map[string]bool) {
 			topics[t.Digest.Template] = append(topics[t.Digest.Template], t)
 		}
 	}
-	for _, src := range sortedValues(pl.svc.templates) {
-		all := topics[src.Name]
-		if len(all) == 0 {
+	for _, name := range slices.Sorted(maps.Keys(topics)) {
+		all, src := topics[name], pl.sourceOf(name)
+		if src == nil {
 			continue
 		}
-		used[src.Name] = true
+		used[name] = true
 		named := slices.ContainsFunc(all, func(t *Topic) bool { return pl.doc.Topics[t.Name] != nil })
-		if !named && pl.doc.Templates[src.Name] == nil {
+		if !named && !pl.tries(name) {
 			continue
 		}
 		var schemas []json.RawMessage

@@ -78,6 +78,10 @@ type RuleSpec struct {
 type TemplateSpec struct {
 	TemplateParts
 	Delete bool `json:"delete,omitempty"`
+
+	does    templateDeed
+	version int    // to publish; 0: that of the draft
+	note    string // on what is published or kept
 }
 
 type position struct{ line, column int }

@@ -16,6 +16,7 @@ const (
 	kindTopic    = "topic"
 	kindRule     = "rule" // kept with its topic
 	kindTemplate = "template"
+	kindDraft    = "draft" // of a template
 	kindKey      = "key"
 	kindSwitch   = "switch"
 
@@ -80,6 +81,7 @@ type TemplateParts struct {
 // templateBody is what is kept of one version of a template.
 type templateBody struct {
 	Version int `json:"version"`
+	Made
 	TemplateParts
 }
 
@@ -118,6 +120,8 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 		return r.loadSlot(svc, c)
 	case kindTemplate:
 		return loadTemplate(s, svc, c)
+	case kindDraft:
+		return loadDraft(s, svc, c)
 	}
 	return fmt.Errorf("unknown kind; was the store written by a newer version?")
 }
@@ -208,7 +212,7 @@ func loadTemplate(s *snapshot, svc *service, c *ConfigRecord) error {
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
 	}
-	t := &TemplateSource{Number: c.Number, Service: svc.name, Name: c.Name, Version: body.Version, TemplateParts: body.TemplateParts}
+	t := &TemplateSource{Number: c.Number, Service: svc.name, Name: c.Name, Version: body.Version, Made: body.Made, TemplateParts: body.TemplateParts}
 	s.templates[t.Number] = t
 	if c.Deleted {
 		delete(svc.templates, c.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"strings"
 
 	"fanfare.dev/fanfare"
 )
@@ -11,24 +12,27 @@ import (
 // A Member names one thing of the configuration.
 type Member struct {
 	Service string
-	Kind    string // service, channel, topic, rule or template
+	Kind    string // service, channel, topic, rule, template, or draft, which has the name of its template
 	Name    string // of a service: its own; of a rule: that of the topic
 	Rule    string // of a rule
 }
 
 // ParseMember reads a text that says what one member shall be, YAML or JSON, into
 // a document of that member alone. What is shown of it but cannot be set may
-// stand there: its name, if it is the right one, and the version of a template.
-// Pointers of errors, also those of applying the document, begin at the member.
+// stand there: its name, if it is the right one, and what the server says of a version
+// of a template.
+// Pointers of errors, also those of applying the document, begin at the member. Files
+// are read below dir; without dir they are refused.
 //
 // A topic's rules become those that are listed, in that order; where there is no
 // list they stay. A rule takes the place of the one that has its name, or the
 // last one. All else that is absent is at its default.
-func ParseMember(m Member, text []byte) (*Document, error) {
+func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 	p, body, err := readDocument(text)
 	if err != nil {
 		return nil, err
 	}
+	p.dir = dir
 	d := p.doc
 	d.Service, d.root = m.Service, m.pointer()
 	n := node{p: p, Node: body, at: d.root}
@@ -81,9 +85,8 @@ func ParseMember(m Member, text []byte) (*Document, error) {
 		rule := p.rule(n)
 		rule.Name = m.Rule
 		d.Topics[m.Name] = &TopicSpec{Rules: []RuleSpec{rule}, rules: rulesAlone}
-	case kindTemplate:
-		p.shown["version"] = func(node) {}
-		d.Templates[m.Name] = p.template(n)
+	case kindTemplate, kindDraft:
+		d.Templates[m.Name] = p.version(n, m.Kind)
 	}
 	if len(p.wrong) > 0 {
 		return nil, d.locate(gather(p.wrong[:min(len(p.wrong), maxFaults)]))
@@ -115,7 +118,7 @@ func (m Member) pointer() string {
 		return pointer("topics", m.Name)
 	case kindRule:
 		return pointer("topics", m.Name, "rules", "0")
-	case kindTemplate:
+	case kindTemplate, kindDraft:
 		return pointer("templates", m.Name)
 	}
 	return ""
@@ -136,8 +139,59 @@ func (m Member) deletion() *Document {
 		d.Topics[m.Name] = &TopicSpec{Rules: []RuleSpec{{Rule: Rule{Name: m.Rule}, Delete: true}}, rules: rulesAlone}
 	case kindTemplate:
 		d.Templates[m.Name] = &TemplateSpec{Delete: true}
+	case kindDraft:
+		d.Templates[m.Name] = &TemplateSpec{does: discards}
 	}
 	return d
+}
+
+// version reads a template that is to be published, or kept as a draft.
+func (p *documentReader) version(n node, kind string) *TemplateSpec {
+	note := ""
+	for _, name := range []string{"version", "state", "base", "at", "key", "key_name"} {
+		p.shown[name] = func(node) {}
+	}
+	p.shown["note"] = func(v node) { note = v.note() }
+	spec := p.template(n)
+	spec.note = note
+	if kind == kindDraft {
+		spec.does = drafts
+	}
+	return spec
+}
+
+// Note is what a template that stands alone says of itself.
+func (t *TemplateSpec) Note() string { return t.note }
+
+// checkNote refuses a note that is no short line.
+func checkNote(note string) error {
+	switch {
+	case strings.ContainsAny(note, "\r\n\x00"):
+		return invalid("", "", "a note must be one line")
+	case len(note) > maxNoteBytes:
+		return tooLarge("", len(note), maxNoteBytes)
+	}
+	return nil
+}
+
+func (n node) note() string {
+	note := n.text()
+	if err := checkNote(note); err != nil {
+		n.fail(err)
+	}
+	return note
+}
+
+// Publication is a document that publishes the draft of a template, or one of its
+// versions again. A note says why; without one that of the draft stays.
+func Publication(service, template string, version int, note string) (*Document, error) {
+	if err := checkNote(note); err != nil {
+		return nil, at("/note", err)
+	}
+	d := newDocument()
+	d.Service, d.root = service, pointer("templates", template)
+	d.Templates[template] = &TemplateSpec{does: publishes, version: version, note: note}
+	return d, nil
 }
 
 // ApplyMember is Apply of what ParseMember has made. check is asked about the

@@ -79,7 +79,7 @@ func TestRulesKeepTheOrderThatTheyWereGiven(t *testing.T) {
 
 func parsed(tb TB, m registry.Member, text string) *registry.Document {
 	tb.Helper()
-	d, err := registry.ParseMember(m, []byte(text))
+	d, err := registry.ParseMember(m, []byte(text), "")
 	if err != nil {
 		tb.Fatal(err)
 	}

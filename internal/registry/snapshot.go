@@ -16,6 +16,7 @@ type snapshot struct {
 	topics    map[uint32]*Topic // by number, deleted ones too
 	channels  map[uint16]*Channel
 	templates map[uint32]*TemplateSource // by number, every version
+	drafts    map[draftKey]draftPlace
 
 	subscribers subscriberSchemas
 }
@@ -30,14 +31,14 @@ type service struct {
 	limits    ServiceLimits
 	topics    map[string]*Topic
 	channels  map[string]*Channel
-	templates map[string]*TemplateSource // current versions
+	templates map[string]*TemplateSource // what is published
 }
 
 func newSnapshot() *snapshot {
 	return &snapshot{
 		services: map[string]*service{}, names: map[uint32]string{}, topics: map[uint32]*Topic{},
 		channels: map[uint16]*Channel{}, templates: map[uint32]*TemplateSource{},
-		subscribers: subscriberSchemas{},
+		drafts: map[draftKey]draftPlace{}, subscribers: subscriberSchemas{},
 	}
 }
 
@@ -49,7 +50,7 @@ func newService(number uint32, name string) *service {
 // clone copies the maps, so that the copy can be changed.
 func (s *snapshot) clone() *snapshot {
 	c := &snapshot{services: make(map[string]*service, len(s.services)), names: maps.Clone(s.names), topics: maps.Clone(s.topics),
-		channels: maps.Clone(s.channels), templates: maps.Clone(s.templates), subscribers: maps.Clone(s.subscribers)}
+		channels: maps.Clone(s.channels), templates: maps.Clone(s.templates), drafts: maps.Clone(s.drafts), subscribers: maps.Clone(s.subscribers)}
 	for name, svc := range s.services {
 		c.services[name] = &service{number: svc.number, name: svc.name, title: svc.title, budget: svc.budget, approval: svc.approval, limits: svc.limits,
 			topics: maps.Clone(svc.topics), channels: maps.Clone(svc.channels), templates: maps.Clone(svc.templates)}

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // A Service is a tenant: it owns topics, subscribers, templates, channels and keys.
 type Service struct {
@@ -63,11 +66,44 @@ type Rule struct {
 	Template string            `json:"template,omitempty" doc:"for messages that the rule picks; without: the topic's"`
 }
 
-// A Template is how a message is written. Every change makes a new version.
+// A Template is a version of how a message is written. Every change makes a new one.
+// What the server says of it is ignored in a request, but for the note.
 type Template struct {
-	Name    string `json:"name,omitempty" doc:"may be left out where the path says it"`
-	Version int    `json:"version,omitempty" doc:"from 1; made by the server, and ignored in a request"`
+	Name    string    `json:"name,omitempty" doc:"may be left out where the path says it"`
+	Version int       `json:"version,omitempty" doc:"from 1; made by the server, and ignored in a request"`
+	State   string    `json:"state,omitempty" enum:"draft,published,earlier" doc:"draft: nobody is written to with it; published: messages are written with it; earlier: they were"`
+	Base    int       `json:"base,omitempty" doc:"of a draft: the version that was published when it was kept"`
+	At      time.Time `json:"at,omitzero" doc:"when it became so: when the draft was kept, or when the version was published last"`
+	Key     string    `json:"key,omitempty" doc:"id of the key that made it so"`
+	KeyName string    `json:"key_name,omitempty" doc:"as it was then"`
+	Note    string    `json:"note,omitempty" maxLength:"512" doc:"why, in a line"`
 	TemplateParts
+}
+
+// A Publication says what of a template is to be published.
+type Publication struct {
+	Version int    `json:"version,omitempty" minimum:"0" doc:"the draft's, or an earlier one to go back to; without it, or 0: the draft's"`
+	Note    string `json:"note,omitempty" maxLength:"512" doc:"why, in a line; without: that of the draft"`
+}
+
+// A TemplateDiff is what differs between two versions of a template.
+type TemplateDiff struct {
+	Template string     `json:"template" doc:"its name"`
+	From     VersionRef `json:"from"`
+	To       VersionRef `json:"to"`
+	Parts    []PartDiff `json:"parts" doc:"those that differ; none: they say the same"`
+}
+
+// A VersionRef names a version.
+type VersionRef struct {
+	Version int    `json:"version" doc:"0: nothing, before the first one"`
+	State   string `json:"state,omitempty" enum:"draft,published,earlier" doc:"what it is now"`
+}
+
+// A PartDiff is how one part of a template differs.
+type PartDiff struct {
+	Part string `json:"part" doc:"such as subject, html, locales/cy/text or partials/head"`
+	Diff string `json:"diff" doc:"unified, as diff -u writes it"`
 }
 
 // TemplateParts is what a template says, which is Liquid.

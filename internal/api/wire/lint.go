@@ -2,13 +2,15 @@ package wire
 
 // A LintRequest asks what readers are going to mind of a template.
 type LintRequest struct {
-	Template *TemplateDraft `json:"template,omitempty" doc:"a draft, in place of what is stored"`
+	Template *TemplateDraft `json:"template,omitempty" doc:"one that is not stored, in place of what is"`
+	Draft    bool           `json:"draft,omitempty" doc:"look at the template's draft, in place of what is published"`
+	Version  int            `json:"version,omitempty" minimum:"0" doc:"look at this version; 0: what is published"`
 	Topic    string         `json:"topic,omitempty" doc:"whose schema sample data fit; without it that of the first topic that uses the template"`
 }
 
 // A Lint is what readers are going to mind of a template: hints, never errors.
 type Lint struct {
-	Template string    `json:"template" doc:"name@version, or name (draft)"`
+	Template string    `json:"template" doc:"name@version, with (draft) behind it where it is one; name (draft) of one that came with the request"`
 	Findings []Finding `json:"findings" doc:"those of the subject first; none is good"`
 	More     int       `json:"more,omitempty" doc:"how many further ones there are"`
 }

@@ -5,7 +5,9 @@ import "encoding/json"
 // A PreviewRequest asks what a template would say. Everything may be left out:
 // data then fit the topic's schema, and the recipient is made up.
 type PreviewRequest struct {
-	Template     *TemplateDraft  `json:"template,omitempty" doc:"a draft, in place of what is stored"`
+	Template     *TemplateDraft  `json:"template,omitempty" doc:"one that is not stored, in place of what is"`
+	Draft        bool            `json:"draft,omitempty" doc:"take the template's draft, in place of what is published"`
+	Version      int             `json:"version,omitempty" minimum:"0" doc:"take this version; 0: what is published"`
 	Topic        string          `json:"topic,omitempty" doc:"whose schema and rules count; without it that of the event, of the subscription, or the first that uses the template"`
 	Channel      string          `json:"channel,omitempty" doc:"whose From and headers count; without it that of the subscription, or the first of the service"`
 	Event        string          `json:"event,omitempty" doc:"take this event: evt-..., or the id that the sender gave"`
@@ -26,7 +28,7 @@ type TemplateDraft struct {
 
 // A Preview is what a template says.
 type Preview struct {
-	Template string          `json:"template" doc:"name@version, or name (draft)"`
+	Template string          `json:"template" doc:"name@version, with (draft) behind it where it is one; name (draft) of one that came with the request"`
 	Topic    string          `json:"topic,omitempty"`
 	To       string          `json:"to" doc:"the address that it is written to"`
 	Subject  string          `json:"subject"`

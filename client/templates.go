@@ -1,0 +1,88 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+// What is published of a template, and what stands beside that.
+type (
+	// A Publication says what of a template is to be published; its zero value: the draft.
+	Publication = wire.Publication
+	// A TemplateDiff is what differs between two versions of a template.
+	TemplateDiff = wire.TemplateDiff
+	// A VersionRef names a version.
+	VersionRef = wire.VersionRef
+	// A PartDiff is how one part of a template differs, as a unified diff.
+	PartDiff = wire.PartDiff
+)
+
+// Templates are those of the service, in their published versions.
+func (c *Client) Templates() Collection[Template] {
+	return Collection[Template]{c, "/v1/templates", "templates"}
+}
+
+// TemplateVersions are all that a template ever had, the oldest first, and its draft.
+func (c *Client) TemplateVersions(ctx context.Context, template string) iter.Seq2[Template, error] {
+	return List[Template](ctx, c, ofTemplate(template, "versions"), "templates", nil)
+}
+
+// Drafts are those of the service, by the names of their templates.
+func (c *Client) Drafts(ctx context.Context) iter.Seq2[Template, error] {
+	return List[Template](ctx, c, "/v1/templates", "templates", url.Values{"state": {"draft"}})
+}
+
+// Draft returns the draft of a template.
+func (c *Client) Draft(ctx context.Context, template string) (draft Kept[Template], err error) {
+	r := get(ofTemplate(template, "draft"), nil)
+	r.tag = &draft.ETag
+	err = c.call(ctx, r, nil, &draft.Value)
+	return draft, err
+}
+
+// PutDraft keeps a draft beside what is published of a template: it is checked and
+// tried as that is, and nobody is written to with it. Where what is given has an ETag,
+// it is refused if the draft was changed since that was read.
+func (c *Client) PutDraft(ctx context.Context, template string, given Kept[Template]) (now Kept[Template], err error) {
+	r := request{method: http.MethodPut, path: ofTemplate(template, "draft"), header: ifMatch(given.ETag), tag: &now.ETag, repeatable: given.ETag == ""}
+	err = c.call(ctx, r, given.Value, &now.Value)
+	return now, err
+}
+
+// DiscardDraft takes the draft of a template away; one that is not there is no error.
+// etag may be "".
+func (c *Client) DiscardDraft(ctx context.Context, template, etag string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: ofTemplate(template, "draft"), header: ifMatch(etag), repeatable: etag == ""}, nil, nil)
+}
+
+// PublishTemplate publishes the draft of a template, or one of its earlier versions again. What
+// is accepted after it has returned is written with that version. With an ETag, of what
+// is published, it is refused where something else was published since; etag may be "".
+func (c *Client) PublishTemplate(ctx context.Context, template string, what Publication, etag string) (now Kept[Template], err error) {
+	r := request{method: http.MethodPost, path: ofTemplate(template, "publish"), header: ifMatch(etag), tag: &now.ETag, repeatable: what.Version != 0 && etag == ""}
+	err = c.call(ctx, r, what, &now.Value)
+	return now, err
+}
+
+// DiffTemplate tells what differs between two versions of a template, each a number,
+// draft or published. Without them it is what the draft would change, or, where there
+// is none, what the last publication has changed.
+func (c *Client) DiffTemplate(ctx context.Context, template, from, to string) (diff TemplateDiff, err error) {
+	query := url.Values{}
+	if from != "" {
+		query.Set("from", from)
+	}
+	if to != "" {
+		query.Set("to", to)
+	}
+	err = c.call(ctx, get(ofTemplate(template, "diff"), query), nil, &diff)
+	return diff, err
+}
+
+func ofTemplate(name, what string) string {
+	return "/v1/templates/" + url.PathEscape(name) + "/" + what
+}
