@@ -1,6 +1,10 @@
 package app
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fanfare.dev/fanfare/internal/registry"
+)
 
 // suppressionMetrics counts the addresses that nobody writes to.
 type suppressionMetrics struct{ *reports }
@@ -10,7 +14,8 @@ var suppressionsDesc = prometheus.NewDesc("fanfare_suppressions", "Addresses on 
 func (m suppressionMetrics) Describe(to chan<- *prometheus.Desc) { to <- suppressionsDesc }
 
 func (m suppressionMetrics) Collect(to chan<- prometheus.Metric) {
-	for reason, count := range m.registry.SuppressedBy() {
-		to <- prometheus.MustNewConstMetric(suppressionsDesc, prometheus.GaugeValue, float64(count), reason)
+	counts := m.registry.SuppressedBy()
+	for _, reason := range registry.SuppressionReasons {
+		to <- prometheus.MustNewConstMetric(suppressionsDesc, prometheus.GaugeValue, float64(counts[reason]), reason)
 	}
 }

@@ -16,6 +16,7 @@ func TestMetricsAreThoseOfTheReference(t *testing.T) {
 	if s.database != "" {
 		s.env = append(s.env, "FANFARE_DB_READS="+s.database)
 	}
+	s.env = append(s.env, "FANFARE_INBOUND=127.0.0.1:0", "FANFARE_INBOUND_DOMAINS=returns.example.org") // its metrics are there with it
 	s.start()
 	s.http.must(200, "POST", "/v1/apply", "application/yaml", "service: news\nchannels:\n  mail: {driver: smtp, relay: \"127.0.0.1:9\", from: a@example.org}\n") // relays have metrics
 	reference, err := os.ReadFile("../../docs/reference/metrics.md")
