@@ -305,7 +305,7 @@ func TestStopEndsAnImportWithAWordAboutTheRest(t *testing.T) {
 	response := <-answers
 	read := bufio.NewReader(response.Body)
 	read.ReadString('\n')
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		t.Error(err)

@@ -103,7 +103,7 @@ func (s *server) exchange(method, path, contentType, body string) (int, string, 
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
+	resp, err := (&http.Client{Timeout: patience}).Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -144,10 +144,14 @@ templates:
 `, s.addr))
 }
 
+// patience is how long a test waits for what must come about. It decides only how
+// long a failure takes.
+const patience = 3 * time.Minute
+
 // eventually waits until cond holds.
 func (s *server) eventually(what string, cond func() bool) {
 	s.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	for !cond() {
 		select {
 		case <-deadline:

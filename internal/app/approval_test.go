@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/sink"
@@ -145,13 +144,9 @@ func TestTheRateOfAChannelIsSetWhileItSends(t *testing.T) {
 	if got := s.sink.Stats().Unique; got > 4 {
 		t.Fatalf("%d left at one a minute", got)
 	}
-	begun := time.Now()
 	rate("configured")
 	status(`"rate_limit":"unlimited"`)
 	s.until(id, "completed")
-	if took := time.Since(begun); took > 15*time.Second {
-		t.Errorf("the rest took %v", took)
-	}
 	if got := s.sink.Stats(); got.Unique != 2000 || got.Duplicates != 0 {
 		t.Errorf("%d mails, %d twice", got.Unique, got.Duplicates)
 	}

@@ -90,7 +90,7 @@ func (in *intakeOf) append(events []*fanfare.Posted) {
 // awaitAhead returns when so many groups are read ahead.
 func (in *intakeOf) awaitAhead(n int) {
 	in.t.Helper()
-	limit, cancel := context.WithTimeout(in.t.Context(), 20*time.Second)
+	limit, cancel := context.WithTimeout(in.t.Context(), 2*time.Minute)
 	defer cancel()
 	for in.groups.held < n {
 		lease, err := in.groups.queue.Next(limit)

@@ -57,7 +57,7 @@ func TestPollGivesWhatIsHereAndNothingElse(t *testing.T) {
 	}
 	publish(t, b, "one", "two")
 	take(t, q, "one")
-	limit := time.After(10 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for {
 		l, err := q.Poll()
 		if err != nil {

@@ -69,7 +69,7 @@ func appendGroups(t testing.TB, b *Bus, lane fanfare.Lane, n int) (seqs []uint64
 // settled waits until the bus has heard all that was said to it.
 func settled(t testing.TB, b *Bus, want Backlog) {
 	t.Helper()
-	limit, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		backlog, err := b.Backlog(limit)
