@@ -1,5 +1,5 @@
 // Package pages writes what recipients see in a browser: the pages behind the links
-// in messages, and those to sign up. It keeps nothing and asks nobody: what stands
+// in messages. It keeps nothing and asks nobody: what stands
 // on a page comes with the call.
 //
 // A page is one document of HTML. It needs no script, and nothing of another place;
