@@ -44,7 +44,7 @@ func BenchmarkSign(b *testing.B) {
 			var out []byte
 			before := cpu()
 			for b.Loop() {
-				out = s.Sign(append(out[:0], of.message...), 0)
+				out = s.Sign(append(out[:0], of.message...), 0, nil)
 				if err := s.Finish(); err != nil {
 					b.Fatal(err)
 				}

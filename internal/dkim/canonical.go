@@ -35,21 +35,20 @@ func appendField(dst, field []byte, name int) []byte {
 
 // relaxedBody returns a body in the relaxed form of RFC 6376, section 3.4.4. Where it
 // is that already, it is a part of body; else it is written into scratch, which is
-// returned for the next time.
-func relaxedBody(body, scratch []byte) (relaxed, kept []byte) {
-	if tidy(body) {
+// returned for the next time. goesOn says that it is the beginning of one: empty lines
+// at the end count then.
+func relaxedBody(body, scratch []byte, goesOn bool) (relaxed, kept []byte) {
+	if bytes.HasSuffix(body, crlf) && tidy(body) {
 		end := len(body)
-		for end >= 4 && string(body[end-4:end]) == "\r\n\r\n" {
+		for !goesOn && bytes.HasSuffix(body[:end-2], crlf) {
 			end -= 2
 		}
-		if string(body[:end]) == "\r\n" {
-			end = 0
-		}
-		if end == 0 || bytes.HasSuffix(body[:end], crlf) {
+		if goesOn || end > 2 {
 			return body[:end], scratch
 		}
+		return nil, scratch
 	}
-	scratch = appendBody(scratch[:0], body)
+	scratch = appendBody(scratch[:0], body, goesOn)
 	return scratch, scratch
 }
 
@@ -72,8 +71,9 @@ func tidy(body []byte) bool {
 }
 
 // appendBody appends a body in the relaxed form: white space at the end of a line is
-// left out, within it any is one space, and empty lines at the end are left out.
-func appendBody(dst, body []byte) []byte {
+// left out, within it any is one space, and empty lines at the end are left out,
+// unless it goes on.
+func appendBody(dst, body []byte, goesOn bool) []byte {
 	empty := 0
 	for len(body) > 0 {
 		line := body
@@ -90,6 +90,9 @@ func appendBody(dst, body []byte) []byte {
 			dst = append(dst, '\r', '\n')
 		}
 		dst = appendLine(dst, line)
+		dst = append(dst, '\r', '\n')
+	}
+	for ; goesOn && empty > 0; empty-- {
 		dst = append(dst, '\r', '\n')
 	}
 	return dst

@@ -42,7 +42,7 @@ const (
 )
 
 // bodyHashSize is how many bytes the hash of a body has in Base64.
-var bodyHashSize = base64.StdEncoding.EncodedLen(sha256.Size)
+const bodyHashSize = (sha256.Size + 2) / 3 * 4
 
 // A form is the header field of one key for messages that have the same fields, up to
 // what differs: the hash of the body, and the signature.

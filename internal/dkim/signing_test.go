@@ -71,11 +71,11 @@ func signOne(t tester, message string, keys ...*Key) []byte {
 	t.Helper()
 	var s Signing
 	s.Begin(keys, when)
-	out := s.Sign([]byte("before"), len("before"))
+	out := s.Sign([]byte("before"), len("before"), nil)
 	if string(out) != "before" && len(keys) == 0 {
 		t.Fatalf("%q", out)
 	}
-	out = s.Sign([]byte("before"+message), len("before"))
+	out = s.Sign([]byte("before"+message), len("before"), nil)
 	if err := s.Finish(); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestMessagesOfABatchAreSignedAtOnce(t *testing.T) {
 				message += "To: b@example.net\r\n"
 			}
 			start := len(page)
-			page = s.Sign(append(page, message+"\r\nHello"+strings.Repeat(" you", i)+"\r\n"...), start)
+			page = s.Sign(append(page, message+"\r\nHello"+strings.Repeat(" you", i)+"\r\n"...), start, nil)
 			letters = append(letters, page[start:len(page):len(page)])
 		}
 		if err := s.Finish(); err != nil {
@@ -229,13 +229,13 @@ func TestAFailedSignatureFailsTheBatch(t *testing.T) {
 		var s Signing
 		s.Begin([]*Key{&bad}, when)
 		for range n {
-			s.Sign([]byte(plain), 0)
+			s.Sign([]byte(plain), 0, nil)
 		}
 		if err := s.Finish(); err == nil || !strings.Contains(err.Error(), "could not be signed with its ed25519 key") {
 			t.Errorf("%v", err)
 		}
 		s.Begin([]*Key{good}, when)
-		out := s.Sign([]byte(plain), 0)
+		out := s.Sign([]byte(plain), 0, nil)
 		if err := s.Finish(); err != nil {
 			t.Error(err)
 		}
@@ -256,4 +256,28 @@ func signerOf(t tester, algorithm string) crypto.Signer {
 		t.Fatal(err)
 	}
 	return key.(crypto.Signer)
+}
+
+func TestFilesThatManyHaveAreSignedWithEach(t *testing.T) {
+	ed := keyOf(t, Ed25519)
+	for _, files := range []string{"--=_mixed\r\nContent-Type: x\r\n\r\nAAAA\r\n--=_mixed--\r\n", "--=_mixed\r\nX: a  b\t c \r\n\r\nAAAA\r\n--=_mixed--\r\n\r\n \r\n", ""} {
+		shared := []byte(files)
+		for _, body := range []string{"Hello\r\n", "Hello\r\n\r\n", " Hello  you \r\n \r\n\r\n", "\r\n", ""} {
+			var s Signing
+			s.Begin([]*Key{ed}, when)
+			var letters [][]byte
+			for range 3 {
+				letters = append(letters, s.Sign([]byte(plain+body), 0, shared))
+			}
+			if err := s.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			for _, letter := range letters {
+				verified(t, slices.Concat(letter, shared), ed)
+			}
+		}
+		if string(shared) != files {
+			t.Error("the files were changed")
+		}
+	}
 }

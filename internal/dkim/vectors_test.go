@@ -43,11 +43,11 @@ func TestTheRelaxedFormIsThatOfTheExample(t *testing.T) {
 		"  a\r\n":                   " a\r\n",
 		"a \r\nb\r\n":               "a\r\nb\r\n",
 	} {
-		got, _ := relaxedBody([]byte(body), nil)
+		got, _ := relaxedBody([]byte(body), nil, false)
 		if string(got) != want {
 			t.Errorf("%q becomes %q, want %q", body, got, want)
 		}
-		if slow := appendBody(nil, []byte(body)); string(slow) != want {
+		if slow := appendBody(nil, []byte(body), false); string(slow) != want {
 			t.Errorf("%q becomes %q line by line, want %q", body, slow, want)
 		}
 	}
@@ -81,7 +81,7 @@ func TestTheSignatureOfTheExampleIsTheSame(t *testing.T) {
 	if got := key.Record(); got != exampleRecord {
 		t.Errorf("the record is %q", got)
 	}
-	body, _ := relaxedBody([]byte(exampleBody), nil)
+	body, _ := relaxedBody([]byte(exampleBody), nil, false)
 	hash := sha256.Sum256(body)
 	if got := base64.StdEncoding.EncodeToString(hash[:]); got != exampleHash {
 		t.Errorf("the body's hash is %s", got)
