@@ -134,7 +134,7 @@ const (
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store", "internal/store/...", "internal/pgtest", "internal/sink", "internal/deliver/delivertest"}
+var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store", "internal/store/...", "internal/pgtest", "internal/sink", "internal/deliver/delivertest", "internal/dkim"}
 
 func grantOf(dir string) (grant, bool) {
 	for {

@@ -48,6 +48,11 @@ func (s *Signing) Sign(out []byte, start int, files []byte) []byte {
 	end := len(out)
 	out = slices.Grow(out, u.room)[:end+u.room]
 	copy(out[start+u.room:], out[start:end])
+	at := start
+	for _, f := range u.forms { // who signs, and when, is there already
+		copy(out[at:], f.text)
+		at += f.size
+	}
 	u.message = out[start:len(out):len(out)]
 	s.open = append(s.open, u)
 	return out

@@ -53,6 +53,7 @@ func FuzzMessage(f *testing.F) {
 		if !letter.UTF8 && !isASCII(letter.Body) {
 			t.Fatal("not ASCII, and nobody is told")
 		}
+		signedLetter(t, m, r)
 		m.Template = undivided(template)
 		if w, err = m.Writer(); err != nil {
 			t.Fatal(err)

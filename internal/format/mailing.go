@@ -28,6 +28,11 @@ type Mailing struct {
 
 	Digest *Digest // instead of Event, which is nil then
 
+	// Sign puts what vouches for a message before it, where there is something, and
+	// returns the longer out: the message begins at start, and files follow it. It may
+	// leave room that is filled in before the letter is handed on. Nil: nothing.
+	Sign func(out []byte, start int, files []byte) []byte
+
 	ListID            string                                // RFC 2919, without angle brackets, or ""
 	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
 	UnsubscribeMailto string                                // an address that takes unsubscribe mails, or ""

@@ -115,7 +115,10 @@ func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
 	out = append(out, w.mailing.Domain...)
 	out = append(out, ">\r\n"...)
 	out = append(out, rest...)
+	out = w.sign(out, 0)
 	message.body = slices.Clip(out)
-	message.share = binary.BigEndian.Uint64(sum[8:])&^1 | 2
+	// What vouches for the message is a part of it, too.
+	whole := sha256.Sum256(out)
+	message.share = binary.BigEndian.Uint64(whole[:8])&^1 | 2
 	return message, nil
 }

@@ -69,6 +69,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 	if out, err = w.appendParts(out, r, vars); err != nil {
 		return fail(err)
 	}
+	out = w.sign(out, start)
 	return fanfare.Letter{
 		Delivery: r.Delivery,
 		From:     w.sender(r.Delivery, false),
@@ -76,6 +77,13 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 		Body:     out[start:len(out):len(out)],
 		UTF8:     utf8Needed || w.utf8,
 	}, out, nil
+}
+
+func (w *Writer) sign(out []byte, start int) []byte {
+	if w.mailing.Sign == nil {
+		return out
+	}
+	return w.mailing.Sign(out, start, nil)
 }
 
 func (w *Writer) setDate(date time.Time) error {
