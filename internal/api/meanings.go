@@ -72,6 +72,7 @@ func schemaMeanings() map[string]string {
 		"DestinationSettings":  "What a channel sends to each destination at most: a domain, or the host and port of webhooks.",
 		"QuotaStatus":          "How many messages of a channel, or of a service, may leave on one day, and how many of today's are used.",
 		"DailyQuota":           "How many messages of a channel, or of a service, may leave on one day.",
+		"DKIMKey":              "A private key that mail is signed with, by the names under which its record and the key itself are found.",
 		"DestinationLimit":     "What a channel sends to one destination at most.",
 		"Reserve":              "The part of a channel's connections that less urgent lanes leave free.",
 		"Digest":               "How what waits for a cadence is told together.",

@@ -168,13 +168,14 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	index, kept := match.New(), control.New(db)
 	outlets := &outlets{store: store, claims: newClaims(), lease: a.config.Lease, clock: a.clock, logger: a.log, open: map[uint16]*outlet{}}
 	outlets.ctx, outlets.stop = context.WithCancel(context.Background())
+	outlets.captured = newCaptured(a.config.Capture, a.config.AllowRecipients)
 	keys, err := readKeys(dir)
 	if err != nil {
 		return err
 	}
 	people, err := registry.Open(ctx, registry.Options{
 		Store: kept, Conditions: index, ParseAddress: format.ParseAddress, ParseURL: format.ParseURL,
-		CompileTemplate: compileTemplate, DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest,
+		CheckKey: outlets.captured.checkKey, CompileTemplate: compileTemplate, DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest,
 		AfterEnd: a.afterEnd(outlets), Now: a.clock.Now, SuppressionKey: keys.suppression.bytes,
 		Away: a.absence.check, Patience: db.patience(), Logger: a.log,
 	})
@@ -251,7 +252,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	outlets.bus, outlets.registry, outlets.recorder, outlets.switches = hops, people, recorder, stops
 	outlets.budgets = &budgets{quotas: quotas{registry: people, clock: a.clock, logger: a.log}, clock: a.clock}
 	outlets.hooks = hooks{key: keys.webhooks.bytes, networks: a.config.Networks()}
-	if outlets.captured = newCaptured(a.config.Capture, a.config.AllowRecipients); outlets.captured.inForce() {
+	if outlets.captured.inForce() {
 		a.log.Warn(outlets.captured.said(), "capture", a.config.Capture, "allow_recipients", len(a.config.AllowRecipients))
 	}
 	outlets.replies = newReplies(a.config.ReplyRules, a.log)

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/deliver"
+	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
@@ -33,6 +34,10 @@ type loader struct {
 
 	templates *templates
 	memory    *memory
+
+	keys    *keyring
+	signing dkim.Signing
+	signers []*dkim.Key // of the last batch
 
 	manifests cache[manifestKey, *fanfare.Manifest]
 	mailings  cache[mailingKey, *mailing]
@@ -349,7 +354,9 @@ const failuresAtOnce = 100
 
 // write makes the messages. Members whose message cannot be made, or is not
 // wanted any more, are settled on the way.
-func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, quiet *quietTimes, out *loaded) error {
+func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, quiet *quietTimes, out *loaded) (err error) {
+	l.signFrom(l.clock.Now())
+	defer func() { err = errors.Join(err, l.signing.Finish()) }() // what is kept for others is signed, too
 	out.jobs = make([]deliver.Job, 0, len(members))
 	var page []byte
 	var settled []fanfare.Entry
@@ -427,6 +434,9 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			job := &out.jobs[len(out.jobs)-1]
 			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
 		}
+	}
+	if err := l.signing.Finish(); err != nil {
+		return err
 	}
 	together(out.jobs)
 	return l.recorder.RecordAll(settled)

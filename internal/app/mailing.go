@@ -159,6 +159,7 @@ func (l *loader) writer(of *mailing, key mailingKey, channel *registry.Channel) 
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
 		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, l.unsubscribe(posted.Service), l.takesBack(channel.Returns)
 	}
+	m.Sign = l.signing.Sign
 	if of.items != nil {
 		m.Event, m.Digest = nil, of.items.digest(posted.Run)
 	}

@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/deliver"
 	"fanfare.dev/fanfare/internal/deliver/file"
 	"fanfare.dev/fanfare/internal/deliver/smtp"
+	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/limit"
@@ -58,6 +59,7 @@ type outlets struct {
 
 type outlet struct {
 	*deliver.Outlet
+	keys     *keyring
 	settings string        // of the channel, to notice a change
 	rate     registry.Rate // in force
 	share    *limit.Share  // of the rate of its service
@@ -89,6 +91,10 @@ func (o *outlets) reconcile(ctx context.Context) error {
 		if settings.SendTimeout < time.Duration(channel.SendTimeout) {
 			o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
 		}
+		keys, err := o.captured.keys(channel)
+		if err != nil {
+			return err
+		}
 		share := o.budgets.rate(channel.Service).Share()
 		if known != nil {
 			share = known.share
@@ -101,7 +107,7 @@ func (o *outlets) reconcile(ctx context.Context) error {
 		}
 		switch {
 		case known == nil:
-			if err := o.add(ctx, channel, settings, wanted); err != nil {
+			if err := o.add(ctx, channel, settings, wanted, keys); err != nil {
 				return err
 			}
 		case known.settings == wanted:
@@ -110,6 +116,7 @@ func (o *outlets) reconcile(ctx context.Context) error {
 			known.Reconfigure(settings)
 		}
 		now := o.open[channel.Number]
+		now.keys.set(keys)
 		now.settings, now.rate, now.share, now.together = wanted, inForce.Rate, share, together
 	}
 	return nil
@@ -122,14 +129,16 @@ func settingsBut(s registry.ChannelSettings) string {
 	return fmt.Sprintf("%+v", s)
 }
 
-func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string) error {
+func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string, keys []*dkim.Key) error {
 	out := deliver.NewOutlet(deliver.Options{
 		Channel: channel.Number, Name: channel.Service + "/" + channel.Name,
 		Gate:     &gate{registry: o.registry, switches: o.switches, channel: channel.Number, captured: o.captured},
 		Flows:    o.switches.paces,
 		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
-	o.open[channel.Number] = &outlet{Outlet: out, settings: wanted}
+	ring := &keyring{}
+	ring.set(keys)
+	o.open[channel.Number] = &outlet{Outlet: out, keys: ring, settings: wanted}
 	for _, lane := range fanfare.Lanes {
 		queue, err := o.bus.Batches(ctx, channel.Number, lane)
 		if err != nil {
@@ -137,15 +146,15 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 		}
 		d := &dispatch{
 			queue: queue, outlet: out, registry: o.registry, store: o.store,
-			channel: channel.Number, lane: lane, clock: o.clock, logger: o.logger, loader: o.loader(), beside: o.aside.Go,
+			channel: channel.Number, lane: lane, clock: o.clock, logger: o.logger, loader: o.loader(ring), beside: o.aside.Go,
 		}
 		o.running.Go(func() { d.run(o.ctx) })
 	}
 	return nil
 }
 
-func (o *outlets) loader() *loader {
-	l := &loader{store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, memory: o.memory, clock: o.clock,
+func (o *outlets) loader(keys *keyring) *loader {
+	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, memory: o.memory, clock: o.clock,
 		returns: o.returns.Clone(), domains: o.domains}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()

@@ -121,7 +121,7 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 		inner := block.Bytes[len(block.Bytes)-16:]
 		encoded, _ := json.Marshal(struct{ Key *Key }{key})
 		for _, shown := range []string{
-			fmt.Sprintf("%+v %#v %v %v", *key.Private, *key.Private, key.Private, key),
+			fmt.Sprintf("%+v %#v %v", key.Private, key.Private, key),
 			fmt.Sprintf("%+v", struct{ k Key }{*key}), string(encoded),
 		} {
 			for _, secret := range []string{string(inner), fmt.Sprintf("%x", inner), strings.Trim(fmt.Sprintf("%d", inner), "[]"), base64.StdEncoding.EncodeToString(inner)[:8]} {

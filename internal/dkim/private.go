@@ -11,6 +11,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"sync/atomic"
 
 	"fanfare.dev/fanfare"
 )
@@ -41,6 +42,7 @@ type Private struct {
 	public    []byte // as p= of a record has it
 	sign      func(digest *[sha256.Size]byte) ([]byte, error)
 	encode    func() ([]byte, error)
+	made      atomic.Int64
 }
 
 // Algorithm is Ed25519 or RSA.
@@ -48,6 +50,9 @@ func (p *Private) Algorithm() string { return p.algorithm }
 
 // Bits is the length of an RSA key, 0 of another.
 func (p *Private) Bits() int { return p.bits }
+
+// Made counts the signatures that were made with it.
+func (p *Private) Made() int64 { return p.made.Load() }
 
 // PEM is the key as a file has it: PKCS #8.
 func (p *Private) PEM() ([]byte, error) { return p.encode() }

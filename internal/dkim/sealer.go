@@ -56,6 +56,7 @@ func (s *sealer) seal(u *unsigned) error {
 		if err != nil {
 			return fmt.Errorf("a message could not be signed with its %s key: %w", f.key.algorithm, err)
 		}
+		f.key.made.Add(1)
 		s.encoded = base64.StdEncoding.AppendEncode(s.encoded[:0], signature)
 		at = append(appendFolded(at, s.encoded), crlf...)
 		runtime.Gosched() // it took long: whoever waits has a turn

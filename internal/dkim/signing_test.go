@@ -222,9 +222,7 @@ func TestMessagesOfABatchAreSignedAtOnce(t *testing.T) {
 
 func TestAFailedSignatureFailsTheBatch(t *testing.T) {
 	good, bad := keyOf(t, Ed25519), *keyOf(t, Ed25519)
-	private := *bad.Private
-	private.sign = func(*[32]byte) ([]byte, error) { return nil, errors.New("the device is gone") }
-	bad.Private = &private
+	bad.Private = &Private{algorithm: Ed25519, size: 64, sign: func(*[32]byte) ([]byte, error) { return nil, errors.New("the device is gone") }}
 	for _, n := range []int{1, 5} {
 		var s Signing
 		s.Begin([]*Key{&bad}, when)

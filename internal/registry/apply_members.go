@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"fanfare.dev/fanfare"
 )
@@ -49,13 +50,36 @@ func (pl *plan) channel(name string, spec *ChannelSpec) {
 		pl.diff.add(kindChannel, name, "create", nil)
 		ch.Number = pl.channelNumber(name)
 	}
-	if pl.actor != nil && pl.actor.Tenant != "" {
-		if err := ch.onlyTheOperators(old); err != nil {
-			pl.fail(at, err)
-		}
+	if err := pl.mayOpen(ch, old); err != nil {
+		pl.fail(at, err)
+	} else {
+		pl.checkKeys(at, ch, old)
 	}
 	pl.svc.channels[name], pl.to.channels[ch.Number] = ch, ch
 	pl.record(kindChannel, uint32(ch.Number), name, ch.ChannelSettings, false)
+}
+
+// mayOpen refuses what only an operator may name.
+func (pl *plan) mayOpen(ch, old *Channel) error {
+	if pl.actor == nil || pl.actor.Tenant == "" {
+		return nil
+	}
+	return ch.onlyTheOperators(old)
+}
+
+// checkKeys has each key looked at that the channel did not have.
+func (pl *plan) checkKeys(at string, ch, old *Channel) {
+	if pl.r.opt.CheckKey == nil {
+		return
+	}
+	for i := range ch.DKIM {
+		if old != nil && slices.Contains(old.DKIM, ch.DKIM[i]) {
+			continue
+		}
+		if err := pl.r.opt.CheckKey(ch, &ch.DKIM[i]); err != nil {
+			pl.fail(at+"/dkim/"+strconv.Itoa(i), err)
+		}
+	}
 }
 
 // channelNumber is the number that the name had before it was deleted, or a new

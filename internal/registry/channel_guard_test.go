@@ -14,7 +14,14 @@ import (
 // variable as a password for a relay of theirs, and no folder to write to.
 func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 	const secret = `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", tls: required, username: u, password_file: /etc/mail.secret}`
+	const signs = `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_file: /etc/s1.pem}]}`
 	for name, test := range map[string]struct{ is, put, at string }{
+		"a file as a key":                  {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_file: /data/admin.key}]}`, "dkim"},
+		"a variable as a key":              {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_env: KEY}]}`, "dkim"},
+		"a key for another domain":         {signs, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.com, selector: s1, key_file: /etc/s1.pem}]}`, "dkim"},
+		"another relay for signed mail":    {signs, `{driver: smtp, relay: "evil.example:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_file: /etc/s1.pem}]}`, "dkim"},
+		"another rate, with the key":       {signs, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_file: /etc/s1.pem}], rate: 5/s}`, ""},
+		"no key":                           {signs, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org"}`, ""},
 		"a file as a password":             {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", username: u, password_file: /data/admin.key}`, "password_file"},
 		"a variable as a password":         {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", username: u, password_env: FANFARE_KEY}`, "password_env"},
 		"a folder to write to":             {"", `{driver: file, path: /data/deliveries, from: "a@example.org"}`, "path"},

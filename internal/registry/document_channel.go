@@ -49,6 +49,7 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 		"retry_by":     func(v node) { c.RetryBy = v.retryBy() },
 		"send_timeout": func(v node) { c.SendTimeout = v.duration() },
 		"domain":       func(v node) { c.Domain = v.host() },
+		"dkim":         func(v node) { c.DKIM = v.dkim() },
 		"list_id":      func(v node) { c.ListID = v.line() },
 	}
 	limitFields(c, all)
@@ -79,7 +80,7 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 	}
 	if driver == "webhook" {
 		c.SendTimeout, c.ConnectTimeout = defaultAnswerTimeout, defaultConnectTimeout
-		for _, field := range []string{"from", "sender", "returns", "reply_to", "domain", "list_id"} { // of mail
+		for _, field := range []string{"from", "sender", "returns", "reply_to", "domain", "dkim", "list_id"} { // of mail
 			delete(all, field)
 		}
 	}

@@ -120,6 +120,8 @@ func fieldHint(name string, known fields) string {
 	switch {
 	case name == "password" && known["password_env"] != nil:
 		return "a secret is not written into the document: name an environment variable with password_env, or a file with password_file"
+	case name == "key" && known["key_env"] != nil:
+		return "a key is not written into the document: name a file with key_file, or an environment variable with key_env"
 	}
 	return didYouMean(name, maps.Keys(known), "")
 }

@@ -37,6 +37,10 @@ type Options struct {
 	// digests it writes: a message may tell of events of each of them.
 	DryRunDigest func(src *TemplateSource, schemas []json.RawMessage) error
 
+	// CheckKey says what is wrong with a key that a channel is to sign mail with. Nil:
+	// nothing.
+	CheckKey func(*Channel, *DKIMKey) error
+
 	// AfterEnd is called for an ended subscription once the end is durable and
 	// out of the index. It returns when no letter for it is on the wire. Nil
 	// is nothing to wait for.

@@ -153,6 +153,8 @@ type ChannelSettings struct {
 	Domain       string   `json:"domain,omitempty" doc:"right side of Message-ID; without: that of from"`
 	ListID       string   `json:"list_id,omitempty" doc:"header List-Id (RFC 2919)"`
 
+	DKIM []DKIMKey `json:"dkim,omitempty" doc:"smtp and file: keys that mail is signed with; of those of one domain and algorithm the newest signs"`
+
 	DailyQuota   *DailyQuota          `json:"daily_quota,omitempty" doc:"of messages; a request may give the number alone"`
 	Destinations *DestinationSettings `json:"destinations,omitempty" doc:"what goes to one domain, or host and port"`
 
@@ -164,6 +166,16 @@ type ChannelSettings struct {
 	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"when nothing is sent to people, on the clock of where they live"`
 
 	RetryBy map[string][]string `json:"retry_by,omitempty" doc:"waits for answers of a class: throttled, greylisted, full, busy, network, blocked, invalid, content or denied"`
+}
+
+// A DKIMKey is a private key that mail is signed with (RFC 6376). The key itself is
+// never shown and never sent.
+type DKIMKey struct {
+	Domain   string `json:"domain" doc:"that signs: of from, or one above it"`
+	Selector string `json:"selector" doc:"the public key stands in the DNS at selector._domainkey.domain"`
+	KeyEnv   string `json:"key_env,omitempty" doc:"name of an environment variable of the server with the key"`
+	KeyFile  string `json:"key_file,omitempty" doc:"path on the server, instead"`
+	From     string `json:"from,omitempty" doc:"a time or a day before which it signs nothing, such as 2026-11-20T08:00:00Z"`
 }
 
 // A DailyQuota is how many messages may leave on one day.

@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"strings"
+	"time"
+)
+
+// A DKIMKey is one of the keys that a channel signs its mail with. Of those of one
+// domain and one algorithm the newest signs that may.
+type DKIMKey struct {
+	Domain   string    `json:"domain"`   // d=, in lower case
+	Selector string    `json:"selector"` // s=
+	KeyEnv   string    `json:"key_env,omitempty"`
+	KeyFile  string    `json:"key_file,omitempty"`
+	From     time.Time `json:"from,omitzero"` // it signs nothing before
+}
+
+const (
+	maxDKIMKeys  = 8 // of a channel
+	maxHostBytes = 253
+	maxLabel     = 63
+)
+
+// KeyText reads the private key from where its settings say. It is never stored and
+// never shown.
+func (c *Channel) KeyText(k *DKIMKey) (string, error) {
+	return c.secret("key", k.KeyEnv, k.KeyFile)
+}
+
+// dkim reads the keys of a channel.
+func (n node) dkim() (all []DKIMKey) {
+	named := map[string]bool{}
+	n.each(func(v node) {
+		k := v.dkimKey()
+		if name := k.Selector + "._domainkey." + k.Domain; named[name] {
+			v.fault("give one of them another selector", "two keys have the record %s", quote(name))
+		} else {
+			named[name] = true
+		}
+		all = append(all, k)
+	})
+	if len(all) > maxDKIMKeys {
+		n.fault("leave out those that sign no more", "there are %d keys, more than %d", len(all), maxDKIMKeys)
+	}
+	return all
+}
+
+func (n node) dkimKey() (k DKIMKey) {
+	n.fields(fields{
+		"domain":   func(v node) { k.Domain = v.labels("example.org"); v.dotted(k.Domain) },
+		"selector": func(v node) { k.Selector = v.labels("s1") },
+		"key_env":  func(v node) { k.KeyEnv = v.line() },
+		"key_file": func(v node) { k.KeyFile = v.path() },
+		"from":     func(v node) { k.From = v.moment() },
+	})
+	n.needs("domain", "such as example.org: that of from, or one above it")
+	n.needs("selector", "such as s1: the record stands at s1._domainkey. of the domain")
+	n.oneOf("key_env", "key_file")
+	if k.KeyEnv+k.KeyFile == "" {
+		n.fault("name its file with key_file; fanfare dkim new makes one", "the key is missing")
+	}
+	return k
+}
+
+// labels reads a name of the DNS, in lower case.
+func (n node) labels(such string) string {
+	s := strings.ToLower(n.line())
+	bad := len(s) > maxHostBytes
+	for label := range strings.SplitSeq(s, ".") {
+		outside := strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_")
+		bad = bad || label == "" || len(label) > maxLabel || outside != "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-")
+	}
+	if bad {
+		n.fault("letters, digits and hyphens with dots between them, such as "+such+"; a name in another script as xn--...", "%s is not a name of the DNS", quote(s))
+	}
+	return s
+}
+
+func (n node) dotted(domain string) {
+	if !strings.Contains(domain, ".") {
+		n.fault("write it in full, such as example.org", "%s has no dot", quote(domain))
+	}
+}
+
+// moment reads a time, or a day that begins at midnight UTC.
+func (n node) moment() time.Time {
+	s := n.text()
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, s); err == nil {
+			return at.UTC()
+		}
+	}
+	n.fault("write it as 2026-11-20T08:00:00Z or 2026-11-20", "%s is not a time", quote(s))
+	return time.Time{}
+}
