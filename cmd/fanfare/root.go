@@ -115,7 +115,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 	for i := range nouns {
 		add("things", c.nounCommand(&nouns[i]))
 	}
-	add("things", c.keyCommand(), c.secretCommand(), c.suppressionCommand())
+	add("things", c.keyCommand(), c.secretCommand(), c.dkimCommand(), c.suppressionCommand())
 	root.AddCommand(
 		c.versionCommand(),
 		c.openapiCommand(),

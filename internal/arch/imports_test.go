@@ -26,7 +26,7 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/backup", "internal/bench", "internal/config", "internal/demo", "internal/doctor", "internal/kit", "internal/registry", "internal/reply", "internal/sink"},
+	{"cmd/fanfare", []string{".", "client", "internal/app", "internal/backup", "internal/bench", "internal/config", "internal/demo", "internal/dkim", "internal/doctor", "internal/kit", "internal/registry", "internal/reply", "internal/sink"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
 	{"internal/limit", nil,

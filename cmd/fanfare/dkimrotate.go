@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/dkim"
+)
+
+func (c *cli) dkimRotateCommand() *cobra.Command {
+	var in time.Duration
+	command := &cobra.Command{
+		Use: "rotate CHANNEL", Short: "Make the next keys of a channel, which sign from a time on",
+		Long: `Make the key that follows each key of a channel with which it signs now, beside its
+file, and have the channel change over to it in --in. Until then their records have
+to be in the DNS, which fanfare doctor sees; the old records stay there for some days
+after, for mail that is still under way. Keys that signed before the present ones
+leave the channel.
+
+It is run on the machine of the server, as a user who may write beside the keys.`,
+		Example: `  fanfare dkim rotate mail
+  fanfare dkim rotate mail --in 168h`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("channels"),
+		RunE: func(command *cobra.Command, args []string) error {
+			api, err := c.connect()
+			if err != nil {
+				return err
+			}
+			keys, err := rotate(command.Context(), api, args[0], time.Now().UTC().Truncate(time.Second), in)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(keys)
+			}
+			fmt.Fprintln(c.out, "; to the DNS, before "+keys[0].From.Format(time.RFC3339))
+			for _, k := range keys {
+				fmt.Fprintln(c.out, k.Zone)
+			}
+			fmt.Fprintf(c.err, "channel %s signs with them from then on\n", args[0])
+			return nil
+		},
+	}
+	command.Flags().DurationVar(&in, "in", 72*time.Hour, "how long from now the next keys begin to sign")
+	return command
+}
+
+// rotate makes the next keys of a channel and has it take them.
+func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration) (made []madeKey, err error) {
+	if in < 0 {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in is before now", Hint: "give the DNS some days"}
+	}
+	channel, err := api.Channels().Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	all := channel.Value.DKIM
+	keys, err := keysOf(all)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no keys", Hint: "fanfare dkim new makes one"}
+	}
+	signs := map[*dkim.Key]bool{}
+	for _, k := range dkim.At(keys, now) {
+		signs[k] = true
+	}
+	channel.Value.DKIM = nil
+	for i, k := range keys {
+		if k.From.After(now) {
+			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the channel changes over to %s on %s already", k.Name(), k.From.Format(time.RFC3339)), Hint: "rotate again when that is done"}
+		}
+		if signs[k] {
+			channel.Value.DKIM = append(channel.Value.DKIM, all[i])
+		}
+	}
+	defer func() {
+		for _, k := range made {
+			if err != nil { // nobody has seen them
+				_ = os.Remove(k.File)
+			}
+		}
+	}()
+	for i, k := range keys {
+		if !signs[k] {
+			continue
+		}
+		next, file, err := follow(k, all[i].KeyFile, now)
+		if err != nil {
+			return made, err
+		}
+		next.From = now.Add(in)
+		made = append(made, told(next, file))
+		channel.Value.DKIM = append(channel.Value.DKIM, client.DKIMKey{Domain: next.Domain, Selector: next.Selector, KeyFile: file, From: next.From.Format(time.RFC3339)})
+	}
+	_, err = api.Channels().Put(ctx, name, channel)
+	return made, err
+}
+
+// keysOf reads the keys of a channel, whose files are on this machine.
+func keysOf(all []client.DKIMKey) (keys []*dkim.Key, err error) {
+	for _, one := range all {
+		if one.KeyFile == "" {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("the key of %s is in the environment variable %s of the server", one.Selector, one.KeyEnv), Hint: "make the next one with fanfare dkim new, and give the channel both, the new one with from"}
+		}
+		text, err := os.ReadFile(one.KeyFile)
+		if err != nil {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "run it on the machine of the server, as its user"}
+		}
+		private, err := dkim.ParsePrivate(text)
+		if err != nil {
+			return nil, inFile(one.KeyFile, err)
+		}
+		key := &dkim.Key{Domain: one.Domain, Selector: one.Selector, Private: private}
+		if one.From != "" {
+			if key.From, err = time.Parse(time.RFC3339, one.From); err != nil {
+				return nil, err
+			}
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// follow makes the key after another, beside it.
+func follow(k *dkim.Key, file string, now time.Time) (*dkim.Key, string, error) {
+	selector := selectorOf(k.Algorithm(), now)
+	if selector == k.Selector { // that of today
+		selector += "b"
+	}
+	path := filepath.Join(filepath.Dir(file), k.Domain+"."+selector+".pem")
+	next, err := makeKey(k.Domain, selector, k.Algorithm(), path)
+	return next, path, err
+}
