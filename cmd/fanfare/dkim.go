@@ -62,7 +62,7 @@ only know RSA: a channel may have both, and signs with both then.`,
 			if err != nil {
 				return err
 			}
-			return c.printKeys(told(key, absolute(file)))
+			return c.printKey(told(key, absolute(file)))
 		},
 	}
 	flags := command.Flags()
@@ -110,6 +110,10 @@ func selectorOf(kind string, now time.Time) string { return kind + "-" + now.UTC
 
 // makeKey makes a key and writes it to a file that is not there yet.
 func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
+	key := &dkim.Key{Domain: strings.ToLower(domain), Selector: strings.ToLower(selector)}
+	if !dkim.ValidName(key.Name()) || !strings.Contains(domain, ".") {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: key.Name() + " is no name of the DNS", Hint: "write the domain as example.org, and a selector of letters, digits and hyphens"}
+	}
 	private, err := dkim.Generate(kind)
 	if err != nil {
 		return nil, err
@@ -129,7 +133,8 @@ func makeKey(domain, selector, kind, file string) (*dkim.Key, error) {
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return nil, err
 	}
-	return &dkim.Key{Domain: strings.ToLower(domain), Selector: strings.ToLower(selector), Private: private}, nil
+	key.Private = private
+	return key, nil
 }
 
 func absolute(file string) string {
@@ -139,25 +144,12 @@ func absolute(file string) string {
 	return file
 }
 
-// printKeys says what is to be done with keys that were made.
-func (c *cli) printKeys(keys ...madeKey) error {
+// printKey says what is to be done with a key that was made.
+func (c *cli) printKey(k madeKey) error {
 	if c.json {
-		return c.printJSON(keys)
+		return c.printJSON(k)
 	}
-	for _, k := range keys {
-		fmt.Fprintf(c.err, "%s has the private key: the user of the server has to be able to read it, and nobody else\n", k.File)
-	}
-	fmt.Fprintln(c.out, "; to the DNS")
-	for _, k := range keys {
-		fmt.Fprintln(c.out, k.Zone)
-	}
-	fmt.Fprintln(c.out, "\n# to the channel\ndkim:")
-	for _, k := range keys {
-		from := ""
-		if !k.From.IsZero() {
-			from = ", from: " + k.From.Format(time.RFC3339)
-		}
-		fmt.Fprintf(c.out, "  - {domain: %s, selector: %s, key_file: %q%s}\n", k.Domain, k.Selector, k.File, from)
-	}
+	fmt.Fprintf(c.err, "%s has the private key: the user of the server has to be able to read it, and nobody else\n", k.File)
+	fmt.Fprintf(c.out, "; to the DNS\n%s\n\n# to the channel\ndkim:\n  - {domain: %s, selector: %s, key_file: %q}\n", k.Zone, k.Domain, k.Selector, k.File)
 	return nil
 }

@@ -64,7 +64,7 @@ func (z *zone) signers(t *testing.T, mail []byte) (selectors []string) {
 		t.Fatal(err)
 	}
 	for _, v := range all {
-		if v.Err != nil || v.Time.Sub(time.Now()).Abs() > time.Hour {
+		if v.Err != nil || time.Since(v.Time).Abs() > time.Hour {
 			t.Errorf("%+v\n%s", v, mail)
 		}
 	}

@@ -91,7 +91,7 @@ var grants = []grant{
 		"what an answer means is decided by rules alone: no clock, no state, no other stage"},
 	{"internal/returns", []string{".", "internal/reply"},
 		"what came back is told apart by its text alone: no clock, no state; the words of servers have the meaning that answers have"},
-	{"internal/registry", []string{".", "internal/cadence", "internal/hours", "internal/kit", "internal/match"},
+	{"internal/registry", []string{".", "internal/cadence", "internal/dkim", "internal/hours", "internal/kit", "internal/match"},
 		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
 	{"internal/report", []string{".", "internal/kit", "internal/registry"},
 		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},

@@ -1,6 +1,9 @@
 package dkim
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // A Key is a private key that signs for a domain.
 type Key struct {
@@ -8,6 +11,16 @@ type Key struct {
 	Selector string    // s=
 	From     time.Time // from when on it signs, if there is no newer one; zero: always
 	*Private
+}
+
+// ValidName reports whether a text is a name of the DNS, in small letters and ASCII.
+func ValidName(name string) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+	}
+	return len(name) <= 253
 }
 
 // Name is where the record of the key stands in the DNS.

@@ -3,6 +3,8 @@ package registry
 import (
 	"strings"
 	"time"
+
+	"fanfare.dev/fanfare/internal/dkim"
 )
 
 // A DKIMKey is one of the keys that a channel signs its mail with. Of those of one
@@ -16,9 +18,8 @@ type DKIMKey struct {
 }
 
 const (
-	maxDKIMKeys  = 8 // of a channel
-	maxHostBytes = 253
-	maxLabel     = 63
+	maxDKIMKeys      = 8 // of a channel
+	maxSelectorBytes = 63
 )
 
 // KeyText reads the private key from where its settings say. It is never stored and
@@ -47,8 +48,8 @@ func (n node) dkim() (all []DKIMKey) {
 
 func (n node) dkimKey() (k DKIMKey) {
 	n.fields(fields{
-		"domain":   func(v node) { k.Domain = v.labels("example.org"); v.dotted(k.Domain) },
-		"selector": func(v node) { k.Selector = v.labels("s1") },
+		"domain":   func(v node) { k.Domain = v.domain() },
+		"selector": func(v node) { k.Selector = v.selector() },
 		"key_env":  func(v node) { k.KeyEnv = v.line() },
 		"key_file": func(v node) { k.KeyFile = v.path() },
 		"from":     func(v node) { k.From = v.moment() },
@@ -62,24 +63,13 @@ func (n node) dkimKey() (k DKIMKey) {
 	return k
 }
 
-// labels reads a name of the DNS, in lower case.
-func (n node) labels(such string) string {
+// selector reads the name of a key within its domain, in small letters.
+func (n node) selector() string {
 	s := strings.ToLower(n.line())
-	bad := len(s) > maxHostBytes
-	for label := range strings.SplitSeq(s, ".") {
-		outside := strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_")
-		bad = bad || label == "" || len(label) > maxLabel || outside != "" || strings.HasPrefix(label, "-") || strings.HasSuffix(label, "-")
-	}
-	if bad {
-		n.fault("letters, digits and hyphens with dots between them, such as "+such+"; a name in another script as xn--...", "%s is not a name of the DNS", quote(s))
+	if !dkim.ValidName(s) || len(s) > maxSelectorBytes {
+		n.fault("letters, digits and hyphens, such as s1", "%s is not a selector", quote(s))
 	}
 	return s
-}
-
-func (n node) dotted(domain string) {
-	if !strings.Contains(domain, ".") {
-		n.fault("write it in full, such as example.org", "%s has no dot", quote(domain))
-	}
 }
 
 // moment reads a time, or a day that begins at midnight UTC.
