@@ -15,6 +15,11 @@ type Entry struct {
 	Address  string    // as sent
 	At       time.Time // when the outcome was known
 	NextAt   time.Time // of a Deferred entry: when the next attempt is due
+
+	// Returned says that the entry is no attempt: something came back, and moves the
+	// delivery from Accepted to State. One of a delivery in another state is not
+	// kept, and the number of the attempt is given when it is kept.
+	Returned bool
 }
 
 // A Slice names members of one manifest that are to be delivered, the part of a
@@ -100,6 +105,7 @@ type Completion struct {
 // A Commit is what one group of attempts leads to, kept in one transaction.
 type Commit struct {
 	Entries     []Entry
+	Corrections []int // the Returned entries of broadcasts that are completed: their counts change with them
 	Dues        []Due
 	Completions []Completion
 }

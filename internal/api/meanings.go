@@ -71,6 +71,8 @@ func schemaMeanings() map[string]string {
 		"RelayStatus":          "A next hop of a channel, as it is doing.",
 		"DestinationSettings":  "What a channel sends to each destination at most: a domain, or the host and port of webhooks.",
 		"QuotaStatus":          "How many messages of a channel, or of a service, may leave on one day, and how many of today's are used.",
+		"BounceRule":           "How many messages have to come back, and in what time, until an address is given up.",
+		"Bounces":              "The rules by which a service gives addresses up.",
 		"DailyQuota":           "How many messages of a channel, or of a service, may leave on one day.",
 		"DKIMKey":              "A private key that mail is signed with, by the names under which its record and the key itself are found.",
 		"DestinationLimit":     "What a channel sends to one destination at most.",

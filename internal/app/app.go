@@ -53,6 +53,7 @@ type App struct {
 	absence  *absence     // of the database; nil before it is open
 	giveUp   func() error // ends what waits for a database that is away; nil with files
 	server   *api.Server
+	returns  *returnTaker
 	unwind   []func() error // in reverse order of what was acquired
 	draining atomic.Bool
 	stopOnce sync.Once
@@ -301,9 +302,11 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 		return fmt.Errorf("known ids: %w", err)
 	}
 	a.background(func(ctx context.Context) { trim(ctx, hops, a.clock, a.log) })
+	a.returns = (&returnTaker{store: store, control: kept, registry: people, recorder: recorder, signer: outlets.returns, clock: a.clock, logger: a.log}).ready()
+	a.background(a.returns.run)
 	a.background((&housekeeping{registry: people, clock: a.clock, log: a.log, audit: time.Duration(max(a.config.AuditDays, a.config.Retention)) * 24 * time.Hour}).run)
 
-	mails, err := a.listenInbound(outlets, senderKeeps{})
+	mails, err := a.listenInbound(outlets, a.returns)
 	if err != nil {
 		return err
 	}
@@ -312,7 +315,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 		Traces:  &report.Traces{Store: late, Registry: people, Progress: recorder, Queue: queue{hops}, Quotas: &outlets.budgets.quotas, Digests: digestReport{late, people}},
 		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store, database: db,
 		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock, still: make(turn, 1)}, floor: floor,
-		indexing: history, states: following.states, rates: rates, inbound: mails, ready: a.ready, restored: note,
+		indexing: history, states: following.states, rates: rates, inbound: mails, returns: a.returns.tally, ready: a.ready, restored: note,
 		gathered: &gatheredStatus{report: digestReport{late, people}, clock: a.clock},
 	}
 	direct := &messages{registry: people, templates: outlets.templates, collector: collector, recorder: recorder,

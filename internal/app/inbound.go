@@ -50,14 +50,6 @@ func (a *App) listenInbound(outlets *outlets, others taker) (*inbound.Server, er
 	})
 }
 
-// senderKeeps has the senders of bounces keep them, while nothing applies them.
-type senderKeeps struct{}
-
-// Take asks to come again.
-func (senderKeeps) Take(context.Context, returns.Arrival) error {
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: "bounces are not applied yet"}
-}
-
 // wishes ends what mails to unsubscribe ask for, and leaves all else to others.
 type wishes struct {
 	registry *registry.Registry

@@ -39,6 +39,7 @@ type reports struct {
 	rates      *rates
 	gathered   *gatheredStatus
 	inbound    *inbound.Server // nil where no mail comes in
+	returns    *returnTally
 	ready      func() error
 	restored   *backup.Note // nil where the server was not
 }

@@ -122,8 +122,12 @@ func (b *board) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.
 		e := &entries[i]
 		ref := fanfare.EventRef{Day: e.Delivery.Day, Seq: e.Delivery.Manifest.Event()}
 		cast := b.begin(ref)
+		if e.Returned {
+			b.move(i, cast, commit)
+			continue
+		}
 		if cast == nil {
-			continue // was completed: a receipt or a bounce
+			continue // was completed, and is told of twice
 		}
 		p := &cast.progress
 		if e.Attempt > 1 {
@@ -153,6 +157,21 @@ func (b *board) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.
 		}
 	}
 	return sour
+}
+
+// move counts an entry that something came back of. It settles nothing: what it
+// moves is settled. The counts of a broadcast that is completed are the store's.
+func (b *board) move(i int, cast *broadcast, commit *fanfare.Commit) {
+	if cast == nil {
+		commit.Corrections = append(commit.Corrections, i)
+		return
+	}
+	p := &cast.progress
+	p.Counts[fanfare.Accepted]--
+	p.Counts[commit.Entries[i].State]++
+	if !p.Completed.IsZero() { // by an entry before, in the same group
+		commit.Completions = append(commit.Completions, fanfare.Completion{Seq: commit.Entries[i].Delivery.Manifest.Event(), Progress: *p})
+	}
 }
 
 // close forgets completed broadcasts.

@@ -27,6 +27,10 @@ type Document struct {
 	Rate       *Rate       `json:"rate,omitempty"`
 	DailyQuota *DailyQuota `json:"daily_quota,omitempty"`
 
+	// Bounces say after which bounces an address is given up; nil leaves them, of
+	// those that are given a rule that is left out is the default.
+	Bounces *BounceSettings `json:"bounces,omitempty"`
+
 	// SubscriberSchema is the JSON Schema of the attributes of subscribers; null
 	// takes it away, absent leaves it.
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty"`

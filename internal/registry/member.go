@@ -73,6 +73,9 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 		if d.DailyQuota == nil {
 			d.DailyQuota = new(DailyQuota)
 		}
+		if d.Bounces == nil {
+			d.Bounces = new(BounceSettings)
+		}
 	case kindChannel:
 		d.Channels[m.Name] = p.channel(n)
 	case kindTopic:

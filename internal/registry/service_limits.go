@@ -2,11 +2,13 @@ package registry
 
 import "encoding/json"
 
-// ServiceLimits bound what all channels of a service send together. The zero
-// ServiceLimits are without bound.
+// ServiceLimits bound what all channels of a service send together, and to whom
+// they send no more. The zero ServiceLimits are without bound, and the default
+// rules of bounces.
 type ServiceLimits struct {
-	Rate       Rate       `json:"rate,omitzero"`
-	DailyQuota DailyQuota `json:"daily_quota,omitzero"`
+	Rate       Rate           `json:"rate,omitzero"`
+	DailyQuota DailyQuota     `json:"daily_quota,omitzero"`
+	Bounces    BounceSettings `json:"bounces,omitzero"`
 }
 
 // ServiceLimits returns those of a service, the zero ones where there is no such.
@@ -26,6 +28,9 @@ func (pl *plan) setLimits() []FieldChange {
 	if quota := pl.doc.DailyQuota; quota != nil {
 		pl.svc.limits.DailyQuota = *quota
 	}
+	if bounces := pl.doc.Bounces; bounces != nil {
+		pl.svc.limits.Bounces = *bounces
+	}
 	return fieldChanges(was, pl.svc.limits)
 }
 
@@ -33,6 +38,7 @@ func (pl *plan) setLimits() []FieldChange {
 func (d *Document) limitFields(all fields) {
 	all["rate"] = func(v node) { rate := v.rate(); d.Rate = &rate }
 	all["daily_quota"] = func(v node) { quota := v.dailyQuota(); d.DailyQuota = &quota }
+	all["bounces"] = func(v node) { bounces := v.bounces(); d.Bounces = &bounces }
 }
 
 // MarshalJSON returns the spelling of documents.

@@ -17,6 +17,7 @@ type Service struct {
 
 	Rate       string      `json:"rate,omitempty" doc:"what all its channels send together: 20/s, 1000/min or unlimited"`
 	DailyQuota *DailyQuota `json:"daily_quota,omitempty" doc:"of messages of all its channels together; a request may give the number alone"`
+	Bounces    *Bounces    `json:"bounces,omitempty" doc:"after which bounces it gives an address up; a rule that is left out is the default"`
 
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; without: any object"`
 }
@@ -176,6 +177,24 @@ type DKIMKey struct {
 	KeyEnv   string `json:"key_env,omitempty" doc:"name of an environment variable of the server with the key"`
 	KeyFile  string `json:"key_file,omitempty" doc:"path on the server, instead"`
 	From     string `json:"from,omitempty" doc:"a time or a day before which it signs nothing, such as 2026-11-20T08:00:00Z"`
+}
+
+// Bounces are the rules by which a service gives addresses up.
+type Bounces struct {
+	Unknown   *BounceRule `json:"unknown,omitempty" doc:"status and words both say that there is no such mailbox; without: the first"`
+	Hard      *BounceRule `json:"hard,omitempty" doc:"one of the two says so, or the domain is none; without: 3 within 30 days"`
+	Soft      *BounceRule `json:"soft,omitempty" doc:"it came to nothing for a reason that is not the sender; without: 7 within 14 days, over 4 days at least, for 90 days"`
+	Full      *BounceRule `json:"full,omitempty" doc:"the mailbox has no room; without: 7 within 60 days, over 30 days at least, for 90 days"`
+	Complaint *BounceRule `json:"complaint,omitempty" doc:"a reader called it junk; without: the first"`
+}
+
+// A BounceRule gives an address up.
+type BounceRule struct {
+	After      int  `json:"after,omitempty" minimum:"1" maximum:"100" doc:"so many messages that came back"`
+	WithinDays int  `json:"within_days,omitempty" minimum:"1" maximum:"180" doc:"so many days; 30"`
+	OverDays   int  `json:"over_days,omitempty" minimum:"0" maximum:"180" doc:"the last of them so many days behind the first; without: they may come at once"`
+	ForDays    int  `json:"for_days,omitempty" minimum:"1" maximum:"3650" doc:"for so long; without: for good"`
+	Never      bool `json:"never,omitempty" doc:"instead of all that: nobody is given up"`
 }
 
 // A DailyQuota is how many messages may leave on one day.

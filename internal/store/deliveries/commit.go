@@ -11,7 +11,8 @@ import (
 // Commit appends what one group of attempts led to, in one transaction: the
 // entries, the retries that follow from them, and the completion of broadcasts
 // whose last delivery is settled. All entries belong to one day. Of an attempt
-// that has an entry already, that entry stays.
+// that has an entry already, that entry stays; what comes back twice of a delivery
+// is kept once.
 func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commit) error {
 	completions := lastOf(group.Completions)
 	counts := make([][]byte, len(completions))
@@ -22,7 +23,11 @@ func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commi
 		}
 	}
 	return s.write(ctx, of, func(in store.Session) error {
-		err := in.Insert("attempts_insert", len(group.Entries), func(i int, to store.Values) { bindEntry(to, &group.Entries[i]) })
+		entries, err := returned(in, group)
+		if err != nil {
+			return err
+		}
+		err = in.Insert("attempts_insert", len(entries), func(i int, to store.Values) { bindEntry(to, &entries[i]) })
 		if err != nil {
 			return err
 		}

@@ -102,6 +102,27 @@ func (m *Moment) Latest(spans []Span, visit func(span int, position uint32, atte
 	return err
 }
 
+// Entries reads the newest entries of spans as they were recorded; positions without
+// one are left out. What visit is told of is valid until it returns.
+func (m *Moment) Entries(spans []Span, visit func(span int, e *fanfare.Entry)) error {
+	var last fanfare.Entry
+	of := -1
+	err := m.in.EachOf("attempts", len(spans), func(i int) []any {
+		return []any{int64(spans[i].Manifest), int64(spans[i].From), int64(spans[i].To)}
+	}, func(i int, r store.Row) error {
+		next := entryAt(r, fanfare.DeliveryRef{Day: m.day, Manifest: spans[i].Manifest})
+		if of >= 0 && (of != i || next.Delivery != last.Delivery) {
+			visit(of, &last)
+		}
+		last, of = next, i
+		return nil
+	})
+	if err == nil && of >= 0 {
+		visit(of, &last)
+	}
+	return err
+}
+
 // Manifest is that of a Moment of its own, and so are Posted and Latest.
 func (s *Store) Manifest(ctx context.Context, of fanfare.Day, id fanfare.ManifestID) (manifest *fanfare.Manifest, err error) {
 	err = s.once(ctx, of, func(m *Moment) error {

@@ -92,19 +92,26 @@ func broadcastAt(r store.Row, of fanfare.Day) (*fanfare.Broadcast, error) {
 func (s *Store) Attempts(ctx context.Context, of fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(*fanfare.Entry) error) error {
 	return s.read(ctx, of, func(in store.Session) error {
 		return in.Each("attempts", func(r store.Row) error {
-			return visit(&fanfare.Entry{
-				Delivery: fanfare.DeliveryRef{Day: of, Manifest: manifest, Position: uint32(r.Int64(0))},
-				Attempt:  uint16(r.Int64(1)),
-				State:    fanfare.State(r.Int64(2)),
-				Code:     int(r.Int64(3)),
-				At:       timeAt(r.Int64(4)),
-				NextAt:   timeAt(r.Int64(5)),
-				Text:     r.Text(6),
-				Relay:    r.Text(7),
-				Address:  r.Text(8),
-			})
+			e := entryAt(r, fanfare.DeliveryRef{Day: of, Manifest: manifest})
+			return visit(&e)
 		}, int64(manifest), int64(from), int64(to))
 	})
+}
+
+// entryAt reads an entry of a manifest, whose delivery gets its position.
+func entryAt(r store.Row, of fanfare.DeliveryRef) fanfare.Entry {
+	of.Position = uint32(r.Int64(0))
+	return fanfare.Entry{
+		Delivery: of,
+		Attempt:  uint16(r.Int64(1)),
+		State:    fanfare.State(r.Int64(2)),
+		Code:     int(r.Int64(3)),
+		At:       timeAt(r.Int64(4)),
+		NextAt:   timeAt(r.Int64(5)),
+		Text:     r.Text(6),
+		Relay:    r.Text(7),
+		Address:  r.Text(8),
+	}
 }
 
 // Manifests reads all manifests of an event, empty if it is not frozen yet or

@@ -65,6 +65,7 @@ func fill(t *testing.T, conn *pgx.Conn) {
 var whole = map[string]string{
 	"config":        "some hundred rows, sorted by what is no column",
 	"suppressions":  "all of them, in no order",
+	"bounces_trim":  "once a day, what is old",
 	"copy_counters": "one row", "copy_history_position": "one row",
 	"due_hasten":             "an operator cancels a broadcast: the waiting of a day is read once",
 	"due_hasten_destination": "an operator resumes a destination: the same", "due_hastened_destination": "nothing is read",

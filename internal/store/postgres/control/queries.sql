@@ -102,6 +102,18 @@ ON CONFLICT (service, kind, hash) DO UPDATE SET reason = excluded.reason, at = e
 -- idempotent: by its key
 DELETE FROM suppressions WHERE service = $1 AND kind = $2 AND hash = $3
 
+-- name: bounce_insert
+-- idempotent: by its key
+INSERT INTO bounces (service, kind, hash, day, manifest, position, why, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (service, kind, hash, day, manifest, position, why) DO NOTHING
+
+-- name: bounces_of
+SELECT why, at FROM bounces WHERE service = $1 AND kind = $2 AND hash = $3 ORDER BY day, manifest, position, why LIMIT 1000
+
+-- name: bounces_trim
+-- idempotent: it removes what is older
+DELETE FROM bounces WHERE at < $1
+
 -- name: erasures
 SELECT place, body FROM erasures ORDER BY place
 

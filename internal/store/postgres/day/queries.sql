@@ -54,6 +54,13 @@ WHERE manifest = $1 AND position >= $2 AND position < $3 ORDER BY position, atte
 INSERT INTO completions_yyyymmdd (seq, counts, first_at, last_at, completed_at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, first_at = excluded.first_at, last_at = excluded.last_at, completed_at = excluded.completed_at
 
+-- name: completion_counts
+SELECT counts FROM completions_yyyymmdd WHERE seq = $1
+
+-- name: completion_correct
+-- idempotent: by its key
+UPDATE completions_yyyymmdd SET counts = $1 WHERE seq = $2
+
 -- Both sides are read from their keys: messages is in that of broadcasts.
 -- name: open_broadcasts
 SELECT seq, messages FROM broadcasts_yyyymmdd b

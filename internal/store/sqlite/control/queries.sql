@@ -64,6 +64,13 @@ SELECT reason, at, until, source, address, tag FROM suppressions WHERE service =
 INSERT OR REPLACE INTO suppressions (service, kind, hash, reason, at, until, source, address, tag) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: suppression_delete
 DELETE FROM suppressions WHERE service = ? AND kind = ? AND hash = ?
+-- name: bounce_insert
+INSERT INTO bounces (service, kind, hash, day, manifest, position, why, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (service, kind, hash, day, manifest, position, why) DO NOTHING
+-- name: bounces_of
+SELECT why, at FROM bounces WHERE service = ? AND kind = ? AND hash = ? ORDER BY day, manifest, position, why LIMIT 1000
+-- name: bounces_trim
+DELETE FROM bounces WHERE at < ?
 -- name: erasures
 SELECT place, body FROM erasures ORDER BY place
 -- name: erasure_put

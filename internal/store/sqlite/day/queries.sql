@@ -34,6 +34,10 @@ WHERE manifest = ? AND position >= ? + 0 AND position < ? + 0 ORDER BY position,
 -- name: complete
 INSERT INTO completions (seq, counts, first_at, last_at, completed_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (seq) DO UPDATE SET counts = excluded.counts, first_at = excluded.first_at, last_at = excluded.last_at, completed_at = excluded.completed_at
+-- name: completion_counts
+SELECT counts FROM completions WHERE seq = ?
+-- name: completion_correct
+UPDATE completions SET counts = ? WHERE seq = ?
 -- name: open_broadcasts
 SELECT seq, messages FROM broadcasts WHERE messages > 0 AND seq NOT IN (SELECT seq FROM completions) ORDER BY seq
 -- name: open_attempts
