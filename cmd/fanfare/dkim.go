@@ -20,7 +20,7 @@ func (c *cli) dkimCommand() *cobra.Command {
 		Long: `Make, show and rotate the keys that mail is signed with (DKIM).
 
 A private key is a file on the server, which a channel names in dkim; the public key
-is a record in the DNS. fanfare doctor holds the one against the other.`}
+is a record in the DNS.`}
 	command.AddCommand(c.dkimNewCommand(), c.dkimRecordCommand(), c.dkimRotateCommand())
 	return command
 }
