@@ -84,7 +84,7 @@ func (k *Key) Open(purpose Purpose, pass string, now time.Time) ([]byte, error) 
 	if err != nil || len(sealed) < 1 || sealed[0] != version {
 		return nil, ErrForeign
 	}
-	plain, err := k.aead.Open(nil, nil, sealed[1:], []byte{version, byte(purpose)}) //nolint:gosec // the nonce is random, and made by Seal
+	plain, err := k.aead.Open(nil, nil, sealed[1:], []byte{version, byte(purpose)})
 	if err != nil || len(plain) < timeBytes {
 		return nil, ErrForeign
 	}
