@@ -45,6 +45,9 @@ func (t *returnTally) Describe(out chan<- *prometheus.Desc) { out <- returnsTota
 func (t *returnTally) Collect(out chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if complaints := (returnKey{kind: returns.Complained}); t.of[complaints] == 0 { // there from the start: alarms rest on its rise
+		out <- prometheus.MustNewConstMetric(returnsTotal, prometheus.CounterValue, 0, complaints.kind.String(), "")
+	}
 	for key, n := range t.of {
 		out <- prometheus.MustNewConstMetric(returnsTotal, prometheus.CounterValue, n, key.kind.String(), string(key.class))
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ func TestMetricsAreThoseOfTheReference(t *testing.T) {
 	}
 	s.env = append(s.env, "FANFARE_INBOUND=127.0.0.1:0", "FANFARE_INBOUND_DOMAINS=returns.example.org") // its metrics are there with it
 	s.start()
-	s.http.must(200, "POST", "/v1/apply", "application/yaml", "service: news\nchannels:\n  mail: {driver: smtp, relay: \"127.0.0.1:9\", from: a@example.org}\n") // relays have metrics
+	key := into[madeKey](t, s.mustRun("", "dkim", "new", "example.org", "--selector", "first", "--out", filepath.Join(t.TempDir(), "key.pem"), "--json"))
+	s.http.must(200, "POST", "/v1/apply", "application/yaml", "service: news\nchannels:\n  mail: {driver: smtp, relay: \"127.0.0.1:9\", from: a@example.org, dkim: ["+key.entry()+"]}\n") // relays and keys have metrics
 	reference, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)

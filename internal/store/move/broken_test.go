@@ -104,7 +104,7 @@ func TestASourceThatCannotBeMarkedStaysInCharge(t *testing.T) {
 		if mark, err := move.ReadMark(t.Context(), to.DB); err != nil || mark.State != move.Filling {
 			t.Errorf("the target is marked %+v (%v)", mark, err)
 		}
-		fill(t, s.Control(), &store.ControlTables()[2], [][]any{{int64(1), "written after the failure"}})
+		fill(t, s.Control(), "filters", [][]any{{int64(1), "written after the failure"}})
 	})
 }
 
@@ -127,7 +127,7 @@ func TestAMoveThatIsStoppedTooLateIsDone(t *testing.T) {
 		if err := move.CheckStart(t.Context(), to); s.Current().Name != "new" || err != nil {
 			t.Errorf("%s is in charge (%v)", s.Current().Name, err)
 		}
-		fill(t, s.Control(), &store.ControlTables()[2], [][]any{{int64(1), "written after the move"}})
+		fill(t, s.Control(), "filters", [][]any{{int64(1), "written after the move"}})
 	})
 }
 

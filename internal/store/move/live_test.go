@@ -54,7 +54,7 @@ func TestADayThatIsMadeDuringAMoveIsPartOfIt(t *testing.T) {
 		meanwhile := &faulty{Database: to.DB, fault: func(n int, session store.Session) (store.Session, error) {
 			if n == 5 {
 				fillDay(t, s, today+1)
-				fill(t, s.Control(), &store.ControlTables()[7], [][]any{{int64(1 << 30), "k", "", "r", "news", "put", "topic", "t", nil}})
+				fill(t, s.Control(), "audit", [][]any{{int64(1 << 30), "k", "", "r", "news", "put", "topic", "t", nil}})
 				go func() { removed <- s.RemoveDay(context.Background(), today-1) }()
 			}
 			return session, nil
@@ -172,7 +172,7 @@ func TestALongReadDoesNotHoldUpAMove(t *testing.T) {
 		if _, err := s.Move(t.Context(), r.to.side(t, "new"), options(t)); err != nil {
 			t.Fatal(err)
 		}
-		fill(t, s.Control(), &store.ControlTables()[2], [][]any{{int64(1 << 30), "written after the move"}})
+		fill(t, s.Control(), "filters", [][]any{{int64(1 << 30), "written after the move"}})
 		close(moved)
 		if err := <-ended; err != nil {
 			t.Error(err)

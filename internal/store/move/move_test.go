@@ -29,9 +29,9 @@ func TestAStoppedMoveTakesAllThatIsKept(t *testing.T) {
 		for _, row := range many {
 			row[0] = row[0].(int64) + 100
 		}
-		fill(t, part, &attempts, many)
+		fill(t, part, attempts.Name, many)
 		held := store.DayTables()[7]
-		fill(t, part, &held, [][]any{{int64(1_000_001), strings.Repeat("x", 5<<20)}, {int64(1_000_002), strings.Repeat("y", 5<<20)}, {int64(1_000_003), "z"}}) // and pages that are full of one
+		fill(t, part, held.Name, [][]any{{int64(1_000_001), strings.Repeat("x", 5<<20)}, {int64(1_000_002), strings.Repeat("y", 5<<20)}, {int64(1_000_003), "z"}}) // and pages that are full of one
 		report, err := move.Stopped(t.Context(), from, to, options(t))
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestAMoveGoesThereAndBackAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fill(t, part, &store.DayTables()[7], [][]any{{time.Now().UnixNano(), "written in b"}})
+				fill(t, part, "held", [][]any{{time.Now().UnixNano(), "written in b"}})
 			})
 			if _, err := move.Stopped(t.Context(), r.to.again(t, "b", b), r.from.again(t, "a", a), options(t)); err != nil {
 				t.Fatal(err)
@@ -102,7 +102,7 @@ func TestAMoveIsRefusedWhereSomethingElseIsKept(t *testing.T) {
 			fill func(t *testing.T, db store.Database)
 		}{
 			{"a service", func(t *testing.T, db store.Database) {
-				fill(t, db.Control(), &store.ControlTables()[1], [][]any{{"service", int64(1), int64(0), "news", "{}", int64(0)}})
+				fill(t, db.Control(), "config", [][]any{{"service", int64(1), int64(0), "news", "{}", int64(0)}})
 			}},
 			{"a day", func(t *testing.T, db store.Database) {
 				if _, err := db.Day(t.Context(), today, true); err != nil {
@@ -190,7 +190,7 @@ func TestAMoveThatFailsAnywhereLeavesTheSourceInCharge(t *testing.T) {
 			if err := move.CheckStart(t.Context(), to); err == nil && mark != nil {
 				t.Fatalf("write %d: the target is not refused", nth)
 			}
-			fill(t, s.Control(), &store.ControlTables()[2], [][]any{{int64(77), "written after the failure"}})
+			fill(t, s.Control(), "filters", [][]any{{int64(77), "written after the failure"}})
 			if _, err := s.Move(t.Context(), to, options(t)); err != nil {
 				t.Fatalf("write %d: again: %v", nth, err)
 			}
@@ -262,7 +262,7 @@ func TestCompareSaysWhatDiffers(t *testing.T) {
 		a, b := r.from.side(t, "a"), r.to.side(t, "b")
 		populate(t, a.DB, today-1, today)
 		populate(t, b.DB, today)
-		fill(t, b.DB.Control(), &store.ControlTables()[2], [][]any{{int64(1), "another text"}})
+		fill(t, b.DB.Control(), "filters", [][]any{{int64(1), "another text"}})
 		report, err := move.Compare(t.Context(), a, b, nil)
 		if err == nil {
 			t.Fatal("they are called equal")

@@ -137,9 +137,9 @@ func value(r *rand.Rand, t *store.Table, c store.Column, at, row int) any {
 }
 
 // fill inserts rows.
-func fill(t *testing.T, part store.Part, table *store.Table, rows [][]any) {
+func fill(t *testing.T, part store.Part, table string, rows [][]any) {
 	t.Helper()
-	if err := insert(t.Context(), part, table.Name, rows); err != nil {
+	if err := insert(t.Context(), part, table, rows); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -182,7 +182,7 @@ func populate(t *testing.T, db store.Database, days ...fanfare.Day) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, table := range tables(store.ControlTables()) {
-		fill(t, db.Control(), &table, invent(r, &table, 40))
+		fill(t, db.Control(), table.Name, invent(r, &table, 40))
 	}
 	for _, day := range days {
 		fillDay(t, db, day)
@@ -198,7 +198,7 @@ func fillDay(t *testing.T, db store.Database, day fanfare.Day) {
 	}
 	r := rand.New(rand.NewPCG(1, uint64(day)))
 	for _, table := range tables(store.DayTables()) {
-		fill(t, part, &table, invent(r, &table, 40))
+		fill(t, part, table.Name, invent(r, &table, 40))
 	}
 }
 

@@ -27,7 +27,7 @@ func TestEveryTableIsAmongThoseThatACopyHas(t *testing.T) {
 	var got []string
 	for _, table := range collect[string](t, conn, `
 		SELECT c.relname || ': ' || string_agg(a.attname || CASE a.atttypid WHEN 'text'::regtype THEN ' t' WHEN 'bytea'::regtype THEN ' b' ELSE ' i' END, ', ' ORDER BY a.attname COLLATE "C")
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND a.attname <> 'day'
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND (a.attname <> 'day' OR c.relname = 'bounces') -- elsewhere it keeps the days apart
 		WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 		GROUP BY c.relname ORDER BY c.relname COLLATE "C"`) {
 		if name, _, _ := strings.Cut(table, ":"); !slices.Contains(own, name) {
