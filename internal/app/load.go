@@ -356,7 +356,7 @@ const failuresAtOnce = 100
 // wanted any more, are settled on the way.
 func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, quiet *quietTimes, out *loaded) (err error) {
 	l.signFrom(l.clock.Now())
-	defer func() { err = errors.Join(err, l.signing.Finish()) }() // what is kept for others is signed, too
+	defer func() { err = errors.Join(err, l.sign()) }() // what is kept for others is signed, too
 	out.jobs = make([]deliver.Job, 0, len(members))
 	var page []byte
 	var settled []fanfare.Entry
@@ -435,7 +435,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
 		}
 	}
-	if err := l.signing.Finish(); err != nil {
+	if err := l.sign(); err != nil {
 		return err
 	}
 	together(out.jobs)

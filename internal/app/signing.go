@@ -80,6 +80,16 @@ func (l *loader) signFrom(now time.Time) {
 	l.signing.Begin(signers, now)
 }
 
+// sign makes the signatures of what was written. Where that fails, no message that is
+// kept for others may be taken for signed.
+func (l *loader) sign() error {
+	err := l.signing.Finish()
+	if err != nil {
+		l.mailings = cache[mailingKey, *mailing]{}
+	}
+	return err
+}
+
 // signatureMetrics count by key. There are as many of them as are configured.
 type signatureMetrics struct{ reports *reports }
 
