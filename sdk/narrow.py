@@ -16,10 +16,17 @@ METHODS = {"get", "put", "post", "patch", "delete"}
 
 def narrow(document: dict) -> dict:
     for path in document["paths"].values():
-        for method, operation in path.items():
-            if method in METHODS:
-                narrow_operation(operation)
+        for method in METHODS & path.keys():
+            if takes_lines_alone(path[method]):
+                del path[method]
+            else:
+                narrow_operation(path[method])
     return document
+
+
+def takes_lines_alone(operation: dict) -> bool:
+    """Whether an operation has a bulk body and no other: no function can be generated for it."""
+    return set(operation.get("requestBody", {}).get("content", {})) == {"application/x-ndjson"}
 
 
 def narrow_operation(operation: dict) -> None:
