@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -114,6 +115,7 @@ func (w *town) work(to []string, span time.Duration) []string {
 		<-time.After(100 * time.Millisecond)
 		w.comeBack()
 	}
+	synctest.Wait() // for what happens at this very instant
 	return to
 }
 
