@@ -87,7 +87,7 @@ peers-mail: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD, and the API wi
 	@if [ -z "$${CI:-}" ] && { [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then \
 	  echo 'LEFT OUT: test-peers installs mail servers, for which it needs root and apt. Nothing was tested.'; exit 0; fi; \
 	$(TALLY) step $(OUTCOMES).peers 'install the peers' .ci/peers; \
-	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -tags peers -timeout 20m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
+	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -again -tags peers -timeout 20m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
 
 .PHONY: peers-sdk
 peers-sdk: $(TALLY) build ## Test both clients, and the CloudEvents SDK of Rust (python3 with venv, node 20 with npm, cargo).
@@ -125,11 +125,11 @@ arch: $(TALLY) ## Check imports, sizes, words: the rules of the house.
 
 .PHONY: unit
 unit: $(TALLY) ## Run all tests, on SQLite where they need a store.
-	@FANFARE_TEST_PAIRS=$(PAIRS) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -timeout 20m $(PACKAGES)
+	@FANFARE_TEST_PAIRS=$(PAIRS) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -again -timeout 20m $(PACKAGES)
 
 .PHONY: unit-postgres
 unit-postgres: $(TALLY) ## Run all tests that need a store on PostgreSQL, which is fetched for it.
-	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'tests on PostgreSQL' -timeout 20m -skip '^($(SQLITE_ONLY))$$' $(STORE_TESTS)
+	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'tests on PostgreSQL' -again -timeout 20m -skip '^($(SQLITE_ONLY))$$' $(STORE_TESTS)
 
 .PHONY: receivers
 receivers: $(TALLY) ## Have the official libraries of Standard Webhooks verify what is sent (python3 with venv, node 20 with npm).
@@ -140,7 +140,7 @@ receivers: $(TALLY) ## Have the official libraries of Standard Webhooks verify w
 .PHONY: race
 race: $(TALLY) ## Run the tests of what is concurrent under the race detector (needs a C compiler).
 	@cc=$$(go env CC); if command -v $${cc%% *} >/dev/null; then \
-	  FANFARE_TEST_PAIRS=200000 CGO_ENABLED=1 $(TALLY) test $(OUTCOMES) 'tests under the race detector' -race -timeout 20m $(RACE_PACKAGES); \
+	  FANFARE_TEST_PAIRS=200000 CGO_ENABLED=1 $(TALLY) test $(OUTCOMES) 'tests under the race detector' -again -race -timeout 20m $(RACE_PACKAGES); \
 	else \
 	  printf '\n!! LEFT OUT: the race detector needs a C compiler and "%s" is not there. Data races were NOT looked for.\n' "$$cc"; fi
 

@@ -21,8 +21,16 @@ type event struct {
 	Elapsed    float64
 }
 
-// test keeps the outcomes of a run, on a place where that is named.
+// outsideTests stands for what went wrong in a package and in none of its tests.
+const outsideTests = "(package)"
+
+// test keeps the outcomes of a run, on a place where that is named. With the flag
+// -again first, failed tests get another try.
 func test(file, where string, args []string) error {
+	tryAgain := args[0] == "-again"
+	if tryAgain {
+		args = args[1:]
+	}
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...) //nolint:gosec,noctx // as in step
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -34,6 +42,11 @@ func test(file, where string, args []string) error {
 	}
 	outcomes, digestErr := digest(stdout, os.Stdout)
 	runErr := cmd.Wait()
+	if tryAgain && digestErr == nil && anyFailed(outcomes) {
+		if again(outcomes, os.Stdout, alone(args)); !anyFailed(outcomes) {
+			runErr = nil
+		}
+	}
 	if runErr != nil && !anyFailed(outcomes) {
 		// go test itself gave up: a pattern without packages, a broken go.mod.
 		outcomes = append(outcomes, outcome{pkg: "step", test: "go test " + strings.Join(args, " "), failed: true})
@@ -105,7 +118,7 @@ func digest(r io.Reader, w io.Writer) ([]outcome, error) {
 				if e.Action == "skip" {
 					skipped[e.Package]++
 				} else {
-					outcomes = append(outcomes, outcome{e.Package, e.Test, failed})
+					outcomes = append(outcomes, outcome{pkg: e.Package, test: e.Test, failed: failed})
 				}
 				ran[e.Package]++
 				if failed {
@@ -123,7 +136,7 @@ func digest(r io.Reader, w io.Writer) ([]outcome, error) {
 					}
 				}
 				if bad[e.Package] == 0 {
-					outcomes = append(outcomes, outcome{e.Package, "(package)", true})
+					outcomes = append(outcomes, outcome{pkg: e.Package, test: outsideTests, failed: true})
 				}
 			}
 			delete(output, k)

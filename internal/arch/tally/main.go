@@ -2,15 +2,19 @@
 // adds it up, so that the last line of a run is a count and not a guess.
 //
 //	tally step FILE NAME COMMAND...   runs a command; one outcome
-//	tally test FILE NAME ARGUMENT...  runs `go test -json ARGUMENT...`; an outcome for each test
-//	tally test-on WHERE FILE NAME ARGUMENT... the same; these count beside those of other places
+//	tally test FILE NAME [-again] ARGUMENT...  runs `go test -json ARGUMENT...`; an outcome for each test
+//	tally test-on WHERE FILE NAME [-again] ARGUMENT... the same; these count beside those of other places
 //	tally junit FILE NAME REPORT COMMAND...  runs a command that writes a JUnit report; an outcome for each test
-//	tally total FILE...               prints "N passed, N failed"
+//	tally total FILE...               prints "N passed, N failed", and what was unstable
 //
 // Outcomes are lines of FILE, appended. A test that ran in several steps counts
 // once, and has failed if it failed in one of them. Of a test with subtests the
 // subtests count. A package that cannot be built or ends outside a test counts
 // as one failed test. The exit status is 1 where anything failed.
+//
+// With -again up to three failed tests are run again, each alone and five times.
+// One that passes each time was unstable: it counts as passed, and the last line
+// names it.
 package main
 
 import (
@@ -48,7 +52,7 @@ func run(args []string) error {
 	case len(args) >= 5 && args[0] == "junit":
 		return timed(args[2], func() error { return junit(args[1], args[2], args[3], args[4:]) })
 	default:
-		return fmt.Errorf("usage: tally step FILE NAME COMMAND... | test FILE NAME ARGUMENT... | test-on WHERE FILE NAME ARGUMENT... | junit FILE NAME REPORT COMMAND... | total FILE")
+		return fmt.Errorf("usage: tally step FILE NAME COMMAND... | test FILE NAME [-again] ARGUMENT... | test-on WHERE FILE NAME [-again] ARGUMENT... | junit FILE NAME REPORT COMMAND... | total FILE")
 	}
 }
 
@@ -84,7 +88,7 @@ func total(files []string) error {
 		return err
 	}
 	passed, failed := count(outcomes)
-	fmt.Printf("%d passed, %d failed\n", passed, failed)
+	fmt.Printf("%d passed, %d failed%s\n", passed, failed, unstable(outcomes))
 	if failed > 0 || passed == 0 {
 		return errCounted
 	}

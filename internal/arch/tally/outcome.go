@@ -12,6 +12,7 @@ import (
 type outcome struct {
 	pkg, test string
 	failed    bool
+	unstable  bool // it failed, and passed when it was run again alone
 }
 
 // keep appends outcomes to file.
@@ -26,8 +27,11 @@ func keep(file string, outcomes []outcome) error {
 	w := bufio.NewWriter(f)
 	for _, o := range outcomes {
 		word := "pass"
-		if o.failed {
+		switch {
+		case o.failed:
 			word = "fail"
+		case o.unstable:
+			word = "unstable"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", word, o.pkg, o.test)
 	}
@@ -50,7 +54,7 @@ func read(files []string) ([]outcome, error) {
 			if len(fields) != 3 {
 				return nil, fmt.Errorf("%s: not an outcome: %q", file, line)
 			}
-			outcomes = append(outcomes, outcome{pkg: fields[1], test: fields[2], failed: fields[0] == "fail"})
+			outcomes = append(outcomes, outcome{pkg: fields[1], test: fields[2], failed: fields[0] == "fail", unstable: fields[0] == "unstable"})
 		}
 	}
 	return outcomes, nil
@@ -84,4 +88,18 @@ func count(outcomes []outcome) (passed, failed int) {
 		}
 	}
 	return passed, failed
+}
+
+// unstable names the tests that were, for the end of the last line.
+func unstable(outcomes []outcome) string {
+	var names []string
+	for _, o := range outcomes {
+		if test, _, isPart := strings.Cut(o.test, "/"); o.unstable && !isPart {
+			names = append(names, o.pkg+" "+test)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d UNSTABLE: %s", len(names), strings.Join(names, ", "))
 }

@@ -15,14 +15,14 @@ func TestEachTestCountsOnce(t *testing.T) {
 		passed, failed int
 	}{
 		{"nothing", nil, 0, 0},
-		{"in two runs", []outcome{{"p", "A", false}, {"p", "A", false}}, 1, 0},
-		{"failed in one of two runs", []outcome{{"p", "A", true}, {"p", "A", false}}, 0, 1},
-		{"same name in two packages", []outcome{{"p", "A", false}, {"q", "A", false}}, 2, 0},
-		{"by its subtests", []outcome{{"p", "A/x", false}, {"p", "A/y", false}, {"p", "A", false}}, 2, 0},
-		{"by its failed subtest", []outcome{{"p", "A/x", false}, {"p", "A/y", true}, {"p", "A", true}}, 1, 1},
-		{"failed beside its subtests", []outcome{{"p", "A/x", false}, {"p", "A", true}}, 1, 1},
-		{"nested", []outcome{{"p", "A/x/1", true}, {"p", "A/x", true}, {"p", "A", true}}, 0, 1},
-		{"steps have no subtests", []outcome{{"step", "lint", false}, {"step", "lint/go", false}}, 2, 0},
+		{"in two runs", []outcome{{pkg: "p", test: "A", failed: false}, {pkg: "p", test: "A", failed: false}}, 1, 0},
+		{"failed in one of two runs", []outcome{{pkg: "p", test: "A", failed: true}, {pkg: "p", test: "A", failed: false}}, 0, 1},
+		{"same name in two packages", []outcome{{pkg: "p", test: "A", failed: false}, {pkg: "q", test: "A", failed: false}}, 2, 0},
+		{"by its subtests", []outcome{{pkg: "p", test: "A/x", failed: false}, {pkg: "p", test: "A/y", failed: false}, {pkg: "p", test: "A", failed: false}}, 2, 0},
+		{"by its failed subtest", []outcome{{pkg: "p", test: "A/x", failed: false}, {pkg: "p", test: "A/y", failed: true}, {pkg: "p", test: "A", failed: true}}, 1, 1},
+		{"failed beside its subtests", []outcome{{pkg: "p", test: "A/x", failed: false}, {pkg: "p", test: "A", failed: true}}, 1, 1},
+		{"nested", []outcome{{pkg: "p", test: "A/x/1", failed: true}, {pkg: "p", test: "A/x", failed: true}, {pkg: "p", test: "A", failed: true}}, 0, 1},
+		{"steps have no subtests", []outcome{{pkg: "step", test: "lint", failed: false}, {pkg: "step", test: "lint/go", failed: false}}, 2, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -35,7 +35,9 @@ func TestEachTestCountsOnce(t *testing.T) {
 }
 
 func TestATestCountsOnEachOfItsPlaces(t *testing.T) {
-	run := func() []outcome { return []outcome{{"p", "A", false}, {"p", "B", false}} }
+	run := func() []outcome {
+		return []outcome{{pkg: "p", test: "A", failed: false}, {pkg: "p", test: "B", failed: false}}
+	}
 	if passed, _ := count(slices.Concat(on("", run()), on("PostgreSQL", run()), on("PostgreSQL", run()))); passed != 4 {
 		t.Errorf("two tests on two places are %d", passed)
 	}
@@ -43,7 +45,7 @@ func TestATestCountsOnEachOfItsPlaces(t *testing.T) {
 
 func TestOutcomesAreReadAsKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new", "outcomes")
-	want := []outcome{{"p", "A", false}, {"step", "go test x\ty", true}}
+	want := []outcome{{pkg: "p", test: "A"}, {pkg: "p", test: "B", unstable: true}, {pkg: "step", test: "go test x\ty", failed: true}}
 	for _, o := range want {
 		if err := keep(file, []outcome{o}); err != nil {
 			t.Fatal(err)
@@ -65,19 +67,19 @@ func TestDigestFindsWhatFailed(t *testing.T) {
 {"Action":"output","Package":"p","Test":"A","Output":"why A failed\n"}
 {"Action":"fail","Package":"p","Test":"A"}
 {"Action":"output","Package":"p","Output":"FAIL\n"}
-{"Action":"fail","Package":"p"}`, []outcome{{"p", "A", true}}, "why A failed"},
+{"Action":"fail","Package":"p"}`, []outcome{{pkg: "p", test: "A", failed: true}}, "why A failed"},
 		{"a build", `{"ImportPath":"p","Action":"build-output","Output":"p.go:1: undefined: x\n"}
 {"ImportPath":"p","Action":"build-fail"}
-{"Action":"fail","Package":"p","FailedBuild":"p"}`, []outcome{{"p", "(package)", true}}, "undefined: x"},
+{"Action":"fail","Package":"p","FailedBuild":"p"}`, []outcome{{pkg: "p", test: "(package)", failed: true}}, "undefined: x"},
 		{"a panic", `{"Action":"run","Package":"p","Test":"A"}
 {"Action":"output","Package":"p","Test":"A","Output":"panic: oh\n"}
-{"Action":"fail","Package":"p"}`, []outcome{{"p", "(package)", true}}, "panic: oh"},
+{"Action":"fail","Package":"p"}`, []outcome{{pkg: "p", test: "(package)", failed: true}}, "panic: oh"},
 		{"nothing, and says how much it did", `{"Action":"attr","Package":"p","Test":"A","Key":"pairs","Value":"7"}
 {"Action":"pass","Package":"p","Test":"A"}
-{"Action":"pass","Package":"p"}`, []outcome{{"p", "A", false}}, "A: 7 pairs"},
+{"Action":"pass","Package":"p"}`, []outcome{{pkg: "p", test: "A", failed: false}}, "A: 7 pairs"},
 		{"nothing", `{"Action":"pass","Package":"p","Test":"A"}
 {"Action":"skip","Package":"p","Test":"B"}
-{"Action":"pass","Package":"p","Elapsed":0.5}`, []outcome{{"p", "A", false}}, "2 tests, 1 SKIPPED"},
+{"Action":"pass","Package":"p","Elapsed":0.5}`, []outcome{{pkg: "p", test: "A", failed: false}}, "2 tests, 1 SKIPPED"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
