@@ -20,7 +20,7 @@ func (c *cli) dkimRotateCommand() *cobra.Command {
 		Use: "rotate CHANNEL", Short: "Make the next keys of a channel, which sign from a time on",
 		Long: `Make the key that follows each key of a channel with which it signs now, beside its
 file, and have the channel change over to it in --in. By then their records have to be
-in the DNS: nobody looks whether they are. The old records stay there for some days
+in the DNS: fanfare doctor says whether they are. The old records stay there for some days
 after, for mail that is still under way. Keys that signed before the present ones
 leave the channel.
 

@@ -25,7 +25,9 @@ func (c *cli) doctorCommand() *cobra.Command {
 		Long: `Look at what a server stands on, and say what is wrong and how to mend it: every
 field of the configuration, the port, the data directory, the disk and how long a
 sync takes, the clock, the resolver, the certificate, the limits, and each channel,
-whose mail server is spoken to up to the login. Nothing is sent and nothing changed.
+whose mail server is spoken to up to the login. Of the domains in whose name mail is
+sent it looks up what the DNS says (SPF, DKIM, DMARC), and prints the records that
+are missing. Nothing is sent and nothing changed.
 It reads the configuration as serve does; run it as the user that runs the server.
 
 Exit code 1: something is wrong; with --strict also where there are warnings.`,
@@ -57,7 +59,7 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 				}
 				return asked, nil
 			},
-			Probe: app.ProbeRelay, LookupHost: net.DefaultResolver.LookupHost, LookupMX: lookupMX, Now: time.Now,
+			Probe: app.ProbeRelay, LookupHost: net.DefaultResolver.LookupHost, LookupMX: lookupMX, LookupTXT: net.DefaultResolver.LookupTXT, Now: time.Now,
 		})
 		if c.json {
 			if err := c.printJSON(report); err != nil {

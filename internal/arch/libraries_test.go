@@ -66,6 +66,8 @@ var homes = []home{
 		"the SMTP client is ours; the library is the server of the sink", "use internal/deliver/smtp"},
 	{"github.com/emersion/go-msgauth/dkim", nil,
 		"our own signer works on parts that are at hand, without reading the message anew; the library verifies in tests what it signs", "use internal/dkim"},
+	{"github.com/emersion/go-msgauth/dmarc", []string{"internal/doctor"},
+		"what a domain says of its mail matters to who looks whether ours goes with it", "ask the doctor"},
 	{"github.com/santhosh-tekuri/jsonschema/", []string{"internal/registry"},
 		"a topic's schema is compiled once, with the topic", "use Topic.ValidateData"},
 	{"pgregory.net/rapid", nil, "it is for tests", "import it in a _test.go file"},

@@ -17,12 +17,15 @@ func (p *Private) Record() string {
 // maxString is the most bytes of a string of a TXT record (RFC 1035, section 3.3).
 const maxString = 255
 
-// ZoneLine is the record of a key as a line of a zone file: the text is split into
-// strings that are not too long.
-func (k *Key) ZoneLine() string {
+// ZoneLine is the record of a key as a line of a zone file.
+func (k *Key) ZoneLine() string { return ZoneLine(k.Name(), k.Record()) }
+
+// ZoneLine is a text of the DNS as a line of a zone file: it is split into strings that
+// are not too long.
+func ZoneLine(name, text string) string {
 	var line strings.Builder
-	line.WriteString(k.Name() + ". IN TXT")
-	for text := k.Record(); text != ""; {
+	line.WriteString(name + ". IN TXT")
+	for text != "" {
 		n := min(len(text), maxString)
 		fmt.Fprintf(&line, " %q", text[:n])
 		text = text[n:]

@@ -59,6 +59,8 @@ type Options struct {
 	// LookupMX asks the resolver for the hosts that take the mail of a domain, the
 	// preferred first.
 	LookupMX func(ctx context.Context, domain string) ([]string, error)
+	// LookupTXT asks the resolver for the texts of a name, each as one.
+	LookupTXT func(ctx context.Context, name string) ([]string, error)
 	// Now is the machine's clock, with its monotonic reading.
 	Now func() time.Time
 }
@@ -85,6 +87,7 @@ func Look(ctx context.Context, o Options) *Report {
 	channels := o.channels(ctx, r)
 	o.limits(r, channels)
 	o.inbound(ctx, r, channels)
+	o.mail(ctx, r, channels)
 	return r
 }
 

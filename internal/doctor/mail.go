@@ -1,0 +1,158 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/mail"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// mail looks at what the DNS says of those in whose name the channels send: may their
+// relays (SPF), are the keys known (DKIM), and does it go together with From (DMARC).
+// Where letters are captured they do not reach anybody who would look.
+func (o *Options) mail(ctx context.Context, r *Report, channels []*registry.Channel) {
+	if o.Config.Capture != "" {
+		return
+	}
+	z := &zone{lookup: o.LookupTXT, known: map[string]answer{}}
+	for _, c := range channels {
+		if c.Driver != "smtp" {
+			continue
+		}
+		of := &Report{}
+		o.postmark(ctx, of, z, c)
+		for _, f := range of.Findings {
+			if !slices.Contains(r.Findings, f) { // of another channel with the same domain
+				r.add(f.Check, f.Level, f.Mend, "%s", f.What)
+			}
+		}
+		if z.silent != nil {
+			return // others would wait as long
+		}
+	}
+}
+
+// postmark looks at one channel.
+func (o *Options) postmark(ctx context.Context, r *Report, z *zone, c *registry.Channel) {
+	from, err := mail.ParseAddress(c.From)
+	if err != nil {
+		return // nothing leaves by it
+	}
+	author, envelope := domainOf(from.Address), c.Returns
+	if envelope == "" {
+		envelope = author
+		if c.Sender != "" {
+			envelope = domainOf(c.Sender)
+		}
+	}
+	if reserved(author) {
+		r.ok("DMARC "+author, "the domain is reserved (RFC 2606, RFC 6761): the DNS says nothing of it that matters")
+		return
+	}
+	o.senders(ctx, r, z, c, envelope)
+	o.signatures(ctx, r, z, c)
+	o.aligned(ctx, r, z, c, author, envelope)
+}
+
+// domainOf is the domain of an address as the DNS has it.
+func domainOf(address string) string {
+	domain := strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
+	if ascii, err := idna.Lookup.ToASCII(domain); err == nil {
+		return ascii
+	}
+	return domain
+}
+
+// organization is the domain that somebody registered, of which another is a part
+// (RFC 7489, section 3.2).
+func organization(domain string) string {
+	if found, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
+		return found
+	}
+	return domain
+}
+
+// reserved reports whether nobody can have a domain: it is for documents, tests or
+// inner networks.
+func reserved(domain string) bool {
+	labels := strings.Split(domain, ".")
+	if len(labels) == 1 {
+		return true
+	}
+	last := labels[len(labels)-1]
+	return slices.Contains([]string{"test", "example", "invalid", "localhost", "local", "internal"}, last) ||
+		labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last)
+}
+
+// A zone asks the DNS for texts, for each name once.
+type zone struct {
+	lookup func(ctx context.Context, name string) ([]string, error)
+	known  map[string]answer
+	silent error // of the resolver, which is not asked again
+}
+
+type answer struct {
+	texts []string
+	err   error
+}
+
+// texts returns what stands at a name, none where it is not there, and an error where
+// that cannot be told.
+func (z *zone) texts(ctx context.Context, name string) ([]string, error) {
+	if z.silent != nil {
+		return nil, z.silent
+	}
+	if a, ok := z.known[name]; ok {
+		return a.texts, a.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	texts, err := z.lookup(ctx, name+".") // without the domains that the resolver would add
+	if isMissing(err) {
+		texts, err = nil, nil
+	}
+	z.heard(err)
+	z.known[name] = answer{texts, err}
+	return texts, err
+}
+
+// heard notes that the resolver does not answer.
+func (z *zone) heard(err error) {
+	e, ok := errors.AsType[*net.DNSError](err)
+	if ok && e.IsTimeout || errors.Is(err, context.DeadlineExceeded) {
+		z.silent = err
+	}
+}
+
+// begins returns those of the texts at a name that begin with a version.
+func (z *zone) begins(ctx context.Context, name, version string) (all []string, err error) {
+	texts, err := z.texts(ctx, name)
+	for _, text := range texts {
+		if rest, ok := cutFold(text, version); ok && (rest == "" || strings.ContainsAny(rest[:1], " \t;")) {
+			all = append(all, text)
+		}
+	}
+	return all, err
+}
+
+func cutFold(text, prefix string) (rest string, ok bool) {
+	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return "", false
+	}
+	return text[len(prefix):], true
+}
+
+// isMissing reports whether a name, or what was asked of it, is not in the DNS.
+func isMissing(err error) bool {
+	e, ok := errors.AsType[*net.DNSError](err)
+	return ok && e.IsNotFound
+}
+
+const mendDNS = "look at /etc/resolv.conf, and at the name servers of the domain"
