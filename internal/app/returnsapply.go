@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -121,6 +122,9 @@ func (t *returnTaker) whom(ctx context.Context, service string, w *arrived) (fan
 		return w.Delivery, nobody
 	}
 	place, err := t.registry.FindSubscriber(ctx, service, w.report.Recipient)
+	if small := strings.ToLower(w.report.Recipient); fanfare.CodeOf(err) == fanfare.NotFound && small != w.report.Recipient {
+		place, err = t.registry.FindSubscriber(ctx, service, small) // some servers write names in capitals
+	}
 	if err != nil {
 		return w.Delivery, err
 	}

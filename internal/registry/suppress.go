@@ -194,7 +194,8 @@ func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string 
 }
 
 // Unsuppress takes an address off the list of a service, or with no service off
-// that of all services. One that is not on it is no error.
+// that of all services. One that is not on it is no error. What came back of it
+// until now is forgotten with that, and the rules of bounces count anew.
 func (r *Registry) Unsuppress(ctx context.Context, service, address string) error {
 	asked, err := r.suppressionNamed(service, address)
 	if err != nil {
@@ -203,7 +204,7 @@ func (r *Registry) Unsuppress(ctx context.Context, service, address string) erro
 	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
 		_, known, err := g.suppression(asked.key())
 		if err == nil && known {
-			asked.Lifted = true
+			asked.Lifted, asked.At = true, g.batch.At
 			g.keepSuppression(asked)
 			g.deed = Deed{service, "lift", "suppression", ""} // of whom is not told
 		}

@@ -17,6 +17,11 @@ func forget(s store.Session, b *registry.Batch) error {
 		if err := s.Run(statement, args...); err != nil {
 			return err
 		}
+		if r.Lifted && r.At != 0 {
+			if err := s.Run("bounces_clear", int64(r.Service), int64(r.Kind), r.Hash[:], r.At); err != nil {
+				return err
+			}
+		}
 	}
 	for i := range b.Erasures {
 		r := &b.Erasures[i]

@@ -110,6 +110,10 @@ ON CONFLICT (service, kind, hash, day, manifest, position, why) DO NOTHING
 -- name: bounces_of
 SELECT why, at FROM bounces WHERE service = $1 AND kind = $2 AND hash = $3 ORDER BY day, manifest, position, why LIMIT 1000
 
+-- name: bounces_clear
+-- idempotent: it removes what is older
+DELETE FROM bounces WHERE service = $1 AND kind = $2 AND hash = $3 AND at <= $4
+
 -- name: bounces_trim
 -- idempotent: it removes what is older
 DELETE FROM bounces WHERE at < $1

@@ -69,6 +69,8 @@ INSERT INTO bounces (service, kind, hash, day, manifest, position, why, at) VALU
 ON CONFLICT (service, kind, hash, day, manifest, position, why) DO NOTHING
 -- name: bounces_of
 SELECT why, at FROM bounces WHERE service = ? AND kind = ? AND hash = ? ORDER BY day, manifest, position, why LIMIT 1000
+-- name: bounces_clear
+DELETE FROM bounces WHERE service = ? AND kind = ? AND hash = ? AND at <= ?
 -- name: bounces_trim
 DELETE FROM bounces WHERE at < ?
 -- name: erasures
