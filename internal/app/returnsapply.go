@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/returns"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -188,6 +189,7 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 	for i, r := range counted {
 		records[i] = r.bounce
 	}
+	kit.Step("before-return-count")
 	kept, err := t.control.KeepBounces(ctx, records)
 	if err != nil {
 		return err
@@ -199,6 +201,7 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 			asks = append(asks, ask)
 		}
 	}
+	kit.Step("before-return-suppression")
 	return t.registry.Suppress(ctx, asks)
 }
 
@@ -247,7 +250,9 @@ func (t *returnTaker) record(mine []*returned) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	kit.Step("before-return-record")
 	err := t.recorder.RecordAll(entries)
+	kit.Step("after-return-record")
 	if fanfare.CodeOf(err) == fanfare.NotFound { // the day was removed meanwhile
 		return nil
 	}

@@ -12,6 +12,9 @@
 // written before it was answered. Judge sees only these two; Reconcile holds the
 // product's own account of a broadcast against the second.
 //
+// What comes back has a test of its own: bounces are handed to the inbound server,
+// which is killed between reading them and its answer, and each counts once.
+//
 // Failure. A change or an event whose answer a kill cut off is sent again until
 // it is acknowledged. Between sending and acknowledgement both outcomes are
 // right; before and after, only one is.

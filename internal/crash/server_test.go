@@ -40,6 +40,7 @@ type life struct {
 	cmd    *exec.Cmd
 	begun  time.Time
 	ready  chan struct{} // closed when it answers
+	mail   string        // where mail comes in, before ready; "" where none does
 	client *client.Client
 	alive  context.Context // ends with the process
 	died   error           // what Wait returned
@@ -100,8 +101,11 @@ func (s *server) listen(l *life, log io.Reader) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var line struct{ Level, Msg, URL string }
+		var line struct{ Level, Msg, URL, Listen string }
 		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Level == "INFO" {
+			if line.Msg == "mail is taken" {
+				l.mail = line.Listen
+			}
 			if line.Msg == "ready" && line.URL != "" {
 				s.greet(l, line.URL)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/returns"
 )
 
@@ -49,6 +50,7 @@ func (s *session) data() {
 			return
 		}
 	}
+	kit.Step("before-return-reply")
 	s.refused = 0
 	s.server.counters.taken.Add(1)
 	s.reply(250, "2.6.0", "taken")
