@@ -40,13 +40,21 @@ type started struct {
 // start starts the program.
 func start(t *testing.T, flags ...string) *started {
 	t.Helper()
+	return startIn(t, nil, flags...)
+}
+
+// startIn starts the program with more in its environment.
+func startIn(t *testing.T, environment []string, flags ...string) *started {
+	t.Helper()
 	s := &started{peer: newPeer(t)}
 	s.binary = filepath.Join(s.dir, "fanfare")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.binary, "../../cmd/fanfare").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	data := filepath.Join(s.dir, "data")
-	s.run(exec.Command(s.binary, append([]string{"serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--disk-floor", "0", "--public-url", "https://news.example.org"}, flags...)...))
+	serve := exec.Command(s.binary, append([]string{"serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--disk-floor", "0", "--public-url", "https://news.example.org"}, flags...)...)
+	serve.Env = append(os.Environ(), environment...)
+	s.run(serve)
 	listens := regexp.MustCompile(`(?m)^fanfare listens on (\S+)$`)
 	s.eventually("the server listens", func() bool {
 		log, _ := os.ReadFile(s.log)
