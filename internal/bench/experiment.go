@@ -22,6 +22,7 @@ func Experiments() []Experiment {
 	return append([]Experiment{
 		{"N1", "1,000,000 subscriptions with NotifyBC's filter, 1 KB personal mails, 50 connections, one broadcast", Published{233, "233/s, 71.5 min (NotifyBC, 2 x 1 core)"}, runBroadcast},
 		{"N1b", "N1 with 10,000 different filters, three overlapping subscriptions for every tenth person, 2 % answered 4xx once, 1 % 5xx", Published{}, runMixed},
+		{"N1d", "N1 with signed mails (DKIM): plain, with a key of Ed25519 and, a tenth as many, with one of RSA-2048", Published{}, runSigned},
 		{"N4", "the same subscriptions by single POSTs, 100 at once (the shape of NotifyBC's script), and in bulk", Published{}, runScript},
 		{"N5", "raw SMTP sender to the same sink: ready bytes, same size, same grouping (the limit of N1)", Published{}, runRaw},
 		{"U1", "one urgent event to one subscriber on an idle server, 2,000 times: p99 from the 202 to the bytes at the sink", Published{}, runUrgent},

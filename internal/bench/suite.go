@@ -18,7 +18,7 @@ type suite struct {
 
 func suites() []suite {
 	return []suite{
-		{"notifybc", "N1 N1b N2 N3 N4 N5"},
+		{"notifybc", "N1 N1b N1d N2 N3 N4 N5"},
 		{"ssns", "S1 S2 S3 E1 E2 E3 E4 E5 E6 G1 G2 D1 D2 D3 D4 D5 D6 C1 C2 M1 P1 P2"},
 		{"govuk", "L1 L2 L3 L4 L5 L6 L7 L8 L9 L9b L10"},
 		{"telepathy", "T1 T2 T3"},
