@@ -49,6 +49,8 @@ var grants = []grant{
 	{"internal/store/deliveries", []string{".", "internal/kit", "internal/store"}, whyKept},
 	{"internal/store/sqlite", []string{".", "internal/kit", "internal/store"}, whyDatabase},
 	{"internal/store/postgres", []string{".", "internal/kit", "internal/store", "internal/registry"}, whyDatabase},
+	{"internal/dnstest", nil,
+		"a DNS for tests knows what it is told"},
 	{"internal/store/storetest", []string{".", "internal/kit", "internal/store", "internal/store/...", "internal/registry", "internal/generate", "internal/pgtest"},
 		"the suite has every driver keep the same promises"},
 	{"internal/store/move", []string{".", "internal/kit", "internal/store"},
@@ -134,7 +136,7 @@ const (
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store", "internal/store/...", "internal/pgtest", "internal/sink", "internal/deliver/delivertest", "internal/dkim"}
+var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store", "internal/store/...", "internal/pgtest", "internal/sink", "internal/deliver/delivertest", "internal/dkim", "internal/dnstest"}
 
 func grantOf(dir string) (grant, bool) {
 	for {

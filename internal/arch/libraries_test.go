@@ -30,6 +30,8 @@ var homes = []home{
 	{"github.com/pressly/goose/", []string{"internal/store/postgres"},
 		"a schema is brought up to date where its database is opened",
 		"add a migration to internal/store/postgres/migrations"},
+	{"golang.org/x/net/dns/dnsmessage", []string{"internal/dnstest"},
+		"the DNS is asked through net.Resolver; only its server in tests reads and writes messages", "take a lookup function"},
 	{"github.com/jackc/", []string{"internal/store/postgres", "internal/pgtest", "internal/bench"},
 		"SQL stays behind the store, so that another database is another driver; bench has the database do the work of the index, as a peer",
 		"add a method to the store"},

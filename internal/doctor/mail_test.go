@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/dkim"
+	"fanfare.dev/fanfare/internal/dnstest"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
 // A sender is a channel of which all is well in the DNS, until a test changes it.
 type sender struct {
 	Options
-	dns     *dnsServer
+	dns     *dnstest.Server
 	channel *registry.Channel
 	keys    map[string]*dkim.Key // by selector
 }
@@ -29,8 +30,8 @@ func newSender(t *testing.T) *sender {
 	s.channel = &registry.Channel{Service: "news", Name: "mail", ChannelSettings: registry.ChannelSettings{
 		Driver: "smtp", Relay: "relay.fanfare.dev:25", Connections: 5, From: "News <news@mail.fanfare.dev>", Returns: "bounces.fanfare.dev",
 	}}
-	s.dns = &dnsServer{
-		texts: map[string][]string{
+	s.dns = &dnstest.Server{
+		Texts: map[string][]string{
 			"bounces.fanfare.dev":         {"another=text", "v=spf1 a:relay.fanfare.dev include:_spf.fanfare.dev -all"},
 			"_spf.fanfare.dev":            {"v=spf1 ip4:192.0.2.0/24 ip6:2001:db8::/32 mx ?all"},
 			"_dmarc.fanfare.dev":          {"v=DMARC1; p=reject; sp=quarantine; rua=mailto:dmarc@fanfare.dev"},
@@ -38,8 +39,8 @@ func newSender(t *testing.T) *sender {
 			"collector.invalid.test":      nil,
 			"x._report._dmarc.unused.dev": nil,
 		},
-		hosts: map[string]string{"relay.fanfare.dev": "192.0.2.1"},
-		mails: map[string][]string{"_spf.fanfare.dev": {"relay.fanfare.dev"}},
+		Hosts: map[string]string{"relay.fanfare.dev": "192.0.2.1"},
+		Mails: map[string][]string{"_spf.fanfare.dev": {"relay.fanfare.dev"}},
 	}
 	s.sign(t, "ed", dkim.Ed25519, time.Time{})
 	s.sign(t, "rsa", dkim.RSA, time.Time{})
@@ -62,7 +63,7 @@ var privateKeys = sync.OnceValue(func() map[string]*dkim.Private {
 // look looks at what the DNS says of the channel, and at nothing else.
 func (s *sender) look(t *testing.T) *Report {
 	t.Helper()
-	s.dns.asks(t, &s.Options)
+	s.askedOf(t, s.dns)
 	r := &Report{}
 	s.mail(t.Context(), r, []*registry.Channel{s.channel})
 	return r
@@ -82,13 +83,13 @@ func (s *sender) sign(t *testing.T, selector, algorithm string, from time.Time) 
 	}
 	key := &dkim.Key{Domain: "fanfare.dev", Selector: selector, From: from, Private: private}
 	s.channel.DKIM = append(s.channel.DKIM, registry.DKIMKey{Domain: key.Domain, Selector: selector, KeyFile: file, From: from})
-	s.keys[selector], s.dns.texts[key.Name()] = key, []string{private.Record()}
+	s.keys[selector], s.dns.Texts[key.Name()] = key, []string{private.Record()}
 }
 
 func TestADomainOfWhichTheDNSSaysAllIsInOrder(t *testing.T) {
 	s := newSender(t)
 	s.Channels = func(context.Context) ([]*registry.Channel, error) { return []*registry.Channel{s.channel}, nil }
-	s.dns.asks(t, &s.Options)
+	s.askedOf(t, s.dns)
 	r := Look(t.Context(), s.Options)
 	for check, what := range map[string]string{
 		"SPF bounces.fanfare.dev":        "(3 of 10 lookups)",
@@ -104,7 +105,7 @@ func TestADomainOfWhichTheDNSSaysAllIsInOrder(t *testing.T) {
 func TestWhatIsWrongInTheDNSIsNamedWithTheRecordThatMendsIt(t *testing.T) {
 	const spf, dmarc = "SPF bounces.fanfare.dev", "DMARC mail.fanfare.dev"
 	text := func(name string, texts ...string) func(*testing.T, *sender) {
-		return func(_ *testing.T, s *sender) { s.dns.texts[name] = texts }
+		return func(_ *testing.T, s *sender) { s.dns.Texts[name] = texts }
 	}
 	is := func(record string) func(*testing.T, *sender) { return text("bounces.fanfare.dev", record) }
 	asks := func(record string) func(*testing.T, *sender) { return text("_dmarc.fanfare.dev", record) }
@@ -120,10 +121,10 @@ func TestWhatIsWrongInTheDNSIsNamedWithTheRecordThatMendsIt(t *testing.T) {
 	}{
 		"no SPF": {is("v=spf10 all"), spf, Warning, "no record", `bounces.fanfare.dev. IN TXT "v=spf1 a:relay.fanfare.dev ~all"`},
 		"no SPF, and relays here": {func(_ *testing.T, s *sender) {
-			s.channel.Relay, s.dns.texts["bounces.fanfare.dev"] = "127.0.0.1:25", nil
+			s.channel.Relay, s.dns.Texts["bounces.fanfare.dev"] = "127.0.0.1:25", nil
 		}, spf, Warning, "no record", `"v=spf1 ip4:ADDRESS ~all", where ADDRESS`},
 		"no SPF, and an address": {func(_ *testing.T, s *sender) {
-			s.channel.Relay, s.dns.texts["bounces.fanfare.dev"] = "192.0.2.7:25", nil
+			s.channel.Relay, s.dns.Texts["bounces.fanfare.dev"] = "192.0.2.7:25", nil
 		}, spf, Warning, "no record", `"v=spf1 ip4:192.0.2.7 ~all"`},
 		"two of SPF":       {text("bounces.fanfare.dev", "v=spf1 mx -all", "V=SPF1 mx ip4:192.0.2.1 ~all"), spf, Wrong, "2 records", `bounces.fanfare.dev. IN TXT "v=spf1 mx ip4:192.0.2.1 -all"`},
 		"anybody":          {is("v=spf1 mx +all"), spf, Warning, "anybody", `"v=spf1 mx ~all"`},
@@ -132,7 +133,7 @@ func TestWhatIsWrongInTheDNSIsNamedWithTheRecordThatMendsIt(t *testing.T) {
 		"no end":           {is("v=spf1 ip4:192.0.2.1"), spf, Warning, "nothing of others", `"v=spf1 ip4:192.0.2.1 ~all"`},
 		"another's end":    {is("v=spf1 redirect=_spf.fanfare.dev"), spf, Warning, "?all", `"v=spf1 include:_spf.fanfare.dev ~all"`},
 		"another's record": {func(_ *testing.T, s *sender) {
-			s.dns.texts["bounces.fanfare.dev"], s.dns.texts["_spf.fanfare.dev"] = []string{"v=spf1 redirect=_spf.fanfare.dev"}, []string{"v=spf1 -all"}
+			s.dns.Texts["bounces.fanfare.dev"], s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 redirect=_spf.fanfare.dev"}, []string{"v=spf1 -all"}
 		}, spf, OK, "(1 of 10", ""},
 		"what depends on the mail": {is("v=spf1 include:%{i}.fanfare.dev exists:%{l}.x.dev exp=why.fanfare.dev note=1 ~all"), spf, OK, "(2 of 10", ""},
 		"a word":                   {is("v=spf1 ipv4:192.0.2.1 -all"), spf, Wrong, "ipv4:192.0.2.1 is not known", `"v=spf1 ipv4:192.0.2.1 -all"`},
@@ -145,12 +146,12 @@ func TestWhatIsWrongInTheDNSIsNamedWithTheRecordThatMendsIt(t *testing.T) {
 		"an end before too many":   {is("v=spf1 -all" + long.String()), spf, OK, "(0 of 10", ""},
 		"names that are not there": {is("v=spf1 a:a.fanfare.dev mx:b.fanfare.dev a:c.fanfare.dev -all"), spf, Wrong, "the one too many is a:c.fanfare.dev", ""},
 		"a record that is not":     {is("v=spf1 include:mail.fanfare.dev -all"), spf, Wrong, "include:mail.fanfare.dev names a domain with 0 records", ""},
-		"a record of others":       {func(_ *testing.T, s *sender) { s.dns.texts["_spf.fanfare.dev"] = []string{"v=spf1 what -all"} }, spf, Wrong, "include:_spf.fanfare.dev: what is not known", ""},
+		"a record of others":       {func(_ *testing.T, s *sender) { s.dns.Texts["_spf.fanfare.dev"] = []string{"v=spf1 what -all"} }, spf, Wrong, "include:_spf.fanfare.dev: what is not known", ""},
 		"too many hosts": {func(_ *testing.T, s *sender) {
-			s.dns.mails["_spf.fanfare.dev"] = strings.Fields("a b c d e f g h i j k")
+			s.dns.Mails["_spf.fanfare.dev"] = strings.Fields("a b c d e f g h i j k")
 		}, spf, Wrong, "11 hosts", ""},
-		"a DNS that fails":          {func(_ *testing.T, s *sender) { s.dns.broken = map[string]bool{"bounces.fanfare.dev": true} }, spf, Warning, "not found out", "resolv.conf"},
-		"a DNS that fails for one":  {func(_ *testing.T, s *sender) { s.dns.broken = map[string]bool{"_spf.fanfare.dev": true} }, spf, Warning, "not found out", "resolv.conf"},
+		"a DNS that fails":          {func(_ *testing.T, s *sender) { s.dns.Broken = map[string]bool{"bounces.fanfare.dev": true} }, spf, Warning, "not found out", "resolv.conf"},
+		"a DNS that fails for one":  {func(_ *testing.T, s *sender) { s.dns.Broken = map[string]bool{"_spf.fanfare.dev": true} }, spf, Warning, "not found out", "resolv.conf"},
 		"what is slow":              {is("v=spf1 ptr -all"), spf, Warning, "ptr", "addresses"},
 		"no returns":                {func(_ *testing.T, s *sender) { s.channel.Returns = "" }, "SPF mail.fanfare.dev", Warning, "no record", `mail.fanfare.dev. IN TXT "v=spf1`},
 		"a sender":                  {func(_ *testing.T, s *sender) { s.channel.Returns, s.channel.Sender = "", "b@Bounces.fanfare.dev" }, spf, OK, "(3 of 10", ""},
@@ -193,7 +194,7 @@ func (s *sender) found(t *testing.T, check string, level Level, what, mend strin
 func TestAKeyWhoseRecordDoesNotGoWithItIsNamedWithTheRecordThatDoes(t *testing.T) {
 	const at = "DKIM rsa._domainkey.fanfare.dev"
 	record := func(change func(*sender) []string) func(*testing.T, *sender) {
-		return func(_ *testing.T, s *sender) { s.dns.texts["rsa._domainkey.fanfare.dev"] = change(s) }
+		return func(_ *testing.T, s *sender) { s.dns.Texts["rsa._domainkey.fanfare.dev"] = change(s) }
 	}
 	soon := time.Now().Add(72 * time.Hour)
 	for name, test := range map[string]struct {
@@ -214,7 +215,7 @@ func TestAKeyWhoseRecordDoesNotGoWithItIsNamedWithTheRecordThatDoes(t *testing.T
 		"the next": {func(t *testing.T, s *sender) { s.sign(t, "next", dkim.RSA, soon) }, "next", OK, "it signs from " + soon.Format(time.RFC3339), ""},
 		"the next, that nobody knows": {func(t *testing.T, s *sender) {
 			s.sign(t, "next", dkim.RSA, soon)
-			delete(s.dns.texts, "next._domainkey.fanfare.dev")
+			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
 		}, "next", Warning, "on, and its record is not in the DNS", "add to the DNS: "},
 		"Ed25519 alone": {func(_ *testing.T, s *sender) { s.channel.DKIM = s.channel.DKIM[:1] }, "ed", OK, "it signs", ""},
 		"no file":       {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = "/none" }, "rsa", Warning, "cannot be read here", "as the user"},
@@ -236,7 +237,7 @@ func TestAKeyWhoseRecordDoesNotGoWithItIsNamedWithTheRecordThatDoes(t *testing.T
 func TestKeysThatSignNoMoreAreNotLookedFor(t *testing.T) {
 	s := newSender(t)
 	s.sign(t, "after", dkim.RSA, time.Now().Add(-time.Hour))
-	delete(s.dns.texts, "rsa._domainkey.fanfare.dev")
+	delete(s.dns.Texts, "rsa._domainkey.fanfare.dev")
 	if r := s.look(t); len(r.of("DKIM rsa._domainkey.fanfare.dev")) != 0 || r.Wrong+r.Warnings > 0 {
 		t.Errorf("%+v", r.Findings)
 	}
