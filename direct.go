@@ -17,6 +17,8 @@ type Direct struct {
 	Digest    string   `json:"digest,omitempty"`    // of the request, where it came with an Idempotency-Key
 	List      bool     `json:"list,omitempty"`      // it was sent to a list, even if that had one member
 
+	Files []File `json:"files,omitempty"` // that go with the message, beside those of a named template
+
 	Recipients []Recipient `json:"recipients"` // ascending by subscriber, each once, never empty
 }
 

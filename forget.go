@@ -24,7 +24,7 @@ func (p *Posted) Forget(erased []Place) bool {
 		return changed
 	}
 	p.Event = Event{ID: p.Event.ID, Source: p.Event.Source, Type: p.Event.Type, Time: p.Event.Time}
-	p.Direct.Reference = ""
+	p.Direct.Reference, p.Direct.Files = "", nil
 	if p.Direct.Content != nil {
 		p.Direct.Content = &Content{}
 	}

@@ -56,6 +56,8 @@ type (
 	RelayStatus = wire.RelayStatus
 	// A MessageRequest asks for a message to people who are named.
 	MessageRequest = wire.MessageRequest
+	// A MessageFile is a file that goes with one message.
+	MessageFile = wire.MessageFile
 	// A MessageContent is a template for one message.
 	MessageContent = wire.MessageContent
 	// A To is one recipient of a list.
@@ -81,3 +83,6 @@ type SubscriptionRecord struct {
 	EndedAt    time.Time `json:"ended_at,omitzero"`
 	Reason     string    `json:"reason,omitempty"` // why it ended
 }
+
+// MaxFilesBytes is how large the files of one message may be together.
+const MaxFilesBytes = wire.MaxFilesBytes

@@ -132,6 +132,10 @@ func (p *previewing) send(ctx context.Context, api *client.Client, shown *client
 	if p.in.Channel == "" {
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say how to send", Hint: "name a channel with --channel"}
 	}
+	files, err := enclosedIn(shown)
+	if err != nil {
+		return err
+	}
 	data, err := json.Marshal(map[string]string{"subject": shown.Subject, "text": shown.Text, "html": shown.HTML})
 	if err != nil {
 		return err
@@ -142,9 +146,12 @@ func (p *previewing) send(ctx context.Context, api *client.Client, shown *client
 	}
 	if shown.HTML != "" {
 		content.HTML = "{{ event.html | raw }}"
+		if strings.Contains(shown.HTML, "cid:") { // images are named by a template, and by no value
+			content.HTML = "{% raw %}" + shown.HTML + "{% endraw %}"
+		}
 	}
 	sending := sending{cli: p.cli, options: client.SendOptions{Wait: testWait}}
-	m, err := api.Send(ctx, client.MessageRequest{Channel: p.in.Channel, To: p.sendTo, Content: content, Data: data, Reference: "preview"}, sending.options)
+	m, err := api.Send(ctx, client.MessageRequest{Channel: p.in.Channel, To: p.sendTo, Content: content, Data: data, Attachments: files, Reference: "preview"}, sending.options)
 	if err != nil {
 		return err
 	}
@@ -170,6 +177,13 @@ func (c *cli) printPreview(p *client.Preview, htmlFile string) {
 		about += ", with made up data"
 	}
 	fmt.Fprintf(c.out, "%s\nTo:      %s\nSubject: %s\n", about, p.To, s.paint(bold, p.Subject))
+	for _, f := range p.Attachments {
+		as := "attached"
+		if f.CID != "" {
+			as = "shown as cid:" + f.CID
+		}
+		fmt.Fprintf(c.out, "File:    %s (%s, %s bytes, %s)\n", f.Name, f.Type, grouped(int64(f.Size)), as)
+	}
 	part := func(name, text string) {
 		fmt.Fprintf(c.out, "\n%s\n%s", s.paint(bold, "--- "+name), text)
 		if !strings.HasSuffix(text, "\n") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ type sending struct {
 	message          client.MessageRequest
 	content          client.MessageContent
 	recipients, data string
+	attach, images   []string
 	options          client.SendOptions
 }
 
@@ -38,12 +40,16 @@ What they read is a template, or --subject and --text (and --html), which are Li
 as well; @FILE takes the text from a file. --data is what templates see as event: JSON,
 a file, or - for standard input.
 
+--attach attaches a file, and --image takes one along that --html shows as
+<img src="cid:NAME">: 2 MiB together, the same to all recipients.
+
 Of a list, wrong recipients are printed and left out; with --all-or-nothing one of
 them refuses the whole. With --wait it returns when everything is settled.
 
 Exit code 2: some recipients were refused, or, with --wait, somebody got nothing.`,
 		Example: `  fanfare send --to ada@example.com --channel email --template receipt --data '{"order":4711}' --wait
   fanfare send --to ada@example.com --channel email --subject 'Works on Sunday' --text @works.txt
+  fanfare send --to ada@example.com --channel email --template receipt --attach receipt-4711.pdf
   fanfare send --recipients members.csv --channel email --template invitation --reference spring-party`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return s.run(command, dryRun) },
@@ -57,6 +63,8 @@ Exit code 2: some recipients were refused, or, with --wait, somebody got nothing
 	flags.StringVar(&s.content.Subject, "subject", "", "subject, in place of a template")
 	flags.StringVar(&s.content.Text, "text", "", "text, or @FILE")
 	flags.StringVar(&s.content.HTML, "html", "", "HTML, or @FILE")
+	flags.StringArrayVar(&s.attach, "attach", nil, "file to attach; may be repeated")
+	flags.StringArrayVar(&s.images, "image", nil, "image that --html shows, as NAME=FILE for cid:NAME; may be repeated")
 	flags.StringVar(&s.data, "data", "", "JSON object that the template sees as event, a file with it, or -")
 	flags.StringVar(&s.message.Reference, "reference", "", "text of yours by which the message can be found")
 	flags.TimeVar(&s.message.NotBefore, "not-before", time.Time{}, []string{time.RFC3339}, "nothing leaves before this time, such as 2026-11-20T08:00:00Z")
@@ -110,6 +118,9 @@ func (s *sending) read() (err error) {
 		}
 		s.message.Content = &s.content
 	}
+	if err := s.readFiles(); err != nil {
+		return err
+	}
 	if s.data != "" {
 		text := []byte(s.data)
 		if !strings.HasPrefix(strings.TrimSpace(s.data), "{") {
@@ -131,6 +142,33 @@ func (s *sending) read() (err error) {
 		s.message.Recipients, err = c.readRecipients(s.recipients)
 	}
 	return err
+}
+
+// readFiles reads what goes with the message.
+func (s *sending) readFiles() error {
+	add := func(path, cid string) error {
+		content, err := os.ReadFile(path)
+		if err == nil && len(content) > client.MaxFilesBytes {
+			err = &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("%s has %d bytes, more than %d", path, len(content), client.MaxFilesBytes), Hint: "link to it, or attach it to a template"}
+		}
+		s.message.Attachments = append(s.message.Attachments, client.MessageFile{Name: filepath.Base(path), Content: content, CID: cid})
+		return err
+	}
+	for _, path := range s.attach {
+		if err := add(path, ""); err != nil {
+			return err
+		}
+	}
+	for _, image := range s.images {
+		name, path, ok := strings.Cut(image, "=")
+		if !ok {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "--image " + image + " has no name", Hint: "write --image logo=logo.png, and <img src=\"cid:logo\"> in the HTML"}
+		}
+		if err := add(path, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // print shows what came of the message.

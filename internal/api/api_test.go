@@ -85,7 +85,7 @@ func TestEveryRefusalIsAProblemDocument(t *testing.T) {
 		"limit out of range":         {"GET", "/v1/broadcasts?limit=100000", "", nil, 422, fanfare.Invalid, "limit"},
 		"unknown state":              {"GET", "/v1/events/" + newsEvent.String() + "/deliveries?state=lost", "", nil, 422, fanfare.Invalid, "state"},
 		"body over the limit":        {"POST", "/v1/subscriptions", big, nil, 413, fanfare.TooLarge, "1048576"},
-		"apply over the limit":       {"POST", "/v1/apply", big, nil, 413, fanfare.TooLarge, "1048576"},
+		"apply over the limit":       {"POST", "/v1/apply", `{"service":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413, fanfare.TooLarge, "2097152"},
 		"malformed JSON":             {"POST", "/v1/keys", "{\n \"service\": }", nil, 422, fanfare.Invalid, "not valid JSON"},
 		"unknown member":             {"POST", "/v1/keys", `{"service":"news","label":"x"}`, nil, 422, fanfare.Invalid, "label"},
 		"two values":                 {"POST", "/v1/keys", `{"service":"news"} {}`, nil, 422, fanfare.Invalid, "more than one"},

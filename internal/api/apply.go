@@ -26,7 +26,7 @@ func (a *API) apply(x *exchange, r *http.Request, c caller) error {
 	if err != nil {
 		return err
 	}
-	text, err := readBody(x, r)
+	text, err := readLong(x, r, registry.MaxUploadBytes)
 	if err != nil {
 		return err
 	}

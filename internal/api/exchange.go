@@ -152,24 +152,28 @@ func harmless(s string) bool {
 const maxBodyBytes = 1 << 20
 
 // readBody reads the whole body, of maxBodyBytes at most.
-func readBody(x *exchange, r *http.Request) ([]byte, error) {
+func readBody(x *exchange, r *http.Request) ([]byte, error) { return readLong(x, r, maxBodyBytes) }
+
+// readLong reads a whole body of most bytes. More than maxBodyBytes take memory only as
+// they come.
+func readLong(x *exchange, r *http.Request, most int64) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}
 	}
-	if r.ContentLength > maxBodyBytes {
+	if r.ContentLength > most {
 		x.Header().Set("Connection", "close")
-		return nil, tooLargeBody(maxBodyBytes)
+		return nil, tooLargeBody(most)
 	}
-	if r.ContentLength >= 0 {
+	if r.ContentLength >= 0 && r.ContentLength <= maxBodyBytes {
 		body := make([]byte, r.ContentLength)
 		if _, err := io.ReadFull(r.Body, body); err != nil {
-			return nil, bodyError(err, maxBodyBytes)
+			return nil, bodyError(err, most)
 		}
 		return body, nil
 	}
 	var body bytes.Buffer
-	if _, err := body.ReadFrom(http.MaxBytesReader(x.ResponseWriter, r.Body, maxBodyBytes)); err != nil {
-		return nil, bodyError(err, maxBodyBytes)
+	if _, err := body.ReadFrom(http.MaxBytesReader(x.ResponseWriter, r.Body, most)); err != nil {
+		return nil, bodyError(err, most)
 	}
 	return body.Bytes(), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
 )
 
 // readJSON reads a small body into v, strictly: unknown members are refused.
@@ -17,6 +18,18 @@ func readJSON(x *exchange, r *http.Request, v any) error {
 		return unknownType(mt, "application/json")
 	}
 	text, err := readBody(x, r)
+	if err != nil {
+		return err
+	}
+	return decodeStrictly(text, v)
+}
+
+// readDraft is readJSON for a body that may have a template with files.
+func readDraft(x *exchange, r *http.Request, v any) error {
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
+		return unknownType(mt, "application/json")
+	}
+	text, err := readLong(x, r, registry.MaxUploadBytes)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (a *API) lintRoutes() {
 			return err
 		}
 		var in wire.LintRequest
-		if err := readJSON(x, r, &in); err != nil {
+		if err := readDraft(x, r, &in); err != nil {
 			return err
 		}
 		name := r.PathValue("template")

@@ -106,7 +106,7 @@ func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c c
 	if mt := mediaType(r.Header); mt != "" && mt != "application/json" && mt != "application/yaml" {
 		return unknownType(mt, "application/json", "application/yaml")
 	}
-	text, err := readBody(x, r)
+	text, err := readLong(x, r, registry.MaxUploadBytes)
 	if err != nil {
 		return err
 	}

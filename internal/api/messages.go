@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -250,7 +251,7 @@ func readMessage(x *exchange, r *http.Request) (*wire.MessageRequest, string, er
 	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
 		return nil, "", unknownType(mt, "application/json")
 	}
-	text, err := readBody(x, r)
+	text, err := readLong(x, r, wire.MaxMessageBytes)
 	if err != nil {
 		return nil, "", err
 	}
@@ -289,9 +290,24 @@ func checkMessage(m *wire.MessageRequest) error {
 		return wrong("/reference", fmt.Sprintf("use at most %d bytes on one line", wire.MaxReferenceBytes), "not a reference")
 	case !isObject(m.Data):
 		return wrong("/data", "", "data must be an object")
+	case len(m.Attachments) > wire.MaxMessageFiles:
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("%d files, more than %d", len(m.Attachments), wire.MaxMessageFiles), Hint: "put them into one, or link to them"}
+	}
+	size := 0
+	for i := range m.Attachments {
+		if size += len(m.Attachments[i].Content); size > wire.MaxFilesBytes {
+			return &fanfare.Error{Code: fanfare.TooLarge, Pointer: fmt.Sprintf("/attachments/%d/content", i), Message: fmt.Sprintf("with this file they have %d bytes, more than %d", size, wire.MaxFilesBytes),
+				Hint: "link to what is large, or attach it to a template"}
+		}
+		if cid := m.Attachments[i].CID; cid != "" && !cidPattern.MatchString(cid) {
+			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use lower case letters, digits and _ . -, at most 64", "not the name of an image")
+		}
 	}
 	return nil
 }
+
+// cidPattern is that of the names under which HTML shows images.
+var cidPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
 
 // isObject reports whether JSON that was read is an object, or was not there.
 func isObject(raw json.RawMessage) bool {

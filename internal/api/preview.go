@@ -32,7 +32,7 @@ func (a *API) previewRoutes() {
 			return err
 		}
 		var in wire.PreviewRequest
-		if err := readJSON(x, r, &in); err != nil {
+		if err := readDraft(x, r, &in); err != nil {
 			return err
 		}
 		name := r.PathValue("template")

@@ -196,7 +196,7 @@ func (d *draft) try(ctx context.Context, people *registry.Registry) error {
 
 // fits refuses what would be too much to be kept as one event.
 func (d *draft) fits() error {
-	size := len(d.posted.Event.Data) + len(d.people)*recipientBytes
+	size := len(d.posted.Event.Data) + len(d.people)*recipientBytes + len(d.posted.Direct.Files)*fileBytes
 	if c := d.posted.Direct.Content; c != nil {
 		size += len(c.Subject) + len(c.Text) + len(c.HTML)
 	}
@@ -232,7 +232,11 @@ func (d *draft) unwritten(at string, err error) error {
 // contentPointer is where the part of a template that came with the request
 // stands in it.
 func contentPointer(pointer string) string {
-	return strings.Replace(pointer, "/templates/"+contentName, "/content", 1)
+	pointer = strings.Replace(pointer, "/templates/"+contentName, "/content", 1)
+	if pointer == "/content/images" { // which stand beside it
+		return "/attachments"
+	}
+	return pointer
 }
 
 // below puts the pointer of an error behind at.

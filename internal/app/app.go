@@ -5,7 +5,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +22,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/collect"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/match"
@@ -176,7 +176,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	}
 	people, err := registry.Open(ctx, registry.Options{
 		Store: kept, Conditions: index, ParseAddress: format.ParseAddress, ParseURL: format.ParseURL,
-		CheckKey: outlets.captured.checkKey, CompileTemplate: compileTemplate, DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest,
+		CheckKey: outlets.captured.checkKey, CompileTemplate: compileTemplate(int(a.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(a.config.AllowAttachments),
 		AfterEnd: a.afterEnd(outlets), Now: a.clock.Now, SuppressionKey: keys.suppression.bytes,
 		Away: a.absence.check, Patience: db.patience(), Logger: a.log,
 	})
@@ -259,6 +259,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	outlets.replies = newReplies(a.config.ReplyRules, a.log)
 	a.background(outlets.replies.run)
 	outlets.templates, outlets.memory = &templates{registry: people}, newMemory()
+	outlets.enclosures = &enclosures{registry: people, store: store}
 	if err := outlets.reconcile(ctx); err != nil {
 		return err
 	}
@@ -318,7 +319,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 		indexing: history, states: following.states, rates: rates, inbound: mails, returns: a.returns.tally, ready: a.ready, restored: note,
 		gathered: &gatheredStatus{report: digestReport{late, people}, clock: a.clock},
 	}
-	direct := &messages{registry: people, templates: outlets.templates, collector: collector, recorder: recorder,
+	direct := &messages{registry: people, templates: outlets.templates, enclosures: outlets.enclosures, files: filetype.Policy(a.config.AllowAttachments), most: int(a.config.MaxAttachments), collector: collector, recorder: recorder,
 		traces: traces, store: store, queue: queue{hops}, floor: floor, clock: a.clock, keeping: new(passage)}
 	if err := adminKey(ctx, dir, people); err != nil {
 		return err
@@ -327,7 +328,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	parts := api.Parts{
 		States:     asked,
 		Secrets:    secrets{people, outlets.hooks},
-		Previews:   previews{registry: people, store: store, traces: traces, publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
+		Previews:   previews{registry: people, store: store, traces: traces, enclosures: outlets.enclosures, most: int(a.config.MaxAttachments), publicURL: strings.TrimRight(a.config.PublicURL, "/"), clock: a.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: late, Conditions: conditions{people, asked, narrowing}},
 		Conditions: &judging{index: index, registry: people, samples: seen, states: asked, people: narrowing, clock: a.clock, matching: make(turn, 1)},
 		Keys:       people, Keyring: people, Documents: documents{people, outlets}, Subscriptions: subscriptions{people, floor}, Topics: topics{people, narrowing},
@@ -412,54 +413,4 @@ func trim(ctx context.Context, hops *bus.Bus, clock kit.Clock, log *slog.Logger)
 			log.Warn("old events could not be forgotten, it is tried again", "error", err)
 		}
 	}
-}
-
-func compileTemplate(src *registry.TemplateSource) error {
-	_, err := format.Compile(sourceOf(src))
-	return err
-}
-
-func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params map[string]string) error {
-	t, err := format.Compile(sourceOf(src))
-	if err != nil {
-		return err
-	}
-	var names []string
-	for name := range params {
-		names = append(names, name)
-	}
-	if schema == nil && t.Digest() { // nothing uses it yet
-		return dryRunDigest(src, nil)
-	}
-	if err := t.Check(schema, names); err != nil {
-		return err
-	}
-	_, _, _, err = t.DryRun(schema)
-	return err
-}
-
-func dryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error {
-	t, err := format.Compile(sourceOf(src))
-	if err != nil {
-		return err
-	}
-	if err := t.CheckDigest(schemas); err != nil {
-		return err
-	}
-	var first json.RawMessage
-	if len(schemas) > 0 {
-		first = schemas[0]
-	}
-	_, _, _, err = t.DryRun(first)
-	return err
-}
-
-func sourceOf(src *registry.TemplateSource) format.Source {
-	s := sourceOfParts(src.Name, src.TemplateParts)
-	s.Version = src.Version
-	return s
-}
-
-func sourceOfParts(name string, p registry.TemplateParts) format.Source {
-	return format.Source{Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout, Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Variants: variantsOf(p.TemplateVariants)}
 }

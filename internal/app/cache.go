@@ -1,5 +1,7 @@
 package app
 
+import "slices"
+
 // cache keeps the few newest results of a costly look-up. It belongs to one
 // goroutine.
 type cache[K comparable, V any] struct {
@@ -19,6 +21,17 @@ func (c *cache[K, V]) get(key K, find func(K) (V, error)) (V, error) {
 		c.keep(key, v)
 	}
 	return v, err
+}
+
+// forget drops some of what is known.
+func (c *cache[K, V]) forget(which func(V) bool) {
+	c.order = slices.DeleteFunc(c.order, func(key K) bool {
+		if !which(c.entries[key]) {
+			return false
+		}
+		delete(c.entries, key)
+		return true
+	})
 }
 
 // keep adds what was found of a key that is not known.

@@ -27,6 +27,7 @@ type dispatch struct {
 	clock    kit.Clock
 	logger   *slog.Logger
 	beside   func(func()) // runs something that a drain waits for
+	files    allowance
 }
 
 // run works until ctx ends or the bus closes.
@@ -55,10 +56,14 @@ func (d *dispatch) hand(ctx context.Context, h hint) error {
 		}
 		return lease.Done()
 	}
+	if err := d.files.wait(ctx); err != nil {
+		return err
+	}
 	out, err := d.loader.load(ctx, batch, channel)
 	if err != nil {
 		return err
 	}
+	d.files.add(out.enclosed)
 	if kit.Fault("acknowledge-before-record") {
 		_ = lease.Done() // the crash test must notice
 	}
@@ -68,6 +73,7 @@ func (d *dispatch) hand(ctx context.Context, h hint) error {
 		Left: func(job *deliver.Job) { d.loader.claims.release(job.Letter.Delivery) },
 		Finish: func(held, again int) {
 			d.loader.memory.release(out)
+			d.files.add(-out.enclosed)
 			d.finish(context.WithoutCancel(ctx), lease, batch, out, held, again)
 		},
 	})
@@ -98,7 +104,7 @@ func (d *dispatch) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.
 	switch {
 	case out.busy > 0:
 		err = lease.Later(retryPause)
-	case again > 0:
+	case again > 0, out.left > 0:
 		err = lease.Later(0)
 	case held > 0:
 		d.beside(func() { d.hold(ctx, lease, *batch) }) // which of its slices are over is read on resume

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func (p previews) Lint(ctx context.Context, service, name string, in wire.LintRe
 	if m.topic != nil {
 		schema = m.topic.Schema
 	}
-	found, more, err := lintSource(source, schema)
+	found, more, err := lintSource(source, schema, p.most)
 	if err != nil {
 		return wire.Lint{}, err
 	}
@@ -41,8 +42,11 @@ func (p previews) Lint(ctx context.Context, service, name string, in wire.LintRe
 }
 
 // lintSource looks at a template and at what it says with sample data.
-func lintSource(source format.Source, schema json.RawMessage) (found []lint.Finding, more int, err error) {
+func lintSource(source format.Source, schema json.RawMessage, most int) (found []lint.Finding, more int, err error) {
 	template, err := format.Compile(source)
+	if err == nil {
+		err = template.CheckFiles(most)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -51,7 +55,8 @@ func lintSource(source format.Source, schema json.RawMessage) (found []lint.Find
 		shown = lint.Shown{Text: text, HTML: html}
 	}
 	found, more = lint.Check(lint.Source{Name: source.Name, Subject: source.Subject, Text: source.Text, HTML: source.HTML, Markdown: source.Markdown,
-		Layout: source.Layout, Lang: source.Lang, Page: source.Page, Partials: source.Partials, Shown: shown})
+		Layout: source.Layout, Lang: source.Lang, Page: source.Page, Partials: source.Partials, Shown: shown,
+		Unshown: template.Unshown(), FilesBytes: format.EncodedSize(source.Files)})
 	for _, v := range source.Variants { // each by itself: what it lacks is looked at where it stands
 		of, further := lint.Check(lint.Source{Name: source.Name, Within: v.Within(), Subject: v.Subject, Text: v.Text, HTML: v.HTML, Markdown: v.Markdown,
 			Layout: cmp.Or(source.Layout, source.Page), Lang: v.Locale, Partials: partialsOf(source, v)})
@@ -101,8 +106,8 @@ func schemaFor(doc *registry.Document, template string) json.RawMessage {
 
 // lintNotes are what is found, as people read it.
 func lintNotes(name string, spec *registry.TemplateSpec, schema json.RawMessage) (notes []string) {
-	found, more, err := lintSource(sourceOfParts(name, spec.TemplateParts), schema)
-	if err != nil { // the plan would have said so
+	found, more, err := lintSource(sourceOfParts(name, spec.TemplateParts), schema, math.MaxInt) // what is too large was said
+	if err != nil {                                                                              // the plan would have said so
 		return nil
 	}
 	for _, f := range found {

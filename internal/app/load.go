@@ -32,8 +32,9 @@ type loader struct {
 	domains  []string       // of which mail comes in here
 	clock    kit.Clock
 
-	templates *templates
-	memory    *memory
+	templates  *templates
+	enclosures *enclosures
+	memory     *memory
 
 	keys    *keyring
 	signing dkim.Signing
@@ -55,6 +56,9 @@ type loaded struct {
 	later []fanfare.Due         // in their quiet hours: to be kept until these are over
 	mine  []fanfare.DeliveryRef // claimed
 	busy  int                   // members in other hands: the batch has to come again
+	left  int                   // members with files for which there was no room: the batch comes again when the others are sent
+
+	enclosed int // bytes of files that letters have for themselves
 
 	slabs []*slab // the memory of the letters; goes back when the jobs are done
 }
@@ -379,7 +383,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			if err != nil {
 				return nil, err
 			}
-			return l.mailing(posted, k, channel)
+			return l.mailing(ctx, posted, k, channel)
 		})
 		if err != nil {
 			return err
@@ -389,6 +393,11 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 				return err
 			}
 		}
+		if out.enclosed >= maxEnclosedOfBatch && mailing.filed > 0 {
+			out.left += len(members) - i
+			break
+		}
+		out.enclosed, mailing.filed = out.enclosed+mailing.filed, 0
 		expires := expiry(mailing, channel)
 		recipient := l.recipient(m, mailing, people)
 		switch {
@@ -435,6 +444,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
 		}
 	}
+	l.mailings.forget((*mailing).hasFiles)
 	if err := l.sign(); err != nil {
 		return err
 	}

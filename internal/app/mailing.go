@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"net/mail"
 	"slices"
@@ -25,7 +26,12 @@ type mailing struct {
 
 	template uint32
 	items    *runItems // of a run
+	filed    int       // bytes of files of the message alone that nobody has counted
 }
+
+// hasFiles reports whether its letters have files of the message alone: they are not
+// kept for the next batch, which may be of others.
+func (m *mailing) hasFiles() bool { return m.posted.Direct != nil && len(m.posted.Direct.Files) > 0 }
 
 // A writer writes the letters of one event by one channel and template.
 type writer interface {
@@ -126,20 +132,23 @@ func expiry(m *mailing, channel *registry.Channel) time.Time {
 
 // mailing prepares an event and a pinned template version. An error of the
 // template is kept with it, so that each message fails with it.
-func (l *loader) mailing(posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*mailing, error) {
+func (l *loader) mailing(ctx context.Context, posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*mailing, error) {
 	m := &mailing{posted: posted, template: key.template}
 	if posted.Run != nil {
 		m.items = &runItems{store: l.store, run: key.event}
 	}
 	m.topic, _ = l.registry.Topic(posted.Service, posted.Topic)
-	m.writer, m.err = l.writer(m, key, channel)
-	if _, ours := errors.AsType[*fanfare.Error](m.err); m.err != nil && !ours {
-		return nil, m.err
+	m.writer, m.err = l.writer(ctx, m, key, channel)
+	if wrong, ours := errors.AsType[*fanfare.Error](m.err); m.err != nil && (!ours || wrong.Code == fanfare.Unavailable) {
+		return nil, m.err // of the store, from which files are read: it says nothing about the message
+	}
+	if posted.Direct != nil {
+		m.filed = format.EncodedSize(posted.Direct.Files)
 	}
 	return m, nil
 }
 
-func (l *loader) writer(of *mailing, key mailingKey, channel *registry.Channel) (writer, error) {
+func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channel *registry.Channel) (writer, error) {
 	posted := of.posted
 	if channel.Driver == "webhook" && key.template == 0 && posted.Direct == nil {
 		return of.posting(nil, key.event).Writer()
@@ -156,6 +165,7 @@ func (l *loader) writer(of *mailing, key mailingKey, channel *registry.Channel) 
 		return nil, err
 	}
 	m.Returns = returnsOf(channel, l.returns)
+	m.Enclose = l.enclosures.of(ctx, posted)
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
 		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, l.unsubscribe(posted.Service), l.takesBack(channel.Returns)
 	}
@@ -173,8 +183,12 @@ func mailingOf(template *format.Template, posted *fanfare.Posted, event fanfare.
 	if err != nil {
 		return format.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
 	}
+	var files []fanfare.File
+	if posted.Direct != nil {
+		files = fanfare.Attached(posted.Direct.Files)
+	}
 	return format.Mailing{
-		Template: template, Multicast: channel.Multicast > 1, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
+		Files: files, Template: template, Multicast: channel.Multicast > 1, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
 		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
 	}, nil
 }

@@ -20,7 +20,7 @@ func (m *messages) Try(ctx context.Context, service string, request *wire.Messag
 	if err := m.collector.CheckTimes(posted); err != nil {
 		return run, err
 	}
-	d, err := m.draft(posted, request, registry.ChooseAny)
+	d, err := m.draft(ctx, posted, request, registry.ChooseAny)
 	if err != nil {
 		return run, err
 	}

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/api"
 	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/collect"
+	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
@@ -21,16 +22,19 @@ import (
 // messages takes direct sends, which travel as events with an audience, and
 // tells what became of them.
 type messages struct {
-	registry  *registry.Registry
-	templates *templates
-	collector *collect.Collector
-	recorder  *record.Recorder
-	traces    *report.Traces
-	store     *deliveries.Store
-	queue     queue
-	floor     *diskFloor
-	clock     kit.Clock
-	keeping   *passage // from who is found to what is kept
+	registry   *registry.Registry
+	templates  *templates
+	enclosures *enclosures
+	files      filetype.Policy
+	most       int // bytes that the files of a message take, as they are sent
+	collector  *collect.Collector
+	recorder   *record.Recorder
+	traces     *report.Traces
+	store      *deliveries.Store
+	queue      queue
+	floor      *diskFloor
+	clock      kit.Clock
+	keeping    *passage // from who is found to what is kept
 }
 
 const (
@@ -61,11 +65,14 @@ func (m *messages) Send(ctx context.Context, service string, request *wire.Messa
 		return api.Sent{}, err
 	}
 	defer m.keeping.enter()()
-	d, err := m.draft(posted, request, registry.ChooseReleased)
+	d, err := m.draft(ctx, posted, request, registry.ChooseReleased)
 	if err != nil {
 		return api.Sent{}, err
 	}
 	if err := d.address(ctx, m.registry, request); err != nil {
+		return api.Sent{}, err
+	}
+	if err := m.keepFiles(ctx, d); err != nil {
 		return api.Sent{}, err
 	}
 	list := []fanfare.Posted{*posted}
@@ -99,7 +106,7 @@ func (m *messages) again(ctx context.Context, posted *fanfare.Posted, ref fanfar
 	}
 	if first.Direct.List {
 		// Who was refused is not kept. It is found out anew, and nothing is made.
-		if d, err := m.draft(posted, request, registry.ChooseReleased); err == nil && d.find(ctx, m.registry, request) == nil {
+		if d, err := m.draft(ctx, posted, request, registry.ChooseReleased); err == nil && d.find(ctx, m.registry, request) == nil {
 			message.Errors = d.refused
 		}
 	}
@@ -112,13 +119,14 @@ type draft struct {
 	channel *registry.Channel
 	title   string // of the template, for errors
 	writer  writer
+	files   map[fanfare.Sum][]byte // that came with the request
 
 	people  []addressee
 	refused []wire.RecipientError
 }
 
 // draft finds what the request names, and renders what all recipients share.
-func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest, may registry.Choice) (*draft, error) {
+func (m *messages) draft(ctx context.Context, posted *fanfare.Posted, request *wire.MessageRequest, may registry.Choice) (*draft, error) {
 	d := &draft{posted: posted, title: "content"}
 	var err error
 	if d.channel, err = m.registry.ChooseChannel(posted.Service, request.Channel); err != nil {
@@ -144,11 +152,17 @@ func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest, m
 	} else {
 		posted.Direct.Content = (*fanfare.Content)(request.Content)
 	}
+	if err := m.takeFiles(d, request); err != nil {
+		return nil, err
+	}
 	var template *format.Template
 	if source != nil && source.Number == 0 { // a draft
 		template, err = format.Compile(sourceOf(source))
 	} else {
 		template, err = m.templates.of(posted, posted.Direct.Template)
+	}
+	if err == nil {
+		err = m.checkFiles(d, template)
 	}
 	if err != nil {
 		return nil, inContent(err)
@@ -161,6 +175,7 @@ func (m *messages) draft(posted *fanfare.Posted, request *wire.MessageRequest, m
 		if mailing, err = mailingOf(template, posted, event, d.channel); err != nil {
 			return nil, err
 		}
+		mailing.Enclose = m.enclosures.by(d.content(ctx, m.registry))
 		d.writer, err = mailing.Writer()
 	}
 	if err != nil {

@@ -52,6 +52,7 @@ func (m *messages) describe(posted *fanfare.Posted) wire.Message {
 		Lane: posted.Lane.String(), Recipients: len(d.Recipients), Stages: fanfare.Stages{Received: posted.ReceivedAt},
 		Deliveries: "/v1/events/" + ref.String() + "/deliveries",
 	}
+	message.Attachments = filesShown(d.Files)
 	message.Counts[fanfare.Pending] = int64(len(d.Recipients))
 	if d.List {
 		message.State = "queued"

@@ -44,10 +44,11 @@ type outlets struct {
 	logger   *slog.Logger
 	captured captured
 
-	templates *templates
-	memory    *memory
-	hooks     hooks
-	budgets   *budgets
+	templates  *templates
+	enclosures *enclosures
+	memory     *memory
+	hooks      hooks
+	budgets    *budgets
 
 	mu      sync.Mutex
 	open    map[uint16]*outlet
@@ -154,7 +155,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 }
 
 func (o *outlets) loader(keys *keyring) *loader {
-	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, memory: o.memory, clock: o.clock,
+	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, enclosures: o.enclosures, memory: o.memory, clock: o.clock,
 		returns: o.returns.Clone(), domains: o.domains}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()

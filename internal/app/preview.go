@@ -26,6 +26,9 @@ type previews struct {
 	traces    *report.Traces
 	publicURL string
 	clock     kit.Clock
+
+	enclosures *enclosures
+	most       int // bytes that the files of a mail take, as they are sent
 }
 
 // A previewed message is one on its way to be written.
@@ -41,6 +44,8 @@ type previewed struct {
 	recipient    format.Recipient
 	data         json.RawMessage
 	items        []*format.Item // of a template that tells of several events
+
+	contents []registry.FileRecord // of a draft
 }
 
 // Preview writes one message.
@@ -51,6 +56,9 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 		return wire.Preview{}, err
 	}
 	template, err := format.Compile(source)
+	if err == nil {
+		err = template.CheckFiles(p.most)
+	}
 	if err != nil {
 		return wire.Preview{}, err
 	}
@@ -66,12 +74,12 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 	if err := m.address(ctx); err != nil {
 		return wire.Preview{}, err
 	}
-	shown, err := m.write(template)
+	shown, err := m.write(ctx, template)
 	if err != nil {
 		return wire.Preview{}, err
 	}
 	out := wire.Preview{Template: label, To: m.recipient.Address, Subject: shown.Subject, Text: shown.Text, HTML: shown.HTML,
-		Raw: string(shown.Letter.Body), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
+		Raw: string(shown.Letter.Body) + string(shown.Letter.Enclosed), Attachments: filesShown(shown.Files), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
 	out.Data = m.told()
 	if m.topic != nil {
 		out.Topic = m.topic.Name
@@ -87,6 +95,9 @@ func (m *previewed) source(name string) (source format.Source, label string, err
 	}
 	if d := m.in.Template; d != nil {
 		parts, err := partsOf(d)
+		if err == nil {
+			parts, m.contents, err = m.registry.DraftFiles(m.service, name, parts)
+		}
 		return sourceOfParts(name, parts), name + " (draft)", err
 	}
 	stored, err := m.registry.Configuration().PickVersion(m.service, name, m.in.Version, m.in.Draft)
@@ -270,7 +281,7 @@ const sampleFrom = "Preview <preview@example.org>"
 
 // write makes the message. Its link is one that nobody signed: whoever follows it
 // unsubscribes no one.
-func (m *previewed) write(template *format.Template) (format.Preview, error) {
+func (m *previewed) write(ctx context.Context, template *format.Template) (format.Preview, error) {
 	channel, err := m.channel()
 	if err != nil {
 		return format.Preview{}, err
@@ -301,11 +312,32 @@ func (m *previewed) write(template *format.Template) (format.Preview, error) {
 	if m.publicURL != "" {
 		mailing.Unsubscribe = func(dst []byte, _ *format.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
 	}
+	mailing.Enclose = m.enclosures.by(m.content(ctx))
 	writer, err := mailing.Writer()
 	if err != nil {
 		return format.Preview{}, err
 	}
 	return writer.Preview(&m.recipient)
+}
+
+// content reads the files of a draft, and those that are kept.
+func (m *previewed) content(ctx context.Context) func(*fanfare.File) ([]byte, error) {
+	return func(f *fanfare.File) ([]byte, error) {
+		for i := range m.contents {
+			if m.contents[i].Sum == f.Sum {
+				return m.contents[i].Content, nil
+			}
+		}
+		return m.registry.File(ctx, f.Sum)
+	}
+}
+
+// filesShown are files as people are told of them.
+func filesShown(files []fanfare.File) (list []wire.Attachment) {
+	for _, f := range files {
+		list = append(list, wire.Attachment{Name: f.Name, Type: f.Type, Size: f.Size, CID: f.Image, SHA256: f.Sum.String()})
+	}
+	return list
 }
 
 // document makes what a webhook would post.

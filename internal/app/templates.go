@@ -44,5 +44,5 @@ func (t *templates) of(posted *fanfare.Posted, number uint32) (*format.Template,
 		return t.get(number)
 	}
 	c := posted.Direct.Content
-	return format.Compile(format.Source{Name: contentName, Subject: c.Subject, Text: c.Text, HTML: c.HTML})
+	return format.Compile(format.Source{Name: contentName, Subject: c.Subject, Text: c.Text, HTML: c.HTML, Files: fanfare.Shown(posted.Direct.Files)})
 }

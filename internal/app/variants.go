@@ -17,14 +17,14 @@ import (
 // variantsOf are what a template says to some, in one list.
 func variantsOf(v registry.TemplateVariants) (list []format.Variant) {
 	add := func(locale, device string, w registry.TemplateWords) {
-		list = append(list, format.Variant{Locale: locale, Device: device, Subject: w.Subject, Text: w.Text, HTML: w.HTML, JSON: w.JSON, Markdown: w.Markdown})
+		list = append(list, format.Variant{Locale: locale, Device: device, Subject: w.Subject, Text: w.Text, HTML: w.HTML, JSON: w.JSON, Markdown: w.Markdown, Files: w.Files()})
 	}
 	for _, device := range slices.Sorted(maps.Keys(v.Devices)) {
 		add("", device, v.Devices[device])
 	}
 	for _, tag := range slices.Sorted(maps.Keys(v.Locales)) {
 		one := v.Locales[tag]
-		if one.TemplateWords != (registry.TemplateWords{}) {
+		if !one.IsZero() {
 			add(tag, "", one.TemplateWords)
 		}
 		for _, device := range slices.Sorted(maps.Keys(one.Devices)) {

@@ -28,6 +28,8 @@ func (f field) kind() string {
 		return "duration"
 	case reflect.TypeFor[DiskFloor]():
 		return "share or size"
+	case reflect.TypeFor[Size]():
+		return "size"
 	}
 	switch f.typ.Kind() {
 	case reflect.Int:

@@ -62,6 +62,19 @@ func (f *DiskFloor) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// A Size is a number of bytes.
+type Size int64
+
+// String returns the size as it is written in a configuration.
+func (s Size) String() string { return formatSize(int64(s)) }
+
+// UnmarshalText reads what ParseSize reads.
+func (s *Size) UnmarshalText(text []byte) error {
+	n, err := ParseSize(strings.TrimSpace(string(text)))
+	*s = Size(n)
+	return err
+}
+
 // sizeUnits is searched in this order: every unit ends in B.
 var sizeUnits = []struct {
 	name  string

@@ -20,7 +20,7 @@ func (t *Template) compose(src Source) (text, html *part, wrong []*fanfare.Error
 		wrong = append(wrong, err)
 	}
 	take := func(name, source string, made *bodies.Part, m mode) *part {
-		p, err := compilePart(name, source, made, m)
+		p, err := compilePart(name, source, made, m, t.images)
 		if err != nil {
 			fail(name, err)
 		}
@@ -48,7 +48,9 @@ func (t *Template) compose(src Source) (text, html *part, wrong []*fanfare.Error
 		return nil, nil, faults
 	}
 	if made.HTML.Source != src.HTML {
-		html = take("html", made.HTML.Source, &made.HTML, markup)
+		if html = take("html", made.HTML.Source, &made.HTML, markup); html != nil {
+			html.findLost(src, t.pointer)
+		}
 	}
 	if text == nil && len(wrong) == 0 {
 		if strings.TrimSpace(made.Text.Source) == "" { // nothing in it is text: HTML alone leaves

@@ -33,6 +33,9 @@ type Mailing struct {
 	// leave room that is filled in before the letter is handed on. Nil: nothing.
 	Sign func(out []byte, start int, files []byte) []byte
 
+	Files   []fanfare.File                      // that are attached beside those of the template
+	Enclose func(Enclosing) (*Enclosure, error) // encodes files, or has them encoded; asked where there are some
+
 	ListID            string                                // RFC 2919, without angle brackets, or ""
 	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
 	UnsubscribeMailto string                                // an address that takes unsubscribe mails, or ""
@@ -78,14 +81,15 @@ type Writer struct {
 	several *voices[*Writer] // and nothing else: each recipient has one of these
 
 	mailing     Mailing
-	utf8        bool   // a header that all share needs SMTPUTF8
-	head        []byte // From, Reply-To
-	subject     []byte // the whole Subject line, if it is the same for all
-	list        []byte // List-Id
-	mailto      []byte // what follows the link in List-Unsubscribe, if it is the same for all
-	address     []byte // of what comes back
-	tail        []byte // Auto-Submitted to MIME-Version
-	boundary    string // of multipart/alternative
+	utf8        bool       // a header that all share needs SMTPUTF8
+	head        []byte     // From, Reply-To
+	subject     []byte     // the whole Subject line, if it is the same for all
+	list        []byte     // List-Id
+	mailto      []byte     // what follows the link in List-Unsubscribe, if it is the same for all
+	address     []byte     // of what comes back
+	tail        []byte     // Auto-Submitted to MIME-Version
+	boundary    string     // of multipart/alternative
+	enclosed    *Enclosure // nil: no files go with the messages
 	subjectPart *prepared
 	textPart    *prepared // nil if the template has none
 	htmlPart    *prepared
@@ -119,6 +123,9 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for programs and has nothing for mail", Hint: "give it a subject and a text"}
 	}
 	var err error
+	if w.enclosed, err = m.enclose(t); err != nil {
+		return nil, err
+	}
 	if w.rendering, err = newRendering(t, about{m.Event, m.Digest, m.Topic, m.Service}, v); err != nil {
 		return nil, err
 	}
@@ -143,6 +150,15 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 		w.shared.sender = w.sender(fanfare.DeliveryRef{Day: m.EventRef.Day, Manifest: fanfare.NewManifestID(m.EventRef.Seq, 0)}, true)
 	}
 	return w, nil
+}
+
+// enclose returns the files of the messages of a template, nil without any.
+func (m *Mailing) enclose(t *Template) (*Enclosure, error) {
+	of := t.enclosing(m.Files)
+	if len(of.Files) == 0 {
+		return nil, nil
+	}
+	return m.Enclose(of)
 }
 
 func (w *Writer) prepareHeaders() error {
@@ -195,7 +211,7 @@ func (w *Writer) prepareHeaders() error {
 	ref := m.EventRef.String()
 	w.tail = []byte("Auto-Submitted: auto-generated\r\nX-Fanfare-Event: " + ref + "\r\nMIME-Version: 1.0\r\n")
 	// "=_" cannot occur in quoted-printable text; a part that has it is not sent
-	// in another encoding.
+	// in another encoding. Messages with files have boundaries of their own.
 	w.boundary = "=_" + ref
 	return nil
 }

@@ -66,7 +66,7 @@ func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
 		}
 		s.known[string(s.key)] = message
 	}
-	letter := fanfare.Letter{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, UTF8: utf8Needed || w.utf8, Share: message.share}
+	letter := fanfare.Letter{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Enclosed: w.enclosed.bytes(), UTF8: utf8Needed || w.utf8, Share: message.share}
 	if utf8Needed {
 		letter.Share++ // it takes another envelope
 	}
@@ -106,6 +106,9 @@ func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
 	content := sha256.New()
 	content.Write(out)
 	content.Write(rest)
+	if w.enclosed != nil {
+		content.Write([]byte(w.enclosed.of.Key()))
+	}
 	sum := content.Sum(nil)
 	out = append(out, "Message-ID: <"...)
 	out = append(out, w.mailing.EventRef.String()...)

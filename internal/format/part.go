@@ -35,6 +35,10 @@ type part struct {
 	pieces []piece
 
 	outline outline // of shared, where it is that simple
+
+	images map[string]string // of HTML: Content-IDs of what it may show, by name
+	shows  []string          // names of those that it does
+	lost   []lostImage       // those that it would
 }
 
 // A piece is one unit of a split part that is not the same for all: a field, or
@@ -51,7 +55,7 @@ type piece struct {
 const slotMark = "\x00"
 
 // compilePart compiles a part as its author wrote it, or as it was made.
-func compilePart(name, source string, made *bodies.Part, m mode) (*part, *fanfare.Error) {
+func compilePart(name, source string, made *bodies.Part, m mode, images map[string]string) (*part, *fanfare.Error) {
 	limit := MaxBodyBytes
 	switch {
 	case made != nil:
@@ -63,7 +67,7 @@ func compilePart(name, source string, made *bodies.Part, m mode) (*part, *fanfar
 		return nil, err
 	}
 	source = strings.ReplaceAll(strings.ReplaceAll(source, "\r\n", "\n"), "\r", "\n")
-	p := &part{name: name, source: source, made: made, mode: m}
+	p := &part{name: name, source: source, made: made, mode: m, images: images}
 	// Liquid sees the source as written first, so that what it has to say about
 	// the syntax is in the author's words.
 	if _, err := p.parse(source, 1); err != nil {

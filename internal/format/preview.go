@@ -10,6 +10,7 @@ import (
 type Preview struct {
 	Letter              fanfare.Letter
 	Subject, Text, HTML string // as rendered; "" for a part that the template has not
+	Files               []fanfare.File
 }
 
 // Preview writes the message for r, as Write does, and keeps it readable beside.
@@ -26,6 +27,9 @@ func (w *Writer) Preview(r *Recipient) (Preview, error) {
 		return Preview{}, err
 	}
 	p := Preview{Letter: letter}
+	if w.enclosed != nil {
+		p.Files = w.enclosed.of.Files
+	}
 	for _, one := range []struct {
 		part *prepared
 		into *string

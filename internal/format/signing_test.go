@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/emersion/go-msgauth/dkim"
 
@@ -108,5 +109,23 @@ func TestAMessageToSeveralIsSignedOnce(t *testing.T) {
 	other := signed(t, m, signers[:1], another(2))[0]
 	if other.Share == letters[0].Share {
 		t.Error("what others sign is another message")
+	}
+}
+
+// What is enclosed belongs to the body that is signed, also where text, image and
+// attachment change from one letter to the next, and where letters are one message.
+func TestFilesAreSignedWithTheMessage(t *testing.T) {
+	kept := contents{}
+	files := []fanfare.File{kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aLetter)}
+	m := newMailing(t, Source{Text: "{{ subscriber.id }}", HTML: `<img src="cid:logo" alt="">`, Files: files}, `{}`)
+	m.Enclose = kept.enclose
+	letters := signed(t, m, signers, newRecipient(), another(1))
+	if len(letters[0].Enclosed) == 0 || unsafe.SliceData(letters[0].Enclosed) != unsafe.SliceData(letters[1].Enclosed) {
+		t.Error("each message has files of its own")
+	}
+	m.Template = newMailing(t, Source{Text: "x", Files: files[1:]}, `{}`).Template
+	m.Multicast = true
+	if letters = signed(t, m, signers, newRecipient(), another(1)); letters[0].Share == 0 || len(letters[0].Enclosed) == 0 {
+		t.Errorf("%+v", letters[0])
 	}
 }

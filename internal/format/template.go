@@ -35,6 +35,8 @@ type Source struct {
 	Partials map[string]string // what {% render "name" %} puts in
 	Syntax   string            // liquid, which "" is, or notify
 
+	Files []fanfare.File // that go with each message
+
 	Variants []Variant
 }
 
@@ -44,6 +46,10 @@ type Template struct {
 	Version int
 
 	subject, text, html, json *part // nil: it has none
+
+	files  []fanfare.File
+	images map[string]string // Content-IDs by the names under which HTML shows them
+	same   bool              // a variant that has the files of its template
 
 	lang   string // a language tag, "": English
 	speech speech
@@ -74,7 +80,7 @@ func Compile(src Source) (*Template, error) {
 
 // compile compiles the template, or one of its variants, which stands within it.
 func compile(src Source, within string) (*Template, *fanfare.Error) {
-	t := &Template{Name: src.Name, Version: src.Version, within: within}
+	t := &Template{Name: src.Name, Version: src.Version, within: within, files: src.Files, images: shows(src.Files)}
 	if !strings.Contains(src.Lang, "{{") {
 		t.lang = src.Lang
 	}
@@ -92,7 +98,7 @@ func compile(src Source, within string) (*Template, *fanfare.Error) {
 	}
 	var wrong []*fanfare.Error
 	compile := func(name, source string, mode mode) *part {
-		p, err := compilePart(name, source, nil, mode)
+		p, err := compilePart(name, source, nil, mode, nil)
 		if err != nil {
 			err.Pointer = t.pointer(name)
 			wrong = append(wrong, err)

@@ -87,7 +87,7 @@ func (s *splitter) text(t parser.Token) {
 			s.fail(t.SourceLoc.LineNo+strings.Count(t.Source[:i], "\n"), open, "close it, or write {% raw %} around it", "%s is not closed", open)
 		}
 	}
-	text := t.Source
+	text := s.show(t.Source, t.SourceLoc.LineNo)
 	if braces := len(text) - len(strings.TrimRight(text, "{")); braces > 0 {
 		// What follows may begin with another brace.
 		text = text[:len(text)-braces] + `{{ "` + text[len(text)-braces:] + `" }}`
@@ -166,7 +166,7 @@ func (s *splitter) verbatim(tokens []parser.Token, i int) int {
 	}
 	source := "{%comment%}" + strings.Repeat("\n", lines) + "{%endcomment%}"
 	if tokens[from].Name == "raw" {
-		source = "{%raw%}" + body.String() + "{%endraw%}"
+		source = "{%raw%}" + s.show(body.String(), tokens[from].SourceLoc.LineNo) + "{%endraw%}"
 	}
 	s.add(unit{source: source, line: tokens[from].SourceLoc.LineNo})
 	return i

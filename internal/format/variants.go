@@ -22,6 +22,8 @@ type Variant struct {
 	Device string // "": on any
 
 	Subject, Text, HTML, Markdown, JSON string
+
+	Files []fanfare.File // what is attached in place of all that the template has, and images in place of those of the same name
 }
 
 // Within is where the variant stands in the document of its template: what comes
@@ -108,6 +110,7 @@ func (t *Template) varied(src Source, v Variant) (*Template, Source, *fanfare.Er
 	if body {
 		src.Text, src.HTML, src.Markdown = v.Text, v.HTML, v.Markdown
 	}
+	src.Files = withFiles(src.Files, v.Files)
 	one, err := compile(src, within(v.Locale, v.Device))
 	if err != nil {
 		return nil, src, err
@@ -118,7 +121,12 @@ func (t *Template) varied(src Source, v Variant) (*Template, Source, *fanfare.Er
 	if v.JSON == "" {
 		one.json = t.json
 	}
-	if !body {
+	one.same = len(v.Files) == 0
+	switch {
+	case body:
+	case len(fanfare.Shown(v.Files)) > 0 && one.html != nil: // the same words, with other images
+		one.text, one.html.owner = t.text, t.html.owner
+	default:
 		one.text, one.html = t.text, t.html
 	}
 	return one, src, nil

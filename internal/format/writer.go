@@ -75,6 +75,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 		From:     w.sender(r.Delivery, false),
 		To:       to,
 		Body:     out[start:len(out):len(out)],
+		Enclosed: w.enclosed.bytes(),
 		UTF8:     utf8Needed || w.utf8,
 	}, out, nil
 }
@@ -83,7 +84,7 @@ func (w *Writer) sign(out []byte, start int) []byte {
 	if w.mailing.Sign == nil {
 		return out
 	}
-	return w.mailing.Sign(out, start, nil)
+	return w.mailing.Sign(out, start, w.enclosed.bytes())
 }
 
 func (w *Writer) setDate(date time.Time) error {
@@ -163,6 +164,9 @@ func (w *Writer) appendUnsubscribe(out []byte) []byte {
 }
 
 func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
+	if w.enclosed != nil {
+		return w.appendPartsBefore(w.enclosed, out, r, vars)
+	}
 	multi := w.textPart != nil && w.htmlPart != nil
 	if multi {
 		out = append(out, "Content-Type: multipart/alternative;\r\n boundary=\""...)
@@ -187,6 +191,22 @@ func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]b
 		out = append(out, "--"...)
 		out = append(out, w.boundary...)
 		out = append(out, "--\r\n"...)
+	}
+	return out, nil
+}
+
+// appendPartsBefore appends the parts of a message that ends with files.
+func (w *Writer) appendPartsBefore(files *Enclosure, out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
+	out = files.begin(out)
+	for _, p := range [2]*prepared{w.textPart, w.htmlPart} {
+		if p == nil {
+			continue
+		}
+		if err := w.fill(p, r, vars); err != nil {
+			return out, err
+		}
+		out = files.beginPart(out, p == w.htmlPart)
+		out = w.appendPart(out, p)
 	}
 	return out, nil
 }

@@ -42,7 +42,7 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 // noted is the difference with what else there is to know.
 func (pl *plan) noted() Diff {
 	diff := pl.diff
-	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes())
+	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes(), pl.fileNotes())
 	return diff
 }
 
@@ -96,9 +96,10 @@ type plan struct {
 	svc      *service // in to
 	diff     Diff
 	records  []ConfigRecord
-	defined  []*Topic   // new or changed
-	gone     []*Topic   // deleted
-	closed   []*Channel // deleted
+	enclosed []FileRecord // not kept yet
+	defined  []*Topic     // new or changed
+	gone     []*Topic     // deleted
+	closed   []*Channel   // deleted
 	wrong    []*fanfare.Error
 }
 
@@ -289,7 +290,7 @@ func (pl *plan) apply(w *writer, actor *Actor) error {
 			return below(pointer("topics", t.Name), err)
 		}
 	}
-	b := Batch{Config: pl.records}
+	b := Batch{Config: pl.records, Files: pl.enclosed}
 	keys := pl.orphans(&b)
 	for _, c := range pl.diff.Changes {
 		actor.note(&b, Deed{pl.svc.name, c.Action, c.Kind, c.Name}, &Detail{Fields: shortened(c)})

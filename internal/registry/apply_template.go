@@ -26,6 +26,9 @@ const (
 
 func (pl *plan) template(name string, spec *TemplateSpec) {
 	old := pl.svc.templates[name]
+	if spec = pl.filed(name, spec); spec == nil {
+		return
+	}
 	switch {
 	case spec.Delete:
 		if old != nil {

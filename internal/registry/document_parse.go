@@ -20,10 +20,11 @@ import (
 
 // Limits of a document.
 const (
-	maxDocumentBytes = 8 << 20
-	maxFileBytes     = 1 << 20 // of each *_file
-	maxFaults        = 20      // that are reported
-	maxNesting       = 1000    // of brackets, or of dashes in one line
+	MaxUploadBytes   = 32 << 20 // with the files in it
+	maxDocumentBytes = 2 << 20  // without
+	maxFileBytes     = 1 << 20  // of each *_file
+	maxFaults        = 20       // that are reported
+	maxNesting       = 1000     // of brackets, or of dashes in one line
 )
 
 // ParseDocument reads an apply document, YAML or JSON. Unknown fields are
@@ -45,6 +46,10 @@ func ParseDocument(b []byte, dir string) (*Document, error) {
 
 // readDocument reads the text as far as its form goes.
 func readDocument(b []byte) (*documentReader, ast.Node, error) {
+	if len(b) > MaxUploadBytes {
+		return nil, nil, tooLarge("", len(b), MaxUploadBytes)
+	}
+	b, lifted := lift(b)
 	if len(b) > maxDocumentBytes {
 		return nil, nil, tooLarge("", len(b), maxDocumentBytes)
 	}
@@ -66,7 +71,7 @@ func readDocument(b []byte) (*documentReader, ast.Node, error) {
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil, nil, invalid("", "", "the document is empty")
 	}
-	p := &documentReader{doc: newDocument(), anchors: map[string]ast.Node{}}
+	p := &documentReader{doc: newDocument(), anchors: map[string]ast.Node{}, lifted: lifted}
 	ast.Walk(p, file.Docs[0].Body)
 	return p, file.Docs[0].Body, nil
 }
@@ -112,8 +117,9 @@ type documentReader struct {
 	dir     string
 	anchors map[string]ast.Node
 	wrong   []*fanfare.Error
-	shared  shared // partials and layouts
-	shown   fields // of the one member that the text is about: what is shown and cannot be set
+	shared  shared   // partials and layouts
+	lifted  []string // long texts of base64, which the parser of YAML has not seen
+	shown   fields   // of the one member that the text is about: what is shown and cannot be set
 }
 
 // Visit collects the anchors, which aliases refer to.
@@ -230,6 +236,7 @@ func (p *documentReader) template(n node) *TemplateSpec {
 	known["delete"] = func(v node) { t.Delete = v.yes() }
 	n.words(&w, known)
 	n.oneOf("page", "page_file")
+	t.TemplateFiles = w.TemplateFiles
 	t.Subject, t.Text, t.HTML, t.JSON, t.Markdown = w.Subject, w.Text, w.HTML, w.JSON, w.Markdown
 	n.alone("delete", t.Delete)
 	return t
@@ -238,32 +245,40 @@ func (p *documentReader) template(n node) *TemplateSpec {
 // file reads the file that n names. Only what lies below the document's folder
 // is reached.
 func (n node) file() string {
-	name := n.text()
+	b := n.bytesOf(n.text(), maxFileBytes)
+	if !utf8.Valid(b) {
+		n.fault("save the file as UTF-8", "the file %s is not valid UTF-8", quote(n.text()))
+	}
+	return string(b)
+}
+
+// bytesOf reads a file that has most bytes.
+func (n node) bytesOf(name string, most int) []byte {
 	switch {
 	case name == "":
-		return ""
+		return nil
 	case n.p.dir == "":
 		n.fault("give the content itself, or apply with the command, which reads the files", "files cannot be read here")
-		return ""
+		return nil
 	}
 	root, err := os.OpenRoot(n.p.dir)
 	if err != nil {
 		n.fault("", "cannot open the document's folder")
-		return ""
+		return nil
 	}
 	defer root.Close() //nolint:errcheck // it was only read
+	if info, err := root.Stat(filepath.Clean(name)); err == nil && info.Size() > int64(most) {
+		n.fault("", "the file %s has %d bytes, more than %d", quote(name), info.Size(), most)
+		return nil
+	}
 	b, err := root.ReadFile(filepath.Clean(name))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		n.fault("the path is relative to the document", "there is no file %s", quote(name))
 	case err != nil:
 		n.fault("it must be readable and lie in the document's folder", "cannot read the file %s", quote(name))
-	case len(b) > maxFileBytes:
-		n.fault("", "the file %s has %d bytes, more than %d", quote(name), len(b), maxFileBytes)
-	case !utf8.Valid(b):
-		n.fault("save the file as UTF-8", "the file %s is not valid UTF-8", quote(name))
 	}
-	return string(b)
+	return b
 }
 
 // jsonFile reads a file that holds JSON, or YAML.

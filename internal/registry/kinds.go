@@ -75,6 +75,8 @@ type TemplateParts struct {
 
 	Partials map[string]string `json:"partials,omitempty"`
 
+	TemplateFiles
+
 	TemplateVariants
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/filetype"
 )
 
 // Options are the parts that a registry works with.
@@ -40,6 +41,9 @@ type Options struct {
 	// CheckKey says what is wrong with a key that a channel is to sign mail with. Nil:
 	// nothing.
 	CheckKey func(*Channel, *DKIMKey) error
+
+	// Files says which files may go with mails of templates.
+	Files filetype.Policy
 
 	// AfterEnd is called for an ended subscription once the end is durable and
 	// out of the index. It returns when no letter for it is on the wire. Nil

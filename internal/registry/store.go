@@ -39,6 +39,9 @@ type Store interface {
 	// service, kind and hash are known. What is not there stays as it is.
 	SuppressionRecords(ctx context.Context, of []SuppressionRecord) error
 
+	// File returns the bytes of a file that a template has, nil where it is not kept.
+	File(ctx context.Context, sum fanfare.Sum) ([]byte, error)
+
 	// Scrub makes sure that names, in lower case, are nowhere in the database but
 	// in rows that are kept. It may run beside Commit.
 	Scrub(names [][]byte) error
@@ -67,6 +70,7 @@ type Batch struct {
 	ChangeSeq     uint64 // the new one; 0 if no subscription changes
 	At            int64  // Unix nanoseconds
 	Config        []ConfigRecord
+	Files         []FileRecord // those that are kept already stay as they are
 	Audit         []AuditRecord
 	AuditBefore   int64 // if not 0, some thousand lines of the audit with lower ids go
 	Filters       []FilterRecord
@@ -95,6 +99,12 @@ type ConfigRecord struct {
 	Name    string
 	Body    []byte // JSON object
 	Deleted bool   // its number stays taken
+}
+
+// A FileRecord is a file that goes with mails of templates.
+type FileRecord struct {
+	Sum     fanfare.Sum
+	Content []byte
 }
 
 // A SuppressionRecord is an address that is not to be written to.

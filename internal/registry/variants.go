@@ -1,6 +1,9 @@
 package registry
 
-import "strings"
+import (
+	"reflect"
+	"strings"
+)
 
 // TemplateWords are what a variant of a template says in place of it. What it lacks,
 // a less exact variant or the template says.
@@ -10,7 +13,12 @@ type TemplateWords struct {
 	HTML     string `json:"html,omitempty"`
 	JSON     string `json:"json,omitempty"`
 	Markdown string `json:"markdown,omitempty"`
+
+	TemplateFiles
 }
+
+// IsZero reports whether the variant says nothing.
+func (w *TemplateWords) IsZero() bool { return reflect.ValueOf(*w).IsZero() }
 
 // TemplateLocale is what a template says in another language.
 type TemplateLocale struct {
@@ -37,6 +45,8 @@ func (n node) words(w *TemplateWords, beside fields) {
 		"json_file":     func(v node) { w.JSON = v.file() },
 		"markdown":      func(v node) { w.Markdown = v.text() },
 		"markdown_file": func(v node) { w.Markdown = v.file() },
+		"attachments":   func(v node) { w.Attachments = v.attachments() },
+		"images":        func(v node) { w.Images = v.images() },
 	}
 	for name, read := range beside {
 		known[name] = read

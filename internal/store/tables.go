@@ -42,6 +42,7 @@ func ControlTables() []Table {
 		{"erasures", columns("place int, body text"), 1, ""},
 		{"audit", columns("id int, key_id text, key_name text, request text, service text, action text, kind text, name text, detail text"), 1, ""},
 		{"states", columns("topic int, key text, series int, seq int, at int, data blob"), 2, ""},
+		{"template_files", columns("sum blob, content blob"), 1, ""},
 	}
 }
 
@@ -67,8 +68,12 @@ func DayTables() []Table {
 		{"pending", columns("slot int, due_at int, service text"), 2, ""},
 		{"runs", columns("slot int, due_at int, seq int"), 2, ""},
 		{"items", columns("seq int, number int, event int, posted blob"), 2, ""},
+		{"message_files", columns("id blob, content blob"), 1, ""},
 	}
 }
+
+// Large reports whether a row may have megabytes: they are read one by one.
+func (t *Table) Large() bool { return strings.HasSuffix(t.Name, "_files") }
 
 // A Dialect is how a database writes what the statements of a Table need.
 type Dialect struct {

@@ -122,6 +122,7 @@ type TemplateParts struct {
 
 	Partials map[string]string `json:"partials,omitempty" doc:"what {% render %} puts in, by name"`
 
+	TemplateFiles
 	TemplateVariants
 }
 

@@ -12,7 +12,11 @@ const (
 	// MaxRecipients is how many people one message may name.
 	MaxRecipients = 10_000
 	// MaxMessageBytes is how large its body may be.
-	MaxMessageBytes = 1 << 20
+	MaxMessageBytes = 4 << 20
+	// MaxMessageFiles is how many files may go with it, and MaxFilesBytes how large
+	// they may be together, before they are written as base64.
+	MaxMessageFiles = 20
+	MaxFilesBytes   = 2 << 20
 	// MaxReferenceBytes is how long a reference may be.
 	MaxReferenceBytes = 200
 	// MaxKeyBytes is how long an Idempotency-Key may be.
@@ -35,6 +39,7 @@ type MessageRequest struct {
 	NotBefore    time.Time       `json:"not_before,omitzero" doc:"nothing leaves before"`
 	Expires      time.Time       `json:"expires,omitzero" doc:"nothing leaves after"`
 	Lane         string          `json:"lane,omitempty" enum:"urgent,normal,bulk" doc:"default: urgent for one recipient, bulk for a list"`
+	Attachments  []MessageFile   `json:"attachments,omitempty" maxItems:"20" doc:"files that go with it, the same to all recipients; 2 MiB together"`
 	AllOrNothing bool            `json:"all_or_nothing,omitempty" doc:"of a list: one wrong recipient refuses the whole message; else it is left out and named in the answer"`
 }
 
@@ -70,6 +75,8 @@ type Message struct {
 	Delivery   *fanfare.Delivery `json:"delivery,omitempty" doc:"of a message to one: its delivery with every attempt; absent until it was looked for with GET or wait"`
 	Stages     fanfare.Stages    `json:"stages"`
 	Deliveries string            `json:"deliveries" doc:"path of the list of its deliveries"`
+
+	Attachments []Attachment `json:"attachments,omitempty" doc:"the files that go with it, beside those of its template"`
 }
 
 // A RecipientError is a member of a list that gets nothing.

@@ -36,5 +36,8 @@ type Preview struct {
 	HTML     string          `json:"html,omitempty" doc:"the HTML"`
 	Raw      string          `json:"raw" doc:"the whole message (RFC 5322); its unsubscribe link leads nowhere"`
 	Data     json.RawMessage `json:"data,omitempty" doc:"the event's data that were taken; of a digest a list of those of all events"`
-	Sample   bool            `json:"sample" doc:"the data are made up"`
+
+	Attachments []Attachment `json:"attachments,omitempty" doc:"the files that go with it; raw has them"`
+
+	Sample bool `json:"sample" doc:"the data are made up"`
 }

@@ -9,6 +9,8 @@ type TemplateWords struct {
 	HTML     string `json:"html,omitempty" doc:"what values bring is escaped"`
 	JSON     string `json:"json,omitempty" doc:"for webhooks"`
 	Markdown string `json:"markdown,omitempty" doc:"in place of html"`
+
+	TemplateFiles
 }
 
 // TemplateLocale is what a template says in another language.

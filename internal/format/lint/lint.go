@@ -13,6 +13,7 @@ import (
 const (
 	MaxFindings = 100       // of a template that are told one by one
 	ClipBytes   = 100 << 10 // of HTML: readers such as Gmail cut off what is beyond
+	LargeBytes  = 5_000_000 // of files as they are sent: with the rest of a mail, half of what many take
 )
 
 // The rules. docs/how-to/check-templates.md says of each what to do.
@@ -20,6 +21,8 @@ const (
 	ImageAlt       = "image-alt"       // an image that nobody describes
 	ImageAddress   = "image-address"   // an image that cannot be shown
 	ImagesOnly     = "images-only"     // images, and hardly a word
+	ImageUnused    = "image-unused"    // an image that goes along and is not shown
+	FilesLarge     = "files-large"     // files that take more than some accept
 	LinkEmpty      = "link-empty"      // a link that leads nowhere
 	LinkBroken     = "link-broken"     // an address that is none in a mail
 	LinkPrivate    = "link-private"    // an address that only some networks know
@@ -52,6 +55,9 @@ type Source struct {
 	Partials map[string]string // by name
 
 	Shown Shown
+
+	Unshown    []string // images that go along and that nothing shows
+	FilesBytes int      // what all files take in a mail
 }
 
 // Shown is what a template says to somebody.
@@ -92,6 +98,7 @@ func Check(src Source) (found []Finding, more int) {
 		l.part, l.written = "page", src.Page
 		l.page(src.Page, false)
 	}
+	l.files()
 	slices.SortStableFunc(l.found, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(b.Pointer, a.Pointer), a.Line-b.Line, a.Column-b.Column) // the subject first, then partials, page and body
 	})
@@ -99,6 +106,19 @@ func Check(src Source) (found []Finding, more int) {
 		return l.found[:MaxFindings], len(l.found) - MaxFindings
 	}
 	return l.found, 0
+}
+
+// files looks at what goes along.
+func (l *linter) files() {
+	l.written = ""
+	for _, name := range l.src.Unshown {
+		l.part = "images/" + name
+		l.tell(ImageUnused, 0, "show it, as <img src=\"cid:"+name+"\">, or leave it away", "every mail has this image, and none shows it")
+	}
+	if l.src.FilesBytes > LargeBytes {
+		l.part = "attachments"
+		l.tell(FilesLarge, 0, "link to what is large", "the files take "+strconv.Itoa(l.src.FilesBytes/1e6)+" MB in every mail, and many mail servers take 10 MB in all")
+	}
 }
 
 // A linter looks at one template.

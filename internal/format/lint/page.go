@@ -141,6 +141,7 @@ func (p *page) image(attributes map[string]string) {
 	switch {
 	case lower == "":
 		p.say(ImageAddress, p.offset, "", "give it a src, from https:// on", "the image has no address")
+	case strings.HasPrefix(lower, "cid:"): // a template that shows what is not there is refused
 	case strings.HasPrefix(lower, "data:"):
 		p.say(ImageAddress, p.offset, src, "put the image on a server, and write its address", "Gmail and Outlook show no image that is written into the HTML (data:)")
 	default:

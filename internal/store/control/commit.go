@@ -28,6 +28,11 @@ func commit(s store.Session, b *registry.Batch) error {
 			return err
 		}
 	}
+	for i := range b.Files {
+		if err := s.Run("template_file_put", b.Files[i].Sum[:], b.Files[i].Content); err != nil {
+			return err
+		}
+	}
 	err := s.Insert("filters_insert", len(b.Filters), func(i int, to store.Values) {
 		to.Int64(int64(b.Filters[i].Number))
 		to.Text(b.Filters[i].Text)

@@ -16,7 +16,11 @@ const (
 // scan visits the rows of a table in the order of its key, page by page: a
 // statement is short, however long the table is. Pages belong to who is given them.
 func scan(s store.Session, t *store.Table, visit func(*rows) error) error {
-	after, limit := before(t), pageRows
+	after, most := before(t), pageRows
+	if t.Large() {
+		most = 1
+	}
+	limit := most
 	for {
 		page, found := &rows{}, 0
 		err := s.Each("copy_"+t.Name, func(r store.Row) error {
@@ -41,7 +45,7 @@ func scan(s store.Session, t *store.Table, visit func(*rows) error) error {
 		case found < limit:
 			return nil
 		default:
-			limit = min(2*limit, pageRows)
+			limit = min(2*limit, most)
 		}
 	}
 }

@@ -141,3 +141,10 @@ WHERE excluded.seq > states.seq
 -- name: states_delete
 -- idempotent: by what it names
 DELETE FROM states WHERE topic = $1 AND series = $2
+
+-- name: template_file_put
+-- idempotent: by its key
+INSERT INTO template_files (sum, content) VALUES ($1, $2) ON CONFLICT (sum) DO NOTHING
+
+-- name: template_file
+SELECT content FROM template_files WHERE sum = $1

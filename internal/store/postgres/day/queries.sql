@@ -328,3 +328,10 @@ INSERT INTO items (day, seq, number, event, posted) VALUES ('yyyymmdd', $1, $2, 
 
 -- name: item
 SELECT event, posted FROM items WHERE day = 'yyyymmdd' AND seq = $1 AND number = $2
+
+-- name: message_file_put
+-- idempotent: by its key
+INSERT INTO message_files (day, id, content) VALUES ('yyyymmdd', $1, $2) ON CONFLICT (day, id) DO NOTHING
+
+-- name: message_file
+SELECT content FROM message_files WHERE day = 'yyyymmdd' AND id = $1

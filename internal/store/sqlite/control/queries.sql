@@ -87,3 +87,7 @@ ON CONFLICT (topic, key) DO UPDATE SET series = excluded.series, seq = excluded.
 WHERE excluded.seq > states.seq
 -- name: states_delete
 DELETE FROM states WHERE topic = ? AND series = ?
+-- name: template_file_put
+INSERT INTO template_files (sum, content) VALUES (?, ?) ON CONFLICT (sum) DO NOTHING
+-- name: template_file
+SELECT content FROM template_files WHERE sum = ?

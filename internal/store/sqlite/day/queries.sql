@@ -197,3 +197,7 @@ SELECT slot, max(due_at) FROM runs GROUP BY slot ORDER BY slot
 INSERT INTO items (seq, number, event, posted) VALUES (?, ?, ?, ?)
 -- name: item
 SELECT event, posted FROM items WHERE seq = ? AND number = ?
+-- name: message_file_put
+INSERT INTO message_files (id, content) VALUES (?, ?) ON CONFLICT (id) DO NOTHING
+-- name: message_file
+SELECT content FROM message_files WHERE id = ?

@@ -1,0 +1,182 @@
+package filetype
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"fanfare.dev/fanfare"
+)
+
+// MaxName is how long a file name may be, in bytes.
+const MaxName = 200
+
+// A Policy is what an operator lets through: extensions, in lower case without a dot,
+// of the list of programs.
+type Policy []string
+
+// Attachment returns the media type of a file that is attached. declared is what its
+// sender says, or "".
+func (p Policy) Attachment(name, declared string, content []byte) (string, error) {
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	extension := extensionOf(name)
+	if programs[extension] && !slices.Contains(p, extension) {
+		return "", refused(name, "send a link to it, or have the operator list it in allow_attachments", "files that end in .%s are programs, which mail servers refuse", extension)
+	}
+	found := signatureOf(content)
+	if programs[found.name] && !slices.Contains(p, found.name) {
+		return "", refused(name, "send a link to it, or have the operator list "+found.name+" in allow_attachments", "it is a program, whatever its name says")
+	}
+	byName := byExtension[extension]
+	media, err := declaredType(name, declared)
+	switch {
+	case err != nil:
+		return "", err
+	case media == "" && byName != "":
+		media = byName
+	case media == "" && found.media != "":
+		media = found.media
+	case media == "":
+		media = plainOr(content)
+	case byName != "" && !fits(media, byName):
+		return "", refused(name, "leave the type away, or give the file another name", "its type is said to be %s, and its name says %s", media, byName)
+	}
+	return media, agree(name, media, found, content)
+}
+
+// Image returns the media type of an image that HTML shows: one that all readers of
+// mail know.
+func Image(name, declared string, content []byte) (string, error) {
+	if err := checkName(name); err != nil {
+		return "", err
+	}
+	media, err := declaredType(name, declared)
+	if err != nil {
+		return "", err
+	}
+	found := signatureOf(content)
+	if !slices.Contains(shown, found.media) {
+		return "", refused(name, "make a PNG, JPEG, GIF or WebP of it", "it is no image that readers of mail show")
+	}
+	byName := byExtension[extensionOf(name)]
+	if media != "" && media != found.media || byName != "" && byName != found.media {
+		return "", refused(name, "give it the type and the extension that it has", "it is %s, and says something else", found.media)
+	}
+	return found.media, nil
+}
+
+// shown are the types of images that readers of mail show in HTML.
+var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// refused is the error about a file.
+func refused(name, hint, format string, args ...any) *fanfare.Error {
+	if len(name) > MaxName {
+		name = strings.ToValidUTF8(name[:MaxName], "") + "…"
+	}
+	return &fanfare.Error{Code: fanfare.Invalid, Hint: hint, Message: fmt.Sprintf("%q: ", name) + fmt.Sprintf(format, args...)}
+}
+
+// checkName refuses names that could be something else where they arrive.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return refused(name, "such as terms.pdf", "the file has no name")
+	case len(name) > MaxName:
+		return refused(name, "", "its name is longer than %d bytes", MaxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable):
+		return refused(name, "write it in letters that are seen", "its name has characters that nobody sees, or is not UTF-8")
+	case strings.ContainsAny(name, `/\`):
+		return refused(name, "give the name alone", "its name has a path in it")
+	case strings.TrimFunc(name, func(r rune) bool { return r == ' ' || r == '.' }) == "" || strings.HasSuffix(name, ".") || strings.TrimSpace(name) != name:
+		return refused(name, "such as terms.pdf", "its name begins or ends with what is cut off where it is kept")
+	}
+	return nil
+}
+
+// unprintable are controls, and what changes the direction in which a name is read:
+// gpj.exe could be read as exe.jpg.
+func unprintable(r rune) bool {
+	return unicode.IsControl(r) || r == 0xfeff || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x2069
+}
+
+func extensionOf(name string) string {
+	return strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
+}
+
+var mediaPattern = regexp.MustCompile(`^[a-z]+/[a-z0-9][a-z0-9!#$&^_.+-]{0,100}$`)
+
+// declaredType reads what a sender says.
+func declaredType(name, declared string) (string, error) {
+	media, _, _ := strings.Cut(declared, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	switch {
+	case media == "":
+		return "", nil
+	case !mediaPattern.MatchString(media):
+		return "", refused(name, "such as application/pdf", "%.100q is not a media type", declared)
+	case strings.HasPrefix(media, "multipart/"), strings.HasPrefix(media, "message/"):
+		return "", refused(name, "write application/octet-stream", "a file of type %s would become a part of the mail", media)
+	}
+	return media, nil
+}
+
+// fits reports whether a file may say that it is of one type with the extension of
+// another.
+func fits(media, byName string) bool {
+	text := func(media string) bool { return strings.HasPrefix(media, "text/") && media != "text/html" }
+	return media == byName || media == "application/octet-stream" || text(media) && text(byName)
+}
+
+// agree refuses a file whose bytes are not what its type says, where that could harm.
+func agree(name, media string, found signature, content []byte) error {
+	const hint = "give it the type and the extension that it has"
+	if slices.Contains(signed, media) && found.media != media {
+		return refused(name, hint, "it should be %s, and does not begin as one", media)
+	}
+	switch found.media {
+	case "", media:
+	case "application/zip": // as documents of offices do
+		if !strings.HasPrefix(media, "application/") {
+			return refused(name, hint, "it should be %s, and is an archive", media)
+		}
+	default:
+		if media != "application/octet-stream" {
+			return refused(name, hint, "it should be %s, and is %s", media, found.media)
+		}
+	}
+	if html(content) && media != "text/html" && media != "application/xhtml+xml" && media != "image/svg+xml" && media != "application/xml" && media != "text/xml" {
+		return refused(name, "let it end in .html, and leave the type away", "it should be %s, and is HTML", media)
+	}
+	return nil
+}
+
+// html reports whether a browser would take the bytes for a page (WHATWG MIME Sniffing,
+// section 7.1).
+func html(content []byte) bool {
+	content = bytes.TrimLeft(content, "\t\n\x0c\r ")
+	return slices.ContainsFunc(pages, func(begin string) bool {
+		if len(content) < len(begin) || !strings.EqualFold(string(content[:len(begin)]), begin) {
+			return false
+		}
+		after := content[len(begin):]
+		return len(after) > 0 && (after[0] == ' ' || after[0] == '>')
+	})
+}
+
+// plainOr is the type of a file of which nothing else is known.
+func plainOr(content []byte) string {
+	switch {
+	case html(content):
+		return "text/html"
+	case utf8.Valid(content) && !slices.Contains(content, 0):
+		return "text/plain"
+	}
+	return "application/octet-stream"
+}

@@ -1,0 +1,24 @@
+package registry
+
+import (
+	"maps"
+	"slices"
+)
+
+// fileNotes says of which templates of the document the files stay at home, by channels
+// to programs.
+func (pl *plan) fileNotes() (notes []string) {
+	var programs []string
+	for _, ch := range sortedValues(pl.svc.channels) {
+		if ch.Driver == "webhook" {
+			programs = append(programs, ch.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(pl.doc.Templates)) {
+		spec := pl.doc.Templates[name]
+		if len(programs) > 0 && !spec.Delete && len(spec.allFiles()) > 0 {
+			notes = append(notes, "template "+quote(name)+" has files: mails have them, and what channel "+quote(programs[0])+" posts to programs has not")
+		}
+	}
+	return notes
+}

@@ -1,0 +1,20 @@
+package control
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// File returns the bytes of a file that a template has, nil where it is not kept.
+func (s *Store) File(ctx context.Context, sum fanfare.Sum) (content []byte, err error) {
+	err = s.part.Read(ctx, func(from store.Session) error {
+		content = nil
+		return from.Each("template_file", func(r store.Row) error {
+			content = r.Bytes(0)
+			return nil
+		}, sum[:])
+	})
+	return content, err
+}
