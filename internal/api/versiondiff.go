@@ -30,7 +30,7 @@ type BetweenVersions struct {
 func (a *API) versionDiffRoute() {
 	op := huma.Operation{OperationID: "diff-versions", Method: http.MethodGet, Path: "/v1/templates/{template}/diff", Tags: []string{"templates"},
 		Summary: "What differs between two versions of a template",
-		Description: "Each part that differs as a unified diff: subject, text, HTML, and all that is said in other languages and on devices. " +
+		Description: "Each part that differs as a unified diff: subject, text, HTML, and all that is said in other languages and on devices; of files their names, types, sizes and SHA-256. " +
 			"Without parameters: what the draft would change, or, where there is none, what the last publication has changed."}
 	read(a, op, mayRead, a.diffVersions)
 }
@@ -160,7 +160,8 @@ func label(v *registry.TemplateVersion, part string) string {
 
 // partsOfVersion are the texts of a version, by where they stand in it.
 func partsOfVersion(v *registry.TemplateVersion) map[string]string {
-	text, err := json.Marshal(v.TemplateParts)
+	parts, files := v.FileLines()
+	text, err := json.Marshal(parts)
 	var tree map[string]any
 	if err == nil {
 		err = json.Unmarshal(text, &tree)
@@ -170,6 +171,9 @@ func partsOfVersion(v *registry.TemplateVersion) map[string]string {
 	}
 	texts := map[string]string{}
 	addTexts(texts, "", tree)
+	for _, f := range files {
+		texts[f.At] += f.Name + ": " + f.Text + "\n"
+	}
 	return texts
 }
 
@@ -190,7 +194,7 @@ func addTexts(to map[string]string, at string, tree map[string]any) {
 }
 
 // partOrder is how people read a template; what is not in it follows.
-var partOrder = []string{"subject", "text", "html", "markdown", "json", "syntax", "lang", "layout", "page", "partials", "locales", "devices"}
+var partOrder = []string{"subject", "text", "html", "markdown", "json", "syntax", "lang", "layout", "page", "partials", "attachments", "images", "locales", "devices"}
 
 // inDocumentOrder compares the names of parts: those of the template itself first,
 // then languages and devices.

@@ -75,3 +75,24 @@ func TestPartsThatDifferAreShownInTheOrderOfATemplate(t *testing.T) {
 		t.Errorf("an end of line is no difference in %q", got)
 	}
 }
+
+func TestFilesThatDifferAreShownALineEach(t *testing.T) {
+	file := func(name string, size int) registry.TemplateFile {
+		return registry.TemplateFile{Name: name, Type: "application/pdf", Size: size}
+	}
+	with := func(files ...registry.TemplateFile) registry.TemplateParts {
+		return registry.TemplateParts{Subject: "s", TemplateFiles: registry.TemplateFiles{Attachments: files, Images: map[string]registry.TemplateFile{"logo": {Name: "l.png", Type: "image/png", Size: 9}}}}
+	}
+	diffs := partDiffs(versionOf(1, "published", with(file("a.pdf", 1), file("b.pdf", 2))), versionOf(2, "draft", with(file("a.pdf", 1), file("b.pdf", 3))))
+	if len(diffs) != 1 || diffs[0].Part != "attachments" {
+		t.Fatalf("%+v", diffs)
+	}
+	for _, line := range []string{" a.pdf: application/pdf, 1 bytes, SHA-256 ", "-b.pdf: application/pdf, 2 bytes, SHA-256 ", "+b.pdf: application/pdf, 3 bytes, SHA-256 "} {
+		if !strings.Contains(diffs[0].Diff, "\n"+line) {
+			t.Errorf("no line %q in\n%s", line, diffs[0].Diff)
+		}
+	}
+	if first := partDiffs(nil, versionOf(1, "published", with())); len(first) != 2 || first[1].Part != "images" || !strings.Contains(first[1].Diff, "+logo: l.png, image/png, 9 bytes") {
+		t.Errorf("%+v", first)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -179,8 +180,11 @@ func TestTheFilesOfATemplateGoWithItsMails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "logo.png"), []byte(blue), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "~ template story") || !strings.Contains(out, "images") {
+	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "~ template story") || !strings.Contains(out, "+ images/logo: logo.png, image/png, "+strconv.Itoa(len(blue))+" bytes, SHA-256 ") {
 		t.Errorf("with another logo: %s", out)
+	}
+	if out := s.mustRun("", "template", "diff", "story"); !strings.Contains(out, "\n+logo: logo.png, image/png, "+strconv.Itoa(len(blue))+" bytes, SHA-256 ") || strings.Contains(out, "Terms") {
+		t.Errorf("the versions differ in: %s", out)
 	}
 	check(blue)
 

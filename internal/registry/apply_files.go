@@ -27,27 +27,7 @@ func (pl *plan) filed(name string, spec *TemplateSpec) *TemplateSpec {
 // files checks the files of a template, and returns what is kept of it: their sums in
 // place of their bytes, which are kept apart, once for all versions that have them.
 func (pl *plan) files(name string, parts TemplateParts) TemplateParts {
-	at := pointer("templates", name)
-	parts.TemplateFiles = pl.filesOf(at, parts.TemplateFiles)
-	devices := func(at string, of map[string]TemplateWords) map[string]TemplateWords {
-		of = maps.Clone(of)
-		for _, device := range slices.Sorted(maps.Keys(of)) {
-			words := of[device]
-			words.TemplateFiles = pl.filesOf(at+pointer("devices", device), words.TemplateFiles)
-			of[device] = words
-		}
-		return of
-	}
-	parts.Devices = devices(at, parts.Devices)
-	parts.Locales = maps.Clone(parts.Locales)
-	for _, tag := range slices.Sorted(maps.Keys(parts.Locales)) {
-		at := at + pointer("locales", tag)
-		one := parts.Locales[tag]
-		one.TemplateFiles = pl.filesOf(at, one.TemplateFiles)
-		one.Devices = devices(at, one.Devices)
-		parts.Locales[tag] = one
-	}
-	return parts
+	return parts.mapFiles(pointer("templates", name), pl.filesOf)
 }
 
 func (pl *plan) filesOf(at string, of TemplateFiles) (kept TemplateFiles) {
@@ -127,18 +107,11 @@ func (pl *plan) knowsFile(sum fanfare.Sum) bool {
 }
 
 // allFiles are those of the template and of all its variants.
-func (p *TemplateParts) allFiles() []TemplateFile {
-	all := p.TemplateFiles.all()
-	devices := func(of map[string]TemplateWords) {
-		for _, words := range of {
-			all = append(all, words.TemplateFiles.all()...)
-		}
-	}
-	devices(p.Devices)
-	for _, one := range p.Locales {
-		all = append(all, one.TemplateFiles.all()...)
-		devices(one.Devices)
-	}
+func (p *TemplateParts) allFiles() (all []TemplateFile) {
+	p.mapFiles("", func(_ string, of TemplateFiles) TemplateFiles {
+		all = append(all, of.all()...)
+		return of
+	})
 	return all
 }
 

@@ -55,7 +55,7 @@ func (pl *plan) template(name string, spec *TemplateSpec) {
 			pl.diff.add(kindTemplate, name, "create", nil)
 			pl.release(src)
 		default:
-			if changed := fieldChanges(old.TemplateParts, spec.TemplateParts); len(changed) > 0 {
+			if changed := templateChanges(old.TemplateParts, spec.TemplateParts); len(changed) > 0 {
 				pl.diff.add(kindTemplate, name, "update", changed)
 				pl.release(src)
 			}
@@ -102,7 +102,7 @@ func (pl *plan) draft(name string, spec *TemplateSpec) {
 		base, before = published.Version, published.TemplateParts
 	}
 	if d := place.draft; d != nil {
-		if d.base == base && d.source.Note == spec.note && len(fieldChanges(d.source.TemplateParts, spec.TemplateParts)) == 0 {
+		if d.base == base && d.source.Note == spec.note && len(templateChanges(d.source.TemplateParts, spec.TemplateParts)) == 0 {
 			return
 		}
 		if before = d.source.TemplateParts; d.source.Version == version-1 {
@@ -121,7 +121,7 @@ func (pl *plan) draft(name string, spec *TemplateSpec) {
 	}
 	place.draft, place.last = &draft{*src, base}, version
 	pl.to.drafts[pl.draftKey(name)] = place
-	pl.diff.add(kindTemplate, name, actionDraft, fieldChanges(before, spec.TemplateParts))
+	pl.diff.add(kindTemplate, name, actionDraft, templateChanges(before, spec.TemplateParts))
 	pl.record(kindDraft, place.number, name, draftBody{version, base, src.Made, src.TemplateParts}, false)
 }
 
@@ -158,9 +158,9 @@ func (pl *plan) publish(name string, spec *TemplateSpec) {
 	if from.State == VersionPublished {
 		return
 	}
-	base, changed := 0, fieldChanges(TemplateParts{}, from.TemplateParts)
+	base, changed := 0, templateChanges(TemplateParts{}, from.TemplateParts)
 	if published != nil {
-		base, changed = published.Version, fieldChanges(published.TemplateParts, from.TemplateParts)
+		base, changed = published.Version, templateChanges(published.TemplateParts, from.TemplateParts)
 	}
 	if from.State == VersionDraft && from.Base != base {
 		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "version " + itoa(base) + " was published since the draft was kept, over version " + itoa(from.Base),
