@@ -258,6 +258,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	}
 	outlets.replies = newReplies(a.config.ReplyRules, a.log)
 	a.background(outlets.replies.run)
+	a.background(outlets.rereadKeys)
 	outlets.templates, outlets.memory = &templates{registry: people}, newMemory()
 	outlets.enclosures = &enclosures{registry: people, store: store}
 	if err := outlets.reconcile(ctx); err != nil {

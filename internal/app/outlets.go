@@ -18,7 +18,6 @@ import (
 	"fanfare.dev/fanfare/internal/deliver"
 	"fanfare.dev/fanfare/internal/deliver/file"
 	"fanfare.dev/fanfare/internal/deliver/smtp"
-	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/limit"
@@ -92,10 +91,16 @@ func (o *outlets) reconcile(ctx context.Context) error {
 		if settings.SendTimeout < time.Duration(channel.SendTimeout) {
 			o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
 		}
+		files := keyFiles(channel)
 		keys, err := o.captured.keys(channel)
 		if err != nil {
 			return err
 		}
+		ring := &keyring{}
+		if known != nil {
+			ring = known.keys
+		}
+		ring.take(keys, files)
 		share := o.budgets.rate(channel.Service).Share()
 		if known != nil {
 			share = known.share
@@ -108,7 +113,7 @@ func (o *outlets) reconcile(ctx context.Context) error {
 		}
 		switch {
 		case known == nil:
-			if err := o.add(ctx, channel, settings, wanted, keys); err != nil {
+			if err := o.add(ctx, channel, settings, wanted, ring); err != nil {
 				return err
 			}
 		case known.settings == wanted:
@@ -117,7 +122,6 @@ func (o *outlets) reconcile(ctx context.Context) error {
 			known.Reconfigure(settings)
 		}
 		now := o.open[channel.Number]
-		now.keys.set(keys)
 		now.settings, now.rate, now.share, now.together = wanted, inForce.Rate, share, together
 	}
 	return nil
@@ -130,15 +134,13 @@ func settingsBut(s registry.ChannelSettings) string {
 	return fmt.Sprintf("%+v", s)
 }
 
-func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string, keys []*dkim.Key) error {
+func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string, ring *keyring) error {
 	out := deliver.NewOutlet(deliver.Options{
 		Channel: channel.Number, Name: channel.Service + "/" + channel.Name,
 		Gate:     &gate{registry: o.registry, switches: o.switches, channel: channel.Number, captured: o.captured},
 		Flows:    o.switches.paces,
 		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
-	ring := &keyring{}
-	ring.set(keys)
 	o.open[channel.Number] = &outlet{Outlet: out, keys: ring, settings: wanted}
 	for _, lane := range fanfare.Lanes {
 		queue, err := o.bus.Batches(ctx, channel.Number, lane)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,14 +12,6 @@ import (
 	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/registry"
 )
-
-// A keyring has the keys of a channel, which change while its mail is written.
-type keyring struct{ keys atomic.Pointer[[]*dkim.Key] }
-
-func (k *keyring) set(keys []*dkim.Key) { k.keys.Store(&keys) }
-
-// all are those that are configured.
-func (k *keyring) all() []*dkim.Key { return *k.keys.Load() }
 
 // keysOf reads the keys of a channel.
 func keysOf(c *registry.Channel) (keys []*dkim.Key, err error) {

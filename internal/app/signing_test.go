@@ -121,6 +121,29 @@ func TestMailIsSignedByTheKeyWhoseTimeItIs(t *testing.T) {
 	}
 }
 
+func TestAKeyFileThatChangesIsReadAnewWithoutARestart(t *testing.T) {
+	s := start(t, sink.Inject{})
+	var z zone
+	s.must(200, "POST", "/v1/apply", "application/yaml", s.signs(z.key(t, "first", ours.Ed25519)))
+	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"letter","channel":"email","to":"a@example.net"}`)
+	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"news","channel":"email","to":"b@example.net"}`)
+	made := func(n int) bool {
+		return strings.Contains(s.must(200, "GET", "/metrics", "", ""), fmt.Sprintf(`fanfare_dkim_signatures_total{channel="email",domain="example.org",selector="first",service="news"} %d`+"\n", n))
+	}
+	for range 2 {
+		for _, topic := range []string{"letter", "news"} { // of which the second is kept for others, signed
+			if got := z.signers(t, s.newest(topic)); len(got) != 1 {
+				t.Errorf("%s is signed by %q", topic, got)
+			}
+		}
+		if !made(2) {
+			t.Error("they are not counted")
+		}
+		z.key(t, "first", ours.RSA)
+		s.eventually("it is counted from the beginning", func() bool { return made(0) })
+	}
+}
+
 func TestAKeyThatCannotBeUsedIsRefusedAndNothingOfItIsKept(t *testing.T) {
 	s := start(t, sink.Inject{})
 	var z zone
