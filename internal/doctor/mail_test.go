@@ -305,3 +305,16 @@ func FuzzSPF(f *testing.F) {
 		_ = united([]string{text})
 	})
 }
+
+func TestTwoChannelsOfADomainAreToldOnce(t *testing.T) {
+	s := newSender(t)
+	delete(s.dns.Texts, "bounces.fanfare.dev")
+	second := *s.channel
+	second.Name = "other"
+	s.askedOf(t, s.dns)
+	r := &Report{}
+	s.mail(t.Context(), r, []*registry.Channel{s.channel, &second})
+	if len(r.of("SPF bounces.fanfare.dev")) != 1 || len(r.of("DMARC mail.fanfare.dev")) != 1 || r.Warnings != 1 {
+		t.Errorf("%+v", r.Findings)
+	}
+}

@@ -23,7 +23,7 @@ func (o *Options) senders(ctx context.Context, r *Report, z *zone, c *registry.C
 		return
 	case len(records) == 0:
 		record, but := permits(c)
-		r.warn(at, "add to the DNS: "+dkim.ZoneLine(domain, record)+but, "it has no record, so that receivers cannot tell mail of channel %s/%s from forged mail", c.Service, c.Name)
+		r.warn(at, "add to the DNS: "+dkim.ZoneLine(domain, record)+but, "it has no record, so that receivers cannot tell its mail from forged mail")
 		return
 	case len(records) > 1:
 		r.wrong(at, "leave one of them in the DNS, such as: "+dkim.ZoneLine(domain, united(records)), "it has %d records, of which receivers take none", len(records))
