@@ -20,6 +20,13 @@ type Entry struct {
 	// delivery from Accepted to State. One of a delivery in another state is not
 	// kept, and the number of the attempt is given when it is kept.
 	Returned bool
+
+	// Told says that the service is told of it (see the topics fanfare.*). What it is
+	// told beside the rest is kept until then, and not in the record.
+	Told      bool
+	Channel   uint16 // that it left by; 0 where nobody looked
+	Class     Class  // why it came to nothing
+	Complaint bool   // the reader called it junk
 }
 
 // A Slice names members of one manifest that are to be delivered, the part of a

@@ -153,6 +153,9 @@ func (p *posting) posted(e fanfare.Event) (fanfare.Posted, error) {
 			return fanfare.Posted{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "an event without a type names no topic", Hint: "send it to /v1/topics/{topic}/events"}
 		}
 	}
+	if fanfare.ReservedTopic(topic) {
+		return fanfare.Posted{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "nobody publishes to " + topic + " but Fanfare itself", Hint: "take a topic of your own"}
+	}
 	if e.Type == "" {
 		e.Type = topic
 	}

@@ -220,8 +220,9 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	freeing := newReleasing(waiting, store, a.log)
 	stops := &switches{registry: people, store: store, clock: a.clock, paces: &paces{}, resumed: freeing.release,
 		reconfigured: outlets.reconcile, stopped: outlets.sweep, hurry: outlets.hurry, relay: outlets.drainRelay}
+	telling := newNoticing(store, people, a.clock, a.log)
 	recorder := record.Start(record.Options{
-		Store: store, Clock: a.clock, Logger: a.log, Due: waiting.tell,
+		Store: store, Clock: a.clock, Logger: a.log, Due: waiting.tell, Hears: telling.hears, Told: telling.tell,
 		Sour: func(ref fanfare.EventRef) {
 			if err := persist(outlets.ctx, func() error { return stops.pauseSour(context.Background(), ref) }); err != nil {
 				a.log.Error("a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
@@ -303,6 +304,8 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	if err != nil {
 		return fmt.Errorf("known ids: %w", err)
 	}
+	telling.collector = collector
+	a.background(telling.run)
 	a.background(func(ctx context.Context) { trim(ctx, hops, a.clock, a.log) })
 	a.returns = (&returnTaker{store: store, control: kept, registry: people, recorder: recorder, signer: outlets.returns, clock: a.clock, logger: a.log}).ready()
 	a.background(a.returns.run)
@@ -317,7 +320,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 		Traces:  &report.Traces{Store: late, Registry: people, Progress: recorder, Queue: queue{hops}, Quotas: &outlets.budgets.quotas, Digests: digestReport{late, people}},
 		version: o.Version, durability: a.config.Durability, started: started, bus: hops, registry: people, store: store, database: db,
 		recorder: recorder, outlets: outlets, switches: stops, parking: &parking{store: store, bus: hops, recorder: recorder, claims: outlets.claims, clock: a.clock, still: make(turn, 1)}, floor: floor,
-		indexing: history, states: following.states, rates: rates, inbound: mails, returns: a.returns.tally, ready: a.ready, restored: note,
+		indexing: history, telling: telling, states: following.states, rates: rates, inbound: mails, returns: a.returns.tally, ready: a.ready, restored: note,
 		gathered: &gatheredStatus{report: digestReport{late, people}, clock: a.clock},
 	}
 	direct := &messages{registry: people, templates: outlets.templates, enclosures: outlets.enclosures, files: filetype.Policy(a.config.AllowAttachments), most: int(a.config.MaxAttachments), collector: collector, recorder: recorder,

@@ -195,7 +195,8 @@ func (x *indexing) expire(ctx context.Context) error {
 	return nil
 }
 
-// over reports whether nothing of a day is open or parked, or waits for a digest.
+// over reports whether nothing of a day is open or parked, waits for a digest, or is
+// still to be told to its service.
 func (x *indexing) over(ctx context.Context, day fanfare.Day) (bool, error) {
 	for _, ref := range x.recorder.Open(math.MaxInt) {
 		if ref.Day == day {
@@ -207,5 +208,9 @@ func (x *indexing) over(ctx context.Context, day fanfare.Day) (bool, error) {
 		return false, err
 	}
 	waiting, err := x.store.Pending(ctx, day)
-	return len(waiting) == 0, err
+	if err != nil || len(waiting) > 0 {
+		return false, err
+	}
+	untold, _, err := x.store.WaitingNotices(ctx, day)
+	return untold == 0, err
 }

@@ -265,8 +265,9 @@ func entryOf(r *returned) fanfare.Entry {
 	switch r.report.Outcome {
 	case returns.Failed:
 		e.State = fanfare.Failed
-		e.Text = bounced(&r.report)
+		e.Text, e.Class = bounced(&r.report), r.report.Class
 	case returns.Complained: // and so it was read
+		e.Complaint = true
 		e.Text = "the reader called it junk (" + r.report.Feedback + ")"
 	default:
 		e.Text = r.report.Text

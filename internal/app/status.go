@@ -35,6 +35,7 @@ type reports struct {
 	parking    *parking
 	floor      *diskFloor
 	indexing   *indexing
+	telling    *noticing
 	states     *state.States
 	rates      *rates
 	gathered   *gatheredStatus

@@ -66,6 +66,8 @@ var grants = []grant{
 	{"internal/mutation", nil,
 		"it changes the text of another package and runs its tests, and knows neither"},
 	{"internal/generate", []string{".", "internal/kit"}, whyStage},
+	{"internal/notice", []string{"."},
+		"what a service is told of its deliveries is made of values, and who reads and posts it is the business of app"},
 	{"internal/gather", []string{".", "internal/kit", "internal/cadence", "internal/generate", "internal/store/deliveries"},
 		"what waits for a digest stands between matching, generation and the record, and knows neither the registry nor the bus"},
 	{"internal/format", []string{".", "internal/kit", "internal/locale", "internal/format/bodies"}, whyStage},

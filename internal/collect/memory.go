@@ -25,6 +25,11 @@ func identify(p *fanfare.Posted) identity {
 			panic(err)
 		}
 	}
+	if fanfare.ReservedTopic(p.Topic) { // nor is it one of Fanfare's own
+		if _, err := h.WriteString("\x00reserved"); err != nil {
+			panic(err)
+		}
+	}
 	return h.Sum128()
 }
 

@@ -280,7 +280,7 @@ func (o *Outlet) entryOf(job *Job, outcome *fanfare.Outcome, settings *Settings)
 	return advice, fanfare.Entry{
 		Delivery: job.Letter.Delivery, Attempt: job.Attempt, State: state,
 		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: job.Letter.To,
-		At: outcome.At, NextAt: next,
+		At: outcome.At, NextAt: next, Channel: o.options.Channel, Class: outcome.Class,
 	}
 }
 
@@ -366,7 +366,7 @@ func (o *Outlet) dismiss(job *Job, decision Decision, why string, finished []*Ba
 	}
 	entry := fanfare.Entry{
 		Delivery: job.Letter.Delivery, Attempt: job.Attempt, State: state, Text: why,
-		Address: job.Letter.To, At: o.options.Clock.Now(),
+		Address: job.Letter.To, At: o.options.Clock.Now(), Channel: o.options.Channel,
 	}
 	o.running.Go(func() {
 		err := o.options.Recorder.Record(&entry, nil)

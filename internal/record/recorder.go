@@ -35,6 +35,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Sour is told once of a broadcast whose first messages all failed.
 	Sour func(fanfare.EventRef)
+	// Hears says whether anybody hears of an outcome: services are told of those. nil:
+	// nobody does. Told is called when such ones were kept.
+	Hears func(*fanfare.Entry) bool
+	Told  func(fanfare.Day)
 	// Due is told of the earliest time at which kept work becomes due.
 	Due func(day fanfare.Day, at time.Time)
 }
@@ -277,6 +281,7 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 			earliest = at
 		}
 	}
+	told := r.hear(commit.Entries)
 	kit.Step("before-outcome")
 	sour := r.open.apply(commit.Entries, &commit, r.options.Clock.Now())
 	err := r.commit(ctx, day, &commit)
@@ -300,9 +305,24 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 	if !earliest.IsZero() {
 		r.options.Due(day, earliest)
 	}
+	if told {
+		r.options.Told(day)
+	}
 	for _, ref := range sour {
 		r.stopped.Go(func() { r.options.Sour(ref) })
 	}
+}
+
+// hear marks the entries that services are told of.
+func (r *Recorder) hear(entries []fanfare.Entry) (told bool) {
+	if r.options.Hears == nil {
+		return false
+	}
+	for i := range entries {
+		entries[i].Told = r.options.Hears(&entries[i])
+		told = told || entries[i].Told
+	}
+	return told
 }
 
 // commit tries until the store takes the group, or the recorder stops. A day

@@ -108,6 +108,9 @@ func (pl *plan) topic(name string, spec *TopicSpec) {
 		}
 		return
 	}
+	if !pl.checkReserved(at, name, spec) {
+		return
+	}
 	body := &topicBody{TopicSettings: spec.TopicSettings}
 	known := &topicBody{}
 	if spec.rules == rulesAlone {

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -187,7 +188,11 @@ func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic
 	if err != nil {
 		return nil, err
 	}
-	check, err := compileSchema(body.Schema)
+	schema := body.Schema
+	if slices.Contains(fanfare.ReservedTopics, name) && schema == nil {
+		schema = reservedSchema
+	}
+	check, err := compileSchema(schema)
 	if err != nil {
 		return nil, below("/schema", err)
 	}
@@ -199,7 +204,7 @@ func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic
 	if !ok {
 		return nil, invalid("/generation", "", "unknown generation %s", quote(body.Generation))
 	}
-	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: body.Schema, Key: body.Key, Series: body.Series,
+	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: schema, Key: body.Key, Series: body.Series,
 		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, ValidateData: check,
 		topicState: topicState{service: svc.number, filters: &checkedTexts[fanfare.Cost]{}, body: body}}
 	for _, r := range body.Rules {

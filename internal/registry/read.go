@@ -88,7 +88,7 @@ func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.Place, vi
 	var row SubscriptionRow
 	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
 		row = SubscriptionRow{Place: s.Place, Subscriber: s.Subscriber, ID: publicID(s), Params: s.Params, Data: s.Data,
-			Slot: s.Slot, Live: !s.Ended && r.live.has(s.Place)}
+			Slot: s.Slot, topic: s.Topic, Live: !s.Ended && r.live.has(s.Place)}
 		if s.Rule != 0 {
 			if t := conf.topics[s.Topic]; t != nil {
 				row.Rule = t.ruleName(s.Rule)

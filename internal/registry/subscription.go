@@ -95,4 +95,6 @@ type SubscriptionRow struct {
 	Data       []byte // JSON object or nil
 	Slot       uint16 // when it is due, see Registry.Slot; 0: at once
 	Live       bool
+
+	topic uint32
 }

@@ -69,6 +69,8 @@ func DayTables() []Table {
 		{"runs", columns("slot int, due_at int, seq int"), 2, ""},
 		{"items", columns("seq int, number int, event int, posted blob"), 2, ""},
 		{"message_files", columns("id blob, content blob"), 1, ""},
+		{"notices", columns("id int, at int, entries int, blob blob"), 1, ""},
+		{"notices_position", columns("one int, given int, planned int"), 1, ""},
 	}
 }
 

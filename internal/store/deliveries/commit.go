@@ -9,10 +9,10 @@ import (
 )
 
 // Commit appends what one group of attempts led to, in one transaction: the
-// entries, the retries that follow from them, and the completion of broadcasts
-// whose last delivery is settled. All entries belong to one day. Of an attempt
-// that has an entry already, that entry stays; what comes back twice of a delivery
-// is kept once.
+// entries, the retries that follow from them, the completion of broadcasts whose
+// last delivery is settled, and what services are to be told. All entries belong
+// to one day. Of an attempt that has an entry already, that entry stays; what comes
+// back twice of a delivery is kept once.
 func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commit) error {
 	completions := lastOf(group.Completions)
 	counts := make([][]byte, len(completions))
@@ -29,6 +29,9 @@ func (s *Store) Commit(ctx context.Context, of fanfare.Day, group *fanfare.Commi
 		}
 		err = in.Insert("attempts_insert", len(entries), func(i int, to store.Values) { bindEntry(to, &entries[i]) })
 		if err != nil {
+			return err
+		}
+		if err := keepNotices(in, entries); err != nil {
 			return err
 		}
 		err = in.Insert("due_insert", len(group.Dues), func(i int, to store.Values) { bindDue(to, &group.Dues[i]) })

@@ -13,7 +13,7 @@ var movesText string
 
 // sharedTables have rows of all days; each other table of a day is its own.
 func sharedTables() []string {
-	return []string{"switches", "controls", "held", "parked", "counters", "history_runs", "history_position", "advances", "gathered", "pending", "runs", "items", "message_files"}
+	return []string{"switches", "controls", "held", "parked", "counters", "history_runs", "history_position", "advances", "gathered", "pending", "runs", "items", "message_files", "notices", "notices_position"}
 }
 
 // controlFile and dayFile are all statements of a part: those of its file, and

@@ -335,3 +335,31 @@ INSERT INTO message_files (day, id, content) VALUES ('yyyymmdd', $1, $2) ON CONF
 
 -- name: message_file
 SELECT content FROM message_files WHERE day = 'yyyymmdd' AND id = $1
+
+-- What services are to be told. The row of the position is there once one is.
+-- name: notices_next
+INSERT INTO notices_position (day, one, given, planned) VALUES ('yyyymmdd', 1, 1, 0)
+ON CONFLICT (day) DO UPDATE SET given = notices_position.given + 1 RETURNING given
+
+-- name: notices_insert
+INSERT INTO notices (day, id, at, entries, blob) VALUES ('yyyymmdd', $1, $2, $3, $4)
+
+-- name: notices_position
+SELECT planned FROM notices_position WHERE day = 'yyyymmdd'
+
+-- name: notices
+SELECT id, at, entries, blob FROM notices WHERE day = 'yyyymmdd' ORDER BY id LIMIT $1
+
+-- name: notices_up_to
+SELECT id, at, entries, blob FROM notices WHERE day = 'yyyymmdd' AND id <= $1 ORDER BY id
+
+-- name: notices_plan
+-- idempotent: sets what is given
+UPDATE notices_position SET planned = $1 WHERE day = 'yyyymmdd'
+
+-- name: notices_told
+-- idempotent: by its key
+DELETE FROM notices WHERE day = 'yyyymmdd' AND id <= $1
+
+-- name: notices_waiting
+SELECT coalesce(sum(entries), 0)::bigint, coalesce(min(at), 0) FROM notices WHERE day = 'yyyymmdd'

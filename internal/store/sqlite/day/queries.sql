@@ -201,3 +201,20 @@ SELECT event, posted FROM items WHERE seq = ? AND number = ?
 INSERT INTO message_files (id, content) VALUES (?, ?) ON CONFLICT (id) DO NOTHING
 -- name: message_file
 SELECT content FROM message_files WHERE id = ?
+-- What services are to be told. The row of the position is there once one is.
+-- name: notices_next
+INSERT INTO notices_position (one, given, planned) VALUES (1, 1, 0) ON CONFLICT (one) DO UPDATE SET given = given + 1 RETURNING given
+-- name: notices_insert
+INSERT INTO notices (id, at, entries, blob) VALUES (?, ?, ?, ?)
+-- name: notices_position
+SELECT planned FROM notices_position
+-- name: notices
+SELECT id, at, entries, blob FROM notices ORDER BY id LIMIT ?
+-- name: notices_up_to
+SELECT id, at, entries, blob FROM notices WHERE id <= ? ORDER BY id
+-- name: notices_plan
+UPDATE notices_position SET planned = ?
+-- name: notices_told
+DELETE FROM notices WHERE id <= ?
+-- name: notices_waiting
+SELECT coalesce(sum(entries), 0), coalesce(min(at), 0) FROM notices

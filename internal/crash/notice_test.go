@@ -1,0 +1,192 @@
+//go:build crashsteps
+
+package crash
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/mail"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/sink"
+)
+
+// noticeSteps are passed when a service is told what became of its deliveries.
+var noticeSteps = []string{"before-notices", "after-notices"}
+
+const noticesDocument = `
+service: news
+channels:
+  email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: %d, retry: [1s, 1s, 1s, 1s, 1s]}
+topics:
+  story: {template: letter}
+  fanfare.deliveries: {template: told}
+  fanfare.failures: {template: told}
+templates:
+  letter: {subject: "{{ event.title }}", text: "Hello\n"}
+  told: {subject: "{{ event.kind }}", text: "{%% for d in event.deliveries %%}<{{ event.kind }} {{ d.delivery }} {{ d.attempt }}>\n{%% endfor %%}"}
+`
+
+// storyReaders is how many read each story.
+const storyReaders = 60
+
+// desk is who hears what becomes of the stories.
+const desk = "desk@example.org"
+
+// A hearing is what the desk was told, and by which messages.
+type hearing struct {
+	mu   sync.Mutex
+	told map[string]map[string]bool // "kind delivery attempt", Message-ID
+}
+
+var toldLine = regexp.MustCompile(`<([a-z]+ dlv-\S+ \d+)>`)
+
+func (h *hearing) take(_ string, to []string, body []byte) {
+	m, err := mail.ReadMessage(bytes.NewReader(body))
+	if err != nil || len(to) != 1 || to[0] != desk {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, match := range toldLine.FindAllSubmatch(body, -1) {
+		line := string(match[1])
+		if h.told[line] == nil {
+			h.told[line] = map[string]bool{}
+		}
+		h.told[line][m.Header.Get("Message-ID")] = true
+	}
+}
+
+// missing is one of several outcomes that was not told yet, "" if all were.
+func (h *hearing) missing(of map[string]bool) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for line := range of {
+		if h.told[line] == nil {
+			return line
+		}
+	}
+	return ""
+}
+
+// TestAServiceIsToldEachOutcomeOnceWhereverTheServerDies has the server die before it
+// tells what was kept, and before it forgets what it told. Each outcome is told, by
+// one message, and nothing is told that the record does not have.
+func TestAServiceIsToldEachOutcomeOnceWhereverTheServerDies(t *testing.T) {
+	w := &world{t: tell(t), seed: seedOf(t)}
+	w.server = newServer(w.t, "relaxed", pgtest.Chosen(t))
+	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
+	defer cancel()
+	w.given, w.fail = context.WithCancelCause(limited)
+	heard := &hearing{told: map[string]map[string]bool{}}
+	relay := sink.New(sink.Config{OnMessage: heard.take, Inject: sink.Inject{Seed: w.seed, PermFail: 0.05}})
+	address, err := relay.Listen("127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- relay.Serve() }()
+	l := w.server.start()
+	w.server.awaitReady(l)
+	if _, err := l.client.Apply(t.Context(), fmt.Appendf(nil, noticesDocument, address, connections), false); err != nil {
+		w.t.Fatal(err)
+	}
+	puts := []client.Subscription{{Topic: fanfare.TopicDeliveries, Channel: "email", To: desk}, {Topic: fanfare.TopicFailures, Channel: "email", To: desk}}
+	for i := range storyReaders {
+		puts = append(puts, client.Subscription{Topic: story, Channel: "email", To: fmt.Sprintf("reader%d@example.org", i)})
+	}
+	for i := range puts {
+		if _, err := l.client.PutSubscription(t.Context(), puts[i]); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	stop, end := context.WithCancel(w.given)
+	defer end()
+	var running sync.WaitGroup
+	var stories []string
+	running.Go(func() { stories = w.stories(stop) })
+	w.server.kill(w.server.current())
+	for _, step := range slices.Concat([]string{"after-outcome", "after-append"}, noticeSteps) {
+		for _, passing := range []int{1, 2} {
+			w.dieAt(step, passing)
+		}
+	}
+	w.server.awaitReady(w.server.start())
+	end()
+	running.Wait()
+	outcomes := w.outcomesOf(stories)
+	w.until("each outcome is told", func() bool { return heard.missing(outcomes) == "" })
+	if err := context.Cause(w.given); err != nil {
+		w.t.Fatal(err)
+	}
+	w.server.stop(w.server.current())
+	if err := relay.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	<-served
+	for line, by := range heard.told {
+		if len(by) != 1 || !outcomes[line] {
+			w.t.Errorf("told %d times, and of the record %v: %s", len(by), outcomes[line], line)
+		}
+	}
+	w.t.Logf("%d outcomes of %d stories", len(outcomes), len(stories))
+}
+
+// stories publishes one after the other until stop ends, each when the one before is
+// completed, and returns their public ids.
+func (w *world) stories(stop context.Context) (ids []string) {
+	for stop.Err() == nil {
+		var id string
+		err := w.server.do(w.given, func(ctx context.Context, api *client.Client) error {
+			accepted, err := api.Publish(ctx, story, map[string]any{"title": "x"}, client.PublishOptions{ID: fmt.Sprintf("s-%d", len(ids))})
+			id = accepted.ID
+			return err
+		})
+		if err == nil {
+			ids = append(ids, id)
+			w.until(id+" is completed", func() bool {
+				var b fanfare.Broadcast
+				err = w.server.do(w.given, func(ctx context.Context, api *client.Client) (err error) {
+					b, err = api.Event(ctx, id)
+					return err
+				})
+				return err != nil || !b.Stages.Completed.IsZero()
+			})
+		}
+		if err != nil {
+			w.fail(err)
+			return ids
+		}
+	}
+	return ids
+}
+
+// outcomesOf lists what the record has of stories, as the desk is told of it.
+func (w *world) outcomesOf(stories []string) map[string]bool {
+	w.t.Helper()
+	all := map[string]bool{}
+	for _, id := range stories {
+		err := w.server.do(w.given, func(ctx context.Context, api *client.Client) error {
+			for d, err := range api.DeliveriesOf(ctx, id, client.DeliveryQuery{}) {
+				if err != nil {
+					return err
+				}
+				for _, a := range d.Attempts {
+					all[fmt.Sprintf("%s %s %d", a.Status, d.ID, a.Number)] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return all
+}

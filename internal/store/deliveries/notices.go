@@ -1,0 +1,164 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store"
+)
+
+// Notices are outcomes that services are to be told of, as one group was kept.
+type Notices struct {
+	ID      int64 // ascending, and never given out again
+	Entries []fanfare.Entry
+}
+
+// keepNotices keeps, with a group of entries, those that services are told of.
+func keepNotices(in store.Session, entries []fanfare.Entry) error {
+	var blob []byte
+	told, at := 0, time.Time{}
+	for i := range entries {
+		if !entries[i].Told {
+			continue
+		}
+		if blob = appendNotice(blob, &entries[i]); told == 0 {
+			at = entries[i].At
+		}
+		told++
+	}
+	if told == 0 {
+		return nil
+	}
+	id, err := number(in, "notices_next")
+	if err != nil {
+		return err
+	}
+	return in.Insert("notices_insert", 1, func(_ int, to store.Values) {
+		to.Int64(id)
+		to.Int64(nanos(at))
+		to.Int64(int64(told))
+		to.Bytes(blob)
+	})
+}
+
+// PlanNotices returns what is to be told next of a day, the oldest first, none if
+// nothing is; of about so many groups. It is the same until ToldNotices, also
+// after a restart, whatever has come since.
+func (s *Store) PlanNotices(ctx context.Context, of fanfare.Day, groups int) (plan []Notices, err error) {
+	var planned int64
+	take := func(r store.Row) error {
+		entries, err := readNotices(of, r.Bytes(3))
+		plan = append(plan, Notices{r.Int64(0), entries})
+		return err
+	}
+	err = s.read(ctx, of, func(in store.Session) error {
+		plan = nil
+		if planned, err = number(in, "notices_position"); err != nil || planned == 0 {
+			return err
+		}
+		return in.Each("notices_up_to", take, planned)
+	})
+	if err != nil || len(plan) > 0 {
+		return plan, err
+	}
+	err = s.read(ctx, of, func(in store.Session) error {
+		plan = nil
+		return in.Each("notices", take, int64(groups))
+	})
+	if err != nil || len(plan) == 0 {
+		return nil, err
+	}
+	return plan, s.write(ctx, of, func(in store.Session) error { return in.Run("notices_plan", plan[len(plan)-1].ID) })
+}
+
+// ToldNotices forgets a plan: what it has was told.
+func (s *Store) ToldNotices(ctx context.Context, of fanfare.Day, plan []Notices) error {
+	return s.write(ctx, of, func(in store.Session) error { return in.Run("notices_told", plan[len(plan)-1].ID) })
+}
+
+// WaitingNotices counts the outcomes of a day that are not told yet, and returns
+// when the first of them was.
+func (s *Store) WaitingNotices(ctx context.Context, of fanfare.Day) (entries int64, since time.Time, err error) {
+	err = s.read(ctx, of, func(in store.Session) error {
+		return in.Each("notices_waiting", func(r store.Row) error {
+			entries, since = r.Int64(0), timeAt(r.Int64(1))
+			return nil
+		})
+	})
+	return entries, since, err
+}
+
+const (
+	noticeReturned = 1 << iota
+	noticeComplaint
+)
+
+// appendNotice appends an entry without what nobody is told: relay, address and
+// when the next attempt is.
+func appendNotice(b []byte, e *fanfare.Entry) []byte {
+	var flags byte
+	if e.Returned {
+		flags |= noticeReturned
+	}
+	if e.Complaint {
+		flags |= noticeComplaint
+	}
+	b = append(b, byte(e.State), flags)
+	b = binary.AppendUvarint(b, uint64(e.Delivery.Manifest))
+	b = binary.AppendUvarint(b, uint64(e.Delivery.Position))
+	b = binary.AppendUvarint(b, uint64(e.Attempt))
+	b = binary.AppendVarint(b, int64(e.Code))
+	b = binary.AppendVarint(b, nanos(e.At))
+	b = append(binary.AppendUvarint(b, uint64(len(e.Class))), e.Class...)
+	return append(binary.AppendUvarint(b, uint64(len(e.Text))), e.Text...)
+}
+
+var errNotices = errors.New("what services are to be told is damaged")
+
+// readNotices reads what appendNotice wrote.
+func readNotices(of fanfare.Day, b []byte) (entries []fanfare.Entry, err error) {
+	bad := false
+	advance := func(n int) {
+		if n <= 0 || n > len(b) {
+			b, bad = nil, true
+			return
+		}
+		b = b[n:]
+	}
+	uvarint := func() uint64 {
+		v, n := binary.Uvarint(b)
+		advance(n)
+		return v
+	}
+	varint := func() int64 {
+		v, n := binary.Varint(b)
+		advance(n)
+		return v
+	}
+	text := func() string {
+		n := uvarint()
+		if n == 0 || n > uint64(len(b)) {
+			bad = bad || n > 0
+			return ""
+		}
+		s := string(b[:n])
+		advance(int(n))
+		return s
+	}
+	for len(b) > 2 && !bad {
+		e := fanfare.Entry{State: fanfare.State(b[0]), Returned: b[1]&noticeReturned != 0, Complaint: b[1]&noticeComplaint != 0, Told: true}
+		b = b[2:]
+		e.Delivery = fanfare.DeliveryRef{Day: of, Manifest: fanfare.ManifestID(uvarint()), Position: uint32(uvarint())}
+		e.Attempt, e.Code, e.At = uint16(uvarint()), int(varint()), timeAt(varint())
+		e.Class, e.Text = fanfare.Class(text()), text()
+		bad = bad || int(e.State) >= fanfare.States
+		entries = append(entries, e)
+	}
+	if bad || len(b) > 0 {
+		return nil, errNotices
+	}
+	return entries, nil
+}
