@@ -169,6 +169,8 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	index, kept := match.New(), control.New(db)
 	outlets := &outlets{store: store, claims: newClaims(), lease: a.config.Lease, clock: a.clock, logger: a.log, open: map[uint16]*outlet{}}
 	outlets.ctx, outlets.stop = context.WithCancel(context.Background())
+	outlets.sites = newSites(a.config.Resolver, a.clock)
+	a.laterDo(outlets.sites.Stop)
 	outlets.captured = newCaptured(a.config.Capture, a.config.AllowRecipients)
 	keys, err := readKeys(dir)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/mx"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -30,6 +31,7 @@ type loader struct {
 	signer   *format.Signer // nil without a public URL
 	returns  *format.Signer // of return addresses
 	domains  []string       // of which mail comes in here
+	sites    *mx.Sites
 	clock    kit.Clock
 
 	templates  *templates
@@ -113,6 +115,9 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 	quiet := &quietTimes{topics: l.topicsOf, channel: channel, lane: batch.Lane, now: l.clock.Now()}
 	if err := l.write(ctx, channel, members, people, quiet, out); err != nil {
 		return out, err
+	}
+	if channel.Destinations.By == registry.ByMX && batch.Lane != fanfare.Urgent {
+		awaitSites(ctx, l.sites, out.jobs)
 	}
 	return out, l.recorder.Postpone(batch.Day, out.later)
 }

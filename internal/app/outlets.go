@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/limit"
+	"fanfare.dev/fanfare/internal/mx"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -37,6 +38,7 @@ type outlets struct {
 	signer   *format.Signer
 	returns  *format.Signer
 	domains  []string
+	sites    *mx.Sites
 	claims   *claims
 	lease    time.Duration // of a batch
 	clock    kit.Clock
@@ -92,6 +94,9 @@ func (o *outlets) reconcile(ctx context.Context) error {
 			o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
 		}
 		files := keyFiles(channel)
+		if channel.Destinations.By == registry.ByMX {
+			settings.Destinations.Site = o.sites.Of
+		}
 		keys, err := o.captured.keys(channel)
 		if err != nil {
 			return err
@@ -158,7 +163,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 
 func (o *outlets) loader(keys *keyring) *loader {
 	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, enclosures: o.enclosures, memory: o.memory, clock: o.clock,
-		returns: o.returns.Clone(), domains: o.domains}
+		returns: o.returns.Clone(), domains: o.domains, sites: o.sites}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()
 	}

@@ -31,6 +31,8 @@ var grants = []grant{
 
 	{"internal/limit", nil,
 		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
+	{"internal/mx", []string{"internal/kit"},
+		"whose exchangers take the mail of a domain is asked of the DNS; what follows from it is the business of who asks"},
 	{"internal/seal", nil,
 		"a pass is bytes under a seal: what they mean is the business of who seals"},
 	{"internal/pages", nil,

@@ -64,6 +64,8 @@ var homes = []home{
 		"Markdown becomes HTML when a template is compiled, and nowhere else", "write the template in Markdown"},
 	{"cel.dev/", []string{"internal/match", "internal/bench"},
 		"conditions have one language and one meaning; bench measures what the library does with nothing around it", "take a function"},
+	{"golang.org/x/net/publicsuffix", []string{"internal/mx", "internal/format/lint"},
+		"which part of a host's name an organisation registered is asked of mail exchangers and of links", "use internal/mx"},
 	{"github.com/emersion/go-smtp", []string{"internal/sink", "internal/bench"},
 		"the SMTP client is ours; the library is the server of the sink", "use internal/deliver/smtp"},
 	{"github.com/emersion/go-msgauth/dkim", nil,

@@ -48,6 +48,8 @@ type Config struct {
 	// Whom it speaks to.
 	AllowNetworks []string `koanf:"allow_networks" default:"" doc:"Networks to which webhooks may go beside the public Internet, separated by commas: 10.1.0.0/16. Addresses of this machine, of private networks and of clouds' metadata are refused otherwise."`
 
+	Resolver string `koanf:"resolver" default:"" doc:"DNS server, host:port, that is asked for the mail exchangers of domains where a channel has destinations by mx. Empty asks those of the machine."`
+
 	// What may go with a mail.
 	MaxAttachments   Size     `koanf:"max_attachments" default:"10MB" doc:"How large the files of one mail may be together, as they are sent, which is 1.37 times what they are on disk; 10KB to 40MB. Providers and relays take 10 to 35 MB."`
 	AllowAttachments []string `koanf:"allow_attachments" default:"" doc:"Files that are attached though they are programs, which many mail servers refuse: extensions separated by commas, such as js,jar. Empty is none."`

@@ -89,6 +89,7 @@ func TestWrongConfigurationNamesFieldPlaceAndMend(t *testing.T) {
 		"not a mapping":               {file: "- a\n- b\n", want: []string{"line 1", "mapping"}},
 		"bad duration in file":        {file: "\nlease: soon\n", want: []string{"/lease", "line 2", "duration", "90s"}},
 		"bad duration in env":         {env: map[string]string{"FANFARE_LEASE": "x"}, want: []string{"/lease", "FANFARE_LEASE"}},
+		"resolver without a port":     {args: []string{"--resolver", "127.0.0.1"}, want: []string{"/resolver", "--resolver", "host:port"}},
 		"bad number by flag":          {args: []string{"--retention-days", "many"}, want: []string{"/retention_days", "--retention-days", "number"}},
 		"retention of no day":         {args: []string{"--retention-days", "0"}, want: []string{"/retention_days", "1 or more"}},
 		"short lease":                 {args: []string{"--lease", "1s"}, want: []string{"/lease", "10s to 1h"}},

@@ -40,6 +40,9 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 		}
 		refuse(key, "set both inbound_tls_cert and inbound_tls_key, or none", "must not be empty where the other is set")
 	}
+	if host, port, err := net.SplitHostPort(c.Resolver); c.Resolver != "" && (err != nil || host == "" || port == "") {
+		refuse("resolver", "use host:port, such as 127.0.0.1:53", "%q is not the address of a DNS server", c.Resolver)
+	}
 	readable(refuse, "inbound_tls_cert", c.InboundTLSCert)
 	readable(refuse, "inbound_tls_key", c.InboundTLSKey)
 }

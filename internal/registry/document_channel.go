@@ -52,12 +52,12 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 		"dkim":         func(v node) { c.DKIM = v.dkim() },
 		"list_id":      func(v node) { c.ListID = v.line() },
 	}
-	limitFields(c, all)
 	driver := "smtp"
 	if pair := n.find("driver"); pair != nil {
 		quiet := documentReader{doc: p.doc, anchors: p.anchors} // read for good below
 		driver = node{Node: pair.Value, p: &quiet}.text()
 	}
+	limitFields(c, driver, all)
 	unknown := driver != "smtp" && driver != "file" && driver != "webhook" // which is what is wrong then, and no field
 	if driver == "smtp" || unknown {
 		all["relay"] = func(v node) { c.Relay = v.hostPort() }

@@ -12,8 +12,12 @@ import (
 type DestinationSettings struct {
 	Rate        Rate                           `json:"rate,omitzero"`         // messages to one; unlimited
 	Connections int                            `json:"connections,omitempty"` // messages under way to one; 0: as many as it takes
+	By          string                         `json:"by,omitempty"`          // ByMX: domains whose mail goes to one organisation are one; "": each is its own
 	Only        map[string]DestinationSettings `json:"only,omitempty"`        // by name, what is other than for each
 }
+
+// ByMX makes destinations of those who run the mail exchangers of domains.
+const ByMX = "mx"
 
 // A DailyQuota is how many messages may leave on one day; the zero one is without
 // bound.
@@ -29,11 +33,18 @@ const maxQuota = 1_000_000_000
 const maxOnly = 1000
 
 // limitFields adds what a channel can say of how much it sends at a time.
-func limitFields(c *ChannelSpec, all fields) {
+func limitFields(c *ChannelSpec, driver string, all fields) {
 	all["adapt"] = func(v node) { c.Adapt = v.yes() }
 	all["daily_quota"] = func(v node) { c.DailyQuota = v.dailyQuota() }
 	all["destinations"] = func(v node) {
 		known := oneDestination(&c.Destinations)
+		if driver == "smtp" {
+			known["by"] = func(v node) {
+				if by := v.choice("domain", ByMX); by == ByMX {
+					c.Destinations.By = by
+				}
+			}
+		}
 		known["only"] = func(v node) {
 			c.Destinations.Only = map[string]DestinationSettings{}
 			v.entries(func(name string, v node) {

@@ -19,7 +19,7 @@ channels:
     from: News <news@example.org>
     adapt: true
     daily_quota: {messages: 100000, zone: Europe/London}
-    destinations: {rate: 100/s, connections: 10, only: {gmail.com: {rate: 20/s}, "hooks.example.org:443": {connections: 2}}}
+    destinations: {by: mx, rate: 100/s, connections: 10, only: {gmail.com: {rate: 20/s}, "hooks.example.org:443": {connections: 2}}}
 `
 
 func TestLimitsOfDestinationsAreReadAndSurviveAsJSON(t *testing.T) {
@@ -41,7 +41,7 @@ func TestLimitsOfDestinationsAreReadAndSurviveAsJSON(t *testing.T) {
 		if c.DailyQuota != (registry.DailyQuota{Messages: 100000, Zone: "Europe/London"}) {
 			t.Errorf("the quota is read as %+v", c.DailyQuota)
 		}
-		if !c.Adapt || c.Destinations.Rate.PerSecond() != 100 || c.Destinations.Connections != 10 ||
+		if !c.Adapt || c.Destinations.By != registry.ByMX || c.Destinations.Rate.PerSecond() != 100 || c.Destinations.Connections != 10 ||
 			gmail.Rate.PerSecond() != 20 || gmail.Connections != 0 || hooks.Connections != 2 {
 			t.Errorf("read as %+v", c.ChannelSettings)
 		}
@@ -52,6 +52,8 @@ func TestWrongLimitsOfDestinationsAreNamed(t *testing.T) {
 	for _, c := range []struct{ old, wrong, pointer string }{
 		{"rate: 100/s", "rate: often", "/channels/email/destinations/rate"},
 		{"connections: 10", "connections: 0", "/channels/email/destinations/connections"},
+		{"by: mx", "by: provider", "/channels/email/destinations/by"},
+		{"driver: smtp\n    relay: 127.0.0.1:25", "driver: file\n    path: mails", "/channels/email/destinations/by"},
 		{"gmail.com", "Gmail.com", "/channels/email/destinations/only/Gmail.com"},
 		{"{rate: 20/s}", "{only: {}}", "/channels/email/destinations/only/gmail.com/only"},
 		{"Europe/London", "Europe/Atlantis", "/channels/email/daily_quota/zone"},

@@ -208,6 +208,7 @@ type DailyQuota struct {
 type DestinationSettings struct {
 	Rate        string                      `json:"rate,omitempty" doc:"to one: 20/s, 1000/min or unlimited"`
 	Connections int                         `json:"connections,omitempty" doc:"messages under way to one; without: as many as it takes"`
+	By          string                      `json:"by,omitempty" enum:"domain,mx" doc:"what one destination is: a domain, or with mx all domains whose mail exchangers are one organisation's; of smtp alone"`
 	Only        map[string]DestinationLimit `json:"only,omitempty" doc:"by domain, or host and port: what is other than for each"`
 }
 

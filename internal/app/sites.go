@@ -1,0 +1,40 @@
+package app
+
+import (
+	"context"
+	"net"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare/internal/deliver"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/mx"
+)
+
+// sitesPatience is how long a batch waits to learn whose domains it has. What is not
+// known then has the limits of its domain alone, this time.
+const sitesPatience = time.Second
+
+// newSites asks a DNS server, or those of the machine.
+func newSites(server string, clock kit.Clock) *mx.Sites {
+	resolver := net.DefaultResolver
+	if server != "" {
+		resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, server)
+		}}
+	}
+	return mx.New(mx.Options{LookupMX: resolver.LookupMX, Clock: clock})
+}
+
+// awaitSites has sites learn whose domains jobs go to, before these need a place in
+// line there.
+func awaitSites(ctx context.Context, sites *mx.Sites, jobs []deliver.Job) {
+	domains := make([]string, len(jobs))
+	for i := range jobs {
+		domains[i] = jobs[i].Destination
+	}
+	slices.Sort(domains)
+	ctx, cancel := context.WithTimeout(ctx, sitesPatience)
+	defer cancel()
+	sites.Await(ctx, slices.Compact(domains))
+}
