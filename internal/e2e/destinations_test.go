@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
+	"fanfare.dev/fanfare/internal/dnstest"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -88,4 +89,37 @@ func TestASickDestinationIsSeenAndResumedByHand(t *testing.T) {
 		counts := s.http.broadcast(later).Counts
 		return counts[fanfare.Accepted]+counts[fanfare.Deferred] == 120 && len(list()) == 0
 	})
+}
+
+// TestDomainsOfOneProviderAreOneDestination has thirty domains, whose mail exchangers
+// are one provider's, refuse too few times each to be left alone, and often enough
+// together.
+func TestDomainsOfOneProviderAreOneDestination(t *testing.T) {
+	t.Parallel()
+	dns := &dnstest.Server{Mails: map[string][]string{"well.example": {"mx.well.example"}}}
+	var refuses sink.Config
+	var people []string
+	for i := range 30 {
+		domain := fmt.Sprintf("shop%d.example", i)
+		dns.Mails[domain] = []string{fmt.Sprintf("mx%d.provider.example", i%3)}
+		refuses.Hosts = append(refuses.Hosts, sink.HostRule{Host: domain, Refuse: true})
+		people = append(people, "ada@"+domain, "bob@"+domain, fmt.Sprintf("p%d@well.example", i))
+	}
+	rules := filepath.Join(t.TempDir(), "replies.yaml")
+	if err := os.WriteFile(rules, []byte("rules:\n  - {name: closed, driver: smtp, says: [no answer from that host], class: busy}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newsroom(t, refuses, "rate: unlimited, connections: 4, retry: [1h, 1h], destinations: {by: mx}", "--reply-rules", rules, "--resolver", dns.Start(t))
+	s.subscribe(people...)
+	event := s.http.publish(`{"title":"x"}`)
+	var all []client.Destination
+	eventually(t, "the provider is left alone", func() bool {
+		all = into[struct{ Destinations []client.Destination }](t, s.http.must(200, "GET", "/v1/channels/email/destinations", "", "")).Destinations
+		so := s.http.broadcast(event).Counts
+		return len(all) == 1 && all[0].Postponed > 0 && all[0].Postponed+so[fanfare.Deferred] == 60 && so[fanfare.Accepted] == 30
+	})
+	if all[0].Name != "provider.example" || all[0].State != "suspended" {
+		t.Errorf("listed is %+v", all[0])
+	}
+	s.mustRun("", "destinations", "resume", "news/email", "provider.example")
 }
