@@ -59,6 +59,7 @@ func Experiments() []Experiment {
 		{"F1m", "the same by mail, for the domains of one relay", Published{}, runTown(false)},
 		{"H1", "ten broadcasts to 1,000,000 people, then 1,000 random histories and traces: p99 of a history", Published{}, runBroadcastHistory},
 		{"H2", "10,000,000 events to one person each, then 1,000 random histories and traces: p99 of a history", Published{}, runSingleHistory},
+		{"RB1", "100,000 bounces come back at 2,000/s by mail while a broadcast to 500,000 runs: each counts once, and nobody suppressed is mailed later than 1 s after", Published{}, runReturns},
 		{"R1", "start to ready with 1,000,000 subscriptions; memory and CPU at rest", Published{}, runRest},
 	}, matchingExperiments()...)
 }
