@@ -21,6 +21,8 @@ type (
 	Template = wire.Template
 	// ChannelSettings is a channel as it is configured.
 	ChannelSettings = wire.ChannelSettings
+	// Receipts say how the provider behind a channel tells what became of messages.
+	Receipts = wire.Receipts
 	// A DKIMKey is a private key that mail is signed with.
 	DKIMKey = wire.DKIMKey
 	// A Reserve is the part of a channel's connections that less urgent lanes leave free.

@@ -83,6 +83,7 @@ func New(parts Parts) *API {
 	a.keyRoutes()
 	a.auditRoutes()
 	a.healthRoutes()
+	a.receiptRoutes()
 	a.unsubscribeRoutes()
 	a.errorRoutes()
 	a.viewerRoutes()

@@ -145,7 +145,7 @@ func (a *API) channelRoutes() {
 		})
 	addMember(a, memberKind[wire.ChannelSettings]{kind: "channel", path: "/v1/channels/{channel}", tag: "configuration", change: mayConfigure,
 		params: []*huma.Param{param("channel", "name of the channel")},
-		about:  "Secrets are neither sent nor shown: password_env and password_file, and those of the keys in dkim, say where the server finds one.",
+		about:  "Secrets are neither sent nor shown: password_env and password_file, and those of the keys in dkim and of receipts, say where the server finds one.",
 		see: func(c registry.Configuration, m registry.Member) (wire.ChannelSettings, bool) {
 			ch := c.Channel(m.Service, m.Name)
 			if ch == nil {

@@ -42,6 +42,8 @@ type Parts struct {
 	Backups           Backups
 	Moves             Moves
 
+	Receipts Receipts
+
 	Leaving Leaving // nil leaves the pages behind links away
 
 	Ready       func() error // nil: ready; else why not, while starting or draining

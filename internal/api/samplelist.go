@@ -164,6 +164,8 @@ templates:
 		{operation: "get-move", status: 404},
 		{operation: "stop-move", status: 204},
 
+		{operation: "take-receipt", parameter: with("service", "ops", "channel", "email"), mediaType: jsonType, status: 404,
+			body: `{"delivery":"dlv-20261120-40041-17","kind":"failed","class":"invalid","status":"5.1.1","text":"550 5.1.1 User unknown","time":"2026-11-20T12:00:00Z"}`},
 		{operation: "show-unsubscribe", parameter: with("token", "from-a-message"), status: 404},
 		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},
 		{operation: "show-undo", parameter: with("token", "from-a-page"), status: 404},

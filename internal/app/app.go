@@ -344,6 +344,7 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 		Limits: limitsOf(&a.config), Origins: a.config.CORSOrigins, Proxies: a.config.Proxies(), AccessLog: a.config.AccessLog,
 		Version: o.Version, Now: a.clock.Now, Ahead: a.config.Ahead(), Log: a.log,
 	}
+	parts.Receipts = &receipts{registry: people, taker: a.returns, clock: a.clock, log: a.log}
 	moving := &moves{config: a.config, version: o.Version, db: db, clock: a.clock, log: a.log, copying: copying, floor: floor}
 	a.laterDo(moving.Stop)
 	parts.Moves, reports.moves = moving, moving

@@ -63,6 +63,9 @@ func (t *returnTaker) look(ctx context.Context, group []*arrived) (all []*return
 	days := map[fanfare.Day][]*returned{}
 	for _, w := range group {
 		service, err := t.serviceOf(ctx, w.Delivery)
+		if err == nil && w.Service != "" && w.Service != service {
+			err = &fanfare.Error{Code: fanfare.NotFound, Message: "the message is another service's"}
+		}
 		if err == nil && w.Shared {
 			w.Delivery, err = t.whom(ctx, service, w)
 		}

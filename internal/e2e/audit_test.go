@@ -118,7 +118,7 @@ func TestEveryOperationThatChangesSomethingIsInTheAudit(t *testing.T) {
 		"publish": "events have traces", "publish-by-type": "events have traces",
 		"send-message": "messages have traces",
 		"explain-data": "it changes nothing", "match-event": "it changes nothing", "try-message": "it changes nothing", "preview-template": "it changes nothing", "lint-template": "it changes nothing",
-		"delete-service": "the example's service is not there", "unsubscribe": "the example's link is none",
+		"delete-service": "the example's service is not there", "unsubscribe": "the example's link is none", "take-receipt": "messages have traces",
 		"retry-parked": "nothing is parked", "drop-parked": "nothing is parked",
 		"resume-destination": "nothing waits for the example's destination",
 	}

@@ -28,8 +28,8 @@ var methods = map[string]string{
 	"list-channels": "Channels", "get-channel": "Channels", "put-channel": "Channels", "delete-channel": "Channels",
 }
 
-// notForClients are for people, probes and mail programs.
-var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-undo", "undo-unsubscribe", "show-docs", "show-documentation"}
+// notForClients are for people, probes, mail programs and providers.
+var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-undo", "undo-unsubscribe", "show-docs", "show-documentation", "take-receipt"}
 
 func TestTheGoClientHasEveryOperation(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 // that it writes to, and the secrets that it reads, with all that says to whom
 // they are told.
 type serverSide struct {
-	driver, path, passwordEnv, passwordFile, username, relay, tls, secretEnv, secretFile, relays, dkim string
+	driver, path, passwordEnv, passwordFile, username, relay, tls, secretEnv, secretFile, relays, dkim, receipts string
 }
 
 func (c *ChannelSettings) serverSide() serverSide {
@@ -19,7 +19,7 @@ func (c *ChannelSettings) serverSide() serverSide {
 	for i := range relays {
 		relays[i].Weight = 0 // which is not about the machine
 	}
-	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS, c.SecretEnv, c.SecretFile, fmt.Sprintf("%+v", relays), fmt.Sprintf("%+v", c.DKIM)}
+	return serverSide{c.Driver, c.Path, c.PasswordEnv, c.PasswordFile, c.Username, c.Relay, c.TLS, c.SecretEnv, c.SecretFile, fmt.Sprintf("%+v", relays), fmt.Sprintf("%+v", c.DKIM), fmt.Sprintf("%+v", c.Receipts)}
 }
 
 // onlyTheOperators refuses a channel by which the admin of one service would
@@ -41,6 +41,8 @@ func (c *Channel) onlyTheOperators(old *Channel) error {
 		field = "secret_env"
 	case len(c.DKIM) > 0:
 		field = "dkim"
+	case c.Receipts != Receipts{}:
+		field = "receipts"
 	case slices.ContainsFunc(c.Relays, func(r Relay) bool { return r.PasswordFile != "" || r.PasswordEnv != "" }):
 		field = "relays"
 	}

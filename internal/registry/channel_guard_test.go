@@ -21,6 +21,7 @@ func TestTheAdminOfAServiceDoesNotReachTheServersMachine(t *testing.T) {
 		"a key for another domain":         {signs, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.com, selector: s1, key_file: /etc/s1.pem}]}`, "dkim"},
 		"another relay for signed mail":    {signs, `{driver: smtp, relay: "evil.example:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_file: /etc/s1.pem}]}`, "dkim"},
 		"another rate, with the key":       {signs, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", dkim: [{domain: example.org, selector: s1, key_file: /etc/s1.pem}], rate: 5/s}`, ""},
+		"a file as a secret of receipts":   {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", receipts: {form: mailgun, secret_file: /data/admin.key}}`, "receipts"},
 		"no key":                           {signs, `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org"}`, ""},
 		"a file as a password":             {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", username: u, password_file: /data/admin.key}`, "password_file"},
 		"a variable as a password":         {"", `{driver: smtp, relay: "127.0.0.1:25", from: "a@example.org", username: u, password_env: FANFARE_KEY}`, "password_env"},

@@ -79,6 +79,7 @@ type ChannelSettings struct {
 	Grouping     string     `json:"grouping,omitempty"`      // auto, pipelining or lockstep
 	Multicast    int        `json:"multicast,omitempty"`     // recipients of one transaction, where nothing is personal; 0 and 1: none share one
 	DKIM         []DKIMKey  `json:"dkim,omitempty"`          // smtp and file: with which mail is signed
+	Receipts     Receipts   `json:"receipts,omitzero"`       // smtp: what the provider says of messages over HTTP
 	Domain       string     `json:"domain,omitempty"`        // right side of Message-ID; "" takes that of From
 	ListID       string     `json:"list_id,omitempty"`       // header List-Id (RFC 2919)
 

@@ -68,6 +68,7 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 		all["password_file"] = func(v node) { c.PasswordFile = v.path() }
 		all["hello"] = func(v node) { c.Hello = v.host() }
 		all["grouping"] = func(v node) { c.Grouping = v.grouping() }
+		all["receipts"] = func(v node) { c.Receipts = v.receipts() }
 		all["multicast"] = func(v node) { c.Multicast = v.number(1, maxMulticast) }
 		c.TLS, c.Grouping, c.Rate = "opportunistic", "auto", defaultRate
 	}

@@ -30,6 +30,7 @@ type Arrival struct {
 	From, To string              // the envelope
 	Raw      []byte              // the message, header and body
 	Reports  []Report            // what a provider's document says, read by who knows its form; nil: Raw is read
+	Service  string              // whose messages alone it may be about; "": any
 	Source   string              // who brought it: "smtp 192.0.2.1" or "webhook mailgun"
 	At       time.Time
 }

@@ -155,6 +155,8 @@ type ChannelSettings struct {
 	Domain       string   `json:"domain,omitempty" doc:"right side of Message-ID; without: that of from"`
 	ListID       string   `json:"list_id,omitempty" doc:"header List-Id (RFC 2919)"`
 
+	Receipts *Receipts `json:"receipts,omitempty" doc:"smtp: how the provider tells over HTTP what became of messages; POST /receipts/{service}/{channel} takes it"`
+
 	DKIM []DKIMKey `json:"dkim,omitempty" doc:"smtp and file: keys that mail is signed with; of those of one domain and algorithm the newest signs"`
 
 	DailyQuota   *DailyQuota          `json:"daily_quota,omitempty" doc:"of messages; a request may give the number alone"`
@@ -168,6 +170,14 @@ type ChannelSettings struct {
 	QuietHours *QuietHours `json:"quiet_hours,omitempty" doc:"when nothing is sent to people, on the clock of where they live"`
 
 	RetryBy map[string][]string `json:"retry_by,omitempty" doc:"waits for answers of a class: throttled, greylisted, full, busy, network, blocked, invalid, content or denied"`
+}
+
+// Receipts say how the provider behind a channel tells what became of messages. The
+// secret itself is never shown and never sent.
+type Receipts struct {
+	Form       string `json:"form" enum:"standard,mailgun" doc:"of the documents and their signature"`
+	SecretEnv  string `json:"secret_env,omitempty" doc:"name of an environment variable of the server with what they are signed with"`
+	SecretFile string `json:"secret_file,omitempty" doc:"path on the server, instead"`
 }
 
 // A DKIMKey is a private key that mail is signed with (RFC 6376). The key itself is
