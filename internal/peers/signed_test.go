@@ -3,8 +3,12 @@
 package peers
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +21,7 @@ import (
 
 // signing is a document whose channels sign in all ways; the relay asks for TLS. What
 // it says has what may be changed on the way: long lines, dots, lines that begin with
-// From, spaces at ends, letters beyond ASCII, and empty lines at the end.
+// From, spaces at ends, letters beyond ASCII, empty lines at the end, and files.
 const signing = `service: news
 channels:
   ed: {{relay}, dkim: [{ed}]}
@@ -27,6 +31,7 @@ channels:
 topics:
   story: {template: story}
   notice: {template: notice}
+  terms: {template: terms}
 templates:
   story:
     subject: "Grüße an {{ subscriber.address }}: {{ event.title }}"
@@ -35,7 +40,28 @@ templates:
   notice:
     subject: "Notice"
     text: "Plain words.\n{{ event.long }}\n"
+  terms:
+    subject: "Terms"
+    text: "They are attached."
+    html: '<p><img src="cid:logo" alt="Logo"> They are attached, {{ subscriber.address }}.</p>'
+    attachments:
+      - {name: "Größe und Gewicht.txt", content: "{file}"}
+    images:
+      logo: {name: logo.png, content: "{image}"}
 `
+
+// signedTopics are those of the document.
+var signedTopics = []string{"story", "notice", "terms"}
+
+// signedFiles puts files into the document: a text of 100 KB, and an image.
+func signedFiles() []string {
+	var logo bytes.Buffer
+	if err := png.Encode(&logo, image.NewGray(image.Rect(0, 0, 40, 40))); err != nil {
+		panic(err) // it is written to memory
+	}
+	text := strings.Repeat("Länge, Breite, Höhe\n", 5000)
+	return []string{"{file}", base64.StdEncoding.EncodeToString([]byte(text)), "{image}", base64.StdEncoding.EncodeToString(logo.Bytes())}
+}
 
 // signsWith are the selectors of the signatures of each channel.
 var signsWith = map[string][]string{"ed": {"ed"}, "rsa": {"rsa"}, "both": {"ed", "rsa"}, "many": {"ed", "rsa"}}
@@ -60,13 +86,13 @@ func TestSignaturesHoldAtRealServers(t *testing.T) {
 			relay, settings := start(t)
 			s := startIn(t, []string{"SSL_CERT_FILE=" + filepath.Join(relay.dir, "cert.pem")})
 			zone, keys := s.makeKeys()
-			document := strings.NewReplacer(append(keys, "{relay}", `driver: smtp, tls: required, from: "Nachrichten für alle <news@example.com>", rate: unlimited, list_id: news.example.com, `+settings)...).Replace(signing)
+			document := strings.NewReplacer(append(append(keys, signedFiles()...), "{relay}", `driver: smtp, tls: required, from: "Nachrichten für alle <news@example.com>", rate: unlimited, list_id: news.example.com, `+settings)...).Replace(signing)
 			if _, err := s.client.Apply(t.Context(), []byte(document), false); err != nil {
 				t.Fatal(err)
 			}
 			s.tellAll()
 			mails := relay.delivered()
-			if want := len(signsWith) * 2 * 5; len(mails) != want {
+			if want := len(signsWith) * len(signedTopics) * 5; len(mails) != want {
 				t.Fatalf("%d mails, want %d", len(mails), want)
 			}
 			for _, m := range mails {
@@ -75,7 +101,7 @@ func TestSignaturesHoldAtRealServers(t *testing.T) {
 				}
 			}
 			hold(t, s, zone, mails)
-			noneHold(t, s, zone, mails[0])
+			noneHold(t, s, zone, mails)
 		})
 	}
 }
@@ -104,7 +130,7 @@ func (s *started) makeKeys() (zone string, keys []string) {
 	return s.write("zone", records.String()), keys
 }
 
-// tellAll subscribes five people by each channel to both topics, and returns when all
+// tellAll subscribes five people by each channel to all topics, and returns when all
 // mails have left.
 func (s *started) tellAll() {
 	t, c := s.t, s.client.ForService("news")
@@ -112,7 +138,7 @@ func (s *started) tellAll() {
 	var people strings.Builder
 	for channel := range signsWith {
 		for i := range 5 {
-			for _, topic := range []string{"story", "notice"} {
+			for _, topic := range signedTopics {
 				fmt.Fprintf(&people, `{"topic":%q,"channel":%q,"to":"%s.%s.%d@example.org"}`+"\n", topic, channel, channel, topic, i)
 			}
 		}
@@ -120,7 +146,7 @@ func (s *started) tellAll() {
 	if _, err := c.ImportSubscriptions(t.Context(), strings.NewReader(people.String()), nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, topic := range []string{"story", "notice"} {
+	for _, topic := range signedTopics {
 		posted, err := c.Publish(t.Context(), topic, map[string]any{
 			"title": "Ausbruch bei 桜島 – 3 km 🌋", "long": strings.Repeat("lava", 700) + " " + strings.Repeat("wörter und ", 300) + "  ",
 		}, client.PublishOptions{})
@@ -187,17 +213,22 @@ func hold(t *testing.T, s *started, zone string, mails []mail) {
 }
 
 // noneHold changes what is signed, and sees that the verifier notices.
-func noneHold(t *testing.T, s *started, zone string, m mail) {
+func noneHold(t *testing.T, s *started, zone string, mails []mail) {
 	t.Helper()
+	of := func(topic string) mail {
+		return mails[slices.IndexFunc(mails, func(m mail) bool { return strings.Contains(m.to, topic) })]
+	}
+	m, terms := of("story"), of("terms")
 	changed := map[string]string{
 		"another body":    strings.Replace(m.text, "lava", "Lava", 1),
 		"another subject": strings.Replace(m.text, "\nSubject: ", "\nSubject: Re: ", 1),
 		"a second From":   strings.Replace(m.text, "\nSubject: ", "\nFrom: x@example.com\nSubject: ", 1),
 		"another link":    strings.Replace(m.text, "\nList-Unsubscribe: <", "\nList-Unsubscribe: <https://evil.example/>, <", 1),
 	}
+	changed["another file"] = strings.Replace(terms.text, "TMOkbmdl", "TMOkbmdm", 1) // Länge in base64
 	var names, texts []string
 	for name, text := range changed {
-		if text == m.text {
+		if text == m.text || text == terms.text {
 			t.Fatalf("%s: nothing is changed in\n%s", name, m.text)
 		}
 		names, texts = append(names, name), append(texts, text)
