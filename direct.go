@@ -16,6 +16,7 @@ type Direct struct {
 	Reference string   `json:"reference,omitempty"` // the client's own text
 	Digest    string   `json:"digest,omitempty"`    // of the request, where it came with an Idempotency-Key
 	List      bool     `json:"list,omitempty"`      // it was sent to a list, even if that had one member
+	Asked     bool     `json:"asked,omitempty"`     // its recipient just asked for it: that they once wanted nothing at all does not hold it back
 
 	Files []File `json:"files,omitempty"` // that go with the message, beside those of a named template
 

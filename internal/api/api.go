@@ -32,6 +32,7 @@ type API struct {
 	origins origins
 	gauges  *gauges
 	guesses *guesses
+	doors   *doors
 
 	stop     sync.Once
 	stopping chan struct{} // closed by Stop
@@ -52,6 +53,7 @@ func New(parts Parts) *API {
 	}
 	a.access = &accessLog{log: a.log, what: parts.AccessLog}
 	a.origins, a.gauges, a.guesses = parts.Origins, newGauges(parts.Limits), &guesses{proxies: parts.Proxies}
+	a.doors = &doors{seals: parts.Seals}
 	a.spec = humago.New(a.mux, a.openAPI())
 	a.spec.UseMiddleware(a.admit)
 
@@ -85,6 +87,8 @@ func New(parts Parts) *API {
 	a.healthRoutes()
 	a.receiptRoutes()
 	a.unsubscribeRoutes()
+	a.signupRoutes()
+	a.preferenceRoutes()
 	a.errorRoutes()
 	a.viewerRoutes()
 	a.finishOpenAPI()

@@ -30,7 +30,9 @@ func listOp(id, path, tag, summary string) huma.Operation {
 
 func (a *API) serviceRoutes() {
 	see := func(s registry.Service) wire.Service {
-		return shownAs[wire.Service](s.ServiceLimits, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: registry.Duration(s.MatchingBudget).String(),
+		return shownAs[wire.Service](s.ServiceLimits, struct {
+			Pages registry.Pages `json:"pages,omitzero"`
+		}{s.Pages}, wire.Service{Name: s.Name, Title: s.Title, MatchingBudget: registry.Duration(s.MatchingBudget).String(),
 			HoldAbove: s.HoldAbove, HoldExemptUrgent: s.HoldExemptUrgent, SubscriberSchema: s.SubscriberSchema})
 	}
 	read(a, listOp("list-services", "/v1/services", "configuration", "The services that the key may see, by name"), mayRead,

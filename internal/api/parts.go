@@ -12,9 +12,10 @@ import (
 	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
+	"fanfare.dev/fanfare/internal/seal"
 )
 
-// Parts are what the API stands on. All are required but Metrics and Leaving.
+// Parts are what the API stands on. All are required but Metrics, and what pages need.
 type Parts struct {
 	Keys              Keys
 	Keyring           Keyring
@@ -44,7 +45,11 @@ type Parts struct {
 
 	Receipts Receipts
 
-	Leaving Leaving // nil leaves the pages behind links away
+	Leaving  Leaving // these three are nil without a public URL, and there are no pages then
+	Signups  Signups
+	Choices  Choices
+	Consents Consents
+	Seals    *seal.Key // of forms
 
 	Ready       func() error // nil: ready; else why not, while starting or draining
 	Metrics     http.Handler // nil leaves the endpoint away

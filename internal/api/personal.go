@@ -26,10 +26,11 @@ type Merging interface {
 // A PersonalLine is a part of what is kept of a person; the member of its type is
 // there.
 type PersonalLine struct {
-	Type         string                 `json:"type" enum:"subscriber,subscription,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
+	Type         string                 `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
 	Subscriber   *registry.Subscriber   `json:"subscriber,omitempty"`
 	Subscription *registry.Subscription `json:"subscription,omitempty"`
 	Suppression  *registry.Suppression  `json:"suppression,omitempty"`
+	Consent      *registry.Consent      `json:"consent,omitempty"`
 	Delivery     *fanfare.Delivery      `json:"delivery,omitempty"`
 	Message      *PersonalMessage       `json:"message,omitempty"`
 	Waiting      *PersonalWaiting       `json:"waiting,omitempty"`
@@ -88,7 +89,7 @@ func (a *API) personalRoutes() {
 
 	export := huma.Operation{OperationID: "export-subscriber", Method: http.MethodGet, Path: "/v1/subscribers/{id}/export", Tags: tags,
 		Summary: "Everything that is kept of a person",
-		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, all deliveries with their attempts of all days that are kept, the latest first, " +
+		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, what they agreed to, all deliveries with their attempts of all days that are kept, the latest first, " +
 			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
 		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
 	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", ndjson)

@@ -26,6 +26,7 @@ topics:
     key: host
     template: load
     digest: {template: loads}
+    signup: {terms: "https://example.org/terms/3"}
     rules:
       - {name: above, when: "event.percent > sub.percent", params: {percent: number}}
 templates:
@@ -85,7 +86,7 @@ templates:
 		{operation: "get-subscriber", parameter: with("id", "mary"), status: 200},
 		{operation: "patch-subscriber", parameter: with("id", "mary"), mediaType: mergePatch, status: 200, body: `{"attributes":{"floor":4},"locale":null}`},
 		{operation: "list-subscribers", parameter: with("address", "mary@example.net"), status: 200},
-		{operation: "put-subscriptions", mediaType: jsonType, status: 201, body: `{"topic":"load","channel":"email","subscriber":"mary"}`},
+		{operation: "put-subscriptions", mediaType: jsonType, status: 201, body: `{"topic":"load","channel":"email","subscriber":"mary","consent":{"terms":"https://example.org/terms/3","source":"shop, order 1815","at":"2026-11-20T08:15:00Z"}}`},
 		{operation: "put-subscriptions", mediaType: jsonType, status: 201,
 			body: `{"topic":"load","channel":"email","to":"ada@example.com","filter":"event.percent > 90"}`},
 		{operation: "put-subscriptions", mediaType: ndjson, status: 200,
@@ -170,6 +171,17 @@ templates:
 		{operation: "unsubscribe", parameter: with("token", "from-a-message"), status: 404},
 		{operation: "show-undo", parameter: with("token", "from-a-page"), status: 404},
 		{operation: "undo-unsubscribe", parameter: with("token", "from-a-page"), status: 404},
+		{operation: "show-signup", parameter: with("service", "ops", "topic", "load"), status: 200},
+		{operation: "send-signup", parameter: with("service", "ops", "topic", "load"), status: 200},
+		{operation: "show-confirmation", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "confirm", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "show-preferences", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "change-preferences", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "show-move", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "confirm-move", parameter: with("token", "from-a-message"), status: 404},
+		{operation: "sign-up", mediaType: jsonType, status: 204,
+			body: `{"topic":"load","channel":"email","to":"ruth@example.com","rule":"above","params":{"percent":90},"terms":"https://example.org/terms/3","source":"the form in our app"}`},
+		{operation: "list-consents", parameter: with("id", "mary"), status: 200},
 		{operation: "end-subscription", parameter: with("id", "ada-load", "reason", "asked by phone"), status: 204},
 		{operation: "export-subscriber", parameter: with("id", "mary"), status: 200},
 		{operation: "put-subscriber", parameter: with("id", "mary-at-work"), mediaType: jsonType, status: 201, body: `{"addresses":[{"kind":"mail","address":"mary@work.example"}]}`},

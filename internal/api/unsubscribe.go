@@ -113,6 +113,8 @@ func (a *API) faultPage(x *exchange, err error) (status int, p *pages.Page) {
 	switch code := fanfare.CodeOf(err); code {
 	case fanfare.NotFound, fanfare.Invalid:
 		return http.StatusNotFound, &pages.Page{Kind: pages.Notice, Title: pages.Say("broken_title"), Notes: []pages.Text{pages.Say("broken")}}
+	case fanfare.RateLimited:
+		return statusOf(code), &pages.Page{Kind: pages.Notice, Title: pages.Say("many_title"), Notes: []pages.Text{pages.Say("many")}}
 	default:
 		if code == fanfare.Internal {
 			a.log.Error("request failed", "request_id", x.id, "route", x.request.Pattern, "err", err)

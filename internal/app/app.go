@@ -351,13 +351,18 @@ func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	forgetting := newEraser(reports, copying, direct.keeping)
 	a.background(forgetting.run)
 	parts.Subscribers, parts.SubscriptionLists, parts.Forgetting, parts.Suppressions = people, people, forgetting, people
+	parts.Consents = people
 	parts.Merging, parts.Personal = people, &personal{people, traces, store, digestReport{store, people}}
 	if outlets.signer != nil {
 		passes, err := seal.New(keys.links.bytes)
 		if err != nil {
 			return err
 		}
-		parts.Leaving = &leaving{signer: outlets.signer, passes: passes, registry: people, store: store, clock: a.clock}
+		mails := &pageMails{messages: direct, registry: people, base: strings.TrimRight(a.config.PublicURL, "/")}
+		going := &leaving{signer: outlets.signer, passes: passes, mails: mails, registry: people, store: store, clock: a.clock}
+		choices := &preferences{signer: outlets.signer, leaving: going, registry: people, mails: mails, clock: a.clock}
+		parts.Leaving, parts.Choices, parts.Seals = going, choices, passes
+		parts.Signups = &signups{passes: passes, registry: people, mails: mails, links: choices, clock: a.clock}
 	}
 	a.serveInbound(mails)
 	a.server.Open(api.New(parts))

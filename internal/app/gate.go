@@ -27,11 +27,15 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	if g.captured.refuses(job.Letter.To) {
 		return deliver.Suppress, notAllowed
 	}
-	if why := g.registry.Suppressing(channel, job.Letter.To, &job.Seen); why != "" {
+	if why := g.registry.Suppressing(channel, job.Letter.To, &job.Seen); why != "" && !welcome(job.Asked, why) {
 		return deliver.Suppress, suppressedFor(why)
 	}
 	return wanted(job, g.registry.Live)
 }
+
+// welcome reports whether a message leaves although its address is suppressed: who
+// wanted nothing at all has asked for this one.
+func welcome(asked bool, why string) bool { return asked && why == registry.NotWanted }
 
 // suppressedFor is what traces say of a message to an address on the suppression list.
 func suppressedFor(why string) string { return "the address is on the suppression list: " + why }

@@ -29,6 +29,7 @@ const (
 type leaving struct {
 	signer   *format.Signer
 	passes   *seal.Key
+	mails    *pageMails
 	registry *registry.Registry
 	clock    kit.Clock
 	store    interface {
@@ -112,29 +113,50 @@ func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left 
 			}
 		}
 	}
+	if len(ends) == 0 {
+		return left, nil
+	}
 	reason := byLink
 	if ask.Reason != "" {
 		reason += ": " + ask.Reason
 	}
+	left, err = l.end(ctx, &person, link.Subscription, ends, reason)
+	if err == nil && len(left.Titles) > 0 {
+		err = l.goodbye(ctx, &person, &left)
+	}
+	return left, err
+}
+
+// end ends subscriptions of a person, and makes the pass to take that back.
+func (l *leaving) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, reason string) (left api.Left, err error) {
+	left = api.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
 			left.Titles = append(left.Titles, titleOf(l.registry, s))
 		}
 	}
 	left.Titles = distinct(left.Titles)
-	if len(ends) == 0 {
-		return left, nil
-	}
-	seq, err := l.registry.EndTogether(ctx, link.Service, ends, reason)
+	seq, err := l.registry.EndTogether(ctx, person.Service, ends, reason)
 	if err != nil || seq == 0 {
 		return left, err
 	}
-	what, err := json.Marshal(undo{link.Service, link.Subscription, seq})
+	what, err := json.Marshal(undo{person.Service, of, seq})
 	if err != nil {
 		return left, err
 	}
 	left.Undo, err = l.passes.Seal(undoing, l.clock.Now().Add(undoFor), what)
 	return left, err
+}
+
+// goodbye acknowledges by mail what has ended, where the service's document says so.
+func (l *leaving) goodbye(ctx context.Context, person *registry.Person, left *api.Left) error {
+	svc := l.registry.Configuration().Service(person.Service)
+	channel := firstMail(l.registry, person.Service)
+	if svc == nil || !svc.Pages.Goodbye || person.Address == "" || channel == "" {
+		return nil
+	}
+	return quietly(l.mails.send(ctx, &pageMail{kind: "goodbye", service: person.Service, channel: channel, to: person.Address, locale: person.Locale,
+		title: strings.Join(left.Titles, ", "), url: l.mails.base + "/r/" + left.Undo, expires: l.clock.Now().Add(undoFor)}))
 }
 
 // Undo takes back what a Leave ended.
@@ -194,12 +216,4 @@ func detailOf(s *registry.Subscription) string {
 		return ""
 	}
 	return said(params)
-}
-
-func siteOf(r *registry.Registry, service string) *pages.Site {
-	site := &pages.Site{Name: service}
-	if svc := r.Configuration().Service(service); svc != nil && svc.Title != "" {
-		site.Name = svc.Title
-	}
-	return site
 }

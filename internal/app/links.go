@@ -59,3 +59,15 @@ func (l *loader) unsubscribe(service string) func([]byte, *format.Recipient) []b
 		return signer.AppendURL(dst, format.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
 }
+
+// preferences appends the signed link to what the recipient gets; nil without a
+// public URL.
+func (l *loader) preferences(service string) func([]byte, *format.Recipient) []byte {
+	if l.signer == nil {
+		return nil
+	}
+	signer := l.signer
+	return func(dst []byte, r *format.Recipient) []byte {
+		return signer.AppendPreferences(dst, format.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+	}
+}

@@ -417,7 +417,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			continue
 		}
 		var seen uint64
-		if why := l.registry.Suppressing(channel, recipient.Address, &seen); why != "" {
+		if why := l.registry.Suppressing(channel, recipient.Address, &seen); why != "" && !welcome(mailing.asked, why) {
 			settled = append(settled, l.entry(m, fanfare.Suppressed, suppressedFor(why)))
 			continue
 		}
@@ -442,7 +442,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
 			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
-			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen,
+			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen, Asked: mailing.asked,
 		})
 		if mailing.items != nil {
 			job := &out.jobs[len(out.jobs)-1]

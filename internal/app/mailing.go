@@ -23,6 +23,7 @@ type mailing struct {
 	err    error // of the template with this event: every message fails with it
 	posted *fanfare.Posted
 	topic  *registry.Topic // nil of a run, and if it was deleted since
+	asked  bool            // by its recipient, just now
 
 	template uint32
 	items    *runItems // of a run
@@ -133,7 +134,7 @@ func expiry(m *mailing, channel *registry.Channel) time.Time {
 // mailing prepares an event and a pinned template version. An error of the
 // template is kept with it, so that each message fails with it.
 func (l *loader) mailing(ctx context.Context, posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*mailing, error) {
-	m := &mailing{posted: posted, template: key.template}
+	m := &mailing{posted: posted, template: key.template, asked: posted.Direct != nil && posted.Direct.Asked}
 	if posted.Run != nil {
 		m.items = &runItems{store: l.store, run: key.event}
 	}
@@ -168,6 +169,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	m.Enclose = l.enclosures.of(ctx, posted)
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
 		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, l.unsubscribe(posted.Service), l.takesBack(channel.Returns)
+		m.Preferences = l.preferences(posted.Service)
 	}
 	m.Sign = l.signing.Sign
 	if of.items != nil {

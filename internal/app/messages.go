@@ -50,11 +50,21 @@ const (
 // Send keeps a direct send for all whose recipient and data are good, and is
 // durable when it returns.
 func (m *messages) Send(ctx context.Context, service string, request *wire.MessageRequest, once api.Once) (api.Sent, error) {
+	return m.send(ctx, service, request, once, false)
+}
+
+// SendAsked is Send to somebody who has just asked for it.
+func (m *messages) SendAsked(ctx context.Context, service string, request *wire.MessageRequest) error {
+	_, err := m.send(ctx, service, request, api.Once{}, true)
+	return err
+}
+
+func (m *messages) send(ctx context.Context, service string, request *wire.MessageRequest, once api.Once, asked bool) (api.Sent, error) {
 	posted := &fanfare.Posted{
 		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.clock.Now(),
 		Event:     fanfare.Event{ID: once.Key, Source: messageSource, Type: messageType, Data: request.Data},
 		NotBefore: request.NotBefore, Expires: request.Expires,
-		Direct: &fanfare.Direct{Reference: request.Reference, Digest: once.Digest, List: request.Recipients != nil},
+		Direct: &fanfare.Direct{Reference: request.Reference, Digest: once.Digest, List: request.Recipients != nil, Asked: asked},
 	}
 	if once.Key == "" {
 		posted.Event.ID = rand.Text()

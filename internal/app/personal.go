@@ -51,6 +51,15 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*a
 	if err != nil {
 		return err
 	}
+	agreed, err := p.registry.Consents(ctx, service, id)
+	if err != nil {
+		return err
+	}
+	for i := range agreed {
+		if err := visit(&api.PersonalLine{Type: "consent", Consent: &agreed[i]}); err != nil {
+			return err
+		}
+	}
 	if err := p.deliveries(ctx, service, places, visit); err != nil {
 		return err
 	}

@@ -311,6 +311,7 @@ func (m *previewed) write(ctx context.Context, template *format.Template) (forma
 	}
 	if m.publicURL != "" {
 		mailing.Unsubscribe = func(dst []byte, _ *format.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
+		mailing.Preferences = func(dst []byte, _ *format.Recipient) []byte { return append(dst, m.publicURL+"/p/preview"...) }
 	}
 	mailing.Enclose = m.enclosures.by(m.content(ctx))
 	writer, err := mailing.Writer()

@@ -32,6 +32,7 @@ type Job struct {
 	Expires       time.Time // after that it must not be tried any more; zero: never
 	Quiet         Quiet     // when it must not be tried next; zero: it may at any time
 	Seen          uint64    // what the gate remembers between two questions about it; 0: nothing
+	Asked         bool      // its recipient just asked for it
 
 	batch   *Batch
 	offWire chan struct{} // closed when the letter is off the wire; made by who waits

@@ -16,6 +16,7 @@ var methods = map[string]string{
 	"list-messages": "Messages", "send-message": "Send", "get-message": "Message", "list-destinations": "Destinations", "resume-destination": "ResumeDestination", "list-parked": "Parked", "drop-parked": "DropParked", "retry-parked": "RetryParked",
 	"list-subscribers": "Subscribers", "create-subscriber": "PutSubscriber", "put-subscriber": "PutSubscriber", "get-subscriber": "Subscriber", "patch-subscriber": "PatchSubscriber",
 	"delete-subscriber": "DeleteSubscriber", "erase-subscriber": "EraseSubscriber", "export-subscriber": "ExportSubscriber", "merge-subscriber": "MergeSubscriber",
+	"sign-up": "SignUp", "list-consents": "Consents",
 	"get-suppression": "Suppression", "lift-suppression": "LiftSuppression", "suppress": "Suppress", "list-suppressions": "Suppressions", "import-suppressions": "ImportSuppressions",
 	"list-subscriptions": "Subscriptions", "put-subscriptions": "ImportSubscriptions", "put-subscription": "PutSubscription", "get-subscription": "Subscription", "end-subscription": "EndSubscription",
 	"pause-subscription": "PauseSubscription", "resume-subscription": "ResumeSubscription",
@@ -29,7 +30,8 @@ var methods = map[string]string{
 }
 
 // notForClients are for people, probes, mail programs and providers.
-var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-undo", "undo-unsubscribe", "show-docs", "show-documentation", "take-receipt"}
+var notForClients = []string{"show-errors", "is-alive", "is-ready", "get-metrics", "show-unsubscribe", "unsubscribe", "show-undo", "undo-unsubscribe",
+	"show-signup", "send-signup", "show-confirmation", "confirm", "show-preferences", "change-preferences", "show-move", "confirm-move", "show-docs", "show-documentation", "take-receipt"}
 
 func TestTheGoClientHasEveryOperation(t *testing.T) {
 	t.Parallel()

@@ -130,8 +130,9 @@ func sharedByName(op operation) bool {
 			return true
 		}
 	}
-	// Made, or ended, under that id in the service of the key; to forget a stranger is no error either.
-	return op.method == "PUT" || op.method == "DELETE" || strings.HasSuffix(op.path, "/erase")
+	// Made, or ended, under that id in the service of the key; to forget a stranger is no error either. Whoever was
+	// made there has agreed to nothing.
+	return op.method == "PUT" || op.method == "DELETE" || strings.HasSuffix(op.path, "/erase") || op.id == "list-consents"
 }
 
 // bodyOf is the body of the operation's first example.

@@ -22,6 +22,7 @@
 //	subscription     the first that matched: id, rule, params, data
 //	subscriptions    all that matched, each of the same shape
 //	sub              of a direct send: the recipient's own data (subscriptions is empty then)
+//	preferences_url  the signed link to what the recipient gets, empty as well
 //	unsubscribe_url  the signed link, empty where the server has no public_url
 //
 // Those of a [Digest], which tells of several events, see items, count, more and

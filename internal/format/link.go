@@ -104,23 +104,9 @@ func (s *Signer) AppendURL(dst []byte, l Link) []byte {
 // Verify reads the token of a link. The error is a *fanfare.Error with the code
 // Forbidden and does not say what is wrong with the token.
 func (s *Signer) Verify(token string) (Link, error) {
-	refused := &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not one of ours, or is damaged",
-		Hint: "copy the whole link from the mail"}
-	// The decoder would skip line ends, and one link have many spellings.
-	if strings.ContainsAny(token, "\r\n") || len(token) > base64.RawURLEncoding.EncodedLen(fixedBytes+maxServiceBytes+macBytes) {
-		return Link{}, refused
-	}
-	t, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(t) < fixedBytes+macBytes || t[0] != linkVersion {
-		return Link{}, refused
-	}
-	signed, mac := t[:len(t)-macBytes], t[len(t)-macBytes:]
-	genuine := 0
-	for _, key := range s.keys {
-		genuine |= subtle.ConstantTimeCompare(mac, sign(hmac.New(sha256.New, key), signed, nil))
-	}
-	if genuine == 0 {
-		return Link{}, refused
+	signed, ok := s.genuine(token, linkVersion, fixedBytes)
+	if !ok {
+		return Link{}, foreign()
 	}
 	return Link{
 		Service:      string(signed[fixedBytes:]),
@@ -131,6 +117,29 @@ func (s *Signer) Verify(token string) (Link, error) {
 			Position: binary.BigEndian.Uint32(signed[17:]),
 		},
 	}, nil
+}
+
+// foreign says nothing about what is wrong with a link.
+func foreign() error {
+	return &fanfare.Error{Code: fanfare.Forbidden, Message: "this link is not one of ours, or is damaged", Hint: "copy the whole link from the mail"}
+}
+
+// genuine returns what is signed in a token of a version, which has so many bytes at least.
+func (s *Signer) genuine(token string, version byte, least int) (signed []byte, ok bool) {
+	// The decoder would skip line ends, and one link have many spellings.
+	if strings.ContainsAny(token, "\r\n") || len(token) > base64.RawURLEncoding.EncodedLen(fixedBytes+maxServiceBytes+macBytes) {
+		return nil, false
+	}
+	t, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(t) < least+macBytes || t[0] != version {
+		return nil, false
+	}
+	signed, mac := t[:len(t)-macBytes], t[len(t)-macBytes:]
+	genuine := 0
+	for _, key := range s.keys {
+		genuine |= subtle.ConstantTimeCompare(mac, sign(hmac.New(sha256.New, key), signed, nil))
+	}
+	return signed, genuine != 0
 }
 
 func sign(mac hash.Hash, text, dst []byte) []byte {

@@ -108,3 +108,31 @@ func BenchmarkAppendURL(b *testing.B) {
 		dst = s.AppendURL(dst[:0], l)
 	}
 }
+
+func TestALinkToPreferencesIsNoOther(t *testing.T) {
+	s, err := NewSigner("https://news.example.org/at", []byte("a key of enough bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Link{Service: "news", Subscription: 77, Delivery: fanfare.DeliveryRef{Day: 20_500, Manifest: 9, Position: 3}}
+	token, ours := strings.CutPrefix(string(s.AppendPreferences(nil, l)), "https://news.example.org/at/p/")
+	if !ours {
+		t.Fatal("the link leads elsewhere")
+	}
+	got, err := s.VerifyPreferences(token)
+	if want := (Link{Service: "news", Subscription: 77, Delivery: fanfare.DeliveryRef{Day: 20_500}}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := s.Verify(token); err == nil {
+		t.Error("it unsubscribes")
+	}
+	other := strings.TrimPrefix(string(s.AppendURL(nil, l)), "https://news.example.org/at/u/")
+	if _, err := s.VerifyPreferences(other); err == nil {
+		t.Error("a link to unsubscribe shows preferences")
+	}
+	for _, broken := range []string{"", token[1:], token[:len(token)-1], token + "A", strings.ToLower(token), token[:9] + "\n" + token[9:]} {
+		if _, err := s.VerifyPreferences(broken); err == nil {
+			t.Errorf("%q is taken", broken)
+		}
+	}
+}

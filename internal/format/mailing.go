@@ -38,6 +38,7 @@ type Mailing struct {
 
 	ListID            string                                // RFC 2919, without angle brackets, or ""
 	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
+	Preferences       func(dst []byte, r *Recipient) []byte // the same to what they get; nil for none
 	UnsubscribeMailto string                                // an address that takes unsubscribe mails, or ""
 
 	// Returns appends an address of its own for a delivery, which tells what comes

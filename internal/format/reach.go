@@ -17,7 +17,7 @@ const (
 // by itself.
 func (p path) reach() reach {
 	switch p.root {
-	case "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url", fieldsVariable:
+	case "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url", "preferences_url", fieldsVariable:
 		return ofRecipient
 	case "count", "more":
 		return ofTally

@@ -14,13 +14,14 @@ import (
 // A rendering is how the parts of one template become the text of one event, or of
 // the events of a digest, for many recipients: what they share is rendered once.
 type rendering struct {
-	template *Template
-	voice    *voice         // nil: it needs none
-	shared   map[string]any // what templates see beside the recipient
-	items    items          // of a digest
-	fields   map[string]any // of the event, by plainName; nil: not needed yet
-	needs    needs
-	url      []byte // the link of the recipient at hand
+	template    *Template
+	voice       *voice         // nil: it needs none
+	shared      map[string]any // what templates see beside the recipient
+	items       items          // of a digest
+	fields      map[string]any // of the event, by plainName; nil: not needed yet
+	needs       needs
+	url         []byte // the link of the recipient at hand
+	preferences []byte // the link to them
 }
 
 // about is what messages tell of.
@@ -191,6 +192,8 @@ type needs struct {
 	fields     bool // of the syntax of Notify
 	items      bool
 	wanted     bool // the subscriptions of items
+
+	preferences bool // the link to them
 }
 
 func (n *needs) add(paths []path) {
@@ -201,6 +204,8 @@ func (n *needs) add(paths []path) {
 			n.attributes = n.attributes || len(p.segments) == 0 || p.segments[0].name == "attributes" || p.segments[0].name == ""
 		case "sub":
 			n.data = true
+		case "preferences_url":
+			n.preferences = true
 		case fieldsVariable:
 			n.data, n.fields = true, true
 		case "subscription":
@@ -217,7 +222,7 @@ func (n *needs) add(paths []path) {
 // variables makes what Liquid sees of a recipient.
 func (w *rendering) variables(r *Recipient) (map[string]any, error) {
 	subscriber := map[string]any{"id": r.ID, "address": r.Address, "locale": r.Locale, "time_zone": r.TimeZone}
-	vars := map[string]any{"subscriber": subscriber, "unsubscribe_url": string(w.url)}
+	vars := map[string]any{"subscriber": subscriber, "unsubscribe_url": string(w.url), "preferences_url": string(w.preferences)}
 	maps.Copy(vars, w.shared)
 	if w.needs.attributes {
 		if err := present(subscriber, "attributes", r.Attributes); err != nil {

@@ -61,6 +61,7 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 		"subscription":    subscription,
 		"subscriptions":   []any{subscription},
 		"unsubscribe_url": "https://example.org/u/sample",
+		"preferences_url": "https://example.org/p/sample",
 	}
 	vars[voiceVariable] = t.voiceFor("", "")
 	if t.Digest() {

@@ -11,7 +11,7 @@ import (
 // those are fixed.
 func builtins(name string) (fields []string, ok bool) {
 	switch name {
-	case "event", "sub", "unsubscribe_url", "count", "more", fieldsVariable:
+	case "event", "sub", "unsubscribe_url", "preferences_url", "count", "more", fieldsVariable:
 		return nil, true
 	case "items":
 		return []string{"event", "meta", "subscription", "subscriptions"}, true
@@ -112,7 +112,7 @@ func (s *scope) resolve(paths []path) []path {
 // knows reports whether the path can exist, with a hint where it cannot.
 func (s *scope) knows(p path) (hint string, ok bool) {
 	if _, _, ok := s.origin(p.root); !ok {
-		names := []string{"count", "digest", "event", "items", "meta", "more", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
+		names := []string{"count", "digest", "event", "items", "meta", "more", "preferences_url", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
 		for name := range s.assigned {
 			names = append(names, name)
 		}

@@ -38,6 +38,9 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 			return fail(err)
 		}
 	}
+	if w.preferences = w.preferences[:0]; w.needs.preferences && w.mailing.Preferences != nil {
+		w.preferences = w.mailing.Preferences(w.preferences, r)
+	}
 	if err := w.setDate(r.Date); err != nil {
 		return fail(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/base64"
 	"html/template"
 	"strings"
+
+	"fanfare.dev/fanfare/internal/pages/words"
 )
 
 //go:embed *.html
@@ -37,6 +39,7 @@ type Page struct {
 	Locale string // of who reads it; texts of it are taken where the site has them
 	Title  Text
 	Notes  []Text // paragraphs below the title
+	Done   Text   // what was done, above all else
 	Fault  Text   // what was wrong with what was sent, above all else
 	Form   any    // what the kind shows
 }
@@ -48,6 +51,9 @@ type Kind string
 const (
 	Notice      Kind = "notice"      // Button, or nil
 	Unsubscribe Kind = "unsubscribe" // *Leaving
+	SignUp      Kind = "signup"      // *SigningUp
+	Confirm     Kind = "confirm"     // *Confirming
+	Preferences Kind = "preferences" // *Choosing
 )
 
 // A Button is a form that has nothing to fill in.
@@ -58,14 +64,14 @@ type Button struct {
 	Other  Text   // what the link is called
 }
 
-// A Text is named in texts.go; its values stand in the place of {0}, {1}, ...
-type Text struct {
-	Name   string
-	Values []string
-}
+// Texts and Text are what pages say.
+type (
+	Texts = words.Texts
+	Text  = words.Text
+)
 
 // Say names a text.
-func Say(name string, values ...string) Text { return Text{name, values} }
+func Say(name string, values ...string) Text { return Text{Name: name, Values: values} }
 
 // shown is what the templates see.
 type shown struct {
@@ -82,7 +88,24 @@ type shown struct {
 func (s *shown) T(t Text) string { return s.texts(t) }
 
 // Say writes a text by its name.
-func (s *shown) Say(name string, values ...string) string { return s.texts(Text{name, values}) }
+func (s *shown) Say(name string, values ...string) string {
+	return s.texts(Text{Name: name, Values: values})
+}
+
+// Cadence says when messages come, where there are words for it.
+func (s *shown) Cadence(cadence string) string {
+	name, at, _ := strings.Cut(cadence, " ")
+	if day, hour, ok := strings.Cut(at, " "); ok && name == "weekly" && !strings.Contains(hour, " ") && words.Known("day_"+day) {
+		return s.Say("cadence_weekly", s.Say("day_"+day), hour)
+	}
+	if name == "daily" && !strings.Contains(at, " ") {
+		return s.Say("cadence_daily", at)
+	}
+	if cadence == "immediate" {
+		return s.Say("cadence_immediate")
+	}
+	return cadence
+}
 
 // A Writer writes pages. It is safe for concurrent use.
 type Writer struct{ templates map[Kind]*template.Template }
@@ -90,7 +113,7 @@ type Writer struct{ templates map[Kind]*template.Template }
 // NewWriter reads the templates.
 func NewWriter() *Writer {
 	w := &Writer{map[Kind]*template.Template{}}
-	for _, k := range []Kind{Notice, Unsubscribe} {
+	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences} {
 		w.templates[k] = template.Must(template.ParseFS(sources, "layout.html", string(k)+".html"))
 	}
 	return w
@@ -102,7 +125,10 @@ func (w *Writer) Write(p *Page) (body []byte, policy string, err error) {
 		p.Site = &Site{}
 	}
 	s := &shown{Page: p, Style: template.CSS(paint(p.Site.Color) + style), Logo: template.URL(p.Site.Logo)} //nolint:gosec // the style is ours, and the logo is checked where it is configured
-	s.Lang, s.texts = p.Site.Texts.in(p.Locale)
+	if p.Kind == SignUp {
+		s.Script = template.JS(puzzle) //nolint:gosec // it is ours
+	}
+	s.Lang, s.texts = p.Site.Texts.For(p.Locale)
 	if rightToLeft[base(s.Lang)] {
 		s.Dir = "rtl"
 	}

@@ -89,6 +89,18 @@ func TestRealMailsAreValidHTML(t *testing.T) {
 	}
 }
 
+// chromium is the browser of this machine.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Fatal("there is no Chromium: run .ci/peers first")
+	return ""
+}
+
 // measure tells the page around what the mail looks like.
 const measure = `<script>
 const content = getComputedStyle(document.querySelector('.content'))
@@ -108,16 +120,7 @@ const (
 // TestRealMailsFitNarrowAndWideScreensInLightAndDark looks at the mails in a browser
 // and leaves pictures of them in .test/screens.
 func TestRealMailsFitNarrowAndWideScreensInLightAndDark(t *testing.T) {
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" {
-		t.Fatal("there is no Chromium: run .ci/peers first")
-	}
+	browser := chromium(t)
 	pictures, err := filepath.Abs("../../.test/screens")
 	if err == nil {
 		err = os.MkdirAll(pictures, 0o755)

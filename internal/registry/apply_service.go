@@ -31,11 +31,11 @@ func (pl *plan) settings() (changes []FieldChange) {
 	if change, changed := pl.setBudget(); changed {
 		changes = append(changes, change)
 	}
-	return slices.Concat(changes, pl.setApproval(), pl.setLimits())
+	return slices.Concat(changes, pl.setApproval(), pl.setLimits(), pl.setPages())
 }
 
 func (pl *plan) keepService(deleted bool) {
-	body, _ := json.Marshal(serviceBody{pl.svc.title, Duration(pl.svc.budget), pl.svc.approval, pl.svc.limits}) // plain: cannot fail
+	body, _ := json.Marshal(serviceBody{pl.svc.title, Duration(pl.svc.budget), pl.svc.approval, pl.svc.limits, pl.svc.pages}) // plain: cannot fail
 	pl.records = append(pl.records, ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: pl.svc.name, Body: body, Deleted: deleted})
 }
 

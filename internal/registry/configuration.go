@@ -33,6 +33,8 @@ type Service struct {
 	Approval
 	ServiceLimits
 
+	Pages Pages // how they look
+
 	SubscriberSchema json.RawMessage // of the attributes of its subscribers, or nil
 }
 
@@ -48,7 +50,7 @@ func (c Configuration) Services() []Service {
 // Service returns a service, or nil.
 func (c Configuration) Service(name string) *Service {
 	if svc := c.services()[name]; svc != nil {
-		s := &Service{Name: name, Title: svc.title, MatchingBudget: svc.Budget(), Approval: svc.approval, ServiceLimits: svc.limits}
+		s := &Service{Name: name, Title: svc.title, MatchingBudget: svc.Budget(), Approval: svc.approval, ServiceLimits: svc.limits, Pages: svc.pages}
 		if schema := c.s.subscribers[svc.number]; schema != nil {
 			s.SubscriberSchema = schema.text
 		}

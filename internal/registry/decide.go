@@ -33,6 +33,7 @@ func (g *group) put(j *job) {
 			return // it will be decided on anew
 		}
 		if w.err = err; err == nil {
+			g.noteConsent(w)
 			g.notePut(j, w, deed, fields)
 		}
 	}

@@ -32,7 +32,7 @@ type putDecoder struct {
 	i int
 }
 
-var putFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence"}
+var putFields = []string{"id", "topic", "channel", "to", "subscriber", "filter", "rule", "locale", "time_zone", "params", "data", "attributes", "state", "cadence", "consent"}
 
 // text and raw return where a field goes, and its bit among those seen.
 func (p *Put) text(name string) (*string, uint) {
@@ -71,6 +71,8 @@ func (p *Put) raw(name string) (*json.RawMessage, uint) {
 		return &p.Data, 1 << 9
 	case "attributes":
 		return &p.Attributes, 1 << 10
+	case "consent":
+		return &p.Consent, 1 << 14
 	}
 	return nil, 0
 }

@@ -35,6 +35,9 @@ type Document struct {
 	// takes it away, absent leaves it.
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty"`
 
+	// Pages is how the pages of the service look; nil leaves it.
+	Pages *Pages `json:"pages,omitempty"`
+
 	deleted   bool                // the service goes, with all that it has
 	root      string              // pointer of the one member that the text is about, or ""
 	ruleAt    string              // pointer of the one rule that it is about, in the topic as it will be

@@ -143,6 +143,7 @@ func (p *documentReader) document(n node) {
 		"matching_budget":        func(v node) { budget := v.duration(); p.doc.MatchingBudget = &budget },
 		"subscriber_schema":      func(v node) { p.doc.SubscriberSchema = v.json() },
 		"subscriber_schema_file": func(v node) { p.doc.SubscriberSchema = v.jsonFile() },
+		"pages":                  func(v node) { p.doc.Pages = v.pages() },
 		"channels": func(v node) {
 			v.members(func(name string, v node) { p.doc.Channels[name] = p.channel(v) })
 		},
@@ -182,6 +183,7 @@ func (p *documentReader) topic(n node) *TopicSpec {
 		"digest":      func(v node) { t.Digest = v.digest() },
 		"cadence":     func(v node) { t.Cadence = v.cadence() },
 		"generation":  func(v node) { t.Generation = v.generation() },
+		"signup":      func(v node) { t.Signup = v.signup() },
 		"schema":      func(v node) { t.Schema = v.json() },
 		"schema_file": func(v node) { t.Schema = v.jsonFile() },
 		"rules": func(v node) {

@@ -257,6 +257,7 @@ func (g *group) empty(service string, place fanfare.Place, ids map[Deed]string) 
 			g.remove(&r.identities, r.hash.clientID(row.Service, s.ID), p)
 		}
 		s.ID, s.Filter, s.Params, s.Data, s.Reason = "", 0, nil, nil, "erased"
+		g.batch.ConsentsGone = append(g.batch.ConsentsGone, p)
 	}
 	return nil
 }

@@ -123,6 +123,7 @@ func (g *group) release() {
 	clear(b.Audit)
 	b.Audit = b.Audit[:0]
 	b.Config, b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil, nil
+	b.Consents, b.ConsentsGone = nil, nil
 	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
 	g.slots, g.suppressed = nil, nil
@@ -316,7 +317,7 @@ func (g *group) updateNewSubscribers() {
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
-	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config)
+	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config) + len(b.Consents) + len(b.ConsentsGone)
 	for i := range fanfare.Partitions {
 		subscriptions += len(b.Subscriptions[i])
 		others += len(b.Subscribers[i])

@@ -44,6 +44,7 @@ type TopicSettings struct {
 	Digest     Digest     `json:"digest,omitzero"`
 	Cadence    string     `json:"cadence,omitempty"`    // as it is spelled; "": immediate
 	Generation string     `json:"generation,omitempty"` // "" is continuous
+	Signup     *Signup    `json:"signup,omitempty"`     // nil: nobody subscribes by themselves
 }
 
 // topicBody is what is kept of a topic.
@@ -135,6 +136,7 @@ type serviceBody struct {
 	Budget Duration `json:"matching_budget,omitempty"` // 0: the default
 	Approval
 	ServiceLimits
+	Pages Pages `json:"pages,omitzero"`
 }
 
 func loadService(s *snapshot, c *ConfigRecord) error {
@@ -148,6 +150,7 @@ func loadService(s *snapshot, c *ConfigRecord) error {
 	}
 	svc := newService(c.Number, c.Name)
 	svc.title, svc.budget, svc.approval, svc.limits = body.Title, time.Duration(body.Budget), body.Approval, body.ServiceLimits
+	svc.pages = body.Pages
 	s.services[c.Name] = svc
 	return nil
 }

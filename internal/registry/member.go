@@ -50,10 +50,14 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 			"title":             func(v node) { title := v.line(); d.Title = &title },
 			"matching_budget":   func(v node) { budget := v.duration(); d.MatchingBudget = &budget },
 			"subscriber_schema": func(v node) { d.SubscriberSchema = v.json() },
+			"pages":             func(v node) { d.Pages = v.pages() },
 		})
 		n.fields(all)
 		if d.SubscriberSchema == nil {
 			d.SubscriberSchema = json.RawMessage("null")
+		}
+		if d.Pages == nil {
+			d.Pages = new(Pages)
 		}
 		if d.Title == nil {
 			d.Title = new(string)

@@ -29,6 +29,7 @@ type service struct {
 	budget    time.Duration // 0: the default
 	approval  Approval
 	limits    ServiceLimits
+	pages     Pages
 	topics    map[string]*Topic
 	channels  map[string]*Channel
 	templates map[string]*TemplateSource // what is published
@@ -52,7 +53,7 @@ func (s *snapshot) clone() *snapshot {
 	c := &snapshot{services: make(map[string]*service, len(s.services)), names: maps.Clone(s.names), topics: maps.Clone(s.topics),
 		channels: maps.Clone(s.channels), templates: maps.Clone(s.templates), drafts: maps.Clone(s.drafts), subscribers: maps.Clone(s.subscribers)}
 	for name, svc := range s.services {
-		c.services[name] = &service{number: svc.number, name: svc.name, title: svc.title, budget: svc.budget, approval: svc.approval, limits: svc.limits,
+		c.services[name] = &service{number: svc.number, name: svc.name, title: svc.title, budget: svc.budget, approval: svc.approval, limits: svc.limits, pages: svc.pages,
 			topics: maps.Clone(svc.topics), channels: maps.Clone(svc.channels), templates: maps.Clone(svc.templates)}
 	}
 	return c

@@ -42,6 +42,10 @@ type Store interface {
 	// File returns the bytes of a file that a template has, nil where it is not kept.
 	File(ctx context.Context, sum fanfare.Sum) ([]byte, error)
 
+	// ConsentRecords visits what is kept of the subscriptions at places, of each the
+	// oldest first. Nothing of a record may be kept.
+	ConsentRecords(ctx context.Context, places []fanfare.Place, visit func(*ConsentRecord) error) error
+
 	// Scrub makes sure that names, in lower case, are nowhere in the database but
 	// in rows that are kept. It may run beside Commit.
 	Scrub(names [][]byte) error
@@ -83,6 +87,9 @@ type Batch struct {
 	SubscriberUpdates   []*SubscriberRecord
 	SubscriptionUpdates []*SubscriptionRecord
 
+	Consents     []ConsentRecord // new ones
+	ConsentsGone []fanfare.Place // subscriptions of which none is to be left
+
 	Suppressions []SuppressionRecord
 	Erasures     []ErasureRecord
 	EmptyFilters []uint32         // numbers of filters whose text goes
@@ -119,6 +126,13 @@ type SuppressionRecord struct {
 	Address string // Load leaves it out; "": kept as a hash alone
 	Tag     uint64 // 0: not known
 	Lifted  bool
+}
+
+// A ConsentRecord is what somebody agreed to with a subscription.
+type ConsentRecord struct {
+	Subscription fanfare.Place
+	At           int64  // Unix nanoseconds
+	Body         []byte // JSON of a Consent
 }
 
 // An ErasureRecord is an erasure that was begun; without a body it is over.

@@ -27,6 +27,9 @@ type Put struct {
 	State      string          `json:"state"`      // active or paused; "" leaves what is, and a new one is active
 	Cadence    string          `json:"cadence"`    // when messages are due, see package cadence; "" leaves what is, and a new one has the topic's
 
+	// Consent is what the person agreed to, an object as ConsentAsk; nil keeps nothing.
+	Consent json.RawMessage `json:"consent"`
+
 	// Check is asked with the subscription that has the ID now, nil if none does,
 	// before anything is changed; its error refuses the put. Nil allows all.
 	Check func(is *Subscription) error `json:"-"`

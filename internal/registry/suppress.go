@@ -197,13 +197,35 @@ func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string 
 // that of all services. One that is not on it is no error. What came back of it
 // until now is forgotten with that, and the rules of bounces count anew.
 func (r *Registry) Unsuppress(ctx context.Context, service, address string) error {
+	return r.lift(ctx, service, address, func(string) bool { return true })
+}
+
+// Unwelcome reports whether an address is on the list of a service because its owner
+// wanted nothing at all.
+func (r *Registry) Unwelcome(service, address string) bool {
+	asked, err := r.suppressionNamed(service, address)
+	if err != nil {
+		return false
+	}
+	is, known := r.suppressions.get(asked.key(), r.opt.Now().UnixNano())
+	return known && is.reason == NotWanted
+}
+
+// Welcome takes an address that is Unwelcome off the list: its owner has asked for
+// messages again. No other reason is theirs to take back, and what holds for all
+// services is not the business of one.
+func (r *Registry) Welcome(ctx context.Context, service, address string) error {
+	return r.lift(ctx, service, address, func(reason string) bool { return reason == NotWanted })
+}
+
+func (r *Registry) lift(ctx context.Context, service, address string, may func(reason string) bool) error {
 	asked, err := r.suppressionNamed(service, address)
 	if err != nil {
 		return err
 	}
 	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
-		_, known, err := g.suppression(asked.key())
-		if err == nil && known {
+		is, known, err := g.suppression(asked.key())
+		if err == nil && known && may(is.reason) {
 			asked.Lifted, asked.At = true, g.batch.At
 			g.keepSuppression(asked)
 			g.deed = Deed{service, "lift", "suppression", ""} // of whom is not told

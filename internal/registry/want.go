@@ -40,6 +40,7 @@ type want struct {
 	idHash      uint64 // only with a client's id
 	params      []byte // canonical, or nil
 	cadence     cadence.Cadence
+	consent     *Consent
 	cost        fanfare.Cost
 	added       int64 // of it, where others do not have the condition
 
@@ -90,6 +91,9 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 		return
 	}
 	if w.err = r.checkCadence(p, w); w.err != nil {
+		return
+	}
+	if w.err = checkConsent(p, w); w.err != nil {
 		return
 	}
 	if p.Subscriber != "" {

@@ -40,6 +40,7 @@ func ControlTables() []Table {
 		{"suppressions", columns("service int, kind int, hash blob, reason text, at int, until int, source text, address text, tag int"), 3, ""},
 		{"bounces", columns("service int, kind int, hash blob, day int, manifest int, position int, why int, at int"), 7, ""},
 		{"erasures", columns("place int, body text"), 1, ""},
+		{"consents", columns("subscription int, at int, body text"), 2, ""},
 		{"audit", columns("id int, key_id text, key_name text, request text, service text, action text, kind text, name text, detail text"), 1, ""},
 		{"states", columns("topic int, key text, series int, seq int, at int, data blob"), 2, ""},
 		{"template_files", columns("sum blob, content blob"), 1, ""},

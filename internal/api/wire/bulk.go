@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // A SubscriptionRequest is what somebody wants to be told. The subscriber is
 // named, or found or made by the address.
@@ -19,6 +22,15 @@ type SubscriptionRequest struct {
 	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: of the subscriber, for templates"`
 	State      string          `json:"state,omitempty" enum:"active,paused" doc:"without it what is paused stays paused, and a new one is active"`
 	Cadence    string          `json:"cadence,omitempty" doc:"when messages are due: immediate, window 60s, daily 08:00, weekly saturday 08:00 or cron 0 8 * * mon-fri, and behind it of state, and in Europe/London; without it what is stays, and a new one has the topic's"`
+
+	Consent *ConsentGiven `json:"consent,omitempty" doc:"what the person agreed to, which you vouch for; it is kept beside the subscription, and added to what was kept before"`
+}
+
+// ConsentGiven is what a person agreed to before the request.
+type ConsentGiven struct {
+	Terms  string    `json:"terms" doc:"version or URL of what they agreed to"`
+	Source string    `json:"source" doc:"where they did, such as a form or a shop"`
+	At     time.Time `json:"at,omitzero" doc:"when; without it: now"`
 }
 
 // Subscribed is the answer to one subscription that was put.

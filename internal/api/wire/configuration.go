@@ -19,6 +19,8 @@ type Service struct {
 	DailyQuota *DailyQuota `json:"daily_quota,omitempty" doc:"of messages of all its channels together; a request may give the number alone"`
 	Bounces    *Bounces    `json:"bounces,omitempty" doc:"after which bounces it gives an address up; a rule that is left out is the default"`
 
+	Pages *Pages `json:"pages,omitempty" doc:"how the pages look that recipients see, and what they say"`
+
 	SubscriberSchema json.RawMessage `json:"subscriber_schema,omitempty" doc:"JSON Schema of the attributes of its subscribers; without: any object"`
 }
 
@@ -38,6 +40,8 @@ type Topic struct {
 	Generation string      `json:"generation,omitempty" doc:"which events have their messages made together: continuous, those that wait when it is their turn; per_change, each by itself; or a window of 1s to 10s, at whose end those of it are; continuous"`
 	Digest     *Digest     `json:"digest,omitempty" doc:"how what waits for a cadence is told together; without: every subscription is immediate"`
 	Cadence    string      `json:"cadence,omitempty" doc:"of new subscriptions that name none, such as daily 08:00; immediate"`
+
+	Signup *Signup `json:"signup,omitempty" doc:"how people subscribe by themselves; without: they do not. A request may say true"`
 
 	Rules []Rule `json:"rules,omitempty" doc:"in the order that picks the template; where they are left out of a change they stay"`
 }

@@ -62,6 +62,9 @@ func commit(s store.Session, b *registry.Batch) error {
 	if err := audit(s, b); err != nil {
 		return err
 	}
+	if err := consents(s, b); err != nil {
+		return err
+	}
 	return forget(s, b)
 }
 

@@ -49,7 +49,7 @@ func listDays(ctx context.Context, conn *pgx.Conn) ([]fanfare.Day, error) {
 // the control part.
 func scrubTables(of *fanfare.Day) []string {
 	if of == nil {
-		return []string{"subscribers", "subscriptions", "filters", "audit", "suppressions", "erasures"}
+		return []string{"subscribers", "subscriptions", "filters", "audit", "suppressions", "erasures", "consents"}
 	}
 	return []string{"broadcasts_" + of.String(), "attempts_" + of.String(), "parked"}
 }

@@ -118,6 +118,18 @@ DELETE FROM bounces WHERE service = $1 AND kind = $2 AND hash = $3 AND at <= $4
 -- idempotent: it removes what is older
 DELETE FROM bounces WHERE at < $1
 
+-- name: consents_of
+SELECT at, body FROM consents WHERE subscription = $1 ORDER BY at
+
+-- name: consent_put
+-- idempotent: by its key
+INSERT INTO consents (subscription, at, body) VALUES ($1, $2, $3)
+ON CONFLICT (subscription, at) DO UPDATE SET body = excluded.body
+
+-- name: consents_delete
+-- idempotent: by what it names
+DELETE FROM consents WHERE subscription = $1
+
 -- name: erasures
 SELECT place, body FROM erasures ORDER BY place
 

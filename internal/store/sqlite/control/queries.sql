@@ -73,6 +73,12 @@ SELECT why, at FROM bounces WHERE service = ? AND kind = ? AND hash = ? ORDER BY
 DELETE FROM bounces WHERE service = ? AND kind = ? AND hash = ? AND at <= ?
 -- name: bounces_trim
 DELETE FROM bounces WHERE at < ?
+-- name: consents_of
+SELECT at, body FROM consents WHERE subscription = ? ORDER BY at
+-- name: consent_put
+INSERT OR REPLACE INTO consents (subscription, at, body) VALUES (?, ?, ?)
+-- name: consents_delete
+DELETE FROM consents WHERE subscription = ?
 -- name: erasures
 SELECT place, body FROM erasures ORDER BY place
 -- name: erasure_put

@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/seal"
+)
+
+const (
+	rehousing seal.Purpose = 'a'
+	// byAddress is the reason of what goes on at another address.
+	byAddress = "the address was changed"
+)
+
+// A rehoused is a change of address that waits for its confirmation.
+type rehoused struct {
+	Service string        `json:"s"`
+	Of      fanfare.Place `json:"o"` // a subscription of the person
+	From    string        `json:"f"`
+	To      string        `json:"a"`
+	At      int64         `json:"w"` // when it was asked for, in Unix nanoseconds
+}
+
+// Move mails a link to a new address that has what goes to the old one go there.
+func (p *preferences) Move(ctx context.Context, token, to string, may api.MayMail) error {
+	link, person, late, err := p.open(ctx, token)
+	if err != nil || late || person.Address == "" {
+		return err
+	}
+	put := registry.Put{}
+	for i := range person.Subscriptions {
+		if s := &person.Subscriptions[i]; s.To == person.Address {
+			put = putAgain(s)
+		}
+	}
+	channel := firstMail(p.registry, link.Service)
+	if put.Topic == "" || channel == "" {
+		return nil // nothing goes there
+	}
+	put.To = to
+	if to, err = p.registry.CheckPut(link.Service, &put); err != nil {
+		return err
+	}
+	if !may(link.Service, to) {
+		return nil
+	}
+	b, err := json.Marshal(rehoused{link.Service, link.Subscription, person.Address, to, p.clock.Now().UnixNano()})
+	if err != nil {
+		return err
+	}
+	pass, err := p.leaving.passes.Seal(rehousing, p.clock.Now().Add(confirmFor), b)
+	if err != nil {
+		return err
+	}
+	site := siteOf(p.registry, link.Service)
+	return quietly(p.mails.send(ctx, &pageMail{kind: "confirm", service: link.Service, channel: channel, to: to, locale: person.Locale, title: site.Name,
+		url: p.mails.base + "/a/" + pass, expires: p.clock.Now().Add(confirmFor)}))
+}
+
+// LookMove tells what a link moves.
+func (p *preferences) LookMove(_ context.Context, token string) (api.Confirmation, error) {
+	of, late, err := p.openMove(token)
+	return api.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
+}
+
+func (p *preferences) openMove(token string) (of rehoused, late bool, err error) {
+	b, err := p.leaving.passes.Open(rehousing, token, p.clock.Now())
+	if errors.Is(err, seal.ErrForeign) {
+		return of, false, errForeignLink()
+	}
+	return of, err != nil, json.Unmarshal(b, &of)
+}
+
+// owner is the person, who is made one with whoever the mail to the new address has
+// made; or "" where somebody with subscriptions has that address.
+func (p *preferences) owner(ctx context.Context, of *rehoused, person *registry.Person) (string, error) {
+	other, err := p.registry.SubscriberByAddress(ctx, of.Service, of.To)
+	if err != nil || other.ID == person.ID {
+		if fanfare.CodeOf(err) == fanfare.NotFound {
+			err = nil
+		}
+		return person.ID, err
+	}
+	page, _, err := p.registry.SubscriptionPage(ctx, of.Service, registry.SubscriptionFilter{Subscriber: other.ID}, 0, 1)
+	if err != nil || len(page) > 0 {
+		return "", err
+	}
+	_, err = p.registry.MergeSubscriber(ctx, of.Service, other.ID, person.ID)
+	return person.ID, err
+}
+
+// ConfirmMove has every subscription to the old address go on at the new one, and
+// tells the old one.
+func (p *preferences) ConfirmMove(ctx context.Context, token string) (api.Confirmation, error) {
+	of, late, err := p.openMove(token)
+	c := api.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
+	if err != nil || late {
+		return c, err
+	}
+	person, err := p.registry.PersonOf(ctx, of.Service, of.Of)
+	if err != nil {
+		if c.Late = fanfare.CodeOf(err) == fanfare.NotFound; c.Late {
+			err = nil
+		}
+		return c, err
+	}
+	c.Locale = person.Locale
+	whose, err := p.owner(ctx, &of, &person)
+	if err != nil {
+		return c, err
+	}
+	var ends []fanfare.Place
+	var puts []registry.Put
+	for i := range person.Subscriptions {
+		s := &person.Subscriptions[i]
+		if s.To != of.From {
+			continue
+		}
+		put := putAgain(s)
+		put.To, put.Subscriber, put.State = of.To, whose, s.State
+		put.Consent = registry.Confirmed("", byAddress, time.Unix(0, of.At))
+		puts, ends = append(puts, put), append(ends, s.Place)
+	}
+	if len(puts) == 0 {
+		return c, nil // done before
+	}
+	if err := welcomed(ctx, p.registry, of.Service, of.To); err != nil {
+		return c, err
+	}
+	if err := p.put(ctx, of.Service, puts); err != nil {
+		if code := fanfare.CodeOf(err); code == fanfare.Conflict || code == fanfare.Invalid {
+			c.Late, err = true, nil
+		}
+		return c, err
+	}
+	if _, err := p.registry.EndTogether(ctx, of.Service, ends, byAddress); err != nil {
+		return c, err
+	}
+	return c, quietly(p.mails.send(ctx, &pageMail{kind: "moved", service: of.Service, channel: firstMail(p.registry, of.Service), to: of.From, locale: person.Locale,
+		expires: p.clock.Now().Add(7 * 24 * time.Hour)}))
+}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/pages/words"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// pageMails are the mails that go with pages. They leave as direct messages, in the
+// lane urgent, by the way of all others.
+type pageMails struct {
+	messages interface {
+		SendAsked(ctx context.Context, service string, request *wire.MessageRequest) error
+	}
+	registry *registry.Registry
+	base     string // public URL, without a slash at its end
+}
+
+// A pageMail is one of them.
+type pageMail struct {
+	kind    string // of registry.PageMails
+	service string
+	channel string
+	to      string
+	locale  string
+	title   string // what it is about
+	url     string // what it is for
+	expires time.Time
+}
+
+// send has it leave. Its texts are those of the service where it has some.
+func (p *pageMails) send(ctx context.Context, m *pageMail) error {
+	svc := p.registry.Configuration().Service(m.service)
+	if svc == nil {
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no service " + m.service}
+	}
+	site := siteOf(p.registry, m.service)
+	data := map[string]string{"title": m.title, "url": m.url, "name": site.Name}
+	request := &wire.MessageRequest{Channel: m.channel, To: m.to, Lane: fanfare.Urgent.String(), Expires: m.expires, Reference: "page-" + m.kind}
+	if template := svc.Pages.Templates[m.kind]; template != "" {
+		request.Template = template
+	} else {
+		data["subject"] = site.Texts.Say(m.locale, "mail_"+m.kind+"_subject", m.title, site.Name)
+		data["text"] = site.Texts.Say(m.locale, "mail_"+m.kind, m.title, site.Name)
+		request.Content = &wire.MessageContent{Subject: "{{ event.subject }}", Text: textOfPages, HTML: strings.ReplaceAll(htmlOfPages, "LANG", words.Tag(site.Texts, m.locale))}
+	}
+	var err error
+	if request.Data, err = json.Marshal(data); err != nil {
+		return err
+	}
+	return p.messages.SendAsked(ctx, m.service, request)
+}
+
+// What the built-in mails look like: a sentence and a link.
+const (
+	textOfPages = "{{ event.text }}\n{% if event.url != '' %}\n{{ event.url }}\n{% endif %}\n-- \n{{ event.name }}\n"
+	htmlOfPages = `<!DOCTYPE html><html lang="LANG"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{ event.subject }}</title></head>` +
+		`<body style="font:16px/1.6 sans-serif;max-width:600px;margin:0 auto;padding:16px"><p>{{ event.text }}</p>{% if event.url != '' %}<p><a href="{{ event.url }}">{{ event.url }}</a></p>{% endif %}<p>{{ event.name }}</p></body></html>`
+)

@@ -1,0 +1,243 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/pages"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+const (
+	// preferencesDays is how long the link to preferences is good after its message.
+	preferencesDays = 60
+	// byPage is the reason of what was ended on the page of preferences.
+	byPage = byLink + ": preferences"
+)
+
+// preferences shows people what they get, and changes it.
+type preferences struct {
+	signer   *format.Signer
+	leaving  *leaving
+	registry *registry.Registry
+	mails    *pageMails
+	clock    kit.Clock
+}
+
+// to is the link to the preferences of who has a subscription, good from today.
+func (p *preferences) to(service string, of fanfare.Place) string {
+	link := format.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
+	return string(p.signer.Clone().AppendPreferences(nil, link))
+}
+
+// open reads a link. One that is late leads to nobody's preferences, but to the
+// address that a new one goes to. So is one that went to an address which the person
+// has given up: whoever reads the mail there now is nobody to choose for them.
+func (p *preferences) open(ctx context.Context, token string) (link format.Link, person registry.Person, late bool, err error) {
+	if link, err = p.signer.Clone().VerifyPreferences(token); err != nil {
+		return link, person, false, errForeignLink()
+	}
+	person, err = p.registry.PersonOf(ctx, link.Service, link.Subscription)
+	late = link.Delivery.Day+preferencesDays < fanfare.DayOf(p.clock.Now()) || moved(&person)
+	if fanfare.CodeOf(err) == fanfare.NotFound { // forgotten
+		err = nil
+	}
+	return link, person, late, err
+}
+
+// Preferences shows what a link leads to.
+func (p *preferences) Preferences(ctx context.Context, token string) (api.Preferences, error) {
+	link, person, late, err := p.open(ctx, token)
+	if err != nil {
+		return api.Preferences{}, err
+	}
+	shown := api.Preferences{Site: siteOf(p.registry, link.Service), Locale: person.Locale, Late: late}
+	if late {
+		return shown, nil
+	}
+	shown.TimeZone = person.TimeZone
+	for i := range person.Subscriptions {
+		s := &person.Subscriptions[i]
+		one := pages.Preference{Choice: pages.Choice{ID: fanfare.SubscriptionID(s.Place), Title: titleOf(p.registry, s), Detail: detailOf(s), Paused: s.State == "paused"},
+			Cadence: s.Cadence, Channel: s.Channel, Cadences: p.cadences(s), Channels: p.channels(s)}
+		shown.List = append(shown.List, one)
+	}
+	slices.SortStableFunc(shown.List, func(a, b pages.Preference) int { return strings.Compare(a.Title, b.Title) })
+	shown.Locales = p.locales(link.Service, person.Locale)
+	return shown, nil
+}
+
+// cadences are those that a subscription may have, its own first.
+func (p *preferences) cadences(s *registry.Subscription) []string {
+	t := p.registry.Configuration().Topic(s.Service, s.Topic)
+	if t == nil || t.Digest.IsZero() {
+		return nil
+	}
+	return with([]string{"immediate", "daily 08:00", "weekly monday 08:00"}, s.Cadence)
+}
+
+// channels are those that reach the same address.
+func (p *preferences) channels(s *registry.Subscription) (names []string) {
+	is := p.registry.Configuration().Channel(s.Service, s.Channel)
+	for _, c := range p.registry.Configuration().Channels(s.Service) {
+		if is != nil && (c.Driver == "webhook") == (is.Driver == "webhook") {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return names
+}
+
+// locales are the languages that the pages of a service are in, and the person's own.
+func (p *preferences) locales(service, own string) []string {
+	list := []string{"en"}
+	for tag := range siteOf(p.registry, service).Texts {
+		list = append(list, tag)
+	}
+	return with(distinct(list), own)
+}
+
+// with has one at the head of a list that lacks it.
+func with(list []string, one string) []string {
+	if one == "" || slices.Contains(list, one) {
+		return list
+	}
+	return append([]string{one}, list...)
+}
+
+// Choose changes what the page says. What it does not name stays as it is.
+func (p *preferences) Choose(ctx context.Context, token string, ask api.Chosen) (left api.Left, err error) {
+	link, person, late, err := p.open(ctx, token)
+	if err != nil || late {
+		return left, err
+	}
+	if patch := ask.Person(person.Locale, person.TimeZone); patch != nil {
+		text, err := json.Marshal(patch)
+		if err != nil {
+			return left, err
+		}
+		if _, err := p.registry.PatchSubscriber(ctx, link.Service, person.ID, text, nil); err != nil {
+			return left, err
+		}
+	}
+	var ends []fanfare.Place
+	var puts []registry.Put
+	for i := range person.Subscriptions {
+		s := &person.Subscriptions[i]
+		one, named := ask.Each[fanfare.SubscriptionID(s.Place)]
+		switch {
+		case !named:
+		case !one.Keep:
+			ends = append(ends, s.Place)
+		case slices.Contains(p.cadences(s), one.Cadence) && one.Cadence != s.Cadence, slices.Contains(p.channels(s), one.Channel) && one.Channel != s.Channel:
+			put := putAgain(s)
+			if slices.Contains(p.cadences(s), one.Cadence) {
+				put.Cadence = one.Cadence
+			}
+			if slices.Contains(p.channels(s), one.Channel) && one.Channel != s.Channel {
+				if put.Channel = one.Channel; put.ID == "" { // another subscription by its key
+					ends = append(ends, s.Place)
+				}
+			}
+			puts = append(puts, put)
+		}
+	}
+	if err := p.put(ctx, link.Service, puts); err != nil {
+		return left, err
+	}
+	if len(ends) > 0 {
+		left, err = p.leaving.end(ctx, &person, link.Subscription, ends, byPage)
+	}
+	return left, err
+}
+
+func (p *preferences) put(ctx context.Context, service string, puts []registry.Put) error {
+	if len(puts) == 0 {
+		return nil
+	}
+	results := make([]registry.PutResult, len(puts))
+	if err := p.registry.PutSubscriptions(ctx, service, puts, results); err != nil {
+		return err
+	}
+	for i := range results {
+		if results[i].Err != nil {
+			return results[i].Err
+		}
+	}
+	return nil
+}
+
+// putAgain is the put that leaves a subscription as it is.
+func putAgain(s *registry.Subscription) registry.Put {
+	p := registry.Put{ID: s.ID, Topic: s.Topic, Channel: s.Channel, To: s.To, Filter: s.Filter, Rule: s.Rule, Params: s.Params, Data: s.Data, Cadence: s.Cadence}
+	if _, ours := fanfare.ParseSubscriptionID(s.ID); ours {
+		p.ID = ""
+	}
+	return p
+}
+
+// Renew mails a new link to the address that a late one is about. Whoever asks is told
+// the same in any case.
+func (p *preferences) Renew(ctx context.Context, token string, may api.MayMail) error {
+	link, person, _, err := p.open(ctx, token)
+	if err != nil {
+		return err
+	}
+	of, address := link.Subscription, person.Address
+	if moved(&person) {
+		if of, address = p.home(&person); address == "" {
+			return nil
+		}
+	}
+	channel := firstMail(p.registry, link.Service)
+	if address == "" || channel == "" || !may(link.Service, address) {
+		return nil
+	}
+	return quietly(p.mails.send(ctx, &pageMail{kind: "link", service: link.Service, channel: channel, to: address, locale: person.Locale,
+		url: p.to(link.Service, of), expires: p.clock.Now().Add(24 * time.Hour)}))
+}
+
+// moved reports whether a person has given the address up that a link went to.
+func moved(person *registry.Person) bool {
+	return len(person.Subscriptions) > 0 && !slices.ContainsFunc(person.Subscriptions, func(s registry.Subscription) bool { return s.To == person.Address })
+}
+
+// home is a mail address that something of a person goes to, and what.
+func (p *preferences) home(person *registry.Person) (fanfare.Place, string) {
+	for i := range person.Subscriptions {
+		s := &person.Subscriptions[i]
+		if c := p.registry.Configuration().Channel(person.Service, s.Channel); c != nil && sendsMail(c.Driver) {
+			return s.Place, s.To
+		}
+	}
+	return 0, ""
+}
+
+func sendsMail(driver string) bool { return driver == "smtp" || driver == "file" }
+
+// firstMail is the first channel of a service that sends mail, "" without one.
+func firstMail(r *registry.Registry, service string) string {
+	for _, c := range r.Configuration().Channels(service) {
+		if sendsMail(c.Driver) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// quietly passes by that an address may not be written to.
+func quietly(err error) error {
+	if code := fanfare.CodeOf(err); code == fanfare.Conflict || code == fanfare.Invalid {
+		return nil
+	}
+	return err
+}

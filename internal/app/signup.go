@@ -1,0 +1,260 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/pages"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/seal"
+)
+
+const (
+	confirming seal.Purpose = 'c'
+	// confirmFor is how long a sign-up can be confirmed.
+	confirmFor = 48 * time.Hour
+)
+
+// signups takes people in who ask for it, once they have shown that the address is
+// theirs. Nothing of a sign-up is kept before: the link has all of it.
+type signups struct {
+	passes   *seal.Key
+	registry *registry.Registry
+	mails    *pageMails
+	links    *preferences
+	clock    kit.Clock
+}
+
+// An asked is a sign-up, as it is sealed into its link.
+type asked struct {
+	Service  string          `json:"s"`
+	Topic    string          `json:"t"`
+	Channel  string          `json:"c"`
+	To       string          `json:"a"`
+	Rule     string          `json:"r,omitempty"`
+	Params   json.RawMessage `json:"p,omitempty"`
+	Cadence  string          `json:"k,omitempty"`
+	Locale   string          `json:"l,omitempty"`
+	TimeZone string          `json:"z,omitempty"`
+	Terms    string          `json:"e,omitempty"`
+	Source   string          `json:"o,omitempty"`
+	At       int64           `json:"w"` // Unix nanoseconds
+}
+
+func (a *asked) put() registry.Put {
+	return registry.Put{Topic: a.Topic, Channel: a.Channel, To: a.To, Rule: a.Rule, Params: a.Params, Cadence: a.Cadence, Locale: a.Locale, TimeZone: a.TimeZone}
+}
+
+// Form tells what there is to fill in for a topic that lets people sign up.
+func (s *signups) Form(service, topic string) (api.SignupForm, error) {
+	f := api.SignupForm{}
+	t := s.registry.Configuration().Topic(service, topic)
+	if t == nil || t.Settings().Signup == nil {
+		return f, &fanfare.Error{Code: fanfare.NotFound, Message: "there is nothing to sign up to", Hint: "a topic has a page to sign up where its document says signup: true"}
+	}
+	f.Site, f.Signup, f.Title, f.Rules = siteOf(s.registry, service), *t.Settings().Signup, t.Title, t.Rules
+	if f.Title == "" {
+		f.Title = topic
+	}
+	f.Channels = f.Signup.Channels
+	if len(f.Channels) == 0 {
+		for _, c := range s.registry.Configuration().Channels(service) {
+			if sendsMail(c.Driver) {
+				f.Channels = append(f.Channels, c.Name)
+			}
+		}
+	}
+	if !t.Digest.IsZero() {
+		f.Cadences = []string{"immediate", "daily 08:00", "weekly monday 08:00"}
+	}
+	return f, nil
+}
+
+// Ask mails a link that confirms to the address, where may allows it. Whoever asks
+// learns nothing of it: one that has the subscription gets another mail, one that is
+// suppressed none, but for who wanted nothing at all and asks again. The error is about
+// what was asked for.
+func (s *signups) Ask(ctx context.Context, service string, ask *api.SignupAsk, may api.MayMail) error {
+	a := asked{Service: service, Topic: ask.Topic, Channel: ask.Channel, To: ask.To, Rule: ask.Rule, Params: ask.Params, Cadence: ask.Cadence, Locale: ask.Locale, TimeZone: ask.TimeZone,
+		Terms: ask.Terms, Source: ask.Source, At: s.clock.Now().UnixNano()}
+	put := a.put()
+	address, err := s.registry.CheckPut(service, &put)
+	if err != nil {
+		return err
+	}
+	a.To = address
+	if c := s.registry.Configuration().Channel(service, a.Channel); !sendsMail(c.Driver) {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "a link to confirm can be mailed alone", Hint: "choose a channel that sends mail"}
+	}
+	if !may(service, address) {
+		return nil
+	}
+	mail := pageMail{kind: "confirm", service: service, channel: a.Channel, to: a.To, locale: a.Locale, title: s.title(&a), expires: s.clock.Now().Add(confirmFor)}
+	if of, err := s.has(ctx, &a); err != nil {
+		return err
+	} else if of != 0 {
+		mail.kind, mail.url = "known", s.links.to(service, of)
+	} else {
+		token, err := s.sealed(&a)
+		if err != nil {
+			return err
+		}
+		mail.url = s.mails.base + "/c/" + token
+	}
+	if err = s.mails.send(ctx, &mail); fanfare.CodeOf(err) == fanfare.Conflict {
+		return nil // its owner was forgotten
+	}
+	return err
+}
+
+func (s *signups) sealed(a *asked) (string, error) {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return "", err
+	}
+	token, err := s.passes.Seal(confirming, s.clock.Now().Add(confirmFor), b)
+	if err != nil {
+		return "", &fanfare.Error{Code: fanfare.TooLarge, Message: "the sign-up is longer than a link can be", Hint: "with shorter params it fits"}
+	}
+	return token, nil
+}
+
+// title is what a sign-up is about, for people.
+func (s *signups) title(a *asked) string {
+	return titleOf(s.registry, &registry.Subscription{Service: a.Service, Topic: a.Topic})
+}
+
+// has finds the active subscription that a sign-up asks for, 0 if there is none. Who
+// wants nothing at all has nothing.
+func (s *signups) has(ctx context.Context, a *asked) (fanfare.Place, error) {
+	if s.registry.Unwelcome(a.Service, a.To) {
+		return 0, nil
+	}
+	found, err := s.of(ctx, a, "active")
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	return found[0].Place, nil
+}
+
+// of lists the subscriptions of the address that ask for the same.
+func (s *signups) of(ctx context.Context, a *asked, state string) (same []registry.Subscription, err error) {
+	all, err := ofAddress(ctx, s.registry, a.Service, registry.SubscriptionFilter{Topic: a.Topic, Subscriber: a.To, State: state})
+	for i := range all {
+		if p := &all[i]; p.Rule == a.Rule && p.Filter == "" && equalParams(p.Params, a.Params) {
+			same = append(same, *p)
+		}
+	}
+	return same, err
+}
+
+func equalParams(a, b json.RawMessage) bool {
+	var x, y any
+	if len(a) > 0 && json.Unmarshal(a, &x) != nil || len(b) > 0 && json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// Look tells what a link confirms.
+func (s *signups) Look(_ context.Context, token string) (api.Confirmation, error) {
+	a, late, err := s.open(token)
+	if err != nil {
+		return api.Confirmation{}, err
+	}
+	return s.shown(a, late), nil
+}
+
+func (s *signups) open(token string) (a *asked, late bool, err error) {
+	b, err := s.passes.Open(confirming, token, s.clock.Now())
+	if errors.Is(err, seal.ErrForeign) {
+		return nil, false, errForeignLink()
+	}
+	late, a = err != nil, &asked{}
+	return a, late, json.Unmarshal(b, a)
+}
+
+func (s *signups) shown(a *asked, late bool) api.Confirmation {
+	c := api.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
+	c.Detail = detailOf(&registry.Subscription{Params: a.Params})
+	return c
+}
+
+// Confirm makes the subscription, and keeps what was agreed to. A link that was used
+// before brings nothing back that has ended since.
+func (s *signups) Confirm(ctx context.Context, token string) (api.Confirmation, error) {
+	a, late, err := s.open(token)
+	if err != nil || late {
+		if err == nil {
+			return s.shown(a, true), nil
+		}
+		return api.Confirmation{}, err
+	}
+	c := s.shown(a, false)
+	of, err := s.has(ctx, a)
+	if err != nil {
+		return c, err
+	}
+	if of == 0 {
+		if c.Late, err = s.subscribe(ctx, a); err != nil || c.Late {
+			return c, err
+		}
+		if of, err = s.has(ctx, a); err != nil {
+			return c, err
+		}
+	}
+	c.Preferences = strings.TrimPrefix(s.links.to(a.Service, of), s.mails.base+"/")
+	return c, nil
+}
+
+// subscribe makes what was asked for, unless it is too late for that: it has ended
+// since, the address is suppressed, or the topic is another one.
+func (s *signups) subscribe(ctx context.Context, a *asked) (late bool, err error) {
+	at := time.Unix(0, a.At).UTC()
+	ended, err := s.of(ctx, a, "ended")
+	if err != nil || slices.ContainsFunc(ended, func(s registry.Subscription) bool { return s.EndedAt.After(at) }) {
+		return err == nil, err
+	}
+	put := a.put()
+	put.State = "active" // also where it was paused
+	put.Consent = registry.Confirmed(a.Terms, a.Source, at)
+	if _, err := s.registry.CheckPut(a.Service, &put); err != nil {
+		return true, nil //nolint:nilerr // it is told
+	}
+	if err := welcomed(ctx, s.registry, a.Service, a.To); err != nil {
+		return false, err
+	}
+	results := make([]registry.PutResult, 1)
+	if err := s.registry.PutSubscriptions(ctx, a.Service, []registry.Put{put}, results); err != nil {
+		return false, err
+	}
+	if code := fanfare.CodeOf(results[0].Err); code == fanfare.Conflict || code == fanfare.Invalid {
+		return true, nil
+	}
+	return false, results[0].Err
+}
+
+// siteOf is how the pages of a service look.
+func siteOf(r *registry.Registry, service string) *pages.Site {
+	site := &pages.Site{Name: service}
+	svc := r.Configuration().Service(service)
+	if svc == nil {
+		return site
+	}
+	if svc.Title != "" {
+		site.Name = svc.Title
+	}
+	site.Color, site.Logo, site.Texts = svc.Pages.Color, svc.Pages.Logo, svc.Pages.Texts
+	for _, l := range svc.Pages.Links {
+		site.Links = append(site.Links, pages.Link{Title: l.Title, URL: l.URL})
+	}
+	return site
+}

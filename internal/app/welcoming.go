@@ -1,0 +1,57 @@
+package app
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// nothingAtAll is the reason of what ends because its owner wanted nothing at all.
+const nothingAtAll = "its owner wanted nothing at all"
+
+// welcomed takes an address off the suppression list whose owner wanted nothing at all,
+// and has confirmed now that they want something. They get that alone: what they were
+// subscribed to before ends.
+func welcomed(ctx context.Context, r *registry.Registry, service, address string) error {
+	if !r.Unwelcome(service, address) {
+		return nil
+	}
+	before, err := ofAddress(ctx, r, service, registry.SubscriptionFilter{Subscriber: address})
+	if err != nil {
+		return err
+	}
+	var ends []fanfare.Place
+	for i := range before {
+		if before[i].State != "ended" {
+			ends = append(ends, before[i].Place)
+		}
+	}
+	if len(ends) > 0 {
+		if _, err := r.EndTogether(ctx, service, ends, nothingAtAll); err != nil {
+			return err
+		}
+	}
+	return r.Welcome(ctx, service, address)
+}
+
+// ofAddress lists the subscriptions of the address in the place of a subscriber.
+func ofAddress(ctx context.Context, r *registry.Registry, service string, f registry.SubscriptionFilter) (all []registry.Subscription, err error) {
+	for after := fanfare.Place(0); ; {
+		page, next, err := r.SubscriptionPage(ctx, service, f, after, 1000)
+		if err != nil {
+			if fanfare.CodeOf(err) == fanfare.NotFound {
+				err = nil // nobody has it
+			}
+			return all, err
+		}
+		for i := range page {
+			if page[i].To == f.Subscriber { // a person may have several, and an id that looks like one
+				all = append(all, page[i])
+			}
+		}
+		if after = next; next == 0 {
+			return all, nil
+		}
+	}
+}

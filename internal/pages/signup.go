@@ -1,0 +1,64 @@
+package pages
+
+import _ "embed"
+
+//go:embed puzzle.js
+var puzzle string
+
+// A SigningUp is the form to subscribe to a topic.
+type SigningUp struct {
+	Token string // sealed, which says when the form was given out
+	Bits  int    // how much work a proof is
+
+	To        string
+	Wrong     string // name of the field that was wrong, or ""
+	Rules     []RuleChoice
+	Channels  []string // none: there is no choice
+	Channel   string
+	Cadences  []string
+	Cadence   string
+	Terms     string
+	TermsLink bool // the terms are a URL
+}
+
+// A RuleChoice is one of the rules of a topic.
+type RuleChoice struct {
+	Name, Title string
+	Checked     bool
+	Params      []Param
+}
+
+// A Param is a field for a param of a rule.
+type Param struct {
+	ID    string // of the field
+	Title string
+	Of    string // title of the rule, where there are several
+	Kind  string // string, number, boolean or strings
+	Value string
+}
+
+// A Confirming shows what is about to be confirmed.
+type Confirming struct {
+	Facts []Fact
+	Label Text
+}
+
+// A Fact is a name among the texts, and its value.
+type Fact struct{ Name, Value string }
+
+// Choosing is what somebody gets, to be changed.
+type Choosing struct {
+	List     []Preference
+	Locales  []string
+	Locale   string
+	TimeZone string
+}
+
+// A Preference is one subscription.
+type Preference struct {
+	Choice
+	Cadence  string
+	Cadences []string // none: there is no choice
+	Channel  string
+	Channels []string
+}
