@@ -168,7 +168,7 @@ func (n *noticing) tellDay(ctx context.Context, day fanfare.Day) error {
 	for {
 		plan, err := n.store.PlanNotices(ctx, day, noticeGroups)
 		if err != nil && fanfare.CodeOf(err) == fanfare.NotFound {
-			return nil //nolint:nilerr // the day was removed, and with it what there was to tell
+			return nil // the day was removed, and with it what there was to tell
 		}
 		if err == nil && len(plan) == 0 {
 			return nil

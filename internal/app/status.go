@@ -55,6 +55,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 		DiskFreeBytes: r.floor.look(), IndexLagEvents: r.indexing.lag.Load(),
 	}
 	known := r.states.Total()
+	s.Untold = r.telling.waiting.Load()
 	s.Suppressions = int64(r.registry.Suppressed())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
