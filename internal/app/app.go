@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,35 +89,6 @@ func (a *App) Stop() error {
 		a.stopErr = a.undo(0, a.config.DrainTimeout+stopPatience)
 	})
 	return a.stopErr
-}
-
-// undo closes what was acquired since there were so many undos. What waits for a
-// database that is away is given up after a while.
-func (a *App) undo(since int, patience time.Duration) error {
-	if a.giveUp != nil {
-		defer time.AfterFunc(patience, func() { _ = a.giveUp() }).Stop() // the unwinding closes it again, and hears of it
-	}
-	var errs []error
-	for _, undo := range slices.Backward(a.unwind[since:]) {
-		errs = append(errs, undo())
-	}
-	a.unwind = a.unwind[:since]
-	return errors.Join(errs...)
-}
-
-// defer registers how to undo what was just acquired.
-func (a *App) later(undo func() error) { a.unwind = append(a.unwind, undo) }
-
-func (a *App) laterDo(undo func()) { a.later(func() error { undo(); return nil }) }
-
-// background runs a loop until Stop.
-func (a *App) background(loops ...func(context.Context)) {
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	for _, loop := range loops {
-		running.Go(func() { loop(ctx) })
-	}
-	a.laterDo(func() { stop(); running.Wait() })
 }
 
 func (a *App) start(ctx context.Context, o Options) error {
@@ -407,22 +377,6 @@ func (a *App) afterEnd(o *outlets) func(fanfare.Place) {
 		defer cancel()
 		if err := o.awaitOff(ctx, place); err != nil {
 			a.log.Warn("a subscription ended while a message for it was on the wire of a slow relay", "subscription", fanfare.SubscriptionID(place))
-		}
-	}
-}
-
-// trim forgets events that are matched and older than intake needs to know.
-func trim(ctx context.Context, hops *bus.Bus, clock kit.Clock, log *slog.Logger) {
-	ticker := time.NewTicker(5 * time.Minute)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := hops.TrimEvents(ctx, clock.Now().Add(-collect.Horizon)); err != nil && ctx.Err() == nil {
-			log.Warn("old events could not be forgotten, it is tried again", "error", err)
 		}
 	}
 }

@@ -1,0 +1,81 @@
+package registry
+
+import (
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// end decides on one end. A subscription that has ended already is no error.
+func (g *group) end(j *job) error {
+	svc, e := j.svc, j.end
+	place := e.place
+	if place == 0 {
+		var err error
+		if place, err = g.byID(svc, e.id); err != nil {
+			return err
+		}
+	}
+	s, err := g.subscription(place)
+	switch {
+	case err != nil:
+		return g.w.r.unreadable(err)
+	case s == nil:
+		return unknownSubscription(e.id)
+	}
+	e.place = place
+	if e.check != nil {
+		if err := g.ask(e.check, place); err != nil {
+			return err
+		}
+	}
+	if s.Ended {
+		return nil
+	}
+	if err := g.endPlace(place, e.reason); err != nil {
+		return err
+	}
+	topic := g.w.r.config.Load().topics[s.Topic]
+	j.actor.note(&g.batch, Deed{topic.Service, "end", kindSubscription, auditID(s.ID, place)}, nil)
+	return nil
+}
+
+func (g *group) endPlace(place fanfare.Place, reason string) error {
+	s, err := g.change(place)
+	if err != nil {
+		return g.w.r.unreadable(err)
+	}
+	s.Ended, s.Reason, s.Was = true, reason, nil
+	return nil
+}
+
+// byID returns the place of the subscription with a public id.
+func (g *group) byID(svc *service, id string) (fanfare.Place, error) {
+	r := g.w.r
+	if place, ok := fanfare.ParseSubscriptionID(id); ok {
+		s, err := g.subscription(place)
+		if err != nil {
+			return 0, g.w.r.unreadable(err)
+		}
+		if s != nil && s.ID == "" && r.serviceOf(s) == svc.number {
+			return place, nil
+		}
+		return 0, unknownSubscription(id)
+	}
+	place, err := g.find(r.hash.clientID(svc.number, id), svc.number, &SubscriptionRecord{ID: id})
+	if err == nil && place == 0 {
+		err = unknownSubscription(id)
+	}
+	return place, err
+}
+
+func unknownSubscription(id string) error {
+	if id == "" {
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no such subscription"}
+	}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + quote(id)}
+	if strings.Contains(id, "@") {
+		e.Hint = "where this is an address: fanfare subscription list --subscriber, and /v1/subscriptions?subscriber=, list the ids of a person's"
+	}
+	return e
+}
