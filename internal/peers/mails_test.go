@@ -117,17 +117,24 @@ const (
 `
 )
 
-// TestRealMailsFitNarrowAndWideScreensInLightAndDark looks at the mails in a browser
-// and leaves pictures of them in .test/screens.
-func TestRealMailsFitNarrowAndWideScreensInLightAndDark(t *testing.T) {
-	browser := chromium(t)
-	pictures, err := filepath.Abs("../../.test/screens")
+// pictureFolder is the folder that pictures are left in, for people to look at.
+func pictureFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../.test/screens")
 	if err == nil {
-		err = os.MkdirAll(pictures, 0o755)
+		err = os.MkdirAll(dir, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+// TestRealMailsFitNarrowAndWideScreensInLightAndDark looks at the mails in a browser
+// and leaves pictures of them in .test/screens.
+func TestRealMailsFitNarrowAndWideScreensInLightAndDark(t *testing.T) {
+	browser := chromium(t)
+	pictures := pictureFolder(t)
 	run := func(scheme string, args ...string) string {
 		args = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(), "--virtual-time-budget=10000",
 			"--window-size=1200,1000", "--blink-settings=preferredColorScheme=" + scheme}, args...)

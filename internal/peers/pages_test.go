@@ -40,13 +40,7 @@ func TestPeopleClickThroughThePages(t *testing.T) {
 	modules := filepath.Dir(tool(t, "node/node_modules/puppeteer-core"))
 	tool(t, "node/node_modules/axe-core")
 	browser := chromium(t)
-	pictures, err := filepath.Abs("../../.test/screens")
-	if err == nil {
-		err = os.MkdirAll(pictures, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	pictures := pictureFolder(t)
 	s := start(t, "--durability", "relaxed")
 	outbox := filepath.Join(s.dir, "outbox")
 	if _, err := s.client.Apply(t.Context(), fmt.Appendf(nil, open, outbox), false); err != nil {
