@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/emersion/go-msgauth/dkim"
@@ -24,11 +25,14 @@ func (k madeKey) entry() string {
 // signers are the selectors with which a mail is signed, by the records of keys.
 func signers(t *testing.T, mail string, keys ...madeKey) (selectors []string) {
 	t.Helper()
+	var mu sync.Mutex // signatures are verified side by side
 	all, err := dkim.VerifyWithOptions(strings.NewReader(mail), &dkim.VerifyOptions{LookupTXT: func(name string) ([]string, error) {
 		i := slices.IndexFunc(keys, func(k madeKey) bool { return k.Name == name })
 		if i < 0 {
 			return nil, errors.New("no such name")
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		selectors = append(selectors, keys[i].Selector)
 		return []string{keys[i].Record}, nil
 	}})
