@@ -99,24 +99,32 @@ type Elsewhere interface {
 	Elsewhere(*Letter, Outcome) bool
 }
 
-// A Companions is a Desk that finds the letters that are one message, so that a
-// driver may send it once, to several recipients.
-type Companions interface {
+// A Together is a Desk that lets several letters leave at once, and takes at once
+// what came of them. They are of one Share, or their next hop knows a letter again,
+// so that one that comes twice replaces itself: only then is nobody told twice
+// where the outcomes of many could not be kept.
+type Together interface {
 	Desk
 
-	// Companions appends to dst up to most letters with the Share of one that the
-	// connection holds, and does not wait for any. They are the connection's then, as
-	// if Next had handed them out.
-	Companions(dst []*Letter, letter *Letter, most int) []*Letter
-
-	// ReleaseAll is Release for letters of one Share that leave together: all of
-	// them, or none. The connection forgets those that must not leave; where there
-	// are such, the others stay as they are, not released, and are what is left.
+	// ReleaseAll is Release for letters that leave together: all of them, or none.
+	// The connection forgets those that must not leave; where there are such, the
+	// others stay as they are, not released, and are what is left.
 	ReleaseAll(letters []*Letter) (left []*Letter, released bool)
 
 	// ReportAll gives the outcomes of several released letters as Report does that
 	// of one, and blocks until all are kept.
 	ReportAll(letters []*Letter, outcomes []Outcome) error
+}
+
+// A Companions is a Desk that finds the letters that are one message, so that a
+// driver may send it once, to several recipients.
+type Companions interface {
+	Together
+
+	// Companions appends to dst up to most letters with the Share of one that the
+	// connection holds, and does not wait for any. They are the connection's then, as
+	// if Next had handed them out.
+	Companions(dst []*Letter, letter *Letter, most int) []*Letter
 }
 
 // A Driver is a way out. Each call of Serve is one connection (or its like).

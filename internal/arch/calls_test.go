@@ -60,7 +60,7 @@ var realTimes = []struct{ dir, why string }{
 	{"internal/deliver/outlet.go", "the pause before a relay is tried again, and what is left of a lease, are measured by the machine"},
 	{"internal/deliver/desk.go", "what is left of a lease is measured by the machine"},
 	{"internal/deliver/webhook", "time-outs, what a request is signed with and the time of an answer are the machine's; no decision hangs on them"},
-	{"internal/deliver/file", "the time of writing is the machine's; no decision hangs on it"},
+	{"internal/deliver/file", "the time of writing, and how long the disk takes, are the machine's; only by which call files are synced hangs on it"},
 }
 
 func realTime(f *file) string {

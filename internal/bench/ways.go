@@ -45,7 +45,7 @@ func runWays(l *lab, r *Record) error {
 		w.unless(len(files) == n, "%d files of %d", len(files), n)
 	}
 	r.judgeShape(falls)
-	r.note("each file is synced and renamed before it counts, so that one connection waits for the disk with each")
+	r.note("files that wait together are durable together before they count: the disk is waited for with each group, or with each file while its file system is busy with others'")
 	r.take(used)
 	return errorsOf(r.stand("smtp"), w)
 }

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -120,15 +121,11 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 	o := d.outlet
 	kit.Step("after-reply")
 	o.mu.Lock()
-	settings, expected := o.settings, 0
+	settings := o.settings
 	for _, letter := range letters {
-		job := letter.Work.(*Job)
-		if !d.has(job) {
+		if !d.has(letter.Work.(*Job)) {
 			o.mu.Unlock()
 			return errNotHeld
-		}
-		if _, released := o.wired[job]; released {
-			expected++
 		}
 	}
 	for _, letter := range letters {
@@ -140,15 +137,18 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 	entries := make([]fanfare.Entry, len(letters))
 	advices := make([]Advice, len(letters))
 	heard := slices.Clone(outcomes)
-	var dues []fanfare.Due
 	for i, letter := range letters {
-		job := letter.Work.(*Job)
-		advices[i], entries[i] = o.entryOf(job, &heard[i], &settings)
-		if due := o.due(job, &entries[i]); due != nil {
-			dues = append(dues, *due)
-		}
+		advices[i], entries[i] = o.entryOf(letter.Work.(*Job), &heard[i], &settings)
 	}
-	err := o.options.Recorder.RecordTogether(entries, dues, expected)
+	unkept := make([]error, len(letters))
+	for from := 0; from < len(letters); { // a commit is of one day
+		to := sameDay(entries, from)
+		unkept[from] = o.recordTogether(letters[from:to], entries[from:to])
+		for i := from + 1; i < to; i++ {
+			unkept[i] = unkept[from]
+		}
+		from = to
+	}
 
 	o.mu.Lock()
 	now := o.options.Clock.Now()
@@ -162,12 +162,40 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 		} else if heard[i].Verdict == fanfare.Taken {
 			d.relay.taken++
 		}
-		finished = o.reported(job, &heard[i], advices[i], took, now, err, finished)
+		finished = o.reported(job, &heard[i], advices[i], took, now, unkept[i], finished)
 	}
 	if o.connections < o.limits.connections() {
 		o.spawn()
 	}
 	o.mu.Unlock()
 	finish(finished)
-	return err
+	return cmp.Or(unkept...)
+}
+
+// recordTogether keeps entries of one day.
+func (o *Outlet) recordTogether(letters []*fanfare.Letter, entries []fanfare.Entry) error {
+	var dues []fanfare.Due
+	expected := 0
+	o.mu.Lock()
+	for _, letter := range letters {
+		if _, released := o.wired[letter.Work.(*Job)]; released {
+			expected++
+		}
+	}
+	o.mu.Unlock()
+	for i, letter := range letters {
+		if due := o.due(letter.Work.(*Job), &entries[i]); due != nil {
+			dues = append(dues, *due)
+		}
+	}
+	return o.options.Recorder.RecordTogether(entries, dues, expected)
+}
+
+// sameDay is the end of the entries that are of the same day as one of them, and
+// behind it without another between.
+func sameDay(entries []fanfare.Entry, from int) (to int) {
+	for to = from + 1; to < len(entries) && entries[to].Delivery.Day == entries[from].Delivery.Day; {
+		to++
+	}
+	return to
 }

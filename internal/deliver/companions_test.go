@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -116,6 +117,63 @@ func TestEachCompanionHasTheOutcomeOfItsOwn(t *testing.T) {
 			t.Errorf("%d entries with %d dues in %d groups, want 40 with 20 in 1", len(b.book.all()), len(b.book.dues), b.book.together)
 		}
 	})
+}
+
+// TestWhatLeavesTogetherIsKeptByDay has letters of two days leave together, of which
+// one's outcomes cannot be kept.
+func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone fanfare.Day // that the recorder does not keep any more
+		want map[fanfare.Day]int
+	}{
+		"both are kept":        {0, map[fanfare.Day]int{20776: 2, 20777: 3}},
+		"the first is not":     {20776, map[fanfare.Day]int{20777: 3}},
+		"the other one is not": {20777, map[fanfare.Day]int{20776: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				refused := make(chan error, 1)
+				driver := func(ctx context.Context, desk fanfare.Desk) error {
+					var all []*fanfare.Letter
+					for letter, _ := desk.Next(ctx, true); letter != nil; letter, _ = desk.Next(ctx, false) {
+						all = append(all, letter)
+					}
+					if len(all) == 0 {
+						return nil
+					}
+					if _, released := desk.(fanfare.Together).ReleaseAll(all); !released {
+						t.Error("not released")
+					}
+					refused <- desk.(fanfare.Together).ReportAll(all, slices.Repeat([]fanfare.Outcome{{Code: 250, At: time.Now()}}, len(all)))
+					<-ctx.Done()
+					return nil
+				}
+				s := settings(driverFunc(driver))
+				s.Connections = 1
+				b := newBench(t, gateFunc(open), s)
+				b.book.gone = c.gone
+				batch := b.batch(fanfare.Normal, 5)
+				for i := range 2 {
+					batch.Jobs[i].Letter.Delivery.Day = 20776
+				}
+				b.Submit(batch)
+				err := <-refused
+				synctest.Wait()
+				kept := map[fanfare.Day]int{}
+				for _, e := range b.book.all() {
+					kept[e.Delivery.Day]++
+				}
+				if !maps.Equal(kept, c.want) || (err != nil) != (c.gone != 0) {
+					t.Errorf("%v were kept, and %v, want %v", kept, err, c.want)
+				}
+				b.mustEnd(batch, ending{again: 5 - len(b.book.all())})
+				b.Stop()
+				if b.book.coming != 0 {
+					t.Errorf("%d more entries are expected", b.book.coming)
+				}
+			})
+		})
+	}
 }
 
 // TestOneThatMayNotLeaveHoldsNobodyBack has the gate refuse some between taking and

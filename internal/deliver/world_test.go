@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -56,10 +57,16 @@ type book struct {
 	dues    []fanfare.Due
 	coming  int
 	refuse  error
+	gone    fanfare.Day // of which nothing is kept together
 
 	postponed int // times that work was put off
 	together  int // times that several entries were recorded together
 }
+
+var (
+	errDayGone = errors.New("that day is gone")
+	errTwoDays = errors.New("a group is of one day")
+)
 
 func (b *book) Expect() {
 	b.mu.Lock()
@@ -80,6 +87,14 @@ func (b *book) RecordTogether(entries []fanfare.Entry, dues []fanfare.Due, expec
 	b.coming -= expected
 	if b.refuse != nil {
 		return b.refuse
+	}
+	if entries[0].Delivery.Day == b.gone && b.gone != 0 {
+		return errDayGone
+	}
+	for _, e := range entries {
+		if e.Delivery.Day != entries[0].Delivery.Day {
+			return errTwoDays
+		}
 	}
 	b.entries = append(b.entries, entries...)
 	b.dues = append(b.dues, dues...)

@@ -17,8 +17,9 @@ type Desk struct {
 	// Set before the first letter is handed out.
 	Refuse  func(*fanfare.Letter) bool  // what Release says no to
 	Reports func(*fanfare.Letter) error // what Report does before it returns
-	Panics  func(*fanfare.Letter)       // what Release does before it answers
+	Panics  func(*fanfare.Letter)       // what Release and ReleaseAll do before they answer
 	Blocks  bool                        // Next waits for more letters, instead of saying that there are none
+	Any     bool                        // letters of different shares may leave together: they replace themselves
 
 	mu       sync.Mutex
 	waiting  []*fanfare.Letter
@@ -128,11 +129,15 @@ func (s *seat) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most in
 // ReleaseAll lets all of them go, or none.
 func (s *seat) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, released bool) {
 	d := s.desk
+	if d.Panics != nil {
+		d.Panics(letters[0])
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, letter := range letters {
 		held := d.hands[letter]
-		if held == nil || held.seat != s || held.released || letter.Share == 0 || letter.Share != letters[0].Share {
+		oneMessage := letter.Share != 0 && letter.Share == letters[0].Share
+		if held == nil || held.seat != s || held.released || !oneMessage && !d.Any {
 			d.blame("%s was released with others and is not the connection's, or not one message with them", letter.Delivery)
 			return nil, false
 		}

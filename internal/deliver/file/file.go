@@ -2,9 +2,12 @@
 // the form that a mail program opens (.eml). It is for trying things out, for
 // archives and for tests.
 //
-// State. A message is written under a temporary name, synced and renamed, so
-// that whoever sees a file sees all of it. The name is the delivery's id: a
-// second attempt replaces the file of the first.
+// State. Messages are written under temporary names, synced and renamed, so that
+// whoever sees a file sees all of it. The name is the delivery's id: a second
+// attempt replaces the file of the first. Messages that wait are written together:
+// files and folder are synced once for all of them, as far as the file system can
+// do that, and their outcomes are kept by one commit. None of them is reported
+// before its file is durable.
 //
 // Failure. A folder that cannot be written is a broken connection: letters wait.
 package file
@@ -13,93 +16,79 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"fanfare.dev/fanfare"
 )
 
+// What is written together is bounded, so that a message which comes meanwhile does
+// not wait long for its turn.
+const (
+	maxTogether      = 64
+	maxTogetherBytes = 4 << 20
+)
+
 // Driver writes letters into a folder.
 type Driver struct {
 	folder string
+	disk   func() *syncer // of the folder, once that is there
 }
 
 // New returns a driver for a folder, which is made if it is missing.
-func New(folder string) *Driver { return &Driver{folder} }
+func New(folder string) *Driver {
+	return &Driver{folder, sync.OnceValue(func() *syncer { return newSyncer(folder) })}
+}
 
 // Serve writes letters until the desk has no more or ctx ends.
 func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 	if err := os.MkdirAll(d.folder, 0o700); err != nil {
 		return fmt.Errorf("folder of the channel: %w", err)
 	}
+	disk := d.disk()
 	for {
-		letter, err := desk.Next(ctx, true)
-		if err != nil || letter == nil {
+		letters, err := take(ctx, desk)
+		if len(letters) == 0 {
 			return err
 		}
-		part, err := write(d.folder, letter)
-		if err != nil {
-			desk.Return(letter)
-			return fmt.Errorf("folder of the channel: %w", err)
-		}
-		if !desk.Release(letter) {
-			if err := os.Remove(part); err != nil {
-				return fmt.Errorf("folder of the channel: %w", err)
-			}
-			continue
-		}
-		outcome := fanfare.Outcome{Verdict: fanfare.Taken, Text: "written", Relay: d.folder}
-		placeErr := place(part, filepath.Join(d.folder, letter.Delivery.String()+".eml"))
-		if placeErr != nil {
-			outcome.Verdict, outcome.Text = fanfare.Temporary, "could not be written: "+placeErr.Error()
-		}
-		outcome.At = time.Now().UTC()
-		if err := desk.Report(letter, outcome); err != nil {
+		if err := errors.Join(d.deliver(desk, disk, letters), err); err != nil {
 			return err
-		}
-		if placeErr != nil {
-			return placeErr
 		}
 	}
 }
 
-// write puts a letter into a file of its own under a name that nobody looks at.
-// The envelope stands in front, as a delivering mail server would add it (RFC
-// 5321 section 4.4).
-func write(folder string, letter *fanfare.Letter) (part string, err error) {
-	f, err := os.CreateTemp(folder, ".part-*")
-	if err != nil {
-		return "", err
+// take waits for a letter, and takes with it what waits behind it.
+func take(ctx context.Context, desk fanfare.Desk) (letters []*fanfare.Letter, err error) {
+	most := 1
+	if _, able := desk.(fanfare.Together); able {
+		most = maxTogether
 	}
-	_, err = io.WriteString(f, "Return-Path: <"+letter.From+">\r\nDelivered-To: "+letter.To+"\r\n")
-	if err == nil {
-		_, err = f.Write(letter.Body)
+	for size := 0; len(letters) < most && size < maxTogetherBytes; {
+		letter, err := desk.Next(ctx, len(letters) == 0)
+		if letter == nil || err != nil {
+			return letters, err
+		}
+		letters, size = append(letters, letter), size+letter.Size()
 	}
-	if err == nil {
-		_, err = f.Write(letter.Enclosed)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return f.Name(), err
+	return letters, nil
 }
 
-// place gives a file its name, and syncs that too.
-func place(part, path string) error {
-	if err := os.Rename(part, path); err != nil {
-		return errors.Join(err, os.Remove(part))
+// deliver makes files of letters, and says so when they are durable. What cannot be
+// written goes back, and the failure of the folder is returned.
+func (d *Driver) deliver(desk fanfare.Desk, disk *syncer, letters []*fanfare.Letter) error {
+	p := pile{folder: d.folder}
+	defer p.clear()
+	failed := p.write(desk, letters)
+	failed = errors.Join(failed, p.sync(desk, disk))
+	p.release(desk)
+	if len(p.sheets) == 0 {
+		return failed
 	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
+	outcomes, err := p.place()
+	now := time.Now().UTC()
+	for i := range outcomes {
+		outcomes[i].At = now
 	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return errors.Join(failed, err, p.report(desk, outcomes))
 }

@@ -144,3 +144,78 @@ func (r *removing) Next(ctx context.Context, wait bool) (*fanfare.Letter, error)
 	}
 	return r.desk.Next(ctx, wait)
 }
+
+// together is a desk that lets letters leave together, and looks into the folder
+// when it is told of them.
+type together struct {
+	*desk
+	folder string
+	told   [][]string // the files that were there at each report
+	t      *testing.T
+}
+
+func (d *together) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, released bool) {
+	for _, l := range letters {
+		if d.Release(l) {
+			left = append(left, l)
+		}
+	}
+	return left, len(left) == len(letters)
+}
+
+func (d *together) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
+	d.told = append(d.told, names(d.t, d.folder))
+	for i, l := range letters {
+		if err := d.Report(l, outcomes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestLettersThatWaitBecomeFilesTogether(t *testing.T) {
+	folder := t.TempDir()
+	d := &together{desk: &desk{refuse: func(l *fanfare.Letter) bool { return l.Delivery.Position%10 == 3 }}, folder: folder, t: t}
+	for n := range uint32(3 * maxTogether) {
+		d.letters = append(d.letters, letter(n, "x"))
+	}
+	d.letters = append(d.letters, letter(1000, strings.Repeat("x", maxTogetherBytes)), letter(1001, "x"), letter(1002, "x"))
+	if err := New(folder).Serve(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	before := 0
+	for _, files := range d.told {
+		if slices.ContainsFunc(files, func(name string) bool { return strings.HasPrefix(name, ".part-") }) {
+			t.Errorf("when letters were reported, some had no name: %v", files)
+		}
+		sizes = append(sizes, len(files)-before)
+		before = len(files)
+	}
+	// The first three are 64 less those that may not leave: 3, 13, …, 63; 73, …, 123; 133, …, 183.
+	// The last are two behind a large one, which went by itself.
+	if want := []int{57, 58, 58, 3}; !slices.Equal(sizes, want) || len(d.reported) != before || len(d.returned) > 0 {
+		t.Errorf("files came in groups of %v, and %d outcomes, want %v", sizes, len(d.reported), want)
+	}
+}
+
+func TestWhatHasNoFileDoesNotKeepTheOthersFromTheirs(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, letter(2, "").Delivery.String()+".eml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &together{desk: &desk{letters: []*fanfare.Letter{letter(1, "x"), letter(2, "y"), letter(3, "z")}}, folder: folder, t: t}
+	if err := New(folder).Serve(t.Context(), d); err == nil {
+		t.Error("a letter that cannot be placed is no error")
+	}
+	verdicts := make([]fanfare.Verdict, 0, 3)
+	for _, o := range d.reported {
+		verdicts = append(verdicts, o.Verdict)
+	}
+	if want := []fanfare.Verdict{fanfare.Taken, fanfare.Temporary, fanfare.Taken}; !slices.Equal(verdicts, want) {
+		t.Errorf("verdicts %v, want %v", verdicts, want)
+	}
+	if got := names(t, folder); len(got) != 3 {
+		t.Errorf("files %v, want those of letters 1 and 3 and the folder in place of 2", got)
+	}
+}
