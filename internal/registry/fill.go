@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 )
 
@@ -22,6 +23,7 @@ type filling struct {
 	free       chan *chunk
 	done       chan struct{} // closed at the end, or at the first failure
 	err        error         // once done is closed
+	refuse     func(of match.Key, place fanfare.Place, err error)
 }
 
 // A chunk is entries of one topic. Their params lie in one buffer, and both are
@@ -32,8 +34,10 @@ type chunk struct {
 	params  []byte
 }
 
-func newFilling(conditions Conditions) *filling {
-	f := &filling{conditions: conditions, partial: map[match.Key]*chunk{},
+// newFilling begins. refuse is told of entries that the index does not understand,
+// which an older version did: they are left out, as the rest cannot wait for them.
+func newFilling(conditions Conditions, refuse func(of match.Key, place fanfare.Place, err error)) *filling {
+	f := &filling{conditions: conditions, refuse: refuse, partial: map[match.Key]*chunk{},
 		full: make(chan *chunk, loadAhead), free: make(chan *chunk, loadAhead+1), done: make(chan struct{})}
 	go f.run()
 	return f
@@ -43,7 +47,7 @@ func newFilling(conditions Conditions) *filling {
 func (f *filling) run() {
 	defer close(f.done)
 	for c := range f.full {
-		if err := f.conditions.Add(c.topic, c.entries); err != nil {
+		if err := f.give(c); err != nil {
 			f.err = fmt.Errorf("fill the match index: %w", err)
 			return
 		}
@@ -54,6 +58,24 @@ func (f *filling) run() {
 		default:
 		}
 	}
+}
+
+// give hands a chunk to the index, or its entries one by one where it has one that is
+// not understood.
+func (f *filling) give(c *chunk) error {
+	err := f.conditions.Add(c.topic, c.entries)
+	if fanfare.CodeOf(err) != fanfare.Invalid {
+		return err
+	}
+	for i := range c.entries {
+		err := f.conditions.Add(c.topic, c.entries[i:i+1])
+		if fanfare.CodeOf(err) == fanfare.Invalid {
+			f.refuse(c.topic, c.entries[i].Place, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add takes an entry whose params are only valid now.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"fanfare.dev/fanfare"
@@ -16,11 +17,19 @@ type collecting struct {
 	params map[fanfare.Place]string
 	adds   int
 	failAt int
+
+	unclear map[fanfare.Place]bool // not understood
+	refused []fanfare.Place
 }
 
 func (c *collecting) Add(_ match.Key, entries []match.Entry) error {
 	if c.adds++; c.adds == c.failAt {
 		return errors.New("no room")
+	}
+	for _, e := range entries {
+		if c.unclear[e.Place] {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "it is not understood"}
+		}
 	}
 	for _, e := range entries {
 		c.params[e.Place] = string(e.Params)
@@ -29,7 +38,7 @@ func (c *collecting) Add(_ match.Key, entries []match.Entry) error {
 }
 
 func fillWith(c *collecting, topics, n int) error {
-	f := newFilling(c)
+	f := newFilling(c, func(_ match.Key, place fanfare.Place, _ error) { c.refused = append(c.refused, place) })
 	var buf []byte // used again for each, as the store's is
 	for i := range n {
 		buf = fmt.Appendf(buf[:0], `{"n":%d}`, i)
@@ -65,5 +74,22 @@ func TestAFillingEndsAtTheFirstFailure(t *testing.T) {
 		if c.adds != failAt {
 			t.Errorf("%d chunks were given after the failure of %d", c.adds, failAt)
 		}
+	}
+}
+
+// What an older version has taken and this one does not must not keep a server from
+// its start.
+func TestWhatIsNotUnderstoodAnyMoreIsLeftOutAndTold(t *testing.T) {
+	const n = 3*loadChunk + 11
+	unclear := []fanfare.Place{7, loadChunk, n - 1}
+	c := &collecting{params: map[fanfare.Place]string{}, unclear: map[fanfare.Place]bool{}}
+	for _, place := range unclear {
+		c.unclear[place] = true
+	}
+	if err := fillWith(c, 1, n); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(c.refused, unclear) || len(c.params) != n-len(unclear) {
+		t.Errorf("%d of %d are in, and %d were refused", len(c.params), n, c.refused)
 	}
 }

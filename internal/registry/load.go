@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
 )
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions)}
+	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood)}
 	err := r.opt.Store.Load(ctx, Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
@@ -25,6 +26,9 @@ func (r *Registry) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load the registry: %w", err)
 	}
+	if r.unmatched > 0 {
+		r.opt.Logger.Error("registry: subscriptions have conditions that are not understood any more, and match nothing until they are changed", "subscriptions", r.unmatched)
+	}
 	if err := l.resolve(ctx); err != nil {
 		return fmt.Errorf("load the registry: %w", err)
 	}
@@ -36,6 +40,20 @@ func (r *Registry) load(ctx context.Context) error {
 	r.config.Store(l.snapshot)
 	return nil
 }
+
+// misunderstood tells of a condition that is kept and not understood any more. Logs
+// show the first ones; all are counted.
+func (r *Registry) misunderstood(of match.Key, place fanfare.Place, err error) {
+	if r.unmatched++; r.unmatched <= misunderstoodShown {
+		r.opt.Logger.Error("registry: a condition is not understood any more", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
+	}
+}
+
+const misunderstoodShown = 20
+
+// Unmatched is how many subscriptions of the start have conditions that are not
+// understood any more: they match nothing.
+func (r *Registry) Unmatched() int { return r.unmatched }
 
 type loader struct {
 	r        *Registry
