@@ -52,7 +52,7 @@ func Experiments() []Experiment {
 		{"L4", "500 changes a second for ten people each, made per change, in windows of 5 s and 1 s, and continuously", Published{}, runGenerations},
 		{"L6", "the same provider: the rate in six shares of which one is not used, and the rate as one limit", Published{360, "300/s by share, 360/s shared (GOV.UK)"}, runShare},
 		{"L7", "the same provider: 30 and 90 connections at 100 and 250 ms", Published{360, "120/s to 360/s (GOV.UK)"}, runConcurrency},
-		{"L9", "an urgent message every 100 ms while a broadcast to 1,000,000 is under way: p99 from its 202 to the sink, and the broadcast's rate against the same without", Published{Text: "stuck behind 1M (GOV.UK)"}, runUrgentAmid},
+		{"L9", "an urgent message every 100 ms while a broadcast to 1,000,000 is under way: p99 from its 202 to the sink, and the broadcast's rate with them in turns with that without", Published{Text: "stuck behind 1M (GOV.UK)"}, runUrgentAmid},
 		{"L9b", "two services with a broadcast to 1,000,000 each under way: how long one to 1,000 of a third service takes", Published{}, runThird},
 		{"L10", "a daily digest of five events for 1,000,000 people at one time: until the last of them has it", Published{60, "goal 60 s, peak RSS 1 GB"}, runDaily},
 		{"F1", "webhooks to 10,000 receivers, of each hundred one dead, one slow, one that refuses above 1/s: the rate to the others with and without these", Published{}, runTown(true)},
