@@ -94,7 +94,19 @@ func (x *Index) PriceParams(key Key, rule string, params json.RawMessage) (fanfa
 	if err != nil {
 		return fanfare.Cost{}, err
 	}
-	return c.plans[number].price(rowOf(c.rules[number].params, v)), nil
+	p := c.plans[number]
+	if p.alwaysIndexed() {
+		return fanfare.Cost{}, nil
+	}
+	return p.price(rowOf(c.rules[number].params, v)), nil
+}
+
+// alwaysIndexed reports whether an index leads to every row, whatever its params are:
+// then none has to be made to know its price.
+func (p *plan) alwaysIndexed() bool {
+	return slices.ContainsFunc(p.guards, func(ways []*way) bool {
+		return !slices.ContainsFunc(ways, func(w *way) bool { return !w.ordered() })
+	})
 }
 
 // rowOf is a row with these params, which is in no index.

@@ -102,6 +102,42 @@ func TestARuleIsPricedByItsParams(t *testing.T) {
 	}
 }
 
+// TestWhereTheRuleAloneSaysThatAnIndexLeadsParamsCannotSayOtherwise: most rules are such, and
+// an import asks for the price of each of its rows.
+func TestWhereTheRuleAloneSaysThatAnIndexLeadsParamsCannotSayOtherwise(t *testing.T) {
+	text, least := map[string]string{"text": "string"}, map[string]string{"least": "number"}
+	rules := []Rule{
+		{Name: "same", When: "place == sub.text", Params: text},
+		{Name: "strong", When: "mag >= sub.least", Params: least},
+		{Name: "both", When: "mag >= sub.least && place == sub.text", Params: map[string]string{"least": "number", "text": "string"}},
+		{Name: "either", When: "mag >= sub.least || place == sub.text", Params: map[string]string{"least": "number", "text": "string"}},
+		{Name: "near", When: "place.contains(sub.text)", Params: text},
+		{Name: "other", When: "place != sub.text", Params: text},
+	}
+	x := newQuakes(t, rules...)
+	topic, err := x.topic(quakes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, found := topic.compile.Load(), map[bool]int{}
+	for _, rule := range rules {
+		p := c.plans[c.rule(rule.Name)]
+		found[p.alwaysIndexed()]++
+		for _, params := range []string{`"least":0`, `"least":-1e300`, `"text":""`, `"text":"Alaska"`, `"least":0,"text":""`, `"least":7,"text":"Alaska"`} {
+			number, v, err := c.readParams(rule.Name, []byte("{"+params+"}"))
+			if err != nil {
+				continue // they are another rule's
+			}
+			if long := p.price(rowOf(c.rules[number].params, v)); p.alwaysIndexed() && !long.Indexed() {
+				t.Errorf("%s with %s costs %+v", rule.Name, params, long)
+			}
+		}
+	}
+	if found[true] < 3 || found[false] < 2 {
+		t.Errorf("of the rules %d are found by an index whatever their params are, and %d are not", found[true], found[false])
+	}
+}
+
 // BenchmarkCost has what a condition costs beside what it was taken to cost: a
 // thousand that differ in a literal, and an event that meets none of them.
 func BenchmarkCost(b *testing.B) {
