@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
 )
 
 // Limits of bodies that are read line by line.
@@ -18,6 +19,7 @@ const (
 	maxBulkBytes   = 4 << 30
 	chunkBytes     = 1 << 20   // what is read before it is worked on; longer than any line may be
 	pieceBytes     = 128 << 10 // of one Read
+	patientLines   = 256       // of a chunk, those behind which give way to others
 	chunksInFlight = 4         // read, being decoded, or waiting for their turn; then reading waits
 	bulkIdle       = 60 * time.Second
 	lingering      = time.Second // for what a client still sends when it was answered
@@ -302,6 +304,9 @@ func (s *stream[T]) decodeChunk(c *chunk[T]) {
 		line := bytes.TrimSpace(rest[:i])
 		rest = rest[i+1:]
 		number++
+		if n := number - c.first; n > patientLines {
+			kit.GiveWay(n)
+		}
 		if len(line) == 0 {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
 )
 
 // put decides on each want of the job. A want that cannot be decided on gets
@@ -24,6 +25,7 @@ func (g *group) put(j *job) {
 		}
 	}
 	for i := range j.wants {
+		kit.GiveWay(i)
 		w := &j.wants[i]
 		if w.err != nil {
 			continue
