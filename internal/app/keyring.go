@@ -63,10 +63,12 @@ func keyFiles(c *registry.Channel) []version {
 // keysLook is how often the files of keys are looked at.
 const keysLook = 2 * time.Second
 
-// rereadKeys puts keys in force whose files have changed, until ctx ends.
+// rereadKeys puts keys in force whose files have changed, and settings that could
+// not be before, until ctx ends.
 func (o *outlets) rereadKeys(ctx context.Context) {
 	for rest(ctx, keysLook) == nil {
 		o.lookAtKeys()
+		o.mendFaulty(ctx)
 	}
 }
 
@@ -75,7 +77,7 @@ func (o *outlets) lookAtKeys() {
 	defer o.mu.Unlock()
 	for _, channel := range o.registry.Channels() {
 		out := o.open[channel.Number]
-		if out == nil || len(out.keys.all()) == 0 || len(channel.DKIM) == 0 {
+		if out == nil || out.fault != "" || len(out.keys.all()) == 0 || len(channel.DKIM) == 0 {
 			continue
 		}
 		anew, err := out.keys.look(channel, o.captured.keys)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -66,70 +67,96 @@ type outlet struct {
 	rate     registry.Rate // in force
 	share    *limit.Share  // of the rate of its service
 	together registry.ServiceLimits
+
+	fault string        // why the settings of the channel are not in force; "" while they are
+	able  chan struct{} // closed once they have been
+	begin sync.Once     // closes it
 }
 
-// reconcile makes an outlet for each channel and puts changed settings in force.
+// reconcile makes an outlet for each channel and puts changed settings in force. A
+// channel whose settings cannot be, as its password is not there, keeps those from
+// before, or has what it sends wait; the others are not held up by it.
 func (o *outlets) reconcile(ctx context.Context) error {
+	faults, err := o.configure(ctx)
+	return errors.Join(append(faults, err)...)
+}
+
+// configure is reconcile that tells what is wrong with channels apart.
+func (o *outlets) configure(ctx context.Context) (faults []error, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, channel := range o.registry.Channels() {
-		inForce := *channel
-		inForce.Rate, _ = o.registry.RateOf(channel)
-		wanted := settingsBut(inForce.ChannelSettings)
-		known := o.open[channel.Number]
-		together := o.registry.ServiceLimits(channel.Service)
-		if known != nil && known.together != together {
-			known.together = together
-			o.budgets.set(channel.Service, together.Rate)
-			known.SetBudgets(o.budgets.of(channel, together, known.share))
-		}
-		if known != nil && known.settings == wanted && known.rate == inForce.Rate {
-			continue
-		}
-		settings, err := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks) })
+		fault, err := o.put(ctx, channel)
 		if err != nil {
-			return err
+			return faults, err
 		}
-		if settings.SendTimeout < time.Duration(channel.SendTimeout) {
-			o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
+		if fault != nil {
+			faults = append(faults, fault)
 		}
-		files := keyFiles(channel)
-		if channel.Destinations.By == registry.ByMX {
-			settings.Destinations.Site = o.sites.Of
-		}
-		keys, err := o.captured.keys(channel)
-		if err != nil {
-			return err
-		}
-		ring := &keyring{}
-		if known != nil {
-			ring = known.keys
-		}
-		ring.take(keys, files)
-		share := o.budgets.rate(channel.Service).Share()
-		if known != nil {
-			share = known.share
-		} else {
-			o.budgets.set(channel.Service, together.Rate)
-		}
-		settings.Budgets = o.budgets.of(channel, together, share)
-		for i := range settings.Relays {
-			settings.Relays[i].Drained = o.registry.Drained(channel, settings.Relays[i].Name)
-		}
-		switch {
-		case known == nil:
-			if err := o.add(ctx, channel, settings, wanted, ring); err != nil {
-				return err
-			}
-		case known.settings == wanted:
-			known.SetRate(settings.Rate)
-		default:
-			known.Reconfigure(settings)
-		}
-		now := o.open[channel.Number]
-		now.settings, now.rate, now.share, now.together = wanted, inForce.Rate, share, together
 	}
-	return nil
+	return faults, nil
+}
+
+// put puts the settings of a channel in force; fault is what is wrong with them.
+func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, err error) {
+	inForce := *channel
+	inForce.Rate, _ = o.registry.RateOf(channel)
+	wanted := settingsBut(inForce.ChannelSettings)
+	known := o.open[channel.Number]
+	together := o.registry.ServiceLimits(channel.Service)
+	if known != nil && known.together != together {
+		known.together = together
+		o.budgets.set(channel.Service, together.Rate)
+		known.SetBudgets(o.budgets.of(channel, together, known.share))
+	}
+	if known != nil && known.settings == wanted && known.rate == inForce.Rate && known.fault == "" {
+		return nil, nil
+	}
+	files := keyFiles(channel)
+	keys, err := o.captured.keys(channel)
+	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks) })
+	if fault = errors.Join(wrong, err); fault != nil {
+		if known != nil {
+			known.noteFault(fault, o.logger, channel)
+			return fault, nil
+		}
+		settings.Relays, keys = standingStill(fault), nil
+	}
+	if settings.SendTimeout < time.Duration(channel.SendTimeout) {
+		o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
+	}
+	if channel.Destinations.By == registry.ByMX {
+		settings.Destinations.Site = o.sites.Of
+	}
+	ring := &keyring{}
+	if known != nil {
+		ring = known.keys
+	}
+	ring.take(keys, files)
+	share := o.budgets.rate(channel.Service).Share()
+	if known != nil {
+		share = known.share
+	} else {
+		o.budgets.set(channel.Service, together.Rate)
+	}
+	settings.Budgets = o.budgets.of(channel, together, share)
+	for i := range settings.Relays {
+		settings.Relays[i].Drained = o.registry.Drained(channel, settings.Relays[i].Name)
+	}
+	switch {
+	case known == nil:
+		if err := o.add(ctx, channel, settings, wanted, ring); err != nil {
+			return nil, err
+		}
+	case known.settings == wanted && known.fault == "":
+		known.SetRate(settings.Rate)
+	default:
+		known.Reconfigure(settings)
+	}
+	now := o.open[channel.Number]
+	now.settings, now.rate, now.share, now.together = wanted, inForce.Rate, share, together
+	now.noteFault(fault, o.logger, channel)
+	return fault, nil
 }
 
 // settingsBut is all that is configured but the rate, which changes without new
@@ -146,7 +173,8 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 		Flows:    o.switches.paces,
 		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
-	o.open[channel.Number] = &outlet{Outlet: out, keys: ring, settings: wanted}
+	opened := &outlet{Outlet: out, keys: ring, settings: wanted, able: make(chan struct{})}
+	o.open[channel.Number] = opened
 	for _, lane := range fanfare.Lanes {
 		queue, err := o.bus.Batches(ctx, channel.Number, lane)
 		if err != nil {
@@ -156,7 +184,13 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 			queue: queue, outlet: out, registry: o.registry, store: o.store,
 			channel: channel.Number, lane: lane, clock: o.clock, logger: o.logger, loader: o.loader(ring), beside: o.aside.Go,
 		}
-		o.running.Go(func() { d.run(o.ctx) })
+		o.running.Go(func() {
+			select {
+			case <-opened.able:
+				d.run(o.ctx)
+			case <-o.ctx.Done():
+			}
+		})
 	}
 	return nil
 }
@@ -250,11 +284,17 @@ func (o *outlets) of(channel uint16) *outlet {
 
 // status returns how the outlet of a channel is doing.
 func (o *outlets) status(channel uint16) deliver.Status {
-	out := o.of(channel)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.open[channel]
 	if out == nil {
 		return deliver.Status{}
 	}
-	return out.Status()
+	status := out.Status()
+	if out.fault != "" && status.LastError == "" {
+		status.LastError = out.fault
+	}
+	return status
 }
 
 // drainRelay lets nothing leave by a relay, named service/channel/relay, or again.

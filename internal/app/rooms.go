@@ -34,7 +34,7 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 	h.background(o.rereadKeys)
 	o.templates, o.memory = &templates{registry: h.people}, newMemory()
 	o.enclosures = &enclosures{registry: h.people, store: h.store}
-	if err := o.reconcile(ctx); err != nil {
+	if _, err := o.configure(ctx); err != nil { // a channel that cannot send must not keep the others from it
 		return err
 	}
 	h.laterDo(func() { o.drain(h.config.DrainTimeout) })
