@@ -104,7 +104,7 @@ func (c *cli) printStatus(s client.Status) {
 	}
 	fmt.Fprintf(table, "index lag\t%s events\n", grouped(s.IndexLagEvents))
 	if s.Untold > 0 {
-		fmt.Fprintf(table, "untold\t%s outcomes\n", grouped(s.Untold))
+		fmt.Fprintf(table, "untold\t%s outcomes and changes\n", grouped(s.Untold))
 	}
 	fmt.Fprintf(table, "free disk\t%.1f GB\n", float64(s.DiskFreeBytes)/1e9)
 	table.Flush()

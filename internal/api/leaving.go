@@ -28,8 +28,11 @@ type Offer struct {
 type Leave struct {
 	Chosen []string // of the choices; not nil: these alone
 	All    bool     // everything of the service
-	Reason string   // in a few words, or ""
+	Reason string   // one of LeaveReasons, or ""
 }
+
+// ByPage reports whether somebody chose on the page, and did not click once.
+func (l *Leave) ByPage() bool { return l.Chosen != nil || l.All }
 
 // Left is what came of it.
 type Left struct {
@@ -46,5 +49,5 @@ type Undone struct {
 	Late   bool // nothing can be taken back any more
 }
 
-// leaveReasons are those that the page offers; each is kept as these words.
-var leaveReasons = map[string]string{"often": "too many messages", "topic": "not about what they want to know", "never": "never asked for them", "other": "another reason"}
+// LeaveReasons are those that the page offers; each is kept as these words.
+var LeaveReasons = map[string]string{"often": "too many messages", "topic": "not about what they want to know", "never": "never asked for them", "other": "another reason"}

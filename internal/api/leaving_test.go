@@ -25,7 +25,7 @@ func TestThePageEndsWhatIsChosenOnIt(t *testing.T) {
 		{"", Leave{}, true, "You are unsubscribed"},
 		{"%%%", Leave{}, true, "You are unsubscribed"},
 		{"page=1&s=sub-2", Leave{Chosen: []string{"sub-2"}}, true, "You are unsubscribed"},
-		{"page=1&s=sub-2&s=sub-1&why=often", Leave{Chosen: []string{"sub-2", "sub-1"}, Reason: "too many messages"}, true, `action="../r/back"`},
+		{"page=1&s=sub-2&s=sub-1&why=often", Leave{Chosen: []string{"sub-2", "sub-1"}, Reason: "often"}, true, `action="../r/back"`},
 		{"page=1&all=1&why=of+course", Leave{Chosen: []string{}, All: true}, true, "You are unsubscribed"},
 		{"page=1", Leave{}, false, "Choose at least one"},
 	} {

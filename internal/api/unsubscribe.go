@@ -50,7 +50,10 @@ func (a *API) leave(ctx context.Context, x *exchange, r *http.Request) (*pages.P
 	token, form := r.PathValue("token"), readForm(x, r)
 	ask := Leave{}
 	if form.Get("page") != "" { // else it is one click
-		ask = Leave{Chosen: append([]string{}, form["s"]...), All: form.Get("all") != "", Reason: leaveReasons[form.Get("why")]}
+		ask = Leave{Chosen: append([]string{}, form["s"]...), All: form.Get("all") != ""}
+		if why := form.Get("why"); LeaveReasons[why] != "" {
+			ask.Reason = why
+		}
 		if len(ask.Chosen) == 0 && !ask.All {
 			offer, err := a.parts.Leaving.Offer(ctx, token)
 			if err != nil {

@@ -151,7 +151,7 @@ func (h *house) openRecord(ctx context.Context) error {
 	h.freeing = newReleasing(h.waiting, h.store, h.log)
 	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, resumed: h.freeing.release,
 		reconfigured: h.outlets.reconcile, stopped: h.outlets.sweep, hurry: h.outlets.hurry, relay: h.outlets.drainRelay}
-	h.telling = newNoticing(h.store, h.people, h.clock, h.log)
+	h.telling = newNoticing(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
 		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.telling.hears, Told: h.telling.tell,
 		Sour: func(ref fanfare.EventRef) {

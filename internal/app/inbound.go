@@ -77,7 +77,7 @@ func (w *wishes) Take(ctx context.Context, a returns.Arrival) error {
 		return unlessGone(err)
 	}
 	ctx = registry.As(ctx, registry.Actor{KeyName: "recipient"})
-	_, err = w.registry.EndTogether(ctx, posted.Service, member.Subscriptions, "unsubscribed by mail")
+	_, err = w.registry.EndTogether(ctx, posted.Service, member.Subscriptions, registry.Ending{Source: registry.SourceMail, Text: "unsubscribed by mail"})
 	return unlessGone(err)
 }
 

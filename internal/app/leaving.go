@@ -104,7 +104,7 @@ func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left 
 	}
 	left.Locale = person.Locale
 	ends := listed
-	if ask.Chosen != nil || ask.All {
+	if ask.ByPage() {
 		ends = nil
 		for i := range person.Subscriptions {
 			s := &person.Subscriptions[i]
@@ -116,11 +116,14 @@ func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left 
 	if len(ends) == 0 {
 		return left, nil
 	}
-	reason := byLink
-	if ask.Reason != "" {
-		reason += ": " + ask.Reason
+	how := registry.Ending{Source: registry.SourceOneClick, Text: byLink}
+	if ask.ByPage() {
+		how.Source = registry.SourcePage
 	}
-	left, err = l.end(ctx, &person, link.Subscription, ends, reason)
+	if ask.Reason != "" {
+		how.Reason, how.Text = ask.Reason, byLink+": "+api.LeaveReasons[ask.Reason]
+	}
+	left, err = l.end(ctx, &person, link.Subscription, ends, how)
 	if err == nil && len(left.Titles) > 0 {
 		err = l.goodbye(ctx, &person, &left)
 	}
@@ -128,7 +131,7 @@ func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left 
 }
 
 // end ends subscriptions of a person, and makes the pass to take that back.
-func (l *leaving) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, reason string) (left api.Left, err error) {
+func (l *leaving) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, how registry.Ending) (left api.Left, err error) {
 	left = api.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
@@ -136,7 +139,7 @@ func (l *leaving) end(ctx context.Context, person *registry.Person, of fanfare.P
 		}
 	}
 	left.Titles = distinct(left.Titles)
-	seq, err := l.registry.EndTogether(ctx, person.Service, ends, reason)
+	seq, err := l.registry.EndTogether(ctx, person.Service, ends, how)
 	if err != nil || seq == 0 {
 		return left, err
 	}

@@ -123,14 +123,14 @@ func (p *preferences) ConfirmMove(ctx context.Context, token string) (api.Confir
 			continue
 		}
 		put := putAgain(s)
-		put.To, put.Subscriber, put.State = of.To, whose, s.State
+		put.To, put.Subscriber, put.State, put.By = of.To, whose, s.State, registry.SourceMove
 		put.Consent = registry.Confirmed("", byAddress, time.Unix(0, of.At))
 		puts, ends = append(puts, put), append(ends, s.Place)
 	}
 	if len(puts) == 0 {
 		return c, nil // done before
 	}
-	if err := welcomed(ctx, p.registry, of.Service, of.To); err != nil {
+	if err := welcomed(ctx, p.registry, of.Service, of.To, registry.SourceMove); err != nil {
 		return c, err
 	}
 	if err := p.put(ctx, of.Service, puts); err != nil {
@@ -139,7 +139,7 @@ func (p *preferences) ConfirmMove(ctx context.Context, token string) (api.Confir
 		}
 		return c, err
 	}
-	if _, err := p.registry.EndTogether(ctx, of.Service, ends, byAddress); err != nil {
+	if _, err := p.registry.EndTogether(ctx, of.Service, ends, registry.Ending{Source: registry.SourceMove, Text: byAddress}); err != nil {
 		return c, err
 	}
 	return c, quietly(p.mails.send(ctx, &pageMail{kind: "moved", service: of.Service, channel: firstMail(p.registry, of.Service), to: of.From, locale: person.Locale,

@@ -140,6 +140,7 @@ func (p *preferences) Choose(ctx context.Context, token string, ask api.Chosen) 
 			ends = append(ends, s.Place)
 		case slices.Contains(p.cadences(s), one.Cadence) && one.Cadence != s.Cadence, slices.Contains(p.channels(s), one.Channel) && one.Channel != s.Channel:
 			put := putAgain(s)
+			put.By = registry.SourcePreferences
 			if slices.Contains(p.cadences(s), one.Cadence) {
 				put.Cadence = one.Cadence
 			}
@@ -155,7 +156,7 @@ func (p *preferences) Choose(ctx context.Context, token string, ask api.Chosen) 
 		return left, err
 	}
 	if len(ends) > 0 {
-		left, err = p.leaving.end(ctx, &person, link.Subscription, ends, byPage)
+		left, err = p.leaving.end(ctx, &person, link.Subscription, ends, registry.Ending{Source: registry.SourcePreferences, Text: byPage})
 	}
 	return left, err
 }

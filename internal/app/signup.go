@@ -224,12 +224,12 @@ func (s *signups) subscribe(ctx context.Context, a *asked) (late bool, err error
 		return err == nil, err
 	}
 	put := a.put()
-	put.State = "active" // also where it was paused
+	put.State, put.By = "active", registry.SourceSignup // also where it was paused
 	put.Consent = registry.Confirmed(a.Terms, a.Source, at)
 	if _, err := s.registry.CheckPut(a.Service, &put); err != nil {
 		return true, nil //nolint:nilerr // it is told
 	}
-	if err := welcomed(ctx, s.registry, a.Service, a.To); err != nil {
+	if err := welcomed(ctx, s.registry, a.Service, a.To, registry.SourceSignup); err != nil {
 		return false, err
 	}
 	results := make([]registry.PutResult, 1)

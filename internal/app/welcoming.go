@@ -12,8 +12,8 @@ const nothingAtAll = "its owner wanted nothing at all"
 
 // welcomed takes an address off the suppression list whose owner wanted nothing at all,
 // and has confirmed now that they want something. They get that alone: what they were
-// subscribed to before ends.
-func welcomed(ctx context.Context, r *registry.Registry, service, address string) error {
+// subscribed to before ends. Source is what they confirmed by.
+func welcomed(ctx context.Context, r *registry.Registry, service, address, source string) error {
 	if !r.Unwelcome(service, address) {
 		return nil
 	}
@@ -28,11 +28,11 @@ func welcomed(ctx context.Context, r *registry.Registry, service, address string
 		}
 	}
 	if len(ends) > 0 {
-		if _, err := r.EndTogether(ctx, service, ends, nothingAtAll); err != nil {
+		if _, err := r.EndTogether(ctx, service, ends, registry.Ending{Source: source, Reason: "unwanted", Text: nothingAtAll}); err != nil {
 			return err
 		}
 	}
-	return r.Welcome(ctx, service, address)
+	return r.Welcome(ctx, service, address, source)
 }
 
 // ofAddress lists the subscriptions of the address in the place of a subscriber.

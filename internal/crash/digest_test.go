@@ -15,7 +15,6 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -104,24 +103,9 @@ func (s *shelf) take(_ string, to []string, body []byte) {
 func TestEachEventIsInOneDigestWhereverTheServerDies(t *testing.T) {
 	for durability, passings := range map[string][]int{"relaxed": {1, 4}, "fsync": {2}} {
 		t.Run(durability, func(t *testing.T) {
-			w := &world{t: tell(t), seed: seedOf(t)}
-			w.server = newServer(w.t, durability, pgtest.Chosen(t))
-			limited, cancel := context.WithTimeout(t.Context(), 30*patience)
-			defer cancel()
-			w.given, w.fail = context.WithCancelCause(limited)
 			took := &shelf{told: map[string]map[string]map[string]bool{}, came: map[string]int{}}
-			relay := sink.New(sink.Config{OnMessage: took.take, Inject: sink.Inject{Seed: w.seed, TempFail: 0.02, DropBeforeData: 0.002, DropInData: 0.002, DropBeforeReply: 0.002}})
-			address, err := relay.Listen("127.0.0.1:0")
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			served := make(chan error, 1)
-			go func() { served <- relay.Serve() }()
-			l := w.server.start()
-			w.server.awaitReady(l)
-			if _, err := l.client.Apply(t.Context(), fmt.Appendf(nil, digestsDocument, address, connections), false); err != nil {
-				w.t.Fatal(err)
-			}
+			w, relay, over := relayed(t, durability, digestsDocument, sink.Config{OnMessage: took.take,
+				Inject: sink.Inject{TempFail: 0.02, DropBeforeData: 0.002, DropInData: 0.002, DropBeforeReply: 0.002}})
 			for i := range bulletinReaders {
 				if err := w.choose(i, cadences[i%len(cadences)]); err != nil {
 					w.t.Fatal(err)
@@ -153,14 +137,7 @@ func TestEachEventIsInOneDigestWhereverTheServerDies(t *testing.T) {
 			end()
 			running.Wait()
 			w.digestsGone(events)
-			if err := context.Cause(w.given); err != nil {
-				w.t.Fatal(err)
-			}
-			w.server.stop(w.server.current())
-			if err := relay.Close(); err != nil {
-				w.t.Fatal(err)
-			}
-			<-served
+			over()
 			allowed := kills*connections + int(relay.Stats().DroppedBeforeReply)
 			w.checkDigests(took, len(events), allowed)
 			t.Logf("%d kills, %d events, %d changes of cadence", kills, len(events), changes)

@@ -3,18 +3,14 @@
 package crash
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net/mail"
-	"regexp"
 	"slices"
 	"sync"
 	"testing"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -37,67 +33,13 @@ templates:
 // storyReaders is how many read each story.
 const storyReaders = 60
 
-// desk is who hears what becomes of the stories.
-const desk = "desk@example.org"
-
-// A hearing is what the desk was told, and by which messages.
-type hearing struct {
-	mu   sync.Mutex
-	told map[string]map[string]bool // "kind delivery attempt", Message-ID
-}
-
-var toldLine = regexp.MustCompile(`<([a-z]+ dlv-\S+ \d+)>`)
-
-func (h *hearing) take(_ string, to []string, body []byte) {
-	m, err := mail.ReadMessage(bytes.NewReader(body))
-	if err != nil || len(to) != 1 || to[0] != desk {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, match := range toldLine.FindAllSubmatch(body, -1) {
-		line := string(match[1])
-		if h.told[line] == nil {
-			h.told[line] = map[string]bool{}
-		}
-		h.told[line][m.Header.Get("Message-ID")] = true
-	}
-}
-
-// missing is one of several outcomes that was not told yet, "" if all were.
-func (h *hearing) missing(of map[string]bool) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for line := range of {
-		if h.told[line] == nil {
-			return line
-		}
-	}
-	return ""
-}
-
 // TestAServiceIsToldEachOutcomeOnceWhereverTheServerDies has the server die before it
 // tells what was kept, and before it forgets what it told. Each outcome is told, by
 // one message, and nothing is told that the record does not have.
 func TestAServiceIsToldEachOutcomeOnceWhereverTheServerDies(t *testing.T) {
-	w := &world{t: tell(t), seed: seedOf(t)}
-	w.server = newServer(w.t, "relaxed", pgtest.Chosen(t))
-	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
-	defer cancel()
-	w.given, w.fail = context.WithCancelCause(limited)
-	heard := &hearing{told: map[string]map[string]bool{}}
-	relay := sink.New(sink.Config{OnMessage: heard.take, Inject: sink.Inject{Seed: w.seed, PermFail: 0.05}})
-	address, err := relay.Listen("127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- relay.Serve() }()
-	l := w.server.start()
-	w.server.awaitReady(l)
-	if _, err := l.client.Apply(t.Context(), fmt.Appendf(nil, noticesDocument, address, connections), false); err != nil {
-		w.t.Fatal(err)
-	}
+	heard := newHearing(`<([a-z]+ dlv-\S+ \d+)>`)
+	w, _, over := relayed(t, "relaxed", noticesDocument, sink.Config{OnMessage: heard.take, Inject: sink.Inject{PermFail: 0.05}})
+	l := w.server.current()
 	puts := []client.Subscription{{Topic: fanfare.TopicDeliveries, Channel: "email", To: desk}, {Topic: fanfare.TopicFailures, Channel: "email", To: desk}}
 	for i := range storyReaders {
 		puts = append(puts, client.Subscription{Topic: story, Channel: "email", To: fmt.Sprintf("reader%d@example.org", i)})
@@ -123,19 +65,8 @@ func TestAServiceIsToldEachOutcomeOnceWhereverTheServerDies(t *testing.T) {
 	running.Wait()
 	outcomes := w.outcomesOf(stories)
 	w.until("each outcome is told", func() bool { return heard.missing(outcomes) == "" })
-	if err := context.Cause(w.given); err != nil {
-		w.t.Fatal(err)
-	}
-	w.server.stop(w.server.current())
-	if err := relay.Close(); err != nil {
-		w.t.Fatal(err)
-	}
-	<-served
-	for line, by := range heard.told {
-		if len(by) != 1 || !outcomes[line] {
-			w.t.Errorf("told %d times, and of the record %v: %s", len(by), outcomes[line], line)
-		}
-	}
+	over()
+	heard.check(w, outcomes)
 	w.t.Logf("%d outcomes of %d stories", len(outcomes), len(stories))
 }
 

@@ -1,9 +1,10 @@
 // Package notice makes the events by which a service is told what became of its
-// deliveries. An event has what many deliveries share, which conditions ask for, and
-// a list of them: so a broadcast of a million is told in some thousand events, and
-// nothing is left out.
+// deliveries, and what its people did. An event has what many deliveries share, which
+// conditions ask for, and a list of them: so a broadcast of a million is told in some
+// thousand events, and nothing is left out. It is the same with subscriptions, and with
+// addresses that are suppressed.
 //
-// State. None. The same outcomes in the same order make the same events, with the
+// State. None. The same outcomes or news in the same order make the same events, with the
 // same ids, so that what was told before a crash is known to intake when it is told
 // again after it.
 package notice
@@ -20,9 +21,9 @@ import (
 const (
 	// Source is that of all events that Fanfare publishes.
 	Source = "/fanfare"
-	// maxDeliveries is how many an event tells of, so that its data stay well below
+	// maxTold is how many an event tells of, so that its data stay well below
 	// what intake takes: a delivery has less than a kilobyte.
-	maxDeliveries = 200
+	maxTold = 200
 	// maxText is how much of an answer is told, in bytes.
 	maxText = 200
 	// maxSubscriptions is how many subscriptions of a delivery are named.
@@ -82,7 +83,7 @@ func Events(outcomes []Outcome) ([]fanfare.Posted, error) {
 		topic, kind := o.ToldAs()
 		key := shared{o.Of.Service, topic, kind, o.Channel, o.Class, o.Of.Ref()}
 		at, known := open[key]
-		if !known || len(told[at].Deliveries) == maxDeliveries {
+		if !known || len(told[at].Deliveries) == maxTold {
 			at = len(events)
 			open[key] = at
 			events = append(events, fanfare.Posted{

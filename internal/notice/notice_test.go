@@ -48,7 +48,7 @@ func TestEachOutcomeIsInOneEventWithThoseThatShareWhatConditionsAskFor(t *testin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(kinds) * 600 / maxDeliveries; len(events) != want {
+	if want := len(kinds) * 600 / maxTold; len(events) != want {
 		t.Errorf("%d events, want %d", len(events), want)
 	}
 	again, _ := Events(all)
@@ -60,7 +60,7 @@ func TestEachOutcomeIsInOneEventWithThoseThatShareWhatConditionsAskFor(t *testin
 			t.Errorf("the event %s is not the same, or not the only one", p.Event.ID)
 		}
 		ids[p.Event.ID] = true
-		if p.Event.Source != Source || p.Event.Type != "fanfare.delivery."+d.Kind || d.Count != len(d.Deliveries) || d.Count > maxDeliveries {
+		if p.Event.Source != Source || p.Event.Type != "fanfare.delivery."+d.Kind || d.Count != len(d.Deliveries) || d.Count > maxTold {
 			t.Errorf("event %+v", p.Event)
 		}
 		for _, one := range d.Deliveries {
@@ -83,7 +83,7 @@ func TestWhatTheLargestEventSaysIsTakenByIntake(t *testing.T) {
 	what := of("news", 4096)
 	what.Event.ID, what.Event.Source = strings.Repeat("i", 1000), strings.Repeat("s", 1000)
 	var all []Outcome
-	for n := range maxDeliveries {
+	for n := range maxTold {
 		o := outcome(n, what, fanfare.Failed, fanfare.ClassInvalid)
 		o.Subscriber, o.Text = strings.Repeat("x", 128), strings.Repeat("t", 512)
 		o.Subscriptions = []string{strings.Repeat("a", 128), strings.Repeat("b", 128), strings.Repeat("c", 128)}

@@ -36,6 +36,7 @@ func (g *group) put(j *job) {
 		}
 		if w.err = err; err == nil {
 			g.noteConsent(w)
+			g.tellPut(w, fields)
 			g.notePut(j, w, deed, fields)
 		}
 	}
@@ -106,7 +107,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 			return "", nil, err
 		}
 		if !s.Ended {
-			if err := g.endPlace(old, "replaced"); err != nil {
+			if err := g.endPlace(old, Ending{SourceAPI, reasonReplaced, "replaced"}); err != nil {
 				return "", nil, err
 			}
 			deed, w.replaced = "replace", old

@@ -32,7 +32,7 @@ func (g *group) end(j *job) error {
 	if s.Ended {
 		return nil
 	}
-	if err := g.endPlace(place, e.reason); err != nil {
+	if err := g.endPlace(place, Ending{Source: SourceAPI, Text: e.reason}); err != nil {
 		return err
 	}
 	topic := g.w.r.config.Load().topics[s.Topic]
@@ -40,12 +40,13 @@ func (g *group) end(j *job) error {
 	return nil
 }
 
-func (g *group) endPlace(place fanfare.Place, reason string) error {
+func (g *group) endPlace(place fanfare.Place, how Ending) error {
 	s, err := g.change(place)
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.Ended, s.Reason, s.Was = true, reason, nil
+	s.Ended, s.Reason, s.Was = true, how.Text, nil
+	g.tell(Unsubscribed, s, how.Source, how.Reason)
 	return nil
 }
 

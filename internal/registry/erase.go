@@ -151,7 +151,7 @@ func (g *group) hide(place fanfare.Place, e *Erasure, suppress bool) ([]fanfare.
 			continue
 		}
 		ended = append(ended, p)
-		if err := g.endPlace(p, "erased"); err != nil {
+		if err := g.endPlace(p, Ending{SourceAPI, reasonErased, "erased"}); err != nil {
 			return nil, err
 		}
 	}

@@ -123,7 +123,7 @@ func (g *group) release() {
 	clear(b.Audit)
 	b.Audit = b.Audit[:0]
 	b.Config, b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil, nil
-	b.Consents, b.ConsentsGone = nil, nil
+	b.Consents, b.ConsentsGone, b.News = nil, nil, nil
 	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
 	g.slots, g.suppressed = nil, nil

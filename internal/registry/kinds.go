@@ -3,7 +3,6 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -192,8 +191,8 @@ func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic
 		return nil, err
 	}
 	schema := body.Schema
-	if slices.Contains(fanfare.ReservedTopics, name) && schema == nil {
-		schema = reservedSchema
+	if schema == nil {
+		schema = reservedSchemas[name]
 	}
 	check, err := compileSchema(schema)
 	if err != nil {

@@ -86,12 +86,12 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Plac
 // change sequence of the last end of them: of this one, unless all had ended before.
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
-func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.Place, reason string) (seq uint64, err error) {
+func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.Place, how Ending) (seq uint64, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return 0, err
 	}
-	reason = clean(reason)
+	how.Text = clean(how.Text)
 	err = r.change(ctx, func(g *group) (ended []fanfare.Place, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)
@@ -105,7 +105,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 			if s.Ended {
 				continue
 			}
-			if err := g.endPlace(place, reason); err != nil {
+			if err := g.endPlace(place, how); err != nil {
 				return nil, err
 			}
 			actorOf(ctx).note(&g.batch, Deed{svc.name, "end", kindSubscription, auditID(s.ID, place)}, nil)
@@ -195,6 +195,7 @@ func (g *group) restore(actor *Actor, svc *service, place fanfare.Place, seq uin
 		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
+	g.tell(Resubscribed, s, SourceUndo, "")
 	actor.note(&g.batch, Deed{svc.name, "restore", kindSubscription, auditID(s.ID, place)}, nil)
 	return true, g.returned(row)
 }

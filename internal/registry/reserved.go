@@ -8,9 +8,22 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// reservedSchema is what the events of topics that Fanfare publishes to look like,
-// so that conditions are checked against it. What an event has not is left out.
-var reservedSchema = json.RawMessage(`{"type":"object","required":["kind","event","count","deliveries"],"properties":{` +
+// reservedSchemas are what the events of topics that Fanfare publishes to look like,
+// so that conditions are checked against them. What an event has not is left out.
+var reservedSchemas = map[string]json.RawMessage{
+	fanfare.TopicDeliveries: outcomesSchema,
+	fanfare.TopicFailures:   outcomesSchema,
+	fanfare.TopicSubscriptions: json.RawMessage(`{"type":"object","required":["kind","source","topic","count","subscriptions"],"properties":{` +
+		`"kind":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"},"topic":{"type":"string"},"channel":{"type":"string"},` +
+		`"count":{"type":"integer"},"subscriptions":{"type":"array","items":{"type":"object","required":["subscription","at"],"properties":{` +
+		`"subscription":{"type":"string"},"subscriber":{"type":"string"},"at":{"type":"string"},"fields":{"type":"array","items":{"type":"string"}}}}}}}`),
+	fanfare.TopicSuppressions: json.RawMessage(`{"type":"object","required":["kind","source","reason","count","suppressions"],"properties":{` +
+		`"kind":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"},"all_services":{"type":"boolean"},` +
+		`"count":{"type":"integer"},"suppressions":{"type":"array","items":{"type":"object","required":["subscriber","address","at"],"properties":{` +
+		`"subscriber":{"type":"string"},"address":{"type":"string"},"at":{"type":"string"},"until":{"type":"string"}}}}}}`),
+}
+
+var outcomesSchema = json.RawMessage(`{"type":"object","required":["kind","event","count","deliveries"],"properties":{` +
 	`"kind":{"type":"string"},"class":{"type":"string"},"channel":{"type":"string"},"topic":{"type":"string"},` +
 	`"event":{"type":"string"},"id":{"type":"string"},"source":{"type":"string"},"reference":{"type":"string"},` +
 	`"count":{"type":"integer"},"deliveries":{"type":"array","items":{"type":"object","required":["delivery","attempt","at"],"properties":{` +

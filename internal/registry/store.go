@@ -90,6 +90,8 @@ type Batch struct {
 	Consents     []ConsentRecord // new ones
 	ConsentsGone []fanfare.Place // subscriptions of which none is to be left
 
+	News []News // that services are to be told of
+
 	Suppressions []SuppressionRecord
 	Erasures     []ErasureRecord
 	EmptyFilters []uint32         // numbers of filters whose text goes

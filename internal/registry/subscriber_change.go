@@ -249,7 +249,7 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 		g.touch(head)
 		g.deed = subscriberDeed(svc, "delete", subscriberID(head), head.Place)
 		for _, p := range head.parts() {
-			gone, err := g.endAll(p.Place, "the subscriber was deleted")
+			gone, err := g.endAll(p.Place, Ending{SourceAPI, reasonDeleted, "the subscriber was deleted"})
 			if err != nil {
 				return nil, err
 			}

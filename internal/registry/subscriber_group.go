@@ -158,17 +158,17 @@ func (g *group) takeAway(place fanfare.Place) ([]fanfare.Place, error) {
 	row.Flags |= FlagAddressGone
 	g.touch(row)
 	g.remove(&g.w.r.addresses, g.w.r.hash.address(row.Service, row.Kind, row.Address), place)
-	return g.endAll(place, "the address was removed")
+	return g.endAll(place, Ending{SourceAPI, reasonAddress, "the address was removed"})
 }
 
 // endAll ends the subscriptions of one row, paused ones too, and returns them.
-func (g *group) endAll(row fanfare.Place, reason string) ([]fanfare.Place, error) {
+func (g *group) endAll(row fanfare.Place, how Ending) ([]fanfare.Place, error) {
 	ended, err := g.subscriptionsOf(row, func(s *SubscriptionRecord) bool { return !s.Ended })
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range ended {
-		if err := g.endPlace(p, reason); err != nil {
+		if err := g.endPlace(p, how); err != nil {
 			return nil, err
 		}
 	}

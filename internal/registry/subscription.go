@@ -30,6 +30,9 @@ type Put struct {
 	// Consent is what the person agreed to, an object as ConsentAsk; nil keeps nothing.
 	Consent json.RawMessage `json:"consent"`
 
+	// By is the Source… of a put that the person made, who is told of; "" is a program's.
+	By string `json:"-"`
+
 	// Check is asked with the subscription that has the ID now, nil if none does,
 	// before anything is changed; its error refuses the put. Nil allows all.
 	Check func(is *Subscription) error `json:"-"`

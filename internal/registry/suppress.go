@@ -197,7 +197,7 @@ func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string 
 // that of all services. One that is not on it is no error. What came back of it
 // until now is forgotten with that, and the rules of bounces count anew.
 func (r *Registry) Unsuppress(ctx context.Context, service, address string) error {
-	return r.lift(ctx, service, address, func(string) bool { return true })
+	return r.lift(ctx, service, address, SourceAPI, func(string) bool { return true })
 }
 
 // Unwelcome reports whether an address is on the list of a service because its owner
@@ -214,11 +214,11 @@ func (r *Registry) Unwelcome(service, address string) bool {
 // Welcome takes an address that is Unwelcome off the list: its owner has asked for
 // messages again. No other reason is theirs to take back, and what holds for all
 // services is not the business of one.
-func (r *Registry) Welcome(ctx context.Context, service, address string) error {
-	return r.lift(ctx, service, address, func(reason string) bool { return reason == NotWanted })
+func (r *Registry) Welcome(ctx context.Context, service, address, source string) error {
+	return r.lift(ctx, service, address, source, func(reason string) bool { return reason == NotWanted })
 }
 
-func (r *Registry) lift(ctx context.Context, service, address string, may func(reason string) bool) error {
+func (r *Registry) lift(ctx context.Context, service, address, source string, may func(reason string) bool) error {
 	asked, err := r.suppressionNamed(service, address)
 	if err != nil {
 		return err
@@ -226,9 +226,10 @@ func (r *Registry) lift(ctx context.Context, service, address string, may func(r
 	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
 		is, known, err := g.suppression(asked.key())
 		if err == nil && known && may(is.reason) {
-			asked.Lifted, asked.At = true, g.batch.At
+			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.reason, is.until
 			g.keepSuppression(asked)
 			g.deed = Deed{service, "lift", "suppression", ""} // of whom is not told
+			err = g.tellSuppression(Lifted, &asked, source)
 		}
 		return nil, err
 	})

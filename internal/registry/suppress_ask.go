@@ -41,7 +41,7 @@ type SuppressionAsk struct {
 	Until   time.Time // zero: for good
 }
 
-// Suppress puts addresses on the suppression list, all or none. When it returns
+// Suppress puts addresses of which enough came back on the suppression list, all or none. When it returns
 // that is durable, and whatever asks whether an address may be written to knows
 // it. An address that is on the list already stays there with the stronger of the
 // two reasons and for the longer of the two times, so that asking twice is asking
@@ -55,21 +55,28 @@ func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
 		}
 		records[i] = record
 	}
-	_, err := r.SuppressRecords(ctx, records)
+	_, err := r.suppress(ctx, records, SourceReturn)
 	return err
 }
 
-// SuppressRecords is Suppress of what CheckSuppression returned. It says which of
-// them say more than the list did.
+// SuppressRecords is Suppress, by a program, of what CheckSuppression returned. It says
+// which of them say more than the list did.
 func (r *Registry) SuppressRecords(ctx context.Context, records []SuppressionRecord) (added []bool, err error) {
+	return r.suppress(ctx, records, SourceAPI)
+}
+
+func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, source string) (added []bool, err error) {
 	if len(records) == 0 {
 		return nil, nil
 	}
 	added = make([]bool, len(records))
 	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		if err := g.readHolders(records); err != nil {
+			return nil, err
+		}
 		for i := range records {
 			var err error
-			if added[i], err = g.suppress(records[i]); err != nil {
+			if added[i], err = g.suppress(records[i], source); err != nil {
 				return nil, err
 			}
 		}
@@ -109,7 +116,7 @@ func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, e
 }
 
 // suppress puts an address on the list, where that says more than the list does.
-func (g *group) suppress(asked SuppressionRecord) (more bool, err error) {
+func (g *group) suppress(asked SuppressionRecord, source string) (more bool, err error) {
 	is, known, err := g.suppression(asked.key())
 	if err != nil {
 		return false, err
@@ -128,7 +135,7 @@ func (g *group) suppress(asked SuppressionRecord) (more bool, err error) {
 		}
 	}
 	g.keepSuppression(asked)
-	return true, nil
+	return true, g.tellSuppression(Suppressed, &asked, source)
 }
 
 // outlasts compares ends, of which 0 is none.

@@ -260,6 +260,12 @@ func (w *writer) seen(g *group) {
 		w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
 	}
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
+	if len(g.batch.News) > 0 {
+		select {
+		case w.r.untold <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // commit keeps b. What the user is told is the error; the log has its cause.

@@ -44,6 +44,8 @@ func ControlTables() []Table {
 		{"audit", columns("id int, key_id text, key_name text, request text, service text, action text, kind text, name text, detail text"), 1, ""},
 		{"states", columns("topic int, key text, series int, seq int, at int, data blob"), 2, ""},
 		{"template_files", columns("sum blob, content blob"), 1, ""},
+		{"news", columns("id int, at int, entries int, blob blob"), 1, ""},
+		{"news_position", columns("one int, given int, planned int"), 1, ""},
 	}
 }
 

@@ -24,7 +24,7 @@ type Status struct {
 	Gathered       []Gathered          `json:"gathered,omitempty" doc:"what waits for digests, the next due first; at most 100"`
 	Parked         int                 `json:"parked" doc:"events and batches that failed too often and wait for an operator"`
 	IndexLagEvents int64               `json:"index_lag_events" doc:"events whose deliveries cannot be found by person yet"`
-	Untold         int64               `json:"untold,omitempty" doc:"outcomes of deliveries that services are to be told of and are not yet; absent for keys of one service"`
+	Untold         int64               `json:"untold,omitempty" doc:"outcomes of deliveries, and what people did, that services are to be told of and are not yet; absent for keys of one service"`
 	StateKeys      int                 `json:"state_keys" doc:"keys of topics whose last event is known"`
 	StatesFull     int64               `json:"states_full,omitempty" doc:"events since the server started that left no state, because their topic has as many as it may"`
 	Suppressions   int64               `json:"suppressions,omitempty" doc:"addresses that nobody writes to, of all services together; absent for keys of one service"`

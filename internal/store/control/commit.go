@@ -66,6 +66,9 @@ func commit(s store.Session, b *registry.Batch) error {
 	if err := consents(s, b); err != nil {
 		return err
 	}
+	if err := tell(s, b); err != nil {
+		return err
+	}
 	return forget(s, b)
 }
 

@@ -32,63 +32,43 @@ func keepNotices(in store.Session, entries []fanfare.Entry) error {
 	if told == 0 {
 		return nil
 	}
-	id, err := number(in, "notices_next")
-	if err != nil {
-		return err
-	}
-	return in.Insert("notices_insert", 1, func(_ int, to store.Values) {
-		to.Int64(id)
-		to.Int64(nanos(at))
-		to.Int64(int64(told))
-		to.Bytes(blob)
-	})
+	return store.KeepNotice(in, nanos(at), told, blob)
 }
 
 // PlanNotices returns what is to be told next of a day, the oldest first, none if
 // nothing is; of about so many groups. It is the same until ToldNotices, also
 // after a restart, whatever has come since.
 func (s *Store) PlanNotices(ctx context.Context, of fanfare.Day, groups int) (plan []Notices, err error) {
-	var planned int64
-	take := func(r store.Row) error {
-		entries, err := readNotices(of, r.Bytes(3))
-		plan = append(plan, Notices{r.Int64(0), entries})
-		return err
-	}
-	err = s.read(ctx, of, func(in store.Session) error {
-		plan = nil
-		if planned, err = number(in, "notices_position"); err != nil || planned == 0 {
-			return err
+	read, write := s.transactions(ctx, of)
+	kept, err := store.PlanNotices(read, write, groups)
+	for i := range kept {
+		entries, err := readNotices(of, kept[i].Blob)
+		if err != nil {
+			return nil, err
 		}
-		return in.Each("notices_up_to", take, planned)
-	})
-	if err != nil || len(plan) > 0 {
-		return plan, err
+		plan = append(plan, Notices{kept[i].ID, entries})
 	}
-	err = s.read(ctx, of, func(in store.Session) error {
-		plan = nil
-		return in.Each("notices", take, int64(groups))
-	})
-	if err != nil || len(plan) == 0 {
-		return nil, err
-	}
-	return plan, s.write(ctx, of, func(in store.Session) error { return in.Run("notices_plan", plan[len(plan)-1].ID) })
+	return plan, err
+}
+
+// transactions are those of a day.
+func (s *Store) transactions(ctx context.Context, of fanfare.Day) (read, write store.Transaction) {
+	return func(fn func(store.Session) error) error { return s.read(ctx, of, fn) },
+		func(fn func(store.Session) error) error { return s.write(ctx, of, fn) }
 }
 
 // ToldNotices forgets a plan: what it has was told.
 func (s *Store) ToldNotices(ctx context.Context, of fanfare.Day, plan []Notices) error {
-	return s.write(ctx, of, func(in store.Session) error { return in.Run("notices_told", plan[len(plan)-1].ID) })
+	_, write := s.transactions(ctx, of)
+	return store.ToldNotices(write, plan[len(plan)-1].ID)
 }
 
 // WaitingNotices counts the outcomes of a day that are not told yet, and returns
 // when the first of them was.
 func (s *Store) WaitingNotices(ctx context.Context, of fanfare.Day) (entries int64, since time.Time, err error) {
-	err = s.read(ctx, of, func(in store.Session) error {
-		return in.Each("notices_waiting", func(r store.Row) error {
-			entries, since = r.Int64(0), timeAt(r.Int64(1))
-			return nil
-		})
-	})
-	return entries, since, err
+	read, _ := s.transactions(ctx, of)
+	entries, at, err := store.WaitingNotices(read)
+	return entries, timeAt(at), err
 }
 
 const (

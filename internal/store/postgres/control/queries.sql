@@ -130,6 +130,34 @@ ON CONFLICT (subscription, at) DO UPDATE SET body = excluded.body
 -- idempotent: by what it names
 DELETE FROM consents WHERE subscription = $1
 
+-- What services are to be told. The row of the position is there once one is.
+-- name: notices_next
+INSERT INTO news_position (one, given, planned) VALUES (1, 1, 0)
+ON CONFLICT (one) DO UPDATE SET given = news_position.given + 1 RETURNING given
+
+-- name: notices_insert
+INSERT INTO news (id, at, entries, blob) VALUES ($1, $2, $3, $4)
+
+-- name: notices_position
+SELECT planned FROM news_position WHERE one = 1
+
+-- name: notices
+SELECT id, at, entries, blob FROM news ORDER BY id LIMIT $1
+
+-- name: notices_up_to
+SELECT id, at, entries, blob FROM news WHERE id <= $1 ORDER BY id
+
+-- name: notices_plan
+-- idempotent: sets what is given
+UPDATE news_position SET planned = $1 WHERE one = 1
+
+-- name: notices_told
+-- idempotent: by its key
+DELETE FROM news WHERE id <= $1
+
+-- name: notices_waiting
+SELECT coalesce(sum(entries), 0)::bigint, coalesce(min(at), 0) FROM news WHERE id > 0
+
 -- name: erasures
 SELECT place, body FROM erasures ORDER BY place
 

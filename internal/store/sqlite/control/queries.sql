@@ -79,6 +79,23 @@ SELECT at, body FROM consents WHERE subscription = ? ORDER BY at
 INSERT OR REPLACE INTO consents (subscription, at, body) VALUES (?, ?, ?)
 -- name: consents_delete
 DELETE FROM consents WHERE subscription = ?
+-- What services are to be told. The row of the position is there once one is.
+-- name: notices_next
+INSERT INTO news_position (one, given, planned) VALUES (1, 1, 0) ON CONFLICT (one) DO UPDATE SET given = given + 1 RETURNING given
+-- name: notices_insert
+INSERT INTO news (id, at, entries, blob) VALUES (?, ?, ?, ?)
+-- name: notices_position
+SELECT planned FROM news_position
+-- name: notices
+SELECT id, at, entries, blob FROM news ORDER BY id LIMIT ?
+-- name: notices_up_to
+SELECT id, at, entries, blob FROM news WHERE id <= ? ORDER BY id
+-- name: notices_plan
+UPDATE news_position SET planned = ?
+-- name: notices_told
+DELETE FROM news WHERE id <= ?
+-- name: notices_waiting
+SELECT coalesce(sum(entries), 0), coalesce(min(at), 0) FROM news
 -- name: erasures
 SELECT place, body FROM erasures ORDER BY place
 -- name: erasure_put

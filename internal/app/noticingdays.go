@@ -1,0 +1,154 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/notice"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+)
+
+// planDay makes events of what is to be told next of a day.
+func (n *noticing) planDay(ctx context.Context, day fanfare.Day) (*tidings, error) {
+	plan, err := n.store.PlanNotices(ctx, day, noticeGroups)
+	if err != nil && fanfare.CodeOf(err) == fanfare.NotFound {
+		return nil, nil // the day was removed, and with it what there was to tell
+	}
+	if err != nil || len(plan) == 0 {
+		return nil, err
+	}
+	next := &tidings{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.store.ToldNotices(ctx, day, plan) }}
+	for i := range plan {
+		next.count += len(plan[i].Entries)
+	}
+	outcomes, err := n.outcomes(ctx, day, plan)
+	if err == nil {
+		next.events, err = notice.Events(outcomes)
+	}
+	return next, err
+}
+
+// outcomes are those of a plan that somebody is to be told of, with what there is to
+// say of them.
+func (n *noticing) outcomes(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) ([]notice.Outcome, error) {
+	if err := n.read(ctx, day, plan); err != nil {
+		return nil, err
+	}
+	var all []notice.Outcome
+	var members []fanfare.Member
+	for i := range plan {
+		for j := range plan[i].Entries {
+			e := &plan[i].Entries[j]
+			of := n.events[fanfare.EventRef{Day: day, Seq: e.Delivery.Manifest.Event()}]
+			topic, _ := e.ToldAs()
+			if of == nil || fanfare.ReservedTopic(of.Topic) || !n.registry.Hears(of.Service, topic) {
+				continue
+			}
+			section, member, ok := n.manifests[ofManifest(e.Delivery)].At(e.Delivery.Position)
+			if !ok {
+				continue
+			}
+			outcome := notice.Outcome{Entry: e, Name: fmt.Sprintf("%s-%x-%x", day, plan[i].ID, j), Of: of}
+			if c, known := n.registry.Channel(section.Channel); known {
+				outcome.Channel = c.Name
+			}
+			all, members = append(all, outcome), append(members, member)
+		}
+	}
+	return n.named(ctx, all, members)
+}
+
+func ofManifest(of fanfare.DeliveryRef) fanfare.DeliveryRef {
+	of.Position = 0
+	return of
+}
+
+// read has the events and manifests of a plan at hand.
+func (n *noticing) read(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) error {
+	if n.members > maxNoticeMembers {
+		clear(n.manifests)
+		n.members = 0
+	}
+	if len(n.events) > maxNoticeEvents {
+		clear(n.events)
+	}
+	var seqs []fanfare.EventSeq
+	var ids []fanfare.ManifestID
+	for i := range plan {
+		for j := range plan[i].Entries {
+			of := plan[i].Entries[j].Delivery
+			if n.manifests[ofManifest(of)] == nil {
+				ids = append(ids, of.Manifest)
+			}
+			if n.events[fanfare.EventRef{Day: day, Seq: of.Manifest.Event()}] == nil {
+				seqs = append(seqs, of.Manifest.Event())
+			}
+		}
+	}
+	slices.Sort(seqs)
+	slices.Sort(ids)
+	return n.store.Moment(ctx, day, func(m *deliveries.Moment) error {
+		return errors.Join(
+			m.Posted(slices.Compact(seqs), func(p *fanfare.Posted) { n.events[fanfare.EventRef{Day: day, Seq: p.Seq}] = bare(p) }),
+			m.Manifests(slices.Compact(ids), func(manifest *fanfare.Manifest) {
+				n.manifests[fanfare.DeliveryRef{Day: day, Manifest: manifest.ID}] = manifest
+				n.members += manifest.Members()
+			}))
+	})
+}
+
+// bare is an event without its data and its recipients.
+func bare(p *fanfare.Posted) *fanfare.Posted {
+	p.Event.Data, p.Event.Binary, p.Event.Extensions = nil, nil, nil
+	if p.Direct != nil {
+		p.Direct = &fanfare.Direct{Reference: p.Direct.Reference}
+	}
+	return p
+}
+
+// named puts names on whom outcomes are about. Those of messages that tell of nothing
+// but outcomes are left out.
+func (n *noticing) named(ctx context.Context, all []notice.Outcome, members []fanfare.Member) ([]notice.Outcome, error) {
+	var who, what []fanfare.Place
+	for i := range members {
+		who, what = append(who, members[i].Subscriber), append(what, members[i].Subscriptions...)
+	}
+	slices.Sort(who)
+	slices.Sort(what)
+	subscribers, subscriptions, ours := map[fanfare.Place]string{}, map[fanfare.Place]string{}, map[fanfare.Place]bool{}
+	err := n.registry.Subscribers(ctx, slices.Compact(who), func(s *registry.SubscriberRow) error {
+		subscribers[s.Place] = s.ID
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = n.registry.Subscriptions(ctx, slices.Compact(what), func(s *registry.SubscriptionRow) error {
+		subscriptions[s.Place] = s.ID
+		ours[s.Place] = n.registry.OfReserved(s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	told := all[:0]
+	for i := range all {
+		o := all[i]
+		o.Subscriber = subscribers[members[i].Subscriber]
+		others := o.Of.Direct != nil
+		for _, place := range members[i].Subscriptions {
+			if id := subscriptions[place]; id != "" {
+				o.Subscriptions = append(o.Subscriptions, id)
+			}
+			others = others || !ours[place]
+		}
+		if others {
+			told = append(told, o)
+		}
+	}
+	return told, nil
+}

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/notice"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// planNews makes events of what is to be told next of the registry.
+func (n *noticing) planNews(ctx context.Context) (*tidings, error) {
+	plan, err := n.control.PlanNews(ctx, noticeGroups)
+	if err != nil || len(plan) == 0 {
+		return nil, err
+	}
+	next := &tidings{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.control.ToldNews(ctx, plan) }}
+	var all []registry.News
+	var ids []string
+	for i := range plan {
+		for j := range plan[i].All {
+			one := &plan[i].All[j]
+			all = append(all, *one)
+			ids = append(ids, fmt.Sprintf("%s-p%x-%x", fanfare.DayOf(time.Unix(0, one.At)), plan[i].ID, j))
+		}
+	}
+	next.count = len(all)
+	names, err := n.registry.NamesOf(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	var told []notice.News
+	for i := range all {
+		if names[i].Service == "" {
+			continue // it was deleted
+		}
+		one := newsOf(&all[i], &names[i])
+		one.Name = ids[i]
+		told = append(told, one)
+	}
+	next.events, err = notice.OfPeople(told)
+	return next, err
+}
+
+// newsOf puts names on news.
+func newsOf(n *registry.News, names *registry.NewsNames) notice.News {
+	told := notice.News{Service: names.Service, Kind: string(n.Kind), Source: n.Source, Reason: n.Reason, At: time.Unix(0, n.At).UTC(),
+		Subscription: names.Subscription, Topic: names.Topic, Channel: names.Channel, Fields: n.Fields,
+		Subscriber: names.Subscriber, Address: names.Address, AllServices: n.AllServices}
+	if n.Until != 0 {
+		told.Until = time.Unix(0, n.Until).UTC()
+	}
+	return told
+}

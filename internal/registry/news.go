@@ -1,0 +1,175 @@
+package registry
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+)
+
+// A News is something that a service is to be told of one of its people: of a
+// subscription, or of what the suppression list says of an address. It names places
+// alone, so that nothing of a person waits in it: whoever tells looks up what they are
+// called then.
+type News struct {
+	Kind    NewsKind `json:"kind"`
+	Source  string   `json:"source"`           // what brought it about: a Source… of this package
+	Reason  string   `json:"reason,omitempty"` // why, in one word of a list
+	At      int64    `json:"at"`               // Unix nanoseconds
+	Service uint32   `json:"service"`
+
+	Subscription fanfare.Place `json:"subscription,omitempty"` // 0: it is about an address
+	Topic        uint32        `json:"topic,omitempty"`        // of the subscription, and Channel
+	Channel      uint16        `json:"channel,omitempty"`
+	Fields       []string      `json:"fields,omitempty"` // that were changed
+
+	Subscriber  fanfare.Place `json:"subscriber"`        // the row of the address
+	Address     uint8         `json:"address,omitempty"` // its kind, where it is what the change is about
+	Until       int64         `json:"until,omitempty"`   // of a suppression, Unix nanoseconds; 0: for good
+	AllServices bool          `json:"all_services,omitempty"`
+}
+
+// A NewsKind is what happened.
+type NewsKind string
+
+// The kinds, those of subscriptions first.
+const (
+	Subscribed   NewsKind = "subscribed"   // by the person
+	Changed      NewsKind = "changed"      // by the person
+	Unsubscribed NewsKind = "unsubscribed" // by anybody
+	Resubscribed NewsKind = "resubscribed" // an end was taken back
+	Suppressed   NewsKind = "suppressed"   // or for a stronger reason than before, or for longer
+	Lifted       NewsKind = "lifted"
+)
+
+// What brings changes about.
+const (
+	SourceOneClick    = "one_click"   // RFC 8058, or a body that is not the page's
+	SourcePage        = "page"        // to which the link to unsubscribe leads
+	SourcePreferences = "preferences" // the page of them
+	SourceMail        = "mail"        // to unsubscribe
+	SourceSignup      = "signup"      // that was confirmed
+	SourceMove        = "move"        // to another address, that was confirmed
+	SourceUndo        = "undo"        // the link that takes an unsubscribe back
+	SourceAPI         = "api"         // a program, or an operator
+	SourceReturn      = "return"      // a bounce, or a complaint
+)
+
+// Reasons of ends that no person has chosen.
+const (
+	reasonReplaced = "replaced" // another subscription was put under its id
+	reasonDeleted  = "deleted"  // the subscriber was
+	reasonAddress  = "address"  // it was taken away from the subscriber
+	reasonErased   = "erased"   // the subscriber was forgotten
+)
+
+// An Ending is how a subscription ends.
+type Ending struct {
+	Source string
+	Reason string // in one word of a list, or ""
+	Text   string // the same as the subscription keeps it
+}
+
+// Untold gives a word when there is something to tell since the last.
+func (r *Registry) Untold() <-chan struct{} { return r.untold }
+
+// hearing are the topics of a name in which somebody hears, of one service or of all.
+func (r *Registry) hearing(service uint32, name string) (all []*Topic) {
+	for _, t := range r.heardNow(r.config.Load()).topics {
+		if t.Name == name && (service == allServices || t.service == service) && r.opt.Conditions.Len(t.key()) > 0 {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// tell notes what happened to a subscription, where its service hears of that. What
+// happens to those of who hears is told to nobody, and nobody is told of whom it is to
+// forget.
+func (g *group) tell(kind NewsKind, s *SubscriptionRecord, source, reason string, fields ...string) {
+	r := g.w.r
+	t := r.config.Load().topics[s.Topic]
+	if t == nil || reason == reasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.service, fanfare.TopicSubscriptions)) == 0 {
+		return
+	}
+	g.batch.News = append(g.batch.News, News{Kind: kind, Source: source, Reason: reason, At: g.batch.At, Service: t.service,
+		Subscription: s.Place, Topic: s.Topic, Channel: s.Channel, Fields: fields, Subscriber: s.Subscriber})
+}
+
+// tellPut notes what a person put themselves.
+func (g *group) tellPut(w *want, fields []string) {
+	if w.put.By == "" || !w.created && len(fields) == 0 {
+		return
+	}
+	s, err := g.subscription(w.place)
+	switch {
+	case err != nil || s == nil: // it was decided on just now, and is at hand
+	case w.created:
+		g.tell(Subscribed, s, w.put.By, "")
+	default:
+		g.tell(Changed, s, w.put.By, "", fields...)
+	}
+}
+
+// tellSuppression notes what the list says anew of an address, for each service that
+// hears of that and has the address; of one that is a hash alone nobody can be told.
+func (g *group) tellSuppression(kind NewsKind, s *SuppressionRecord, source string) error {
+	if s.Address == "" {
+		return nil
+	}
+	for _, t := range g.w.r.hearing(s.Service, fanfare.TopicSuppressions) {
+		row, err := g.holder(t.service, s.Kind, s.Address)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			g.batch.News = append(g.batch.News, News{Kind: kind, Source: source, Reason: s.Reason, At: g.batch.At, Service: t.service,
+				Subscriber: row.Place, Address: s.Kind, Until: s.Until, AllServices: s.Service == allServices})
+		}
+	}
+	return nil
+}
+
+// holder returns the row that has an address, as it is written or folded, nil for none.
+func (g *group) holder(service uint32, kind uint8, address string) (row *SubscriberRecord, err error) {
+	for _, written := range spellings(kind, address) {
+		want := addressWant{kind: kind, address: written, hash: g.w.r.hash.address(service, kind, written)}
+		if row, err = g.addressRow(service, &want); row != nil || err != nil {
+			return row, err
+		}
+	}
+	return nil, nil
+}
+
+// spellings are those by which the owner of an address is looked for.
+func spellings(kind uint8, address string) []string {
+	if small := folded(kind, address); small != address {
+		return []string{address, small}
+	}
+	return []string{address}
+}
+
+// readHolders has the rows at hand of who may have one of many addresses.
+func (g *group) readHolders(records []SuppressionRecord) error {
+	r := g.w.r
+	var places []fanfare.Place
+	for i := range records {
+		s := &records[i]
+		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {
+			for _, written := range spellings(s.Kind, s.Address) {
+				first, others := r.addresses.lookup(r.hash.address(t.service, s.Kind, written))
+				for _, p := range append(others, first) {
+					if p != 0 && g.subscribers[p] == nil {
+						places = append(places, p)
+					}
+				}
+			}
+		}
+	}
+	if err := g.readSubscribers(context.Background(), sorted(places)); err != nil {
+		return r.unreadable(err)
+	}
+	if g.aborted {
+		return errAborted
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package registry
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+)
+
+// NewsNames are what is called how that news are of. Whoever is being forgotten, and
+// what they were subscribed to, has no names but those that we made.
+type NewsNames struct {
+	Service string
+	Topic   string // deleted ones have names, too
+	Channel string
+
+	Subscription string // public id
+	Subscriber   string // public id
+	Address      string // its kind, mail or url
+}
+
+// NamesOf returns the names of each of several news.
+func (r *Registry) NamesOf(ctx context.Context, news []News) ([]NewsNames, error) {
+	var rows, subscriptions []fanfare.Place
+	for i := range news {
+		rows = append(rows, news[i].Subscriber)
+		if news[i].Subscription != 0 {
+			subscriptions = append(subscriptions, news[i].Subscription)
+		}
+	}
+	who, err := r.namesOfOwners(ctx, sorted(rows))
+	if err != nil {
+		return nil, r.unreadable(err)
+	}
+	what := map[fanfare.Place]string{}
+	err = r.opt.Store.SubscriptionRecords(ctx, sorted(subscriptions), func(s *SubscriptionRecord) error {
+		what[s.Place] = publicID(s)
+		return nil
+	})
+	if err != nil {
+		return nil, r.unreadable(err)
+	}
+	conf := r.config.Load()
+	names := make([]NewsNames, len(news))
+	for i := range news {
+		n, to := &news[i], &names[i]
+		to.Service, to.Address, to.Subscription = conf.names[n.Service], kindNames[n.Address], what[n.Subscription]
+		var known bool
+		if to.Subscriber, known = who[n.Subscriber]; !known {
+			to.Subscriber = SubscriberID(n.Subscriber)
+			if n.Subscription != 0 {
+				to.Subscription = fanfare.SubscriptionID(n.Subscription)
+			}
+		}
+		if t := conf.topics[n.Topic]; t != nil {
+			to.Topic = t.Name
+		}
+		if c := conf.channels[n.Channel]; c != nil {
+			to.Channel = c.Name
+		}
+	}
+	return names, nil
+}
+
+// namesOfOwners returns the public ids of who has some rows, by row; none of who is
+// being forgotten.
+func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]string, error) {
+	rows, err := r.records(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	var heads []fanfare.Place
+	for _, row := range rows {
+		heads = append(heads, row.head())
+	}
+	owners, err := r.records(ctx, sorted(heads))
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[fanfare.Place]string, len(rows))
+	for place, row := range rows {
+		if head := owners[row.head()]; head != nil && (row.Flags|head.Flags)&(FlagErasing|FlagErased) == 0 {
+			names[place] = subscriberID(head)
+		}
+	}
+	return names, nil
+}
