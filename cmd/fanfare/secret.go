@@ -10,8 +10,9 @@ func (c *cli) secretCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "secret CHANNEL URL", Short: "Show what a receiver of webhooks verifies them with",
 		Long: `Show what a receiver of webhooks verifies them with: a secret of Standard Webhooks,
-one to a line, the newest first. Each receiver has its own, derived from that of the
-channel; tell it only to who runs the receiver.
+or a public key where the channel signs by Ed25519, one to a line, the newest first.
+Each receiver has its own, derived from that of the channel; tell a secret only to
+who runs the receiver.
 
 It needs a key with the scope secrets (or admin).`,
 		Example: `  fanfare secret hook https://receiver.example.org/prices

@@ -80,7 +80,7 @@ printed in full as they come.`,
 	f.StringVar(&record, "record", "", "append a line per accepted recipient to this file: time, event, recipient, Message-ID")
 	f.StringVar(&cfg.RecordOnly, "record-only", "", "record only recipients that fit this pattern, such as 'urgent*'")
 	f.BoolVar(&cfg.RecordSync, "record-sync", false, "write that line before the message is answered")
-	f.StringArrayVar(&cfg.Secrets, "secret", nil, "verify the signatures of requests with this whsec_ secret (one of several)")
+	f.StringArrayVar(&cfg.Secrets, "secret", nil, "verify the signatures of requests with this whsec_ secret or whpk_ public key (one of several)")
 	f.IntVar(&cfg.Above, "above", 0, "refuse messages above so many in any one second, with 452 or 429; 0 takes all")
 	f.StringArrayVar(&behaviours, "host", nil, "how hosts that fit a pattern behave: refuse, hang, 2s, 5/s; the first that fits counts")
 	in := &cfg.Inject

@@ -21,12 +21,12 @@ type hooks struct {
 
 // driver makes the driver of a channel.
 func (h hooks) driver(c *registry.Channel, s *deliver.Settings) (fanfare.Driver, error) {
-	secrets, err := h.secrets(c)
+	keys, err := h.keys(c)
 	if err != nil {
 		return nil, err
 	}
 	config := webhook.Config{
-		Service: c.Service, Secrets: secrets, AllowHTTP: c.AllowHTTP, AllowNetworks: h.networks, Connections: s.Connections,
+		Service: c.Service, Keys: keys, AllowHTTP: c.AllowHTTP, AllowNetworks: h.networks, Connections: s.Connections,
 		ConnectTimeout: time.Duration(c.ConnectTimeout), TLSTimeout: time.Duration(c.ConnectTimeout),
 		SendTimeout: s.SendTimeout, IdleTimeout: s.IdleTimeout,
 	}
@@ -36,16 +36,16 @@ func (h hooks) driver(c *registry.Channel, s *deliver.Settings) (fanfare.Driver,
 	return webhook.New(config), nil
 }
 
-// secrets are those of a channel, the newest first.
-func (h hooks) secrets(c *registry.Channel) ([]webhook.Secret, error) {
+// keys are those of a channel, the newest first.
+func (h hooks) keys(c *registry.Channel) ([]webhook.Key, error) {
 	text, err := c.Secrets()
 	if err != nil {
 		return nil, err
 	}
 	if text == "" && c.SecretEnv == "" && c.SecretFile == "" {
-		return []webhook.Secret{h.key}, nil
+		return []webhook.Key{webhook.Secret(h.key)}, nil
 	}
-	return webhook.ParseSecrets(text)
+	return webhook.ParseKeys(text)
 }
 
 // signing counts the channels that sign with the server's own key.
@@ -92,7 +92,7 @@ func (s secrets) ReceiverSecret(service, name, to string) (wire.ReceiverSecret, 
 	if err != nil {
 		return wire.ReceiverSecret{}, below("/to", err)
 	}
-	all, err := s.hooks.secrets(channel)
+	all, err := s.hooks.keys(channel)
 	if err != nil {
 		return wire.ReceiverSecret{}, err
 	}

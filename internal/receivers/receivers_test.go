@@ -2,14 +2,18 @@ package receivers
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -167,6 +171,9 @@ var receivers = map[string]func(t *testing.T, dir string) []string{
 		run(t, dir, "npm", "install", "--silent", "--no-audit", "--no-fund", nodeLibrary)
 		return []string{"node", write(t, dir, "receiver.mjs", shown(t, "js"))}
 	},
+	"javascript": func(t *testing.T, dir string) []string { // by Ed25519, which the libraries do not know
+		return []string{"node", write(t, dir, "receiver.mjs", shown(t, "javascript"))}
+	},
 	"go": func(t *testing.T, dir string) []string {
 		path := write(t, dir, "receiver.go", shown(t, "go"))
 		run(t, dir, "go", "build", "-o", "receiver", path)
@@ -198,7 +205,9 @@ func TestTheOfficialLibrariesBelieveWhatIsSentAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	api := operator.ForService("stocks")
-	if _, err := api.Apply(t.Context(), []byte("service: stocks\nchannels: {hook: {driver: webhook, allow_http: true}}\ntopics: {price: {}}\n"), false); err != nil {
+	both := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32)) + "\nwhsk_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{2}, 32)) + "\n"
+	file := write(t, t.TempDir(), "hook.keys", both)
+	if _, err := api.Apply(t.Context(), fmt.Appendf(nil, "service: stocks\nchannels: {hook: {driver: webhook, allow_http: true, secret_file: %q}}\ntopics: {price: {}}\n", file), false); err != nil {
 		t.Fatal(err)
 	}
 	way := openPassage(t)
@@ -210,7 +219,7 @@ func TestTheOfficialLibrariesBelieveWhatIsSentAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		args := command(t, t.TempDir())
-		running[language] = begin(t, []string{"PORT=0", "WEBHOOK_SECRET=" + secret.Secrets[0]}, args[0], args[1:]...)
+		running[language] = begin(t, []string{"PORT=0", "WEBHOOK_SECRET=" + secret.Secrets[0], "WEBHOOK_PUBLIC_KEY=" + secret.Secrets[1]}, args[0], args[1:]...)
 		way.lead("/"+language, strings.TrimSpace(running[language].says(t, "listens on port ")))
 		if _, err := api.PutSubscription(t.Context(), client.Subscription{Topic: "price", Channel: "hook", To: to}); err != nil {
 			t.Fatal(err)
@@ -251,8 +260,12 @@ func TestTheOfficialLibrariesBelieveWhatIsSentAndNothingElse(t *testing.T) {
 	// What is for one receiver is not believed by another.
 	way.mu.Lock()
 	way.changes = nil
-	python, js, golang := way.to["/python"], way.to["/js"], way.to["/go"]
-	way.to = map[string]string{"/python": js, "/js": golang, "/go": python}
+	languages := slices.Sorted(maps.Keys(way.to))
+	ports := way.to
+	way.to = map[string]string{}
+	for i, path := range languages {
+		way.to[path] = ports[languages[(i+1)%len(languages)]]
+	}
 	way.mu.Unlock()
 	publish(`{"symbol":"ACME","price":12.5}`)
 	answered(http.StatusUnauthorized)

@@ -45,8 +45,8 @@ type Config struct {
 	Above int
 
 	// Secrets verify the Standard Webhooks signatures of requests, each "whsec_"
-	// and base64; a request that none of them fits is answered 401. Empty: none
-	// is verified.
+	// or, for a public key, "whpk_" and base64; a request that none of them fits is
+	// answered 401. Empty: none is verified.
 	Secrets []string
 
 	KeepFirst int // keep that many whole messages from the start

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -96,7 +97,12 @@ func TestRequestsAreCountedByEventAndWhereTheyWent(t *testing.T) {
 func TestARequestWithoutAGoodSignatureIsRefused(t *testing.T) {
 	secret := []byte("a secret of some length")
 	text := "whsec_" + base64.StdEncoding.EncodeToString(secret)
-	s, at := startHTTP(t, "127.0.0.1:0", Config{Secrets: []string{"whsec_b2xk", text}})
+	pair := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	public := "whpk_" + base64.StdEncoding.EncodeToString(pair[ed25519.SeedSize:])
+	s, at := startHTTP(t, "127.0.0.1:0", Config{Secrets: []string{"whsec_b2xk", text, public}})
+	signPrivately := func(id, at, body string) string {
+		return "v1a," + base64.StdEncoding.EncodeToString(ed25519.Sign(pair, []byte(id+"."+at+"."+body)))
+	}
 	sign := func(id, at, body string) string {
 		sum := hmac.New(sha256.New, secret)
 		fmt.Fprintf(sum, "%s.%s.%s", id, at, body)
@@ -109,6 +115,9 @@ func TestARequestWithoutAGoodSignatureIsRefused(t *testing.T) {
 	}{
 		{"good", now, sign("m1", now, "body"), http.StatusNoContent},
 		{"one of several", now, "v1,eA== v1a,eA== " + sign("m1", now, "body"), http.StatusNoContent},
+		{"by a private key", now, "v1,eA== " + signPrivately("m1", now, "body"), http.StatusNoContent},
+		{"by a private key, of another body", now, signPrivately("m1", now, "other"), http.StatusUnauthorized},
+		{"by a private key, called a secret's", now, strings.Replace(signPrivately("m1", now, "body"), "v1a", "v1", 1), http.StatusUnauthorized},
 		{"of another body", now, sign("m1", now, "other"), http.StatusUnauthorized},
 		{"of another id", now, sign("m2", now, "body"), http.StatusUnauthorized},
 		{"too old", old, sign("m1", old, "body"), http.StatusUnauthorized},
@@ -119,11 +128,13 @@ func TestARequestWithoutAGoodSignatureIsRefused(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
-	if got := s.Stats(); got.BadSignatures != 5 || got.Messages != 2 {
+	if got := s.Stats(); got.BadSignatures != 7 || got.Messages != 3 {
 		t.Errorf("%+v", got)
 	}
-	if err := (Config{Secrets: []string{"whsec_?"}}).Validate(); err == nil {
-		t.Error("a secret that is not base64 was taken")
+	for _, bad := range []string{"whsec_?", "whpk_?", "whpk_c2hvcnQ=", "whsec_"} {
+		if err := (Config{Secrets: []string{bad}}).Validate(); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ type Server struct {
 	cfg      Config
 	inject   *saboteur
 	hosts    *hosts
-	secrets  [][]byte // nil: no signature is verified
+	secrets  []verifier // nil: no signature is verified
 	tally    tally
 	census   *census
 	album    *album

@@ -140,7 +140,7 @@ func (a *attempt) run(to *url.URL) (fanfare.Outcome, ending) {
 func (a *attempt) request(to *url.URL) *http.Request {
 	c, id, unix := &a.driver.config, a.letter.Delivery.String(), now().Unix()
 	body := bytes.Clone(a.letter.Body)
-	signature := sign(c.Secrets, c.Service, a.letter.To, id, unix, body)
+	signature := sign(c.Keys, c.Service, a.letter.To, id, unix, body)
 	request := &http.Request{
 		Method: http.MethodPost, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{

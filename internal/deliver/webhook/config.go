@@ -18,8 +18,8 @@ const (
 
 // A Config describes one channel.
 type Config struct {
-	Service string   // whose receivers they are: a part of their secrets
-	Secrets []Secret // that letters are signed with, the newest first; at least one
+	Service string // whose receivers they are: a part of their keys
+	Keys    []Key  // that letters are signed with, the newest first; at least one
 
 	AllowHTTP     bool           // take URLs without TLS
 	AllowNetworks []netip.Prefix // to speak to beside the public Internet
@@ -39,7 +39,7 @@ func (c Config) Validate() error {
 	wrong := func(pointer, message, hint string) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
 	}
-	if len(c.Secrets) == 0 {
+	if len(c.Keys) == 0 {
 		return wrong("/secret", "no secret to sign with", "give secret_env or secret_file")
 	}
 	if c.Connections < 0 || c.ConnectTimeout < 0 || c.TLSTimeout < 0 || c.FirstByteTimeout < 0 || c.SendTimeout < 0 || c.IdleTimeout < 0 {

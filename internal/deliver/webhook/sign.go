@@ -1,77 +1,78 @@
 package webhook
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"fanfare.dev/fanfare"
 )
 
-// A Secret is what requests are signed with. Its text is whsec_ and base64.
-type Secret []byte
+// A Key is what the requests of a channel are signed with, or those to one receiver:
+// a Secret, which the receiver has as well, or a PrivateKey, of which it has the
+// public part (Standard Webhooks 1.0, signature scheme).
+type Key interface {
+	// For derives the key for one receiver, a URL in normal form, from that of the
+	// channel: who knows their own cannot sign what another receiver would believe,
+	// nor hand on to it what was signed for them.
+	For(service, receiver string) Key
+	// Text is what the receiver verifies with, as libraries of Standard Webhooks take it.
+	Text() string
+	// appendSignature appends the signature of a text, in two parts.
+	appendSignature(dst, head, body []byte) []byte
+}
 
-// Bounds of secrets. The sizes are those of the specification.
-const (
-	secretPrefix   = "whsec_"
-	minSecretBytes = 24
-	maxSecretBytes = 64
-	maxSecrets     = 4
-)
+const maxKeys = 4
 
-// ParseSecrets reads secrets with space or lines between them, the newest first.
-// The error does not show them.
-func ParseSecrets(text string) ([]Secret, error) {
+// ParseKeys reads keys with space or lines between them, the newest first. The error
+// does not show them.
+func ParseKeys(text string) ([]Key, error) {
 	all := strings.Fields(text)
-	wrong := func(format string, args ...any) ([]Secret, error) {
+	wrong := func(format string, args ...any) ([]Key, error) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secret", Message: fmt.Sprintf(format, args...),
-			Hint: "a secret is whsec_ and 24 to 64 random bytes in base64: echo whsec_$(head -c 32 /dev/urandom | base64)"}
+			Hint: "a secret is whsec_ and 24 to 64 random bytes in base64: echo whsec_$(head -c 32 /dev/urandom | base64); a private key for Ed25519 is whsk_ and 32: echo whsk_$(head -c 32 /dev/urandom | base64)"}
 	}
-	if len(all) == 0 || len(all) > maxSecrets {
-		return wrong("%d secrets, use 1 to %d", len(all), maxSecrets)
+	if len(all) == 0 || len(all) > maxKeys {
+		return wrong("%d secrets, use 1 to %d", len(all), maxKeys)
 	}
-	secrets := make([]Secret, len(all))
+	keys := make([]Key, len(all))
 	for i, one := range all {
-		encoded, marked := strings.CutPrefix(one, secretPrefix)
-		secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
-		if !marked || err != nil || len(secret) < minSecretBytes || len(secret) > maxSecretBytes {
+		if keys[i] = parseKey(one); keys[i] == nil {
 			return wrong("secret %d of %d is none", i+1, len(all))
 		}
-		secrets[i] = secret
 	}
-	return secrets, nil
+	return keys, nil
 }
 
-// Text is the secret as libraries of Standard Webhooks take it.
-func (s Secret) Text() string { return secretPrefix + base64.StdEncoding.EncodeToString(s) }
-
-// For derives the secret of one receiver, a URL in normal form, from that of the
-// channel: who knows their own cannot sign what another receiver would believe.
-func (s Secret) For(service, receiver string) Secret {
-	mac := hmac.New(sha256.New, s)
-	mac.Write([]byte("fanfare webhook receiver\x00" + service + "\x00" + receiver))
-	return mac.Sum(nil)
+// parseKey returns nil for what is no key.
+func parseKey(text string) Key {
+	kind, encoded, _ := strings.Cut(text, "_")
+	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	switch {
+	case err != nil:
+	case kind+"_" == secretPrefix && len(raw) >= minSecretBytes && len(raw) <= maxSecretBytes:
+		return Secret(raw)
+	case kind+"_" == privatePrefix:
+		if key, ok := privateKeyOf(raw); ok {
+			return key
+		}
+	}
+	return nil
 }
 
-// sign returns the signatures of a request by all secrets, with a space between them:
-// while a secret is being changed, a receiver knows one of them.
-func sign(secrets []Secret, service, receiver, id string, unix int64, body []byte) string {
+// sign returns the signatures of a request by all keys, with a space between them:
+// while a key is being changed, a receiver knows one of them.
+func sign(keys []Key, service, receiver, id string, unix int64, body []byte) string {
+	head := strconv.AppendInt(slices.Concat([]byte(id), []byte{'.'}), unix, 10)
+	head = append(head, '.')
 	var signatures []byte
-	var number [20]byte
-	for i, secret := range secrets {
-		mac := hmac.New(sha256.New, secret.For(service, receiver))
-		mac.Write([]byte(id))
-		mac.Write([]byte{'.'})
-		mac.Write(strconv.AppendInt(number[:0], unix, 10))
-		mac.Write([]byte{'.'})
-		mac.Write(body)
+	for i, key := range keys {
 		if i > 0 {
 			signatures = append(signatures, ' ')
 		}
-		signatures = base64.StdEncoding.AppendEncode(append(signatures, "v1,"...), mac.Sum(nil))
+		signatures = key.For(service, receiver).appendSignature(signatures, head, body)
 	}
 	return string(signatures)
 }

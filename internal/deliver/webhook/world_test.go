@@ -84,7 +84,7 @@ func (r *receiver) handle(h http.HandlerFunc) {
 // config is that of a driver which trusts the receiver.
 func (r *receiver) config() Config {
 	c := Config{
-		Service: "news", Secrets: []Secret{secret}, AllowHTTP: true, AllowNetworks: loopback, Connections: 4,
+		Service: "news", Keys: []Key{secret}, AllowHTTP: true, AllowNetworks: loopback, Connections: 4,
 		ConnectTimeout: time.Second, TLSTimeout: time.Second, SendTimeout: 300 * time.Millisecond,
 	}
 	if r.TLS != nil {
