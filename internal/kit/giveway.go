@@ -4,7 +4,7 @@ import "runtime"
 
 // giveWayEvery is at how many steps others go first. Those of an import take one to
 // five microseconds.
-const giveWayEvery = 128
+const giveWayEvery = 64
 
 // GiveWay is called with each step, counted from 0, of work of which there is much,
 // and now and then has it wait behind all that is ready to run. A goroutine that only

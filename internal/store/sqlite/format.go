@@ -39,7 +39,7 @@ var (
 	controlFormat = format{
 		appID: 0x46616e43 /* FanC */, migrations: controlMigrations, folder: "control", statements: parseStatements(controlQueries + controlMoves + copies(store.ControlTables())),
 		writerCacheKiB: 8 << 10, readerCacheKiB: 4 << 10,
-		logPages: 4000, // an import writes everywhere; what is synced at once is what an event waits for
+		logPages: 8000, // an import writes everywhere; what is synced at once is what an event waits for
 	}
 	dayFormat = format{
 		appID: 0x46616e44 /* FanD */, migrations: dayMigrations, folder: "day", statements: parseStatements(dayQueries + copies(store.DayTables())),
