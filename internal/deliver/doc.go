@@ -1,7 +1,8 @@
 // Package deliver sends. An Outlet is one channel's way out: it takes batches
 // of jobs, spreads their jobs over its connections, asks the gate once more
 // before each message leaves, decides what follows from the driver's answer,
-// and has the outcome recorded before the connection sends the next body.
+// and has the outcome recorded before the connection sends the next body, or the
+// outcomes of all that left together (fanfare.Together).
 //
 // State. Nothing is kept here: a batch belongs to a lease of the bus, and ends
 // with one word to its owner (Finish), when each of its jobs was settled,
