@@ -24,7 +24,9 @@ func relayed(t *testing.T, durability, document string, config sink.Config) (w *
 	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
 	t.Cleanup(cancel)
 	w.given, w.fail = context.WithCancelCause(limited)
-	config.Inject.Seed = w.seed
+	if config.Inject.Seed == 0 {
+		config.Inject.Seed = w.seed
+	}
 	relay = sink.New(config)
 	address, err := relay.Listen("127.0.0.1:0")
 	if err != nil {
