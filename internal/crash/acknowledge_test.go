@@ -14,6 +14,7 @@ import (
 // given it to the connections, and not when the outcomes are kept. The same
 // kill that harms nobody must lose messages then, or the judge is blind.
 func TestAcknowledgingBeforeRecordingLosesMessages(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		env   []string

@@ -97,6 +97,7 @@ func (w *world) print(stop context.Context, tape *tape, r *rand.Rand) error {
 }
 
 func TestEachCrossingFiresOnceWhenTheServerDiesAtADurableStep(t *testing.T) {
+	t.Parallel()
 	for durability, passings := range map[string][]int{"relaxed": {1, 6}, "fsync": {3}} {
 		t.Run(durability, func(t *testing.T) {
 			w := configured(tell(t), durability, pgtest.Chosen(t), quotesDocument, sink.Inject{TempFail: 0.02, DropBeforeReply: 0.001})

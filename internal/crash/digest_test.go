@@ -101,6 +101,7 @@ func (s *shelf) take(_ string, to []string, body []byte) {
 // sent, and readers change when they are told. Everybody is told of each event in one
 // message, and messages come twice no more often than others do.
 func TestEachEventIsInOneDigestWhereverTheServerDies(t *testing.T) {
+	t.Parallel()
 	for durability, passings := range map[string][]int{"relaxed": {1, 4}, "fsync": {2}} {
 		t.Run(durability, func(t *testing.T) {
 			took := &shelf{told: map[string]map[string]map[string]bool{}, came: map[string]int{}}

@@ -13,6 +13,7 @@ import (
 // An erasure that was begun is finished by the next start, at whichever of its
 // steps the server died.
 func TestAnErasureIsFinishedAfterADeathAtEachOfItsSteps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "fsync", 200, 0)
 	id, err := w.publish(story, "before")
 	if err != nil {

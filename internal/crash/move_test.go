@@ -86,6 +86,7 @@ func (w *world) endMove(from, to string) {
 // The database moves there and back under load, and nothing dies: then only a
 // relay that drops its connection before the reply may have a message twice.
 func TestNobodyIsMailedTwiceWhenTheDatabaseMoves(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(tell(t), "relaxed", 3000, 0, "")
 	w.during(func() {
 		for _, to := range []string{pgtest.Database(w.t), ""} {
@@ -100,6 +101,7 @@ func TestNobodyIsMailedTwiceWhenTheDatabaseMoves(t *testing.T) {
 // The server dies at each step of moves there and back, under load. What was
 // moved then is in one of the databases, and which one is told at the start.
 func TestNothingIsLostWhenTheServerDiesInAMove(t *testing.T) {
+	t.Parallel()
 	for _, route := range []string{"files first", "PostgreSQL first"} {
 		t.Run(route, func(t *testing.T) {
 			from, to := "", pgtest.Database(t)

@@ -29,6 +29,7 @@ var multicastSteps = []struct {
 // is left out, and nobody gets one again but the recipients of one message for each
 // connection and death.
 func TestNothingIsLostOfMessagesToSeveral(t *testing.T) {
+	t.Parallel()
 	personal := "Hello {{ subscriber.address }}: {{ event.title }}"
 	several := strings.NewReplacer("rate: unlimited,", "rate: unlimited, multicast: 20,", personal, "News: {{ event.title }}").Replace(document)
 	if strings.Contains(several, "subscriber") || !strings.Contains(several, "multicast: 20") {

@@ -37,6 +37,7 @@ const storyReaders = 60
 // tells what was kept, and before it forgets what it told. Each outcome is told, by
 // one message, and nothing is told that the record does not have.
 func TestAServiceIsToldEachOutcomeOnceWhereverTheServerDies(t *testing.T) {
+	t.Parallel()
 	heard := newHearing(`<([a-z]+ dlv-\S+ \d+)>`)
 	const seed = 1 // whom the relay refuses follows from it: some readers, and not the desk
 	w, _, over := relayed(t, "relaxed", noticesDocument, sink.Config{OnMessage: heard.take, Inject: sink.Inject{Seed: seed, PermFail: 0.05}})

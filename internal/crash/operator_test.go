@@ -220,6 +220,7 @@ func (o *operator) free() {
 // slows down broadcasts of CRASH_PEOPLE messages together, in random order, while
 // the server is killed.
 func TestWhateverAnOperatorDoesCountsAreExact(t *testing.T) {
+	t.Parallel()
 	const casts = 4
 	w := configured(tell(t), "fsync", pgtest.Chosen(t), operated, sink.Inject{TempFail: 0.02, PermFail: 0.01,
 		DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})

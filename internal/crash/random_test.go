@@ -9,6 +9,7 @@ import (
 )
 
 func TestNothingIsLostWhenTheServerIsKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	for _, durability := range []string{"relaxed", "fsync"} {
 		t.Run(durability, func(t *testing.T) {
 			w := newWorld(t, durability, setting(t, "CRASH_PEOPLE", 30_000), 0)

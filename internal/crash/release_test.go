@@ -18,6 +18,7 @@ var releaseSteps = []string{"before-release", "after-release"}
 // TestWhatIsApprovedLeavesOnceWhenTheServerDiesBeforeItIsReleased has nobody do
 // anything after the death: the next start alone has to find what may leave.
 func TestWhatIsApprovedLeavesOnceWhenTheServerDiesBeforeItIsReleased(t *testing.T) {
+	t.Parallel()
 	w := configured(tell(t), "fsync", pgtest.Chosen(t), operated, sink.Inject{TempFail: 0.02, PermFail: 0.01, DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
 	w.subscribe(2500, 1)
 	kills := 0

@@ -52,6 +52,7 @@ type mailbag struct {
 // TestABounceCountsOnceWhereverTheServerDies has the server die at each step, some
 // bounces after its start, and then brings again what had no answer, and only that.
 func TestABounceCountsOnceWhereverTheServerDies(t *testing.T) {
+	t.Parallel()
 	for durability, passings := range map[string][]int{"relaxed": {2}, "fsync": {1, 3}} {
 		t.Run(durability, func(t *testing.T) {
 			m := openMailbag(tell(t), durability)

@@ -32,6 +32,7 @@ var steps = []struct {
 var erasureSteps = []string{"before-erase", "before-scrub", "before-erase-people"}
 
 func TestNothingIsLostWhenTheServerDiesAtADurableStep(t *testing.T) {
+	t.Parallel()
 	for _, durability := range []string{"relaxed", "fsync"} {
 		t.Run(durability, func(t *testing.T) {
 			w := newWorld(t, durability, 3000, 0)
