@@ -92,14 +92,19 @@ type way struct {
 	retry       string
 	connections int    // 0: 50
 	rate        string // "": unlimited
+	reserve     string // "": as a channel has it
 }
 
 // senderField is what channels of mail have.
 const senderField = `from: "Alerts <alerts@example.org>"`
 
 func (w way) channel() string {
-	return fmt.Sprintf(`{%s, connections: %d, rate: %s, retry: [%s]}`,
-		cmp.Or(w.driver, fmt.Sprintf("driver: smtp, relay: %q, %s", w.relay, senderField)), cmp.Or(w.connections, connections), cmp.Or(w.rate, "unlimited"), w.retry)
+	reserve := ""
+	if w.reserve != "" {
+		reserve = ", reserve: " + w.reserve
+	}
+	return fmt.Sprintf(`{%s, connections: %d, rate: %s, retry: [%s]%s}`,
+		cmp.Or(w.driver, fmt.Sprintf("driver: smtp, relay: %q, %s", w.relay, senderField)), cmp.Or(w.connections, connections), cmp.Or(w.rate, "unlimited"), w.retry, reserve)
 }
 
 // configuration is that of a service with the topic and template of N1.

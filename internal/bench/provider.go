@@ -44,6 +44,13 @@ func atRate(workers int) func(relay string) []byte {
 	}
 }
 
+// allForOne is atRate with all connections for whoever sends.
+func allForOne(workers int) func(relay string) []byte {
+	return func(relay string) []byte {
+		return way{relay: relay, retry: "1s, 1s, 2s", connections: workers, rate: fmt.Sprintf("%d/s", providerAbove), reserve: "{urgent: 0%, normal: 0%}"}.configuration(service)
+	}
+}
+
 // runProvider is L1.
 func runProvider(l *lab, r *Record) error {
 	const workers = 100
@@ -68,31 +75,36 @@ func runProvider(l *lab, r *Record) error {
 	return w.err()
 }
 
+// concurrencySeconds is for how long each combination of L7 sends, so that its
+// beginning and its end, in which not all connections are in use, do not count much.
+const concurrencySeconds = 40
+
 // runConcurrency is L7.
 func runConcurrency(l *lab, r *Record) error {
-	n := l.size(3600, 200)
 	r.Unit = "mails/s"
-	r.Params["mails"], r.Params["sink"] = n, "builtin"
-	lines, err := l.notifyPeople(n)
-	if err != nil {
-		return err
-	}
+	r.Params["seconds"], r.Params["sink"] = concurrencySeconds, "builtin"
 	var w wrong
 	var used toll
 	var at string
 	for _, workers := range []int{30, 90} {
 		for _, delay := range []time.Duration{100 * time.Millisecond, providerDelay} {
 			at = fmt.Sprintf("%d connections, %v", workers, delay)
-			got, err := l.provide(fmt.Sprintf("L7-%d-%d", workers, delay.Milliseconds()), n, delay, atRate(workers), lines, &w)
+			limit := min(providerAbove, float64(workers)/delay.Seconds())
+			n := l.size(int(concurrencySeconds*limit), 200)
+			lines, err := l.notifyPeople(n)
+			if err != nil {
+				return err
+			}
+			got, err := l.provide(fmt.Sprintf("L7-%d-%d", workers, delay.Milliseconds()), n, delay, allForOne(workers), lines, &w)
 			if err != nil {
 				return err
 			}
 			used.add(got.toll)
-			r.point(Point{At: at, Value: got.perSecond, Limit: min(providerAbove, float64(workers)/delay.Seconds())})
+			r.point(Point{At: at, Value: got.perSecond, Limit: limit})
 			r.note("%s: %d requests refused", at, got.refused)
 		}
 	}
-	r.note("the limit is the lesser of what the provider takes and of connections by latency")
+	r.note("the limit is the lesser of what the provider takes and of connections by latency; no connection is kept for other lanes")
 	r.take(used)
 	return errorsOf(r.stand(at), w)
 }

@@ -32,6 +32,7 @@ templates:
 // tells what people did, and before it forgets what it told, while they come and go.
 // Each end, each suppression and each lift is told, by one message, and nothing else.
 func TestAServiceHearsOfItsPeopleOnceWhereverTheServerDies(t *testing.T) {
+	t.Parallel()
 	heard := newHearing(`<((?:unsubscribed|suppressed|lifted) r\d+)>`)
 	w, _, over := relayed(t, "relaxed", hearingDocument, sink.Config{OnMessage: heard.take})
 	for _, topic := range []string{fanfare.TopicSubscriptions, fanfare.TopicSuppressions} {
