@@ -49,7 +49,7 @@ type Stages struct {
 	Received  time.Time `json:"received"`           // intake read it
 	Kept      time.Time `json:"kept,omitzero"`      // durable in EVENTS, then 202
 	Matched   time.Time `json:"matched,omitzero"`   // the set of recipients is known
-	Frozen    time.Time `json:"frozen,omitzero"`    // manifests durable
+	Frozen    time.Time `json:"frozen,omitzero"`    // manifests complete: the commit that keeps them begins
 	First     time.Time `json:"first,omitzero"`     // first outcome durable
 	Last      time.Time `json:"last,omitzero"`      // last outcome durable so far
 	Completed time.Time `json:"completed,omitzero"` // every delivery settled

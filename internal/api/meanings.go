@@ -271,7 +271,7 @@ func schemaMeanings() map[string]string {
 		"Stages.received":           "Intake read it.",
 		"Stages.kept":               "It was durable, and then acknowledged.",
 		"Stages.matched":            "The recipients were known.",
-		"Stages.frozen":             "The list of recipients was durable.",
+		"Stages.frozen":             "The list of recipients was complete, and its commit began.",
 		"Stages.first":              "The first outcome was durable.",
 		"Stages.last":               "The last outcome so far was durable.",
 		"Stages.completed":          "Every delivery was settled.",

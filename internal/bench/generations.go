@@ -70,6 +70,6 @@ func runGenerations(l *lab, r *Record) error {
 		}
 	}
 	r.take(used)
-	r.note("value: CPU of the server for an event, with its intake, match and %d notifications, while nothing leaves; p50 and p99: from its intake until its manifests are durable", changedFor)
+	r.note("value: CPU of the server for an event, with its intake, match and %d notifications, while nothing leaves; p50 and p99: from its intake until the commit of its manifests begins", changedFor)
 	return cmp.Or(r.stand(at), w.err())
 }

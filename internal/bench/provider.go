@@ -197,7 +197,7 @@ func runBothStages(l *lab, r *Record) error {
 	if generation > delivery {
 		slower = "generation"
 	}
-	r.note("generation: from the kept event to the durable manifests, while all is paused; delivery: from then on, once it is resumed. The slower of them is %s; published: generation", slower)
+	r.note("generation: from the kept event until its manifests can be read, while all is paused; delivery: from then on, once it is resumed. The slower of them is %s; published: generation", slower)
 	return errorsOf(r.stand("both"), w)
 }
 
@@ -225,8 +225,8 @@ func (l *lab) stagesApart(n int, lines string, w *wrong) (generation, delivery t
 	if err != nil {
 		return 0, 0, err
 	}
-	generation = b.Stages.Frozen.Sub(b.Stages.Kept)
 	resumed := time.Now()
+	generation = resumed.Sub(b.Stages.Kept)
 	if err := s.api.Resume(l.ctx, fanfare.Scope{Kind: fanfare.ScopeService, Name: service}, "delivery alone"); err != nil {
 		return 0, 0, err
 	}

@@ -139,7 +139,11 @@ func (s *server) pauseAll() error {
 	return s.api.Pause(s.lab.ctx, fanfare.Scope{Kind: fanfare.ScopeService, Name: service}, "only the matches are wanted")
 }
 
-// frozen waits until it is known who wants an event.
+// frozenLook is how often frozen looks.
+const frozenLook = 2 * time.Millisecond
+
+// frozen waits until who wants an event can be read, and so is durable. The event's own
+// stamp is from before its commit.
 func (s *server) frozen(event string) (fanfare.Broadcast, error) {
 	var still stall
 	for {
@@ -153,7 +157,7 @@ func (s *server) frozen(event string) (fanfare.Broadcast, error) {
 		if err := still.moved(b.Matched); err != nil {
 			return b, s.failed(err)
 		}
-		if err := pause(s.lab.ctx, 20*time.Millisecond); err != nil {
+		if err := pause(s.lab.ctx, frozenLook); err != nil {
 			return b, err
 		}
 	}

@@ -62,7 +62,7 @@ func runStanding(l *lab, r *Record) error {
 	if err := s.alertsAreThere(q, &w); err != nil {
 		return err
 	}
-	r.note("one event in %d is for about ten alerts, by mail to the sink; value is what is resident after the start; p50 and p99 are of an event beside adds, from its intake until its manifest is durable", wantedEvery)
+	r.note("one event in %d is for about ten alerts, by mail to the sink; value is what is resident after the start; p50 and p99 are of an event beside adds, from its intake until the commit of its manifest begins", wantedEvery)
 	return w.err()
 }
 

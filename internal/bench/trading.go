@@ -163,7 +163,7 @@ func runTicks(l *lab, r *Record) error {
 	if err := s.halfPace(r, m); err != nil {
 		return err
 	}
-	r.note("value: from the first quote's intake until the last one's manifest is durable; the limit is raw NATS publish of the same bytes in groups of %d", maxGroup)
+	r.note("value: from the first quote's intake until the commit of the last one's manifest begins; the limit is raw NATS publish of the same bytes in groups of %d", maxGroup)
 	r.note("by mail to the sink, as there is no webhook yet")
 	return s.closeMarket(r, m, box)
 }
@@ -202,7 +202,7 @@ func (s *server) halfPace(r *Record, m *market) error {
 	}
 	slices.Sort(first)
 	r.P50Millis, r.P99Millis = percentile(batch, 50), percentile(batch, 99)
-	r.note("at %s quotes/s: from a quote's intake until its manifest is durable and its batch goes out p50 %s, p99 %s, longest %s ms; until its first mail is recorded p50 %s, p99 %s ms (%d quotes)",
+	r.note("at %s quotes/s: from a quote's intake until the commit of its manifest begins, behind which its batch goes out, p50 %s, p99 %s, longest %s ms; until its first mail is recorded p50 %s, p99 %s ms (%d quotes)",
 		figure(float64(f.posted)/f.took.Seconds()), figure(r.P50Millis), figure(r.P99Millis), figure(percentile(batch, 100)), figure(percentile(first, 50)), figure(percentile(first, 99)), len(all))
 	return nil
 }
