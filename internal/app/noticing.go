@@ -41,6 +41,7 @@ type noticing struct {
 	manifests map[fanfare.DeliveryRef]*fanfare.Manifest // by day and id
 	members   int                                       // of them
 	events    map[fanfare.EventRef]*fanfare.Posted
+	fresh     map[string]bool // of which no plan is left that was made before
 }
 
 const (
@@ -57,7 +58,7 @@ const (
 
 func newNoticing(store *deliveries.Store, kept *control.Store, people *registry.Registry, clock kit.Clock, logger *slog.Logger) *noticing {
 	return &noticing{store: store, control: kept, registry: people, clock: clock, logger: logger, dirty: map[fanfare.Day]bool{}, wake: make(chan struct{}, 1),
-		manifests: map[fanfare.DeliveryRef]*fanfare.Manifest{}, events: map[fanfare.EventRef]*fanfare.Posted{}}
+		manifests: map[fanfare.DeliveryRef]*fanfare.Manifest{}, events: map[fanfare.EventRef]*fanfare.Posted{}, fresh: map[string]bool{}}
 }
 
 // hears says whether a service is to be told of an entry that is about to be kept.
@@ -181,16 +182,18 @@ func (n *noticing) lag() time.Duration {
 type tidings struct {
 	events []fanfare.Posted
 	count  int  // of what they tell
-	last   bool // there is no more for now
+	last   bool // there was no more when it was made
 	forget func(ctx context.Context) error
 }
 
 // tellAll tells what there is of a day, or of the registry; nil is no plan. It is false
-// where it is to be tried again.
+// where it is to be tried again. A plan that was made before, by an earlier run or in a
+// try that failed, says nothing of what has come behind it since: nobody will.
 func (n *noticing) tellAll(ctx context.Context, of string, plan func(context.Context) (*tidings, error)) bool {
 	for {
 		next, err := plan(ctx)
 		if err == nil && next == nil {
+			n.fresh[of] = true
 			return true
 		}
 		if err == nil {
@@ -202,6 +205,7 @@ func (n *noticing) tellAll(ctx context.Context, of string, plan func(context.Con
 			err = next.forget(ctx)
 		}
 		if err != nil {
+			delete(n.fresh, of)
 			if ctx.Err() == nil {
 				n.logger.Log(ctx, levelOf(err), "services could not be told what became of deliveries and of people, it is tried again", "of", of, "error", err)
 				_ = rest(ctx, retryPause) // at the end the loop ends, too
@@ -209,7 +213,7 @@ func (n *noticing) tellAll(ctx context.Context, of string, plan func(context.Con
 			return false
 		}
 		n.told.Add(int64(next.count))
-		if next.last {
+		if next.last && n.fresh[of] {
 			return true
 		}
 		n.measure(ctx)

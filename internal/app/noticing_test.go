@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/notice"
 	"fanfare.dev/fanfare/internal/sink"
+	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
 // hears has the service hear of what becomes of its deliveries.
@@ -174,6 +178,50 @@ func TestAServiceIsToldOnceWhatBecameOfEachDelivery(t *testing.T) {
 			t.Errorf("%s was told %d times", what, times)
 		}
 	}
+}
+
+// A plan that a run before has made is as short as it was; what was kept behind it is
+// told too, though nothing comes that would have the server look again.
+func TestWhatWasKeptBehindAnOldPlanIsToldAfterTheStart(t *testing.T) {
+	s, h := startOn(t, "", sink.Inject{}), startHook(t)
+	s.apply()
+	s.hears(h, fanfare.TopicDeliveries)
+	for _, who := range []string{"one", "two"} {
+		s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"story","channel":"email","to":"`+who+`@example.org","data":{"why":"you asked"}}`)
+	}
+	_, to := s.delivered()
+	s.eventually("both are told", func() bool { return len(h.outcomes(s)) == 2 })
+	s.eventually("all is forgotten, what became of that too", func() bool {
+		return s.metric("fanfare_notices_waiting") == 0 && s.metric("fanfare_notices_total") >= 2+float64(len(h.all()))
+	})
+	if err := s.app.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	db, err := sqlite.Open(t.Context(), s.dir, store.Relaxed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := deliveries.New(db)
+	keep := func(ref fanfare.DeliveryRef, state fanfare.State) {
+		t.Helper()
+		again := fanfare.Commit{Entries: []fanfare.Entry{{Delivery: ref, Attempt: 2, State: state, Code: 250, At: time.Now().UTC(), Told: true}}}
+		if err := kept.Commit(t.Context(), ref.Day, &again); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two := to["one@example.org"], to["two@example.org"]
+	keep(one, fanfare.Failed) // of which nobody hears, so that nothing comes of it
+	if plan, err := kept.PlanNotices(t.Context(), one.Day, 64); err != nil || len(plan) != 1 {
+		t.Fatal(plan, err)
+	}
+	keep(two, fanfare.Accepted)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s.open()
+	s.eventually("what came behind the plan is told", func() bool { return h.outcomes(s)["accepted "+two.String()] == 2 })
 }
 
 func TestABounceIsToldWithItsClassAndAComplaintAsOne(t *testing.T) {
