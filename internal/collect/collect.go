@@ -307,6 +307,7 @@ func (c *Collector) appendGroup(ctx context.Context, lane fanfare.Lane, group []
 		payload = append(payload, e.encoded...)
 	}
 	if len(fresh) > 0 {
+		kit.EventComes()
 		kit.Step("before-append")
 		begun := c.options.Clock.Now()
 		seq, err := c.options.Log.AppendEvents(context.WithoutCancel(ctx), lane, payload)
