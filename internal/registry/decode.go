@@ -136,9 +136,11 @@ func (d *putDecoder) field(p *Put, name string) (uint, error) {
 	if d.i == len(d.b) || d.b[d.i] != '{' {
 		return 0, d.wrong(name, "an object")
 	}
-	if !d.skipObject() || !json.Valid(d.b[from:d.i]) {
+	end := jsonEnd(d.b, from, 1)
+	if end < 0 {
 		return 0, invalid(pointer(name), "", "%s is not valid JSON", name)
 	}
+	d.i = end
 	*dst = d.b[from:d.i:d.i]
 	return bit, nil
 }
@@ -158,9 +160,7 @@ func (d *putDecoder) syntax(what string) error {
 }
 
 func (d *putDecoder) space() {
-	for d.i < len(d.b) && (d.b[d.i] == ' ' || d.b[d.i] == '\t' || d.b[d.i] == '\n' || d.b[d.i] == '\r') {
-		d.i++
-	}
+	d.i = behindSpace(d.b, d.i)
 }
 
 func (d *putDecoder) take(c byte) bool {
@@ -232,28 +232,4 @@ func stringEnd(b []byte, from int) int {
 		}
 	}
 	return -1
-}
-
-// skipObject moves behind the object that begins here. Whether it is valid is
-// for others to say.
-func (d *putDecoder) skipObject() bool {
-	depth := 0
-	for i := d.i; i < len(d.b); i++ {
-		switch d.b[i] {
-		case '"':
-			end := stringEnd(d.b, i)
-			if end < 0 {
-				return false
-			}
-			i = end - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				d.i = i + 1
-				return true
-			}
-		}
-	}
-	return false
 }
