@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/match"
 )
 
 // A group is what one transaction does: the decisions on its jobs, in their
@@ -36,6 +37,7 @@ type group struct {
 	planned map[uint32]plannedLoad // by topic
 	undone  []tableChange
 	entries []topicEntries
+	spare   []match.Entry // room for those of the next topic
 }
 
 // A tableChange is how to take back one change of a table.

@@ -70,7 +70,8 @@ func (g *group) enter(s *SubscriptionRecord) {
 		}
 	}
 	if t := g.w.r.config.Load().topics[s.Topic]; t != nil {
-		g.entries = append(g.entries, topicEntries{t, append(make([]match.Entry, 0, 64), g.w.r.entry(t, s))})
+		g.entries = append(g.entries, topicEntries{t, append(g.spare, g.w.r.entry(t, s))})
+		g.spare = nil
 	}
 }
 
@@ -88,11 +89,14 @@ func (r *Registry) entry(t *Topic, s *SubscriptionRecord) match.Entry {
 	return e
 }
 
-// flush gives the match index what was taken down.
+// flush gives the match index what was taken down. The index keeps no entries.
 func (g *group) flush() error {
 	var errs []error
 	for i := range g.entries {
-		errs = append(errs, g.w.r.opt.Conditions.Add(g.entries[i].topic.key(), g.entries[i].entries))
+		of := &g.entries[i]
+		errs = append(errs, g.w.r.opt.Conditions.Add(of.topic.key(), of.entries))
+		clear(of.entries)
+		g.spare = of.entries[:0]
 	}
 	clear(g.entries)
 	g.entries = g.entries[:0]
