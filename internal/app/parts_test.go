@@ -188,8 +188,8 @@ func TestWhatASwitchReaches(t *testing.T) {
 		{"all", func(b *switchboard) { b.all = &everything }, event, deliver.Hold, everything},
 		{"the service", func(b *switchboard) { b.services["news"] = "s" }, event, deliver.Hold, "s"},
 		{"another service", func(b *switchboard) { b.services["weather"] = "s" }, event, deliver.Go, ""},
-		{"the channel", func(b *switchboard) { b.channels["news/email"] = "c" }, event, deliver.Hold, "c"},
-		{"a channel of that name elsewhere", func(b *switchboard) { b.channels["weather/email"] = "c" }, event, deliver.Go, ""},
+		{"the channel", func(b *switchboard) { b.channels[channelName{"news", "email"}] = "c" }, event, deliver.Hold, "c"},
+		{"a channel of that name elsewhere", func(b *switchboard) { b.channels[channelName{"weather", "email"}] = "c" }, event, deliver.Go, ""},
 		{"the broadcast", func(b *switchboard) { b.set(event, 0, fanfare.SwitchPaused) }, event, deliver.Hold, "why"},
 		{"the broadcast, for good", func(b *switchboard) { b.set(event, 0, fanfare.SwitchCancelled) }, event, deliver.Cancel, "why"},
 		{"another broadcast", func(b *switchboard) { b.set(event, 0, fanfare.SwitchCancelled) }, other, deliver.Go, ""},
@@ -203,7 +203,7 @@ func TestWhatASwitchReaches(t *testing.T) {
 		{"the service, and the broadcast in this channel for good", func(b *switchboard) { b.services["news"] = "s"; b.set(event, 3, fanfare.SwitchCancelled) }, event, deliver.Cancel, "why"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			board := &switchboard{services: map[string]string{}, channels: map[string]string{}, broadcasts: map[part]stopped{}}
+			board := &switchboard{services: map[string]string{}, channels: map[channelName]string{}, broadcasts: map[part]stopped{}}
 			c.set(board)
 			if got, why := board.decide(c.event, email); got != c.want || why != c.why {
 				t.Errorf("got %v, %q, want %v, %q", got, why, c.want, c.why)

@@ -42,7 +42,7 @@ type switches struct {
 type switchboard struct {
 	all        *string
 	services   map[string]string
-	channels   map[string]string // service/channel
+	channels   map[channelName]string
 	broadcasts map[part]stopped
 	held       map[fanfare.EventRef]hold          // wait for approval
 	rates      map[fanfare.EventRef]registry.Rate // of broadcasts that have one of their own
@@ -63,6 +63,9 @@ type part struct {
 	event   fanfare.EventRef
 	channel uint16
 }
+
+// channelName is what a channel is called.
+type channelName struct{ service, name string }
 
 // load reads what was stopped before this start.
 func (s *switches) load(ctx context.Context, days []fanfare.Day) error {
@@ -85,7 +88,7 @@ func (s *switches) load(ctx context.Context, days []fanfare.Day) error {
 
 // publish puts a board in force, with the scopes that the registry keeps.
 func (s *switches) publish(board *switchboard) {
-	board.all, board.services, board.channels = nil, map[string]string{}, map[string]string{}
+	board.all, board.services, board.channels = nil, map[string]string{}, map[channelName]string{}
 	for _, p := range s.registry.Paused() {
 		switch p.Scope.Kind {
 		case fanfare.ScopeAll:
@@ -93,7 +96,8 @@ func (s *switches) publish(board *switchboard) {
 		case fanfare.ScopeService:
 			board.services[p.Scope.Name] = p.Reason
 		case fanfare.ScopeChannel:
-			board.channels[p.Scope.Name] = p.Reason
+			service, name, _ := strings.Cut(p.Scope.Name, "/")
+			board.channels[channelName{service, name}] = p.Reason
 		}
 	}
 	s.now.Store(board)
@@ -119,7 +123,7 @@ func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) 
 	if reason, ok := b.services[channel.Service]; ok {
 		return deliver.Hold, reason
 	}
-	if reason, ok := b.channels[channel.Service+"/"+channel.Name]; ok {
+	if reason, ok := b.channels[channelName{channel.Service, channel.Name}]; ok {
 		return deliver.Hold, reason
 	}
 	return deliver.Go, ""

@@ -54,8 +54,8 @@ func (d *desk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, re
 	o.mu.Lock()
 	for _, letter := range letters {
 		job := letter.Work.(*Job)
-		if _, again := o.wired[job]; !again && d.has(job) {
-			o.wired[job] = struct{}{}
+		if !o.wired.has(job) && d.has(job) {
+			o.wired.put(job)
 			left = append(left, letter)
 		}
 	}
@@ -138,7 +138,7 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 	advices := make([]Advice, len(letters))
 	heard := slices.Clone(outcomes)
 	for i, letter := range letters {
-		advices[i], entries[i] = o.entryOf(letter.Work.(*Job), &heard[i], &settings)
+		advices[i], entries[i] = o.entryOf(letter.Work.(*Job), &heard[i], settings)
 	}
 	unkept := make([]error, len(letters))
 	for from := 0; from < len(letters); { // a commit is of one day
@@ -178,7 +178,7 @@ func (o *Outlet) recordTogether(letters []*fanfare.Letter, entries []fanfare.Ent
 	expected := 0
 	o.mu.Lock()
 	for _, letter := range letters {
-		if _, released := o.wired[letter.Work.(*Job)]; released {
+		if o.wired.has(letter.Work.(*Job)) {
 			expected++
 		}
 	}

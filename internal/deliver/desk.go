@@ -193,7 +193,7 @@ func (d *desk) Return(letter *fanfare.Letter) {
 	o, job := d.outlet, letter.Work.(*Job)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, released := o.wired[job]; released || !d.drop(job) {
+	if o.wired.has(job) || !d.drop(job) {
 		return
 	}
 	o.limits.unsent(job)
@@ -209,12 +209,11 @@ func (d *desk) Return(letter *fanfare.Letter) {
 func (d *desk) Release(letter *fanfare.Letter) bool {
 	o, job := d.outlet, letter.Work.(*Job)
 	o.mu.Lock()
-	_, again := o.wired[job]
-	if again || !d.has(job) {
+	if again := o.wired.has(job); again || !d.has(job) {
 		o.mu.Unlock()
 		return again
 	}
-	o.wired[job] = struct{}{}
+	o.wired.put(job)
 	timeout := o.settings.SendTimeout
 	o.mu.Unlock()
 	now := o.options.Clock.Now()
@@ -251,14 +250,14 @@ func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
 	kit.Step("after-reply")
 	o.mu.Lock()
 	held, settings, record := d.drop(job), o.settings, o.options.Recorder.Record
-	if _, released := o.wired[job]; released {
+	if o.wired.has(job) {
 		record = o.options.Recorder.RecordExpected
 	}
 	o.mu.Unlock()
 	if !held {
 		return errNotHeld
 	}
-	advice, entry := o.entryOf(job, &outcome, &settings)
+	advice, entry := o.entryOf(job, &outcome, settings)
 	err := record(&entry, o.due(job, &entry))
 	o.mu.Lock()
 	now := o.options.Clock.Now()
@@ -324,7 +323,7 @@ func (d *desk) abandon(err error) {
 	for _, job := range slices.Backward(left) { // the first goes back in front of the others
 		job.left++
 		o.mu.Lock()
-		_, released := o.wired[job]
+		released := o.wired.has(job)
 		o.mu.Unlock()
 		if !released && job.left < maxLeft {
 			d.Return(&job.Letter)

@@ -36,6 +36,7 @@ type Job struct {
 	Asked         bool      // its recipient just asked for it
 
 	batch   *Batch
+	wired   int           // its place among those on the wire, from 1; 0: it is not
 	offWire chan struct{} // closed when the letter is off the wire; made by who waits
 	left    int           // how many connections ended without a word about it
 	paid    bool          // counted by the rate of its broadcast

@@ -71,7 +71,7 @@ func (o *Outlet) settle(job *Job, finished []*Batch) []*Batch {
 }
 
 func (o *Outlet) unwire(job *Job) {
-	delete(o.wired, job)
+	o.wired.drop(job)
 	if job.offWire != nil {
 		close(job.offWire)
 		job.offWire = nil

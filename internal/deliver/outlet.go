@@ -47,22 +47,22 @@ type Outlet struct {
 	options Options
 
 	mu       sync.Mutex
-	settings Settings
+	settings *Settings // never changed, but replaced
 	waiting  waiting
 	resting  resting
 	limits   limits
 	passed   passed
 	relays   relays
 	busy     busy
-	judged   time.Time         // when weights were moved last
-	pacing   chan struct{}     // holds a token while a connection waits for the limits
-	hurry    chan struct{}     // wakes that one
-	wired    map[*Job]struct{} // released, not yet reported
-	taken    int64             // messages that the next hop took, since the start
-	putOff   []postponed       // on their way to the recorder
-	keeping  []chan struct{}   // each closed when what it stands for is recorded
-	alarm    *time.Timer       // rings when something that limits hold up may go on
-	alarmAt  time.Time         // zero: it is not set
+	judged   time.Time     // when weights were moved last
+	pacing   chan struct{} // holds a token while a connection waits for the limits
+	hurry    chan struct{} // wakes that one
+	wired    wired
+	taken    int64           // messages that the next hop took, since the start
+	putOff   []postponed     // on their way to the recorder
+	keeping  []chan struct{} // each closed when what it stands for is recorded
+	alarm    *time.Timer     // rings when something that limits hold up may go on
+	alarmAt  time.Time       // zero: it is not set
 
 	connections int // open now, those of relays that are no more among them
 
@@ -78,11 +78,11 @@ func NewOutlet(options Options, settings Settings) *Outlet {
 		options.Chance = rand.Float64
 	}
 	o := &Outlet{
-		options: options, settings: settings,
-		waiting: newWaiting(), judged: options.Clock.Now(), pacing: make(chan struct{}, 1), hurry: make(chan struct{}, 1), wired: map[*Job]struct{}{},
+		options: options, settings: &settings,
+		waiting: newWaiting(), judged: options.Clock.Now(), pacing: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		ctx: ctx, stop: stop,
 	}
-	o.limits.configure(&o.settings, options.Clock.Now())
+	o.limits.configure(o.settings, options.Clock.Now())
 	o.configure(settings.Relays)
 	return o
 }
@@ -92,8 +92,8 @@ func NewOutlet(options Options, settings Settings) *Outlet {
 func (o *Outlet) Reconfigure(settings Settings) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.settings = settings
-	o.limits.configure(&o.settings, o.options.Clock.Now())
+	o.settings = &settings
+	o.limits.configure(o.settings, o.options.Clock.Now())
 	o.hasten()
 	o.configure(settings.Relays)
 	o.spawn()
@@ -187,7 +187,7 @@ func (o *Outlet) watch(subscription fanfare.Place) []chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var offs []chan struct{}
-	for job := range o.wired {
+	for _, job := range o.wired {
 		for _, place := range job.Subscriptions {
 			if place == subscription {
 				if job.offWire == nil {

@@ -22,7 +22,7 @@ func (d *desk) Elsewhere(letter *fanfare.Letter, outcome fanfare.Outcome) bool {
 	o.classify(&outcome, job.Destination)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, released := o.wired[job]; released || !d.has(job) || !itsOwn(&outcome) || len(o.passed) >= maxPassed {
+	if o.wired.has(job) || !d.has(job) || !itsOwn(&outcome) || len(o.passed) >= maxPassed {
 		return false
 	}
 	refused := job.refusedBy

@@ -126,7 +126,7 @@ func (o *Outlet) speeds(now time.Time) []time.Duration {
 		s := r.window.sum(now, 2)
 		of[r] = &s.took
 	}
-	for job := range o.wired {
+	for _, job := range o.wired {
 		if took := of[job.by]; took != nil && now.Sub(job.taken) > windowSeconds*time.Second {
 			took.count(now.Sub(job.taken))
 		}

@@ -26,11 +26,11 @@ type Advice struct {
 // classify reads an answer before anything else looks at it. What was taken
 // needs no reading.
 func (o *Outlet) classify(outcome *fanfare.Outcome, destination string) Advice {
-	if outcome.Verdict == fanfare.Taken {
+	if outcome.Verdict == fanfare.Taken || o.options.Replies == nil {
 		return Advice{}
 	}
-	if o.options.Replies != nil {
-		return o.options.Replies.Read(destination, outcome)
-	}
-	return Advice{}
+	read := *outcome // so that only an outcome that is read has to lie on the heap
+	advice := o.options.Replies.Read(destination, &read)
+	*outcome = read
+	return advice
 }

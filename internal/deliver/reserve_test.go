@@ -80,7 +80,7 @@ func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 					b.Outlet.mu.Lock()
 					defer b.Outlet.mu.Unlock()
 					var got [3]int
-					for job := range b.wired {
+					for _, job := range b.wired {
 						got[job.batch.Lane]++
 					}
 					if got != want {

@@ -30,8 +30,10 @@ func (o *Outlet) Sweep() {
 func (o *Outlet) SetRate(perSecond rate.Limit) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.settings.Rate = perSecond
-	o.limits.configure(&o.settings, o.options.Clock.Now())
+	settings := *o.settings
+	settings.Rate = perSecond
+	o.settings = &settings
+	o.limits.configure(o.settings, o.options.Clock.Now())
 	o.hasten()
 }
 
@@ -39,7 +41,9 @@ func (o *Outlet) SetRate(perSecond rate.Limit) {
 func (o *Outlet) SetBudgets(budgets []Budget) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.settings.Budgets = budgets
+	settings := *o.settings
+	settings.Budgets = budgets
+	o.settings, o.limits.settings = &settings, &settings
 	o.limits.closedUntil = time.Time{}
 	o.hasten()
 	o.unblock()
