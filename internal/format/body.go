@@ -72,8 +72,11 @@ func (m measure) then(n measure) measure {
 
 // sevenBit reports whether the text may leave as it is, RFC 2045 section 2.7.
 func (m measure) sevenBit() bool {
-	return m.ascii && max(m.first, m.last, m.longest) <= hardLine
+	return m.ascii && m.widest() <= hardLine
 }
+
+// widest is the length of the longest line.
+func (m measure) widest() int { return max(m.first, m.last, m.longest) }
 
 func newChunk(text []byte) chunk {
 	return chunk{text: text, crlf: appendCRLF(nil, text), size: measureText(text)}
@@ -96,8 +99,17 @@ func appendCRLF(dst, text []byte) []byte {
 // them, one less than there are chunks. ends are where the pieces end in values.
 type body struct {
 	chunks []chunk
+	common measure // of the chunks, with nothing between them
 	values []byte
 	ends   []int
+}
+
+// share sets what is the same for all recipients.
+func (b *body) share(chunks []chunk) {
+	b.chunks, b.common = chunks, measure{ascii: true}
+	for i := range chunks {
+		b.common = b.common.then(chunks[i].size)
+	}
 }
 
 func (b *body) piece(i int) []byte {
@@ -113,6 +125,15 @@ func (b *body) measure() measure {
 		m = m.then(measureText(b.piece(i))).then(b.chunks[i+1].size)
 	}
 	return m
+}
+
+// sevenBit reports whether the body may leave as it is. No line is longer than one of
+// the chunks and all pieces together: that is enough to know of most.
+func (b *body) sevenBit() bool {
+	if bound := b.common.widest() + len(b.values); bound > hardLine {
+		return b.measure().sevenBit()
+	}
+	return b.common.ascii && isASCII(b.values)
 }
 
 // appendPlain appends the body as it is. It ends with a line end.

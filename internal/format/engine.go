@@ -16,6 +16,7 @@ const (
 	plain  mode = iota // subject and text: as they are
 	markup             // HTML: escaped, unless safe
 	quoted             // JSON: as they stand between quotes, unless safe
+	modes              // how many there are
 )
 
 // safe is text that is HTML or JSON already and is not escaped again.

@@ -158,8 +158,7 @@ func (f *field) read(dst []byte, r *Recipient, url []byte, m mode) (out []byte, 
 	}
 	if found, ok := find(raw, f.path); ok {
 		if out, ok := appendJSON(dst, found, m); ok {
-			text := string(found)
-			return out, text == "null" || text == "false" || text == `""`, true
+			return out, emptyJSON(found), true
 		}
 	}
 	value, err := decode(raw)
@@ -170,6 +169,15 @@ func (f *field) read(dst []byte, r *Recipient, url []byte, m mode) (out []byte, 
 		return dst, false, false
 	}
 	return appendValue(dst, value, m), value == nil || values.IsEmpty(value), true
+}
+
+// emptyJSON reports whether the filter default would replace a value of JSON.
+func emptyJSON(raw []byte) bool {
+	switch string(raw) {
+	case "null", "false", `""`:
+		return true
+	}
+	return false
 }
 
 // appendJSON appends the text of a JSON value if that needs no decoding.

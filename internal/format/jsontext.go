@@ -8,32 +8,34 @@ import "unicode/utf8"
 // if it is not, find reports false or an arbitrary piece of it.
 func find(raw []byte, path []string) ([]byte, bool) {
 	i := skipSpace(raw, 0)
+	end, direct := -1, false // of the value at i
+	if len(path) == 0 {
+		end, direct = skipValue(raw, i)
+	}
 	for _, name := range path {
 		if i >= len(raw) || raw[i] != '{' {
 			return nil, false
 		}
 		at := -1
 		for i = skipSpace(raw, i+1); i < len(raw) && raw[i] != '}'; {
-			end, plainKey := skipString(raw, i)
-			if end < 0 || !plainKey {
+			endKey, directKey := skipString(raw, i)
+			if endKey < 0 || !directKey {
 				return nil, false
 			}
-			match := string(raw[i+1:end-1]) == name
-			i = skipSpace(raw, end)
+			match := string(raw[i+1:endKey-1]) == name
+			i = skipSpace(raw, endKey)
 			if i >= len(raw) || raw[i] != ':' {
 				return nil, false
 			}
 			i = skipSpace(raw, i+1)
-			if match {
-				if at >= 0 {
-					return nil, false
-				}
-				at = i
-			}
-			if i = skipValue(raw, i); i < 0 {
+			endValue, directValue := skipValue(raw, i)
+			if endValue < 0 || match && at >= 0 {
 				return nil, false
 			}
-			if i = skipSpace(raw, i); i < len(raw) && raw[i] == ',' {
+			if match {
+				at, end, direct = i, endValue, directValue
+			}
+			if i = skipSpace(raw, endValue); i < len(raw) && raw[i] == ',' {
 				i = skipSpace(raw, i+1)
 			}
 		}
@@ -42,14 +44,8 @@ func find(raw []byte, path []string) ([]byte, bool) {
 		}
 		i = at
 	}
-	end := skipValue(raw, i)
-	if end < 0 || raw[i] == '{' || raw[i] == '[' {
+	if end < 0 || !direct {
 		return nil, false
-	}
-	if raw[i] == '"' {
-		if _, plainString := skipString(raw, i); !plainString {
-			return nil, false
-		}
 	}
 	return raw[i:end], true
 }
@@ -84,50 +80,46 @@ func skipString(b []byte, i int) (end int, plain bool) {
 	return -1, false
 }
 
-// skipValue returns the index behind the value that begins at i, or -1.
-func skipValue(b []byte, i int) int {
-	if i >= len(b) {
-		return -1
+// skipValue returns the index behind the value that begins at i, or -1, and whether
+// it is a number, a word, or a string whose text is its bytes.
+func skipValue(b []byte, i int) (end int, direct bool) {
+	switch {
+	case i >= len(b):
+		return -1, false
+	case b[i] == '"':
+		return skipString(b, i)
+	case b[i] == '{' || b[i] == '[':
+		return skipNested(b, i), false
 	}
-	if b[i] == '"' {
-		end, _ := skipString(b, i)
-		return end
+	for end = i; end < len(b); end++ {
+		switch b[end] {
+		case ',', ' ', '\n', '\t', '\r', '}', ']':
+			if end == i {
+				return -1, false
+			}
+			return end, true
+		}
 	}
-	depth, start := 0, i
-	for i < len(b) {
+	return end, true
+}
+
+// skipNested returns the index behind the object or list that begins at i, or -1.
+func skipNested(b []byte, i int) int {
+	for depth := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
 			end, _ := skipString(b, i)
 			if end < 0 {
 				return -1
 			}
-			i = end
-			continue
+			i = end - 1
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 {
-				return end(i, start)
-			}
 			if depth--; depth == 0 {
 				return i + 1
 			}
-		case ',', ' ', '\n', '\t', '\r':
-			if depth == 0 {
-				return end(i, start)
-			}
 		}
-		i++
 	}
-	if depth > 0 {
-		return -1
-	}
-	return end(i, start)
-}
-
-func end(i, start int) int {
-	if i == start {
-		return -1
-	}
-	return i
+	return -1
 }

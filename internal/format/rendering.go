@@ -94,7 +94,8 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 		if p.reach == ofRecipient || p.reach == ofAll {
 			w.needs.add(p.paths)
 		}
-		prep.chunks, prep.kept = []chunk{newChunk(nil), newChunk(nil)}, make([]texts, 1)
+		prep.share([]chunk{newChunk(nil), newChunk(nil)})
+		prep.kept = make([]texts, 1)
 		return prep, nil
 	}
 	prep.pieces, prep.kept = p.pieces, make([]texts, len(p.pieces))
@@ -104,7 +105,8 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 		}
 	}
 	if p.outline != nil {
-		if prep.chunks = p.outline.chunks(w.shared, p.mode); prep.chunks != nil {
+		if chunks := p.outline.chunks(w.shared, p.mode); chunks != nil {
+			prep.share(chunks)
 			return prep, nil
 		}
 	}
@@ -113,12 +115,13 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 		return nil, err
 	}
 	rest := string(text)
+	var chunks []chunk
 	for i := range p.pieces {
 		before, after, _ := strings.Cut(rest, slotMark+strconv.Itoa(i)+slotMark)
-		prep.chunks = append(prep.chunks, newChunk([]byte(before)))
+		chunks = append(chunks, newChunk([]byte(before)))
 		rest = after
 	}
-	prep.chunks = append(prep.chunks, newChunk([]byte(rest)))
+	prep.share(append(chunks, newChunk([]byte(rest))))
 	return prep, nil
 }
 

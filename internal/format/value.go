@@ -169,8 +169,9 @@ func appendFloat(dst []byte, f float64) []byte {
 // something to the part is escaped. The result depends on s alone and not on its
 // neighbours.
 func appendText[T string | []byte](dst []byte, s T, m mode) []byte {
+	asItIs := &asTheyAre[m]
 	for start, i := 0, 0; ; {
-		for i < len(s) && ordinary(s[i], m) {
+		for i < len(s) && asItIs[s[i]] {
 			i++
 		}
 		dst = append(dst, s[start:i]...)
@@ -211,6 +212,17 @@ func appendText[T string | []byte](dst []byte, s T, m mode) []byte {
 		start = i
 	}
 }
+
+// asTheyAre are the bytes that are ordinary in each mode: a table, since every byte of
+// every value is looked up in it.
+var asTheyAre = func() (table [modes][256]bool) {
+	for m := range table {
+		for c := range table[m] {
+			table[m][c] = ordinary(byte(c), mode(m))
+		}
+	}
+	return table
+}()
 
 func ordinary(c byte, m mode) bool {
 	if c >= utf8.RuneSelf || c == 0x7f {

@@ -217,7 +217,7 @@ func (w *Writer) appendPartsBefore(files *Enclosure, out []byte, r *Recipient, v
 // appendPart appends the part's own headers and its body in the simplest
 // encoding that carries it.
 func (w *Writer) appendPart(out []byte, p *prepared) []byte {
-	if p.measure().sevenBit() {
+	if p.sevenBit() {
 		start := len(out)
 		out = append(out, p.headers[0]...)
 		text := len(out)
