@@ -21,7 +21,7 @@ func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, 
 	sum := putSum{Errors: []wire.LineError{}}
 	defer a.noteImport(r, service, "subscriptions", &sum)
 	return run(a, x, r, lineWork[registry.Put]{
-		decode: registry.DecodePut, maxLineBytes: importLineBytes, maxLines: importChunkLines, ahead: 1, status: http.StatusOK, quiet: quiet,
+		decode: registry.DecodePut, maxLineBytes: importLineBytes, maxLines: importChunkLines, ahead: 2, status: http.StatusOK, quiet: quiet,
 		keep: func(ctx context.Context, puts []registry.Put) (<-chan error, outcome) {
 			var results []registry.PutResult
 			if last := len(spare) - 1; last >= 0 {

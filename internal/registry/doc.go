@@ -15,7 +15,8 @@
 // group in one transaction, then updates live bits and match index, and only then
 // answers. So whoever has an answer knows that every event accepted from now on
 // sees the change, and whoever has none knows nothing. While a group is being
-// committed the next may be decided on, as if it had landed. A change of a
+// committed the next may be decided on, as if it had landed, and what comes
+// meanwhile goes along with it. A change of a
 // subscriber that fails halfway is taken back with its group, which is decided on
 // anew without it. Changes of the configuration, merges and erasures have
 // transactions of their own.

@@ -15,6 +15,7 @@ import (
 type group struct {
 	w       *writer
 	jobs    []*job
+	size    int  // of the jobs, see maxGroup
 	deed    Deed // of the change that is being decided on: its line in the audit
 	effects int  // how often rows or tables were changed
 	batch   Batch
@@ -48,18 +49,22 @@ type tableChange struct {
 }
 
 // begin starts the next transaction.
-func (g *group) begin(jobs []*job) {
-	g.jobs, g.aborted, g.planned = jobs, false, nil
+func (g *group) begin() {
+	g.jobs, g.size, g.aborted, g.planned = nil, 0, false, nil
 	g.batch.ChangeSeq, g.batch.At = 0, g.w.r.opt.Now().UnixNano()
 	g.baseSubscriber, g.baseSubscription = g.w.nextSubscriber, g.w.nextSubscription
 }
 
-// decide goes through the jobs. The error concerns all of them.
-func (g *group) decide() error {
-	if err := g.prefetch(); err != nil {
+// decide goes through jobs, after those before. The error concerns all of them.
+func (g *group) decide(jobs []*job) error {
+	g.jobs = append(g.jobs, jobs...)
+	for _, j := range jobs {
+		g.size += j.size()
+	}
+	if err := g.prefetch(jobs); err != nil {
 		return err
 	}
-	for _, j := range g.jobs {
+	for _, j := range jobs {
 		if g.aborted {
 			return nil
 		}
@@ -134,15 +139,17 @@ func (g *group) release() {
 }
 
 // prefetch reads the rows that the callers believe to be concerned, many at a
-// time. What they missed is read when its turn comes.
-func (g *group) prefetch() error {
+// time, but for those that the group has read or made itself: they may be others
+// by now in its eyes. What the callers missed is read when its turn comes.
+func (g *group) prefetch(jobs []*job) error {
 	var subscribers, subscriptions []fanfare.Place
-	for _, j := range g.jobs {
+	for _, j := range jobs {
 		for i := range j.wants {
-			if p := j.wants[i].subscriber; p != 0 {
+			w := &j.wants[i]
+			if p := w.subscriber; p != 0 && p.Local() < g.baseSubscriber[p.Partition()] && g.subscribers[p] == nil {
 				subscribers = append(subscribers, p)
 			}
-			if p := j.wants[i].subscription; p != 0 {
+			if p := w.subscription; p != 0 && p.Local() < g.baseSubscription[p.Partition()] && g.subscriptions[p] == nil {
 				subscriptions = append(subscriptions, p)
 			}
 		}

@@ -16,7 +16,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // The deed that f names goes into the audit with it, where something changed.
 func (w *writer) transact(actor *Actor, f func(g *group) error) error {
 	g := w.groups[0]
-	g.begin(nil)
+	g.begin()
 	defer g.release()
 	if err := f(g); err != nil {
 		g.undo()

@@ -53,8 +53,8 @@ type end struct {
 // commits what was decided, so that a long import keeps both cores busy.
 //
 // At most one group is in flight. While it is, the next one is decided on as if
-// it had landed already. If it fails, both are undone, and the next is decided
-// on anew.
+// it had landed already, and grows by what comes until it has. If it fails, both
+// are undone, and the next is decided on anew.
 type writer struct {
 	r       *Registry
 	jobs    chan *job
@@ -125,7 +125,8 @@ func (w *writer) loop() {
 		if first.size() < minOverlap {
 			w.land() // meanwhile more of the small ones come together
 		}
-		for jobs := w.gather(first); !w.change(jobs); {
+		for jobs := w.gather(first); len(jobs) > 0; {
+			jobs = w.change(jobs)
 		}
 	}
 }
@@ -179,22 +180,30 @@ func (w *writer) gather(first *job) []*job {
 
 func (j *job) size() int { return max(1, len(j.wants)) }
 
-// change decides on jobs and hands them to the committer. It is false if the
-// group in flight failed meanwhile: then nothing was done.
-func (w *writer) change(jobs []*job) bool {
+// change decides on jobs and hands them to the committer. If the group in flight
+// failed meanwhile, nothing was done, and it returns what is to be changed anew.
+func (w *writer) change(jobs []*job) (again []*job) {
 	g := w.groups[0]
 	if g == w.flight {
 		g = w.groups[1]
 	}
-	g.begin(jobs)
+	g.begin()
 	w.current = g
-	err := g.decide()
+	err := g.decide(jobs)
+	for err == nil && !g.aborted {
+		next := w.join(g)
+		if next == nil {
+			break
+		}
+		err = g.decide([]*job{next})
+	}
 	w.land()
 	w.current = nil
 	switch {
 	case g.aborted:
+		again = g.jobs
 		g.release()
-		return false
+		return again
 	case err != nil:
 		g.undo()
 		g.answer(w.r.unreadable(err))
@@ -207,7 +216,30 @@ func (w *writer) change(jobs []*job) bool {
 		w.flight = g
 		w.commits <- g
 	}
-	return true
+	return nil
+}
+
+// join waits for a job to go along with g while another group is in flight: g has to
+// wait anyway, and one large transaction costs less than two, which write the ends of
+// all partitions twice. It is nil when the flight is over, or g is full.
+func (w *writer) join(g *group) *job {
+	for w.flight != nil && w.held == nil && g.size < maxGroup {
+		select {
+		case next := <-w.jobs:
+			switch {
+			case next == nil: // closed
+				return nil
+			case !next.take():
+			case next.run != nil || g.size+next.size() > maxGroup:
+				w.held = next
+			default:
+				return next
+			}
+		case err := <-w.flight.landed:
+			w.settle(err)
+		}
+	}
+	return nil
 }
 
 // land waits for the group in flight, if there is one.
