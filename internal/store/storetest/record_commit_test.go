@@ -154,6 +154,29 @@ func TestAnOutcomeThatIsRecordedTwiceIsTheFirst(t *testing.T) {
 	})
 }
 
+func TestOfTwoOutcomesOfAnAttemptInOneGroupTheFirstIsKept(t *testing.T) {
+	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
+		f := frozenEvent(5, noon, 3)
+		day := f.Posted.Ref().Day
+		freeze(t, s, f)
+		entries := []fanfare.Entry{entry(f, 2, 1, fanfare.Accepted), entry(f, 0, 1, fanfare.Failed), entry(f, 2, 1, fanfare.Failed), entry(f, 0, 1, fanfare.Accepted)}
+		if err := s.Commit(t.Context(), day, &fanfare.Commit{Entries: entries}); err != nil {
+			t.Fatal(err)
+		}
+		var kept []fanfare.State
+		err := s.Attempts(t.Context(), day, f.Manifests[0].ID, 0, 3, func(e *fanfare.Entry) error {
+			kept = append(kept, e.State)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []fanfare.State{fanfare.Failed, fanfare.Accepted}; !slices.Equal(kept, want) {
+			t.Errorf("kept are %v, not %v", kept, want)
+		}
+	})
+}
+
 func TestACompletedBroadcastShowsItsCounts(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		f := frozenEvent(5, noon, 2)
