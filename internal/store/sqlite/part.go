@@ -41,7 +41,7 @@ func openPart(ctx context.Context, path string, format *format, durability store
 	if err := migrate(ctx, writer, path, format); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, joinClose(err, writer))
 	}
-	p := &part{path: path, format: format, writer: &session{conn: writer, statements: format.statements},
+	p := &part{path: path, format: format, writer: newSession(writer, format),
 		readers: make(chan *session, readers), closed: make(chan struct{})}
 	for range readers {
 		p.readers <- nil
@@ -141,7 +141,7 @@ func (p *part) read(ctx context.Context, fn func(*session) error) error {
 		if err != nil {
 			return told(err, couldNotRead)
 		}
-		s = &session{conn: conn, statements: p.format.statements}
+		s = newSession(conn, p.format)
 	}
 	s.conn.SetInterrupt(ctx.Done())
 	defer s.conn.SetInterrupt(nil)

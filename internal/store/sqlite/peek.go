@@ -27,7 +27,7 @@ func Peek(ctx context.Context, dir string, fn func(store.Session) error) (err er
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	conn.SetInterrupt(ctx.Done())
-	return fn(&session{conn: conn, statements: controlFormat.statements})
+	return fn(newSession(conn, &controlFormat))
 }
 
 // peekName is the URI under which a look leaves nothing behind. Where there is no

@@ -30,4 +30,4 @@ func (v *values) next() int {
 func (v *values) Int64(n int64)  { v.stmt.BindInt64(v.next(), n) }
 func (v *values) Text(s string)  { v.stmt.BindText(v.next(), store.Text(s)) }
 func (v *values) Bytes(b []byte) { v.stmt.BindBytes(v.next(), b) }
-func (v *values) Null()          { v.next() } // as Prepare has left it
+func (v *values) Null()          { v.stmt.BindNull(v.next()) }

@@ -8,16 +8,31 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// A session runs the statements of a format on one connection, which keeps them
-// prepared. It satisfies store.Session.
+// A session runs the statements of a format on one connection. It satisfies
+// store.Session.
+//
+// Statements stay compiled, and what was bound last stays bound until something
+// else is: SQLite compiles many statements again once their bindings are cleared,
+// since the plan could hang on them.
 type session struct {
 	conn       *sqlite.Conn
 	statements statements
+	compiled   map[compiled]*sqlite.Stmt
 	visiting   string // the statement whose rows are being visited or bound
 	values     values // of the row that is being bound
 }
 
 var _ store.Session = (*session)(nil)
+
+// compiled is the name of a statement, and of an INSERT for how many rows it is.
+type compiled struct {
+	name string
+	rows int // 0: as it stands
+}
+
+func newSession(conn *sqlite.Conn, format *format) *session {
+	return &session{conn: conn, statements: format.statements, compiled: map[compiled]*sqlite.Stmt{}}
+}
 
 // Run executes a statement at once.
 func (s *session) Run(statement string, args ...any) error {
@@ -55,7 +70,7 @@ func (s *session) Insert(statement string, n int, bind func(i int, to store.Valu
 		at := 0
 		for k, size := range insertRows {
 			for ; n-at >= size; at += size {
-				if err := s.insert(statement, in.queries[k], in.columns, at, size, bind); err != nil {
+				if err := s.insert(compiled{statement, size}, in.queries[k], in.columns, at, bind); err != nil {
 					return err
 				}
 			}
@@ -64,17 +79,17 @@ func (s *session) Insert(statement string, n int, bind func(i int, to store.Valu
 	})
 }
 
-// insert writes size rows, from the row at on.
-func (s *session) insert(statement, query string, columns, at, size int, bind func(i int, to store.Values)) error {
-	stmt, err := s.conn.Prepare(query)
+// insert writes as many rows as the statement is for, from the row at on.
+func (s *session) insert(of compiled, query string, columns, at int, bind func(i int, to store.Values)) error {
+	stmt, err := s.compile(of, query)
 	if err != nil {
 		return err
 	}
-	for i := range size {
+	for i := range of.rows {
 		s.values = values{stmt: stmt, before: i * columns}
 		bind(at+i, &s.values)
 		if s.values.bound != columns {
-			return fmt.Errorf("statement %q: %d values for %d columns", statement, s.values.bound, columns)
+			return fmt.Errorf("statement %q: %d values for %d columns", of.name, s.values.bound, columns)
 		}
 	}
 	return execute(stmt)
@@ -82,9 +97,16 @@ func (s *session) insert(statement, query string, columns, at, size int, bind fu
 
 // each binds arguments to a statement and steps it.
 func (s *session) each(statement string, row func(*sqlite.Stmt) error, args []any) error {
-	stmt, err := s.statements.prepare(s.conn, statement)
+	query, ok := s.statements.texts[statement]
+	if !ok {
+		return fmt.Errorf("no statement %q", statement)
+	}
+	stmt, err := s.compile(compiled{name: statement}, query.Text)
 	if err != nil {
 		return err
+	}
+	if n := stmt.BindParamCount(); n != len(args) {
+		return fmt.Errorf("statement %q: %d arguments for %d parameters", statement, len(args), n)
 	}
 	for i, arg := range args {
 		switch v := arg.(type) {
@@ -94,12 +116,26 @@ func (s *session) each(statement string, row func(*sqlite.Stmt) error, args []an
 			stmt.BindText(i+1, store.Text(v))
 		case []byte:
 			stmt.BindBytes(i+1, v)
-		case nil: // as Prepare has left it
+		case nil:
+			stmt.BindNull(i + 1)
 		default:
 			return fmt.Errorf("statement %q: argument %d has type %T", statement, i+1, arg)
 		}
 	}
 	return eachRow(stmt, row)
+}
+
+// compile returns a statement that is ready to be bound.
+func (s *session) compile(of compiled, query string) (*sqlite.Stmt, error) {
+	stmt := s.compiled[of]
+	if stmt == nil {
+		var err error
+		if stmt, err = s.conn.Prepare(query); err != nil {
+			return nil, err
+		}
+		s.compiled[of] = stmt
+	}
+	return stmt, nil
 }
 
 // alone refuses a statement inside of another: PostgreSQL cannot run it either.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"zombiezen.com/go/sqlite"
-
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -62,13 +60,4 @@ func (s *statements) insert(name string) (insert, error) {
 		return in, fmt.Errorf("no INSERT … VALUES (?, …) named %q", name)
 	}
 	return in, nil
-}
-
-// prepare returns the named statement, ready to bind; the connection keeps it.
-func (s *statements) prepare(conn *sqlite.Conn, name string) (*sqlite.Stmt, error) {
-	statement, ok := s.texts[name]
-	if !ok {
-		return nil, fmt.Errorf("no statement %q", name)
-	}
-	return conn.Prepare(statement.Text)
 }

@@ -16,9 +16,11 @@ INSERT INTO filters (number, text) VALUES (?, ?)
 UPDATE filters SET text = '' WHERE number = ?
 -- name: subscribers
 SELECT place, service, kind, address, id, locale, time_zone, attributes, subscriber, parts, flags FROM subscribers ORDER BY place
+-- A bare LIMIT ? would have SQLite compile the statement again for each number, since
+-- its plan could hang on it; with + 0 it does not.
 -- name: subscribers_between
 SELECT place, service, kind, address, id, locale, time_zone, attributes, subscriber, parts, flags FROM subscribers
-WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ?
+WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ? + 0
 -- The list is sorted, and CROSS JOIN keeps its order: to sort again, or to look
 -- it up as a set (IN), costs a tenth more.
 -- name: subscribers_at
@@ -34,7 +36,7 @@ SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule,
 FROM subscriptions ORDER BY place
 -- name: subscriptions_between
 SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
-FROM subscriptions WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ?
+FROM subscriptions WHERE place BETWEEN ? AND ? ORDER BY place LIMIT ? + 0
 -- name: subscriptions_at
 SELECT place, subscriber, topic, channel, created_at, created_seq, filter, rule, s.id, params, data, ended_at, ended_seq, reason, paused_at, paused_seq, resumed_seq, slot, was
 FROM json_each(?) list CROSS JOIN subscriptions s ON place = list.value
@@ -48,14 +50,14 @@ WHERE place = ?
 -- name: audit_insert
 INSERT INTO audit (id, key_id, key_name, request, service, action, kind, name, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: audit_trim
-DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ?)
+DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE id < ? ORDER BY id LIMIT ? + 0)
 -- name: audit_rename
 UPDATE audit SET name = ? WHERE id = ?
 -- name: audit_bounds
 SELECT (SELECT min(id) FROM audit), (SELECT max(id) FROM audit)
 -- name: audit_between
 SELECT id, key_id, key_name, request, service, action, kind, name, detail FROM audit WHERE id BETWEEN ? AND ?
-ORDER BY id DESC LIMIT ?
+ORDER BY id DESC LIMIT ? + 0
 -- name: suppressions
 SELECT service, kind, hash, reason, at, until, tag FROM suppressions
 -- name: suppression
@@ -87,7 +89,7 @@ INSERT INTO news (id, at, entries, blob) VALUES (?, ?, ?, ?)
 -- name: notices_position
 SELECT planned FROM news_position
 -- name: notices
-SELECT id, at, entries, blob FROM news ORDER BY id LIMIT ?
+SELECT id, at, entries, blob FROM news ORDER BY id LIMIT ? + 0
 -- name: notices_up_to
 SELECT id, at, entries, blob FROM news WHERE id <= ? ORDER BY id
 -- name: notices_plan

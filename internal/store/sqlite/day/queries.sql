@@ -57,7 +57,7 @@ SELECT b.seq, b.posted, b.matched, b.messages, b.kept_at, b.matched_at, b.frozen
 FROM broadcasts b LEFT JOIN completions c ON c.seq = b.seq LEFT JOIN switches s ON s.seq = b.seq AND s.channel = 0
 LEFT JOIN controls h ON h.seq = b.seq AND h.name = 'hold' LEFT JOIN controls a ON a.seq = b.seq AND a.name = 'approved'
 LEFT JOIN controls r ON r.seq = b.seq AND r.name = 'rate'
-WHERE b.seq < ?1 AND (?2 = '' OR b.service = ?2) ORDER BY b.seq DESC LIMIT ?3
+WHERE b.seq < ?1 AND (?2 = '' OR b.service = ?2) ORDER BY b.seq DESC LIMIT ?3 + 0
 -- name: switch
 INSERT INTO switches (seq, channel, state, reason, at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (seq, channel) DO UPDATE SET state = excluded.state, reason = excluded.reason, at = excluded.at
@@ -76,7 +76,7 @@ SELECT seq, name, value, at FROM controls ORDER BY seq, name
 INSERT INTO due (due_at, manifest, first, channel, lane, attempt, positions, why, destination) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (due_at, manifest, first, attempt) DO NOTHING
 -- name: due
-SELECT due_at, manifest, first, channel, lane, attempt, positions, why, destination FROM due WHERE due_at <= ? ORDER BY due_at, manifest, first, attempt LIMIT ?
+SELECT due_at, manifest, first, channel, lane, attempt, positions, why, destination FROM due WHERE due_at <= ? ORDER BY due_at, manifest, first, attempt LIMIT ? + 0
 -- name: due_next
 SELECT min(due_at) FROM due
 -- name: due_delete
@@ -146,7 +146,7 @@ UPDATE history_position SET segment = segment + 1 RETURNING segment - 1
 -- name: history_advance
 UPDATE history_position SET frozen = ?
 -- name: broadcasts_behind
-SELECT f.id, f.seq, b.messages, b.posted FROM frozen f CROSS JOIN broadcasts b ON b.seq = f.seq WHERE f.id > ? ORDER BY f.id LIMIT ?
+SELECT f.id, f.seq, b.messages, b.posted FROM frozen f CROSS JOIN broadcasts b ON b.seq = f.seq WHERE f.id > ? ORDER BY f.id LIMIT ? + 0
 -- name: behind
 SELECT coalesce(max(id), 0) - ? FROM frozen
 -- name: attempts_forget
@@ -161,7 +161,7 @@ ON CONFLICT (topic, key) DO UPDATE SET series = excluded.series, seq = excluded.
 -- name: advances
 SELECT a.topic, a.key, a.series, a.seq, b.posted FROM advances a JOIN broadcasts b ON b.seq = a.seq ORDER BY a.topic, a.key
 -- name: advances_some
-SELECT a.topic, a.key, a.series, a.seq, b.posted FROM advances a JOIN broadcasts b ON b.seq = a.seq ORDER BY a.topic, a.key LIMIT ?
+SELECT a.topic, a.key, a.series, a.seq, b.posted FROM advances a JOIN broadcasts b ON b.seq = a.seq ORDER BY a.topic, a.key LIMIT ? + 0
 -- name: advances_of
 SELECT a.topic, a.key, a.series, a.seq, b.posted FROM advances a JOIN broadcasts b ON b.seq = a.seq WHERE a.topic = ? AND a.key = ?
 -- name: advance_delete
@@ -209,7 +209,7 @@ INSERT INTO notices (id, at, entries, blob) VALUES (?, ?, ?, ?)
 -- name: notices_position
 SELECT planned FROM notices_position
 -- name: notices
-SELECT id, at, entries, blob FROM notices ORDER BY id LIMIT ?
+SELECT id, at, entries, blob FROM notices ORDER BY id LIMIT ? + 0
 -- name: notices_up_to
 SELECT id, at, entries, blob FROM notices WHERE id <= ? ORDER BY id
 -- name: notices_plan
