@@ -13,6 +13,7 @@ type Letter struct {
 	Body     []byte // the message: header and body with CRLF line ends, not dot-stuffed
 	UTF8     bool   // needs SMTPUTF8 (RFC 6531): an address or a header is not ASCII
 	EightBit bool   // needs 8BITMIME (RFC 6152): the body has bytes above 127
+	Undotted bool   // no line of Body begins with a dot; false says nothing
 
 	// Enclosed follows Body and ends the message: the files that go with it, as they
 	// stand in a mail. All letters that have them share the memory, which nobody

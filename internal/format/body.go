@@ -11,6 +11,7 @@ type chunk struct {
 	text []byte
 	crlf []byte // text with CRLF
 	size measure
+	dots bool // behind one of its line ends comes a dot
 
 	// For quoted-printable: all lines that lie entirely in this chunk, encoded.
 	// What is before and behind them joins the pieces beside.
@@ -79,7 +80,7 @@ func (m measure) sevenBit() bool {
 func (m measure) widest() int { return max(m.first, m.last, m.longest) }
 
 func newChunk(text []byte) chunk {
-	return chunk{text: text, crlf: appendCRLF(nil, text), size: measureText(text)}
+	return chunk{text: text, crlf: appendCRLF(nil, text), size: measureText(text), dots: bytes.Contains(text, lineDot)}
 }
 
 // appendCRLF appends text with each LF as CRLF.
@@ -136,18 +137,30 @@ func (b *body) sevenBit() bool {
 	return b.common.ascii && isASCII(b.values)
 }
 
-// appendPlain appends the body as it is. It ends with a line end.
-func (b *body) appendPlain(dst []byte) []byte {
+// appendPlain appends the body as it is, and tells whether one of its lines may begin
+// with a dot. It ends with a line end, as dst does.
+func (b *body) appendPlain(dst []byte) (out []byte, dots bool) {
 	start := len(dst)
+	dots = bytes.Contains(b.values, lineDot) || b.chunks[0].dots || dotted(dst, b.chunks[0].crlf)
 	dst = append(dst, b.chunks[0].crlf...)
 	for i := range b.ends {
-		dst = appendCRLF(dst, b.piece(i))
-		dst = append(dst, b.chunks[i+1].crlf...)
+		piece, next := b.piece(i), &b.chunks[i+1]
+		dots = dots || next.dots || dotted(dst, piece)
+		dst = appendCRLF(dst, piece)
+		dots = dots || dotted(dst, next.crlf)
+		dst = append(dst, next.crlf...)
 	}
 	if n := len(dst); n > start && dst[n-1] != '\n' {
 		dst = append(dst, '\r', '\n')
 	}
-	return dst
+	return dst, dots
+}
+
+var lineDot = []byte("\n.")
+
+// dotted reports whether text begins a line with a dot where it is appended to before.
+func dotted(before, text []byte) bool {
+	return len(text) > 0 && text[0] == '.' && (len(before) == 0 || before[len(before)-1] == '\n')
 }
 
 // appendQuotedPrintable appends the body by RFC 2045 section 6.7. line is

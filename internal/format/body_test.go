@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -26,4 +27,48 @@ func TestWhetherABodyIsSevenBitIsWhatItsMeasureSays(t *testing.T) {
 			t.Fatalf("%t, measured in pieces %t and as a whole %t: %q", got, b.measure().sevenBit(), want, whole)
 		}
 	})
+}
+
+// A body that is said to have no dot at the start of a line has none, and one that is
+// not said so has a line end before a dot somewhere.
+func TestDotsAtTheStartOfLinesAreSeenWhateverTheyAreMadeOf(t *testing.T) {
+	stretch := rapid.StringMatching(`[.x\n]{0,4}`)
+	rapid.Check(t, func(t *rapid.T) {
+		var b body
+		chunks := []chunk{newChunk([]byte(stretch.Draw(t, "chunk")))}
+		for range rapid.IntRange(0, 3).Draw(t, "pieces") {
+			b.values = append(b.values, stretch.Draw(t, "piece")...)
+			b.ends = append(b.ends, len(b.values))
+			chunks = append(chunks, newChunk([]byte(stretch.Draw(t, "chunk"))))
+		}
+		b.share(chunks)
+		before := []byte("X: y\r\n\r\n")
+		out, dots := b.appendPlain(before)
+		if has := bytes.Contains(out, lineDot); has && !dots || dots && !has && !bytes.Contains(b.values, lineDot) {
+			t.Fatalf("said %t of %q", dots, out)
+		}
+	})
+}
+
+func TestALetterOfPlainTextSaysThatItHasNoDots(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Hello {{ subscriber.id }}.\nBye.":            true,
+		"Hello\n{{ subscriber.id }}":                  true,
+		"Hello\n.{{ subscriber.id }}":                 false,
+		".{{ subscriber.id }}":                        false,
+		"{{ subscription.data.none | default: '.' }}": false,
+		"Größe 5 {{ subscriber.id }}":                 false, // quoted-printable
+	} {
+		w, err := newMailing(t, Source{Subject: "x", Text: text}, `{}`).Writer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		letter, _, err := w.Write(nil, newRecipient())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if letter.Undotted != want {
+			t.Errorf("%q: %t", text, letter.Undotted)
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 func FuzzMessage(f *testing.F) {
 	f.Add("title", "Ada", "ada@example.net", "id", "en", "link", "Watch", "a@example.org", "list", []byte(`{"a":1}`), int64(1700000000))
 	f.Add("a\r\nBcc: x", "\x00", "дмитрий@почта.example", "\r", "--=_", "<&>", "Ärger", "a@bücher.example", "x.y", []byte(`{"a":"\u0000\r\n"}`), int64(0))
+	f.Add("a\n", ".", "ada@example.net", ".\n.", "\n", ".\r\n.\r\n", "Watch", "a@example.org", "list", []byte(`{}`), int64(1700000000))
 	f.Add(strings.Repeat("x", 1000), "\xff", `"a b"@c.d`, "{{", "\n--=_evt-20261120-1001--\n", "=", "a\"b\\", "a@b.c", "", []byte(`[`), int64(1<<60))
 	source := Source{
 		Subject: "{{ event.title }} {{ subscriber.attributes.name }}",
@@ -52,6 +53,9 @@ func FuzzMessage(f *testing.F) {
 		}
 		if !letter.UTF8 && !isASCII(letter.Body) {
 			t.Fatal("not ASCII, and nobody is told")
+		}
+		if letter.Undotted && bytes.Contains(letter.Body, []byte("\n.")) {
+			t.Fatalf("said to have no dot at the start of a line: %q", letter.Body)
 		}
 		signedLetter(t, m, r)
 		m.Template = undivided(template)

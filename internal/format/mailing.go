@@ -101,6 +101,7 @@ type Writer struct {
 	date    []byte
 	cleaned []byte
 	line    []byte
+	dots    bool // a line of the parts of the message at hand may begin with a dot
 }
 
 // Writer prepares the mailing: it decodes the event, renders what all recipients

@@ -24,6 +24,7 @@ type shared struct {
 type sharedBody struct {
 	body  []byte
 	share uint64
+	dots  bool // a line may begin with one
 }
 
 // maxSharedBytes bounds the messages that are kept for the next recipients, beside
@@ -66,7 +67,7 @@ func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
 		}
 		s.known[string(s.key)] = message
 	}
-	letter := fanfare.Letter{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Enclosed: w.enclosed.bytes(), UTF8: utf8Needed || w.utf8, Share: message.share}
+	letter := fanfare.Letter{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Enclosed: w.enclosed.bytes(), UTF8: utf8Needed || w.utf8, Undotted: !message.dots, Share: message.share}
 	if utf8Needed {
 		letter.Share++ // it takes another envelope
 	}
@@ -119,7 +120,7 @@ func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
 	out = append(out, ">\r\n"...)
 	out = append(out, rest...)
 	out = w.sign(out, 0)
-	message.body = slices.Clip(out)
+	message.body, message.dots = slices.Clip(out), w.dots
 	// What vouches for the message is a part of it, too.
 	whole := sha256.Sum256(out)
 	message.share = binary.BigEndian.Uint64(whole[:8])&^1 | 2

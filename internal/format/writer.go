@@ -80,6 +80,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 		Body:     out[start:len(out):len(out)],
 		Enclosed: w.enclosed.bytes(),
 		UTF8:     utf8Needed || w.utf8,
+		Undotted: !w.dots,
 	}, out, nil
 }
 
@@ -167,6 +168,7 @@ func (w *Writer) appendUnsubscribe(out []byte) []byte {
 }
 
 func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
+	w.dots = false
 	if w.enclosed != nil {
 		return w.appendPartsBefore(w.enclosed, out, r, vars)
 	}
@@ -221,12 +223,15 @@ func (w *Writer) appendPart(out []byte, p *prepared) []byte {
 		start := len(out)
 		out = append(out, p.headers[0]...)
 		text := len(out)
-		out = p.appendPlain(out)
+		var dots bool
+		out, dots = p.appendPlain(out)
+		w.dots = w.dots || dots
 		if !bytes.Contains(out[text:], []byte("--=_")) {
 			return out
 		}
 		out = out[:start]
 	}
+	w.dots = true // where a line of quoted-printable begins is not looked at
 	out = append(out, p.headers[1]...)
 	out, w.line = p.appendQuotedPrintable(out, w.line)
 	return out

@@ -103,25 +103,32 @@ var lineDot = []byte("\n.")
 // finalDot ends a message (RFC 5321, section 4.1.1.4).
 const finalDot = ".\r\n"
 
-// appendBody appends body as it goes after 354, up to the final dot: dots at the
-// start of a line doubled (RFC 5321, section 4.5.2), and a final line end.
-func appendBody(dst, body []byte) []byte {
-	if len(body) > 0 && body[0] == '.' {
-		dst = append(dst, '.')
+// appendBody appends the body of l as it goes after 354, up to the final dot: dots at
+// the start of a line doubled (RFC 5321, section 4.5.2), and a final line end.
+func appendBody(dst []byte, l *fanfare.Letter) []byte {
+	body := l.Body
+	if l.Undotted {
+		dst = append(dst, body...)
+	} else {
+		dst = appendStuffed(dst, body)
 	}
-	rest := body
-	for {
-		i := bytes.Index(rest, lineDot)
-		if i < 0 {
-			break
-		}
-		dst = append(dst, rest[:i+2]...)
-		dst = append(dst, '.')
-		rest = rest[i+2:]
-	}
-	dst = append(dst, rest...)
 	if len(body) > 0 && !bytes.HasSuffix(body, []byte("\r\n")) {
 		dst = append(dst, "\r\n"...)
 	}
 	return dst
+}
+
+func appendStuffed(dst, body []byte) []byte {
+	if len(body) > 0 && body[0] == '.' {
+		dst = append(dst, '.')
+	}
+	for {
+		i := bytes.Index(body, lineDot)
+		if i < 0 {
+			return append(dst, body...)
+		}
+		dst = append(dst, body[:i+2]...)
+		dst = append(dst, '.')
+		body = body[i+2:]
+	}
 }

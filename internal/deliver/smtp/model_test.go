@@ -76,7 +76,7 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 			}
 			count := 0
 			for _, body := range taken {
-				if body == string(appendBody(nil, l.Body))+string(l.Enclosed) {
+				if body == string(appendBody(nil, l))+string(l.Enclosed) {
 					count++
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	fanfare "fanfare.dev/fanfare"
 )
 
 func TestRepliesAreOneCleanLine(t *testing.T) {
@@ -72,7 +74,16 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 		"\r\n.\r\n.\r\n":         "\r\n..\r\n..\r\n.\r\n",
 		"x\n.\r\nMAIL FROM:<>\n": "x\n..\r\nMAIL FROM:<>\n\r\n.\r\n",
 	} {
-		if got := string(appendBody(nil, []byte(body))) + finalDot; got != want {
+		if got := string(appendBody(nil, &fanfare.Letter{Body: []byte(body)})) + finalDot; got != want {
+			t.Errorf("%q: %q, want %q", body, got, want)
+		}
+	}
+}
+
+// What is said to have no dots is written as it is, with a final line end.
+func TestABodyWithoutDotsIsWrittenAsItIs(t *testing.T) {
+	for body, want := range map[string]string{"a\r\nb.\r\n": "a\r\nb.\r\n", "a": "a\r\n", "": ""} {
+		if got := string(appendBody(nil, &fanfare.Letter{Body: []byte(body), Undotted: true})); got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}
@@ -81,7 +92,7 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 func FuzzAppendBody(f *testing.F) {
 	f.Add([]byte(".\r\n..\r\nx"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		wire := append(appendBody(nil, body), finalDot...)
+		wire := append(appendBody(nil, &fanfare.Letter{Body: body}), finalDot...)
 		// The final dot is the only one alone on its line, whatever a line end is.
 		if i := bytes.Index(append([]byte("\n"), wire...), []byte("\n.\r\n")); i != len(wire)-3 {
 			t.Fatalf("%q ends at %d: %q", body, i, wire)

@@ -157,7 +157,7 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 		return nil, false, s.fail(ctx, err)
 	}
 	enclosed := p.letters[0].Enclosed
-	c.out = appendBody(c.out[:0], p.letters[0].Body)
+	c.out = appendBody(c.out[:0], p.letters[0])
 	before := len(c.out)
 	c.out = append(c.out, finalDot...)
 	bodyLen := len(c.out) + len(enclosed)
