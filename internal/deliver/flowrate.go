@@ -171,9 +171,11 @@ func (o *Outlet) goOn() {
 }
 
 // FlowsChanged tells that rates of broadcasts have changed: they are in force at
-// once, also for what waits for those of before.
+// once, also for what waits for those of before, or has waited for them and waits
+// for a connection or for the channel's own rate.
 func (o *Outlet) FlowsChanged() {
 	o.mu.Lock()
+	o.remove(func(job *Job) bool { o.unpaid(job); return false })
 	now := o.options.Clock.Now()
 	for _, one := range o.resting.of {
 		one.until = now

@@ -122,6 +122,33 @@ func TestABroadcastLeavesAtItsRateAndOthersPassIt(t *testing.T) {
 	})
 }
 
+// What an unlimited broadcast has queued behind the channel's own rate has no part in
+// a rate that it gets again.
+func TestARateThatIsTakenBackAndSetAgainHoldsForWhatWaitsForTheChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rates := &flowRates{}
+		s := settings(answering(taking))
+		s.Rate = 100
+		b := newBench(t, gateFunc(open), s)
+		b.options.Flows = rates
+		batch, event := b.cast(1000, 5)
+		rates.set(event, 10)
+		b.Submit(batch)
+		synctest.Wait()
+		rates.set(event, -1)
+		b.FlowsChanged()
+		<-time.After(time.Second)
+		synctest.Wait()
+		rates.set(event, 10)
+		b.FlowsChanged()
+		before := b.sent(event)
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		between(t, "in 5 s at 10/s again", b.sent(event)-before, 48, 51+s.Connections)
+		b.Stop()
+	})
+}
+
 func TestTheRateOfABroadcastIsForAllOutletsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rates := &flowRates{}
