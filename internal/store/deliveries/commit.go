@@ -82,11 +82,11 @@ func byPlace(entries []fanfare.Entry) []int {
 	}
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := &entries[i], &entries[j]
-		if order := cmp.Compare(a.Delivery.Manifest, b.Delivery.Manifest); order != 0 {
-			return order
+		if by := cmp.Compare(a.Delivery.Manifest, b.Delivery.Manifest); by != 0 {
+			return by
 		}
-		if order := cmp.Compare(a.Delivery.Position, b.Delivery.Position); order != 0 {
-			return order
+		if by := cmp.Compare(a.Delivery.Position, b.Delivery.Position); by != 0 {
+			return by
 		}
 		return cmp.Compare(i, j)
 	})
