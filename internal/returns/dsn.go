@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -13,6 +14,7 @@ import (
 func statuses(body []byte, text string) []Report {
 	var reports []Report
 	relay := ""
+	why := sync.OnceValue(func() string { return reasonIn(text) })
 	for len(bytes.TrimSpace(body)) > 0 && len(reports) < maxReports {
 		body = bytes.TrimLeft(body, "\r\n \t")
 		var group header
@@ -23,13 +25,13 @@ func statuses(body []byte, text string) []Report {
 		if group.get("final-recipient") == "" && group.get("original-recipient") == "" && group.get("action") == "" && group.get("status") == "" {
 			continue
 		}
-		reports = append(reports, status(group, relay, text))
+		reports = append(reports, status(group, relay, why))
 	}
 	return reports
 }
 
-// status reads the group of one recipient.
-func status(group header, relay, text string) Report {
+// status reads the group of one recipient. why is told in words for people.
+func status(group header, relay string, why func() string) Report {
 	r := Report{Recipient: address(typed(group.get("original-recipient"))), Status: statusIn(group.get("status")), Relay: relay}
 	if r.Recipient == "" {
 		r.Recipient = address(typed(group.get("final-recipient")))
@@ -59,8 +61,8 @@ func status(group header, relay, text string) Report {
 		r.Outcome = map[byte]Outcome{'2': Delivered, '4': Delayed, '5': Failed}[append([]byte(r.Status), 0)[0]]
 	}
 	if r.Outcome == Failed || r.Outcome == Delayed {
-		if r.Text == "" { // it is in the words for people only
-			r.Text = reasonIn(text)
+		if r.Text == "" {
+			r.Text = why()
 			r.Code = replyIn(r.Text)
 		}
 		r.classify()

@@ -5,6 +5,8 @@ import (
 	"io"
 	"mime"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/htmlindex"
 )
@@ -59,7 +61,6 @@ func decodeWords(text string) string {
 // first empty line.
 func cutHeader(raw []byte) (h header, body []byte) {
 	h = header{}
-	var name string
 	fields := 0
 	for len(raw) > 0 {
 		line, rest := cutLine(raw)
@@ -67,19 +68,24 @@ func cutHeader(raw []byte) (h header, body []byte) {
 			return h, rest
 		}
 		raw = rest
-		if line[0] == ' ' || line[0] == '\t' {
-			if all := h[name]; len(all) > 0 && len(all[len(all)-1])+len(line) < maxFieldBytes {
-				all[len(all)-1] += " " + strings.TrimSpace(clean(line))
-			}
-			continue
-		}
 		before, after, ok := bytes.Cut(line, []byte(":"))
-		if name = ""; !ok || fields == maxFields || !isFieldName(bytes.TrimRight(before, " \t")) {
-			continue
+		name := bytes.TrimRight(before, " \t")
+		ok = ok && fields < maxFields && isFieldName(name)
+		var value strings.Builder
+		if ok {
+			value.WriteString(strings.TrimSpace(clean(after[:min(len(after), maxFieldBytes)])))
 		}
-		fields++
-		name = strings.ToLower(string(bytes.TrimRight(before, " \t")))
-		h[name] = append(h[name], strings.TrimSpace(clean(after[:min(len(after), maxFieldBytes)])))
+		for len(raw) > 0 && (raw[0] == ' ' || raw[0] == '\t') { // it goes on
+			line, raw = cutLine(raw)
+			if ok && value.Len()+len(line) < maxFieldBytes {
+				value.WriteString(" " + strings.TrimSpace(clean(line)))
+			}
+		}
+		if ok {
+			fields++
+			lower := strings.ToLower(string(name))
+			h[lower] = append(h[lower], value.String())
+		}
 	}
 	return h, nil
 }
@@ -102,6 +108,17 @@ func isFieldName(name []byte) bool {
 		}
 	}
 	return len(name) > 0 && len(name) <= 100
+}
+
+// lowered is valid UTF-8 in lower case, as far as a letter keeps its length: what is
+// found in the one text stands at the same place in the other.
+func lowered(text string) string {
+	return strings.Map(func(r rune) rune {
+		if small := unicode.ToLower(r); utf8.RuneLen(small) == utf8.RuneLen(r) {
+			return small
+		}
+		return r
+	}, text)
 }
 
 // clean makes one line of valid UTF-8 without control characters.

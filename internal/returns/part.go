@@ -122,6 +122,8 @@ func readable(all []part) string {
 // withoutTags leaves the text of HTML: a report is read for its words alone.
 func withoutTags(html string) string {
 	var text strings.Builder
+	lower := lowered(html)
+	endless := map[string]bool{} // what nothing ends in the rest
 	for html != "" {
 		before, rest, tag := strings.Cut(html, "<")
 		text.WriteString(before)
@@ -135,12 +137,18 @@ func withoutTags(html string) string {
 		if strings.Contains(name, "@") && !strings.ContainsAny(name, " =\"") { // an address, not a tag
 			text.WriteString("<" + name + ">")
 		}
-		switch name, _, _ := strings.Cut(strings.ToLower(strings.Trim(name, "/ ")), " "); name {
+		lower = lower[len(lower)-len(after):]
+		switch kind, _, _ := strings.Cut(strings.ToLower(strings.Trim(name, "/ ")), " "); kind {
 		case "br", "p", "div", "tr", "li", "h1", "h2", "h3", "table":
 			text.WriteByte('\n')
 		case "style", "script":
-			if _, behind, ok := strings.Cut(strings.ToLower(after), "</"+name); ok {
-				after = after[len(after)-len(behind):]
+			if strings.HasPrefix(name, "/") || endless[kind] {
+				break
+			}
+			if end := strings.Index(lower, "</"+kind); end >= 0 {
+				after, lower = after[end:], lower[end:]
+			} else {
+				endless[kind] = true
 			}
 		}
 		html = after

@@ -3,6 +3,7 @@ package returns
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // plain reads a bounce that is text for people. Such texts name a recipient on a
@@ -60,13 +61,13 @@ func plain(h header, text string) []Report {
 			reports = []Report{{Outcome: outcome}}
 		}
 	}
-	whole := strings.Join(all, " ")
+	why := sync.OnceValue(func() string { return reasonIn(strings.Join(all, " ")) })
 	for i := range reports {
 		r := &reports[i]
 		r.Text = reasonIn(r.Text)
 		r.read()
 		if r.Class == "" && r.Status == "" && r.Code == 0 || r.Text == "" { // it is said before the recipient is named
-			r.Text = reasonIn(whole)
+			r.Text = why()
 			r.read()
 		}
 	}
@@ -109,11 +110,7 @@ func recipientLine(line string) (recipient, rest string) {
 
 // beforeCopy cuts off the message that came back.
 func beforeCopy(text string) string {
-	lower := strings.ToLower(text)
-	if len(lower) != len(text) { // a letter whose other case has another length
-		lower = text
-	}
-	end := len(text)
+	lower, end := lowered(text), len(text)
 	for _, mark := range copies {
 		if i := strings.Index(lower, mark); i > 0 && i < end {
 			end = i
@@ -133,8 +130,9 @@ func reasonIn(text string) string {
 	if len(text) <= MaxText {
 		return oneLine(text)
 	}
+	lower := lowered(text)
 	for _, mark := range []string{" said: ", "server returned was:", "responded:", "response was:", "returned '", "reason:", "because:", "reason for the problem:"} {
-		if i := strings.Index(strings.ToLower(text), mark); i >= 0 {
+		if i := strings.Index(lower, mark); i >= 0 {
 			return oneLine(text[i+len(mark):])
 		}
 	}
