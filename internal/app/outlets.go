@@ -50,6 +50,7 @@ type outlets struct {
 	enclosures *enclosures
 	memory     *memory
 	hooks      hooks
+	marks      fileMarks
 	budgets    *budgets
 
 	mu      sync.Mutex
@@ -114,7 +115,7 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	}
 	files := keyFiles(channel)
 	keys, err := o.captured.keys(channel)
-	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks) })
+	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks, o.marks) })
 	if fault = errors.Join(wrong, err); fault != nil {
 		if known != nil {
 			o.noteFault(known, fault, channel)
@@ -199,7 +200,7 @@ func (o *outlets) loader(keys *keyring) *loader {
 }
 
 // settingsOf turns what people configured into what an outlet runs on.
-func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks) (deliver.Settings, error) {
+func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks, marks fileMarks) (deliver.Settings, error) {
 	s := deliver.Settings{
 		Connections: c.Connections, Rate: rate.Inf,
 		SendTimeout: min(time.Duration(c.SendTimeout), lease*2/3), IdleTimeout: 30 * time.Second,
@@ -213,7 +214,7 @@ func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks) (deliver.
 	switch c.Driver {
 	case "file":
 		folder := filepath.Clean(c.Path)
-		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder), Weight: 1}}
+		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder, marks.of(c.Number)), Weight: 1}}
 		s.Connections = max(1, min(s.Connections, 4))
 	case "smtp":
 		for _, hop := range c.Hops() {
