@@ -159,11 +159,11 @@ static: $(TALLY) ## Build everything without cgo, with the flags of build, which
 
 .PHONY: crash
 crash: $(TALLY) ## Kill the server at its durable steps and under load, and check the promises at the sink.
-	@$(TALLY) test $(OUTCOMES) 'crash test' -tags crashsteps -parallel 3 -timeout 30m -skip '$(OWN_POSTGRES)' ./internal/crash/...
+	@$(TALLY) test $(OUTCOMES) 'crash test' -tags crashsteps -parallel 4 -timeout 30m -skip '$(OWN_POSTGRES)' ./internal/crash/...
 
 .PHONY: crash-postgres
 crash-postgres: $(TALLY) ## The same on PostgreSQL, which is killed and cut off too.
-	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'crash test on PostgreSQL' -tags crashsteps -parallel 3 -timeout 30m ./internal/crash/...
+	@$(ON_POSTGRES) $(TALLY) test-on PostgreSQL $(OUTCOMES) 'crash test on PostgreSQL' -tags crashsteps -parallel 4 -timeout 30m ./internal/crash/...
 
 .PHONY: bench-smoke
 bench-smoke: $(TALLY) build ## Run every experiment at a hundredth of its size.
