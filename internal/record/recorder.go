@@ -70,7 +70,9 @@ type Recorder struct {
 	closed  bool
 	wake    chan struct{} // holds one token while waiting may be non-empty
 	coming  atomic.Int64  // messages on the wire whose entry is not waiting yet
-	all     chan struct{} // holds one token when coming has become zero
+	spared  atomic.Int64  // how many of them the group that is open does not wait for
+	all     chan struct{} // holds one token when no more than these are coming
+	tail    tail
 
 	slips   sync.Pool // of *slip
 	open    *board
@@ -163,7 +165,7 @@ func (r *Recorder) hand(s *slip, expected int64) error {
 		r.behind = append(r.behind, s)
 	}
 	r.mu.Unlock()
-	if r.coming.Add(-expected) == 0 {
+	if r.coming.Add(-expected) <= r.spared.Load() {
 		signal(r.all)
 	}
 	signal(r.wake)
@@ -198,21 +200,24 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// gather waits until nothing more is on its way, at most a moment.
+// gather waits until nothing more is on its way, but for what is late with every
+// group; at most a moment.
 func (r *Recorder) gather(ctx context.Context, moment *time.Timer) {
+	spared := r.tail.spare()
+	r.spared.Store(spared)
 	select {
 	case <-r.all: // of a group before
 	default:
 	}
-	if r.coming.Load() == 0 {
-		return
+	if r.coming.Load() > spared {
+		moment.Reset(gatherAtMost)
+		select {
+		case <-r.all:
+		case <-moment.C:
+		case <-ctx.Done():
+		}
 	}
-	moment.Reset(gatherAtMost)
-	select {
-	case <-r.all:
-	case <-moment.C:
-	case <-ctx.Done():
-	}
+	r.tail.closed(r.coming.Load())
 }
 
 // signal leaves a token where there is none.
