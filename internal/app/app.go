@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -81,7 +82,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 	started := a.clock.Now()
 	dir := a.config.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return unusableDir(err)
+		return fmt.Errorf("data directory: %w", err)
 	}
 	unlock, err := lockDir(dir)
 	if err != nil {

@@ -69,7 +69,6 @@ func (o *outlets) rereadKeys(ctx context.Context) {
 	for rest(ctx, keysLook) == nil {
 		o.lookAtKeys()
 		o.mendFaulty(ctx)
-		o.serveClosed(ctx)
 	}
 }
 

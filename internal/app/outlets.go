@@ -50,7 +50,6 @@ type outlets struct {
 	enclosures *enclosures
 	memory     *memory
 	hooks      hooks
-	marks      fileMarks
 	budgets    *budgets
 
 	mu      sync.Mutex
@@ -69,8 +68,9 @@ type outlet struct {
 	share    *limit.Share  // of the rate of its service
 	together registry.ServiceLimits
 
-	fault string // why the settings of the channel are not in force; "" while they are
-	begun bool   // they have been
+	fault string        // why the settings of the channel are not in force; "" while they are
+	able  chan struct{} // closed once they have been
+	begin sync.Once     // closes it
 }
 
 // reconcile makes an outlet for each channel and puts changed settings in force. A
@@ -94,7 +94,6 @@ func (o *outlets) configure(ctx context.Context) (faults []error, err error) {
 			faults = append(faults, fault)
 		}
 	}
-	o.lapse()
 	return faults, nil
 }
 
@@ -115,14 +114,13 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	}
 	files := keyFiles(channel)
 	keys, err := o.captured.keys(channel)
-	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks, o.marks) })
+	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks) })
 	if fault = errors.Join(wrong, err); fault != nil {
 		if known != nil {
-			o.noteFault(known, fault, channel)
+			known.noteFault(fault, o.logger, channel)
 			return fault, nil
 		}
 		settings.Relays, keys = standingStill(fault), nil
-		o.switches.faults.set(channel.Number, &faulty{why: notInForce + fault.Error()})
 	}
 	if settings.SendTimeout < time.Duration(channel.SendTimeout) {
 		o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
@@ -157,7 +155,7 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	}
 	now := o.open[channel.Number]
 	now.settings, now.rate, now.share, now.together = wanted, inForce.Rate, share, together
-	o.noteFault(now, fault, channel)
+	now.noteFault(fault, o.logger, channel)
 	return fault, nil
 }
 
@@ -175,7 +173,8 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 		Flows:    o.switches.paces,
 		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
-	o.open[channel.Number] = &outlet{Outlet: out, keys: ring, settings: wanted}
+	opened := &outlet{Outlet: out, keys: ring, settings: wanted, able: make(chan struct{})}
+	o.open[channel.Number] = opened
 	for _, lane := range fanfare.Lanes {
 		queue, err := o.bus.Batches(ctx, channel.Number, lane)
 		if err != nil {
@@ -185,7 +184,13 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 			queue: queue, outlet: out, registry: o.registry, store: o.store,
 			channel: channel.Number, lane: lane, clock: o.clock, logger: o.logger, loader: o.loader(ring), beside: o.aside.Go,
 		}
-		o.running.Go(func() { d.run(o.ctx) })
+		o.running.Go(func() {
+			select {
+			case <-opened.able:
+				d.run(o.ctx)
+			case <-o.ctx.Done():
+			}
+		})
 	}
 	return nil
 }
@@ -200,7 +205,7 @@ func (o *outlets) loader(keys *keyring) *loader {
 }
 
 // settingsOf turns what people configured into what an outlet runs on.
-func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks, marks fileMarks) (deliver.Settings, error) {
+func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks) (deliver.Settings, error) {
 	s := deliver.Settings{
 		Connections: c.Connections, Rate: rate.Inf,
 		SendTimeout: min(time.Duration(c.SendTimeout), lease*2/3), IdleTimeout: 30 * time.Second,
@@ -214,7 +219,7 @@ func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks, marks fil
 	switch c.Driver {
 	case "file":
 		folder := filepath.Clean(c.Path)
-		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder, marks.of(c.Number)), Weight: 1}}
+		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder), Weight: 1}}
 		s.Connections = max(1, min(s.Connections, 4))
 	case "smtp":
 		for _, hop := range c.Hops() {

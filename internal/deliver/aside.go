@@ -21,6 +21,9 @@ const (
 	// bookedLongest is for how long a job is put off at once; then its destination
 	// is looked at again.
 	bookedLongest = 15 * time.Minute
+	// bookedSlow is that for a slow destination behind a relay: when the others have
+	// theirs there is room for it.
+	bookedSlow = time.Minute
 )
 
 // aside is what waits in an outlet for its destination. It is guarded by the
@@ -34,20 +37,17 @@ type aside struct {
 // behind says where a job waits that its destination has no room for.
 func (l *limits) behind(d *destination, job *Job, wait time.Duration, now time.Time) (says permit, until time.Time) {
 	lane := job.batch.Lane
-	spacing := d.spacing()
-	if d.slow {
-		spacing = max(spacing, l.patience()/time.Duration(d.window.Size()))
-	}
+	spacing := l.spacing(d)
 	wait += spacing * time.Duration(d.aside.len())
 	switch {
 	case job.turn: // it was here before
 		return apart, time.Time{}
-	case wait > asideLongest && (d.slow || d.limited()), d.slow && d.aside.len() >= slowAside:
+	case wait > asideLongest && (d.slow || d.limited()), d.slow && l.enoughAside(d, lane):
 		if earliest := now.Add(max(wait, time.Second)); d.booked.Before(earliest) {
 			d.booked = earliest
 		}
 		d.booked = d.booked.Add(spacing)
-		if latest := latestBooked(now); d.booked.After(latest) {
+		if latest := latestBooked(now, l.longest(d)); d.booked.After(latest) {
 			return away, latest
 		}
 		return away, d.booked
@@ -58,9 +58,17 @@ func (l *limits) behind(d *destination, job *Job, wait time.Duration, now time.T
 	return apart, time.Time{}
 }
 
-// latestBooked is until when a job is put off at most.
-func latestBooked(now time.Time) time.Time {
-	return now.Add(bookedLongest + time.Duration(rand.Int64N(int64(bookedLongest/4))))
+// longest is for how long what is for a destination is put off at once.
+func (l *limits) longest(d *destination) time.Duration {
+	if d.slow && !l.settings.Direct {
+		return bookedSlow
+	}
+	return bookedLongest
+}
+
+// latestBooked is until when a job is put off that is put off for so long.
+func latestBooked(now time.Time, longest time.Duration) time.Time {
+	return now.Add(longest + time.Duration(rand.Int64N(int64(longest/4))))
 }
 
 // setAside has a job wait for its destination, in front of others if it has

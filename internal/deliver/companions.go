@@ -153,6 +153,9 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 	o.mu.Lock()
 	now := o.options.Clock.Now()
 	took := d.took(letters[0].Work.(*Job), now)
+	if len(letters) > 1 { // nobody knows which of them the relay took long for
+		letters[0].Work.(*Job).overtaken = 0
+	}
 	var finished []*Batch
 	for i, letter := range letters {
 		job := letter.Work.(*Job)

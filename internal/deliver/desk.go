@@ -20,6 +20,7 @@ type desk struct {
 	// Guarded by the outlet.
 	jobs []*Job    // what the connection has taken and not brought to an end
 	done time.Time // when the last one of them was
+	then int64     // how many letters the relay had been quick with at that time
 	over bool      // the connection is to end: another relay has its seat
 	busy int       // the lane that it is counted as busy with, nothing, or coming
 }
@@ -146,6 +147,7 @@ func (d *desk) offer(job *Job, now time.Time, finished []*Batch) (permit, []*Bat
 		o.turned(job, now)
 		d.jobs = append(d.jobs, job)
 		job.by, job.holder = d.relay, d
+		job.quick = quickSoFar(job)
 	}
 	return says, finished
 }
@@ -304,11 +306,12 @@ func (o *Outlet) reported(job *Job, outcome *fanfare.Outcome, advice Advice, too
 // took is for how long a connection was busy with a job: from when it had it, or
 // had done with the one before. The caller holds mu.
 func (d *desk) took(job *Job, now time.Time) time.Duration {
-	since := job.taken
+	since, before, sofar := job.taken, job.quick.relay, quickSoFar(job)
 	if d.done.After(since) {
-		since = d.done
+		since, before = d.done, d.then
 	}
-	d.done = now
+	d.done, d.then = now, sofar.relay
+	job.overtaken = sofar.relay - before - (sofar.destination - job.quick.destination)
 	return now.Sub(since)
 }
 

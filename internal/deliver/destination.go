@@ -19,9 +19,11 @@ type destination struct {
 	latency limit.Median
 
 	underway int
-	overdue  int  // of these, what takes too long
-	slow     bool // takes much longer than others
-	unwell   bool // is in the list of those
+	overdue  int   // of these, what takes too long
+	quick    int64 // letters that did not take long
+	late     int   // letters in a row that did, while the relay was quick with those to others
+	slow     bool  // takes much longer than others
+	unwell   bool  // is in the list of those
 
 	aside   line      // jobs that wait for it
 	readied int       // of these, brought back and not yet taken

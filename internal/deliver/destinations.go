@@ -51,6 +51,7 @@ type destinations struct {
 	newest   *destination
 	oldest   *destination
 	slow     int // jobs under way to slow ones
+	slowOnes int
 	unwell   map[*destination]struct{}
 }
 
@@ -100,6 +101,7 @@ func (s *destinations) forget(now time.Time) {
 		newer := d.newer
 		if d.underway == 0 && d.aside.len() == 0 && d.readied == 0 {
 			s.unlink(d)
+			s.judge(d, false)
 			delete(s.known, d.name)
 			delete(s.unwell, d)
 		}
@@ -145,8 +147,10 @@ func (s *destinations) judge(d *destination, slow bool) {
 	}
 	if d.slow = slow; slow {
 		s.slow += d.underway
+		s.slowOnes++
 	} else {
 		s.slow -= d.underway
+		s.slowOnes--
 	}
 	s.note(d)
 }

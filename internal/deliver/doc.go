@@ -46,6 +46,8 @@ type Job struct {
 	along         bool      // leaves with another, which counts as under way
 	echo          bool      // its answer is that of the one before
 	taken         time.Time // when a connection took it
+	quick         quick     // what its relay, and its destination, had been quick with then
+	overtaken     int64     // how many letters to others its relay was quick with while it had this one
 	underway      bool      // a connection has it
 	spent         []Budget  // that it counts in
 	by            *relay    // that of the connection

@@ -62,15 +62,11 @@ func (l *limits) patience() time.Duration {
 
 func (l *limits) tooLong(took time.Duration) bool { return took > l.patience() }
 
-// timed reports whether the time of an answer says something of the destination.
-// Behind a relay it does not: a relay that is busy for a moment would make slow
-// ones of all that it has, and of the only one that a channel may have.
-func (l *limits) timed() bool { return l.settings.Direct }
-
 // watch marks what is overdue, and returns when the next will be; zero if there
-// is none.
+// is none. Behind a relay nothing is while it is under way: no connection is opened
+// in its place.
 func (l *limits) watch(now time.Time) (next time.Time) {
-	if !l.timed() {
+	if !l.settings.Direct {
 		return time.Time{}
 	}
 	for job := l.flight.next; job != nil; job = job.after {
@@ -85,17 +81,6 @@ func (l *limits) watch(now time.Time) (next time.Time) {
 		}
 	}
 	return time.Time{}
-}
-
-// crowded reports whether a destination is slow, and the share of the slow ones is
-// in use.
-func (l *limits) crowded(d *destination) bool {
-	return d.slow && l.destinations.slow >= l.slowShare()
-}
-
-// slowShare is how many jobs may be under way to slow destinations.
-func (l *limits) slowShare() int {
-	return max(1, int(slowPart*float64(l.settings.Connections))) + maxLent
 }
 
 // busy reports whether all of a channel's connections are in use, beside those

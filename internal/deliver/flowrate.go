@@ -103,7 +103,7 @@ func (r *rest) book(now time.Time) time.Time {
 		r.booked = earliest
 	}
 	r.booked = r.booked.Add(r.span)
-	if latest := latestBooked(now); r.booked.After(latest) {
+	if latest := latestBooked(now, bookedLongest); r.booked.After(latest) {
 		return latest
 	}
 	return r.booked

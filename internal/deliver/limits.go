@@ -131,7 +131,8 @@ func (l *limits) toward(d *destination, job *Job, now time.Time) (says permit, u
 		return away, until.Add(d.breaker.Spread(rand.Float64()))
 	}
 	wait := d.wait(now)
-	if wait == 0 && d.window.Room(d.underway) && !l.crowded(d) && (job.turn || d.aside.len() == 0) {
+	passes := l.passes(job)
+	if wait == 0 && d.window.Room(d.underway) && (passes || !l.crowded(d) && !l.untold(d, job)) && (passes || job.turn || d.aside.len() == 0) {
 		return leaves, time.Time{}
 	}
 	return l.behind(d, job, wait, now)
@@ -226,7 +227,7 @@ func (l *limits) answered(job *Job, outcome *fanfare.Outcome, advice Advice, too
 			d.learn(outcome, bad, job.probe, advice, now)
 		}
 		d.latency.Add(took)
-		l.destinations.judge(d, d.overdue > 0 || l.timed() && l.tooLong(d.latency.Value()))
+		l.destinations.judge(d, l.isSlow(job, outcome, took))
 		l.destinations.note(d)
 	}
 	return wider

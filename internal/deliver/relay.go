@@ -30,6 +30,7 @@ type relay struct {
 	factor float64 // of the weight, from least to 1: less while the relay fails or is slow
 	window window
 	taken  int64
+	quick  int64 // letters that it did not take long for
 	errors int64 // letters lost or refused for reasons of its own, and connections lost
 
 	refusals    int // letters refused in a row for reasons of its own

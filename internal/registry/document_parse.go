@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -28,9 +27,6 @@ const (
 	maxNesting       = 1000     // of brackets, or of dashes in one line
 )
 
-// byteOrderMark is what some editors begin a file with.
-const byteOrderMark = "\xef\xbb\xbf"
-
 // ParseDocument reads an apply document, YAML or JSON. Unknown fields are
 // errors. Files (schema_file, text_file and the like) are read below dir and
 // become part of the document; without dir they are refused. The error has line,
@@ -53,7 +49,7 @@ func readDocument(b []byte) (*documentReader, ast.Node, error) {
 	if len(b) > MaxUploadBytes {
 		return nil, nil, tooLarge("", len(b), MaxUploadBytes)
 	}
-	b, lifted := lift(bytes.TrimPrefix(b, []byte(byteOrderMark)))
+	b, lifted := lift(b)
 	if len(b) > maxDocumentBytes {
 		return nil, nil, tooLarge("", len(b), maxDocumentBytes)
 	}
@@ -109,10 +105,7 @@ func tooDeep(b []byte) int {
 func syntaxFault(err error) *fanfare.Error {
 	e := invalid("", "", "%s", strings.TrimSpace(err.Error()))
 	if s, ok := errors.AsType[*yaml.SyntaxError](err); ok {
-		e.Message, e.Hint = s.GetMessage(), "look at the indentation there: the same for all fields of an object, and more for what is in them"
-		if strings.Contains(e.Message, "'\t'") {
-			e.Message, e.Hint = "a tab cannot stand at the beginning of a line", "indent with spaces"
-		}
+		e.Message = s.GetMessage()
 		e.Line, e.Column = s.GetToken().Position.Line, s.GetToken().Position.Column
 	}
 	return e
