@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,12 +128,13 @@ func (l *letterbox) keep(message []byte) error {
 }
 
 // letters lists what is kept, the oldest first.
-func (l *letterbox) letters() ([]string, error) {
-	all, err := filepath.Glob(filepath.Join(l.dir, "*.eml"))
-	for i := range all {
-		all[i] = filepath.Base(all[i])
+func (l *letterbox) letters() (all []string, err error) {
+	entries, err := os.ReadDir(l.dir) // sorted by name
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), ".eml") {
+			all = append(all, entry.Name())
+		}
 	}
-	slices.Sort(all)
 	return all, err
 }
 
