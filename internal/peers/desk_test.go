@@ -14,7 +14,7 @@ import (
 
 // patience is how long a test waits for what must come about. It decides only
 // how long a failure takes.
-const patience = 45 * time.Second
+const patience = 3 * time.Minute
 
 // A desk hands out letters in their order and keeps what came of them.
 type desk struct {
