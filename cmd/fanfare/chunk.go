@@ -59,6 +59,9 @@ func newNDJSON(in io.Reader, from position) *ndjsonFeeder {
 	return &ndjsonFeeder{in: bufio.NewReaderSize(in, maxLineBytes), offset: from.Offset, line: from.Line}
 }
 
+// byteOrderMark is what some editors and spreadsheets begin a file with.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // remark begins the line before each one in a file of bad lines.
 const remark = "# line "
 
@@ -77,6 +80,9 @@ func (f *ndjsonFeeder) next() *chunk {
 		f.offset += int64(len(text))
 		f.line++
 		bare := bytes.TrimRight(text, "\r\n")
+		if f.line == 1 {
+			bare = bytes.TrimPrefix(bare, []byte(byteOrderMark))
+		}
 		if len(bytes.TrimSpace(bare)) == 0 || bytes.HasPrefix(bare, []byte(remark)) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
@@ -42,7 +43,7 @@ const csvReasons = "error"
 func newCSV(in io.Reader, preset client.Subscription) (*csvFeeder, error) {
 	buffered := bufio.NewReaderSize(in, 256<<10)
 	f := &csvFeeder{preset: preset}
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // spreadsheets begin with a byte order mark
+	if mark, _ := buffered.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		if _, err := buffered.Discard(len(mark)); err != nil {
 			return nil, csvError(err, 0)
 		}
@@ -62,13 +63,25 @@ func newCSV(in io.Reader, preset client.Subscription) (*csvFeeder, error) {
 			if known {
 				return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("repeated column %q", name)}
 			}
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("unknown column %q", name),
-				Hint: "columns are " + strings.Join(append(slices.Clone(csvFields), csvObjects...), ", ") +
-					"; what a template says of a person is attributes.NAME, of the subscription data.NAME, what a rule asks for params.NAME"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Column: i + 1, Message: fmt.Sprintf("unknown column %q", name), Hint: columnHint(name)}
 		}
 		f.header = append(f.header, name)
 	}
 	return f, nil
+}
+
+// columnHint says what to do about a column that is not known.
+func columnHint(name string) string {
+	switch lower := strings.ToLower(name); {
+	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
+		return "save the file as UTF-8"
+	case strings.ContainsAny(name, ";\t|"):
+		return "save the file with commas between the columns"
+	case slices.Contains(csvFields, lower) || slices.Contains(csvObjects, lower):
+		return "did you mean " + lower + "?"
+	}
+	return "columns are " + strings.Join(append(slices.Clone(csvFields), csvObjects...), ", ") +
+		"; what a template says of a person is attributes.NAME, of the subscription data.NAME, what a rule asks for params.NAME"
 }
 
 // goOn lets the rows come from a later place of the same file.
@@ -135,6 +148,11 @@ func (f *csvFeeder) fill(s *client.Subscription, cells []string) *client.Member 
 	if len(cells) != len(f.header) {
 		return &client.Member{Code: fanfare.Invalid, Detail: fmt.Sprintf("the row has %d cells, and the table %d columns", len(cells), len(f.header)),
 			Hint: "a cell that has a comma stands in quotes"}
+	}
+	for i, cell := range cells {
+		if !utf8.ValidString(cell) {
+			return &client.Member{Code: fanfare.Invalid, Pointer: "/" + f.header[i], Detail: "the cell is not UTF-8", Hint: "save the file as UTF-8"}
+		}
 	}
 	texts := map[string]*string{"id": &s.ID, "topic": &s.Topic, "channel": &s.Channel, "to": &s.To, "subscriber": &s.Subscriber,
 		"filter": &s.Filter, "rule": &s.Rule, "locale": &s.Locale, "time_zone": &s.TimeZone, "state": &s.State, "cadence": &s.Cadence}
@@ -204,6 +222,10 @@ func csvError(err error, before int) *fanfare.Error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Message: err.Error()}
 	if at, ok := errors.AsType[*csv.ParseError](err); ok {
 		e.Line, e.Column, e.Message = before+at.Line, at.Column, at.Err.Error()
+		if errors.Is(err, csv.ErrQuote) || errors.Is(err, csv.ErrBareQuote) {
+			e.Message += fmt.Sprintf(", in the row that begins at line %d", before+at.StartLine)
+			e.Hint = "a cell that begins with a quote ends with one; a quote inside of it is written twice"
+		}
 	}
 	if errors.Is(err, io.EOF) {
 		e.Message, e.Hint = "the file is empty", "the first row names the columns, such as to,topic,channel,filter"

@@ -36,7 +36,7 @@ drained over a restart.`,
 				}
 			}
 			if len(args) > 0 && len(channels) == 0 {
-				return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + args[0], Hint: "write service/channel"}
+				return &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + args[0], Hint: "write service/channel; fanfare channel list shows which there are"}
 			}
 			if c.json {
 				return c.printJSON(channels)

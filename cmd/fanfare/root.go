@@ -40,7 +40,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	root.SetErr(c.err)
 	err := unknownVerb(root, args)
 	if err == nil {
-		err = root.ExecuteContext(ctx)
+		err = unknownCommand(root, root.ExecuteContext(ctx))
 	}
 	c.report(err)
 	return exitCode(err)

@@ -24,16 +24,35 @@ func sayUsage(command *cobra.Command) {
 			if fits(command, args) != nil {
 				return wrongArgs(command, fits, args)
 			}
-			if err := command.ValidateRequiredFlags(); err != nil {
-				return misused(command, err.Error())
+			if command.ValidateRequiredFlags() != nil {
+				return lacking(command)
 			}
 			return nil
 		}
 	}
 }
 
-func misused(command *cobra.Command, message string) error {
+func misused(command *cobra.Command, message string) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: message, Hint: "use it as: " + strings.TrimSuffix(command.UseLine(), " [flags]")}
+}
+
+// lacking names the flags that a command cannot do without and did not get.
+func lacking(command *cobra.Command) error {
+	var names []string
+	wrong := misused(command, "")
+	command.Flags().VisitAll(func(f *pflag.Flag) {
+		if len(f.Annotations[cobra.BashCompOneRequiredFlag]) > 0 && !f.Changed {
+			names = append(names, "--"+f.Name)
+			if !strings.Contains(wrong.Hint, "--"+f.Name+" ") && !strings.Contains(wrong.Hint, "-"+f.Shorthand+" ") {
+				wrong.Hint += " --" + f.Name + " " + strings.ToUpper(f.Name)
+			}
+		}
+	})
+	wrong.Message = strings.Join(names, " and ") + " is missing"
+	if len(names) > 1 {
+		wrong.Message = strings.Join(names, " and ") + " are missing"
+	}
+	return wrong
 }
 
 // maxLacking is how many arguments a command may lack and still be told so.
@@ -61,6 +80,10 @@ func typos(name string) int { return max(1, len(name)/3) }
 // wrongFlag names the flag that was probably meant.
 func wrongFlag(command *cobra.Command, err error) error {
 	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: command.CommandPath() + " --help lists its flags"}
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok && value.GetFlag().Value.Type() == "time" {
+		wrong.Message = fmt.Sprintf("--%s: %q is not a time", value.GetFlag().Name, value.GetValue())
+		wrong.Hint = "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00"
+	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		// Cobra finds near names among commands only.
 		name := unknown.GetSpecifiedName()
@@ -82,26 +105,41 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if len(verbs) == 0 {
 		return nil
 	}
-	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%s has no command %q", found.CommandPath(), verbs[0])}
-	found.SuggestionsMinimumDistance = typos(verbs[0])
-	if near := found.SuggestionsFor(verbs[0]); len(near) > 0 {
-		wrong.Hint = "did you mean " + strings.Join(near, " or ") + "?"
-	} else {
-		names := make([]string, 0, len(found.Commands()))
-		for _, sub := range found.Commands() {
-			names = append(names, sub.Name())
-		}
-		wrong.Hint = "it has " + strings.Join(names, ", ")
+	names := make([]string, 0, len(found.Commands()))
+	for _, sub := range found.Commands() {
+		names = append(names, sub.Name())
 	}
-	return wrong
+	return noCommand(found, verbs[0], "it has "+strings.Join(names, ", "))
 }
 
 // unrun returns what a command line says behind a command that does nothing by
-// itself. Cobra words its own mistakes, and what it does not find at the root.
+// itself. What is not found at the root is known when cobra has looked for it.
 func unrun(root *cobra.Command, args []string) (*cobra.Command, []string) {
 	found, rest, err := root.Find(args)
 	if err != nil || found == root || found.Runnable() || found.ParseFlags(rest) != nil {
 		return nil, nil
 	}
 	return found, found.Flags().Args()
+}
+
+// unknownCommand words cobra's error about a command that the root does not have.
+func unknownCommand(root *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	rest, unknown := strings.CutPrefix(err.Error(), `unknown command "`)
+	if !unknown {
+		return err
+	}
+	name, _, _ := strings.Cut(rest, `"`)
+	return noCommand(root, name, root.Name()+" --help lists the commands")
+}
+
+// noCommand says which command was probably meant, or else hint.
+func noCommand(of *cobra.Command, name, hint string) error {
+	of.SuggestionsMinimumDistance = typos(name)
+	if near := of.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%s has no command %q", of.CommandPath(), name), Hint: hint}
 }

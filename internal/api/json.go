@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
@@ -57,6 +59,7 @@ func decodeError(text []byte, err error) error {
 	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the body is not valid JSON"}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
+	var moment *time.ParseError
 	switch {
 	case errors.As(err, &syntax):
 		e.Line, e.Column = position(text, syntax.Offset)
@@ -65,6 +68,13 @@ func decodeError(text []byte, err error) error {
 		e.Line, e.Column = position(text, kind.Offset)
 		e.Pointer = "/" + strings.ReplaceAll(kind.Field, ".", "/")
 		e.Message = "a " + kind.Value + " cannot stand here"
+	case errors.As(err, &moment):
+		// The decoder does not say whose value it was, but the value itself.
+		value := strings.Trim(moment.Value, `"`)
+		if at := bytes.Index(text, []byte(value)); at >= 0 {
+			e.Line, e.Column = position(text, int64(at))
+		}
+		e.Message, e.Hint = fmt.Sprintf("%q is not a time", value), timeForm
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Message += ": it ends early"
 	case strings.HasPrefix(err.Error(), "json: unknown field "):

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -57,7 +58,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", o.Address) // binding does not wait
 	if err != nil {
-		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error(), Hint: "another program may listen there; set listen"}
+		return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error(), Hint: listenHint(err)}
 	}
 	s := &Server{listener: l, served: make(chan struct{})}
 	s.http = &http.Server{
@@ -77,6 +78,17 @@ func Listen(o ServerOptions) (*Server, error) {
 		}
 	}()
 	return s, nil
+}
+
+// listenHint says what to do about an address that cannot be listened at.
+func listenHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		return "a port below 1024 needs CAP_NET_BIND_SERVICE; give it, or set listen to another port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine does not have that address; set listen"
+	}
+	return "another program may listen there; set listen"
 }
 
 // Addr is where the server listens.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -15,6 +16,9 @@ const (
 	expiresExtension   = "expires"
 	expirytime         = "expirytime"
 )
+
+// timeForm is what to do about a time that cannot be read.
+const timeForm = "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00 (RFC 3339)"
 
 // times is when the messages of an event may leave. Zero: at any time.
 type times struct{ notBefore, expires time.Time }
@@ -55,7 +59,7 @@ func timeIn(name, text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "is not a time", Hint: "write it as 2026-11-20T08:00:00Z (RFC 3339)"}
+		return at, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf("%q is not a time", text), Hint: timeForm}
 	}
 	return at.UTC(), nil
 }

@@ -6,7 +6,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -82,7 +81,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 	started := a.clock.Now()
 	dir := a.config.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("data directory: %w", err)
+		return unusableDir(err)
 	}
 	unlock, err := lockDir(dir)
 	if err != nil {

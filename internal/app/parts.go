@@ -173,11 +173,16 @@ func trimLine(b []byte) string {
 	return string(b)
 }
 
+func unusableDir(err error) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "the data directory cannot be used: " + err.Error(),
+		Hint: "let data_dir name a folder that belongs to the user that runs the server"}
+}
+
 // lockDir refuses a second server on the same data directory.
 func lockDir(dir string) (unlock func() error, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return nil, unusableDir(err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server works in " + dir, Hint: "stop it, or give this one its own data_dir"}, f.Close())

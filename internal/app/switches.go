@@ -237,7 +237,7 @@ func (s *switches) reached(ctx context.Context, scope fanfare.Scope, reason stri
 		service, name, _ = strings.Cut(scope.Name, "/")
 		channel, ok := s.registry.ChannelNamed(service, name)
 		if !ok {
-			return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("unknown channel %q", scope.Name), Hint: "write service/channel"}
+			return nil, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("unknown channel %q", scope.Name), Hint: "write service/channel; fanfare channel list shows which there are"}
 		}
 		number = channel.Number
 	default:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,7 +32,7 @@ func loadFile(fs *pflag.FlagSet, lookupEnv func(string) (string, bool), readFile
 
 // parseFile reads a YAML mapping of known keys; all unknown ones are named.
 func parseFile(path string, b []byte, origins map[string]origin) (layer, error) {
-	tree, err := parser.ParseBytes(b, 0)
+	tree, err := parser.ParseBytes(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), 0) // some editors begin with a byte order mark
 	if err != nil {
 		return nil, syntaxError(path, err)
 	}
@@ -102,6 +103,7 @@ func syntaxError(path string, err error) error {
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
 		problem.Message = path + ": " + strings.TrimSpace(syntax.GetMessage())
+		problem.Hint = "write one key: value per line, all beginning in the first column"
 		if token := syntax.GetToken(); token != nil {
 			problem.Line, problem.Column = token.Position.Line, token.Position.Column
 		}

@@ -118,8 +118,14 @@ func decode(k *koanf.Koanf, c *Config) error {
 		key, _, _ := strings.Cut(wrong.Name(), "[")
 		for _, f := range fields() {
 			if f.key == key {
-				return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key,
-					Message: "cannot be read as " + f.kind() + ": " + wrong.Unwrap().Error(), Hint: "the default is " + f.preset}
+				message := "cannot be read as " + f.kind() + ": " + wrong.Unwrap().Error()
+				switch f.typ.Kind() {
+				case reflect.Int:
+					message = "must be a whole number"
+				case reflect.Bool:
+					message = "must be true or false"
+				}
+				return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key, Message: message, Hint: "the default is " + f.preset}
 			}
 		}
 	}

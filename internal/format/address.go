@@ -175,11 +175,19 @@ func checkDotString(s string) string {
 		}
 		for _, r := range atom {
 			if r < utf8.RuneSelf && !atext(byte(r)) {
-				return "it has the character " + string(r) + " outside of quotes"
+				return "it has " + shown(r) + " outside of quotes"
 			}
 		}
 	}
 	return ""
+}
+
+// shown is a character as a person can see it.
+func shown(r rune) string {
+	if r == ' ' {
+		return "a space"
+	}
+	return "the character " + string(r)
 }
 
 // checkDomain returns the domain in lower case, as it was written and in ASCII.

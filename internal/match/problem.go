@@ -36,6 +36,7 @@ func fromIssues(pointer string, issues *cel.Issues, sc *scope) *fanfare.Error {
 		e.Message, _, _ = strings.Cut(message, " expecting {")
 		e.Message = strings.Replace(e.Message, "'<EOF>'", "end of the expression", 1)
 		e.Message = "syntax error: " + e.Message
+		e.Hint = elsewhere[strings.ToLower(stoppedAt(message))]
 		return e
 	}
 	if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
@@ -50,6 +51,24 @@ func fromIssues(pointer string, issues *cel.Issues, sc *scope) *fanfare.Error {
 		}
 	}
 	return e
+}
+
+// elsewhere says how CEL writes what is written so in SQL and other languages.
+var elsewhere = map[string]string{
+	"=":    "equal is written ==",
+	">":    "not equal is written !=, at least >=", // of <> and =>
+	"and":  "and is written &&",
+	"or":   "or is written ||",
+	"not":  "not is written !",
+	"like": "write contains_ci(event.field, 'part')",
+	"is":   "write has(event.field), or event.field == null",
+}
+
+// stoppedAt returns the text at which the parser stopped, or "".
+func stoppedAt(message string) string {
+	_, rest, _ := strings.Cut(message, "'")
+	text, _, _ := strings.Cut(rest, "'")
+	return strings.TrimSpace(text)
 }
 
 // unknownName words an error about a bare name that stands for nothing.

@@ -18,6 +18,12 @@ func TestABadFilterIsRefusedWithItsPosition(t *testing.T) {
 	}{
 		{"event.mag >", 1, 12, "syntax error: mismatched input end of the expression", ""},
 		{"event.mag == 'abc", 1, 14, "syntax error: ", ""},
+		{"event.mag = 5", 1, 11, "syntax error: ", "equal is written =="},
+		{"event.mag <> 5", 1, 12, "syntax error: ", "not equal is written !="},
+		{"event.mag > 5 and event.mag < 6", 1, 15, "syntax error: ", "and is written &&"},
+		{"event.mag > 5 OR event.mag < 3", 1, 15, "syntax error: ", "or is written ||"},
+		{"not event.mag > 5", 1, 5, "syntax error: ", ""},
+		{"event.place LIKE 'x'", 1, 13, "syntax error: ", "contains_ci"},
 		{"as > 3", 1, 1, "reserved identifier: as", ""},
 		{"event.mag >= 5.0 &&\n  event.plcae == 'x'", 2, 9, `unknown field "plcae"`, "did you mean place?"},
 		{"event.geo.lot > 1", 1, 11, `unknown field "lot"`, "did you mean lat?"},

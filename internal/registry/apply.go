@@ -352,16 +352,18 @@ func (d *Document) position(at string) position {
 
 // Relocated gives an error, which has lines and columns of the document as it was
 // sent, those of d, which says the same in another text. A line of a template or
-// of an expression stays.
+// of an expression stays, and the message says where that text stands.
 func (d *Document) Relocated(err error, sent *Document) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
 		return err
 	}
 	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
-		if (position{part.Line, part.Column}) == sent.position(part.Pointer) {
-			pos := d.position(part.Pointer)
+		switch pos := d.position(part.Pointer); {
+		case (position{part.Line, part.Column}) == sent.position(part.Pointer):
 			part.Line, part.Column = pos.line, pos.column
+		case part.Line > 0 && pos.line > 0:
+			part.Message += fmt.Sprintf(", in the text that stands at line %d", pos.line)
 		}
 	}
 	return e

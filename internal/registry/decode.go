@@ -79,7 +79,7 @@ func (p *Put) raw(name string) (*json.RawMessage, uint) {
 
 func (d *putDecoder) object(p *Put) error {
 	if !d.take('{') {
-		return invalid("", "", "a subscription must be a JSON object")
+		return invalid("", "send one object, or NDJSON with one on each line", "a subscription must be a JSON object")
 	}
 	var seen uint
 	for first := true; ; first = false {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -27,6 +28,9 @@ const (
 	maxNesting       = 1000     // of brackets, or of dashes in one line
 )
 
+// byteOrderMark is what some editors begin a file with.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // ParseDocument reads an apply document, YAML or JSON. Unknown fields are
 // errors. Files (schema_file, text_file and the like) are read below dir and
 // become part of the document; without dir they are refused. The error has line,
@@ -49,7 +53,7 @@ func readDocument(b []byte) (*documentReader, ast.Node, error) {
 	if len(b) > MaxUploadBytes {
 		return nil, nil, tooLarge("", len(b), MaxUploadBytes)
 	}
-	b, lifted := lift(b)
+	b, lifted := lift(bytes.TrimPrefix(b, []byte(byteOrderMark)))
 	if len(b) > maxDocumentBytes {
 		return nil, nil, tooLarge("", len(b), maxDocumentBytes)
 	}
@@ -105,7 +109,10 @@ func tooDeep(b []byte) int {
 func syntaxFault(err error) *fanfare.Error {
 	e := invalid("", "", "%s", strings.TrimSpace(err.Error()))
 	if s, ok := errors.AsType[*yaml.SyntaxError](err); ok {
-		e.Message = s.GetMessage()
+		e.Message, e.Hint = s.GetMessage(), "look at the indentation there: the same for all fields of an object, and more for what is in them"
+		if strings.Contains(e.Message, "'\t'") {
+			e.Message, e.Hint = "a tab cannot stand at the beginning of a line", "indent with spaces"
+		}
 		e.Line, e.Column = s.GetToken().Position.Line, s.GetToken().Position.Column
 	}
 	return e

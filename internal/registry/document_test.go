@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"fanfare.dev/fanfare"
@@ -48,6 +49,47 @@ func TestFilesOutsideTheDocumentsFolderAreNotRead(t *testing.T) {
 		if !ok || e.Pointer != "/topics/x/schema_file" || e.Line != 4 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestFormsThatEditorsLeaveAreNamedOrTaken(t *testing.T) {
+	if _, err := registry.ParseDocument([]byte("\xef\xbb\xbfservice: a\r\ntopics: {}\r\n"), ""); err != nil {
+		t.Errorf("behind a byte order mark: %v", err)
+	}
+	for text, hint := range map[string]string{
+		"service: a\ntopics:\n\tx: {}\n":                              "indent with spaces",
+		"service: a\ntopics:\n  x:\n     title: y\n    template: z\n": "look at the indentation",
+	} {
+		_, err := registry.ParseDocument([]byte(text), "")
+		e, ok := errors.AsType[*fanfare.Error](err)
+		if !ok || e.Line < 3 || !strings.Contains(e.Hint, hint) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestARelocatedErrorSaysWhereTheTextStands(t *testing.T) {
+	written := "service: a\n\ntopics:\n  t:\n    schema: {type: object, properties: {place: {type: string}}}\n    rules:\n      - name: r\n        when: |\n          has(event.place) &&\n          plcae == 'x'\n"
+	document, err := registry.ParseDocument([]byte(written), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, err := registry.ParseDocument(b, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := openAt(t, storetest.Place(t))
+	_, err = r.Apply(context.Background(), sent)
+	if err == nil {
+		t.Fatal("a wrong condition was taken")
+	}
+	got := document.Relocated(err, sent)
+	if want := `/topics/t/rules/0/when: line 2, column 1: unknown name "plcae", in the text that stands at line 8`; !strings.HasPrefix(got.Error(), want) {
+		t.Errorf("it says %v", got)
 	}
 }
 

@@ -139,7 +139,7 @@ func (s *snapshot) channelNamed(name string) (*Channel, error) {
 		return nil, err
 	}
 	if svc.channels[channel] == nil {
-		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + quote(name), Hint: "write service/channel"}
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + quote(name), Hint: "write service/channel; fanfare channel list shows which there are"}
 	}
 	return svc.channels[channel], nil
 }

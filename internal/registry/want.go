@@ -175,7 +175,11 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 	}
 	address, err := r.normal(w.kind, p.To)
 	if err != nil {
-		return invalid("/to", "", "%s is not an address of the channel: %s", quote(p.To), reason(err))
+		why := reason(err)
+		if !strings.HasPrefix(why, quote(p.To)) {
+			why = quote(p.To) + " is not an address of the channel: " + why
+		}
+		return invalid("/to", "", "%s", why)
 	}
 	if err := w.channel.takes(address); err != nil {
 		return err

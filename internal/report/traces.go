@@ -105,6 +105,8 @@ func gone(err error) bool { return err != nil && fanfare.CodeOf(err) == fanfare.
 func unknown(id string) error {
 	e := &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no event %q", id), Hint: "it may not be matched yet, or be older than the retention"}
 	switch {
+	case strings.HasPrefix(id, "sub-"):
+		e.Hint = "this is a subscription: name an event, evt-…"
 	case strings.HasPrefix(id, "dlv-"):
 		e.Hint = "this is a delivery: name its event, which stands beside it in every list"
 	case strings.Contains(id, "@"):
