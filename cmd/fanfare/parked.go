@@ -30,7 +30,7 @@ cancelled.`,
 				return err
 			}
 			if c.json {
-				return c.printJSON(parked)
+				return c.printJSON(append([]fanfare.Parked{}, parked...)) // [] where nothing is
 			}
 			c.printParked(parked)
 			return nil

@@ -167,7 +167,11 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 	}
 	switch {
 	case sum.Failed > 0:
-		return &someFailed{grouped(sum.Failed) + " events were refused"}
+		message := grouped(sum.Failed) + " events were refused"
+		if p.format != "json" && len(sum.Errors) > 0 && strings.Contains(sum.Errors[0].Error.Detail, "not valid JSON") {
+			message += "; each line is one event: where one takes several lines, use --format json"
+		}
+		return &someFailed{message}
 	case failed > 0:
 		return &someFailed{grouped(failed) + " messages did not arrive"}
 	}

@@ -77,12 +77,20 @@ func wrongArgs(command *cobra.Command, fits cobra.PositionalArgs, args []string)
 // typos is how many letters of a name may be wrong for another to be probably meant.
 func typos(name string) int { return max(1, len(name)/3) }
 
+// flagForms says how the values of flags are written, by what pflag calls their type.
+var flagForms = map[string]string{
+	"time":     "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00",
+	"duration": "write it as 90s, 15m or 720h, which are 30 days",
+}
+
 // wrongFlag names the flag that was probably meant.
 func wrongFlag(command *cobra.Command, err error) error {
 	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: command.CommandPath() + " --help lists its flags"}
-	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok && value.GetFlag().Value.Type() == "time" {
-		wrong.Message = fmt.Sprintf("--%s: %q is not a time", value.GetFlag().Name, value.GetValue())
-		wrong.Hint = "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00"
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		kind := value.GetFlag().Value.Type()
+		if form := flagForms[kind]; form != "" {
+			wrong.Message, wrong.Hint = fmt.Sprintf("--%s: %q is not a %s", value.GetFlag().Name, value.GetValue(), kind), form
+		}
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		// Cobra finds near names among commands only.

@@ -74,6 +74,32 @@ func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	}))
 }
 
+// The API takes no forms: curl's -d says that it sends one where nothing else is said.
+func TestCurlInDocumentsSaysWhatItSends(t *testing.T) {
+	check(t, func(f *file) (found []finding) {
+		if !strings.HasSuffix(f.path, ".md") {
+			return nil
+		}
+		lines := strings.Split(f.text, "\n")
+		for i, line := range lines {
+			if !strings.HasPrefix(strings.TrimSpace(line), "curl ") {
+				continue
+			}
+			command := line
+			for _, next := range lines[i+1:] {
+				if strings.TrimSpace(next) == "" || strings.HasPrefix(next, "```") || strings.HasPrefix(strings.TrimSpace(next), "curl ") {
+					break
+				}
+				command += "\n" + next
+			}
+			if strings.Contains(command, " -d ") && !strings.Contains(command, "Content-Type") {
+				found = append(found, finding{f.path, i + 1, "curl -d without a Content-Type", "the API refuses forms, and who copies the line meets an error", "write --json"})
+			}
+		}
+		return found
+	})
+}
+
 // The site's navigation is made of the lists in its index pages.
 func TestPagesOfTheDocumentsAreListed(t *testing.T) {
 	listed := map[string]bool{"docs/index.md": true}

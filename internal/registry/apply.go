@@ -42,7 +42,7 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 // noted is the difference with what else there is to know.
 func (pl *plan) noted() Diff {
 	diff := pl.diff
-	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes(), pl.fileNotes())
+	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
 	return diff
 }
 

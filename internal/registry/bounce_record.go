@@ -22,7 +22,7 @@ func (r *Registry) BounceOf(service, address string) (BounceRecord, error) {
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return BounceRecord{}, invalid("", "", "%s is not an address: %s", quote(address), reason(err))
+		return BounceRecord{}, invalid("", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(svc.number, kind, normal)
 	return BounceRecord{Service: s.Service, Kind: s.Kind, Hash: s.Hash}, nil

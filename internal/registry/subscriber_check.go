@@ -79,7 +79,7 @@ func (r *Registry) checkOneAddress(svc *service, a *Address) (w addressWant, err
 		return w, invalid("/address", "", "address has a line break or a zero byte in it")
 	}
 	if w.address, err = r.normal(w.kind, a.Address); err != nil {
-		return w, invalid("/address", "", "%s is not an address: %s", quote(a.Address), reason(err))
+		return w, invalid("/address", "", "%s", noAddress(a.Address, "", err))
 	}
 	w.label = a.Label
 	w.partition = partitionOf(svc.name, w.kind, w.address)

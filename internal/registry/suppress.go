@@ -257,7 +257,7 @@ func (r *Registry) suppressionNamed(service, address string) (SuppressionRecord,
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return SuppressionRecord{}, invalid("/address", "", "%s is not an address: %s", quote(address), reason(err))
+		return SuppressionRecord{}, invalid("/address", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(number, kind, normal)
 	s.Address = normal

@@ -175,11 +175,7 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 	}
 	address, err := r.normal(w.kind, p.To)
 	if err != nil {
-		why := reason(err)
-		if !strings.HasPrefix(why, quote(p.To)) {
-			why = quote(p.To) + " is not an address of the channel: " + why
-		}
-		return invalid("/to", "", "%s", why)
+		return invalid("/to", "", "%s", noAddress(p.To, " of the channel", err))
 	}
 	if err := w.channel.takes(address); err != nil {
 		return err
@@ -187,6 +183,15 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 	w.address = address
 	w.partition = uint8(partitionOf(svc.name, w.kind, address))
 	return nil
+}
+
+// noAddress says why a text is no address; some reasons begin with the text itself.
+func noAddress(text, of string, err error) string {
+	why := reason(err)
+	if strings.HasPrefix(why, quote(text)) {
+		return why
+	}
+	return quote(text) + " is not an address" + of + ": " + why
 }
 
 // reason is the message of an error alone, where it has more.
