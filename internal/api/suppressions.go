@@ -31,7 +31,7 @@ type SuppressionRequest struct {
 	Hash        string    `json:"hash,omitempty" doc:"instead: of an export of this server, where the address is not kept"`
 	Reason      string    `json:"reason,omitempty" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"the stronger one stays, in this order; manual, or of a list imported, where it is left out"`
 	Source      string    `json:"source,omitempty" maxLength:"200" doc:"who says so"`
-	Until       time.Time `json:"until,omitzero" doc:"until when; left out: for good"`
+	Until       time.Time `json:"until,omitzero" doc:"until when; left out, or after 2262: for good"`
 	At          time.Time `json:"at,omitzero" doc:"what an export has; it is passed over"`
 	AllServices bool      `json:"all_services,omitempty" doc:"nobody on this server writes to it; asks for a key with the scope admin that is for all services"`
 }

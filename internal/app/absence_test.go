@@ -13,6 +13,7 @@ import (
 const answered = 9 * time.Second
 
 func TestWhileTheDatabaseIsAwayEventsAreTakenAndAllGoesOnByItself(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Start(t)
 	s := startOn(t, pg.URL, sink.Inject{})
 	s.apply()

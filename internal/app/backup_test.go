@@ -23,6 +23,7 @@ import (
 // A backup of a server with a PostgreSQL is a backup as any other: it is restored
 // into files, which may be moved into a PostgreSQL.
 func TestABackupOfADatabaseHasAllOfItAndIsRestoredAnywhere(t *testing.T) {
+	t.Parallel()
 	s := startOn(t, pgtest.Database(t), sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(100))

@@ -24,8 +24,10 @@ func (s *server) restartWith(change func(*config.Config)) {
 // What waited, what is tried again, what is sent directly and what is new: with
 // capture nothing of it leaves.
 func TestNothingLeavesWhileLettersAreCaptured(t *testing.T) {
+	t.Parallel()
 	for _, into := range []string{"smtp", "folder"} {
 		t.Run(into, func(t *testing.T) {
+			t.Parallel()
 			s := start(t, sink.Inject{TempFail: 1, TempFailAlways: true})
 			captured, at := hop(t, sink.Inject{})
 			folder := filepath.Join(t.TempDir(), "mails")

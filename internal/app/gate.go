@@ -18,7 +18,7 @@ type gate struct {
 func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	channel, ok := g.registry.Channel(g.channel)
 	if !ok {
-		return deliver.Cancel, "the channel was deleted"
+		return deliver.Cancel, channelGone
 	}
 	event := fanfare.EventRef{Day: job.Letter.Delivery.Day, Seq: job.Letter.Delivery.Manifest.Event()}
 	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {

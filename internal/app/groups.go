@@ -16,7 +16,7 @@ const (
 	// maxGroupsAhead is how many groups of events of a lane are read ahead, so that
 	// those of another service are seen behind them; the rest stays on the bus. A
 	// group has up to a thousand events.
-	maxGroupsAhead = bus.MaxHeld / 2
+	maxGroupsAhead = 4096
 	// maxGroupBytesAhead is for how many bytes of them the events are kept at hand.
 	// Those of the others are read again when it is their turn.
 	maxGroupBytesAhead = 32 << 20

@@ -69,6 +69,7 @@ func (o *outlets) rereadKeys(ctx context.Context) {
 	for rest(ctx, keysLook) == nil {
 		o.lookAtKeys()
 		o.mendFaulty(ctx)
+		o.serveClosed(ctx)
 	}
 }
 

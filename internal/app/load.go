@@ -266,7 +266,7 @@ func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 	defer func() { l.claims.release(out.mine...) }()
 	all := make([]claimed, len(batch.Slices))
 	for i := range batch.Slices {
-		all[i] = l.claim(batch.Day, &batch.Slices[i], "the channel was deleted", &out)
+		all[i] = l.claim(batch.Day, &batch.Slices[i], channelGone, &out)
 	}
 	if err := l.cancel(ctx, batch.Day, all); err != nil {
 		return err

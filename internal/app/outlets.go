@@ -50,6 +50,7 @@ type outlets struct {
 	enclosures *enclosures
 	memory     *memory
 	hooks      hooks
+	marks      fileMarks
 	budgets    *budgets
 
 	mu      sync.Mutex
@@ -68,9 +69,8 @@ type outlet struct {
 	share    *limit.Share  // of the rate of its service
 	together registry.ServiceLimits
 
-	fault string        // why the settings of the channel are not in force; "" while they are
-	able  chan struct{} // closed once they have been
-	begin sync.Once     // closes it
+	fault string // why the settings of the channel are not in force; "" while they are
+	begun bool   // they have been
 }
 
 // reconcile makes an outlet for each channel and puts changed settings in force. A
@@ -94,6 +94,7 @@ func (o *outlets) configure(ctx context.Context) (faults []error, err error) {
 			faults = append(faults, fault)
 		}
 	}
+	o.lapse()
 	return faults, nil
 }
 
@@ -114,13 +115,14 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	}
 	files := keyFiles(channel)
 	keys, err := o.captured.keys(channel)
-	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks) })
+	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks, o.marks) })
 	if fault = errors.Join(wrong, err); fault != nil {
 		if known != nil {
-			known.noteFault(fault, o.logger, channel)
+			o.noteFault(known, fault, channel)
 			return fault, nil
 		}
 		settings.Relays, keys = standingStill(fault), nil
+		o.switches.faults.set(channel.Number, &faulty{why: notInForce + fault.Error()})
 	}
 	if settings.SendTimeout < time.Duration(channel.SendTimeout) {
 		o.logger.Warn("send_timeout is cut to two thirds of the lease; raise lease to have more", "channel", channel.Name, "send_timeout", settings.SendTimeout.String())
@@ -155,7 +157,7 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	}
 	now := o.open[channel.Number]
 	now.settings, now.rate, now.share, now.together = wanted, inForce.Rate, share, together
-	now.noteFault(fault, o.logger, channel)
+	o.noteFault(now, fault, channel)
 	return fault, nil
 }
 
@@ -173,8 +175,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 		Flows:    o.switches.paces,
 		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
-	opened := &outlet{Outlet: out, keys: ring, settings: wanted, able: make(chan struct{})}
-	o.open[channel.Number] = opened
+	o.open[channel.Number] = &outlet{Outlet: out, keys: ring, settings: wanted}
 	for _, lane := range fanfare.Lanes {
 		queue, err := o.bus.Batches(ctx, channel.Number, lane)
 		if err != nil {
@@ -184,13 +185,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 			queue: queue, outlet: out, registry: o.registry, store: o.store,
 			channel: channel.Number, lane: lane, clock: o.clock, logger: o.logger, loader: o.loader(ring), beside: o.aside.Go,
 		}
-		o.running.Go(func() {
-			select {
-			case <-opened.able:
-				d.run(o.ctx)
-			case <-o.ctx.Done():
-			}
-		})
+		o.running.Go(func() { d.run(o.ctx) })
 	}
 	return nil
 }
@@ -205,7 +200,7 @@ func (o *outlets) loader(keys *keyring) *loader {
 }
 
 // settingsOf turns what people configured into what an outlet runs on.
-func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks) (deliver.Settings, error) {
+func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks, marks fileMarks) (deliver.Settings, error) {
 	s := deliver.Settings{
 		Connections: c.Connections, Rate: rate.Inf,
 		SendTimeout: min(time.Duration(c.SendTimeout), lease*2/3), IdleTimeout: 30 * time.Second,
@@ -219,7 +214,7 @@ func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks) (deliver.
 	switch c.Driver {
 	case "file":
 		folder := filepath.Clean(c.Path)
-		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder), Weight: 1}}
+		s.Relays = []deliver.RelaySettings{{Name: folder, Driver: file.New(folder, marks.of(c.Number)), Weight: 1}}
 		s.Connections = max(1, min(s.Connections, 4))
 	case "smtp":
 		for _, hop := range c.Hops() {

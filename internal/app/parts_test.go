@@ -201,6 +201,10 @@ func TestWhatASwitchReaches(t *testing.T) {
 		}, event, deliver.Cancel, "why"},
 		{"all, and the broadcast for good", func(b *switchboard) { b.all = &everything; b.set(event, 0, fanfare.SwitchCancelled) }, event, deliver.Cancel, "why"},
 		{"the service, and the broadcast in this channel for good", func(b *switchboard) { b.services["news"] = "s"; b.set(event, 3, fanfare.SwitchCancelled) }, event, deliver.Cancel, "why"},
+		{"what the channel lacks", func(b *switchboard) { b.lacks(3, false) }, event, deliver.Hold, "lacks"},
+		{"what another channel lacks", func(b *switchboard) { b.lacks(4, false) }, event, deliver.Go, ""},
+		{"what the channel lacks, and the broadcast for good", func(b *switchboard) { b.lacks(3, false); b.set(event, 0, fanfare.SwitchCancelled) }, event, deliver.Cancel, "why"},
+		{"what the channel lacked until its end", func(b *switchboard) { b.lacks(3, true); b.all = &everything }, event, deliver.Cancel, "lacks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			board := &switchboard{services: map[string]string{}, channels: map[channelName]string{}, broadcasts: map[part]stopped{}}
@@ -210,6 +214,11 @@ func TestWhatASwitchReaches(t *testing.T) {
 			}
 		})
 	}
+}
+
+func (b *switchboard) lacks(channel uint16, gone bool) {
+	b.faults = &faults{}
+	b.faults.set(channel, &faulty{why: "lacks", gone: gone})
 }
 
 func (b *switchboard) set(event fanfare.EventRef, channel uint16, state string) {

@@ -39,10 +39,15 @@ func (r *releasing) release(ctx context.Context, cancelled ...fanfare.EventRef) 
 	kit.Step("before-release")
 	if err := r.try(context.WithoutCancel(ctx), cancelled); err != nil {
 		r.logger.Log(ctx, levelOf(err), "what is resumed could not be put back to work, it is tried again", "error", err)
-		select {
-		case r.again <- struct{}{}:
-		default:
-		}
+		r.soon()
+	}
+}
+
+// soon is release beside the caller.
+func (r *releasing) soon() {
+	select {
+	case r.again <- struct{}{}:
+	default:
 	}
 }
 

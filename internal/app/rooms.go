@@ -25,6 +25,7 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 	o.domains = h.config.InboundDomains
 	o.bus, o.registry, o.recorder, o.switches = h.hops, h.people, h.recorder, h.stops
 	o.budgets = &budgets{quotas: quotas{registry: h.people, clock: h.clock, logger: h.log}, clock: h.clock}
+	o.marks = newFileMarks(h.dir, h.keys.links.bytes, h.started)
 	o.hooks = hooks{key: h.keys.webhooks.bytes, networks: h.config.Networks()}
 	if o.captured.inForce() {
 		h.log.Warn(o.captured.said(), "capture", h.config.Capture, "allow_recipients", len(h.config.AllowRecipients))

@@ -27,9 +27,11 @@ type switches struct {
 	recorder *record.Recorder
 	clock    kit.Clock
 	paces    *paces
+	faults   *faults
 	resumed  func(context.Context, ...fanfare.EventRef) // puts held batches back to work, and has due what waits of cancelled broadcasts
 	relay    func(name string, drained bool)
 
+	soon         func()                      // is resumed beside the caller
 	reconfigured func(context.Context) error // puts the rates of channels in force
 	stopped      func()                      // takes what may not leave any more out of the outlets
 	hurry        func()                      // tells the outlets that rates have changed
@@ -46,6 +48,7 @@ type switchboard struct {
 	broadcasts map[part]stopped
 	held       map[fanfare.EventRef]hold          // wait for approval
 	rates      map[fanfare.EventRef]registry.Rate // of broadcasts that have one of their own
+	faults     *faults                            // nil: none
 }
 
 func newSwitchboard() *switchboard {
@@ -88,6 +91,7 @@ func (s *switches) load(ctx context.Context, days []fanfare.Day) error {
 
 // publish puts a board in force, with the scopes that the registry keeps.
 func (s *switches) publish(board *switchboard) {
+	board.faults = s.faults
 	board.all, board.services, board.channels = nil, map[string]string{}, map[channelName]string{}
 	for _, p := range s.registry.Paused() {
 		switch p.Scope.Kind {
@@ -111,22 +115,35 @@ func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) 
 			return deliver.Cancel, sw.Reason // for good, however it is paused besides
 		}
 	}
+	fault := b.faults.of(channel.Number)
+	if fault != nil && fault.gone {
+		return deliver.Cancel, fault.why
+	}
 	if paused {
 		return deliver.Hold, whole.Reason
 	}
 	if h, waits := b.held[event]; waits {
 		return deliver.Hold, h.reason
 	}
-	if b.all != nil {
-		return deliver.Hold, *b.all
-	}
-	if reason, ok := b.services[channel.Service]; ok {
+	if reason, ok := b.pauses(channel); ok {
 		return deliver.Hold, reason
 	}
-	if reason, ok := b.channels[channelName{channel.Service, channel.Name}]; ok {
-		return deliver.Hold, reason
+	if fault != nil {
+		return deliver.Hold, fault.why
 	}
 	return deliver.Go, ""
+}
+
+// pauses reports whether somebody has stopped all that leaves by a channel, and why.
+func (b *switchboard) pauses(channel *registry.Channel) (reason string, is bool) {
+	if b.all != nil {
+		return *b.all, true
+	}
+	if reason, is = b.services[channel.Service]; is {
+		return reason, true
+	}
+	reason, is = b.channels[channelName{channel.Service, channel.Name}]
+	return reason, is
 }
 
 // holds reports whether all of a batch is stopped.
@@ -322,8 +339,8 @@ func (s *switches) pauseSour(ctx context.Context, ref fanfare.EventRef) error {
 	return s.Pause(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: ref.String()}, "its first 100 messages all failed; mend the cause and resume it")
 }
 
-// channelPaused reports whether nothing may leave by a channel.
+// channelPaused reports whether somebody has stopped all that leaves by a channel.
 func (s *switches) channelPaused(c *registry.Channel) bool {
-	decision, _ := s.now.Load().decide(fanfare.EventRef{}, c)
-	return decision == deliver.Hold
+	_, is := s.now.Load().pauses(c)
+	return is
 }

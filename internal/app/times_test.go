@@ -12,6 +12,7 @@ import (
 // TestNothingLeavesBeforeItsTimeOrAfter publishes in the ways in which an event can
 // say its times, and starts the server anew while it waits.
 func TestNothingLeavesBeforeItsTimeOrAfter(t *testing.T) {
+	t.Parallel()
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(10))

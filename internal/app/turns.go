@@ -16,7 +16,8 @@ const (
 	// maxAhead is how many batches of a channel and lane are read ahead, so that
 	// those of another broadcast are seen behind them; the rest stays on the bus.
 	// A batch has up to a thousand members and is a hint of about 100 bytes, whose
-	// lease is renewed with all others.
+	// lease is renewed with all others. A broadcast to ten million that may leave only
+	// slowly is read ahead as a whole: it hides nothing that comes behind it.
 	maxAhead = bus.MaxHeld / 2
 	// turnMembers is how many members a broadcast may have loaded each turn: the
 	// batches of small ones are loaded before the next thousand of a large one.

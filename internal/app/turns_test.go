@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
@@ -119,6 +120,31 @@ func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 	}
 	if h, err := w.turns.next(t.Context()); err != nil || h.lease.Deliveries != 2 {
 		t.Errorf("what was given back does not come again: %+v, %v", h.lease, err)
+	}
+}
+
+// A broadcast to ten million for which there is no room, as it may leave only slowly,
+// keeps nobody behind it from leaving.
+func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
+	w := newWay(t, standstill{errors.New("nothing leaves")})
+	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 10_000)...)
+	w.publish(2, fanfare.MaxBatch)
+	h, err := w.turns.next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := make([]deliver.Job, fanfare.MaxBatch)
+	for i, ref := range refsOf(1, &h.batch.Slices[0]) {
+		jobs[i] = deliver.Job{Letter: fanfare.Letter{Delivery: ref}, Attempt: 1}
+	}
+	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {}, Finish: func(int, int) {}})
+	if w.outlet.Room(fanfare.Bulk, h.flow) {
+		t.Fatal("there is room for more of the first broadcast")
+	}
+	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if h, err = w.turns.next(limit); err != nil || h.flow.Seq != 2 {
+		t.Errorf("next is a batch of %v: %v; want one of the second broadcast", h.flow, err)
 	}
 }
 

@@ -22,8 +22,9 @@ type Queue struct {
 }
 
 // MaxHeld is how many messages of one queue may be taken and unfinished; the
-// server holds back the rest.
-const MaxHeld = 8192
+// server holds back the rest. A lease is some hundred bytes, and renewed six times
+// within its length.
+const MaxHeld = 32_768
 
 // Events returns the queue of event groups of a lane.
 func (b *Bus) Events(ctx context.Context, lane fanfare.Lane) (*Queue, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,12 +16,13 @@ import (
 const (
 	eventsStream  = "EVENTS"
 	batchesStream = "BATCHES"
+	batchesPrefix = "fanfare.batches."
 )
 
 func eventsSubject(lane fanfare.Lane) string { return "fanfare.events." + lane.String() }
 
 func batchesSubject(channel uint16, lane fanfare.Lane) string {
-	return fmt.Sprintf("fanfare.batches.%d.%s", channel, lane)
+	return fmt.Sprintf(batchesPrefix+"%d.%s", channel, lane)
 }
 
 // makeStreams creates the streams where they do not exist. EVENTS keeps what was
@@ -39,7 +42,7 @@ func (b *Bus) makeStreams(ctx context.Context) error {
 		return fmt.Errorf("stream %s: %w", eventsStream, err)
 	}
 	b.batches, err = b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: batchesStream, Subjects: []string{"fanfare.batches.>"},
+		Name: batchesStream, Subjects: []string{batchesPrefix + ">"},
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
 	})
 	if err != nil {
@@ -250,6 +253,22 @@ func (b *Bus) firstSince(ctx context.Context, since time.Time, floor uint64) (ui
 type Backlog struct {
 	EventGroups uint64 // not yet matched and frozen
 	Batches     uint64 // not yet done
+}
+
+// Waiting has the channels for which there are batches on the bus.
+func (b *Bus) Waiting(ctx context.Context) (map[uint16]bool, error) {
+	info, err := b.batches.Info(ctx, jetstream.WithSubjectFilter(batchesPrefix+">"))
+	if err != nil {
+		return nil, err
+	}
+	waiting := map[uint16]bool{}
+	for subject := range info.State.Subjects {
+		number, _, _ := strings.Cut(strings.TrimPrefix(subject, batchesPrefix), ".")
+		if channel, err := strconv.ParseUint(number, 10, 16); err == nil {
+			waiting[uint16(channel)] = true
+		}
+	}
+	return waiting, nil
 }
 
 // Backlog counts what waits in both hops.

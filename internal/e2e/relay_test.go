@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"fanfare.dev/fanfare/internal/pgtest"
@@ -30,12 +32,18 @@ func newRelay(t *testing.T, config sink.Config) *relay {
 	return r
 }
 
-// open listens, again after close on the same port and with other faults.
+// open listens, again after close on the same port and with other faults. A process that
+// another test starts has the socket that was closed until it runs its own program.
 func (r *relay) open(config sink.Config) {
 	r.t.Helper()
 	config.OnMessage = r.take
 	server := sink.New(config)
-	if _, err := server.Listen(r.addr); err != nil {
+	var err error
+	eventually(r.t, "the port is free", func() bool {
+		_, err = server.Listen(r.addr)
+		return !errors.Is(err, syscall.EADDRINUSE)
+	})
+	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.sink = server

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"encoding/json"
 	"html"
 	"strconv"
@@ -59,20 +60,24 @@ func newEngine(m mode) *liquid.Engine {
 	e.RegisterFilter(slotFilter, func(n int) string { return slotMark + strconv.Itoa(n) + slotMark })
 	e.RegisterFilter(outFilter, func(value any) string { return string(appendValue(nil, value, m)) })
 	registerVoiced(e)
+	registerEffort(e)
 	markSafe := func(value any) any { return safe(appendValue(nil, value, plain)) }
 	e.RegisterFilter("raw", markSafe)
 	e.RegisterFilter("safe", markSafe)
 	if m == quoted {
 		e.RegisterFilter("json", func(value any) (any, error) {
 			text, err := json.Marshal(value)
-			return safe(text), err
+			if err != nil {
+				return nil, err
+			}
+			return safely(text)
 		})
 	}
 	if m == markup {
-		e.RegisterFilter("escape", func(value any) any { return safe(appendValue(nil, value, markup)) })
+		e.RegisterFilter("escape", func(value any) (any, error) { return safely(appendValue(nil, value, markup)) })
 		e.RegisterFilter("escape_once", func(s string) any { return safe(html.EscapeString(html.UnescapeString(s))) })
-		e.RegisterFilter("newline_to_br", func(value any) any {
-			return safe(strings.ReplaceAll(string(appendValue(nil, value, markup)), "\n", "<br>\n"))
+		e.RegisterFilter("newline_to_br", func(value any) (any, error) {
+			return safely(bytes.ReplaceAll(appendValue(nil, value, markup), []byte("\n"), []byte("<br>\n")))
 		})
 	}
 	return e

@@ -20,6 +20,11 @@ func (s *splitter) tag(t parser.Token) {
 		skip = 2 // assign NAME =
 	case "capture":
 		u.writes = []string{strings.TrimSpace(t.Args)}
+		u.source = strings.Replace(u.source, name, captureTag, 1)
+	case "endcapture":
+		u.source = strings.Replace(u.source, "capture", captureTag, 1)
+	case turnTag, captureTag:
+		s.fail(t.SourceLoc.LineNo, name, "", "undefined tag %q", name)
 	case "break", "continue":
 		if s.loopDepth() == 0 {
 			s.fail(t.SourceLoc.LineNo, name, "", "%s outside of a loop", name)
@@ -35,6 +40,12 @@ func (s *splitter) tag(t parser.Token) {
 		u.paths = s.scope.resolve(e.paths)
 		u.speech = e.speech
 		s.declare(t, e, &u)
+		switch {
+		case loops(t.Name):
+			u.source += "{%" + turnTag + "%}"
+		case t.Name == "assign":
+			u.source += "{%" + turnTag + " " + u.writes[0] + "%}"
+		}
 	}
 	switch {
 	case opens(t.Name):

@@ -15,7 +15,7 @@ type mutation struct {
 	wrong    string // what is wrong then
 	file     string
 	from, to string
-	worlds   string // of the oracle, where it shows; "" is "few"
+	worlds   string // of the oracle, where it shows soon; "" is "few"
 }
 
 var mutations = []mutation{
@@ -23,18 +23,18 @@ var mutations = []mutation{
 	{"a row alone in its bucket is left out at its bound", "ir.go", "return order >= 0", "return order > 0", ""},
 	{"the rows at the bound of a run are left out", "bucket.go", "including := op == greaterOrEqual || op == less", "including := op == less", ""},
 	{"a row is on all ways of its guard but the first", "plan.go", "for _, w := range p.guards[guard] {\n\t\tat.insert(w, row)", "for _, w := range p.guards[guard][1:] {\n\t\tat.insert(w, row)", ""},
-	{"the gram of a text is looked for one byte further on", "needles.go", "best, at = g, i", "best, at = g, i+1", ""},
+	{"the gram of a text is looked for one byte further on", "needles.go", "best, at = g, i", "best, at = g, i+1", "rows"},
 	{"an event does not look into the cells before its own", "cells.go", "own[axis] - float64(corner>>axis&1) + 0", "own[axis] - float64(corner>>axis&0) + 0", ""},
 	{"what is on the edge of a range is not in it", "ranges.go", "!(b.low[i] <= b.high[i])", "!(b.low[i] < b.high[i])", ""},
 	{"what was found out about an event is believed of the next", "frame.go", "if f.epoch++; f.epoch == maxEpoch {", "if f.epoch = 1; f.epoch == maxEpoch {", ""},
-	{"a row that was removed stays on its ways", "rows.go", "r.plan.remove(at, row)", "", ""},
+	{"a row that was removed stays on its ways", "rows.go", "r.plan.remove(at, row)", "", "rows"},
 	{"a subscription that was removed stays with its filter", "filter.go", "fl.places.Remove(uint32(p))", "", ""},
-	{"a text that nobody has any more keeps its number", "texts.go", "delete(t.numbers, one.text)", "", ""},
+	{"a text that nobody has any more keeps its number", "texts.go", "delete(t.numbers, one.text)", "", "some"},
 	{"a value that others still read gives up its slot", "path.go", "if use.count--; use.count == 0 {", "if use.count--; use.count <= 1 {", ""},
 	{"the rows of a rule that is redefined are forgotten", "define.go", "r.each(func(row uint32) { p.insert(at, row) })", "r.each(func(uint32) { _, _ = p, at })", ""},
 	{"minus zero is not zero", "way.go", "math.Float64bits(number + 0), ok", "math.Float64bits(number), ok", ""},
 	{"an integer beyond the doubles is taken for one", "skeleton.go", "whole && math.Abs(v) >= maxPlainInt", "whole && math.Abs(v) >= 1e300", "predicates"},
-	{"an integer meets a double as an integer", "value.go", "return float64(x) == y", "return x == int64(y)", ""},
+	{"an integer meets a double as an integer", "value.go", "return float64(x) == y", "return x == int64(y)", "predicates"},
 	{"a value that stood on a level crosses it", "cross.go", "before < 0 && after >= 0", "before <= 0 && after >= 0", ""},
 	{"the rows whose level is reached from below are left out", "cross_way.go", "end{was, true}, end{now, true}", "end{was, true}, end{now, false}", ""},
 	{"what compounds share a pair of guards are left out", "guards.go", "long = append(long, key)", "", "alike"},
@@ -60,7 +60,8 @@ func TestTheOracleFindsEveryMutation(t *testing.T) {
 	}
 }
 
-// oracle runs the oracle over the mutated package and returns what it said.
+// oracle runs the oracle over the mutated package and returns what it said. One lane of it
+// does: with one seed both would draw the same.
 func (m *mutation) oracle(t *testing.T, source string) string {
 	t.Helper()
 	file := filepath.Join(source, m.file)
@@ -83,7 +84,7 @@ func (m *mutation) oracle(t *testing.T, source string) string {
 	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-timeout=4m", "-run", "^TestHitsAreThoseOfNaiveEvaluation$",
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-timeout=4m", "-run", "^TestHitsAreThoseOfNaiveEvaluation$/^lanes$/^0$",
 		source, "-args", "-rapid.nofailfile", "-rapid.seed=1")
 	cmd.Env = append(os.Environ(), "FANFARE_TEST_FIRST=1", "FANFARE_TEST_PAIRS=2000000", "FANFARE_TEST_WORLDS="+cmp.Or(m.worlds, "few"))
 	out, err := cmd.CombinedOutput()

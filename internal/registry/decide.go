@@ -243,6 +243,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		g.remove(table, w.addressHash, place)
 		return 0, false, err
 	}
+	g.respell(w.service, w.kind, w.address, place)
 	*local++
 	g.batch.Subscribers[w.partition] = append(g.batch.Subscribers[w.partition], SubscriberRecord{
 		Place: place, Service: w.service, Kind: w.kind, Address: w.address,

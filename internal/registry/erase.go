@@ -128,7 +128,7 @@ func (g *group) hide(place fanfare.Place, e *Erasure, suppress bool) ([]fanfare.
 		}
 	}
 	if row.hasAddress() {
-		g.remove(&r.addresses, r.hash.address(row.Service, row.Kind, row.Address), place)
+		g.withdraw(row)
 	}
 	if row.ID != "" {
 		e.names(row.ID)

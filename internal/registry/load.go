@@ -83,6 +83,9 @@ func (l *loader) subscriber(s *SubscriberRecord) error {
 	// collision and both stay; there is nothing to resolve.
 	if s.hasAddress() {
 		l.r.addresses.insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
+		if small := folded(s.Kind, s.Address); small != s.Address {
+			l.r.respelled.insert(l.r.hash.address(s.Service, s.Kind, small), s.Place)
+		}
 	}
 	if s.ID != "" && s.Flags&(FlagErasing|FlagErased) == 0 {
 		l.r.subscribers.insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)

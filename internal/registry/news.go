@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"slices"
 
 	"fanfare.dev/fanfare"
 )
@@ -117,11 +118,11 @@ func (g *group) tellSuppression(kind NewsKind, s *SuppressionRecord, source stri
 		return nil
 	}
 	for _, t := range g.w.r.hearing(s.Service, fanfare.TopicSuppressions) {
-		row, err := g.holder(t.service, s.Kind, s.Address)
+		rows, err := g.holders(t.service, s.Kind, s.Address)
 		if err != nil {
 			return err
 		}
-		if row != nil {
+		for _, row := range rows {
 			g.batch.News = append(g.batch.News, News{Kind: kind, Source: source, Reason: s.Reason, At: g.batch.At, Service: t.service,
 				Subscriber: row.Place, Address: s.Kind, Until: s.Until, AllServices: s.Service == allServices})
 		}
@@ -129,23 +130,49 @@ func (g *group) tellSuppression(kind NewsKind, s *SuppressionRecord, source stri
 	return nil
 }
 
-// holder returns the row that has an address, as it is written or folded, nil for none.
-func (g *group) holder(service uint32, kind uint8, address string) (row *SubscriberRecord, err error) {
-	for _, written := range spellings(kind, address) {
-		want := addressWant{kind: kind, address: written, hash: g.w.r.hash.address(service, kind, written)}
-		if row, err = g.addressRow(service, &want); row != nil || err != nil {
-			return row, err
+// holders returns the rows that have an address, however they spell it, by place.
+func (g *group) holders(service uint32, kind uint8, address string) (rows []*SubscriberRecord, err error) {
+	small := folded(kind, address)
+	for _, p := range g.w.r.mayHold(service, kind, small) {
+		row, err := g.subscriber(p)
+		if err != nil {
+			return nil, g.w.r.unreadable(err)
+		}
+		if row != nil && row.Service == service && row.hasAddress() && row.Kind == kind && folded(kind, row.Address) == small {
+			rows = append(rows, row)
 		}
 	}
-	return nil, nil
+	return rows, nil
 }
 
-// spellings are those by which the owner of an address is looked for.
-func spellings(kind uint8, address string) []string {
-	if small := folded(kind, address); small != address {
-		return []string{address, small}
+// mayHold are the places of those who have an address that is small when it is
+// folded, and of others whose address has the same hash.
+func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.Place) {
+	hash := r.hash.address(service, kind, small)
+	for _, t := range []*table{&r.addresses, &r.respelled} {
+		if first, others := t.lookup(hash); first != 0 {
+			places = append(append(places, first), others...)
+		}
 	}
-	return []string{address}
+	slices.Sort(places)
+	return slices.Compact(places)
+}
+
+// respell has a row found by its address however that is spelled; what is spelled as
+// it is folded is found anyway.
+func (g *group) respell(service uint32, kind uint8, address string, place fanfare.Place) {
+	if small := folded(kind, address); small != address {
+		g.insert(&g.w.r.respelled, g.w.r.hash.address(service, kind, small), place)
+	}
+}
+
+// withdraw has a row found by its address no more.
+func (g *group) withdraw(row *SubscriberRecord) {
+	r := g.w.r
+	g.remove(&r.addresses, r.hash.address(row.Service, row.Kind, row.Address), row.Place)
+	if small := folded(row.Kind, row.Address); small != row.Address {
+		g.remove(&r.respelled, r.hash.address(row.Service, row.Kind, small), row.Place)
+	}
 }
 
 // readHolders has the rows at hand of who may have one of many addresses.
@@ -155,12 +182,9 @@ func (g *group) readHolders(records []SuppressionRecord) error {
 	for i := range records {
 		s := &records[i]
 		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {
-			for _, written := range spellings(s.Kind, s.Address) {
-				first, others := r.addresses.lookup(r.hash.address(t.service, s.Kind, written))
-				for _, p := range append(others, first) {
-					if p != 0 && g.subscribers[p] == nil {
-						places = append(places, p)
-					}
+			for _, p := range r.mayHold(t.service, s.Kind, folded(s.Kind, s.Address)) {
+				if g.subscribers[p] == nil {
+					places = append(places, p)
 				}
 			}
 		}

@@ -184,6 +184,60 @@ func TestWhoHearsIsToldWhatTheSuppressionListSaysOfItsPeople(t *testing.T) {
 	l.check("lifted", "notify lifted api manual| mail false false of ada", "notify lifted api complaint| mail false true of ada")
 }
 
+// Whoever has an address is told of, however it is spelled on the list and by them, as
+// long as they have it.
+func TestASuppressionIsToldOfWhoSpellsTheAddressOtherwise(t *testing.T) {
+	ctx, place := t.Context(), storetest.Place(t)
+	l := listen(t, place)
+	apply(t, l.Registry, hearing)
+	l.hear(fanfare.TopicSuppressions)
+	if err := person(t, l.Registry, "ada", "Ada.L@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	good(t, putAll(t, l.Registry, registry.Put{ID: "small", Topic: "change", Channel: "email", To: "bob@example.org"},
+		registry.Put{ID: "large", Topic: "change", Channel: "email", To: "BOB@example.org"}))
+	told := func(what, address string, want int) {
+		t.Helper()
+		suppress(t, l.Registry, registry.SuppressionAsk{Service: "notify", Address: address, Reason: registry.Complaint})
+		if got := l.news(); len(got) != want {
+			t.Errorf("%s: told are %q, want %d", what, got, want)
+		}
+		if err := l.Unsuppress(ctx, "notify", address); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.news(); len(got) != want {
+			t.Errorf("%s, lifted: told are %q, want %d", what, got, want)
+		}
+	}
+	for range 2 {
+		for _, address := range []string{"ada.l@example.org", "Ada.L@example.org", "ADA.L@EXAMPLE.ORG"} {
+			told("a person", address, 1)
+		}
+		for _, address := range []string{"bob@example.org", "BOB@example.org", "Bob@Example.org"} {
+			told("two who spell it in two ways", address, 2)
+		}
+		l.Close()
+		l = listen(t, place)
+	}
+	if err := person(t, l.Registry, "ada", "Other@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	told("the address is hers no more", "ada.l@example.org", 0)
+	told("the new one is", "other@EXAMPLE.org", 1)
+	if err := person(t, l.Registry, "ada", "Ada.L@example.org"); err != nil {
+		t.Fatal(err)
+	}
+	told("hers again", "ada.l@example.org", 1)
+	e, err := l.BeginErasure(ctx, "notify", "ada", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.FinishErasures(ctx, []registry.Erasure{e}); err != nil {
+		t.Fatal(err)
+	}
+	told("forgotten", "ada.l@example.org", 0)
+}
+
 // Of whoever is forgotten nobody is told, and what waits to be told of them has no
 // name that they had.
 func TestNothingThatWaitsToBeToldNamesWhoIsForgotten(t *testing.T) {

@@ -70,6 +70,7 @@ type Registry struct {
 	config      atomic.Pointer[snapshot]
 	filters     *filters
 	addresses   table // address -> subscriber
+	respelled   table // folded address -> subscriber, where the address itself is spelled otherwise
 	subscribers table // client's id -> subscriber
 	identities  table // client's id or natural key -> subscription
 	belongings  belongings

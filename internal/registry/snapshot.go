@@ -115,6 +115,19 @@ func (r *Registry) Channels() []*Channel {
 	return all
 }
 
+// ClosedChannels lists the channels that were deleted, by number.
+func (r *Registry) ClosedChannels() []*Channel {
+	s := r.config.Load()
+	var closed []*Channel
+	for _, number := range slices.Sorted(maps.Keys(s.channels)) {
+		c := s.channels[number]
+		if svc := s.services[c.Service]; svc == nil || svc.channels[c.Name] != c {
+			closed = append(closed, c)
+		}
+	}
+	return closed
+}
+
 // TemplateVersion returns the number of the current version of a template.
 func (r *Registry) TemplateVersion(service, name string) (uint32, bool) {
 	if svc := r.config.Load().services[service]; svc != nil {

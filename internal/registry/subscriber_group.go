@@ -80,6 +80,7 @@ func (g *group) add(partition int, s SubscriberRecord, addressHash uint64, at st
 	g.batch.Subscribers[partition] = append(g.batch.Subscribers[partition], s)
 	if s.hasAddress() {
 		g.insert(&g.w.r.addresses, addressHash, s.Place)
+		g.respell(s.Service, s.Kind, s.Address, s.Place)
 	}
 	if s.ID != "" {
 		g.insert(&g.w.r.subscribers, g.w.r.hash.subscriberID(s.Service, s.ID), s.Place)
@@ -134,6 +135,7 @@ func (g *group) give(head fanfare.Place, a *addressWant, at string) (fanfare.Pla
 			row.Flags &^= FlagAddressGone
 			g.touch(row)
 			g.insert(&g.w.r.addresses, a.hash, row.Place)
+			g.respell(row.Service, row.Kind, row.Address, row.Place)
 			return row.Place, nil
 		}
 	}
@@ -157,7 +159,7 @@ func (g *group) takeAway(place fanfare.Place) ([]fanfare.Place, error) {
 	}
 	row.Flags |= FlagAddressGone
 	g.touch(row)
-	g.remove(&g.w.r.addresses, g.w.r.hash.address(row.Service, row.Kind, row.Address), place)
+	g.withdraw(row)
 	return g.endAll(place, Ending{SourceAPI, reasonAddress, "the address was removed"})
 }
 

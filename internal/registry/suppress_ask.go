@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ type SuppressionAsk struct {
 	Hash    string    // instead of it: what an export of this server has of one that was erased
 	Reason  string    // one of SuppressionReasons; of Erased, nothing but a hash is kept
 	Source  string    // who says so: "smtp 192.0.2.1", a file, a key
-	Until   time.Time // zero: for good
+	Until   time.Time // zero, or after 2262: for good
 }
 
 // Suppress puts addresses of which enough came back on the suppression list, all or none. When it returns
@@ -86,6 +87,10 @@ func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, so
 	return added, err
 }
 
+// lastNano is the latest time, in 2262, that Unix nanoseconds tell. Who writes a later
+// one, such as 9999-12-31, means for good.
+var lastNano = time.Unix(0, math.MaxInt64)
+
 // CheckSuppression returns what would be kept of an ask.
 func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, err error) {
 	if !slices.Contains(SuppressionReasons, ask.Reason) {
@@ -106,7 +111,7 @@ func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, e
 		return s, err
 	}
 	s.Reason, s.Source = ask.Reason, ask.Source
-	if !ask.Until.IsZero() {
+	if !ask.Until.IsZero() && ask.Until.Before(lastNano) {
 		s.Until = ask.Until.UnixNano()
 	}
 	if s.Reason == Erased {

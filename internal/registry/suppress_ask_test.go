@@ -100,6 +100,30 @@ func TestWhatIsSuppressedIsSoAfterARestart(t *testing.T) {
 	}
 }
 
+// What is beyond the nanoseconds of Unix would be a time that has passed.
+func TestASuppressionToTheEndOfTimeIsForGood(t *testing.T) {
+	r, _ := openAt(t, storetest.Place(t), withSuppressions)
+	apply(t, r, weather)
+	channel, _ := r.ChannelNamed("notify", "email")
+	for _, year := range []int{2262, 2263, 2500, 2700, 3000, 9999} {
+		address := fmt.Sprintf("y%d@example.org", year)
+		suppress(t, r, registry.SuppressionAsk{Address: address, Reason: registry.ByHand, Until: time.Date(year, 12, 31, 23, 59, 59, 0, time.UTC)})
+		s, err := r.Suppression(context.Background(), "notify", address)
+		if err != nil || !s.Until.IsZero() {
+			t.Errorf("%s: it is %+v (%v)", address, s, err)
+		}
+		var seen uint64
+		if why := r.Suppressing(channel, address, &seen); why != registry.ByHand {
+			t.Errorf("a message to %s may leave: %q", address, why)
+		}
+	}
+	last := time.Date(2262, 4, 11, 0, 0, 0, 0, time.UTC)
+	suppress(t, r, registry.SuppressionAsk{Address: "ada@example.org", Reason: registry.ByHand, Until: last})
+	if s, err := r.Suppression(context.Background(), "notify", "ada@example.org"); err != nil || !s.Until.Equal(last) {
+		t.Errorf("it is %+v (%v)", s, err)
+	}
+}
+
 func TestASuppressionEndsByItself(t *testing.T) {
 	now := time.Now()
 	r, _ := openAt(t, storetest.Place(t), withSuppressions, func(o *registry.Options) { o.Now = func() time.Time { return now } })

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/minio/highwayhash"
 	"golang.org/x/text/unicode/norm"
@@ -29,11 +30,14 @@ func (r *Registry) suppressionOf(service uint32, kind uint8, address string) Sup
 // everywhere, although RFC 5321 leaves that to the domain: who asked not to be
 // written to is not written to so either.
 func folded(kind uint8, address string) string {
-	if kind == kindMail {
+	if kind == kindMail && strings.ContainsFunc(address, respells) {
 		return strings.ToLower(norm.NFC.String(address))
 	}
 	return address
 }
+
+// respells reports whether folding may change a character.
+func respells(c rune) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }
 
 // tag is a keyed hash that takes a twentieth of the time of the HMAC, because each
 // message asks for it: of an address whose tag is on no list, nothing else is

@@ -9,7 +9,9 @@
 // do that, and their outcomes are kept by one commit. None of them is reported
 // before its file is durable.
 //
-// Failure. A folder that cannot be written is a broken connection: letters wait.
+// Failure. A folder that cannot be written is a broken connection: letters wait. A
+// process that is killed leaves temporary files; the next one that writes for the
+// same owner removes them, and touches those of nobody else.
 package file
 
 import (
@@ -33,12 +35,15 @@ const (
 // Driver writes letters into a folder.
 type Driver struct {
 	folder string
+	mark   Mark
+	swept  sync.Once
 	disk   func() *syncer // of the folder, once that is there
 }
 
-// New returns a driver for a folder, which is made if it is missing.
-func New(folder string) *Driver {
-	return &Driver{folder, sync.OnceValue(func() *syncer { return newSyncer(folder) })}
+// New returns a driver for a folder, which is made if it is missing. What an earlier
+// run of the same owner left there without a name is removed.
+func New(folder string, mark Mark) *Driver {
+	return &Driver{folder: folder, mark: mark, disk: sync.OnceValue(func() *syncer { return newSyncer(folder) })}
 }
 
 // Serve writes letters until the desk has no more or ctx ends.
@@ -46,6 +51,7 @@ func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 	if err := os.MkdirAll(d.folder, 0o700); err != nil {
 		return fmt.Errorf("folder of the channel: %w", err)
 	}
+	d.swept.Do(func() { d.mark.sweep(d.folder) })
 	disk := d.disk()
 	for {
 		letters, err := take(ctx, desk)
@@ -77,7 +83,7 @@ func take(ctx context.Context, desk fanfare.Desk) (letters []*fanfare.Letter, er
 // deliver makes files of letters, and says so when they are durable. What cannot be
 // written goes back, and the failure of the folder is returned.
 func (d *Driver) deliver(desk fanfare.Desk, disk *syncer, letters []*fanfare.Letter) error {
-	p := pile{folder: d.folder}
+	p := pile{folder: d.folder, mark: d.mark}
 	defer p.clear()
 	failed := p.write(desk, letters)
 	failed = errors.Join(failed, p.sync(desk, disk))

@@ -60,7 +60,7 @@ func names(t *testing.T, folder string) []string {
 func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "when missing")
 	d := &desk{letters: []*fanfare.Letter{letter(1, "Subject: one\r\n\r\nBody\r\n"), letter(2, "Subject: two\r\n\r\n"), letter(1, "Subject: again\r\n\r\n")}}
-	if err := New(folder).Serve(t.Context(), d); err != nil {
+	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	one, two := letter(1, "").Delivery.String()+".eml", letter(2, "").Delivery.String()+".eml"
@@ -87,7 +87,7 @@ func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
 	folder := t.TempDir()
 	d := &desk{letters: []*fanfare.Letter{letter(1, "x"), letter(2, "y")}, refuse: func(l *fanfare.Letter) bool { return l.Delivery.Position == 1 }}
-	if err := New(folder).Serve(t.Context(), d); err != nil {
+	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(t, folder); len(got) != 1 || !strings.HasSuffix(got[0], "-2.eml") || len(d.reported) != 1 {
@@ -101,7 +101,7 @@ func TestAFolderThatCannotBeWrittenKeepsLettersWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &desk{letters: []*fanfare.Letter{letter(1, "x")}}
-	if err := New(blocked).Serve(t.Context(), d); err == nil || len(d.letters) != 1 {
+	if err := New(blocked, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil || len(d.letters) != 1 {
 		t.Errorf("got %v with %d letters left, want an error and nothing taken", err, len(d.letters))
 	}
 
@@ -114,7 +114,7 @@ func TestAFolderThatCannotBeWrittenKeepsLettersWaiting(t *testing.T) {
 		}
 		return false
 	}
-	if err := New(folder).Serve(t.Context(), d); err == nil {
+	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
 		t.Error("a folder that is gone is no error")
 	}
 	if len(d.reported) != 1 || d.reported[0].Verdict != fanfare.Temporary {
@@ -123,7 +123,7 @@ func TestAFolderThatCannotBeWrittenKeepsLettersWaiting(t *testing.T) {
 
 	d = &desk{letters: []*fanfare.Letter{first}}
 	gone := &removing{desk: d, folder: folder, t: t}
-	if err := New(folder).Serve(t.Context(), gone); err == nil {
+	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), gone); err == nil {
 		t.Error("a folder that is gone is no error")
 	}
 	if len(d.reported) != 0 || !slices.Equal(d.returned, []*fanfare.Letter{first}) {
@@ -180,7 +180,7 @@ func TestLettersThatWaitBecomeFilesTogether(t *testing.T) {
 		d.letters = append(d.letters, letter(n, "x"))
 	}
 	d.letters = append(d.letters, letter(1000, strings.Repeat("x", maxTogetherBytes)), letter(1001, "x"), letter(1002, "x"))
-	if err := New(folder).Serve(t.Context(), d); err != nil {
+	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	var sizes []int
@@ -205,7 +205,7 @@ func TestWhatHasNoFileDoesNotKeepTheOthersFromTheirs(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &together{desk: &desk{letters: []*fanfare.Letter{letter(1, "x"), letter(2, "y"), letter(3, "z")}}, folder: folder, t: t}
-	if err := New(folder).Serve(t.Context(), d); err == nil {
+	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
 		t.Error("a letter that cannot be placed is no error")
 	}
 	verdicts := make([]fanfare.Verdict, 0, 3)

@@ -15,6 +15,7 @@ import (
 // A pile is letters on their way into a folder.
 type pile struct {
 	folder string
+	mark   Mark
 	sheets []sheet
 }
 
@@ -28,7 +29,7 @@ type sheet struct {
 // back, and so do those behind it.
 func (p *pile) write(desk fanfare.Desk, letters []*fanfare.Letter) error {
 	for i, letter := range letters {
-		part, err := write(p.folder, letter)
+		part, err := write(p.folder, p.mark, letter)
 		if err != nil {
 			for _, rest := range slices.Backward(letters[i:]) { // the first is in front again at last
 				desk.Return(rest)
@@ -42,8 +43,8 @@ func (p *pile) write(desk fanfare.Desk, letters []*fanfare.Letter) error {
 
 // write puts a letter into a file. The envelope stands in front, as a delivering
 // mail server would add it (RFC 5321 section 4.4).
-func write(folder string, letter *fanfare.Letter) (part *os.File, err error) {
-	part, err = os.CreateTemp(folder, ".part-*")
+func write(folder string, mark Mark, letter *fanfare.Letter) (part *os.File, err error) {
+	part, err = os.CreateTemp(folder, mark.prefix()+"*")
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func TestTheDriverKeepsTheContract(t *testing.T) {
 	delivertest.Run(t, func(t *testing.T) *delivertest.World {
 		folder := filepath.Join(t.TempDir(), "mails")
 		return &delivertest.World{
-			Driver: New(folder), Relay: folder, Encloses: true, Replaces: true,
+			Driver: New(folder, Mark{"news7", "one"}), Relay: folder, Encloses: true, Replaces: true,
 			Letter: func(n int, text string) *fanfare.Letter {
 				return &fanfare.Letter{From: "s@example.com", To: fmt.Sprintf("r%d@example.com", n), Body: []byte("Subject: x\r\n\r\n" + text)}
 			},

@@ -1,0 +1,55 @@
+package file
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"fanfare.dev/fanfare"
+)
+
+// A run that was killed leaves files without a name: those of a full pile, as this one
+// that nobody cleared.
+func (m Mark) die(t *testing.T, folder string) (left []string) {
+	t.Helper()
+	p := pile{folder: folder, mark: m}
+	if err := p.write(&desk{}, []*fanfare.Letter{letter(1, "x"), letter(2, "y")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.sheets {
+		if err := s.part.Close(); err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, filepath.Base(s.part.Name()))
+	}
+	return left
+}
+
+func TestWhatAKillLeavesIsRemovedByTheNextRunOfTheSameOwner(t *testing.T) {
+	folder := t.TempDir()
+	Mark{"news7", "before"}.die(t, folder)
+	var stay []string
+	for _, other := range []Mark{{"news7", "now"}, {"news71", "before"}, {"other7", "before"}, {"", ""}} {
+		stay = append(stay, other.die(t, folder)...)
+	}
+	const older = ".part-123456" // of a version that marked nothing
+	if err := os.WriteFile(filepath.Join(folder, older), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stay = append(stay, older)
+
+	driver := New(folder, Mark{"news7", "now"})
+	if err := driver.Serve(t.Context(), &desk{letters: []*fanfare.Letter{letter(3, "z")}}); err != nil {
+		t.Fatal(err)
+	}
+	stay = append(stay, letter(3, "").Delivery.String()+".eml")
+	slices.Sort(stay)
+	if got := names(t, folder); !slices.Equal(got, stay) {
+		t.Errorf("there are\n%q, want\n%q", got, stay)
+	}
+	New(folder, Mark{}).mark.sweep(folder)
+	if got := names(t, folder); !slices.Equal(got, stay) {
+		t.Errorf("who has no name removed something: %q", got)
+	}
+}
