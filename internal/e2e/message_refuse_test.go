@@ -17,7 +17,7 @@ func TestAMessageThatCannotBeSentSaysWhyAtOnce(t *testing.T) {
 		"missing variable":   {`{"channel":"email","to":"a@example.org","template":"receipt","data":{"total":1}}`, "/data", "template receipt@1, subject: undefined variable event.order", "default"},
 		"nobody":             {`{"channel":"email","template":"receipt"}`, "/to", "to whom", "recipients"},
 		"two ways":           {`{"channel":"email","to":"a@example.org","recipients":[{"to":"b@example.org"}],"template":"receipt"}`, "/to", "to whom", ""},
-		"no address":         {`{"channel":"email","to":"a","template":"receipt","data":{"order":1,"total":1}}`, "/to", "not an address", ""},
+		"no address":         {`{"channel":"email","to":"a","template":"receipt","data":{"order":1,"total":1}}`, "/to", "\"a\" is not a mail address: it has no @", ""},
 		"line break":         {`{"channel":"email","to":"a@example.org\r\nBcc: b@example.org","template":"receipt","data":{"order":1,"total":1}}`, "/to", "line break", ""},
 		"unknown subscriber": {`{"channel":"email","subscriber":"per-77","template":"receipt","data":{"order":1,"total":1}}`, "/subscriber", "no subscriber", ""},
 		"unknown field":      {`{"channel":"email","too":"a@example.org","template":"receipt"}`, "", "too", ""},
