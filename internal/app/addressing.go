@@ -223,7 +223,7 @@ func (d *draft) unwritten(at string, err error) error {
 	}
 	moved.Message = d.title + ", " + path.Base(e.Pointer) + ": " + e.Message
 	moved.Pointer = at + "/data"
-	if moved.Hint == "" {
+	if moved.Hint == "" && strings.Contains(e.Message, "undefined variable ") {
 		moved.Hint = "put it into the data, or let the template do without: {{ ... | default: \"\" }}"
 	}
 	return &moved
