@@ -31,22 +31,18 @@ func (d *destinations) Destinations(ctx context.Context, service, channel string
 		return nil, err
 	}
 	of := map[string]*wire.Destination{}
-	if out := d.outlets.of(c.Number); out != nil {
-		for _, s := range out.Destinations() {
-			of[s.Name] = &wire.Destination{
-				Name: s.Name, State: string(s.State), Until: s.Until, Failures: s.Failures, LastReply: s.Text, LastReplyAt: s.TextAt,
-				RatePerSecond: s.Rate, AtOnce: s.AtOnce, Underway: s.Underway, Aside: s.Aside,
-			}
+	named := func(name string) *wire.Destination {
+		if of[name] == nil {
+			of[name] = &wire.Destination{Name: name, State: destinationWaiting}
 		}
+		return of[name]
 	}
+	// What was put off comes before why: asked for after it, the outlet knows of
+	// whatever had it put off.
 	err = d.eachDay(ctx, func(day fanfare.Day) error {
 		waits, err := d.store.DestinationWaits(ctx, day, c.Number)
 		for _, w := range waits {
-			one := of[w.Destination]
-			if one == nil {
-				one = &wire.Destination{Name: w.Destination, State: destinationWaiting}
-				of[w.Destination] = one
-			}
+			one := named(w.Destination)
 			one.Postponed += w.Messages
 			if one.PostponedTo.IsZero() || w.Until.Before(one.PostponedTo) {
 				one.PostponedTo = w.Until
@@ -54,6 +50,13 @@ func (d *destinations) Destinations(ctx context.Context, service, channel string
 		}
 		return err
 	})
+	if out := d.outlets.of(c.Number); out != nil {
+		for _, s := range out.Destinations() {
+			one := named(s.Name)
+			one.State, one.Until, one.Failures, one.LastReply, one.LastReplyAt = string(s.State), s.Until, s.Failures, s.Text, s.TextAt
+			one.RatePerSecond, one.AtOnce, one.Underway, one.Aside = s.Rate, s.AtOnce, s.Underway, s.Aside
+		}
+	}
 	all := make([]wire.Destination, 0, len(of))
 	for _, one := range of {
 		all = append(all, *one)
