@@ -13,18 +13,21 @@ type board struct {
 	mu      sync.Mutex
 	waiting map[fanfare.EventRef]int64
 	begun   map[fanfare.EventRef]*broadcast
+	ahead   []*broadcast // those with entries that are about to be kept
 
 	pending, deferred int64 // deliveries of all of them
 }
 
 type broadcast struct {
 	messages int64
-	progress fanfare.Progress
+	progress fanfare.Progress // with the entries that are about to be kept
+	kept     fanfare.Progress // without them: what is told
+	ahead    bool
 	meter    meter
 	sour     bool // was told
 }
 
-func (b *broadcast) pending() int64 { return b.messages - b.progress.Counts.Total() }
+func (b *broadcast) pending() int64 { return b.messages - b.kept.Counts.Total() }
 
 func newBoard() *board {
 	return &board{waiting: map[fanfare.EventRef]int64{}, begun: map[fanfare.EventRef]*broadcast{}}
@@ -42,14 +45,15 @@ func (r *Recorder) Begin(ref fanfare.EventRef, messages int64, so fanfare.Progre
 	if so.Counts.Total() == 0 {
 		b.waiting[ref] = messages
 	} else {
-		b.begun[ref] = &broadcast{messages: messages, progress: so}
+		b.begun[ref] = &broadcast{messages: messages, progress: so, kept: so}
 	}
 	b.pending += messages - so.Counts.Total()
 	b.deferred += so.Counts[fanfare.Deferred]
 }
 
 // Progress returns how far an open broadcast has come; false if it is not open.
-// Deliveries without an entry are counted as pending.
+// Deliveries without an entry that is kept are counted as pending: whoever asks the
+// store afterwards finds what was counted.
 func (r *Recorder) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 	r.open.mu.Lock()
 	defer r.open.mu.Unlock()
@@ -62,7 +66,7 @@ func (r *Recorder) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 	if b == nil {
 		return p, false
 	}
-	p = b.progress
+	p = b.kept
 	p.Counts[fanfare.Pending] = b.pending()
 	return p, true
 }
@@ -129,17 +133,13 @@ func (b *board) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.
 		if cast == nil {
 			continue // was completed, and is told of twice
 		}
+		b.gets(cast)
 		p := &cast.progress
 		if e.Attempt > 1 {
 			p.Counts[fanfare.Deferred]--
-			b.deferred--
-		} else {
-			b.pending--
 		}
 		p.Counts[e.State]++
-		if e.State == fanfare.Deferred {
-			b.deferred++
-		} else {
+		if e.State != fanfare.Deferred {
 			cast.meter.add(now)
 		}
 		if p.First.IsZero() {
@@ -166,6 +166,7 @@ func (b *board) move(i int, cast *broadcast, commit *fanfare.Commit) {
 		commit.Corrections = append(commit.Corrections, i)
 		return
 	}
+	b.gets(cast)
 	p := &cast.progress
 	p.Counts[fanfare.Accepted]--
 	p.Counts[commit.Entries[i].State]++
@@ -174,10 +175,26 @@ func (b *board) move(i int, cast *broadcast, commit *fanfare.Commit) {
 	}
 }
 
-// close forgets completed broadcasts.
+// gets notes that a broadcast has an entry that is about to be kept.
+func (b *board) gets(cast *broadcast) {
+	if !cast.ahead {
+		cast.ahead = true
+		b.ahead = append(b.ahead, cast)
+	}
+}
+
+// close tells of the entries that are kept now, and forgets completed broadcasts.
 func (b *board) close(day fanfare.Day, completions []fanfare.Completion) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for _, cast := range b.ahead {
+		was := cast.pending()
+		b.deferred += cast.progress.Counts[fanfare.Deferred] - cast.kept.Counts[fanfare.Deferred]
+		cast.kept, cast.ahead = cast.progress, false
+		b.pending += cast.pending() - was
+	}
+	clear(b.ahead)
+	b.ahead = b.ahead[:0]
 	for i := range completions {
 		delete(b.begun, fanfare.EventRef{Day: day, Seq: completions[i].Seq})
 	}
@@ -196,8 +213,9 @@ func (b *board) drop(day fanfare.Day) {
 	for ref, cast := range b.begun {
 		if ref.Day == day {
 			b.pending -= cast.pending()
-			b.deferred -= cast.progress.Counts[fanfare.Deferred]
+			b.deferred -= cast.kept.Counts[fanfare.Deferred]
 			delete(b.begun, ref)
 		}
 	}
+	b.ahead = nil // all of that day
 }

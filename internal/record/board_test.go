@@ -143,3 +143,25 @@ func TestTheBacklogIsTheSumOfWhatIsOpen(t *testing.T) {
 		expect("a retry settled", 1, 2, 1)
 	})
 }
+
+// TestWhatIsCountedIsKept looks at a broadcast while an outcome of it is about to be
+// kept: a kill could take that back, and the store does not have it yet.
+func TestWhatIsCountedIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		b.Begin(event, 3, fanfare.Progress{})
+		b.record(t, event, 1, 1, fanfare.Deferred)
+		expect := func(when string, want fanfare.Counts) {
+			t.Helper()
+			p, _ := b.Progress(event)
+			if _, pending, deferred := b.Backlog(); p.Counts != want || pending != want[fanfare.Pending] || deferred != want[fanfare.Deferred] {
+				t.Errorf("%s: %v, and %d pending and %d deferred in all, want %v", when, p.Counts, pending, deferred, want)
+			}
+		}
+		var callers sync.WaitGroup
+		end := b.committing(t, &callers)
+		expect("while the second is about to be kept", fanfare.Counts{fanfare.Pending: 2, fanfare.Deferred: 1})
+		end()
+		callers.Wait()
+		expect("once it is kept", fanfare.Counts{fanfare.Pending: 1, fanfare.Deferred: 1, fanfare.Accepted: 1})
+	})
+}

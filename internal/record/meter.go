@@ -56,11 +56,11 @@ func (r *Recorder) Outlook(ref fanfare.EventRef, waits []fanfare.Waiting) (perSe
 	if b == nil {
 		return 0, time.Time{}
 	}
-	perSecond = b.meter.perSecond(now, b.progress.First)
+	perSecond = b.meter.perSecond(now, b.kept.First)
 	if perSecond == 0 {
 		return 0, time.Time{}
 	}
-	left := b.messages - b.progress.Counts.Settled()
+	left := b.messages - b.kept.Counts.Settled()
 	for i := range waits {
 		switch w := &waits[i]; w.For {
 		case fanfare.WaitDestinationSuspended.String(), fanfare.WaitDailyQuota:
