@@ -87,10 +87,13 @@ func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadca
 					if len(list) == p.Limit {
 						return list, list[len(list)-1].Event, nil
 					}
-					if err := t.addProgress(ctx, ref, b); err != nil && !gone(err) {
+					now, err := t.soFar(ctx, ref, b)
+					if err != nil && !gone(err) {
 						return nil, "", err
 					}
-					list = append(list, *b)
+					if err == nil && (p.State == "" || now.State == p.State) {
+						list = append(list, *now)
+					}
 				}
 				if looks == maxLooks {
 					return list, b.Event, nil

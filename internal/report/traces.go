@@ -124,14 +124,8 @@ func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.B
 	if b.State == queued {
 		return *b, nil
 	}
-	if err := t.addProgress(ctx, ref, b); err != nil {
+	if b, err = t.soFar(ctx, ref, b); err != nil {
 		return fanfare.Broadcast{}, err
-	}
-	if b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {
-		// It was completed between the two looks.
-		if b, err = t.Store.Broadcast(ctx, ref); err != nil {
-			return fanfare.Broadcast{}, err
-		}
 	}
 	if b.Kind == fanfare.KindEvent {
 		b.Gathered, err = t.Digests.Gathered(ctx, ref)
@@ -157,19 +151,33 @@ func (t *Traces) broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.
 	return b, nil
 }
 
-func (t *Traces) addProgress(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) error {
+// soFar adds how far a broadcast has come that was read from the store.
+func (t *Traces) soFar(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) (*fanfare.Broadcast, error) {
+	if !b.Stages.Completed.IsZero() {
+		return b, nil
+	}
 	p, open := t.Progress.Progress(ref)
-	if !open || !b.Stages.Completed.IsZero() {
-		return nil
+	if !open {
+		return t.closed(ctx, ref)
 	}
 	b.Counts, b.Stages.First, b.Stages.Last = p.Counts, p.First, p.Last
 	if err := t.waitsOfBroadcast(ctx, ref, b); err != nil {
-		return err
+		return nil, err
 	}
 	if b.PerSecond, b.End = t.Progress.Outlook(ref, b.Waits); b.State != running {
 		b.End = time.Time{} // what still comes in was on the wire
 	}
-	return nil
+	return b, nil
+}
+
+// closed reads a broadcast again that was open in the store and is not with the
+// recorder: it was completed between the two looks, or is only about to begin.
+func (t *Traces) closed(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
+	b, err := t.Store.Broadcast(ctx, ref)
+	if err == nil && b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {
+		b.Counts[fanfare.Pending] = b.Messages
+	}
+	return b, err
 }
 
 // Delivery returns one delivery.

@@ -180,7 +180,7 @@ func TestAnEventIsFoundByItsOwnIDNewestFirstAndOnlyInItsService(t *testing.T) {
 
 func TestABroadcastUnderWayHasTheRecordersCounts(t *testing.T) {
 	ref := refOf(0, 5)
-	traces, r := newTraces(map[fanfare.EventRef][]int{ref: {4}})
+	traces, _ := newTraces(map[fanfare.EventRef][]int{ref: {4}})
 	progress := fanfare.Progress{Counts: fanfare.Counts{fanfare.Pending: 3, fanfare.Accepted: 1}, First: noon, Last: noon.Add(time.Second)}
 	traces.Progress = counts{ref: progress}
 	b, err := traces.Broadcast(t.Context(), ref)
@@ -190,12 +190,37 @@ func TestABroadcastUnderWayHasTheRecordersCounts(t *testing.T) {
 	if list, _, err := traces.Broadcasts(t.Context(), Pick{Limit: 10}); err != nil || len(list) != 1 || list[0].Counts != progress.Counts {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	// It is completed between the look at the store and the one at the recorder.
-	traces.Progress, r.looks = counts{}, 0
+}
+
+// TestABroadcastIsOfOneMoment has the recorder know nothing of a broadcast that was
+// not completed when the store was asked for it.
+func TestABroadcastIsOfOneMoment(t *testing.T) {
+	ref := refOf(0, 5)
 	done := fanfare.Counts{fanfare.Accepted: 4}
-	r.completes = func(b *fanfare.Broadcast) { b.State, b.Counts, b.Stages.Completed = "completed", done, noon }
-	if b, err := traces.Broadcast(t.Context(), ref); err != nil || b.Counts != done || b.State != "completed" {
-		t.Errorf("got %+v, %v", b, err)
+	for name, c := range map[string]struct {
+		completes func(*fanfare.Broadcast)
+		state     string
+		counts    fanfare.Counts
+		running   int // how many a list of those that run has
+	}{
+		"it is about to begin":   {nil, "running", fanfare.Counts{fanfare.Pending: 4}, 1},
+		"it was completed since": {func(b *fanfare.Broadcast) { b.State, b.Counts, b.Stages.Completed = "completed", done, noon }, "completed", done, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			traces, r := newTraces(map[fanfare.EventRef][]int{ref: {4}})
+			r.completes = c.completes
+			if b, err := traces.Broadcast(t.Context(), ref); err != nil || b.Counts != c.counts || b.State != c.state {
+				t.Errorf("got %+v, %v", b, err)
+			}
+			for state, n := range map[string]int{"": 1, "running": c.running} {
+				traces, r := newTraces(map[fanfare.EventRef][]int{ref: {4}})
+				r.completes, r.looks = c.completes, 1 // the list was the first
+				list, _, err := traces.Broadcasts(t.Context(), Pick{State: state, Limit: 10})
+				if err != nil || len(list) != n || n > 0 && (list[0].Counts != c.counts || list[0].State != c.state) {
+					t.Errorf("listed with the state %q: %+v, %v", state, list, err)
+				}
+			}
+		})
 	}
 }
 
