@@ -33,6 +33,7 @@ const (
 type Error struct {
 	Code    Code     // what kind of failure
 	Message string   // what was wrong, a sentence without a full stop
+	File    string   // where: the file that was read, or ""
 	Pointer string   // where: a JSON pointer (RFC 6901) into the input, or ""
 	Line    int      // where: line of a file or of a template, from 1, or 0
 	Column  int      // where: column of that line, from 1, or 0
@@ -45,6 +46,9 @@ type Error struct {
 // Error joins all that is known into one line.
 func (e *Error) Error() string {
 	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ": ")
+	}
 	if e.Pointer != "" {
 		b.WriteString(e.Pointer + ": ")
 	}

@@ -101,7 +101,10 @@ func inFile(name string, err error) error {
 		return err
 	}
 	at := *e
-	at.Message = name + ": " + at.Message
+	at.File = name
+	if name == "-" {
+		at.File = "standard input"
+	}
 	return &at
 }
 

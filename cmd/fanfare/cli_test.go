@@ -87,6 +87,7 @@ func TestCommands(t *testing.T) {
 			asked: `POST /v1/apply?dry_run=true {"service":"news"}`, out: []string{"nothing to change\n"}},
 		"apply of a bad file names it": {args: []string{"apply", "-f", "f.yaml"}, files: map[string]string{"f.yaml": "service: news\ntopcis: {}\n"}, code: 1, errs: []string{"line 2", "f.yaml", "topcis"}},
 		"apply without a file":         {args: []string{"apply"}, code: 1, errs: []string{"--file is missing", "use it as: fanfare apply -f FILE\n"}},
+		"apply of a wrong file":        {args: []string{"apply", "-f", "load.yaml"}, files: map[string]string{"load.yaml": "topics:\n  x: {}\n"}, code: 1, errs: []string{"fanfare: load.yaml: line 1"}},
 		"apply of a bare file":         {args: []string{"apply", "load.yaml"}, code: 1, errs: []string{`"load.yaml" is one argument too many`, "use it as: fanfare apply -f FILE"}},
 
 		"import prints bad lines": {args: []string{"import", "subscriptions", "p.ndjson"}, files: map[string]string{"p.ndjson": "{}\n{}\n"},
@@ -105,22 +106,29 @@ func TestCommands(t *testing.T) {
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":2,"updated":0,"failed":0,"errors":[]}`},
 			asked: `POST /v1/subscriptions?quiet=true {"topic":"quakes","channel":"mail","to":"a@b.c","rule":"near","params":{"mag":4.5,"place":"007"},"data":{"vip":true}}` + "\n" +
 				`{"topic":"other","channel":"mail","to":"d@e.f"}`, out: []string{"2 created"}},
-		"import of CSV names the line of the file": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,data.note\na@b.c,\"two\nlines\"\n\nx,y\n"},
+		"import of CSV names the line of the file": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to,data.note\na@b.c,\"two\nlines\"\n\nx,y\n"},
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":0,"updated":0,"failed":2,"errors":[{"line":1,"error":{"code":"invalid","detail":"a"}},{"line":2,"error":{"code":"invalid","detail":"b"}}]}`},
 			code:    2, errs: []string{"line 2: a\n", "line 5: b\n"}},
 		"import of CSV with a wrong column": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "email\na@b.c\n"}, code: 1, errs: []string{`unknown column "email"`, "time_zone"}},
 		"import of CSV with semicolons":     {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "topic;to\nq;a@b.c\n"}, code: 1, errs: []string{`unknown column "topic;to"`, "commas between the columns"}},
 		"import of CSV with a capital":      {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "Topic,to\nq,a@b.c\n"}, code: 1, errs: []string{`unknown column "Topic"`, "did you mean topic?"}},
 		"import of CSV in UTF-16":           {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "\xff\xfet\x00o\x00\n\x00"}, code: 1, errs: []string{"line 1", "save the file as UTF-8"}},
-		"import of CSV in Latin-1": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to\ncaf\xe9@b.c\n"}, code: 2,
+		"import of CSV in Latin-1": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to\ncaf\xe9@b.c\n"}, code: 2,
 			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"line 2: /to: the cell is not UTF-8 (save the file as UTF-8)"}},
-		"import of CSV with an open quote": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,rule\n\"a@b.c,r\nd@e.f,r\n"}, code: 1,
+		"import of CSV with an open quote": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to,rule\n\"a@b.c,r\nd@e.f,r\n"}, code: 1,
 			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"in the row that begins at line 2", "written twice"}},
 		"import of lines behind a byte order mark": {args: []string{"import", "subscriptions", "-"}, stdin: "\xef\xbb\xbf{}\n",
 			answers: map[string]string{"POST /v1/subscriptions": `{"created":1}`}, asked: "POST /v1/subscriptions?quiet=true {}", out: []string{"1 created"}},
-		"import of CSV with a ragged row": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,rule\na@b.c\n"}, code: 2,
+		"import of CSV with a ragged row": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to,rule\na@b.c\n"}, code: 2,
 			answers: map[string]string{"POST /v1/subscriptions": `{}`}, errs: []string{"line 2: the row has 1 cells, and the table 2 columns", "p.csv.errors"}},
-		"import of nothing": {args: []string{"import", "subscriptions", "nowhere.csv"}, code: 1, errs: []string{"nowhere.csv"}},
+		"import of CSV with empty rows": {args: []string{"import", "subscriptions", "p.csv", "--topic", "q", "--channel", "mail"}, files: map[string]string{"p.csv": "to,rule\na@b.c,r\n,\n,,\n"},
+			answers: map[string]string{"POST /v1/subscriptions": `{"created":1}`}, asked: `POST /v1/subscriptions?quiet=true {"topic":"q","channel":"mail","to":"a@b.c","rule":"r"}`, out: []string{"1 created, 0 updated, 0 failed"}},
+		"import of CSV without a topic":   {args: []string{"import", "subscriptions", "p.csv", "--channel", "mail"}, files: map[string]string{"p.csv": "to\na@b.c\n"}, code: 1, errs: []string{"no column topic", "with --topic"}},
+		"import of CSV without a channel": {args: []string{"import", "subscriptions", "p.csv"}, files: map[string]string{"p.csv": "to,topic\na@b.c,q\n"}, code: 1, errs: []string{"no column channel", "with --channel"}},
+		"import of a spreadsheet":         {args: []string{"import", "subscriptions", "p.xlsx"}, files: map[string]string{"p.xlsx": "PK\x03\x04\x14"}, code: 1, errs: []string{"p.xlsx: ", "save the table as CSV in UTF-8"}},
+		"import of a compressed file":     {args: []string{"import", "subscribers", "p.gz"}, files: map[string]string{"p.gz": "\x1f\x8b\x08\x00"}, code: 1, errs: []string{"p.gz: ", "zcat"}},
+		"import of subscribers from CSV":  {args: []string{"import", "subscribers", "p.csv"}, files: map[string]string{"p.csv": "to\na@b.c\n"}, code: 1, errs: []string{"imported from NDJSON", "fanfare import subscriptions"}},
+		"import of nothing":               {args: []string{"import", "subscriptions", "nowhere.csv"}, code: 1, errs: []string{"nowhere.csv"}},
 
 		"publish of lines": {args: []string{"publish", "quakes", "-", "--id-field", "id", "--time-field", "/at", "--lane", "urgent"}, stdin: `{"id":"1"}` + "\n",
 			answers: map[string]string{"POST /v1/topics/quakes/events": accepted}, asked: `POST /v1/topics/quakes/events?id=%2Fid&lane=urgent&time=%2Fat {"id":"1"}`, out: []string{"evt-1 accepted\n"}},
@@ -300,7 +308,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 func FuzzTableBecomesLines(f *testing.F) {
 	f.Add("to,data.a\nx,1\n\"y\nz\",\"\"\n")
 	f.Fuzz(func(t *testing.T, table string) {
-		in, err := newCSV(strings.NewReader(table), client.Subscription{Topic: "t"})
+		in, err := newCSV(strings.NewReader(table), client.Subscription{Topic: "t", Channel: "c"})
 		if err != nil {
 			return
 		}

@@ -67,6 +67,11 @@ func newCSV(in io.Reader, preset client.Subscription) (*csvFeeder, error) {
 		}
 		f.header = append(f.header, name)
 	}
+	for _, of := range []struct{ column, preset string }{{"topic", preset.Topic}, {"channel", preset.Channel}} {
+		if of.preset == "" && !slices.Contains(f.header, of.column) {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: 1, Message: "the table has no column " + of.column, Hint: "name that of all rows with --" + of.column}
+		}
+	}
 	return f, nil
 }
 
@@ -114,6 +119,9 @@ func (f *csvFeeder) next() *chunk {
 		c.line = f.from.Line + last + strings.Count(cells[len(cells)-1], "\n")
 		c.offset = f.from.Offset + f.rows.InputOffset()
 		at := row{line: f.from.Line + line, raw: csvLine(cells)}
+		if !slices.ContainsFunc(cells, func(cell string) bool { return cell != "" }) {
+			continue // spreadsheets leave such rows at the end
+		}
 		s := f.preset
 		if wrong := f.fill(&s, cells); wrong != nil {
 			c.wrong = append(c.wrong, refusal{at, *wrong})

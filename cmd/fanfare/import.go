@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -54,8 +56,9 @@ others. Importing the same file again is safe.
 CSV columns: id, topic, channel, to, subscriber, filter, rule, locale, time_zone,
 state, cadence; params, data and attributes with a JSON object in each cell;
 params.NAME, data.NAME and attributes.NAME with one value. An empty cell is the same
-as no cell. A value that is a JSON number, list or object, true or false is sent as
-such, and so is "text in quotes"; anything else is text.
+as no cell, and a row without any is passed over. A value that is a JSON number, list
+or object, true or false is sent as such, and so is "text in quotes"; anything else is
+text.
 
 Bad lines go to FILE.errors with line and reason. Mend them there, and import that
 file. How far it has come is noted in FILE.progress: after Ctrl-C, a lost connection
@@ -107,13 +110,23 @@ func (c *cli) open(name string) (io.ReadCloser, int64, error) {
 
 // source opens a file as chunks: at its beginning, or where an earlier run ended.
 func (i *importing) source(in io.Reader, name string) (feeder, error) {
+	table := strings.EqualFold(filepath.Ext(strings.TrimSuffix(name, ".errors")), ".csv")
 	if i.format == "" {
 		i.format = "ndjson"
-		if strings.EqualFold(filepath.Ext(strings.TrimSuffix(name, ".errors")), ".csv") {
+		if table {
 			i.format = "csv"
 		}
 	}
+	begin := bufio.NewReaderSize(in, 256<<10)
+	head, _ := begin.Peek(4) // fewer are no mark
+	in = begin
+	if err := noText(head, name); err != nil {
+		return nil, err
+	}
 	switch {
+	case table && i.what == "subscribers":
+		return nil, &fanfare.Error{Code: fanfare.Invalid, File: name, Message: "subscribers are imported from NDJSON, and this is a table",
+			Hint: "with a topic and a channel it is for fanfare import subscriptions, which makes the subscribers as well"}
 	case i.format == "csv":
 		table, err := newCSV(in, i.preset)
 		if err != nil {
@@ -135,6 +148,21 @@ func (i *importing) source(in io.Reader, name string) (feeder, error) {
 		in = io.NewSectionReader(i.journal.file, i.state.Offset, i.size-i.state.Offset)
 	}
 	return newNDJSON(in, i.state.position), nil
+}
+
+// noText says what to do with a file that is no text, by how it begins; nil is a text.
+func noText(head []byte, name string) error {
+	wrong := &fanfare.Error{Code: fanfare.Invalid, File: name}
+	switch string(head) {
+	case "PK\x03\x04", "\xd0\xcf\x11\xe0":
+		wrong.Message, wrong.Hint = "the file is that of a spreadsheet program, or an archive", "save the table as CSV in UTF-8, and import that"
+		return wrong
+	}
+	if bytes.HasPrefix(head, []byte("\x1f\x8b")) {
+		wrong.Message, wrong.Hint = "the file is compressed", "zcat FILE | fanfare import ... -"
+		return wrong
+	}
+	return nil
 }
 
 // printBadLines prints each with its reason, to standard error.

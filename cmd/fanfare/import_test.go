@@ -106,7 +106,7 @@ func many(t *testing.T, name string, n int, bad func(line int) bool) string {
 	t.Helper()
 	var b strings.Builder
 	if strings.HasSuffix(name, ".csv") {
-		b.WriteString("to,topic,data.note\n")
+		b.WriteString("to,topic,channel,data.note\n")
 	}
 	for i := range n {
 		to := fmt.Sprintf("p%d@example.org", i)
@@ -114,7 +114,7 @@ func many(t *testing.T, name string, n int, bad func(line int) bool) string {
 			to = "nobody"
 		}
 		if strings.HasSuffix(name, ".csv") {
-			fmt.Fprintf(&b, "%s,q,\"two\nlines, %d\"\n", to, i)
+			fmt.Fprintf(&b, "%s,q,mail,\"two\nlines, %d\"\n", to, i)
 		} else {
 			fmt.Fprintf(&b, `{"topic":"q","to":"%s"}`+"\n", to)
 		}
@@ -279,15 +279,15 @@ func TestAnImportDoesNotGoOnInAnotherFile(t *testing.T) {
 
 func TestCellsBecomeWhatTheyAre(t *testing.T) {
 	in, err := newCSV(strings.NewReader("to,params,params.mag,data.list,data.text,data.number,subscriber,error\n"+
-		`a@b.c,"{""mag"":1,""place"":""x""}",4.5,"[""de"",""en""]",007,"""5""",ada,line 3: no`+"\n"), client.Subscription{Topic: "q"})
+		`a@b.c,"{""mag"":1,""place"":""x""}",4.5,"[""de"",""en""]",007,"""5""",ada,line 3: no`+"\n"), client.Subscription{Topic: "q", Channel: "mail"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"topic":"q","channel":"","to":"a@b.c","subscriber":"ada","params":{"mag":4.5,"place":"x"},"data":{"list":["de","en"],"number":"5","text":"007"}}` + "\n"
+	const want = `{"topic":"q","channel":"mail","to":"a@b.c","subscriber":"ada","params":{"mag":4.5,"place":"x"},"data":{"list":["de","en"],"number":"5","text":"007"}}` + "\n"
 	if c := in.next(); string(c.body) != want || !errors.Is(c.err, io.EOF) {
 		t.Errorf("%s %v", c.body, c.err)
 	}
-	in, err = newCSV(strings.NewReader("to,data\na@b.c,x\n"), client.Subscription{})
+	in, err = newCSV(strings.NewReader("to,data\na@b.c,x\n"), client.Subscription{Topic: "q", Channel: "mail"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func (c *cli) migrationSettings() (config.Config, error) {
 func (m *migration) database(flag, db string) (string, error) {
 	if flag == "db" {
 		if db == "" {
-			return "", &fanfare.Error{Code: fanfare.Invalid, Message: "FANFARE_DB names no database"}
+			return "", &fanfare.Error{Code: fanfare.Invalid, Message: "FANFARE_DB names no database", Hint: "set it to the URL, or write the URL, without its password, in place of db"}
 		}
 		return db, nil
 	}

@@ -36,7 +36,7 @@ func TestNounsAreListedShownChangedAndDeleted(t *testing.T) {
 			answers: map[string]string{"PUT /v1/topics/quakes/rules/near": `{"name":"near"}`}, asked: []string{`PUT /v1/topics/quakes/rules/near {"when":"true"}`}, out: []string{"rule near changed\n"}},
 		"put of what is neither": {args: []string{"channel", "put", "mail", "f.yaml"}, files: map[string]string{"f.yaml": "driver: [\n"}, code: 1, errs: []string{"f.yaml"}},
 		"put that is refused": {args: []string{"service", "put", "news", "f.json"}, files: map[string]string{"f.json": `{"titel":"x"}`},
-			answers: map[string]string{"PUT /v1/services/news": `422 {"code":"invalid","detail":"unknown field","pointer":"/titel"}`}, code: 1, errs: []string{"f.json: unknown field", "/titel"}},
+			answers: map[string]string{"PUT /v1/services/news": `422 {"code":"invalid","detail":"unknown field","pointer":"/titel"}`}, code: 1, errs: []string{"f.json: /titel: unknown field", "/titel"}},
 		"delete":           {args: []string{"subscriber", "delete", "a", "b"}, answers: map[string]string{"DELETE /v1/subscribers/a": "204 ", "DELETE /v1/subscribers/b": "204 "}, asked: []string{"DELETE /v1/subscribers/a", "DELETE /v1/subscribers/b"}},
 		"delete of nobody": {args: []string{"subscriber", "delete"}, code: 1, errs: []string{"an argument is missing"}},
 		"get of nothing":   {args: []string{"topic", "get", "none"}, code: 1, errs: []string{"no such thing"}},

@@ -48,7 +48,7 @@ func rulesOf(command *cobra.Command, file string) (*reply.Rules, error) {
 	if err != nil {
 		if e, ok := errors.AsType[*fanfare.Error](err); ok {
 			named := *e
-			named.Message = file + ": " + e.Message
+			named.File = file
 			return nil, &named
 		}
 		return nil, err

@@ -101,6 +101,9 @@ func BackupStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSe
 	}
 	unlock, err := lockDir(dir)
 	if err != nil {
+		if e, ok := errors.AsType[*fanfare.Error](err); ok && e.Code == fanfare.Conflict {
+			e.Hint = "leave --stopped out: a backup is taken while the server works"
+		}
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()

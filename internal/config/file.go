@@ -45,7 +45,7 @@ func parseFile(path string, b []byte, origins map[string]origin) (layer, error) 
 		root, ok := doc.Body.(ast.MapNode)
 		if !ok {
 			at := doc.Body.GetToken().Position
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Line: at.Line, Column: at.Column, Message: path + " is not a mapping of keys to values",
+			return nil, &fanfare.Error{Code: fanfare.Invalid, File: path, Line: at.Line, Column: at.Column, Message: "the file is not a mapping of keys to values",
 				Hint: "write one key: value per line; see fanfare config reference"}
 		}
 		for entries := root.MapRange(); entries.Next(); {
@@ -76,9 +76,9 @@ func parseFile(path string, b []byte, origins map[string]origin) (layer, error) 
 }
 
 func checkKey(key string, line, column int, path string, seen layer) *fanfare.Error {
-	problem := &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + key, Line: line, Column: column}
+	problem := &fanfare.Error{Code: fanfare.Invalid, File: path, Pointer: "/" + key, Line: line, Column: column}
 	if _, twice := seen[key]; twice {
-		problem.Message = fmt.Sprintf("key %q stands twice in %s", key, path)
+		problem.Message = fmt.Sprintf("key %q stands twice", key)
 		return problem
 	}
 	nearest, distance := "", 4
@@ -90,7 +90,7 @@ func checkKey(key string, line, column int, path string, seen layer) *fanfare.Er
 			nearest, distance = f.key, d
 		}
 	}
-	problem.Message = fmt.Sprintf("unknown key %q in %s", key, path)
+	problem.Message = fmt.Sprintf("unknown key %q", key)
 	problem.Hint = "fanfare config reference lists all keys"
 	if nearest != "" {
 		problem.Hint = "did you mean " + nearest + "?"
@@ -99,10 +99,10 @@ func checkKey(key string, line, column int, path string, seen layer) *fanfare.Er
 }
 
 func syntaxError(path string, err error) error {
-	problem := &fanfare.Error{Code: fanfare.Invalid, Message: path + ": " + err.Error()}
+	problem := &fanfare.Error{Code: fanfare.Invalid, File: path, Message: err.Error()}
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
-		problem.Message = path + ": " + strings.TrimSpace(syntax.GetMessage())
+		problem.Message = strings.TrimSpace(syntax.GetMessage())
 		problem.Hint = "write one key: value per line, all beginning in the first column"
 		if token := syntax.GetToken(); token != nil {
 			problem.Line, problem.Column = token.Position.Line, token.Position.Column

@@ -31,6 +31,7 @@ func (o *Options) data(r *Report) (held bool) {
 			return false
 		}
 		r.ok("data", "%s does not exist yet and will be made", dir)
+		o.keys(r, dir)
 		o.disk(r, parent)
 		return false
 	case err != nil:

@@ -139,6 +139,10 @@ func TestWhatIsWrongIsNamedAndHowToMendIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "data", Warning, []string{"0755"}, "chmod 700"},
+		"a password that others may read, before the first start": {func(t *testing.T, o *Options) {
+			write(o, "password", 0o644)
+			o.Config.DBPasswordFile, o.Config.DataDir = filepath.Join(o.Config.DataDir, "password"), filepath.Join(o.Config.DataDir, "later")
+		}, "keys", Wrong, []string{"password", "0644"}, "chmod 600"},
 		"a key that others may read": {func(t *testing.T, o *Options) { write(o, "admin.key", 0o640) }, "keys", Wrong, []string{"admin.key", "0640"}, "chmod 600"},
 		"a full disk":                {func(t *testing.T, o *Options) { o.Config.DiskFloor = config.DiskFloor{SizeBytes: 1 << 60} }, "free disk", Wrong, []string{"less than the floor"}, "disk_floor"},
 		"a port of others":           {hold, "listen", Wrong, []string{"in use", "nobody is there"}, "another port"},

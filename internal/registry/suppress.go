@@ -137,11 +137,11 @@ func (r *Registry) mayReach(service uint32, kind uint8, address, at string) erro
 // refusedBy says why an address cannot be subscribed, and what can be done about it.
 func refusedBy(key suppressionKey, s suppressed, at string) error {
 	e := &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address is on the suppression list: " + s.reason}
-	lift := "DELETE /v1/suppressions?address="
+	lift := "fanfare suppression lift, or DELETE /v1/suppressions?address="
 	switch {
 	case key.service == allServices:
 		e.Message += ", for all services"
-		e.Hint = "an operator of the server can lift that with " + lift + "…&all_services=true"
+		e.Hint = "an operator of the server can lift that with fanfare suppression lift --all-services, or DELETE /v1/suppressions?address=…&all_services=true"
 	case s.reason == HardBounce, s.reason == SoftBounces:
 		e.Hint = "messages to it came back; once the mailbox works again, lift that with " + lift
 	default:

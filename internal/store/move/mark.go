@@ -97,7 +97,7 @@ func (m *Mark) refusal(name string) error {
 	switch m.State {
 	case Left:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("what was in %s was moved to %s at %s", name, m.Peer, at),
-			Hint: "name that one in the setting db; to come back, run fanfare migrate --from there --to here"}
+			Hint: "name that one in the setting db, or none where it is the folder; to come back, run fanfare migrate --from there --to here"}
 	case Full:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the move from %s into %s was cut short in its last step at %s", m.Peer, name, at),
 			Hint: "run fanfare migrate again with the same --from and --to: it ends the move, or begins it anew if it had not come about"}

@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
 )
@@ -20,10 +22,18 @@ func encrypted(t *testing.T, at, mode, root string) string {
 	return u.String()
 }
 
+// hint is what a user is told to do.
+func hint(err error) string {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
 func TestAnEncryptedConnectionIsVerifiedAsTheURLAsks(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Quick...)
 	require := strings.Replace(server.URL, "sslmode=disable", "sslmode=require", 1)
-	if _, err := Look(t.Context(), require); err == nil || !strings.Contains(err.Error(), "refused TLS") {
+	if _, err := Look(t.Context(), require); err == nil || !strings.Contains(err.Error(), "refused TLS") || !strings.Contains(hint(err), "ssl = on") {
 		t.Errorf("a server without a certificate: %v", err)
 	}
 	root := server.Encrypt()
@@ -44,6 +54,8 @@ func TestAnEncryptedConnectionIsVerifiedAsTheURLAsks(t *testing.T) {
 		switch {
 		case of.wrong != "" && (err == nil || !strings.Contains(err.Error(), of.wrong)):
 			t.Errorf("%s: got %v", name, err)
+		case of.wrong != "" && !strings.Contains(hint(err), "sslrootcert"):
+			t.Errorf("%s: %q does not say what to do", name, hint(err))
 		case of.wrong == "" && (err != nil || facts.Encrypted != of.encrypted):
 			t.Errorf("%s: %+v, %v", name, facts, err)
 		}

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,7 +161,7 @@ func oneLine(err error) string {
 			parts = append(parts, line)
 		}
 	}
-	others := slices.DeleteFunc(slices.Clone(parts), func(line string) bool { return strings.HasSuffix(line, "server refused TLS connection") })
+	others := slices.DeleteFunc(slices.Clone(parts), func(line string) bool { return strings.HasSuffix(line, refusedTLS) })
 	if len(others) > 1 { // the first says of whom all the others are
 		parts = others
 	}
@@ -171,8 +173,27 @@ func newFailure(t trouble, cause error) error {
 	if !ok {
 		told = words[refused]
 	}
+	if hint := mendTLS(cause); t == away && hint != "" {
+		told.Hint = hint
+	}
 	return &failure{&told, cause, t.again()}
 }
+
+// mendTLS says what to do where all that is wrong is the TLS that the URL asks
+// for, or "".
+func mendTLS(cause error) string {
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](cause) // verify-ca looks by itself, in pgconn
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](cause); untrusted || unknown {
+		return "let sslrootcert in the URL name the authority that signed the certificate, and the URL name the host as the certificate does"
+	}
+	if strings.HasSuffix(oneLine(cause), refusedTLS) {
+		return "have PostgreSQL speak TLS (ssl = on in postgresql.conf), or write sslmode=disable into the URL where nobody can listen on the way"
+	}
+	return ""
+}
+
+// refusedTLS is how pgconn words that the server speaks no TLS.
+const refusedTLS = "server refused TLS connection"
 
 // An attemptError is an error of the server or the connection, as it came; others
 // are those of the caller's functions and pass as they are.
