@@ -59,13 +59,13 @@ func wait(random *rand.Rand, most time.Duration) {
 func onPostgres(of *testing.T) (*world, *database) {
 	of.Helper()
 	t := tell(of)
-	t.Setenv("FANFARE_DB_STATEMENT_TIMEOUT", "10s")
 	db := &database{server: pgtest.Start(t)}
 	db.proxy = db.server.Proxy(db.server.URL)
-	return newWorldOn(t, "fsync", setting(t, "CRASH_PEOPLE", 20_000), 0, db.proxy.URL), db
+	return newWorldOn(t, "fsync", setting(t, "CRASH_PEOPLE", 20_000), 0, db.proxy.URL, "FANFARE_DB_STATEMENT_TIMEOUT=10s"), db
 }
 
 func TestNothingIsLostWhenPostgreSQLIsKilledAndCutOff(t *testing.T) {
+	t.Parallel()
 	w, db := onPostgres(t)
 	blows := []blow{stop, terminate, terminate, cut, cut, silence}
 	for range setting(t, "CRASH_KILLS", 5) {
@@ -93,6 +93,7 @@ func TestNothingIsLostWhenPostgreSQLIsKilledAndCutOff(t *testing.T) {
 }
 
 func TestNothingIsLostWhenTheServerAndPostgreSQLAreKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	w, db := onPostgres(t)
 	random := w.random(1)
 	kills, all := setting(t, "CRASH_KILLS", 10), 0

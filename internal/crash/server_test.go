@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +27,7 @@ type server struct {
 	dir        string
 	durability string
 	database   string // its URL; "": files in dir
+	env        []string
 
 	mu      sync.Mutex
 	now     *life
@@ -49,9 +51,9 @@ type life struct {
 // logged is how many of the server's warnings a failure shows.
 const logged = 40
 
-func newServer(t *teller, durability, database string) *server {
+func newServer(t *teller, durability, database string, env ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, database: database, changed: make(chan struct{})}
+	s := &server{t: t, dir: filepath.Join(t.TempDir(), "data"), durability: durability, database: database, env: env, changed: make(chan struct{})}
 	t.Cleanup(func() {
 		if l := s.current(); l != nil {
 			<-l.alive.Done() // it was killed with the test's context
@@ -63,7 +65,8 @@ func newServer(t *teller, durability, database string) *server {
 	return s
 }
 
-// start begins a new life and does not wait for it to be ready.
+// start begins a new life and does not wait for it to be ready. The environment is
+// that life's, on top of what all have.
 func (s *server) start(env ...string) *life {
 	s.t.Helper()
 	path, err := binary()
@@ -72,7 +75,7 @@ func (s *server) start(env ...string) *life {
 	}
 	cmd := exec.CommandContext(s.t.Context(), path, "serve", "--data-dir", s.dir, "--listen", "127.0.0.1:0",
 		"--durability", s.durability, "--log-format", "json")
-	cmd.Env = append(append(os.Environ(), "FANFARE_DB="+s.database), env...)
+	cmd.Env = slices.Concat(os.Environ(), []string{"FANFARE_DB=" + s.database}, s.env, env)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		s.t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 // A start reads much, and begins anew where the database goes in the middle of it.
 func TestAStartOutlivesTheDatabaseWhereverItIsLost(t *testing.T) {
+	t.Parallel()
 	w, db := onPostgres(t)
 	random := w.random(1)
 	blows := []blow{kill, stop, terminate, cut}

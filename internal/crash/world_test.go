@@ -48,20 +48,21 @@ func newWorld(t *testing.T, durability string, n int, wait time.Duration) *world
 	return newWorldOn(tell(t), durability, n, wait, pgtest.Chosen(t))
 }
 
-// newWorldOn is newWorld with the URL of the server's database.
-func newWorldOn(t *teller, durability string, n int, wait time.Duration, database string) *world {
+// newWorldOn is newWorld with the URL of the server's database, and settings of the
+// server as variables of its environment.
+func newWorldOn(t *teller, durability string, n int, wait time.Duration, database string, env ...string) *world {
 	t.Helper()
 	w := configured(t, durability, database, document, sink.Inject{TempFail: 0.02, PermFail: 0.01, Delay: wait, DelayShare: min(1, float64(wait)),
-		DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001})
+		DropBeforeData: 0.001, DropInData: 0.001, DropBeforeReply: 0.001}, env...)
 	w.subscribe(n, 20)
 	return w
 }
 
 // configured starts a capture server and a server with a document, which has a
 // place for the address of the first and one for the number of connections.
-func configured(t *teller, durability, database, document string, inject sink.Inject) *world {
+func configured(t *teller, durability, database, document string, inject sink.Inject, env ...string) *world {
 	t.Helper()
-	w := &world{t: t, seed: seedOf(t), server: newServer(t, durability, database)}
+	w := &world{t: t, seed: seedOf(t), server: newServer(t, durability, database, env...)}
 	limited, cancel := context.WithTimeout(t.Context(), 30*patience)
 	t.Cleanup(cancel)
 	w.given, w.fail = context.WithCancelCause(limited)
