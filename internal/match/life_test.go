@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,9 +199,11 @@ func TestHitsAreThoseOfNaiveEvaluation(t *testing.T) {
 				for pairs[lane] < wanted/lanes && !t.Failed() {
 					rapid.Check(t, func(t *rapid.T) {
 						defer func() {
-							if t.Failed() {
-								why := recover()
+							why := recover()
+							if _, broken := why.(runtime.Error); broken || t.Failed() {
 								first.Do(func() { tellFirst(why) })
+							}
+							if why != nil {
 								panic(why)
 							}
 						}()
