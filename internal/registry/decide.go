@@ -240,7 +240,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		may = g.w.r.mayBeSent
 	}
 	if err := may(w.service, w.kind, w.address, "/to"); err != nil {
-		g.remove(table, w.addressHash, place)
+		g.takeBack(table, w.addressHash, place)
 		return 0, false, err
 	}
 	g.respell(w.service, w.kind, w.address, place)

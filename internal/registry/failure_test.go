@@ -177,3 +177,43 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 		}
 	}
 }
+
+// Who reads while an erasure is about to be kept finds the person: a kill, or a full
+// disk, would take the erasure back.
+func TestWhoIsErasedIsFoundUntilThatIsKept(t *testing.T) {
+	r, store, _ := gated(t)
+	begin := func(change func() error) <-chan error {
+		over := make(chan error, 1)
+		go func() { over <- change() }()
+		<-store.entered
+		return over
+	}
+	made := begin(func() error {
+		_, _, err := r.PutSubscriber(t.Context(), "notify", "ada", mails("ada@example.org"), nil)
+		return err
+	})
+	store.verdict <- nil
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	expect := func(when string, there bool) {
+		t.Helper()
+		_, byID := r.Subscriber(t.Context(), "notify", "ada")
+		_, byAddress := r.SubscriberByAddress(t.Context(), "notify", "ada@example.org")
+		if (byID == nil) != there || (byAddress == nil) != there {
+			t.Errorf("%s: by id %v, by address %v", when, byID, byAddress)
+		}
+	}
+	for _, verdict := range []error{&fanfare.Error{Code: fanfare.DiskFull, Message: "the disk is full"}, nil} {
+		erased := begin(func() error {
+			_, err := r.BeginErasure(t.Context(), "notify", "ada", false)
+			return err
+		})
+		expect("while it is about to be kept", true)
+		store.verdict <- verdict
+		if err := <-erased; (err == nil) != (verdict == nil) {
+			t.Fatal(err)
+		}
+		expect(fmt.Sprintf("with the outcome %v", verdict), verdict != nil)
+	}
+}

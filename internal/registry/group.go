@@ -37,6 +37,7 @@ type group struct {
 	slots   []newSlot              // these too
 	planned map[uint32]plannedLoad // by topic
 	undone  []tableChange
+	leaving []tableChange // what is taken out of tables once the group is kept
 	entries []topicEntries
 	spare   []match.Entry // room for those of the next topic
 }
@@ -134,7 +135,7 @@ func (g *group) release() {
 	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
 	g.slots, g.suppressed = nil, nil
-	g.undone = g.undone[:0]
+	g.undone, g.leaving = g.undone[:0], g.leaving[:0]
 	g.jobs, g.deed, g.effects = nil, Deed{}, 0
 }
 
@@ -287,10 +288,25 @@ func (g *group) replace(t *table, hash uint64, old, place fanfare.Place) {
 	g.undone = append(g.undone, tableChange{t, hash, old, place})
 }
 
+// remove takes place out from under hash when the group is kept: until then it is
+// there for those who read. Who decides on a change compares the row.
 func (g *group) remove(t *table, hash uint64, place fanfare.Place) {
+	g.effects++
+	g.leaving = append(g.leaving, tableChange{t, hash, place, 0})
+}
+
+// takeBack undoes an insert of the same group at once: the place is given out again.
+func (g *group) takeBack(t *table, hash uint64, place fanfare.Place) {
 	t.remove(hash, place)
 	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, place, 0})
+}
+
+// leave takes out of the tables what the group has removed.
+func (g *group) leave() {
+	for _, c := range g.leaving {
+		c.table.remove(c.hash, c.old)
+	}
 }
 
 // undo takes back what the group did to the tables, the last first.

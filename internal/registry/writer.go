@@ -280,6 +280,7 @@ func (w *writer) commitLoop() {
 
 // seen puts a committed group in force.
 func (w *writer) seen(g *group) {
+	g.leave()
 	w.r.filters.add(g.batch.Filters)
 	w.r.filters.forget(g.batch.EmptyFilters)
 	for i := range g.slots {
