@@ -68,9 +68,9 @@ func TestALargeBroadcastLeavesOnceItIsApproved(t *testing.T) {
 	if !strings.Contains(b.Reason, "300 messages are more than the 99 of service news") || b.Messages != 300 || b.Counts[fanfare.Pending] != 300 {
 		t.Errorf("held is %+v", b)
 	}
-	if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"state":"held"`) {
-		t.Errorf("the status does not show it: %s", status)
-	}
+	s.eventually("the status shows it", func() bool {
+		return strings.Contains(s.must(200, "GET", "/v1/status", "", ""), `"state":"held"`)
+	})
 
 	s.reopen()
 	approve := fmt.Sprintf(`{"event":%q}`, large)
