@@ -21,9 +21,10 @@ import (
 const (
 	// Source is that of all events that Fanfare publishes.
 	Source = "/fanfare"
-	// maxTold is how many an event tells of, so that its data stay well below
-	// what intake takes: a delivery has less than a kilobyte.
-	maxTold = 200
+	// maxTold is how many an event tells of, and maxBytes what those take at most, so
+	// that its data stay below what intake takes, whatever a next hop answers.
+	maxTold  = 200
+	maxBytes = 224 << 10
 	// maxText is how much of an answer is told, in bytes.
 	maxText = 200
 	// maxSubscriptions is how many subscriptions of a delivery are named.
@@ -78,21 +79,24 @@ func Events(outcomes []Outcome) ([]fanfare.Posted, error) {
 	open := map[shared]int{} // index of the event that is not full yet
 	var events []fanfare.Posted
 	var told []Data
+	var sizes []int // what their deliveries take
 	for i := range outcomes {
 		o := &outcomes[i]
+		one := o.delivery()
 		topic, kind := o.ToldAs()
 		key := shared{o.Of.Service, topic, kind, o.Channel, o.Class, o.Of.Ref()}
 		at, known := open[key]
-		if !known || len(told[at].Deliveries) == maxTold {
+		if !known || len(told[at].Deliveries) == maxTold || sizes[at]+one.mostBytes() > maxBytes {
 			at = len(events)
 			open[key] = at
 			events = append(events, fanfare.Posted{
 				Service: key.service, Topic: topic, Lane: fanfare.TopicLane,
 				Event: fanfare.Event{ID: o.Name, Source: Source, Type: fanfare.ReservedPrefix + "delivery." + kind, Time: o.At},
 			})
-			told = append(told, o.data(kind))
+			told, sizes = append(told, o.data(kind)), append(sizes, 0)
 		}
-		told[at].Deliveries = append(told[at].Deliveries, o.delivery())
+		told[at].Deliveries = append(told[at].Deliveries, one)
+		sizes[at] += one.mostBytes()
 	}
 	for i := range events {
 		told[i].Count = len(told[i].Deliveries)
@@ -120,6 +124,29 @@ func (o *Outcome) delivery() Delivery {
 		Delivery: o.Delivery.String(), Attempt: o.Attempt, At: o.At.UTC(), Subscriber: o.Subscriber,
 		Subscriptions: o.Subscriptions[:min(len(o.Subscriptions), maxSubscriptions)], Code: o.Code, Text: withoutAddresses(o.Text),
 	}
+}
+
+// mostBytes is what a delivery takes in JSON at most.
+func (d *Delivery) mostBytes() int {
+	most := 256 + sizeInJSON(d.Subscriber) + sizeInJSON(d.Text) // what is not a text is short
+	for _, id := range d.Subscriptions {
+		most += sizeInJSON(id)
+	}
+	return most
+}
+
+// sizeInJSON is what a line of text takes in JSON, with its quotes and a comma.
+func sizeInJSON(text string) int {
+	size := len(text) + len(`"",`)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ', c == '<', c == '>', c == '&': // as \u003c
+			size += 5
+		case c == '"', c == '\\':
+			size++
+		}
+	}
+	return size
 }
 
 // withoutAddresses is a text of which words with an @ are hidden, and no more of it

@@ -126,3 +126,30 @@ func TestAddressesAreHiddenInWhatWasAnswered(t *testing.T) {
 		}
 	}
 }
+
+func TestNoAnswerOfANextHopMakesAnEventThatIntakeRefuses(t *testing.T) {
+	what := of("news", 4096)
+	what.Event.ID, what.Event.Source = strings.Repeat("<", 1024), strings.Repeat("&", 1024) // the longest
+	for name, id := range map[string]string{"short": "p", "long": strings.Repeat("p", 128)} {
+		var all []Outcome
+		for n := range 1000 {
+			o := outcome(n, what, fanfare.Failed, fanfare.ClassInvalid)
+			o.Text, o.Subscriber, o.Subscriptions = strings.Repeat("<", 512), id, []string{id, id, id, id}
+			all = append(all, o)
+		}
+		events, err := Events(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		for i := range events {
+			if size := len(events[i].Event.Data); size > 256<<10 {
+				t.Errorf("of %s ids, an event has %d bytes", name, size)
+			}
+			told += len(dataOf(t, &events[i]).Deliveries)
+		}
+		if told != len(all) {
+			t.Errorf("of %s ids, %d were told of %d", name, told, len(all))
+		}
+	}
+}
