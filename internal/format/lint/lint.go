@@ -99,13 +99,14 @@ func Check(src Source) (found []Finding, more int) {
 		l.page(src.Page, false)
 	}
 	l.files()
-	slices.SortStableFunc(l.found, func(a, b Finding) int {
-		return cmp.Or(strings.Compare(b.Pointer, a.Pointer), a.Line-b.Line, a.Column-b.Column) // the subject first, then partials, page and body
+	slices.SortStableFunc(l.spots, func(a, b spot) int {
+		return cmp.Or(strings.Compare(b.Pointer, a.Pointer), a.offset-b.offset) // the subject first, then partials, page and body
 	})
-	if len(l.found) > MaxFindings {
-		return l.found[:MaxFindings], len(l.found) - MaxFindings
+	for _, s := range l.spots[:min(len(l.spots), MaxFindings)] {
+		s.Line, s.Column = lineOf(s.written, s.offset)
+		found = append(found, s.Finding)
 	}
-	return l.found, 0
+	return found, len(l.spots) - len(found)
 }
 
 // files looks at what goes along.
@@ -126,13 +127,21 @@ type linter struct {
 	src     Source
 	part    string // that is being looked at
 	written string // its text
-	found   []Finding
+	spots   []spot
+}
+
+// A spot is a finding whose line is not counted yet: only those that are told are worth
+// that.
+type spot struct {
+	Finding
+	written string // the part that it is in
+	offset  int
 }
 
 // tell adds a finding at an offset of the part.
 func (l *linter) tell(rule string, offset int, hint, message string) {
-	line, column := lineOf(l.written, offset)
-	l.found = append(l.found, Finding{Rule: rule, Pointer: bodies.Pointer(l.src.Name, l.src.Within+l.part), Line: line, Column: column, Message: message, Hint: hint})
+	f := Finding{Rule: rule, Pointer: bodies.Pointer(l.src.Name, l.src.Within+l.part), Message: message, Hint: hint}
+	l.spots = append(l.spots, spot{f, l.written, offset})
 }
 
 // whole looks at the HTML as a whole, of which it is known how much was seen.

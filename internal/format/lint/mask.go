@@ -13,24 +13,74 @@ const (
 	tag   = '\x1b' // of a tag
 )
 
-// liquid finds a comment, an output, a field as GOV.UK Notify writes it, and a tag.
-var liquid = regexp.MustCompile(`(?s)\{%-?\s*comment\s*-?%\}.*?\{%-?\s*endcomment\s*-?%\}|\{\{.*?\}\}|\(\(.*?\)\)|\{%.*?%\}`)
-
-// masked is the text with its Liquid put out of sight.
+// masked is the text with its Liquid put out of sight: comments, outputs, fields as
+// GOV.UK Notify writes them, and tags.
 func masked(text string) string {
-	return liquid.ReplaceAllStringFunc(text, func(found string) string {
-		with := byte(tag)
-		if found[0] == '(' || found[1] == '{' {
-			with = value
+	m := masking{text: text, none: map[string]bool{}}
+	out := []byte(text)
+	for at := 0; at < len(text); {
+		end, with := m.endOf(at)
+		if end == 0 {
+			at++
+			continue
 		}
-		out := []byte(found)
-		for i := range out {
-			if out[i] != '\n' {
-				out[i] = with
+		for ; at < end; at++ {
+			if out[at] != '\n' {
+				out[at] = with
 			}
 		}
-		return string(out)
-	})
+	}
+	return string(out)
+}
+
+// A masking goes through a text from front to back. It remembers of which ends there
+// is none any more: looking for it anew at each beginning would take the square of
+// the text.
+type masking struct {
+	text string
+	none map[string]bool
+}
+
+// endcomment is the tag that ends a comment.
+var endcomment = regexp.MustCompile(`\{%-?\s*endcomment\s*-?%\}`)
+
+// endOf is where the Liquid ends that begins at a place, and what it is put out of
+// sight with; 0 where none begins.
+func (m *masking) endOf(at int) (end int, with byte) {
+	switch rest := m.text[at:]; {
+	case strings.HasPrefix(rest, "{{"):
+		return m.behind(at+2, "}}"), value
+	case strings.HasPrefix(rest, "(("):
+		return m.behind(at+2, "))"), value
+	case strings.HasPrefix(rest, "{%"):
+		end = m.behind(at+2, "%}")
+		if end > 0 && isComment(m.text[at+2:end-2]) && !m.none["endcomment"] {
+			if found := endcomment.FindStringIndex(m.text[end:]); found != nil {
+				return end + found[1], tag
+			}
+			m.none["endcomment"] = true
+		}
+	}
+	return end, tag
+}
+
+// behind is where the first of some ends stops from a place on, 0 where there is none.
+func (m *masking) behind(from int, end string) int {
+	if m.none[end] {
+		return 0
+	}
+	i := strings.Index(m.text[from:], end)
+	if i < 0 {
+		m.none[end] = true
+		return 0
+	}
+	return from + i + len(end)
+}
+
+// isComment reports whether a comment begins with a tag.
+func isComment(within string) bool {
+	within = strings.TrimSuffix(strings.TrimPrefix(within, "-"), "-")
+	return strings.TrimSpace(within) == "comment"
 }
 
 // depends reports whether Liquid decides what the text is.

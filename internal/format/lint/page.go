@@ -35,7 +35,9 @@ type link struct {
 // A page is HTML that is being looked at.
 type page struct {
 	*linter
-	made          bool // of Markdown: offsets are not those of what was written
+	made          bool   // of Markdown: offsets are not those of what was written
+	masked        string // of that, what was written with its Liquid out of sight
+	sought        int    // places in it that were looked for
 	offset        int
 	open          []element
 	link          *link
@@ -54,6 +56,9 @@ var dropped = map[string]bool{"script": true, "iframe": true, "object": true, "e
 // is to be seen. Of some it is told elsewhere in which language they are.
 func (l *linter) page(source string, language bool) (images, words int) {
 	p := &page{linter: l, made: l.part == "markdown", language: language}
+	if p.made {
+		p.masked = masked(p.written)
+	}
 	z := html.NewTokenizer(strings.NewReader(masked(source)))
 	for {
 		kind := z.Next()
@@ -83,7 +88,9 @@ func (l *linter) page(source string, language bool) (images, words int) {
 func (p *page) say(rule string, offset int, text, hint, message string) {
 	if p.made {
 		offset = 0
-		if at := strings.Index(masked(p.written), text); text != "" && at >= 0 {
+		if p.sought++; p.sought > MaxFindings {
+			offset = len(p.written) // it is one of those that are only counted
+		} else if at := strings.Index(p.masked, text); text != "" && at >= 0 {
 			offset = at
 		}
 	}
