@@ -11,7 +11,10 @@ import (
 
 var tooLarge = "a message has at most " + strconv.Itoa(MaxMessageBytes) + " bytes"
 
-var errTooLarge = errors.New("the message is too large")
+var (
+	errTooLarge = errors.New("the message is too large")
+	errCrowded  = errors.New("too many large messages come in at once")
+)
 
 // data takes a message, and says 250 once all that follows from it is kept.
 func (s *session) data() {
@@ -30,13 +33,19 @@ func (s *session) data() {
 	}
 	s.receiving(true)
 	defer s.receiving(false)
-	text, err := s.text()
+	l := &letter{server: s.server}
+	defer l.done()
+	text, err := s.text(l)
 	s.mail = nil
 	s.messages++
 	switch {
 	case errors.Is(err, errTooLarge):
 		s.server.counters.tooLarge.Add(1)
 		s.refuse(552, "5.3.4", "%s", tooLarge)
+		return
+	case errors.Is(err, errCrowded):
+		s.server.counters.notNow.Add(1)
+		s.reply(452, "4.3.1", "%v, come again later", err)
 		return
 	case err != nil:
 		s.lost(err)
@@ -58,9 +67,7 @@ func (s *session) data() {
 
 // text reads a message to the line with a dot alone, and takes the dots out that
 // lines begin with (RFC 5321, section 4.5.2).
-func (s *session) text() ([]byte, error) {
-	var text []byte
-	excess := 0 // bytes of a message that is too large already
+func (s *session) text(l *letter) ([]byte, error) {
 	for {
 		line, _, err := s.in.next(maxTextBytes)
 		if err != nil {
@@ -71,20 +78,55 @@ func (s *session) text() ([]byte, error) {
 				break
 			}
 		}
-		if excess == 0 && len(text)+len(line)+2 <= MaxMessageBytes {
-			text = append(append(text, line...), "\r\n"...)
-			continue
-		}
-		text = nil
-		if excess += len(line) + 2; excess > maxExcessBytes {
+		if l.add(line); l.excess > maxExcessBytes {
 			s.over = true // who goes on for so long does not listen
 			break
 		}
 	}
-	if excess > 0 {
-		return nil, errTooLarge
+	return l.text, l.refused
+}
+
+// A letter is the text of a message that is being read, and the place that a large
+// one takes until it was handed on.
+type letter struct {
+	server  *Server
+	text    []byte
+	large   bool
+	refused error // why it is not taken
+	excess  int   // bytes of what is not taken
+}
+
+func (l *letter) add(line []byte) {
+	size := len(l.text) + len(line) + 2
+	switch {
+	case l.refused != nil:
+	case size > MaxMessageBytes:
+		l.refused = errTooLarge
+	case size > smallBytes && !l.large && !l.place():
+		l.refused = errCrowded
+	default:
+		l.text = append(append(l.text, line...), "\r\n"...)
+		return
 	}
-	return text, nil
+	l.text = nil
+	l.excess += len(line) + 2
+}
+
+// place takes one of those for large messages, if one is free.
+func (l *letter) place() bool {
+	select {
+	case l.server.large <- struct{}{}:
+		l.large = true
+	default:
+	}
+	return l.large
+}
+
+// done gives the place back.
+func (l *letter) done() {
+	if l.large {
+		<-l.server.large
+	}
 }
 
 // hand gives the message to whoever has to do with it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,42 @@ func TestAMessageThatIsTooLargeIsReadToItsEndAndRefused(t *testing.T) {
 	c.expect("NOOP", "250 2.0.0")
 	if got := w.arrivals(); len(got) != 1 || len(got[0].Raw) != MaxMessageBytes {
 		t.Errorf("%d arrivals", len(got))
+	}
+}
+
+func TestLargeMessagesHaveALimitTogether(t *testing.T) {
+	w := start(t, func(o *Options) { o.ConnectionsPerNet = maxLarge + 2 })
+	large := strings.Repeat(strings.Repeat("x", 998)+"\r\n", smallBytes/1000+1)
+	var open []*caller
+	for range maxLarge {
+		c := w.ready(bounceTo)
+		c.send(large)
+		open = append(open, c)
+	}
+	for len(w.large) < maxLarge { // each was read
+		runtime.Gosched()
+	}
+	late := w.ready(bounceTo)
+	late.send(large)
+	late.expect(".", "452 4.3.1")
+	late.expect("MAIL FROM:<>", "250 2.1.0")
+	late.expect("RCPT TO:<"+bounceTo+">", "250 2.1.5")
+	late.expect("DATA", "354 ")
+	late.send("Subject: small\r\n")
+	late.expect(".", "250 2.6.0")
+	for _, c := range open {
+		c.expect(".", "250 2.6.0")
+	}
+	for len(w.large) > 0 { // the answer comes before the place is given back
+		runtime.Gosched()
+	}
+	late.expect("MAIL FROM:<>", "250 2.1.0")
+	late.expect("RCPT TO:<"+bounceTo+">", "250 2.1.5")
+	late.expect("DATA", "354 ")
+	late.send(large)
+	late.expect(".", "250 2.6.0")
+	if n := w.Counts().NotNow; n != 1 {
+		t.Errorf("%d were told to come again, want 1", n)
 	}
 }
 

@@ -8,6 +8,11 @@ const (
 	MaxMessageBytes = 1 << 20
 	MaxRecipients   = 100
 
+	// Of messages beyond smallBytes so many are in memory at a time: else whoever has
+	// some networks fills it with messages that he does not end.
+	smallBytes = 64 << 10
+	maxLarge   = 64
+
 	maxCommandBytes = 2048     // of a command line with CR LF; extensions add to the 512 of RFC 5321
 	maxTextBytes    = 16 << 10 // of a line of a message; RFC 5321 has 1000, and some programs write more
 	maxRefused      = 10       // commands without success in a session

@@ -57,6 +57,7 @@ type Server struct {
 	ctx      context.Context // of what is being kept
 	cancel   context.CancelFunc
 	stopped  sync.Once
+	large    chan struct{} // has one for each message beyond smallBytes
 
 	mu   sync.Mutex
 	open map[*session]struct{}
@@ -76,7 +77,7 @@ func Listen(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inbound: %w", err)
 	}
-	s := &Server{options: o, listener: l, open: map[*session]struct{}{}, nets: map[netip.Prefix]int{}}
+	s := &Server{options: o, listener: l, open: map[*session]struct{}{}, nets: map[netip.Prefix]int{}, large: make(chan struct{}, maxLarge)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
