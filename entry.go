@@ -81,7 +81,11 @@ type Frozen struct {
 	Hold      string  // why it waits for approval; "": it does not
 
 	Gathered []Gathered // who gets it later, with the run of a slot
-	Items    []RunItem  // of a run: the events that its members name
+
+	// Items visits, of a run, the events that its members name, ascending by number; nil:
+	// there are none. They are read when they are kept, since they may be more than there
+	// is memory, and again where the transaction has to begin anew.
+	Items func(visit func(RunItem) error) error
 }
 
 // Progress is how far a broadcast has come, as it is kept.

@@ -126,8 +126,8 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		for i := range f.Items {
-			told[f.Items[i].Posted.Event.ID]++
+		for _, item := range itemsOf(t, f) {
+			told[item.Posted.Event.ID]++
 		}
 	}
 	const lanes, events = 3, 100

@@ -61,7 +61,7 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Items) != 1 || f.Items[0].Posted.Seq != fanfare.NewEventSeq(2, 0) || f.Messages != 1 {
+	if items := itemsOf(t, f); len(items) != 1 || items[0].Posted.Seq != fanfare.NewEventSeq(2, 0) || f.Messages != 1 {
 		t.Errorf("merged %+v", f)
 	}
 	keep(f)
@@ -77,4 +77,20 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// itemsOf are the events of a run that is about to be frozen.
+func itemsOf(t *testing.T, f *fanfare.Frozen) (items []fanfare.RunItem) {
+	t.Helper()
+	if f.Items == nil {
+		return nil
+	}
+	err := f.Items(func(item fanfare.RunItem) error {
+		items = append(items, item)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return items
 }

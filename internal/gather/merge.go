@@ -55,9 +55,11 @@ func (g *Gathering) Merge(ctx context.Context, round *Round, posted *fanfare.Pos
 			f.Matched += int64(len(f.Manifests[i].Sections[j].Members.Subscriptions()))
 		}
 	}
-	f.Items, err = m.items(ctx)
+	used := m.digest.Used()
+	m.digest = generate.Digest{} // what it has sorted is not needed any more
+	f.Items = func(visit func(fanfare.RunItem) error) error { return m.items(ctx, used, visit) }
 	f.MatchedAt = g.Clock.Now()
-	return f, err
+	return f, nil
 }
 
 // merging is one run on its way to its manifests.
@@ -160,11 +162,14 @@ func (m *merging) read(ctx context.Context) error {
 		numbers[i] = uint32(i)
 	}
 	m.digest.Sources = make([]generate.Source, len(m.events))
-	return m.each(ctx, numbers, func(number uint32, posted *fanfare.Posted) { m.digest.Sources[number] = m.source(posted) })
+	return m.each(ctx, numbers, func(number uint32, posted *fanfare.Posted) error {
+		m.digest.Sources[number] = m.source(posted)
+		return nil
+	})
 }
 
 // each visits events by number.
-func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32, *fanfare.Posted)) error {
+func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32, *fanfare.Posted) error) error {
 	for len(numbers) > 0 {
 		day := m.events[numbers[0]].Day
 		n := 1
@@ -179,10 +184,14 @@ func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32,
 		}
 		err := m.Store.Moment(ctx, day, func(moment *deliveries.Moment) error {
 			i := 0
-			return moment.Posted(seqs, func(posted *fanfare.Posted) {
-				visit(some[i], posted)
+			var failed error
+			err := moment.Posted(seqs, func(posted *fanfare.Posted) {
+				if failed == nil {
+					failed = visit(some[i], posted)
+				}
 				i++
 			})
+			return cmp.Or(err, failed)
 		})
 		if err != nil {
 			return err
@@ -201,7 +210,7 @@ func (m *merging) source(posted *fanfare.Posted) generate.Source {
 		m.known, m.digest.Max = append(m.known, topic), append(m.digest.Max, topic.Max)
 	}
 	topic := &m.known[number]
-	source := generate.Source{Topic: number, Template: topic.Template}
+	source := generate.Source{Topic: number, Template: topic.Template, Bytes: len(posted.Event.Data) + len(posted.Event.Binary)}
 	if topic.Key == nil {
 		return source
 	}
@@ -215,20 +224,19 @@ func (m *merging) source(posted *fanfare.Posted) generate.Source {
 	return source
 }
 
-// items are the events that members are told of.
-func (m *merging) items(ctx context.Context) (items []fanfare.RunItem, err error) {
-	var stored []uint32
-	for _, number := range m.digest.Used() {
-		if posted := m.kept[number]; posted != nil {
-			items = append(items, fanfare.RunItem{Number: number, Posted: posted})
-		} else {
-			stored = append(stored, number)
+// items visits the events of some numbers, which are ascending.
+func (m *merging) items(ctx context.Context, numbers []uint32, visit func(fanfare.RunItem) error) error {
+	if m.kept != nil {
+		for _, number := range numbers {
+			if err := visit(fanfare.RunItem{Number: number, Posted: m.kept[number]}); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	err = m.each(ctx, stored, func(number uint32, posted *fanfare.Posted) {
-		items = append(items, fanfare.RunItem{Number: number, Posted: posted})
+	return m.each(ctx, numbers, func(number uint32, posted *fanfare.Posted) error {
+		return visit(fanfare.RunItem{Number: number, Posted: posted})
 	})
-	return items, err
 }
 
 // state merges what is the case now: the last event of each key.

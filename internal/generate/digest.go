@@ -13,7 +13,12 @@ type Source struct {
 	Template uint32 // version that tells of it
 	Topic    int    // number of its topic in the run, from 0
 	Version  int    // number of the thing that it tells of, from 1: of several events the newest counts; 0: it stands alone
+	Bytes    int    // of its data
 }
+
+// MaxToldBytes is what the data of the events of one message have at most: fifty of the
+// largest, as many as a topic tells of that does not say.
+const MaxToldBytes = 16 << 20
 
 // A Digest merges what was gathered for a run by subscriber: a member for each
 // (subscriber, channel, template), with the newest events that it is to be told of,
@@ -145,13 +150,14 @@ func (d *Digest) sections(pairs []waiting) []fanfare.Section {
 }
 
 // tell makes a member of the pairs that are its: of each thing the newest version,
-// of each topic the newest events.
+// of each topic the newest events, and of all as many as a message can hold.
 func (d *Digest) tell(m *fanfare.Member, pairs []waiting) {
 	if d.used == nil {
 		d.used = make([]bool, len(d.Sources))
 	}
 	d.members++
 	m.Subscriber, m.Subscriptions, m.Items, m.More = pairs[0].subscriber(), m.Subscriptions[:0], m.Items[:0], 0
+	size, full := 0, false
 	for end := len(pairs); end > 0; { // the newest first
 		start := end - 1
 		number := pairs[start].number()
@@ -164,10 +170,12 @@ func (d *Digest) tell(m *fanfare.Member, pairs []waiting) {
 		if source.Version > 0 && d.versions.count(source.Version, d.members) > 1 {
 			continue
 		}
-		if d.told.count(source.Topic, d.members) > d.Max[source.Topic] {
+		full = full || size+source.Bytes > MaxToldBytes
+		if full || d.told.count(source.Topic, d.members) > d.Max[source.Topic] {
 			m.More++
 			continue
 		}
+		size += source.Bytes
 		d.used[number] = true
 		for _, pair := range slices.Backward(of) {
 			m.Items = append(m.Items, fanfare.Item{Number: number, Subscription: pair.subscription()})

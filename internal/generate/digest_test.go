@@ -3,6 +3,7 @@ package generate
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -105,7 +106,8 @@ func shown(m *fanfare.Manifest) (text string) {
 
 // TestAMemberIsToldOfItsNewestEvents compares with the answer in words: of each
 // person, channel and template all events that somebody still wants, of each thing
-// the newest, of each topic the newest so many, the oldest first.
+// the newest, of each topic the newest so many, of all those that a message can hold,
+// the oldest first.
 func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topics := rapid.SliceOfN(rapid.IntRange(1, 4), 3, 3).Draw(t, "max")
@@ -119,7 +121,8 @@ func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
 		var events [][]fanfare.Hit
 		for n := range rapid.IntRange(1, 8).Draw(t, "events") {
 			topic := rapid.IntRange(0, 2).Draw(t, "topic")
-			d.Sources = append(d.Sources, Source{Topic: topic, Template: uint32(100 + topic/2), Version: rapid.IntRange(0, 2).Draw(t, "thing")})
+			d.Sources = append(d.Sources, Source{Topic: topic, Template: uint32(100 + topic/2), Version: rapid.IntRange(0, 2).Draw(t, "thing"),
+				Bytes: rapid.SampledFrom([]int{0, 1, MaxToldBytes / 2, MaxToldBytes}).Draw(t, "bytes")})
 			if v := &d.Sources[n].Version; *v > 0 {
 				*v += 2 * topic // a thing has one topic
 			}
@@ -140,17 +143,21 @@ func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
 		for to, of := range wanted {
 			var items []fanfare.Item
 			more := 0
-			things, told := map[int]bool{}, map[int]int{}
+			things, told, bytes := map[int]bool{}, map[int]int{}, 0
 			for _, n := range slices.Backward(slices.Sorted(maps.Keys(of))) {
 				s := d.Sources[n]
 				if s.Version > 0 && things[s.Version] {
 					continue
 				}
 				things[s.Version] = true
-				if told[s.Topic]++; told[s.Topic] > topics[s.Topic] {
+				if bytes+s.Bytes > MaxToldBytes {
+					bytes = math.MaxInt / 2 // nor is there room for those before it
+				}
+				if told[s.Topic]++; told[s.Topic] > topics[s.Topic] || bytes > MaxToldBytes {
 					more++
 					continue
 				}
+				bytes += s.Bytes
 				used[uint32(n)] = true
 				slices.Sort(of[n])
 				for _, p := range slices.Backward(of[n]) {

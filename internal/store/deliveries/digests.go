@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -32,24 +31,65 @@ func beginRuns(in store.Session, events []*fanfare.Frozen) ([]int, error) {
 	return todo, nil
 }
 
-// insertItems keeps the events that the members of runs name.
+// Items are kept so many at a time, or fewer where their events are large.
+const (
+	itemsAtOnce     = 256
+	itemBytesAtOnce = 4 << 20
+)
+
+// insertItems keeps the events that the members of runs name, and has few of them in
+// memory.
 func insertItems(in store.Session, events []*fanfare.Frozen) error {
 	for _, e := range events {
-		var failed error
-		err := in.Insert("items_insert", len(e.Items), func(i int, to store.Values) {
-			item := &e.Items[i]
-			posted, err := json.Marshal(item.Posted)
-			failed = errors.Join(failed, err)
-			to.Int64(int64(e.Posted.Seq))
-			to.Int64(int64(item.Number))
-			to.Int64(int64(item.Posted.Seq))
-			to.Bytes(posted)
-		})
-		if err = errors.Join(err, failed); err != nil {
+		if e.Items == nil {
+			continue
+		}
+		k := itemKeeper{in: in, run: e.Posted.Seq}
+		if err := e.Items(k.keep); err != nil {
+			return err
+		}
+		if err := k.flush(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// An itemKeeper keeps the events of one run.
+type itemKeeper struct {
+	in    store.Session
+	run   fanfare.EventSeq
+	items []keptItem
+	bytes int
+}
+
+type keptItem struct {
+	number uint32
+	event  fanfare.EventSeq
+	posted []byte
+}
+
+func (k *itemKeeper) keep(item fanfare.RunItem) error {
+	posted, err := json.Marshal(item.Posted)
+	if err != nil {
+		return err
+	}
+	k.items = append(k.items, keptItem{item.Number, item.Posted.Seq, posted})
+	if k.bytes += len(posted); len(k.items) < itemsAtOnce && k.bytes < itemBytesAtOnce {
+		return nil
+	}
+	return k.flush()
+}
+
+func (k *itemKeeper) flush() error {
+	items := k.items
+	k.items, k.bytes = k.items[:0], 0
+	return k.in.Insert("items_insert", len(items), func(i int, to store.Values) {
+		to.Int64(int64(k.run))
+		to.Int64(int64(items[i].number))
+		to.Int64(int64(items[i].event))
+		to.Bytes(items[i].posted)
+	})
 }
 
 // RunAt returns the event that the run of a slot is; none if it is not frozen.

@@ -1,8 +1,10 @@
 package storetest_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,8 +33,13 @@ func waitingEvent(stream uint64, slot uint16, due time.Time, subscriptions ...ui
 func runEvent(stream uint64, slot uint16, due time.Time, of ...*fanfare.Frozen) *fanfare.Frozen {
 	f := frozenEvent(stream, due, 2)
 	f.Posted.Topic, f.Posted.Run = "", &fanfare.Run{Slot: slot, Due: due, Cadence: "daily 08:00"}
-	for i, e := range of {
-		f.Items = append(f.Items, fanfare.RunItem{Number: uint32(i), Posted: e.Posted})
+	f.Items = func(visit func(fanfare.RunItem) error) error {
+		for i, e := range of {
+			if err := visit(fanfare.RunItem{Number: uint32(i), Posted: e.Posted}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return f
 }
@@ -160,6 +167,42 @@ func TestARunHasTheEventsThatItsMembersName(t *testing.T) {
 		same(t, "both", both, want...)
 		if _, err := items(1, 2); fanfare.CodeOf(err) != fanfare.NotFound {
 			t.Errorf("an item that is not there: %v", err)
+		}
+	})
+}
+
+func TestTheEventsOfARunAreReadWhileItIsFrozen(t *testing.T) {
+	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
+		event := waitingEvent(1, 5, eight, 1)
+		event.Posted.Event.Data = []byte(`"` + strings.Repeat("x", 100_000) + `"`)
+		freeze(t, s, event)
+		const many = 600 // more than are kept at a time, by number and by bytes
+		run := runEvent(10, 5, eight)
+		run.Items = func(visit func(fanfare.RunItem) error) error {
+			for n := range uint32(many) {
+				var failed error
+				err := s.Moment(t.Context(), fanfare.DayOf(noon), func(m *deliveries.Moment) error {
+					return m.Posted([]fanfare.EventSeq{event.Posted.Seq}, func(p *fanfare.Posted) { failed = visit(fanfare.RunItem{Number: n, Posted: p}) })
+				})
+				if err = cmp.Or(err, failed); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		freeze(t, s, run)
+		var numbers, got []uint32
+		for n := range uint32(many) {
+			numbers = append(numbers, n)
+		}
+		err := s.Items(t.Context(), run.Posted.Ref(), numbers, func(item fanfare.RunItem) error {
+			if got = append(got, item.Number); string(item.Posted.Event.Data) != string(event.Posted.Event.Data) {
+				t.Errorf("item %d is another event", item.Number)
+			}
+			return nil
+		})
+		if err != nil || !slices.Equal(got, numbers) {
+			t.Errorf("%d of %d items: %v", len(got), many, err)
 		}
 	})
 }
