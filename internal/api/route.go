@@ -59,7 +59,7 @@ func checkQuery(r *http.Request, known map[string]string) error {
 		case !ok:
 			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "known are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
 		case len(values) > 1:
-			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " stands twice"}
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " stands twice", Hint: "say it once"}
 		case kind == huma.TypeBoolean:
 			if _, err := strconv.ParseBool(values[0]); err != nil {
 				return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
@@ -69,15 +69,22 @@ func checkQuery(r *http.Request, known map[string]string) error {
 	return nil
 }
 
-// refuseEmpty refuses a parameter of the query that is there and empty, where
-// that is no value: huma takes it for one that is left out.
-func refuseEmpty(r *http.Request, known []*huma.Param) error {
+// checkGiven refuses a parameter of the query that is there and empty, where that is
+// no value: huma takes it for one that is left out. Of one that is there twice huma
+// would take the first.
+func checkGiven(r *http.Request, known []*huma.Param) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
 	query := r.URL.Query()
 	for _, p := range known {
-		if p.In == "query" && query.Has(p.Name) && query.Get(p.Name) == "" && (p.Schema.Type != huma.TypeString || p.Schema.Format != "" || p.Schema.Enum != nil) {
+		if p.In != "query" {
+			continue
+		}
+		if len(query[p.Name]) > 1 && p.Schema.Type != huma.TypeArray {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " stands twice", Hint: "say it once"}
+		}
+		if query.Has(p.Name) && query.Get(p.Name) == "" && (p.Schema.Type != huma.TypeString || p.Schema.Format != "" || p.Schema.Enum != nil) {
 			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " is empty", Hint: "leave it out"}
 		}
 	}
@@ -132,7 +139,7 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 	who, _ := ctx.Operation().Metadata[accessKey].(access)
 	c, err := a.admitted(x, who)
 	if err == nil {
-		err = refuseEmpty(r, ctx.Operation().Parameters)
+		err = checkGiven(r, ctx.Operation().Parameters)
 	}
 	if err != nil {
 		a.fail(x, err)

@@ -10,6 +10,14 @@ import (
 // CheckTimes refuses an event that could never leave, or would have to be kept for
 // longer than anything is: ahead is how far ahead it may leave.
 func CheckTimes(p *fanfare.Posted, now time.Time, ahead time.Duration) error {
+	for _, of := range []struct {
+		pointer string
+		at      time.Time
+	}{{"/time", p.Event.Time}, {"/not_before", p.NotBefore}, {"/expires", p.Expires}} {
+		if year := of.at.UTC().Year(); year < 0 || year > 9999 { // its zone moves it there
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: of.pointer, Message: "is not in the years 0000 to 9999 of UTC, which are all that RFC 3339 can write", Hint: "leave it out, or name a time that is nearer"}
+		}
+	}
 	switch {
 	case p.NotBefore.Sub(now) > ahead:
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/not_before", Message: fmt.Sprintf("is more than %v ahead", ahead),

@@ -70,6 +70,13 @@ func TestAReceiptOfOurOwnFormIsVerifiedAndRead(t *testing.T) {
 			t.Errorf("%s is %+v (%v), want %+v", body, got, err, want)
 		}
 	}
+	for _, at := range []string{"0001-01-01T00:00:00Z", "1677-09-21T00:12:43Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"} {
+		body := `{"delivery":"dlv-20261120-1-2","kind":"delivered","time":"` + at + `"}`
+		got, err := f.Read(secrets, signStandard(secrets[1], receiptTime, body).Get, []byte(body), receiptTime)
+		if err != nil || !got.At.Equal(receiptTime) {
+			t.Errorf("what happened in %s is of %v (%v)", at, got.At, err)
+		}
+	}
 	const good = `{"delivery":"dlv-20261120-1-2","kind":"delivered"}`
 	signed := signStandard(secrets[0], receiptTime, good)
 	unsigned, noID := signed.Clone(), signed.Clone()
