@@ -68,6 +68,17 @@ func (l *leaving) listed(ctx context.Context, link format.Link) []fanfare.Place 
 	return []fanfare.Place{link.Subscription}
 }
 
+// reader is the person whom a link was sent to, with what it lets them see. Of one who
+// has given up the address that it went to that is what the message was about, and no
+// more: whoever reads the mail there now is nobody to choose for them.
+func (l *leaving) reader(ctx context.Context, link format.Link, listed []fanfare.Place) (registry.Person, error) {
+	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
+	if err == nil && moved(&person) {
+		person.Subscriptions = slices.DeleteFunc(person.Subscriptions, func(s registry.Subscription) bool { return !slices.Contains(listed, s.Place) })
+	}
+	return person, err
+}
+
 // Offer tells what a link lets somebody leave. It changes nothing.
 func (l *leaving) Offer(ctx context.Context, token string) (api.Offer, error) {
 	link, err := l.verify(token)
@@ -75,7 +86,8 @@ func (l *leaving) Offer(ctx context.Context, token string) (api.Offer, error) {
 		return api.Offer{}, err
 	}
 	offer := api.Offer{Site: siteOf(l.registry, link.Service)}
-	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
+	listed := l.listed(ctx, link)
+	person, err := l.reader(ctx, link, listed)
 	if err != nil {
 		if fanfare.CodeOf(err) == fanfare.NotFound {
 			err = nil // forgotten: nothing is sent to them
@@ -83,7 +95,7 @@ func (l *leaving) Offer(ctx context.Context, token string) (api.Offer, error) {
 		return offer, err
 	}
 	offer.Locale = person.Locale
-	offer.Choices = choicesOf(l.registry, &person, l.listed(ctx, link))
+	offer.Choices = choicesOf(l.registry, &person, listed)
 	return offer, nil
 }
 
@@ -95,7 +107,7 @@ func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left 
 	}
 	left.Site = siteOf(l.registry, link.Service)
 	listed := l.listed(ctx, link)
-	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
+	person, err := l.reader(ctx, link, listed)
 	if fanfare.CodeOf(err) == fanfare.NotFound {
 		return left, nil // forgotten: nothing is sent to them
 	}

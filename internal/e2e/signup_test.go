@@ -239,6 +239,15 @@ func TestPreferencesAreChangedByTheirPage(t *testing.T) {
 	if strings.Contains(old, "Storms") || !strings.Contains(old, "too old") {
 		t.Errorf("the old link shows %s", old)
 	}
+	leave := linkOf(t, r.of("ada@example.org")[0], "u")
+	if page := people.must(200, "GET", leave, "", ""); strings.Contains(page, "Storms") || strings.Contains(page, "story") {
+		t.Errorf("the old link to unsubscribe shows %s", page)
+	}
+	people.must(200, "POST", leave, form, "page=1&all=1")
+	people.must(200, "POST", leave, form, "List-Unsubscribe=One-Click")
+	if states(s.http, "mine", "plain") != "active active " {
+		t.Errorf("the old link to unsubscribe has ended what goes to the new address: %s", states(s.http, "mine", "plain"))
+	}
 	people.must(200, "POST", link, form, url.Values{"do": {"move"}, "to": {"eve@example.org"}}.Encode())
 	renewed := linkOf(t, r.awaited(t, "ada@new.example", 2)[1], "p")
 	if page := people.must(200, "GET", renewed, "", ""); !strings.Contains(page, "Storms") {

@@ -25,6 +25,9 @@ func openWriter(path string, durability store.Durability, format *format) (*sqli
 	if durability == store.Relaxed {
 		synchronous = "NORMAL"
 	}
+	if err := keepPrivate(path); err != nil {
+		return nil, err
+	}
 	return open(path, sqlite.OpenReadWrite|sqlite.OpenCreate|sqlite.OpenWAL, []string{
 		"PRAGMA synchronous=" + synchronous,
 		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", format.logPages),
