@@ -17,6 +17,7 @@ func (t *topic) define(c *compiledTopic) error {
 	if old != nil && old.source.equal(&c.source) {
 		return nil
 	}
+	t.loaded = false
 	if err := t.keepsRules(c); err != nil {
 		return err
 	}

@@ -18,17 +18,24 @@ type Dear struct {
 
 // Load is what the conditions of a topic to which no index leads cost each event
 // together, in nanoseconds: filters of one text once, subscriptions to a rule each, and
-// what is computed of the event once, however many conditions ask for it.
+// what is computed of the event once, however many conditions ask for it. It is added up
+// once for each change of the topic: who puts many conditions asks before each of them.
 func (x *Index) Load(key Key) (nanos int64) {
-	x.eachDear(key, func(d Dear) { nanos += d.Cost.Nanos })
-	if t, err := x.topic(key); err == nil {
-		t.mu.RLock()
-		defer t.mu.RUnlock()
-		for _, use := range t.paths.slots.used {
-			nanos += use.nanos
-		}
+	t, err := x.topic(key)
+	if err != nil {
+		return 0
 	}
-	return nanos
+	t.change.Lock()
+	defer t.change.Unlock()
+	if !t.loaded {
+		t.load = 0
+		t.eachDear(func(d Dear) { t.load += d.Cost.Nanos })
+		for _, use := range t.paths.slots.used {
+			t.load += use.nanos
+		}
+		t.loaded = true
+	}
+	return t.load
 }
 
 // Has reports whether some subscription of the topic has the filter.
@@ -71,6 +78,11 @@ func (x *Index) eachDear(key Key, visit func(Dear)) {
 	}
 	t.change.Lock()
 	defer t.change.Unlock()
+	t.eachDear(visit)
+}
+
+// eachDear is that of the index, for who changes the topic.
+func (t *topic) eachDear(visit func(Dear)) {
 	for _, r := range t.rules {
 		all := Dear{Rule: r.name}
 		r.eachDear(t.texts, func(_ uint32, cost fanfare.Cost) {

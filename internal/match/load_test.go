@@ -54,6 +54,35 @@ func TestTheLoadIsTheSumOfWhatNoIndexLeadsTo(t *testing.T) {
 	want(0, "the last one went")
 }
 
+func TestTheLoadIsThatOfTheTopicAsItIsDefinedNow(t *testing.T) {
+	rule := Rule{Name: "other", When: "place != sub.text", Params: map[string]string{"text": "string"}}
+	x := newQuakes(t, rule)
+	mustAdd(t, x, quakes, Entry{Place: 1, Rule: "other", Params: []byte(`{"text":"a"}`)})
+	if x.Load(quakes) == 0 {
+		t.Error("no index leads to it, and it costs nothing")
+	}
+	rule.When = "place == sub.text"
+	if err := x.Define(quakes, Definition{Schema: []byte(quakeSchema), Rules: []Rule{rule}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := x.Load(quakes); got != 0 {
+		t.Errorf("an index leads to it now, and it costs %d ns", got)
+	}
+}
+
+// BenchmarkLoad asks as often as a want of such a condition does.
+func BenchmarkLoad(b *testing.B) {
+	x := newQuakes(b)
+	var entries []Entry
+	for i := range 20_000 {
+		entries = append(entries, Entry{Place: fanfare.Place(i + 1), Filter: fmt.Sprintf("place != '%d'", i)})
+	}
+	mustAdd(b, x, quakes, entries...)
+	for b.Loop() {
+		x.Load(quakes)
+	}
+}
+
 func TestTheDearestComeFirst(t *testing.T) {
 	other := Rule{Name: "other", When: "place != sub.text", Params: map[string]string{"text": "string"}}
 	x := newQuakes(t, other)

@@ -18,6 +18,8 @@ type topic struct {
 	columns *columns
 	change  sync.Mutex
 	compile atomic.Pointer[compiledTopic] // replaced under change and mu
+	load    int64                         // see Load; under change
+	loaded  bool                          // load is that of now
 
 	mu      sync.RWMutex
 	places  *roaring.Bitmap // of all subscriptions
@@ -91,6 +93,7 @@ const shownAtOnce = 16
 func (t *topic) add(entries []Entry) error {
 	t.change.Lock()
 	defer t.change.Unlock()
+	t.loaded = false
 	additions, err := t.understand(entries)
 	if err != nil {
 		return err
@@ -174,6 +177,7 @@ func (t *topic) remove(p fanfare.Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.places.Contains(uint32(p)) {
+		t.loaded = false
 		t.forget(p)
 	}
 }
