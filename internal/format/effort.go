@@ -21,8 +21,33 @@ const (
 	maxTurns      = 1_000_000 // of all loops together
 	maxHeldBytes  = 64 << 20  // of all that assign and capture have kept
 	maxValueBytes = maxRenderBytes
-	elementBytes  = 16 // that an element of a list counts for beside its text
+	maxSpentBytes = 128 << 20 // that filters have gone through
+	elementBytes  = 16        // that an element of a list counts for beside its text
 )
+
+// spendFilter is one that only the compiler writes, before each filter that goes
+// through all of its value: value | spend: effort, times.
+const spendFilter = "fanfare_spend"
+
+// passing are the filters that go through all of their value, and sorting those that
+// do it some times.
+const (
+	passing = " append capitalize compact concat downcase escape escape_once inspect join json lstrip map newline_to_br prepend raw remove remove_first" +
+		" replace replace_first reverse rstrip safe slice split strip strip_html strip_newlines sum truncate truncatewords upcase url_decode url_encode where "
+	sorting      = " sort sort_natural uniq "
+	sortingTimes = 16
+)
+
+// passes is how often a filter goes through its value; 0 is not at all.
+func passes(filter string) int {
+	switch {
+	case strings.Contains(passing, " "+filter+" "):
+		return 1
+	case strings.Contains(sorting, " "+filter+" "):
+		return sortingTimes
+	}
+	return 0
+}
 
 // turnTag is a tag that only the compiler writes: at the begin of each loop's body, and
 // behind assign with the name of the variable.
@@ -34,23 +59,20 @@ const captureTag = "fanfare_capture"
 var (
 	errTurns = errors.New("its loops go round more than " + strconv.Itoa(maxTurns) + " times: loop over less")
 	errHeld  = errors.New("its variables hold more than " + strconv.Itoa(maxHeldBytes>>20) + " MB: keep less in them")
+	errSpent = errors.New("its filters go through more than " + strconv.Itoa(maxSpentBytes>>20) + " MB: let them do less, or not in a loop")
 	errValue = errors.New("a value is over " + strconv.Itoa(maxValueBytes>>20) + " MB: make less of it")
 )
 
 // effort is what the rendering of a part has taken so far.
-type effort struct{ turns, held int }
+type effort struct{ turns, held, spent int }
 
-// effortVariable has it: no template can write this name.
-const effortVariable = "fanfare effort"
+// effortVariable has it: no template may read this name, or make a variable of it.
+const effortVariable = ownPrefix + "effort"
 
-func effortOf(ctx liquidrender.Context) *effort {
-	e, ok := ctx.Get(effortVariable).(*effort)
-	if !ok {
-		e = new(effort)
-		ctx.Set(effortVariable, e) // of a copy that each rendering has
-	}
-	return e
-}
+// ownPrefix begins the names that are the compiler's.
+const ownPrefix = "fanfare_"
+
+func effortOf(ctx liquidrender.Context) *effort { return ctx.Get(effortVariable).(*effort) }
 
 func (e *effort) turn() error {
 	if e.turns++; e.turns > maxTurns {
@@ -64,6 +86,35 @@ func (e *effort) hold(value any) error {
 		return errHeld
 	}
 	return nil
+}
+
+func (e *effort) spend(value any, times int) error {
+	if e.spent += times * through(value, maxSpentBytes-e.spent); e.spent > maxSpentBytes {
+		return errSpent
+	}
+	return nil
+}
+
+// through is about how many bytes there are in a value, in whatever depth, or some
+// number above most.
+func through(value any, most int) int {
+	switch v := value.(type) {
+	case []any:
+		sum := elementBytes
+		for i := 0; i < len(v) && sum <= most; i++ {
+			sum += through(v[i], most-sum)
+		}
+		return sum
+	case map[string]any:
+		sum := elementBytes
+		for key, one := range v {
+			if sum += elementBytes + len(key) + through(one, most-sum); sum > most {
+				break
+			}
+		}
+		return sum
+	}
+	return weight(value, most)
 }
 
 // weight is about how many bytes a value has, or some number above most.
@@ -110,6 +161,8 @@ func registerEffort(e *liquid.Engine) {
 		ctx.Set(strings.TrimSpace(ctx.TagArgs()), text)
 		return "", effortOf(ctx).hold(text)
 	})
+	e.RegisterFilter(spendFilter, func(value any, e *effort, times int) (any, error) { return value, e.spend(value, times) })
+	e.RegisterFilter("uniq", distinct)
 	e.RegisterFilter("append", func(s, suffix string) (string, error) {
 		return limited(len(s)+len(suffix), func() string { return s + suffix })
 	})
@@ -143,6 +196,29 @@ func registerEffort(e *liquid.Engine) {
 		}
 		return string(text), fits(text)
 	})
+}
+
+// distinct leaves out what is in a list already. Lists and objects are one where they
+// say the same.
+func distinct(list []any) (kept []any) {
+	type text string
+	seen := make(map[any]bool, len(list))
+	for _, item := range list {
+		key := item
+		if of := reflect.TypeOf(item); of != nil && !of.Comparable() {
+			said, err := json.Marshal(item)
+			if err != nil {
+				kept = append(kept, item) // nobody can tell
+				continue
+			}
+			key = text(said)
+		}
+		if !seen[key] {
+			seen[key] = true
+			kept = append(kept, item)
+		}
+	}
+	return kept
 }
 
 // fits refuses a text that is too long.

@@ -1,6 +1,8 @@
 package format
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -22,6 +24,7 @@ func TestNoTemplateTakesTheServerForItself(t *testing.T) {
 		"a list joined to itself":    {`{% assign l = event.list %}` + strings.Repeat("{% assign l = l | concat: l %}", 60) + "{{ l | size }}", errValue.Error()},
 		"captured twice":             {double("{% capture s %}{{ s }}{{ s }}{% endcapture %}"), "the rendered template is over 4 MB"},
 		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", errHeld.Error()},
+		"sorted in loops":            {"{% for i in (1..1000) %}{% for j in (1..1000) %}{{ event.list | sort | size }}{% endfor %}{% endfor %}", errSpent.Error()},
 		"a line break to a new line": {`{% assign s = event.lines %}` + strings.Repeat("{% assign s = s | newline_to_br %}", 100) + "{{ s | size }}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,6 +37,60 @@ func TestNoTemplateTakesTheServerForItself(t *testing.T) {
 				t.Errorf("it says %v", err)
 			}
 		})
+	}
+}
+
+func TestWhatGoesThroughAllOfAValueIsCounted(t *testing.T) {
+	for source, want := range map[string]string{
+		"x | upcase | size":               "x | fanfare_spend: fanfare_effort, 1 | upcase | size",
+		`x | default: "a" | sort: "n"`:    `x | default: "a" | fanfare_spend: fanfare_effort, 16 | sort: "n"`,
+		"x | plus: 1 | round | times: 2":  "x | plus: 1 | round | times: 2",
+		"x | split: ',' | first | append": "x | fanfare_spend: fanfare_effort, 1 | split: ',' | first | fanfare_spend: fanfare_effort, 1 | append",
+	} {
+		if got := rewrite(source, 1, false, 0).source; got != want {
+			t.Errorf("%s becomes %s, want %s", source, got, want)
+		}
+	}
+	deep := map[string]any{"a": []any{strings.Repeat("x", 1000), map[string]any{"b": strings.Repeat("x", 1000)}}}
+	if n := through(deep, maxSpentBytes); n < 2000 || n > 2200 {
+		t.Errorf("it has %d bytes", n)
+	}
+	e := &effort{}
+	for n := 0; ; n++ {
+		if err := e.spend(strings.Repeat("x", 1<<20), 1); err != nil {
+			if n != maxSpentBytes>>20-1 { // each counts for some bytes more
+				t.Errorf("%v after %d MB", err, n)
+			}
+			break
+		}
+	}
+}
+
+// An event with many tags took a minute: each was compared with all others.
+func TestManyThingsThatAreUnlikeAreToldApartAtOnce(t *testing.T) {
+	const many = 12_000
+	var tags, objects []string
+	for n := range many {
+		tags, objects = append(tags, strconv.Quote(strconv.Itoa(n))), append(objects, fmt.Sprintf(`{"n":%d}`, n))
+	}
+	m := newMailing(t, Source{Subject: "s", Text: "{{ event.tags | uniq | size }} {{ event.objects | uniq | size }}"}, `{"tags":[`+strings.Join(tags, ",")+`],"objects":[`+strings.Join(objects, ",")+`]}`)
+	if out := string(write(t, m, newRecipient()).Body); !strings.Contains(out, "12000 12000") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestOfEqualThingsOneIsKept(t *testing.T) {
+	m := newMailing(t, Source{Subject: "s", Text: "{{ event.all | uniq | json }}"}, `{"all":["b","a","b",1,1,null,null,{"x":1,"y":[2]},{"y":[2],"x":1},[1],[1],[2],true,true]}`)
+	if out, want := string(write(t, m, newRecipient()).Body), `["b","a",1,null,{"x":1,"y":[2]},[1],[2],true]`; !strings.Contains(out, want) {
+		t.Errorf("%s, want %s", out, want)
+	}
+}
+
+func TestNamesOfTheCompilerAreNotForTemplates(t *testing.T) {
+	for _, source := range []string{"{% assign fanfare_effort = 1 %}", "{% capture fanfare_effort %}x{% endcapture %}", "{% for fanfare_effort in event.list %}{% endfor %}", "{{ fanfare_effort }}", "{{ 1 | fanfare_spend: 1, 1 }}"} {
+		if _, err := Compile(Source{Name: "x", Subject: "s", Text: source}); err == nil {
+			t.Errorf("%s is taken", source)
+		}
 	}
 }
 

@@ -216,6 +216,7 @@ func (r *rewriter) run(until string) {
 			operand = true
 			continue
 		case t.kind == other && t.text == "|":
+			r.spend()
 			r.copy()
 			if r.at < len(r.tokens) && (r.tokens[r.at].kind == identifier || r.tokens[r.at].kind == keyword) {
 				f := r.tokens[r.at]
@@ -256,6 +257,16 @@ func (r *rewriter) copy() {
 	t := r.tokens[r.at]
 	r.out = append(r.out, r.src[t.start:t.end]...)
 	r.at++
+}
+
+// spend has what the next filter goes through counted, where it goes through all of it.
+func (r *rewriter) spend() {
+	if r.at+1 >= len(r.tokens) {
+		return
+	}
+	if times := passes(r.tokens[r.at+1].text); times > 0 {
+		r.out = append(r.out, "| "+spendFilter+": "+effortVariable+", "+strconv.Itoa(times)+" "...)
+	}
 }
 
 // filter copies the name of a filter; one that speaks is handed the voice.

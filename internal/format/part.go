@@ -163,6 +163,7 @@ func render(t *liquid.Template, vars map[string]any) (out []byte, wrong *fanfare
 		}
 	}()
 	var w bounded
+	vars[effortVariable] = new(effort)
 	if err := t.FRender(&w, vars); err != nil {
 		return nil, explain(err)
 	}

@@ -20,6 +20,7 @@ func (s *splitter) tag(t parser.Token) {
 		skip = 2 // assign NAME =
 	case "capture":
 		u.writes = []string{strings.TrimSpace(t.Args)}
+		s.refuseOwn(t, u.writes[0])
 		u.source = strings.Replace(u.source, name, captureTag, 1)
 	case "endcapture":
 		u.source = strings.Replace(u.source, "capture", captureTag, 1)
@@ -91,8 +92,18 @@ func (s *splitter) declare(t parser.Token, e expression, u *unit) {
 	case t.Name == "assign":
 		u.writes = []string{name}
 	}
+	if loops(t.Name) || t.Name == "assign" {
+		s.refuseOwn(t, name)
+	}
 	if builtin(name) && !ofDigests(name) && (loops(t.Name) || t.Name == "assign") {
 		s.fail(t.SourceLoc.LineNo, name, "choose another name", "%s is the name of a variable that every template has", name)
+	}
+}
+
+// refuseOwn refuses a variable with a name that is the compiler's.
+func (s *splitter) refuseOwn(t parser.Token, name string) {
+	if strings.HasPrefix(name, ownPrefix) && !builtin(name) {
+		s.fail(t.SourceLoc.LineNo, name, "choose another name", "names that begin with %s are not for templates: %s", ownPrefix, name)
 	}
 }
 
