@@ -29,7 +29,7 @@ type Arrival struct {
 	Shared   bool                // the message went to several recipients; the report says whom it is about
 	From, To string              // the envelope
 	Raw      []byte              // the message, header and body
-	Reports  []Report            // what a provider's document says, read by who knows its form; nil: Raw is read
+	Reports  []Report            // what it says, where somebody has read it: a provider's document has a form of its own, and a mail may come to many addresses. nil: Raw is read
 	Service  string              // whose messages alone it may be about; "": any
 	Source   string              // who brought it: "smtp 192.0.2.1" or "webhook mailgun"
 	At       time.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/returns"
@@ -51,8 +52,10 @@ func (s *session) data() {
 		s.lost(err)
 		return
 	}
+	// Read once, though it may have a hundred recipients.
+	reports := sync.OnceValue(func() []returns.Report { return returns.Parse(text) })
 	for _, to := range m.to {
-		if err := s.hand(m, to, text); err != nil {
+		if err := s.hand(m, to, text, reports); err != nil {
 			s.server.counters.notNow.Add(1)
 			s.server.options.Logger.Warn("a message could not be kept, its sender was asked to come again", "kind", to.kind.String(), "peer", s.peer, "error", err)
 			s.reply(451, "4.3.0", "this cannot be kept now, come again later")
@@ -130,7 +133,7 @@ func (l *letter) done() {
 }
 
 // hand gives the message to whoever has to do with it.
-func (s *session) hand(m *mail, to recipient, text []byte) error {
+func (s *session) hand(m *mail, to recipient, text []byte, reports func() []returns.Report) error {
 	o := &s.server.options
 	if to.person {
 		s.server.counters.kept.Add(1)
@@ -147,9 +150,11 @@ func (s *session) hand(m *mail, to recipient, text []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(s.server.ctx, takeTimeout)
 	defer cancel()
-	err := o.Take(ctx, returns.Arrival{Kind: to.kind, Delivery: to.delivery, Shared: to.shared, From: m.from, To: to.address, Raw: text,
-		Source: "smtp " + s.peer, At: o.Clock.Now()})
-	if err != nil {
+	a := returns.Arrival{Kind: to.kind, Delivery: to.delivery, Shared: to.shared, From: m.from, To: to.address, Raw: text, Source: "smtp " + s.peer, At: o.Clock.Now()}
+	if to.kind != returns.Unsubscribe {
+		a.Reports = reports()
+	}
+	if err := o.Take(ctx, a); err != nil {
 		return err
 	}
 	switch to.kind {

@@ -198,6 +198,27 @@ func TestALineOfAMessageHasALimit(t *testing.T) {
 	c.ended()
 }
 
+func TestAMessageToManyIsReadOnce(t *testing.T) {
+	w := start(t)
+	c := w.greeted()
+	c.expect("MAIL FROM:<>", "250 2.1.0")
+	for _, to := range []string{bounceTo, "b-000002@bounces.example.org", "abuse@bounces.example.org", leaveTo} {
+		c.expect("RCPT TO:<"+to+">", "250 2.1.5")
+	}
+	c.expect("DATA", "354 ")
+	c.send("Subject: Undelivered\r\n\r\n550 5.1.1 User unknown\r\n")
+	c.expect(".", "250 2.6.0")
+	all := w.arrivals()
+	if len(all) != 3 { // the wish to leave has no sender
+		t.Fatalf("%d arrivals", len(all))
+	}
+	for i := range all {
+		if len(all[i].Reports) == 0 || &all[i].Reports[0] != &all[0].Reports[0] {
+			t.Errorf("%s was read by itself: %+v", all[i].To, all[i].Reports)
+		}
+	}
+}
+
 func TestAMessageHasUpToAHundredRecipients(t *testing.T) {
 	w := start(t)
 	c := w.greeted()
