@@ -149,7 +149,7 @@ func (c *cli) printBackup(m *backup.Manifest, file string, took time.Duration) e
 	if c.json {
 		return c.printJSON(m)
 	}
-	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %s, %s events not matched yet, of %s by Fanfare %s (%s)\n", file, grouped(m.Bytes()), daysOf(m), grouped(int64(m.Events)),
+	_, err := fmt.Fprintf(c.out, "%s: whole, %s bytes, %s, %s not matched yet, of %s by Fanfare %s (%s)\n", file, grouped(m.Bytes()), daysOf(m), amount(int64(m.Events), "event", "events"),
 		m.Began.Local().Format(time.DateTime), m.Fanfare, took.Round(time.Millisecond))
 	return err
 }

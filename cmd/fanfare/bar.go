@@ -63,6 +63,14 @@ func (b *bar) end() {
 	b.progress.Wait()
 }
 
+// amount writes how many there are of something: 1 event, or 1,234 events.
+func amount(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + more
+}
+
 // grouped writes n with thousands apart: 1,234,567.
 func grouped(n int64) string {
 	digits := fmt.Sprint(n)

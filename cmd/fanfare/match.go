@@ -56,7 +56,7 @@ standard input, has the data of one event. Nothing is published, kept or sent.`,
 }
 
 func (c *cli) printDryRun(run *client.DryRun) {
-	fmt.Fprintf(c.out, "%s subscriptions want it, %s messages would leave\n", grouped(int64(run.Matched)), grouped(int64(run.Messages)))
+	fmt.Fprintf(c.out, "%s, %s would leave\n", amount(int64(run.Matched), "subscription wants it", "subscriptions want it"), amount(int64(run.Messages), "message", "messages"))
 	if run.Hold != "" {
 		fmt.Fprintln(c.out, "it "+run.Hold)
 	}

@@ -227,7 +227,7 @@ func (c *cli) printMove(m *client.Move, failure error) error {
 	}
 	switch {
 	case m.Ended == nil:
-		fmt.Fprintf(c.out, "%s rows would move from %s to %s\n", grouped(m.Total), m.From, m.To)
+		fmt.Fprintf(c.out, "%s would move from %s to %s\n", amount(m.Total, "row", "rows"), m.From, m.To)
 	case m.Pause > 0:
 		fmt.Fprintf(c.out, "moved from %s to %s in %s; writes waited for %.0f ms\n", m.From, m.To, m.Ended.Sub(m.Began).Round(time.Millisecond), m.Pause)
 	case len(m.Tables) > 0:

@@ -82,7 +82,7 @@ in messages; counts stay. It cannot be undone, so that it asks for --yes. With
 			if c.json {
 				return c.printJSON(erased)
 			}
-			fmt.Fprintf(c.out, "%s is erased: %s deliveries, %s subscriptions\n", args[0], grouped(erased.Deliveries), grouped(erased.Subscriptions))
+			fmt.Fprintf(c.out, "%s is erased: %s, %s\n", args[0], amount(erased.Deliveries, "delivery", "deliveries"), amount(erased.Subscriptions, "subscription", "subscriptions"))
 			return nil
 		},
 	}

@@ -145,7 +145,7 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 			}
 			fmt.Fprintf(c.out, "%s %s\n", p.ids[0], state)
 		} else {
-			fmt.Fprintf(c.out, "%s events accepted, %s duplicates, %s failed\n", grouped(sum.Accepted), grouped(sum.Duplicates), grouped(sum.Failed))
+			fmt.Fprintf(c.out, "%s accepted, %s, %s failed\n", amount(sum.Accepted, "event", "events"), amount(sum.Duplicates, "duplicate", "duplicates"), grouped(sum.Failed))
 		}
 	}
 	var failed int64
@@ -157,7 +157,7 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 		out.Deliveries = &counts
 		failed = counts.Settled() - counts[fanfare.Accepted] - counts[fanfare.Delivered] - counts[fanfare.Suppressed]
 		if !c.json {
-			fmt.Fprintf(c.out, "%s messages: %s\n", grouped(counts.Total()), countsText(counts))
+			fmt.Fprintf(c.out, "%s: %s\n", amount(counts.Total(), "message", "messages"), countsText(counts))
 		}
 	}
 	if c.json {
@@ -167,13 +167,13 @@ func (p *publishing) finish(command *cobra.Command, sum client.EventSummary) err
 	}
 	switch {
 	case sum.Failed > 0:
-		message := grouped(sum.Failed) + " events were refused"
+		message := amount(sum.Failed, "event was refused", "events were refused")
 		if p.format != "json" && len(sum.Errors) > 0 && strings.Contains(sum.Errors[0].Error.Detail, "not valid JSON") {
 			message += "; each line is one event: where one takes several lines, use --format json"
 		}
 		return &someFailed{message}
 	case failed > 0:
-		return &someFailed{grouped(failed) + " messages did not arrive"}
+		return &someFailed{amount(failed, "message did not arrive", "messages did not arrive")}
 	}
 	return nil
 }

@@ -61,11 +61,11 @@ func (c *cli) restore(file string) error {
 	if c.json {
 		return c.printJSON(m)
 	}
-	_, err = fmt.Fprintf(c.out, `restored into %s: %s bytes, %s, %s events not matched yet, of %s by Fanfare %s
+	_, err = fmt.Fprintf(c.out, `restored into %s: %s bytes, %s, %s not matched yet, of %s by Fanfare %s
 Start the server there: it begins with everything paused. What was open may have left
 since; fanfare restore --list shows it then. Cancel what must not leave twice, and
 fanfare resume --all.
-`, dir, grouped(m.Bytes()), daysOf(&m), grouped(int64(m.Events)), m.Began.Local().Format(time.DateTime), m.Fanfare)
+`, dir, grouped(m.Bytes()), daysOf(&m), amount(int64(m.Events), "event", "events"), m.Began.Local().Format(time.DateTime), m.Fanfare)
 	return err
 }
 
@@ -121,6 +121,6 @@ func uncertainty(r *client.RestoredFrom) string {
 	if r.Broadcasts == 0 && r.Unmatched == 0 {
 		return "nothing was open then"
 	}
-	return fmt.Sprintf("%s deliveries of %s broadcasts were open then, and %s events not matched: they may have left since",
-		grouped(r.Deliveries), grouped(int64(r.Broadcasts)), grouped(int64(r.Unmatched)))
+	return fmt.Sprintf("%s of %s were open then, and %s not matched: they may have left since",
+		amount(r.Deliveries, "delivery", "deliveries"), amount(int64(r.Broadcasts), "broadcast", "broadcasts"), amount(int64(r.Unmatched), "event", "events"))
 }

@@ -35,7 +35,7 @@ func TestSend(t *testing.T) {
 		"a refusal": {args: []string{"send", "--to", "a@b.c", "--channel", "email", "--template", "receit"}, code: 1,
 			answer: `422 {"code":"invalid","detail":"unknown template \"receit\"","pointer":"/template","hint":"did you mean receipt?","status":422}`, errs: []string{"/template: unknown template", "did you mean receipt?"}},
 		"what did not arrive": {args: []string{"send", "--to", "a@b.c", "--channel", "email", "--template", "t", "--wait"}, code: 2,
-			answer: strings.NewReplacer(`"accepted":1`, `"failed":1`, `"state":"accepted"`, `"state":"failed"`, "250", "550").Replace(sentMessage), out: []string{"msg-1 failed", "550"}, errs: []string{"1 messages did not arrive"}},
+			answer: strings.NewReplacer(`"accepted":1`, `"failed":1`, `"state":"accepted"`, `"state":"failed"`, "250", "550").Replace(sentMessage), out: []string{"msg-1 failed", "550"}, errs: []string{"1 message did not arrive"}},
 		"what is not settled": {args: []string{"send", "--to", "a@b.c", "--channel", "email", "--template", "t", "--wait=1s"}, code: 2,
 			answer: `201 {"id":"msg-1","state":"pending","recipients":1,"counts":{"pending":1}}`, out: []string{"msg-1 pending"}, errs: []string{"fanfare trace msg-1"}},
 		"broken data":       {args: []string{"send", "--to", "a@b.c", "--channel", "email", "--template", "t", "--data", "{"}, code: 1, errs: []string{"/data: is not valid JSON"}},

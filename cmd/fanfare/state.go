@@ -46,7 +46,7 @@ such as key: symbol.`,
 			}
 			t.Flush()
 			if more := page.Keys - len(page.States); more > 0 {
-				fmt.Fprintf(c.out, "and %s more keys: --limit\n", grouped(int64(more)))
+				fmt.Fprintf(c.out, "and %s: --limit\n", amount(int64(more), "more key", "more keys"))
 			}
 			return nil
 		},

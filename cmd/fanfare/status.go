@@ -67,7 +67,7 @@ func leftOut(events int64) string {
 	if events == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", and %s events found no room for theirs", grouped(events))
+	return fmt.Sprintf(", and %s found no room for theirs", amount(events, "event", "events"))
 }
 
 func (c *cli) printStatus(s client.Status) {
@@ -93,16 +93,16 @@ func (c *cli) printStatus(s client.Status) {
 	fmt.Fprintf(table, "accepted / failed\t%s/s / %s/s\n", grouped(int64(s.Deliveries.AcceptedPerSecond)), grouped(int64(s.Deliveries.FailedPerSecond)))
 	fmt.Fprintf(table, "parked\t%d\n", s.Parked)
 	if s.StateKeys > 0 {
-		fmt.Fprintf(table, "states\t%s keys%s\n", grouped(int64(s.StateKeys)), leftOut(s.StatesFull))
+		fmt.Fprintf(table, "states\t%s%s\n", amount(int64(s.StateKeys), "key", "keys"), leftOut(s.StatesFull))
 	}
 	if m := s.Inbound; m != nil {
 		fmt.Fprintf(table, "mail taken\t%s: %s bounces, %s unsubscribed, %s for postmaster; %s refused, %s not now\n",
 			grouped(m.Taken), grouped(m.Bounces), grouped(m.Unsubscribes), grouped(m.Kept), grouped(m.Refused), grouped(m.NotNow))
 	}
 	if s.Suppressions > 0 {
-		fmt.Fprintf(table, "suppressed\t%s addresses\n", grouped(s.Suppressions))
+		fmt.Fprintf(table, "suppressed\t%s\n", amount(s.Suppressions, "address", "addresses"))
 	}
-	fmt.Fprintf(table, "index lag\t%s events\n", grouped(s.IndexLagEvents))
+	fmt.Fprintf(table, "index lag\t%s\n", amount(s.IndexLagEvents, "event", "events"))
 	if s.Untold > 0 {
 		fmt.Fprintf(table, "untold\t%s outcomes and changes\n", grouped(s.Untold))
 	}

@@ -128,7 +128,7 @@ func (s *sending) try(command *cobra.Command, api *client.Client) error {
 	if c.json {
 		return c.printJSON(run)
 	}
-	fmt.Fprintf(c.out, "%s messages would leave over %s (%s)", grouped(int64(run.Messages)), run.Channel, orElse(run.Rate, "unlimited"))
+	fmt.Fprintf(c.out, "%s would leave over %s (%s)", amount(int64(run.Messages), "message", "messages"), run.Channel, orElse(run.Rate, "unlimited"))
 	if took := takes(run.Seconds); took != "" {
 		fmt.Fprint(c.out, ", in "+took)
 	}
