@@ -202,7 +202,7 @@ func (s *sending) print(m client.Message) error {
 	case len(m.Errors) > 0:
 		return &someFailed{grouped(int64(len(m.Errors))) + " recipients were refused"}
 	case waited && missed > 0:
-		return &someFailed{grouped(missed) + " messages did not arrive"}
+		return &someFailed{amount(missed, "message did not arrive", "messages did not arrive")}
 	case waited && !m.Settled():
 		return &someFailed{"not everything is settled yet: fanfare trace " + m.ID}
 	}

@@ -11,7 +11,7 @@ import (
 
 func TestNobodyElseReadsWhatIsKept(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // as who installs it may have made it
+	if err := os.Chmod(dir, 0o755); err != nil { // as who installs it may have made it
 		t.Fatal(err)
 	}
 	modes := func(what string, want os.FileMode) {
@@ -50,7 +50,7 @@ func TestNobodyElseReadsWhatIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range append(files, filepath.Join(dir, "control.db")) {
-		if err := os.Chmod(file, 0o644); err != nil { //nolint:gosec // as versions before had them
+		if err := os.Chmod(file, 0o644); err != nil { // as versions before had them
 			t.Fatal(err)
 		}
 	}
