@@ -6,19 +6,22 @@ import (
 	"testing"
 )
 
-// hostile are the longest parts that a template may have, of what would be looked at
-// again and again: of each the square would take minutes.
+// large is a quarter of the longest part that a template may have.
+const large = 128 << 10
+
+// hostile are parts with what was looked at again and again: the square of each took
+// seconds, and minutes of one four times as long.
 var hostile = map[string]Source{
-	"links":             {HTML: strings.Repeat("<a>", 512<<10/3)},
-	"links in lines":    {HTML: strings.Repeat("<a>\n", 512<<10/4)},
-	"colours":           {HTML: strings.Repeat("<b style=color:#fff>x</b>", 512<<10/25)},
-	"hidden words":      {HTML: strings.Repeat("<b hidden>x", 512<<10/11)},
-	"images":            {Layout: "plain", Markdown: strings.Repeat("![](a)\n", 512<<10/7)},
-	"comments":          {HTML: strings.Repeat("{%comment%}", 512<<10/11)},
-	"outputs":           {HTML: strings.Repeat("{{{%%}", 512<<10/6)},
-	"fields":            {HTML: strings.Repeat("(({%%}", 512<<10/6)},
-	"tags that go on":   {HTML: strings.Repeat("{%", 512<<10/2)},
-	"comment and blank": {HTML: strings.Repeat("{% ", 512<<10/3)},
+	"links":             {HTML: strings.Repeat("<a>", large/3)},
+	"links in lines":    {HTML: strings.Repeat("<a>\n", large/4)},
+	"colours":           {HTML: strings.Repeat("<b style=color:#fff>x</b>", large/25)},
+	"hidden words":      {HTML: strings.Repeat("<b hidden>x", large/11)},
+	"images":            {Layout: "plain", Markdown: strings.Repeat("![](a)\n", large/7)},
+	"comments":          {HTML: strings.Repeat("{%comment%}", large/11)},
+	"outputs":           {HTML: strings.Repeat("{{{%%}", large/6)},
+	"fields":            {HTML: strings.Repeat("(({%%}", large/6)},
+	"tags that go on":   {HTML: strings.Repeat("{%", large/2)},
+	"comment and blank": {HTML: strings.Repeat("{% ", large/3)},
 }
 
 func TestWhatIsFoundManyTimesIsLookedAtOnce(t *testing.T) {
