@@ -6,10 +6,12 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 # The version comes from git by VERSION; a clone that belongs to another account must build too.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# All but the race detector compiles as the release does, so that each package is compiled once.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
+export CGO_ENABLED := 0
 
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-BUILD      := CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION)'
+BUILD      := go build -ldflags '-X main.version=$(VERSION)'
 LINT       := go tool -modfile=tools/go.mod golangci-lint
 TALLY      := bin/tally
 OUTCOMES   ?= .test/outcomes
@@ -154,8 +156,8 @@ race: $(TALLY) ## Run the tests of what is concurrent under the race detector (n
 	  printf '\n!! LEFT OUT: the race detector needs a C compiler and "%s" is not there. Data races were NOT looked for.\n' "$$cc"; fi
 
 .PHONY: static
-static: $(TALLY) ## Build everything without cgo, with the flags of build, which finds it compiled.
-	@CGO_ENABLED=0 $(TALLY) step $(OUTCOMES) 'build without cgo' go build -trimpath ./...
+static: $(TALLY) ## Build everything without cgo, as all that was tested, which is found compiled.
+	@$(TALLY) step $(OUTCOMES) 'build without cgo' go build ./...
 
 .PHONY: crash
 crash: $(TALLY) ## Kill the server at its durable steps and under load, and check the promises at the sink.
