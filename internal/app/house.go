@@ -149,7 +149,7 @@ func (h *house) openBus(ctx context.Context) (err error) {
 func (h *house) openRecord(ctx context.Context) error {
 	h.waiting = newDue(h.store, h.hops, h.clock, h.log)
 	h.freeing = newReleasing(h.waiting, h.store, h.log)
-	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, faults: &faults{}, resumed: h.freeing.release, soon: h.freeing.soon,
+	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: &faults{}, resumed: h.freeing.release, soon: h.freeing.soon,
 		reconfigured: h.outlets.reconcile, stopped: h.outlets.sweep, hurry: h.outlets.hurry, relay: h.outlets.drainRelay}
 	h.telling = newNoticing(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{

@@ -52,7 +52,7 @@ func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiti
 	recorder := record.Start(record.Options{Store: plain, Clock: kit.System{}, Logger: quiet})
 	t.Cleanup(recorder.Stop)
 	freeing = newReleasing(newDue(kept, hops, kit.System{}, quiet), kept, quiet)
-	stops = &switches{registry: people, store: plain, recorder: recorder, clock: kit.System{}, paces: &paces{}, resumed: freeing.release, stopped: func() {}, hurry: func() {}}
+	stops = &switches{registry: people, store: plain, recorder: recorder, clock: kit.System{}, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, resumed: freeing.release, stopped: func() {}, hurry: func() {}}
 	freeing.switches = stops
 	if err := stops.load(t.Context(), []fanfare.Day{fanfare.DayOf(now)}); err != nil {
 		t.Fatal(err)
@@ -167,5 +167,32 @@ func TestWhatWaitsOfACancelledBroadcastIsDueHoweverOftenThatFails(t *testing.T) 
 	}
 	if err := freeing.try(t.Context(), nil); err != nil || !isDue() {
 		t.Errorf("it is not due: %v", err)
+	}
+}
+
+// TestAnApprovalCountsFromWhenTheBroadcastIsShownAsHeld has it come between the moment
+// at which the store has a broadcast that waits for it and the one at which the
+// switches know.
+func TestAnApprovalCountsFromWhenTheBroadcastIsShownAsHeld(t *testing.T) {
+	_, stops, _, waiting, paused := heldCast(t)
+	ref := waiting.Posted.Ref()
+	early := stops.now.Load().copy()
+	delete(early.held, ref)
+	stops.publish(early)
+	if err := stops.Approve(t.Context(), ref.String(), "key-1"); err != nil {
+		t.Fatal(err)
+	}
+	stops.Held([]*fanfare.Frozen{waiting})
+	if why, holds := stops.now.Load().held[ref]; holds {
+		t.Errorf("approved, it waits: %v", why)
+	}
+	if err := stops.Approve(t.Context(), ref.String(), "key-2"); fanfare.CodeOf(err) != fanfare.Conflict {
+		t.Errorf("approved again: %v", err)
+	}
+	if err := stops.Approve(t.Context(), paused.Posted.Ref().String(), "key-1"); fanfare.CodeOf(err) != fanfare.Conflict {
+		t.Errorf("what waits for nobody is approved: %v", err)
+	}
+	if len(stops.ahead) != 0 {
+		t.Errorf("still ahead are %v", stops.ahead)
 	}
 }

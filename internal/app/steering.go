@@ -71,7 +71,11 @@ func (s *switches) Held(frozen []*fanfare.Frozen) {
 	defer s.mu.Unlock()
 	board := s.now.Load().copy()
 	for _, f := range frozen {
-		board.held[f.Posted.Ref()] = hold{f.Hold, s.clock.Now()}
+		ref := f.Posted.Ref()
+		if !s.ahead[ref] {
+			board.held[ref] = hold{f.Hold, s.clock.Now()}
+		}
+		delete(s.ahead, ref)
 	}
 	s.publish(board)
 }
@@ -84,12 +88,22 @@ func (s *switches) Approve(ctx context.Context, id, by string) error {
 	if err != nil {
 		return err
 	}
-	if _, waits := s.now.Load().held[ref]; !waits {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + id + " does not wait for approval", Hint: "`fanfare status` shows those that do; one that is paused is resumed"}
+	_, waits := s.now.Load().held[ref]
+	if !waits { // or only about to be: it is in the store before it is here
+		b, err := s.store.Broadcast(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if b.State != fanfare.BroadcastHeld {
+			return &fanfare.Error{Code: fanfare.Conflict, Message: "broadcast " + id + " does not wait for approval", Hint: "`fanfare status` shows those that do; one that is paused is resumed"}
+		}
 	}
 	err = s.control(ctx, ref, fanfare.Control{Event: ref, Name: fanfare.ControlHold}, fanfare.Control{Event: ref, Name: fanfare.ControlApproved, Value: by})
 	if err != nil {
 		return err
+	}
+	if !waits {
+		s.ahead[ref] = true
 	}
 	s.resumed(ctx) // from here on it is approved, whatever happens
 	return nil

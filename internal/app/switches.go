@@ -36,8 +36,9 @@ type switches struct {
 	stopped      func()                      // takes what may not leave any more out of the outlets
 	hurry        func()                      // tells the outlets that rates have changed
 
-	mu  sync.Mutex // held by the one who changes
-	now atomic.Pointer[switchboard]
+	mu    sync.Mutex                // held by the one who changes
+	ahead map[fanfare.EventRef]bool // approved when they were frozen and not on the board yet
+	now   atomic.Pointer[switchboard]
 }
 
 // switchboard is what is stopped at one moment, with the reasons.
