@@ -21,19 +21,25 @@ func (m *messages) Message(ctx context.Context, service string, ref fanfare.Even
 	if posted.Direct == nil || service != "" && posted.Service != service {
 		return wire.Message{}, unknownMessage(ref)
 	}
-	message, err := m.sofar(ctx, posted)
-	if err != nil || posted.Direct.List {
-		return message, err
+	var message wire.Message
+	for range looks { // until the counts and the delivery are of one moment
+		if message, err = m.sofar(ctx, posted); err != nil || posted.Direct.List {
+			return message, err
+		}
+		found, _, err := m.traces.Deliveries(ctx, ref, "", "", 1)
+		if err != nil || len(found) != 1 {
+			return message, err
+		}
+		if message.Delivery = &found[0]; message.Delivery.State == message.State {
+			return message, nil
+		}
 	}
-	found, _, err := m.traces.Deliveries(ctx, ref, "", "", 1)
-	if err != nil {
-		return message, err
-	}
-	if len(found) == 1 {
-		message.Delivery, message.State = &found[0], found[0].State
-	}
+	message.State = message.Delivery.State
 	return message, nil
 }
+
+// looks is how often a message that goes on while it is read is read at most.
+const looks = 3
 
 func unknownMessage(ref fanfare.EventRef) error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no message %q", ref.MessageID()), Hint: "it may be older than the retention"}
