@@ -61,7 +61,7 @@ var grants = []grant{
 		"a move copies from one database to another, and knows neither"},
 	{"internal/pgtest", []string{"."},
 		"a PostgreSQL for tests is started as what it is: a program of others"},
-	{"internal/pgtest/with", []string{"internal/pgtest"},
+	{"internal/pgtest/with", []string{"internal/pgtest", "internal/store/postgres"},
 		"the command that starts one for others"},
 
 	{"internal/collect", []string{".", "internal/kit"}, whyStage},

@@ -8,7 +8,7 @@ import (
 // tests of what is above the store use: sqlite, as without it, or postgres.
 const ChoiceVariable = "FANFARE_TEST_DB"
 
-// Chosen returns what Database does where PostgreSQL is chosen, and "" where
+// Chosen returns what Prepared does where PostgreSQL is chosen, and "" where
 // SQLite is.
 func Chosen(t TB) string {
 	t.Helper()
@@ -16,7 +16,7 @@ func Chosen(t TB) string {
 	case "", "sqlite":
 		return ""
 	case "postgres":
-		return Database(t)
+		return Prepared(t)
 	default:
 		t.Fatalf("%s=%s names no database: use sqlite or postgres", ChoiceVariable, choice)
 		return ""

@@ -50,8 +50,14 @@ func Database(t TB) string {
 
 func databaseOn(t TB, server string) string {
 	t.Helper()
+	return newDatabase(t, server, "CREATE DATABASE %s")
+}
+
+// newDatabase creates a database by a statement with a place for its name.
+func newDatabase(t TB, server, create string) string {
+	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text())
-	if err := execute(server, "CREATE DATABASE "+name); err != nil {
+	if err := execute(server, fmt.Sprintf(create, name)); err != nil {
 		t.Fatalf("create a database for the test: %v", err)
 	}
 	t.Cleanup(func() {
@@ -60,12 +66,21 @@ func databaseOn(t TB, server string) string {
 			t.Errorf("drop the database of the test: %v", err)
 		}
 	})
-	u, err := url.Parse(server)
+	at, err := inDatabase(server, name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return at
+}
+
+// inDatabase is the URL of another database of a server.
+func inDatabase(server, name string) (string, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", err
+	}
 	u.Path = "/" + name
-	return u.String()
+	return u.String(), nil
 }
 
 // terminate ends the connections of the account that asks, but its own.

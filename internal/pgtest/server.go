@@ -42,6 +42,11 @@ func (s *Server) Database() string {
 	return databaseOn(s.t, s.URL)
 }
 
+// Template makes the template of this server.
+func (s *Server) Template(fill func(at string) error) (name string, err error) {
+	return s.cluster.Template(fill)
+}
+
 // Kill ends the server as a crash does.
 func (s *Server) Kill() {
 	s.t.Helper()

@@ -3,19 +3,22 @@
 //	go run ./internal/pgtest/with go test ./...
 //
 // FANFARE_TEST_POSTGRES tells the command where the server is; where that is set
-// already, no other is started. The command's exit code is its own.
+// already, no other is started. FANFARE_TEST_POSTGRES_TEMPLATE names a database on it
+// that has the schema, of which tests get copies. The command's exit code is its own.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
 
 	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
 func main() {
@@ -39,7 +42,11 @@ func with(command []string) (code int, err error) {
 			return 0, failed
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
-		cmd.Env = append(cmd.Env, pgtest.Variable+"="+server.URL)
+		template, failed := server.Template(fill)
+		if failed != nil {
+			return 0, fmt.Errorf("make the template: %w", failed)
+		}
+		cmd.Env = append(cmd.Env, pgtest.Variable+"="+server.URL, pgtest.TemplateVariable+"="+template)
 	}
 	// A terminal's Ctrl-C reaches the command too; what comes to this process
 	// alone is passed on. Either way it is the command that ends first.
@@ -58,4 +65,13 @@ func with(command []string) (code int, err error) {
 		err = nil
 	}
 	return cmd.ProcessState.ExitCode(), err
+}
+
+// fill makes the schema as a server does that starts.
+func fill(at string) error {
+	db, err := postgres.Open(context.Background(), at, postgres.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	return db.Close()
 }

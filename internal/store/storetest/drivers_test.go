@@ -13,7 +13,7 @@ import (
 // of each is.
 var drivers = map[string]func(testing.TB) string{
 	"sqlite":   func(tb testing.TB) string { return tb.TempDir() },
-	"postgres": func(tb testing.TB) string { return pgtest.Database(tb) },
+	"postgres": func(tb testing.TB) string { return pgtest.Prepared(tb) },
 }
 
 // onEach runs a test on each driver, at the place of a new database.
