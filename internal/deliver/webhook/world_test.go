@@ -81,11 +81,12 @@ func (r *receiver) handle(h http.HandlerFunc) {
 	r.handler = h
 }
 
-// config is that of a driver which trusts the receiver.
+// config is that of a driver which trusts the receiver. It gives up soon on one that says
+// nothing, and not on one that is slow beside other load.
 func (r *receiver) config() Config {
 	c := Config{
 		Service: "news", Keys: []Key{secret}, AllowHTTP: true, AllowNetworks: loopback, Connections: 4,
-		ConnectTimeout: time.Second, TLSTimeout: time.Second, SendTimeout: 300 * time.Millisecond,
+		ConnectTimeout: time.Second, TLSTimeout: time.Second, SendTimeout: 2 * time.Second,
 	}
 	if r.TLS != nil {
 		roots := x509.NewCertPool()
