@@ -94,6 +94,19 @@ func TestNamesOfTheCompilerAreNotForTemplates(t *testing.T) {
 	}
 }
 
+// What is somebody's own is rendered piece by piece, with what all have in between.
+func TestThePiecesOfAPartHaveOneLimitTogether(t *testing.T) {
+	piece := "{% for i in (1..100) %}{{ event.long | append: subscriber.id | upcase | size }}{% endfor %} and {{ event.title }} " // which takes 40 MB
+	m := newMailing(t, Source{Subject: "s", Text: strings.Repeat(piece, 5)}, `{"title":"x","long":"`+strings.Repeat("x", 200<<10)+`"}`)
+	w, err := m.Writer()
+	if err == nil {
+		_, _, err = w.Write(nil, newRecipient())
+	}
+	if err == nil || !strings.Contains(err.Error(), errSpent.Error()) {
+		t.Errorf("it says %v", err)
+	}
+}
+
 func TestWhatOneMessageTookIsNotAnothers(t *testing.T) {
 	m := newMailing(t, Source{Subject: "s", Text: "{% for i in (1..600) %}{% for j in (1..600) %}{% endfor %}{% endfor %}{% assign s = event.long %}{{ subscriber.id }}"}, `{"long":"`+strings.Repeat("x", 200<<10)+`"}`)
 	w, err := m.Writer()

@@ -12,6 +12,7 @@ type items struct {
 	digest  *Digest
 	service string
 	voice   *voice
+	effort  *effort
 
 	decoded map[uint32]map[string]any
 	bytes   int // of data that was decoded
@@ -88,7 +89,7 @@ func (it *items) append(dst []byte, t *liquid.Template, reach reach, kept *texts
 	text, wrong := render(t, map[string]any{
 		"digest": it.digest.variables(it.service), "items": told, "count": len(of) + more, "more": more,
 		voiceVariable: it.voice,
-	})
+	}, it.effort)
 	if wrong != nil {
 		return dst, wrong
 	}

@@ -146,7 +146,7 @@ func FuzzTextOfNotifyIsKept(f *testing.F) {
 		if placeholder.MatchString(source) {
 			return
 		}
-		out, wrong := render(template.text.whole, map[string]any{})
+		out, wrong := render(template.text.whole, map[string]any{}, new(effort))
 		if wrong != nil || string(out) != source+"x" {
 			t.Errorf("%q is written as %q: %v", source, out, wrong)
 		}

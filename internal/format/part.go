@@ -155,15 +155,15 @@ func (p *part) parse(source string, line int) (t *liquid.Template, wrong *fanfar
 	return t, nil
 }
 
-// render runs t. It returns a *fanfare.Error without a pointer.
-func render(t *liquid.Template, vars map[string]any) (out []byte, wrong *fanfare.Error) {
+// render runs t, and adds what that takes to e. It returns a *fanfare.Error without a pointer.
+func render(t *liquid.Template, vars map[string]any, e *effort) (out []byte, wrong *fanfare.Error) {
 	defer func() {
 		if r := recover(); r != nil {
 			out, wrong = nil, invalid(0, "", "a value does not fit its use: %.200s", fmt.Sprint(r))
 		}
 	}()
 	var w bounded
-	vars[effortVariable] = new(effort)
+	vars[effortVariable] = e
 	if err := t.FRender(&w, vars); err != nil {
 		return nil, explain(err)
 	}

@@ -18,6 +18,7 @@ type rendering struct {
 	voice       *voice         // nil: it needs none
 	shared      map[string]any // what templates see beside the recipient
 	items       items          // of a digest
+	effort      *effort        // of the part at hand
 	fields      map[string]any // of the event, by plainName; nil: not needed yet
 	needs       needs
 	url         []byte // the link of the recipient at hand
@@ -32,12 +33,12 @@ type about struct {
 }
 
 func newRendering(t *Template, of about, v *voice) (rendering, error) {
-	w := rendering{template: t, voice: v}
+	w := rendering{template: t, voice: v, effort: new(effort)}
 	if wrong := t.checkKind(of.digest); wrong != nil {
 		return w, wrong
 	}
 	if of.digest != nil {
-		w.items = items{digest: of.digest, service: of.service}
+		w.items = items{digest: of.digest, service: of.service, effort: w.effort}
 		w.shared = map[string]any{"digest": of.digest.variables(of.service)}
 		return w, nil
 	}
@@ -110,7 +111,7 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 			return prep, nil
 		}
 	}
-	text, err := render(p.shared, w.shared)
+	text, err := render(p.shared, w.shared, new(effort))
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +129,7 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 // fill renders what is the recipient's own of a part.
 func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err error) {
 	p.values, p.ends = p.values[:0], p.ends[:0]
+	*w.effort = effort{} // of all pieces together
 	if p.voice != nil {
 		w.items.voice = p.voice
 		if vars != nil {
@@ -168,7 +170,7 @@ func (w *rendering) append(p *prepared, piece int, t *liquid.Template, reach rea
 	case ofList, ofTally:
 		out, err = w.items.append(out, t, reach, kept, r.Items, r.More)
 	default:
-		text, wrong := render(t, vars)
+		text, wrong := render(t, vars, w.effort)
 		if wrong != nil {
 			return out, w.named(p, wrong)
 		}

@@ -106,7 +106,7 @@ func (t *Template) renderAll(vars map[string]any) (rendered [4]string, err error
 		if part == nil {
 			continue
 		}
-		out, wrong := render(part.whole, vars)
+		out, wrong := render(part.whole, vars, new(effort))
 		if wrong != nil {
 			return rendered, t.rendered(part, wrong)
 		}
