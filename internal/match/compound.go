@@ -35,13 +35,13 @@ func (s *filters) join(fl *filter, parts []draft, t *topic) {
 		return
 	}
 	c := &s.terms.guards
-	switch all := s.signOf(fl); fl.guard {
+	switch m := s.markingOf(fl); fl.guard {
 	case guardOne:
-		c.add(s.keyOf(fl.parts[0]), all, fl, s.list)
+		c.add(s.keyOf(fl.parts[0]), m, fl, s.list)
 	case guardPair:
-		c.addPair(s.keyOf(fl.parts[0]), s.keyOf(fl.parts[1]), all, fl, s.list)
+		c.addPair(s.keyOf(fl.parts[0]), s.keyOf(fl.parts[1]), m, fl, s.list)
 	default:
-		c.add(everyEvent, all, fl, s.list)
+		c.add(everyEvent, m, fl, s.list)
 	}
 }
 
@@ -104,8 +104,8 @@ func (s *filters) keyOf(row uint32) uint64 {
 	return p.rule.term.key(p, row)
 }
 
-// signOf is the sign of what is not in the key of fl, the rarest equalities first.
-func (s *filters) signOf(fl *filter) sign {
+// markingOf is that of what is not in the key of fl, the rarest equalities first.
+func (s *filters) markingOf(fl *filter) marking {
 	rest := fl.parts
 	switch fl.guard {
 	case guardOne:
@@ -132,7 +132,7 @@ func (s *filters) signOf(fl *filter) sign {
 			}
 		}
 	}
-	return newSign(marks)
+	return marking{newOpening(keys, marks), newSign(marks)}
 }
 
 // wayCost is how much dearer a row on a way is than one in a list: it is tested.

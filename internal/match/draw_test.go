@@ -175,13 +175,16 @@ func drawPredicates(t *rapid.T, bare bool) string {
 }
 
 // drawAlike draws a filter that has two equalities in common with many, and other
-// conjuncts that few have: nothing but the two together leads to it.
+// conjuncts that few have: nothing but the two together leads to it. Some ask for one
+// text more, or for one of the two twice.
 func drawAlike(t *rapid.T, _ bool) string {
 	text := func() string { return quote(pick(t, sampleTexts[1:4])) }
 	number := func() string {
 		return pick(t, []string{"event.n", "event.m", "event.o.n"}) + pick(t, append([]string{" != "}, comparisons...)) + pick(t, []string{"0", "2", "2.5", "-3"})
 	}
-	return fmt.Sprintf("event.s == %s && %s && event.p == %s && %s", text(), number(), text(), number())
+	s := text()
+	more := pick(t, []string{"", "", " && event.o.s == " + text(), " && event.s == " + s})
+	return fmt.Sprintf("event.s == %s && %s && event.p == %s && %s", s, number(), text(), number()) + more
 }
 
 // drawPredicate compares a field with a literal of its kind.

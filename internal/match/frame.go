@@ -50,15 +50,13 @@ type frame struct {
 	round uint32   // of marks
 	marks []uint32 // by text: the round in which it was met
 
-	one    [1]uint32
-	rows   []uint32   // candidates of a rule with several ways
-	parts  []uint64   // the event's parts of the key of the rule under evaluation
-	keys   []uint64   // of guards that the event meets
-	long   []uint64   // those of them that are in pairs
-	board  *signBoard // what it says
-	marked []uint16   // and where that stands
-	found  []uint64   // hits of rules, and of filters with one subscription, packed by hitKey
-	spare  []uint64   // room for sorting them
+	one   [1]uint32
+	rows  []uint32 // candidates of a rule with several ways
+	parts []uint64 // the event's parts of the key of the rule under evaluation
+	found []uint64 // hits of rules, and of filters with one subscription, packed by hitKey
+	spare []uint64 // room for sorting them
+
+	lookout *lookout // for compounds, once there were any
 
 	visit   func([]uint32)    // takes whole runs of places of rules, where order is not asked for
 	matched []*roaring.Bitmap // places of the filters that matched

@@ -16,28 +16,29 @@ type guards struct {
 
 // A guarded is the only compound of a key, or the number of their list.
 type guarded struct {
-	sign   sign
+	marking
 	number uint32
 	listed bool
 }
 
 // A guardedList has the compounds that share a key. Those that have one more key
-// may be under both, where it is long; it lasts as long as they do. The first mark of
-// each stands apart as well: most compounds are passed by it, and read no further.
+// may be under both, where it is long; it lasts as long as they do. Openings stand apart
+// from signs: nearly all compounds are passed by them, and no more of them is read.
 type guardedList struct {
-	first   []uint16
-	signs   []sign
-	filters []uint32
-	pairs   uint32 // compounds that are under it and another key
+	openings []opening
+	signs    []sign
+	filters  []uint32
+	pairs    uint32 // compounds that are under it and another key
 }
 
 // pairsFrom is how long lists grow before compounds go under pairs of keys: an event
 // looks at the lists of all its keys, and for those of all pairs of the long ones. To look
-// for one that is not in the cache takes as long as to pass a hundred compounds or two,
-// and so all pairs as long as lists of fifty times as many as there are keys.
+// for one that is not in the cache takes as long as to pass some hundred compounds, to
+// begin with it as long again, and so all pairs as long as lists of five hundred times as
+// many as there are keys.
 func (c *guards) pairsFrom() int { return c.crowd * max(c.keys, 4) }
 
-const defaultCrowd = 50
+const defaultCrowd = 500
 
 // size is how many compounds have a key.
 func (c *guards) size(key uint64) int {
@@ -77,11 +78,11 @@ func (c *guards) guard(keys []uint64) (first, second, least int) {
 	return first, second, least
 }
 
-// add files a compound and returns its place in the list, if there is one.
-func (c *guards) add(key uint64, all sign, fl *filter, list []*filter) {
+// add files a compound.
+func (c *guards) add(key uint64, m marking, fl *filter, list []*filter) {
 	one, known := c.byKey[key]
 	if !known {
-		c.byKey[key] = guarded{sign: all, number: fl.number}
+		c.byKey[key] = guarded{marking: m, number: fl.number}
 		return
 	}
 	if !one.listed {
@@ -91,12 +92,12 @@ func (c *guards) add(key uint64, all sign, fl *filter, list []*filter) {
 	}
 	l := &c.lists[one.number]
 	fl.at = uint32(len(l.filters))
-	l.first, l.signs, l.filters = append(l.first, all.first()), append(l.signs, all), append(l.filters, fl.number)
+	l.openings, l.signs, l.filters = append(l.openings, m.opening), append(l.signs, m.sign), append(l.filters, fl.number)
 }
 
 // addPair files a compound under two keys that have lists.
-func (c *guards) addPair(a, b uint64, all sign, fl *filter, list []*filter) {
-	c.add(pairKey(a, b), all, fl, list)
+func (c *guards) addPair(a, b uint64, m marking, fl *filter, list []*filter) {
+	c.add(pairKey(a, b), m, fl, list)
 	c.lists[c.byKey[a].number].pairs++
 	c.lists[c.byKey[b].number].pairs++
 }
@@ -122,7 +123,7 @@ func (c *guards) drop(key uint64) {
 
 // newList makes a list of what alone has a key.
 func (c *guards) newList(one guarded) (number uint32) {
-	l := guardedList{first: []uint16{one.sign.first()}, signs: []sign{one.sign}, filters: []uint32{one.number}}
+	l := guardedList{openings: []opening{one.opening}, signs: []sign{one.sign}, filters: []uint32{one.number}}
 	if last := len(c.free) - 1; last >= 0 {
 		number, c.free = c.free[last], c.free[:last]
 		c.lists[number] = l
@@ -142,50 +143,49 @@ func (c *guards) remove(key uint64, fl *filter, list []*filter) {
 	l := &c.lists[one.number]
 	last := len(l.filters) - 1
 	if at := fl.at; int(at) < last {
-		l.first[at], l.signs[at], l.filters[at] = l.first[last], l.signs[last], l.filters[last]
+		l.openings[at], l.signs[at], l.filters[at] = l.openings[last], l.signs[last], l.filters[last]
 		list[l.filters[at]].at = at
 	}
-	l.first, l.signs, l.filters = l.first[:last], l.signs[:last], l.filters[:last]
+	l.openings, l.signs, l.filters = l.openings[:last], l.signs[:last], l.filters[:last]
 	if cap(l.filters) > 4*last {
-		l.first, l.signs, l.filters = slices.Clone(l.first), slices.Clone(l.signs), slices.Clone(l.filters)
+		l.openings, l.signs, l.filters = slices.Clone(l.openings), slices.Clone(l.signs), slices.Clone(l.filters)
 	}
 	c.drop(key)
 }
 
-// search visits the compounds with these keys whose signs the event meets.
-func (c *guards) search(f *frame, visit func(number uint32)) {
-	long := f.long[:0]
-	for _, key := range f.keys {
-		if c.visit(f, key, visit) {
+// search makes the compounds with keys of the event whose signs it meets candidates.
+func (c *guards) search(o *lookout) {
+	long := o.long[:0]
+	for _, key := range o.keys {
+		if c.visit(o, key) {
 			long = append(long, key)
 		}
 	}
 	for i, a := range long {
 		for _, b := range long[:i] {
-			c.visit(f, pairKey(a, b), visit)
+			c.visit(o, pairKey(a, b))
 		}
 	}
-	f.long = long
+	o.long = long
 }
 
-// visit visits the compounds with a key; it reports whether there are
-// pairs with it.
-func (c *guards) visit(f *frame, key uint64, visit func(number uint32)) (pairs bool) {
+// visit looks at the compounds with a key; it reports whether there are pairs with it.
+func (c *guards) visit(o *lookout, key uint64) (pairs bool) {
 	one, known := c.byKey[key]
-	if !known {
+	switch {
+	case !known:
 		return false
-	}
-	if !one.listed {
-		if one.sign.meets(f.board) {
-			visit(one.number)
+	case !one.listed:
+		if one.sign.meets(&o.says) == 1 {
+			o.candidates = append(o.candidates, one.number)
 		}
 		return false
 	}
 	l := &c.lists[one.number]
-	for i, mark := range l.first {
-		if f.board.has(mark) && l.signs[i].meets(f.board) {
-			visit(l.filters[i])
-		}
+	o.pair()
+	for from := 0; from < len(l.filters); from += atOnce {
+		to := min(from+atOnce, len(l.filters))
+		o.scan(l.openings[from:to], l.signs[from:to], l.filters[from:to])
 	}
 	return l.pairs > 0
 }

@@ -124,6 +124,19 @@ func (r relation) holds(order int) bool {
 	return order >= 0
 }
 
+// orders reports whether x r y.
+func (r relation) orders(x, y float64) bool {
+	switch r {
+	case less:
+		return x < y
+	case lessOrEqual:
+		return x <= y
+	case greater:
+		return x > y
+	}
+	return x >= y
+}
+
 // isLower reports whether value r border says that the value is not below it.
 func (r relation) isLower() bool { return r == greater || r == greaterOrEqual }
 
@@ -246,16 +259,7 @@ func (t *numberOrdering) eval(f *frame) truth {
 	if !ok {
 		return unordered(v, 0.0)
 	}
-	y := f.page.numbers[t.column][f.row]
-	switch t.op {
-	case less:
-		return truthOf(x < y)
-	case lessOrEqual:
-		return truthOf(x <= y)
-	case greater:
-		return truthOf(x > y)
-	}
-	return truthOf(x >= y)
+	return truthOf(t.op.orders(x, f.page.numbers[t.column][f.row]))
 }
 
 func (t *textTest) eval(f *frame) truth {

@@ -168,7 +168,7 @@ func (r *rule) hit(f *frame, place fanfare.Place) {
 		return
 	}
 	if r.term != nil {
-		r.filters.take(f, uint32(place))
+		f.lookout.candidates = append(f.lookout.candidates, uint32(place))
 		return
 	}
 	f.take(r.filters.list[place])

@@ -7,8 +7,8 @@ import (
 
 // A sign says what up to eight conjuncts of a compound ask for, in sixteen bits each,
 // and 0 for none: a mark. An event sets the marks of what it says on its board; a
-// compound with a mark that is not there cannot match, and is passed in two
-// nanoseconds. What meets is tested: two things may have the same mark.
+// compound with a mark that is not there cannot match, and is passed. What meets is
+// tested: two things may have the same mark.
 type sign struct{ low, high uint64 }
 
 const signParts = 8
@@ -24,41 +24,45 @@ func newSign(marks []uint16) (s sign) {
 	return s
 }
 
-// first is the mark that is looked at first; an event says 0 always.
-func (s sign) first() uint16 { return uint16(s.low) }
-
-// meets reports whether the event says all that s asks for.
-func (s sign) meets(b *signBoard) bool {
-	for marks := s.low; marks != 0; marks >>= 16 {
-		if !b.has(uint16(marks)) {
-			return false
-		}
-	}
-	for marks := s.high; marks != 0; marks >>= 16 {
-		if !b.has(uint16(marks)) {
-			return false
-		}
-	}
-	return true
+// meets is 1 where the event says all that s asks for, else 0.
+func (s sign) meets(b *signBoard) int {
+	return b.has(uint16(s.low)) & b.has(uint16(s.low>>16)) & b.has(uint16(s.low>>32)) & b.has(uint16(s.low>>48)) &
+		b.has(uint16(s.high)) & b.has(uint16(s.high>>16)) & b.has(uint16(s.high>>32)) & b.has(uint16(s.high>>48))
 }
 
-// A signBoard has a bit for each mark.
-type signBoard [1 << 16 / 64]uint64
-
-func (b *signBoard) has(mark uint16) bool { return b[mark>>6]&(1<<(mark&63)) != 0 }
-
-// say sets a mark, and remembers to take it away.
-func (f *frame) say(mark uint16) {
-	f.board[mark>>6] |= 1 << (mark & 63)
-	f.marked = append(f.marked, mark)
+// A signBoard has a bit for each mark. Mark 0 is always said.
+type signBoard struct {
+	bits [1 << 16 / 64]uint64
+	said []uint16 // the marks whose bits are set
+	all  bool     // or all of them are
 }
 
-// clearBoard takes all marks away.
-func (f *frame) clearBoard() {
-	for _, mark := range f.marked {
-		f.board[mark>>6] = 0
+// has is 1 where a mark is said, else 0.
+func (b *signBoard) has(mark uint16) int { return int(b.bits[mark>>6]>>(mark&63)) & 1 }
+
+func (b *signBoard) say(mark uint16) {
+	b.bits[mark>>6] |= 1 << (mark & 63)
+	b.said = append(b.said, mark)
+}
+
+func (b *signBoard) sayAll() {
+	for i := range b.bits {
+		b.bits[i] = math.MaxUint64
 	}
-	f.marked = f.marked[:0]
+	b.all = true
+}
+
+// clear takes back what was said, but for mark 0.
+func (b *signBoard) clear() {
+	if b.all {
+		clear(b.bits[:])
+		b.all = false
+	}
+	for _, mark := range b.said {
+		b.bits[mark>>6] = 0
+	}
+	b.said = append(b.said[:0], 0)
+	b.bits[0] = 1
 }
 
 // markOf is the mark of a key.

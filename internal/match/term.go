@@ -1,6 +1,9 @@
 package match
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"math"
+)
 
 // A term is what one conjunct of many compounds has in common: a form whose rows are
 // each that conjunct of one compound.
@@ -98,25 +101,58 @@ func (tm *term) mark(r *rule, row uint32) (mark uint16, ok bool) {
 
 func (tm *term) stepMark(step uint16) uint16 { return markOf(mix(tm.salt, uint64(step))) }
 
+// An answer is what an event has to say about a term: the part of its key, or its
+// number; not ok where no row can be true.
+type answer struct {
+	value uint64
+	ok    bool
+}
+
 // say sets the marks of what the event says about a term, and keeps its key.
-func (tm *term) say(f *frame) {
+func (tm *term) say(f *frame, o *lookout) (a answer) {
 	switch {
 	case tm.equality != nil:
-		if part, ok := tm.equality.partOf(f); ok {
-			key := mix(tm.salt, part)
-			f.keys = append(f.keys, key)
-			f.say(markOf(key))
+		if a.value, a.ok = tm.equality.partOf(f); a.ok {
+			key := mix(tm.salt, a.value)
+			o.keys = append(o.keys, key)
+			o.says.say(markOf(key))
 		}
 	case tm.span != nil:
 		v, _ := tm.span.load(f)
 		if x, ok := toFloat(v); ok {
+			a = answer{math.Float64bits(x), true}
 			for _, step := range tm.steps.met(x, tm.span.op) {
-				f.say(tm.stepMark(step))
+				o.says.say(tm.stepMark(step))
 			}
 		}
 	case tm.marked && tm.test.eval(f) == yes:
-		f.say(markOf(tm.salt))
+		o.says.say(markOf(tm.salt))
 	}
+	return a
+}
+
+// asks is what a row asks for, where that is one value.
+func (tm *term) asks(p *page, row int) uint64 {
+	switch {
+	case tm.equality != nil:
+		return tm.equality.part(p, row)
+	case tm.span != nil:
+		return math.Float64bits(p.numbers[tm.span.column][row])
+	}
+	return 0
+}
+
+// meets reports whether a row, which asks for that, is true.
+func (tm *term) meets(f *frame, p *page, row int, asked uint64) bool {
+	answer := f.lookout.answers[p.rule.at]
+	switch {
+	case tm.equality != nil:
+		return answer.ok && answer.value == asked
+	case tm.span != nil:
+		return answer.ok && tm.span.op.orders(math.Float64frombits(answer.value), math.Float64frombits(asked))
+	}
+	f.page, f.row = p, row
+	return tm.test.eval(f) == yes
 }
 
 // searchTerms finds the compounds that match.
@@ -124,33 +160,21 @@ func (s *filters) searchTerms(f *frame) {
 	if len(s.terms.list) == 0 {
 		return
 	}
-	if f.board == nil {
-		f.board = new(signBoard)
+	if f.lookout == nil {
+		f.lookout = new(lookout)
 	}
-	f.say(0)
-	f.keys = append(f.keys[:0], everyEvent)
+	o := f.lookout
+	o.begin()
 	for _, r := range s.terms.list {
-		r.term.say(f)
+		o.answers = append(o.answers, r.term.say(f, o))
 	}
-	s.terms.guards.search(f, func(number uint32) { s.take(f, number) })
-	f.clearBoard()
+	s.terms.guards.search(o)
 	for _, r := range s.terms.list {
 		if r.term.onWays > 0 {
 			r.search(f)
 		}
 	}
-}
-
-// take keeps a compound if all its conjuncts are true.
-func (s *filters) take(f *frame, number uint32) {
-	fl := s.list[number]
-	for _, row := range fl.parts {
-		f.page, f.row = s.rows.page(row), int(row&pageMask)
-		if f.page.rule.term.test.eval(f) != yes {
-			return
-		}
-	}
-	f.take(fl)
+	s.takeCandidates(f)
 }
 
 // replant puts the compounds that a way leads to on those of fresh, what the terms are

@@ -79,6 +79,8 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
 	}
+	topic := x.topics[key]
+	topic.filters.terms.guards.crowd = 120
 	const n = 20_000
 	random := rand.New(rand.NewPCG(1, 2))
 	ads := make([]ad, n)
@@ -123,12 +125,18 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	mustAdd(t, x, key, entries...)
 	check("added", 0, n)
 	guards := map[guardKind]int{}
-	topic := x.topics[key]
 	for _, fl := range topic.filters.list {
 		guards[fl.guard]++
 	}
 	if guards[guardEvery] == 0 || guards[guardOne] == 0 || guards[guardPair] == 0 {
 		t.Errorf("not every kind of guard is in use: %v", guards)
+	}
+	longest := 0
+	for _, l := range topic.filters.terms.guards.lists {
+		longest = max(longest, len(l.filters))
+	}
+	if longest <= atOnce {
+		t.Errorf("the longest list has %d: all of it is looked at in one go", longest)
 	}
 	if forms := len(topic.filters.forms); forms > 30 {
 		t.Errorf("%d forms are looked at for every event", forms)

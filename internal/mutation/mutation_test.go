@@ -19,7 +19,7 @@ type mutation struct {
 }
 
 var mutations = []mutation{
-	{"at least is more than", "ir.go", "return truthOf(x >= y)", "return truthOf(x > y)", ""},
+	{"at least is more than", "ir.go", "return x >= y", "return x > y", ""},
 	{"a row alone in its bucket is left out at its bound", "ir.go", "return order >= 0", "return order > 0", ""},
 	{"the rows at the bound of a run are left out", "bucket.go", "including := op == greaterOrEqual || op == less", "including := op == less", ""},
 	{"a row is on all ways of its guard but the first", "plan.go", "for _, w := range p.guards[guard] {\n\t\tat.insert(w, row)", "for _, w := range p.guards[guard][1:] {\n\t\tat.insert(w, row)", ""},
@@ -38,6 +38,8 @@ var mutations = []mutation{
 	{"a value that stood on a level crosses it", "cross.go", "before < 0 && after >= 0", "before <= 0 && after >= 0", ""},
 	{"the rows whose level is reached from below are left out", "cross_way.go", "end{was, true}, end{now, true}", "end{was, true}, end{now, false}", ""},
 	{"what compounds share a pair of guards are left out", "guards.go", "long = append(long, key)", "", "alike"},
+	{"no two values of an event are said together", "lookout.go", "o.both.say(markOf(pairKey(a, b)))", "_, _ = a, b", "alike"},
+	{"what an event answers is taken for what it is asked", "lookout.go", "if s.meets(f, fl.parts, asked) {", "if s.meets(f, fl.parts, o.asked) {", "alike"},
 	{"the marks of ranges miss the one that begins where the value is", "sign.go", "at++\n\t\t}\n\t\treturn s[:at]", "_ = at\n\t\t}\n\t\treturn s[:at]", "predicates"},
 	{"the attributes are those of an event before", "frame.go", "f.event, f.attributes, f.texts, f.page, f.sub = nil, nil, nil, nil, subscriptionParams{}", "f.event, f.texts, f.page, f.sub = nil, nil, nil, subscriptionParams{}", ""},
 	{"a variable that hides a field leads to rows as the field does", "probe.go", "|| b.event.fields[variable] != nil", "", ""},
