@@ -14,14 +14,14 @@ import (
 
 // open lets people sign up to storms. No message leaves the machine.
 const open = `service: news
-title: The Daily
+title: The Daily of Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch
 channels:
   email: {driver: file, path: %q, from: "News <news@example.org>"}
 pages: {color: "#7a1fa2", links: [{title: Imprint, url: "https://news.example.org/imprint"}, {title: Privacy, url: "https://news.example.org/privacy"}]}
 topics:
   story: {title: Every story, template: storm}
   storm:
-    title: Storms and floods
+    title: Storms, floods and Donaudampfschifffahrtsgesellschaftskapitänswitwenversicherungen
     template: storm
     digest: {template: storms}
     signup: {terms: "https://news.example.org/terms/3", intro: "We write when a storm comes near. You can leave at any time."}
