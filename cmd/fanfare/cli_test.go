@@ -189,6 +189,8 @@ func TestCommands(t *testing.T) {
 		"unknown command":     {args: []string{"explode"}, code: 1, errs: []string{`fanfare has no command "explode"`, "fanfare --help lists the commands"}},
 		"mistyped command":    {args: []string{"--json", "statsu"}, code: 1, errs: []string{`fanfare has no command "statsu"`, "did you mean state or status?"}},
 		"list without a must": {args: []string{"message", "list"}, code: 1, errs: []string{"--reference is missing", "use it as: fanfare message list --reference REFERENCE"}},
+		"value of a switch":   {args: []string{"publish", "q", "-", "--wait=60s"}, code: 1, errs: []string{`--wait takes no value, and "60s" is one`}},
+		"number in words":     {args: []string{"trace", "q", "--limit", "ten"}, code: 1, errs: []string{`--limit: "ten" is not a whole number`}},
 		"duration in days":    {args: []string{"key", "rotate", "key-2", "--grace", "1d"}, code: 1, errs: []string{`--grace: "1d" is not a duration`, "720h"}},
 		"time without a zone": {args: []string{"publish", "q", "-", "--not-before", "2026-12-01"}, code: 1, errs: []string{`--not-before: "2026-12-01" is not a time`, "2026-11-20T08:00:00Z"}},
 		"unknown flag":        {args: []string{"status", "--nope"}, code: 1, errs: []string{"--nope", "fanfare status --help"}},

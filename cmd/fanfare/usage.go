@@ -91,6 +91,12 @@ func wrongFlag(command *cobra.Command, err error) error {
 		if form := flagForms[kind]; form != "" {
 			wrong.Message, wrong.Hint = fmt.Sprintf("--%s: %q is not a %s", value.GetFlag().Name, value.GetValue(), kind), form
 		}
+		switch kind {
+		case "int":
+			wrong.Message = fmt.Sprintf("--%s: %q is not a whole number", value.GetFlag().Name, value.GetValue())
+		case "bool":
+			wrong.Message, wrong.Hint = fmt.Sprintf("--%s takes no value, and %q is one", value.GetFlag().Name, value.GetValue()), "leave =… out"
+		}
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		// Cobra finds near names among commands only.

@@ -54,8 +54,12 @@ func (o *Options) exchanger(ctx context.Context, r *Report, domain string) {
 	name := o.Config.InboundHello()
 	at := "inbound_domains " + domain
 	hosts, err := o.LookupMX(ctx, domain)
-	if err != nil {
+	switch {
+	case isMissing(err):
 		r.warn(at, "add to the DNS: "+domain+". MX 10 "+name+".", "it has no MX record, so that bounces do not find the server: %v", err)
+		return
+	case err != nil:
+		r.warn(at, mendDNS, "whether bounces find the server cannot be told: %v", err)
 		return
 	}
 	for i := range hosts {

@@ -3,6 +3,7 @@ package returns
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -36,11 +37,11 @@ func standardReceipt(body []byte) (ProviderReceipt, error) {
 	outcome, known := standardOutcomes[in.Kind]
 	switch {
 	case !known:
-		return ProviderReceipt{}, noReceipt("/kind", "the kind is none", "use delivered, failed, delayed or complained")
+		return ProviderReceipt{}, noReceipt("/kind", fmt.Sprintf("there is no kind %q", in.Kind), "use delivered, failed, delayed or complained")
 	case (in.Delivery == "") == (in.MessageID == ""):
 		return ProviderReceipt{}, noReceipt("/delivery", "the receipt does not say which message it is about", "give either delivery or message_id")
 	case in.Class != "" && !slices.Contains(fanfare.Classes[:], in.Class):
-		return ProviderReceipt{}, noReceipt("/class", "the class is none", "use throttled, greylisted, full, busy, network, blocked, invalid, content or denied, or leave it out and give the text")
+		return ProviderReceipt{}, noReceipt("/class", fmt.Sprintf("there is no class %q", in.Class), "use throttled, greylisted, full, busy, network, blocked, invalid, content or denied, or leave it out and give the text")
 	}
 	r := ProviderReceipt{Message: in.Delivery + in.MessageID, At: in.Time,
 		Report: Report{Outcome: outcome, Class: in.Class, Recipient: in.Recipient, Status: in.Status, Code: in.Code, Text: in.Text, Relay: in.Relay}}
