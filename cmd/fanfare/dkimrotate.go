@@ -33,7 +33,7 @@ It is run on the machine of the server, as a user who may write beside the keys.
 			if err != nil {
 				return err
 			}
-			keys, err := rotate(command.Context(), api, args[0], time.Now().UTC().Truncate(time.Second), in)
+			keys, all, err := rotate(command.Context(), api, args[0], time.Now().UTC().Truncate(time.Second), in)
 			if err != nil {
 				return err
 			}
@@ -44,6 +44,14 @@ It is run on the machine of the server, as a user who may write beside the keys.
 			for _, k := range keys {
 				fmt.Fprintln(c.out, k.Zone)
 			}
+			fmt.Fprintln(c.out, "\n# to the channel in the document that you apply: without them an apply takes the new ones away\ndkim:")
+			for _, k := range all {
+				from := ""
+				if k.From != "" {
+					from = fmt.Sprintf(", from: %q", k.From)
+				}
+				fmt.Fprintf(c.out, "  - {domain: %s, selector: %s, key_file: %q%s}\n", k.Domain, k.Selector, k.KeyFile, from)
+			}
 			fmt.Fprintf(c.err, "channel %s signs with them from then on\n", args[0])
 			return nil
 		},
@@ -52,34 +60,34 @@ It is run on the machine of the server, as a user who may write beside the keys.
 	return command
 }
 
-// rotate makes the next keys of a channel and has it take them.
-func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration) (made []madeKey, err error) {
+// rotate makes the next keys of a channel and has it take them; all are those that it
+// has then.
+func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration) (made []madeKey, all []client.DKIMKey, err error) {
 	if in < 0 {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in is before now", Hint: "give the DNS some days"}
+		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in is before now", Hint: "give the DNS some days"}
 	}
 	channel, err := api.Channels().Get(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := channel.Value.DKIM
-	keys, err := keysOf(all)
+	old := channel.Value.DKIM
+	keys, err := keysOf(old)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(keys) == 0 {
-		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no keys", Hint: "fanfare dkim new makes one"}
+		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no keys", Hint: "fanfare dkim new makes one"}
 	}
 	signs := map[*dkim.Key]bool{}
 	for _, k := range dkim.At(keys, now) {
 		signs[k] = true
 	}
-	channel.Value.DKIM = nil
 	for i, k := range keys {
 		if k.From.After(now) {
-			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the channel changes over to %s on %s already", k.Name(), k.From.Format(time.RFC3339)), Hint: "rotate again when that is done"}
+			return nil, nil, &fanfare.Error{Code: fanfare.Conflict, Message: fmt.Sprintf("the channel changes over to %s on %s already", k.Name(), k.From.Format(time.RFC3339)), Hint: "rotate again when that is done"}
 		}
 		if signs[k] {
-			channel.Value.DKIM = append(channel.Value.DKIM, all[i])
+			all = append(all, old[i])
 		}
 	}
 	defer func() {
@@ -93,16 +101,17 @@ func rotate(ctx context.Context, api *client.Client, name string, now time.Time,
 		if !signs[k] {
 			continue
 		}
-		next, file, err := follow(k, all[i].KeyFile, now)
+		next, file, err := follow(k, old[i].KeyFile, now)
 		if err != nil {
-			return made, err
+			return made, nil, err
 		}
 		next.From = now.Add(in)
 		made = append(made, told(next, file))
-		channel.Value.DKIM = append(channel.Value.DKIM, client.DKIMKey{Domain: next.Domain, Selector: next.Selector, KeyFile: file, From: next.From.Format(time.RFC3339)})
+		all = append(all, client.DKIMKey{Domain: next.Domain, Selector: next.Selector, KeyFile: file, From: next.From.Format(time.RFC3339)})
 	}
+	channel.Value.DKIM = all
 	_, err = api.Channels().Put(ctx, name, channel)
-	return made, err
+	return made, all, err
 }
 
 // keysOf reads the keys of a channel, whose files are on this machine.
@@ -132,11 +141,15 @@ func keysOf(all []client.DKIMKey) (keys []*dkim.Key, err error) {
 
 // follow makes the key after another, beside it.
 func follow(k *dkim.Key, file string, now time.Time) (*dkim.Key, string, error) {
-	selector := selectorOf(k.Algorithm(), now)
-	if selector == k.Selector { // that of today
-		selector += "b"
+	day := selectorOf(k.Algorithm(), now)
+	selector, path := day, ""
+	for next := 'b'; ; next++ { // the first of today has no letter
+		path = filepath.Join(filepath.Dir(file), k.Domain+"."+selector+".pem")
+		if _, err := os.Stat(path); selector != k.Selector && err != nil || next > 'z' {
+			break
+		}
+		selector = day + string(next)
 	}
-	path := filepath.Join(filepath.Dir(file), k.Domain+"."+selector+".pem")
 	next, err := makeKey(k.Domain, selector, k.Algorithm(), path)
 	return next, path, err
 }

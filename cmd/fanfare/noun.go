@@ -50,7 +50,7 @@ var nouns = []noun{
 	{name: "subscription", plural: "subscriptions", path: "/v1/subscriptions", short: "List, show, put, pause and end subscriptions", columns: []string{"id", "topic", "channel", "to", "filter", "rule", "params", "cadence", "state"},
 		filters: []string{"topic", "channel", "subscriber", "state"}, verbs: "list get put delete", sample: "ada-alaska", body: `{"topic":"earthquakes","channel":"mail","to":"ada@example.com"}`,
 		about: "Deleting one returns when no message for it can leave any more."},
-	{name: "event", plural: "events", path: "/v1/events", short: "List and show events, and how far what they set off has come", columns: []string{"event", "topic", "state", "lane", "messages", "deliveries"},
+	{name: "event", plural: "events", path: "/v1/events", short: "List and show events, and how far what they set off has come", columns: []string{"event", "kind", "topic", "state", "lane", "messages", "deliveries"},
 		filters: []string{"topic", "state", "lane"}, verbs: "list get", sample: "evt-20261120-1000"},
 	{name: "message", plural: "messages", path: "/v1/messages", short: "List and show messages to people who were named", columns: []string{"id", "state", "channel", "recipients", "reference", "counts"},
 		filters: []string{"reference"}, must: "reference", verbs: "list get", sample: "msg-20261120-2000"},

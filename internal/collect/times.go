@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -20,7 +21,7 @@ func CheckTimes(p *fanfare.Posted, now time.Time, ahead time.Duration) error {
 	}
 	switch {
 	case p.NotBefore.Sub(now) > ahead:
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/not_before", Message: fmt.Sprintf("is more than %v ahead", ahead),
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/not_before", Message: fmt.Sprintf("is more than %s ahead", inDays(ahead)),
 			Hint: "send it later; how far ahead is half of retention_days"}
 	case p.Expires.IsZero():
 		return nil
@@ -35,4 +36,12 @@ func CheckTimes(p *fanfare.Posted, now time.Time, ahead time.Duration) error {
 // CheckTimes refuses an event for what Post would refuse of its times.
 func (c *Collector) CheckTimes(p *fanfare.Posted) error {
 	return CheckTimes(p, c.options.Clock.Now(), c.options.Ahead)
+}
+
+// inDays words a time that is half of a number of days.
+func inDays(d time.Duration) string {
+	if d == 24*time.Hour {
+		return "1 day"
+	}
+	return strconv.FormatFloat(d.Hours()/24, 'f', -1, 64) + " days"
 }

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,16 @@ func TestATimeThatNobodyCanWriteIsRefusedAsSuch(t *testing.T) {
 		got, refused := errors.AsType[*fanfare.Error](err)
 		if refused != (test.want != "") || refused && got.Pointer != test.want {
 			t.Errorf("%+v: %v, want %q", test.posted, err, test.want)
+		}
+	}
+}
+
+func TestHowFarAheadAnEventMayBeIsToldInDays(t *testing.T) {
+	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	for ahead, want := range map[time.Duration]string{12 * time.Hour: "0.5 days", 24 * time.Hour: "1 day", 15 * 24 * time.Hour: "15 days"} {
+		late := &fanfare.Posted{NotBefore: now.Add(ahead + time.Second)}
+		if err := CheckTimes(late, now, ahead); err == nil || !strings.Contains(err.Error(), "more than "+want+" ahead") {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
