@@ -110,13 +110,31 @@ func (g *generator) generate(events, parts int) (took time.Duration, used toll, 
 	return ended.Sub(begun.Stages.Received), used, err
 }
 
+// waiting is how many notifications wait when all that were called for should. They are
+// counted a moment after they are frozen.
+func (g *generator) waiting() (n int64, err error) {
+	var still stall
+	for {
+		status, err := g.api.Status(g.lab.ctx)
+		if n = status.Deliveries.Pending; err != nil || n >= g.made {
+			return n, err
+		}
+		if err := still.moved(n); err != nil {
+			return n, err
+		}
+		if err := pause(g.lab.ctx, 10*time.Millisecond); err != nil {
+			return n, err
+		}
+	}
+}
+
 // end holds what waits against what was called for, and ends the server.
 func (g *generator) end(w *wrong) error {
-	status, err := g.api.Status(g.lab.ctx)
+	wait, err := g.waiting()
 	if err != nil {
 		return err
 	}
-	w.unless(status.Deliveries.Pending == g.made, "%d notifications wait, and %d were called for", status.Deliveries.Pending, g.made)
+	w.unless(wait == g.made, "%d notifications wait, and %d were called for", wait, g.made)
 	if err := g.stop(); err != nil {
 		return err
 	}
