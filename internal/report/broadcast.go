@@ -1,0 +1,73 @@
+package report
+
+import (
+	"context"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// Broadcast returns an event with how far what it set off has come.
+func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error) {
+	b, err := t.broadcast(ctx, ref)
+	if err != nil {
+		return fanfare.Broadcast{}, err
+	}
+	if b.State == queued {
+		return *b, nil
+	}
+	if b, err = t.soFar(ctx, ref, b); err != nil {
+		return fanfare.Broadcast{}, err
+	}
+	if b.Kind == fanfare.KindEvent {
+		b.Gathered, err = t.Digests.Gathered(ctx, ref)
+	}
+	return *b, err
+}
+
+// The states of a broadcast that is not stopped: accepted and not matched yet,
+// and frozen.
+const (
+	queued  = "queued"
+	running = "running"
+)
+
+// broadcast reads an event from the store, or from the queue before it.
+func (t *Traces) broadcast(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
+	b, posted, kept, err := Look(ctx, t.Queue, ref, func() (*fanfare.Broadcast, error) { return t.Store.Broadcast(ctx, ref) })
+	if err != nil || posted == nil {
+		return b, err
+	}
+	b = &fanfare.Broadcast{Event: ref.String(), State: queued, Stages: fanfare.Stages{Kept: kept}}
+	b.Describe(posted)
+	return b, nil
+}
+
+// soFar adds how far a broadcast has come that was read from the store.
+func (t *Traces) soFar(ctx context.Context, ref fanfare.EventRef, b *fanfare.Broadcast) (*fanfare.Broadcast, error) {
+	if !b.Stages.Completed.IsZero() {
+		return b, nil
+	}
+	p, open := t.Progress.Progress(ref)
+	if !open {
+		return t.closed(ctx, ref)
+	}
+	b.Counts, b.Stages.First, b.Stages.Last = p.Counts, p.First, p.Last
+	if err := t.waitsOfBroadcast(ctx, ref, b); err != nil {
+		return nil, err
+	}
+	if b.PerSecond, b.End = t.Progress.Outlook(ref, b.Waits); b.State != running {
+		b.End = time.Time{} // what still comes in was on the wire
+	}
+	return b, nil
+}
+
+// closed reads a broadcast again that was open in the store and is not with the
+// recorder: it was completed between the two looks, or is only about to begin.
+func (t *Traces) closed(ctx context.Context, ref fanfare.EventRef) (*fanfare.Broadcast, error) {
+	b, err := t.Store.Broadcast(ctx, ref)
+	if err == nil && b.Stages.Completed.IsZero() && b.Counts.Total() == 0 {
+		b.Counts[fanfare.Pending] = b.Messages
+	}
+	return b, err
+}
