@@ -66,7 +66,7 @@ func (s *filters) dropTerm(r *rule, t *topic) {
 func (tm *term) is(fm *form) {
 	tm.test, tm.equality, tm.span = fm.test, nil, nil
 	w := fm.plan.guards[0][0]
-	if !fm.plan.direct || len(fm.plan.residuals)+len(fm.plan.gates)+len(w.statics) > 0 || w.needle != nil || w.probe != nil || w.cells != nil {
+	if !fm.plan.direct || len(fm.plan.residuals)+len(w.gates)+len(w.statics) > 0 || w.needle != nil || w.probe != nil || w.cells != nil {
 		return
 	}
 	switch {
