@@ -60,6 +60,7 @@ type frame struct {
 
 	visit   func([]uint32)    // takes whole runs of places of rules, where order is not asked for
 	matched []*roaring.Bitmap // places of the filters that matched
+	filters []uint32          // numbers of these filters, and of those with one subscription
 	buffer  []uint32          // places on their way out
 }
 
@@ -96,7 +97,7 @@ func (f *frame) begin(event *Event, t *texts, slots int) {
 		f.slots = make([]slot, slots+slots/2)
 	}
 	f.slots = f.slots[:slots]
-	f.found = f.found[:0]
+	f.found, f.filters = f.found[:0], f.filters[:0]
 	if f.epoch++; f.epoch == maxEpoch {
 		f.epoch = 1
 		f.memos = nil

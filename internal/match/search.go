@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
 )
 
 // search finds the rows of r that match.
@@ -176,6 +177,10 @@ func (r *rule) hit(f *frame, place fanfare.Place) {
 
 // take keeps the subscriptions of a filter that matches.
 func (f *frame) take(fl *filter) {
+	if kit.Fault("filters-lost") && len(fl.text)%8 == 7 {
+		return
+	}
+	f.filters = append(f.filters, fl.number)
 	if fl.places != nil {
 		f.matched = append(f.matched, fl.places)
 	} else {

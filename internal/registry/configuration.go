@@ -70,6 +70,15 @@ func (c Configuration) of(name string) *service {
 // Topics, Channels and Templates list what a service has, sorted by name.
 func (c Configuration) Topics(service string) []*Topic { return sortedValues(c.of(service).topics) }
 
+// TopicNumbered returns the topic with a number; false where it was deleted.
+func (c Configuration) TopicNumbered(number uint32) (*Topic, bool) {
+	t := c.s.topics[number]
+	if t == nil || c.Topic(t.Service, t.Name) != t {
+		return nil, false
+	}
+	return t, true
+}
+
 // Channels is like Topics.
 func (c Configuration) Channels(service string) []*Channel {
 	return sortedValues(c.of(service).channels)

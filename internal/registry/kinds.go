@@ -105,6 +105,8 @@ func (r *Registry) loadConfig(s *snapshot, c *ConfigRecord) error {
 		return r.loadQuota(c)
 	case kindFloor:
 		return r.loadFloor(c)
+	case kindQuarantine:
+		return r.loadQuarantine(c)
 	}
 	name, known := s.names[c.Service]
 	if !known {

@@ -82,6 +82,7 @@ type Registry struct {
 	rates       rates
 	slots       slots
 	quotas      quotas
+	quarantine  quarantine
 	floor       placeFloor // as it was at the start
 	unmatched   int        // subscriptions whose conditions were not understood at the start
 	heard       atomic.Pointer[heard]

@@ -102,7 +102,7 @@ type Batch struct {
 // A ConfigRecord is one named thing of the configuration: small, read as a
 // whole at start.
 type ConfigRecord struct {
-	Kind    string // service, channel, topic, template, key or switch
+	Kind    string // service, channel, topic, template, key, switch and so on: see kinds.go
 	Number  uint32 // within the kind, for good, from 1
 	Service uint32 // number of the service; 0 if it belongs to none
 	Name    string
