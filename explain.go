@@ -50,6 +50,7 @@ type Explanation struct {
 	Checks       []Check         `json:"checks"`              // in the order in which they decide
 	Condition    *Part           `json:"condition,omitempty"` // as the topic defines it now; absent where it was not asked
 	Delivery     *Delivery       `json:"delivery,omitempty"`  // what came of it, where there was one
+	Defect       string          `json:"defect,omitempty"`    // how the matching index, or the explanation, contradicts the independent evaluator; "": it does not
 }
 
 // A Check is one thing that decides.

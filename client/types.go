@@ -54,6 +54,12 @@ type (
 	QuotaStatus = wire.QuotaStatus
 	// A RelayStatus is how one of its next hops is doing.
 	RelayStatus = wire.RelayStatus
+
+	// MatchCheck says how the answers of the matching index are checked.
+	MatchCheck = wire.MatchCheck
+
+	// QuarantinedCondition is a condition about which the index was wrong.
+	QuarantinedCondition = wire.QuarantinedCondition
 	// A MessageRequest asks for a message to people who are named.
 	MessageRequest = wire.MessageRequest
 	// A MessageFile is a file that goes with one message.

@@ -101,6 +101,12 @@ func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor
 		return nil, err
 	}
 	server := &doctor.Server{Version: status.Version, Ready: status.Ready, Reason: status.Reason, Parked: status.Parked}
+	if check := status.MatchCheck; check != nil {
+		server.Contradictions = check.Contradictions
+		for _, q := range check.Quarantined {
+			server.Quarantined = append(server.Quarantined, quarantinedText(&q))
+		}
+	}
 	for _, ch := range status.Channels {
 		if ch.LastError != "" {
 			server.Troubled = append(server.Troubled, doctor.Trouble{Channel: ch.Service + "/" + ch.Name, Error: ch.LastError})

@@ -21,7 +21,9 @@ the id that the sender gave. A file, or - for standard input, has the data of an
 event that might come: nothing is published.
 
 What was recorded when an event was matched decides. The condition is shown as the
-topic defines it now; where the two differ, somebody has changed something since.`,
+topic defines it now, and is evaluated twice: by the matching index, and by an
+evaluator that shares no code with it. Where the two do not agree, that is a defect
+of Fanfare, which is said so.`,
 		Example: `  fanfare explain sub-1c00004e evt-20261120-1001
   fanfare explain ada-alaska event.json
   echo '{"mag":4.2,"place":"Alaska"}' | fanfare explain sub-1c00004e - --topic earthquakes`,
@@ -115,6 +117,10 @@ func (c *cli) printExplanation(e *fanfare.Explanation) {
 			sign = s.paint(green, "✓")
 		}
 		w.line(fmt.Sprintf("%s %-10s ", sign, check.Name), strings.Repeat(" ", 13), check.Detail)
+	}
+	if e.Defect != "" {
+		w.line("", "", "")
+		w.line(s.paint(red, "DEFECT")+"  ", "        ", e.Defect)
 	}
 	if p := e.Condition; p != nil && len(p.Parts) > 0 {
 		w.line("", "", "")

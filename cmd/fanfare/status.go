@@ -102,6 +102,9 @@ func (c *cli) printStatus(s client.Status) {
 	if s.Suppressions > 0 {
 		fmt.Fprintf(table, "suppressed\t%s\n", amount(s.Suppressions, "address", "addresses"))
 	}
+	if m := s.MatchCheck; m != nil {
+		fmt.Fprintf(table, "match check\t%s of %s, %s\n", amount(m.Reported+m.Unreported, "condition", "conditions"), amount(m.Events, "event", "events"), contradictionText(m))
+	}
 	fmt.Fprintf(table, "index lag\t%s\n", amount(s.IndexLagEvents, "event", "events"))
 	if s.Untold > 0 {
 		fmt.Fprintf(table, "untold\t%s outcomes and changes\n", grouped(s.Untold))
@@ -109,6 +112,7 @@ func (c *cli) printStatus(s client.Status) {
 	fmt.Fprintf(table, "free disk\t%.1f GB\n", float64(s.DiskFreeBytes)/1e9)
 	table.Flush()
 
+	c.printQuarantined(s.MatchCheck)
 	if len(s.Channels) > 0 {
 		fmt.Fprintln(table, "\nCHANNEL\tDRIVER\tSTATE\tCONNECTIONS\tRATE\tOF\tTODAY\tLAST ERROR")
 		for _, ch := range s.Channels {

@@ -27,7 +27,7 @@ func (a *API) statusRoutes() {
 
 // ofService leaves out of s what belongs to other services.
 func ofService(s wire.Status, service string) wire.Status {
-	s.Restored, s.Database, s.Inbound, s.Suppressions, s.Untold = nil, nil, nil, 0, 0 // of all services
+	s.Restored, s.Database, s.Inbound, s.MatchCheck, s.Suppressions, s.Untold = nil, nil, nil, nil, 0, 0 // of all services
 	s.Broadcasts = slices.DeleteFunc(slices.Clone(s.Broadcasts), func(b fanfare.Broadcast) bool { return b.Service != service })
 	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })
 	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(l wire.ServiceLimits) bool { return l.Service != service })

@@ -102,7 +102,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 func (a *App) open(ctx context.Context, o Options, started time.Time) error {
 	h := &house{App: a, version: o.Version, started: started, dir: a.config.DataDir, index: match.New(), copying: make(turn, 1)}
 	for _, build := range []func(context.Context) error{
-		h.openStore, h.openRegistry, h.openBus, h.openRecord, h.openOutlets, h.openStates, h.openMatching, h.openIntake, h.openReturns, h.openDoors,
+		h.openStore, h.openRegistry, h.openBus, h.openRecord, h.openOutlets, h.openStates, h.openVerifier, h.openMatching, h.openIntake, h.openReturns, h.openDoors,
 	} {
 		if err := build(ctx); err != nil {
 			return err

@@ -9,11 +9,13 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/verify"
 )
 
 // judging tells what conditions cost and whom they meet.
 type judging struct {
 	index    *match.Index
+	verifier *verify.Verifier
 	registry *registry.Registry
 	samples  *samples
 	states   known

@@ -7,13 +7,16 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/verify"
 )
 
 // conditions are subscriptions and the index, as explanations see them.
 type conditions struct {
 	*registry.Registry
 	known
-	people *audiences
+	people   *audiences
+	verifier *verify.Verifier
+	asking   turn // of the index: one at a time
 }
 
 // FoundBy says what of an event leads the index to a subscription.

@@ -29,7 +29,7 @@ func (j *judging) DryRun(ctx context.Context, posted *fanfare.Posted, sample int
 	if event.Was, err = j.states.Before(posted.Service, posted.Topic, posted.Event.Data); err != nil {
 		return out, err
 	}
-	hits, err := j.index.Match(match.Key{Service: posted.Service, Topic: posted.Topic}, event, nil)
+	hits, err := j.verifier.Match(ctx, verifiedTopic(topic), "of a dry run", event, nil)
 	if err != nil {
 		return out, err
 	}

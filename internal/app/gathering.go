@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/verify"
 )
 
 // newGathering puts together what holds back what is not due.
@@ -84,7 +85,7 @@ func toldTogether(people *registry.Registry, service, name string) (told gather.
 
 // cases are what is the case: the last events of the keys of topics, matched anew.
 type cases struct {
-	index    *match.Index
+	verifier *verify.Verifier
 	registry *registry.Registry
 	states   *state.States
 	store    *deliveries.Store
@@ -99,7 +100,7 @@ func (c *cases) visit(ctx context.Context, of gather.Slot, visit func(*fanfare.P
 		}
 		size := c.states.Size(topic.Number, topic.Series)
 		for _, last := range c.states.List(topic.Number, topic.Series, "", size.Keys+1) {
-			hits, err := c.hits(topic, &last, of.Number)
+			hits, err := c.hits(ctx, topic, &last, of.Number)
 			if err != nil {
 				return err
 			}
@@ -118,10 +119,10 @@ func (c *cases) visit(ctx context.Context, of gather.Slot, visit func(*fanfare.P
 	return nil
 }
 
-func (c *cases) hits(topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
+func (c *cases) hits(ctx context.Context, topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
 	event := match.EventOf(&fanfare.Event{Data: last.Data})
 	event.Was = last.Data
-	hits, err := c.index.Match(match.Key{Service: topic.Service, Topic: topic.Name}, event, nil)
+	hits, err := c.verifier.Match(ctx, verifiedTopic(topic), last.Event.String(), event, nil)
 	return slices.DeleteFunc(hits, func(h fanfare.Hit) bool { return h.Slot != slot }), err
 }
 

@@ -17,6 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/verify"
 )
 
 // A house is what a start builds, one room after the other: each is opened by one
@@ -59,6 +60,9 @@ type house struct {
 	following *carrying
 	history   *indexing
 	rates     *rates
+
+	// openVerifier
+	verifier *verify.Verifier
 
 	// openMatching
 	samples   *samples

@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/verify"
 )
 
 // matching takes the event groups of one lane off EVENTS, matches them, freezes
@@ -30,6 +31,7 @@ type matching struct {
 	queue    *bus.Queue
 	bus      *bus.Bus
 	index    *match.Index
+	verifier *verify.Verifier
 	registry *registry.Registry
 	store    *deliveries.Store
 	recorder *record.Recorder
@@ -197,9 +199,9 @@ func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Posted) 
 	if event.Was, err = m.before(r, topic, f); err != nil {
 		return nil, err
 	}
-	m.hits, err = m.index.Match(match.Key{Service: posted.Service, Topic: posted.Topic}, event, m.hits[:0])
+	m.hits, err = m.verifier.Match(ctx, verifiedTopic(topic), posted.Ref().String(), event, m.hits)
 	if err != nil {
-		return nil, err
+		return nil, unlessUndecided(err)
 	}
 	if posted.Audience != nil {
 		if m.hits, err = m.people.narrow(ctx, posted, m.hits); err != nil {
@@ -220,6 +222,15 @@ func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Posted) 
 		m.hits = nil
 	}
 	return f, nil
+}
+
+// unlessUndecided makes an error that passes, as while the database is away, one after
+// which the event comes again. An event that cannot be decided is parked.
+func unlessUndecided(err error) error {
+	if errors.Is(err, verify.ErrUndecided) || fanfare.CodeOf(err) == fanfare.Invalid || fanfare.CodeOf(err) == fanfare.NotFound {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnread, err)
 }
 
 // name takes the audience of a direct send in place of a match.

@@ -51,6 +51,7 @@ func (r *reports) metrics() http.Handler {
 	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
 	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.registry.Unmatched()) })
+	verifierMetrics(r.verifier, registry)
 	r.outlets.replies.metrics(registry)
 	if r.inbound != nil {
 		inboundMetrics(r.inbound, registry)

@@ -60,7 +60,7 @@ func (h *house) openStates(ctx context.Context) error {
 
 // openMatching begins to gather digests, and to match.
 func (h *house) openMatching(ctx context.Context) error {
-	gathering := newGathering(h.store, h.people, &cases{index: h.index, registry: h.people, states: h.following.states, store: h.store}, h.hops, h.clock, h.log)
+	gathering := newGathering(h.store, h.people, &cases{verifier: h.verifier, registry: h.people, states: h.following.states, store: h.store}, h.hops, h.clock, h.log)
 	if err := gathering.Load(ctx, h.days); err != nil {
 		return fmt.Errorf("digests: %w", err)
 	}
@@ -71,7 +71,7 @@ func (h *house) openMatching(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m := &matching{lane: lane, queue: queue, bus: h.hops, index: h.index, registry: h.people, store: h.store, recorder: h.recorder, switches: h.stops,
+		m := &matching{lane: lane, queue: queue, bus: h.hops, index: h.index, verifier: h.verifier, registry: h.people, store: h.store, recorder: h.recorder, switches: h.stops,
 			states: h.following.states, samples: h.samples, people: h.narrowing, gathering: gathering, clock: h.clock, logger: h.log}
 		h.background(m.run)
 	}

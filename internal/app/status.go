@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/report"
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/verify"
 )
 
 // reports answers how the server is doing and what happened.
@@ -34,6 +35,7 @@ type reports struct {
 	switches   *switches
 	parking    *parking
 	floor      *diskFloor
+	verifier   *verify.Verifier
 	indexing   *indexing
 	telling    *noticing
 	states     *state.States
@@ -55,6 +57,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 		DiskFreeBytes: r.floor.look(), IndexLagEvents: r.indexing.lag.Load(),
 	}
 	known := r.states.Total()
+	s.MatchCheck = r.matchCheckStatus()
 	s.Untold = r.telling.waiting.Load()
 	s.Suppressions = int64(r.registry.Suppressed())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full

@@ -69,6 +69,8 @@ var grants = []grant{
 	{"internal/state", []string{".", "internal/kit"}, whyStage},
 	{"internal/mutation", nil,
 		"it changes the text of another package and runs its tests, and knows neither"},
+	{"internal/verify", []string{".", "internal/evaluator", "internal/match"},
+		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
 	{"internal/generate", []string{".", "internal/kit"}, whyStage},
 	{"internal/notice", []string{"."},
 		"what a service is told of its deliveries is made of values, and who reads and posts it is the business of app"},

@@ -65,6 +65,9 @@ type Config struct {
 
 	ReplyRules string `koanf:"reply_rules" default:"" doc:"YAML file with rules for what next hops answer, which go before the built-in ones (see: fanfare replies). A change is in force within seconds; a file that cannot be used leaves what is in force."`
 
+	// How sure it is of its matches.
+	MatchCheck Share `koanf:"match_check" default:"3%" doc:"Share of the server's processor time for evaluating conditions a second time, independently of the matching index, before anybody is notified: up to 50%, or unlimited, which checks every condition that the index takes for true at every event. 0% checks only conditions in quarantine."`
+
 	// What it says.
 	LogLevel  string `koanf:"log_level" default:"info" doc:"Least level that is logged: debug, info, warn or error. Addresses of people appear only at debug."`
 	AccessLog string `koanf:"access_log" default:"errors" doc:"Answered requests that are logged: off, errors (400 and above) or all, which costs time at thousands of requests a second. Never with paths, queries or keys."`

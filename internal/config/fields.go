@@ -30,6 +30,8 @@ func (f field) kind() string {
 		return "share or size"
 	case reflect.TypeFor[Size]():
 		return "size"
+	case reflect.TypeFor[Share]():
+		return "share or unlimited"
 	}
 	switch f.typ.Kind() {
 	case reflect.Int:

@@ -18,6 +18,9 @@ type Server struct {
 	Reason   string // why it is not ready
 	Parked   int
 	Troubled []Trouble // channels that cannot send
+
+	Contradictions int64    // of the matching index, since the start
+	Quarantined    []string // conditions that are evaluated without it
 }
 
 // Trouble is the last error of a channel.

@@ -65,9 +65,27 @@ func (o *Options) running(r *Report, s *Server) {
 	default:
 		r.ok("server", "it takes work, and nothing is parked")
 	}
+	s.matching(r)
 	for _, t := range s.Troubled {
 		r.warn("channel "+t.Channel, "see what is said of its relay below", "the server cannot send: %s", t.Error)
 	}
+}
+
+// matching tells of conditions about which the matching index was wrong.
+func (s *Server) matching(r *Report) {
+	const report = "this is a defect of Fanfare: report each condition, its topic's schema and the event that fanfare status names"
+	if n := len(s.Quarantined); n > 0 {
+		r.wrong("matching", report, "the matching index was wrong about %s, now evaluated without it: %s", conditions(n), strings.Join(s.Quarantined[:min(n, 3)], "; "))
+	} else if s.Contradictions > 0 {
+		r.wrong("matching", report, "the matching index was wrong about %s since the start of the server, which have changed since", conditions(int(s.Contradictions)))
+	}
+}
+
+func conditions(n int) string {
+	if n == 1 {
+		return "1 condition"
+	}
+	return fmt.Sprintf("%d conditions", n)
 }
 
 // soon is how long before its end a certificate is worth a word.

@@ -22,6 +22,9 @@ type Conditions interface {
 	// Before returns the data of the last event of the key that one with these
 	// data would have; none where there is none.
 	Before(service, topic string, data json.RawMessage) (json.RawMessage, error)
+	// SecondOpinion evaluates the condition independently of the matching index, and says
+	// what the index makes of it.
+	SecondOpinion(ctx context.Context, s *registry.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
 	// FoundBy says what of an event leads to the subscription, "" where every event
 	// is held against it.
 	FoundBy(s *registry.Subscription) (string, error)
@@ -30,14 +33,61 @@ type Conditions interface {
 	InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error)
 }
 
+// An Opinion is what the independent evaluator says about a condition and an event.
+type Opinion struct {
+	Result string // true, false, error or undecided
+	Reason string // of an error, or why it is undecided
+
+	Indexed bool // the index was asked too
+	Found   bool // and leads the event to the subscription
+
+	Quarantined string // since when the condition is evaluated without the index, and why; "" where it is not
+}
+
+// undecided is the result of a condition that the independent evaluator cannot decide.
+const undecided = "undecided"
+
+// defect says how the matching index, or an explanation that was made with its means,
+// contradicts the independent evaluator; "" where neither does.
+func (o *Opinion) defect(explained string) string {
+	const ask = "This is a defect of Fanfare: report the condition, the schema of the topic and the data of the event"
+	switch {
+	case o.Result == undecided:
+		return ""
+	case o.Indexed && o.Found && o.Result != fanfare.PartTrue:
+		return "The matching index takes the condition for true, and the independent evaluator says " + o.Result + ". " + o.known() + ask
+	case o.Indexed && !o.Found && o.Result == fanfare.PartTrue:
+		return "The matching index does not take the condition for true, and the independent evaluator does. " + o.known() + ask
+	case o.Result != explained:
+		return "This explanation takes the condition for " + explained + ", and the independent evaluator says " + o.Result + ". " + ask
+	}
+	return ""
+}
+
+// known says whether the index is asked about the condition at all.
+func (o *Opinion) known() string {
+	if o.Quarantined == "" {
+		return "The event is matched by the index until a check of its answers finds this. "
+	}
+	return "The condition is evaluated without the index: it is in quarantine " + o.Quarantined + ". "
+}
+
+// difference says why what was recorded is not what the condition comes to now.
+func (e *explanation) difference() string {
+	if e.Defect != "" {
+		return "the matching index was wrong about this condition, see below"
+	}
+	return "the subscription or its topic was changed since (fanfare audit lists changes); where neither was, the match was wrong: report it as a defect of Fanfare"
+}
+
 // Events has the events as they were accepted and matched.
 type Events interface {
 	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, error)
 }
 
 // An Explainer says why an event is for a subscription or not. What was recorded
-// decides about an event that was matched; the condition is shown beside it, and
-// where the two differ, somebody has changed something since.
+// decides about an event that was matched; the condition is shown beside it, as the
+// independent evaluator and the matching index find it now.
 type Explainer struct {
 	Traces     *Traces
 	Events     Events
@@ -69,7 +119,7 @@ func (x *Explainer) ExplainEvent(ctx context.Context, service, subscription stri
 	if err != nil {
 		return fanfare.Explanation{}, err
 	}
-	if err := x.condition(e, &s, &posted.Event, was); err != nil {
+	if err := x.condition(ctx, e, &s, &posted.Event, was); err != nil {
 		return fanfare.Explanation{}, err
 	}
 	if a := posted.Audience; a != nil {
@@ -125,7 +175,7 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 	if err != nil {
 		return fanfare.Explanation{}, err
 	}
-	if err := x.condition(e, &s, &fanfare.Event{Type: s.Topic, Data: data}, was); err != nil {
+	if err := x.condition(ctx, e, &s, &fanfare.Event{Type: s.Topic, Data: data}, was); err != nil {
 		return fanfare.Explanation{}, err
 	}
 	return e.conclude(), nil
@@ -153,7 +203,7 @@ func (x *Explainer) before(ctx context.Context, posted *fanfare.Posted, queued b
 }
 
 // condition adds what the condition comes to.
-func (x *Explainer) condition(e *explanation, s *registry.Subscription, event *fanfare.Event, was json.RawMessage) error {
+func (x *Explainer) condition(ctx context.Context, e *explanation, s *registry.Subscription, event *fanfare.Event, was json.RawMessage) error {
 	part, err := x.Conditions.Explain(s, event, was)
 	if wrong, ok := errors.AsType[*fanfare.Error](err); ok && wrong.Code == fanfare.Invalid {
 		e.check("condition", false, "the condition cannot be evaluated: %v", wrong)
@@ -166,14 +216,22 @@ func (x *Explainer) condition(e *explanation, s *registry.Subscription, event *f
 	if e.FoundBy, err = x.Conditions.FoundBy(s); err != nil {
 		return err
 	}
-	switch part.Result {
+	if e.opinion, err = x.Conditions.SecondOpinion(ctx, s, event, was); err != nil {
+		return err
+	}
+	e.Defect = e.opinion.defect(part.Result)
+	result, reason := e.opinion.Result, e.opinion.Reason
+	if result == undecided || result == part.Result {
+		result, reason = part.Result, firstError(&part)
+	}
+	switch result {
 	case fanfare.PartTrue:
 		e.check("condition", true, "the condition is true")
 		if s.Filter == "" && s.Rule == "" {
 			e.last().Detail = "it has no condition: every event of the topic is for it"
 		}
 	case fanfare.PartError:
-		e.check("condition", false, "the condition is neither true nor false, which is no match: %s", firstError(&part))
+		e.check("condition", false, "the condition is neither true nor false, which is no match: %s", reason)
 	default:
 		e.check("condition", false, "the condition is false")
 	}
@@ -214,11 +272,11 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Su
 	e.decided = true
 	switch {
 	case section == nil && now:
-		e.last().Detail = "it was not among the recipients when the event was matched: the subscription, or its topic, was changed since"
+		e.last().Detail = "it was not among the recipients when the event was matched: " + e.difference()
 	case section == nil:
 		e.last().Detail = "it was not among the recipients when the event was matched"
 	case !now:
-		e.last().Detail += ", although it would not be now: the subscription, or its topic, was changed since"
+		e.last().Detail += ", although it would not be now: " + e.difference()
 	}
 	if section == nil {
 		return nil

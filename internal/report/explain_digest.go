@@ -18,7 +18,7 @@ func (x *Explainer) gathered(ctx context.Context, e *explanation, s *registry.Su
 	now := e.good()
 	e.check("recorded", true, "it was among the recipients when the event was matched")
 	if !now {
-		e.last().Detail += ", although it would not be now: the subscription, or its topic, was changed since"
+		e.last().Detail += ", although it would not be now: " + e.difference()
 	}
 	e.decided = true
 	when := g.Cadence

@@ -13,6 +13,7 @@ type explanation struct {
 	fanfare.Explanation
 	decided bool // by what was recorded, which is the last check but those about what came of it
 	state   bool // what is the case counts, and not what has happened
+	opinion Opinion
 }
 
 // immediate is the cadence of what is told at once.

@@ -25,6 +25,7 @@ type Status struct {
 	Parked         int                 `json:"parked" doc:"events and batches that failed too often and wait for an operator"`
 	IndexLagEvents int64               `json:"index_lag_events" doc:"events whose deliveries cannot be found by person yet"`
 	Untold         int64               `json:"untold,omitempty" doc:"outcomes of deliveries, and what people did, that services are to be told of and are not yet; absent for keys of one service"`
+	MatchCheck     *MatchCheck         `json:"match_check,omitempty" doc:"how the answers of the matching index are checked; absent for keys of one service"`
 	StateKeys      int                 `json:"state_keys" doc:"keys of topics whose last event is known"`
 	StatesFull     int64               `json:"states_full,omitempty" doc:"events since the server started that left no state, because their topic has as many as it may"`
 	Suppressions   int64               `json:"suppressions,omitempty" doc:"addresses that nobody writes to, of all services together; absent for keys of one service"`
@@ -39,6 +40,31 @@ type Status struct {
 	AllowRecipients int    `json:"allow_recipients,omitempty" doc:"how many addresses, domains and hosts letters leave to for real; absent where that is everybody, or with capture nobody"`
 
 	Restored *RestoredFrom `json:"restored,omitempty" doc:"the backup that the server was restored from, while everything is still paused"`
+}
+
+// A MatchCheck says how the answers of the matching index are checked by an independent
+// evaluator. What it counts, it counts from the start of the server.
+type MatchCheck struct {
+	Share          string                 `json:"share" doc:"of the processor time that it may take, such as 3%, or unlimited"`
+	Events         int64                  `json:"events" doc:"that were matched"`
+	Reported       int64                  `json:"reported" doc:"checks of conditions that the index took for true"`
+	Unreported     int64                  `json:"unreported" doc:"checks of other conditions"`
+	Undecided      int64                  `json:"undecided" doc:"of these checks, those in which the evaluator could not decide"`
+	Seconds        float64                `json:"seconds" doc:"that the checks took"`
+	Contradictions int64                  `json:"contradictions" doc:"conditions about which the index was wrong: a defect of Fanfare"`
+	Quarantined    []QuarantinedCondition `json:"quarantined,omitempty" doc:"conditions that are evaluated without the index until they are changed, because it was wrong about them"`
+}
+
+// A QuarantinedCondition is a condition about which the matching index was wrong.
+type QuarantinedCondition struct {
+	Service      string    `json:"service,omitempty"`
+	Topic        string    `json:"topic,omitempty" doc:"absent where the topic was deleted"`
+	Filter       string    `json:"filter,omitempty" doc:"the condition, of all subscriptions that have it"`
+	Subscription string    `json:"subscription,omitempty" doc:"or the subscription whose rule and params it is"`
+	Since        time.Time `json:"since" doc:"when it was found"`
+	Event        string    `json:"event" doc:"at which it was found"`
+	Index        string    `json:"index" doc:"what the index said: true, or not true"`
+	Evaluator    string    `json:"evaluator" doc:"what the evaluator said: true, false or error"`
 }
 
 // Inbound is the mail server at which bounces come in. What it counts, it counts from
