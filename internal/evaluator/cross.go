@@ -1,7 +1,5 @@
 package evaluator
 
-import "math"
-
 // A crossing is the way in which a value passes a level.
 type crossing uint8
 
@@ -24,7 +22,7 @@ func measure(v value) (problem value, ok bool) {
 		return v, false
 	case !v.isNumber():
 		return errorValue(noOverload), false
-	case v.kind == kindDouble && math.IsNaN(v.double()):
+	case isNaN(v):
 		return errorValue("NaN is neither above nor below a level"), false
 	}
 	return v, true

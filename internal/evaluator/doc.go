@@ -15,8 +15,8 @@
 // condition that the product refuses may be evaluated here, and an operation on
 // values of the wrong types is an error, "no such overload". Where the language
 // leaves the answer open, the verdict is Undecided: an evaluation with more
-// steps than an engine must take, and what depends on the order of the keys of
-// a map.
+// steps than an engine must take, what depends on the order of the keys of a
+// map, and maps with keys that CEL does not have.
 //
 // Limits: a text has at most 64 KiB and 250 levels, JSON at most 10,000 levels.
 // Messages of Protocol Buffers, optional values and the macros of two variables

@@ -146,9 +146,6 @@ func build(n *node, values []value) value {
 	}
 	keys, items := make([]value, 0, len(values)/2), make([]value, 0, len(values)/2)
 	for i := 0; i < len(values); i += 2 {
-		if k := values[i].kind; k == kindBytes || k == kindList || k == kindMap {
-			return errorValue("a " + typeNames[k] + " cannot be a key")
-		}
 		keys, items = append(keys, values[i]), append(items, values[i+1])
 	}
 	return mapValue(keys, items)
@@ -255,7 +252,10 @@ func (e *evaluation) macroOver(n *node, over value) value {
 	case kindMap:
 		elements, unordered = over.ref.keys, true
 	default:
-		return errorValue("a " + typeNames[over.kind] + " has no elements")
+		// cel-go takes the empty text for an empty list; CEL itself takes neither.
+		if over.kind != kindString && over.kind != kindBytes || over.str != "" {
+			return errorValue("a " + typeNames[over.kind] + " has no elements")
+		}
 	}
 	for len(e.variables) <= n.level {
 		e.variables = append(e.variables, value{})

@@ -25,8 +25,9 @@ func (r Result) String() string {
 
 // Verdict is a result and its reason. An Error says what failed, such as "no
 // such field gone". Undecided means that the language leaves the answer open:
-// the evaluation takes so many steps that an engine may refuse it, or it depends
-// on the order of the keys of a map.
+// the evaluation takes so many steps that an engine may refuse it, it depends on
+// the order of the keys of a map, or it makes a map with keys that CEL does not
+// have.
 type Verdict struct {
 	Result Result
 	Reason string

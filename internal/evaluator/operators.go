@@ -205,11 +205,13 @@ func differs(_ *node, a, b value) value {
 	}
 }
 
-// ordering makes the function of an operator that holds for some orders.
+// ordering makes the function of an operator that holds for some orders. NaN is
+// below and above nothing; as in cel-go, that includes values of other kinds
+// that have an order, and on the right of NaN all values.
 func ordering(holds func(order int) bool) func(*node, value, value) value {
 	return func(_ *node, a, b value) value {
 		order, ordered, ok := compare(a, b)
-		if !ok {
+		if !ok && !isNaN(a) && !(isNaN(b) && a.hasOrder()) {
 			return errorValue(noOverload)
 		}
 		return boolValue(ordered && holds(order))
@@ -231,6 +233,9 @@ func isIn(_ *node, a, b value) value {
 		}
 		return found
 	case kindMap:
+		if a.kind == kindBytes {
+			return undecided("bytes cannot be a key") // cel-go breaks off
+		}
 		return boolValue(b.ref.lookup(a) >= 0)
 	}
 	return errorValue(noOverload)

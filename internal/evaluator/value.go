@@ -90,6 +90,13 @@ func (v value) decided() bool { return v.kind > kindUndecided }
 
 func (v value) isNumber() bool { return v.kind >= kindInt && v.kind <= kindDouble }
 
+// hasOrder reports whether values of the kind are ordered among themselves.
+func (v value) hasOrder() bool {
+	return v.kind >= kindBool && v.kind <= kindBytes || v.kind == kindTime || v.kind == kindDuration
+}
+
+func isNaN(v value) bool { return v.kind == kindDouble && math.IsNaN(v.double()) }
+
 // asDouble converts a number of any kind.
 func (v value) asDouble() float64 {
 	switch v.kind {
@@ -102,14 +109,17 @@ func (v value) asDouble() float64 {
 	}
 }
 
-// mapValue makes a map of keys and values; of equal keys of one kind the last
-// one counts. Keys are scalars.
+// mapValue makes a map of keys and values. CEL has no keys but booleans, integers
+// and texts, and refuses a key that stands twice; since engines take both, a map
+// that has them is undecided.
 func mapValue(keys, items []value) value {
-	m := &composite{keys: keys[:0:0], items: items[:0:0]}
+	m := &composite{}
 	for i, key := range keys {
-		if at := m.find(key); at >= 0 {
-			m.items[at] = items[i]
-			continue
+		if k := key.kind; k != kindBool && k != kindInt && k != kindUint && k != kindString {
+			return undecided("a " + typeNames[k] + " cannot be a key")
+		}
+		if m.lookup(key) >= 0 {
+			return undecided("a key stands twice in a map")
 		}
 		m.keys, m.items = append(m.keys, key), append(m.items, items[i])
 		m.indexKey(len(m.keys) - 1)
@@ -165,8 +175,7 @@ func (m *composite) findText(key string) int {
 }
 
 // lookup returns the place of a key, or -1. A number is found as an integer of
-// either kind too: 1, 1u and 1.0 find one another, unless the key in the map is
-// a double.
+// either kind too: 1.0 finds 1 and 1u.
 func (m *composite) lookup(key value) int {
 	at := m.find(key)
 	if at >= 0 || !key.isNumber() {
