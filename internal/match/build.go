@@ -14,7 +14,7 @@ import (
 // hands to cel-go: a whole condition or any operand of &&, ||, ! and ?:.
 type builder struct {
 	*scope
-	ast   *celast.AST
+	ast   parsed
 	taken map[int64]param // literals that are params, by expression
 	paths []*path         // of the tests built, to be linked before they are evaluated
 	err   error           // of planning a CEL program

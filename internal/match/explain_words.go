@@ -86,12 +86,28 @@ func (x *explainer) missing(e celast.Expr) string {
 		if !isObject {
 			return fmt.Sprintf("%s is %s and has no field %q", at, kindOfValue(v), step)
 		}
-		at += "." + step
+		at += "." + inBackticks(step)
 		if v, isObject = m[step]; !isObject {
 			return at + " is missing"
 		}
 	}
 	return at + " is missing"
+}
+
+// dotted writes a field of an object as CEL has it.
+func dotted(object string, steps []string) string {
+	for _, step := range steps {
+		object += "." + inBackticks(step)
+	}
+	return object
+}
+
+// inBackticks writes the name of a field as it stands behind a dot.
+func inBackticks(name string) string {
+	if identifier.MatchString(name) {
+		return name
+	}
+	return "`" + name + "`"
 }
 
 // blame words an error of cel-go, unless what is inside explains it.
