@@ -58,6 +58,21 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		{`!crosses(event.any, 10)`, `{"any":9}`, `{}`, false},
 		{`!crosses(event.any, 10)`, `{"any":9}`, `{"any":"x"}`, false},
 		{`crosses(event.any, 10) || true`, `{"any":9}`, `{}`, true},
+		// NaN now, or as the level, is an error in every spelling; before, it crosses nothing.
+		{`crosses(event.any - open, 2.0)`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`!crosses(event.any - open, 2.0)`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) == false`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) != true`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) ? false : true`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) || true`, ``, `{"any":1e999,"open":1e999}`, true},
+		{`!crosses(event.any - open, 2.0)`, `{"any":1.0,"open":2}`, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) == false`, `{"any":1.0,"open":2}`, `{"any":1e999,"open":1e999}`, false},
+		{`[2.0].exists(level, !crosses(event.any - open, level))`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`!crosses(price, event.any - open)`, ``, `{"price":1,"any":1e999,"open":1e999}`, false},
+		{`crosses(price, event.any - open) == false`, `{"price":0}`, `{"price":1,"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0)`, `{"any":1e999,"open":1e999}`, `{"any":9.0,"open":1}`, false},
+		{`!crosses(event.any - open, 2.0)`, `{"any":1e999,"open":1e999}`, `{"any":9.0,"open":1}`, true},
+		{`crosses(event.any - open, 2.0) == false`, `{"any":1e999,"open":1e999}`, `{"any":9.0,"open":1}`, true},
 		// Levels of all kinds.
 		{`crosses(price, 10.5)`, `{"price":10}`, `{"price":11}`, true},
 		{`crosses(price, event.open)`, `{"price":9,"open":100}`, `{"price":11,"open":10}`, true}, // the level of now
