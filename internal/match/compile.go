@@ -29,7 +29,7 @@ func (sc *scope) compile(where, text string) (a parsed, err error) {
 	}
 	a, issues := parse(sc.env, text)
 	if issues.Err() != nil {
-		return a, fromIssues(where, issues, sc)
+		return a, fromIssues(where, text, issues, sc, a)
 	}
 	result, fault := sc.check(where, a)
 	if fault != nil {

@@ -121,6 +121,9 @@ func (x *explainer) blame(err error, inside []fanfare.Part) string {
 	if name, ok := strings.CutPrefix(message, "no such key: "); ok {
 		return fmt.Sprintf("the field %q is missing", name)
 	}
+	if strings.HasSuffix(message, "expected iterable type") {
+		return "exists(), all() and their like go over a list or an object, and this is neither"
+	}
 	if strings.HasPrefix(message, "no such overload") {
 		return "it does not work with values of these types"
 	}

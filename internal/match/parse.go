@@ -70,7 +70,7 @@ type parsed struct {
 	brackets map[int64]bool // the fields that are written in brackets, by expression
 }
 
-// parse reads text and checks it as CEL.
+// parse reads text and checks it as CEL. Where the check finds something, p is what was read.
 func parse(env *cel.Env, text string) (parsed, *cel.Issues) {
 	read, issues := env.Parse(text)
 	if issues.Err() != nil {
@@ -86,9 +86,10 @@ func parse(env *cel.Env, text string) (parsed, *cel.Issues) {
 			e.SetKindCase(factory.NewCall(e.ID(), name, call.Args()...))
 		}
 	})
+	p.AST = read.NativeRep()
 	checked, issues := env.Check(read)
 	if issues.Err() != nil {
-		return parsed{}, issues
+		return p, issues
 	}
 	p.AST = checked.NativeRep()
 	rewrite(p.Expr(), func(e celast.Expr, call celast.CallExpr) {

@@ -54,6 +54,11 @@ func TestABadFilterIsRefusedWithItsPosition(t *testing.T) {
 		{"event.geo['lot'] > 1", 1, 10, `unknown field "lot"`, "did you mean lat?"},
 		{"place['lat'] == 1", 1, 6, `a string has no field "lat"`, ""},
 		{"has(event['foo'])", 1, 5, `unknown field "foo"`, "known: "},
+		{"event.place.lowerAscii() == 'x'", 1, 13, `there is no function "lowerAscii"`, "contains_ci"},
+		{"event.mag > 1.0 &&\n  'é' == place.trim()", 2, 16, `there is no function "trim"`, "known: contains, "},
+		{"event.place.startswith('x')", 1, 13, `there is no function "startswith"`, "did you mean startsWith?"},
+		{"containsci(place, 'x')", 1, 1, `there is no function "containsci"`, "did you mean contains_ci?"},
+		{"lower(place) == 'x'", 1, 1, `there is no function "lower"`, "contains_ci"},
 		{"has(event)", 1, 5, "has() takes a field", ""},
 		{"has(event.tags[0])", 1, 15, "has() takes a field", ""},
 		{`"é" == place && bogus`, 1, 17, `unknown name "bogus"`, "known: "},
@@ -97,6 +102,9 @@ func TestWithoutASchemaAnyFieldOfTheEventMayBeNamed(t *testing.T) {
 	}
 	if err := x.CheckFilter(key, "event.what.ever == 1"); err != nil {
 		t.Error(err)
+	}
+	if e := asError(t, x.CheckFilter(key, "event.s.lowerAscii() == 'x'")); e.Message != `there is no function "lowerAscii"` || e.Column != 9 {
+		t.Errorf("column %d: %s", e.Column, e.Message)
 	}
 	if e := asError(t, x.CheckFilter(key, "whatever == 1")); e.Hint != "the topic has no schema: write event.whatever" {
 		t.Errorf("hint %q", e.Hint)
