@@ -249,7 +249,7 @@ func (b *builder) path(s source) *path {
 // program hands e to cel-go.
 func (b *builder) program(e celast.Expr) test {
 	if p := b.plan(e); p != nil {
-		return program{p, sizeOf(e)}
+		return program{p, nanosOfProgram(e)}
 	}
 	return literalTest(false)
 }
