@@ -61,6 +61,7 @@ type frame struct {
 	visit   func([]uint32)    // takes whole runs of places of rules, where order is not asked for
 	matched []*roaring.Bitmap // places of the filters that matched
 	buffer  []uint32          // places on their way out
+	visited []uint32          // those that visit took, for assertions
 }
 
 // subscriptionParams are the params of the row that was last asked for as sub: a
@@ -140,6 +141,8 @@ func (f *frame) read(p *path) *slot {
 	s := &f.slots[p.slot]
 	if s.state == unread {
 		s.value, s.state = p.find(f)
+	} else if assertions {
+		f.assertRead(p, s)
 	}
 	return s
 }
