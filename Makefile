@@ -83,7 +83,7 @@ test: test-code bench-smoke ## Check everything that CI checks, but the peers.
 	@echo; $(TALLY) total $(OUTCOMES)
 
 .PHONY: test-code
-test-code: begin fmt-check vet lint arch unit unit-postgres receivers race static crash crash-postgres
+test-code: begin fmt-check vet lint arch unit assertions unit-postgres receivers race static crash crash-postgres
 
 .PHONY: check
 check: test ## The same as test.
@@ -127,7 +127,7 @@ fmt: ## Lay out the sources.
 
 .PHONY: vet
 vet: $(TALLY) ## Look for what compiles and is wrong.
-	@$(TALLY) step $(OUTCOMES) vet go vet -tags 'peers crashsteps' ./...
+	@$(TALLY) step $(OUTCOMES) vet go vet -tags 'peers crashsteps assertions' ./...
 
 .PHONY: lint
 lint: $(TALLY) ## Run the linters (.golangci.yml; built from source at the first time, about a minute).
@@ -140,6 +140,10 @@ arch: $(TALLY) ## Check imports, sizes, words: the rules of the house.
 .PHONY: unit
 unit: $(TALLY) ## Run all tests, on SQLite where they need a store.
 	@FANFARE_TEST_PAIRS=$(PAIRS) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -again $(WIDE) -timeout 20m $(PACKAGES)
+
+.PHONY: assertions
+assertions: $(TALLY) ## Run the tests of the matching index while it checks what it assumes.
+	@FANFARE_TEST_PAIRS=20000 $(TALLY) test $(OUTCOMES) 'tests with assertions' -again -tags assertions -timeout 10m ./internal/match
 
 .PHONY: unit-postgres
 unit-postgres: $(TALLY) ## Run all tests that need a store on PostgreSQL, which is fetched for it.

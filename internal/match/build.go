@@ -14,7 +14,7 @@ import (
 // hands to cel-go: a whole condition or any operand of &&, ||, ! and ?:.
 type builder struct {
 	*scope
-	ast   *celast.AST
+	ast   parsed
 	taken map[int64]param // literals that are params, by expression
 	paths []*path         // of the tests built, to be linked before they are evaluated
 	err   error           // of planning a CEL program
@@ -249,7 +249,7 @@ func (b *builder) path(s source) *path {
 // program hands e to cel-go.
 func (b *builder) program(e celast.Expr) test {
 	if p := b.plan(e); p != nil {
-		return program{p, sizeOf(e)}
+		return program{p, nanosOfProgram(e)}
 	}
 	return literalTest(false)
 }

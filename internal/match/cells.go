@@ -77,9 +77,10 @@ func (l level) cell(axis int, x float64) float64 {
 	return math.Floor(math.Ldexp(x, -int(l[axis]))) + 0
 }
 
-// key joins the equalities' key with a cell.
+// key joins the equalities' key with a cell. The key may be as small a number as a level: mixed
+// by itself, two of both rarely come to the same.
 func (l level) key(base uint64, cell *[maxAxes]float64, axes int) uint64 {
-	key := mix(base, uint64(uint16(l[0]))|uint64(uint16(l[1]))<<16|uint64(uint16(l[2]))<<32)
+	key := mix(mix(0, base), uint64(uint16(l[0]))|uint64(uint16(l[1]))<<16|uint64(uint16(l[2]))<<32)
 	for i := range axes {
 		key = mix(key, math.Float64bits(cell[i]))
 	}
@@ -94,10 +95,14 @@ func (c *cells) keyOf(base uint64, p *page, row int) (key uint64, on level, ok b
 	}
 	axes := c.axes()
 	on = levelOf(&b, axes)
+	corner := b.low
 	for i := range axes {
-		b.low[i] = on.cell(i, b.low[i])
+		corner[i] = on.cell(i, corner[i])
 	}
-	return on.key(base, &b.low, axes), on, true
+	if assertions {
+		on.assertReached(&b, &corner, axes)
+	}
+	return on.key(base, &corner, axes), on, true
 }
 
 // count adds n rows to a level.
@@ -123,10 +128,17 @@ func (c *cells) around(f *frame, base uint64, visit func(key uint64)) {
 	for i := range c.levels {
 		on := c.levels[i].level
 		var own, cell [maxAxes]float64
+		points := 0 // axes on which rows have no width: they reach into no other cell
 		for axis := range axes {
 			own[axis] = on.cell(axis, at[axis])
+			if on[axis] == pointLevel {
+				points |= 1 << axis
+			}
 		}
 		for corner := range 1 << axes {
+			if corner&points != 0 {
+				continue
+			}
 			for axis := range axes {
 				cell[axis] = own[axis] - float64(corner>>axis&1) + 0
 			}

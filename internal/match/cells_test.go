@@ -177,3 +177,24 @@ func TestLevelsAreFew(t *testing.T) {
 		t.Errorf("%d levels", len(c.levels))
 	}
 }
+
+// TestRowsOfOtherKeysAreInOtherCells: numbers of texts and of levels are both small, and the cells
+// of one symbol were those of others on other levels.
+func TestRowsOfOtherKeysAreInOtherCells(t *testing.T) {
+	x, key := New(), Key{"s", "t"}
+	def := Definition{Rules: []Rule{{Name: "r", When: "event.symbol == sub.symbol && event.price >= sub.low && event.price <= sub.high", Params: map[string]string{"low": "number", "high": "number", "symbol": "string"}}}}
+	if err := x.Define(key, def); err != nil {
+		t.Fatal(err)
+	}
+	const symbols, levels = 64, 8
+	for i := range symbols {
+		for level := range levels {
+			mustAdd(t, x, key, Entry{Place: fanfare.Place(i*levels + level), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":0,"high":%d}`, i, 1<<level))})
+		}
+	}
+	for i := range symbols {
+		if got := candidates(t, x, key, fmt.Sprintf(`{"symbol":"s%d","price":0.5}`, i)); got > levels {
+			t.Fatalf("an event of symbol %d looks at %d rows, of which %d are its own", i, got, levels)
+		}
+	}
+}

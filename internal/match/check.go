@@ -18,7 +18,7 @@ import (
 type checker struct {
 	*scope
 	where string
-	ast   *celast.AST
+	ast   parsed
 	fault *fanfare.Error // the first one
 }
 
@@ -30,7 +30,7 @@ type seen struct {
 }
 
 // check returns the kind of the whole expression, or the first mistake.
-func (sc *scope) check(where string, a *celast.AST) (kind, *fanfare.Error) {
+func (sc *scope) check(where string, a parsed) (kind, *fanfare.Error) {
 	c := checker{scope: sc, where: where, ast: a}
 	result := c.visit(a.Expr(), nil)
 	return result.kind, c.fault
@@ -47,7 +47,7 @@ func (c *checker) refuse(e celast.Expr, hint, format string, args ...any) {
 	}
 	c.fault = at(invalid(c.where, format, args...), c.ast.SourceInfo().GetStartLocation(e.ID()))
 	c.fault.Hint = hint
-	if isSelect && e.Kind() == celast.SelectKind {
+	if isSelect && e.Kind() == celast.SelectKind && !c.ast.brackets[e.ID()] {
 		c.fault.Column++ // CEL gives the dot
 	}
 }
@@ -174,15 +174,7 @@ func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
 	c.zone(e)
 	switch name := call.FunctionName(); name {
 	case operators.Index:
-		if key, ok := literal(args[1]); ok {
-			if field, ok := key.(string); ok {
-				return c.member(e, known[0], field)
-			}
-		}
-		if known[0].kind == kindList && known[0].shape != nil && known[0].shape.items != nil {
-			return ofShape(known[0].shape.items)
-		}
-		return seen{}
+		return c.element(e, known[0], known[1])
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
 		for i, arg := range known {
 			if arg.kind != kindAny && arg.kind != kindBool {
@@ -192,6 +184,10 @@ func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
 		return seen{kind: kindBool}
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		c.comparison(e, name, known[0].kind, known[1].kind)
+		c.likeTypes(e, args[0], args[1])
+		return seen{kind: kindBool}
+	case operators.In:
+		c.searched(e, known[1].kind)
 		return seen{kind: kindBool}
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
 		return c.arithmetic(e, known[0].kind, known[1].kind)
@@ -229,6 +225,98 @@ func (c *checker) comparison(e celast.Expr, op string, a, b kind) {
 		hint = "write timestamp(...) around the text"
 	}
 	c.refuse(e, hint, "%s cannot be compared with %s", a, b)
+}
+
+// likeTypes refuses to compare what CEL knows to be of types that are never equal.
+func (c *checker) likeTypes(e, a, b celast.Expr) {
+	t1, t2 := unlike(c.ast.GetType(a.ID()), c.ast.GetType(b.ID()))
+	if t1 == nil {
+		return
+	}
+	hint := ""
+	for _, one := range [...]celast.Expr{a, b} { // a bare name of CEL's was taken for a field
+		if one.Kind() == celast.IdentKind && c.event.fields[bareIdent(one)] != nil {
+			hint = "the field is written event." + bareIdent(one)
+		}
+	}
+	c.refuse(e, hint, "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
+}
+
+// unlike returns what makes values of two types never equal: the types, or those of their
+// elements; nil where they may be. Numbers of all types are equal by their value.
+func unlike(a, b *types.Type) (*types.Type, *types.Type) {
+	switch {
+	case isOpen(a) || isOpen(b) || isNumeric(a) && isNumeric(b):
+		return nil, nil
+	case a.Kind() != b.Kind():
+		return a, b
+	case a.Kind() == types.ListKind || a.Kind() == types.MapKind:
+		for i, one := range a.Parameters() {
+			if x, y := unlike(one, b.Parameters()[i]); x != nil {
+				return x, y
+			}
+		}
+	}
+	return nil, nil
+}
+
+// isOpen reports whether nothing is known of a type before there is an event.
+func isOpen(t *types.Type) bool {
+	switch t.Kind() {
+	case types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind, types.UnspecifiedKind:
+		return true
+	}
+	return false
+}
+
+func isNumeric(t *types.Type) bool {
+	return t.Kind() == types.IntKind || t.Kind() == types.UintKind || t.Kind() == types.DoubleKind
+}
+
+// nameOfType is what a person calls a type.
+func nameOfType(t *types.Type) string {
+	switch t.Kind() {
+	case types.UintKind:
+		return kindInt.String()
+	case types.TypeKind:
+		return "a type"
+	case types.BytesKind:
+		return "a list of bytes"
+	}
+	return kindOfType(t).String()
+}
+
+// searched refuses to look for something where it can never be: in what is neither a list nor an
+// object, or in a list of other things.
+func (c *checker) searched(e celast.Expr, in kind) {
+	args := e.AsCall().Args()
+	if in != kindAny && in != kindList && in != kindMap {
+		c.refuse(e, "write contains() for a part of a text", "in takes a list or an object, this is %s", in)
+		return
+	}
+	x, t := c.ast.GetType(args[0].ID()), c.ast.GetType(args[1].ID())
+	if t.Kind() != types.ListKind && t.Kind() != types.MapKind {
+		return
+	}
+	if t1, t2 := unlike(x, t.Parameters()[0]); t1 != nil {
+		c.refuse(e, "", "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
+	}
+}
+
+// element is list[number], or object[name] with a name that the event tells.
+func (c *checker) element(e celast.Expr, of, index seen) seen {
+	switch {
+	case of.kind != kindAny && of.kind != kindList && of.kind != kindMap:
+		c.refuse(e, "", "%s has no elements", of.kind)
+	case of.kind == kindList && index.kind != kindAny && !index.kind.numeric():
+		c.refuse(e, "", "the elements of a list are numbered, this is %s", index.kind)
+	case of.kind == kindList && of.shape != nil && of.shape.items != nil:
+		return ofShape(of.shape.items)
+	}
+	if t := c.ast.GetType(e.AsCall().Args()[0].ID()); t.Kind() == types.ListKind {
+		return seen{kind: kindOfType(t.Parameters()[0])}
+	}
+	return seen{}
 }
 
 // arithmetic refuses to mix integers and other numbers, as CEL does.

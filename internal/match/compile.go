@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 
 	"fanfare.dev/fanfare"
@@ -13,35 +12,34 @@ import (
 
 // compile parses and checks text: it is CEL, names only what there can be, and
 // may be true or false. where is the JSON pointer of text for errors.
-func (sc *scope) compile(where, text string) (*celast.AST, error) {
+func (sc *scope) compile(where, text string) (a parsed, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
-		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: where,
+		return a, &fanfare.Error{Code: fanfare.TooLarge, Pointer: where,
 			Message: fmt.Sprintf("the expression has %d bytes, more than %d", len(text), MaxTextBytes)}
 	case !utf8.ValidString(text):
-		return nil, invalid(where, "the expression is not valid UTF-8")
+		return a, invalid(where, "the expression is not valid UTF-8")
 	case strings.IndexByte(text, 0) >= 0:
 		e := invalid(where, "the expression has a zero byte in it")
 		before := text[:strings.IndexByte(text, 0)]
 		e.Line, e.Column = 1+strings.Count(before, "\n"), len(before)-strings.LastIndexByte(before, '\n')
-		return nil, e
+		return a, e
 	case strings.TrimSpace(text) == "":
-		return nil, invalid(where, "the expression is empty")
+		return a, invalid(where, "the expression is empty")
 	}
-	checked, issues := sc.env.Compile(text)
+	a, issues := parse(sc.env, text)
 	if issues.Err() != nil {
-		return nil, fromIssues(where, issues, sc)
+		return a, fromIssues(where, text, issues, sc, a)
 	}
-	a := checked.NativeRep()
 	result, fault := sc.check(where, a)
 	if fault != nil {
-		return nil, fault
+		return a, fault
 	}
 	if result != kindAny && result != kindBool {
 		e := invalid(where, "the expression is %s, not true or false", result)
 		e.Line, e.Column = 1, 1
 		e.Hint = "compare it with something"
-		return nil, e
+		return a, e
 	}
 	return a, nil
 }

@@ -3,7 +3,9 @@ package match
 import (
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
+	"strings"
 
 	celast "cel.dev/cel-go/common/ast"
 
@@ -75,7 +77,7 @@ func (d *draft) computes(known *paths, seen map[string]bool) (nanos int64) {
 func (s source) nanos() int64 {
 	switch r := s.root.(type) {
 	case *computed:
-		return programNanos + sizeOf(r.expr)*nodeNanos
+		return nanosOfProgram(r.expr)
 	case *clock:
 		return clockNanos
 	}
@@ -197,18 +199,42 @@ func (p *plan) tests() (list []test) {
 }
 
 // Nanoseconds of what every test is made of, on one core of 2.5 GHz that does
-// nothing else. BenchmarkCost has them beside what is measured.
+// nothing else, as one of ten thousand conditions that differ: what cel-go evaluates is some
+// kilobytes of small objects each, which are no longer in the cache when the next event
+// comes. A few hundred take a fifth of that. BenchmarkCost has the estimates beside what is
+// measured; in November 2026, of ten thousand each, in nanoseconds a condition:
+//
+//	a comparison                          40 estimated     54 measured
+//	two                                   80               92
+//	one element of a list is             340              368
+//	a regular expression
+//	  of alternatives                   2840             3554
+//	  in any case                       2180             1652
+//	arithmetic of 4 expressions         1930             1421
+//	of 22                               5380             4401
+//	a time less a duration              2320             2844
+//	a clock inside of arithmetic       10450            12700
+//	a loop of a comparison              7140             6061
+//	a loop in a loop                   29340            27854
+//
+// Most are within a factor of two. A regular expression that ends at the first letters of the
+// text, or has hundreds of parts of which few are tried, takes a sixth of its estimate.
 const (
-	rowNanos       = 20  // to go to the next row
-	testNanos      = 20  // to load two values and compare them
-	textNanos      = 35  // to seek a text in another
-	regexNanos     = 100 // and for each part of a regular expression:
-	regexPartNanos = 50
-	placeNanos     = 100 // to tell how far two places are apart
-	clockNanos     = 60  // to read a clock
-	programNanos   = 150 // to begin one of cel-go
-	nodeNanos      = 60  // for each of its expressions
-	loopElements   = 8   // that a list of an event is taken to have
+	rowNanos       = 20   // to go to the next row
+	testNanos      = 20   // to load two values and compare them
+	textNanos      = 35   // to seek a text in another
+	elementNanos   = 40   // to look at an element of a list
+	regexNanos     = 600  // to begin a regular expression,
+	regexScanNanos = 1500 // to try it from each letter of a title, where no text is known to come first,
+	regexPartNanos = 60   // and for each part of it
+	placeNanos     = 300  // to tell how far two places are apart
+	clockNanos     = 60   // to read a clock
+	programNanos   = 1500 // to begin one of cel-go
+	nodeNanos      = 130  // for each of its expressions
+	againNanos     = 30   // and where it evaluates that again, in a loop
+	listNanos      = 200  // to make a list or an object
+	zoneNanos      = 8000 // to read the data of a time zone, as cel-go does each time
+	loopElements   = 8    // that a list of an event is taken to have
 )
 
 // nanosOf is about what a test takes, where none of its sides spares another.
@@ -235,29 +261,73 @@ func nanosOf(t test) (sum int64) {
 	case *textTest, *foldedTest, *listMembership:
 		return textNanos
 	case *sharing:
-		return loopElements * testNanos
+		return loopElements * elementNanos
 	case *regexTest:
-		return regexNanos + int64(t.size)*regexPartNanos
+		return nanosOfRegex(t.pattern, t.size)
 	case *withinTest:
 		return placeNanos
 	case *crossingTest:
 		return 2 * testNanos
 	case program:
-		return programNanos + t.size*nodeNanos
+		return t.nanos
 	}
 	return testNanos
 }
 
-// sizeOf is how many expressions cel-go evaluates in e, those of a loop once for
-// each element, and at most so many as an evaluation may cost: loops inside of loops
-// would be more than there are numbers.
-func sizeOf(e celast.Expr) int64 {
-	size := int64(1)
-	for _, part := range parts(e) {
-		size += sizeOf(part)
+// nanosOfRegex is about what it takes to hold a pattern of so many parts against a text.
+func nanosOfRegex(pattern *regexp.Regexp, size int) int64 {
+	nanos := regexNanos + int64(size)*regexPartNanos
+	if first, _ := pattern.LiteralPrefix(); first == "" && !strings.HasPrefix(pattern.String(), "^") {
+		nanos += regexScanNanos
 	}
-	if e.Kind() == celast.ComprehensionKind {
-		size *= loopElements
+	return nanos
+}
+
+// nanosOfProgram is about what cel-go takes to evaluate e.
+func nanosOfProgram(e celast.Expr) int64 {
+	w := weigh(e)
+	return programNanos + w.expressions*nodeNanos + (w.evaluated-w.expressions)*againNanos + w.calls
+}
+
+// A weight is what cel-go evaluates in an expression: how many expressions there are, how often
+// one is evaluated, and the nanoseconds of calls that take longer than others. What a loop
+// repeats is evaluated for each element, and at most as often as an evaluation may cost: loops
+// inside of loops would be more than there are numbers.
+type weight struct{ expressions, evaluated, calls int64 }
+
+func weigh(e celast.Expr) weight {
+	sum := weight{expressions: 1, evaluated: 1, calls: nanosOfCall(e)}
+	for i, part := range parts(e) {
+		w := weigh(part)
+		if e.Kind() == celast.ComprehensionKind && (i == 2 || i == 3) { // its condition and its step
+			w.evaluated, w.calls = w.evaluated*loopElements, w.calls*loopElements
+		}
+		sum.expressions, sum.evaluated, sum.calls = sum.expressions+w.expressions, sum.evaluated+w.evaluated, sum.calls+w.calls
 	}
-	return min(size, maxCost)
+	sum.expressions = min(sum.expressions, maxCost)
+	sum.evaluated = max(min(sum.evaluated, maxCost), sum.expressions)
+	sum.calls = min(sum.calls, maxCost*againNanos)
+	return sum
+}
+
+// nanosOfCall is what an expression takes beyond others.
+func nanosOfCall(e celast.Expr) int64 {
+	switch e.Kind() {
+	case celast.ListKind, celast.MapKind:
+		return listNanos
+	case celast.CallKind:
+		if _, _, ok := timePart(e); ok {
+			return zoneNanos
+		}
+		if call := e.AsCall(); call.FunctionName() == "matches" {
+			v, _ := literal(operandsOf(call)[1])
+			text, _ := v.(string)
+			if size, err := regexSize(text); err == nil {
+				if pattern, err := regexp.Compile(text); err == nil {
+					return nanosOfRegex(pattern, size)
+				}
+			}
+		}
+	}
+	return 0
 }

@@ -7,8 +7,8 @@ import (
 // A crossingTest compares a value of the event with the same value of the last
 // event of its key: it is true where a level lies between the two. The value has
 // reached the level, or passed it; one that stood on the level did so before.
-// Where there was no event of the key, or the value was no number in it, nothing
-// is crossed.
+// Where there was no event of the key, or the value was no number in it, or NaN,
+// nothing is crossed. No number now, or NaN, is an error whatever was before.
 type crossingTest struct {
 	direction
 	now, was, level operand

@@ -96,8 +96,8 @@ func ofThePast(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr, ok bo
 	return nil, false
 }
 
-// evaluate is what cel-go calls, with now, was and level. An error in was, as where
-// there is no such event, crosses nothing.
+// evaluate is what cel-go calls, with now, was and level. No number now, or NaN, is an error
+// whatever was before. An error in was, as where there is no such event, and NaN cross nothing.
 func (d direction) evaluate(args ...ref.Val) ref.Val {
 	now, was, level := args[0], args[1], args[2]
 	for _, v := range [...]ref.Val{now, level} {
@@ -108,16 +108,18 @@ func (d direction) evaluate(args ...ref.Val) ref.Val {
 			return types.NewErr("no such overload")
 		}
 	}
-	if !isNumber(was) {
-		return types.False
-	}
 	after, ok := now.(traits.Comparer).Compare(level).(types.Int)
 	if !ok {
-		return types.NewErr("NaN is neither above nor below a level")
+		return types.NewErr("%s", crossingOfNaN)
+	}
+	if !isNumber(was) {
+		return types.False
 	}
 	before, ok := was.(traits.Comparer).Compare(level).(types.Int)
 	return types.Bool(ok && d.crossed(int(before), int(after)))
 }
+
+const crossingOfNaN = "NaN is neither above nor below a level"
 
 // crossing refuses what can never be crossed. vars are the variables of the macros
 // around e.

@@ -58,6 +58,21 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		{`!crosses(event.any, 10)`, `{"any":9}`, `{}`, false},
 		{`!crosses(event.any, 10)`, `{"any":9}`, `{"any":"x"}`, false},
 		{`crosses(event.any, 10) || true`, `{"any":9}`, `{}`, true},
+		// NaN now, or as the level, is an error in every spelling; before, it crosses nothing.
+		{`crosses(event.any - open, 2.0)`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`!crosses(event.any - open, 2.0)`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) == false`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) != true`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) ? false : true`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) || true`, ``, `{"any":1e999,"open":1e999}`, true},
+		{`!crosses(event.any - open, 2.0)`, `{"any":1.0,"open":2}`, `{"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0) == false`, `{"any":1.0,"open":2}`, `{"any":1e999,"open":1e999}`, false},
+		{`[2.0].exists(level, !crosses(event.any - open, level))`, ``, `{"any":1e999,"open":1e999}`, false},
+		{`!crosses(price, event.any - open)`, ``, `{"price":1,"any":1e999,"open":1e999}`, false},
+		{`crosses(price, event.any - open) == false`, `{"price":0}`, `{"price":1,"any":1e999,"open":1e999}`, false},
+		{`crosses(event.any - open, 2.0)`, `{"any":1e999,"open":1e999}`, `{"any":9.0,"open":1}`, false},
+		{`!crosses(event.any - open, 2.0)`, `{"any":1e999,"open":1e999}`, `{"any":9.0,"open":1}`, true},
+		{`crosses(event.any - open, 2.0) == false`, `{"any":1e999,"open":1e999}`, `{"any":9.0,"open":1}`, true},
 		// Levels of all kinds.
 		{`crosses(price, 10.5)`, `{"price":10}`, `{"price":11}`, true},
 		{`crosses(price, event.open)`, `{"price":9,"open":100}`, `{"price":11,"open":10}`, true}, // the level of now
@@ -154,7 +169,8 @@ func TestTheKeyIsAFieldOfTheSchema(t *testing.T) {
 	for key, message := range map[string]string{
 		"s": "", "i": "", "b": "", "o.n": "",
 		"t": `unknown field "t"`, "o.m": `unknown field "m"`, "l": "the key l is a list", "o": "the key o is an object",
-		"s.x": `a string has no field "x"`, ".s": "not the name of a field", "s[0]": "not the name of a field",
+		"s.x": `a string has no field "x"`, "o['n']": "", "['s']": "", "o.`n`": "", "`s`": "", "['t']": `unknown field "t"`,
+		".s": "not the name of a field", "s.": "not the name of a field", "o..n": "not the name of a field", "o`n`": "not the name of a field", "o n": "not the name of a field", "['s'": "not the name of a field", "s-t": "not the name of a field", "s[0]": "not the name of a field",
 	} {
 		err := New().Check(Definition{Schema: schema, Key: key})
 		if message == "" && err != nil {
@@ -170,7 +186,8 @@ func TestTheKeyIsAFieldOfTheSchema(t *testing.T) {
 
 func TestTheKeyOfAnEventIsTheTextOfItsField(t *testing.T) {
 	for _, c := range []struct{ key, data, want string }{
-		{"a", `{"a":"x"}`, "x"}, {"a", `{"a":""}`, "none"}, {"a", `{"a":"x\u0000"}`, "none"}, {"a", `{"a":5}`, "5"}, {"a", `{"a":5.0}`, "5"}, {"a", `{"a":-0.0}`, "0"},
+		{"a", `{"a":"x"}`, "x"}, {"a", `{"a":""}`, "none"},
+		{"['a-b']", `{"a-b":"x"}`, "x"}, {"`a-b`", `{"a-b":"x"}`, "x"}, {"a['b c'].d", `{"a":{"b c":{"d":"x"}}}`, "x"}, {"a.`b c`", `{"a":{"b c":"x"}}`, "x"}, {`a["b"]`, `{"a":{"b":"x"}}`, "x"}, {"a", `{"a":"x\u0000"}`, "none"}, {"a", `{"a":5}`, "5"}, {"a", `{"a":5.0}`, "5"}, {"a", `{"a":-0.0}`, "0"},
 		{"a", `{"a":1.25}`, "1.25"}, {"a", `{"a":true}`, "true"}, {"a.b", `{"a":{"b":"x"}}`, "x"},
 		{"a", `{}`, "none"}, {"a", `{"a":null}`, "none"}, {"a", `{"a":[1]}`, "none"}, {"a", `{"a":{}}`, "none"}, {"a", `5`, "none"},
 		{"a", `{"a":"` + strings.Repeat("x", MaxKeyBytes+1) + `"}`, "none"}, {"", `{"a":"x"}`, "none"},

@@ -30,7 +30,7 @@ func readExamples(t *testing.T) (list []example) {
 			continue
 		}
 		if found := row.FindStringSubmatch(one); found != nil {
-			list = append(list, example{event: found[1], condition: found[2], result: found[3]})
+			list = append(list, example{key: "x", event: found[1], condition: found[2], result: found[3]})
 		}
 		if !inside {
 			continue

@@ -52,6 +52,9 @@ func (ds *drafts) one(known map[string]*form, compile compiler, text string, s *
 		known[fm.key] = fm
 		ds.bytes += len(text)
 	}
+	if assertions {
+		fm.assertStandsFor(s, taken)
+	}
 	return draft{form: fm, values: s.values(taken)}, nil
 }
 
@@ -79,6 +82,9 @@ func (ds *drafts) part(text string, s *skeleton) (draft, error) {
 	if taken, met := ds.taken[string(ds.buffer)]; met {
 		ds.buffer = s.key(ds.buffer[:0], taken)
 		if fm := ds.terms[string(ds.buffer)]; fm != nil {
+			if assertions {
+				fm.assertStandsFor(s, taken)
+			}
 			return draft{form: fm, values: s.values(taken)}, nil
 		}
 	}

@@ -36,7 +36,8 @@ func drawAccepted[T any](t *rapid.T, good func(T) error, some T, draw func() T) 
 // drawField draws a way to name something in the event.
 func drawField(t *rapid.T, bare bool) string {
 	fields := []string{"event.n", "event.m", "event.s", "event.p", "event.b", "event.o.n", "event.o.s", "event.o.o.s", "event['s']", "event.list", "event.gone",
-		"ce.source", "ce.subject", "ce.ext", "event.s + event.p", "event.n + 1.0", "event.n + 1", "size(event.list)"}
+		"ce.source", "ce.subject", "ce.ext", "event.s + event.p", "event.n + 1.0", "event.n + 1", "size(event.list)",
+		"double(event['n'])", "event['s'] + event['p']", "event['o']['n']", "event.list[0]['s']", "ce['ext']", "int(event['o'].n)"}
 	if bare {
 		fields = append(fields, "n", "s", "b", "o.s", "list")
 	}
@@ -94,7 +95,8 @@ func drawCondition(t *rapid.T, depth int, operand func() string) string {
 			"event.list.all(x, x != 'a')", "size(event.list) > 1", "event.n + 1 > 2",
 			"event.n * 2.0 >= event.m", "2 in event.list", "'s' in event.o", "event.list[0] == 1", "string(event.n) == '2'", "event.o == event.o",
 			"event.list == [1, 2]", "event.s.size() > 2", "event['o'].s == 'a'", "int(event.n) % 2 == 0",
-			"event.list.exists(event, event == 2)", "event.list.exists(s, s == 'a' && s != event.s)", "event.list.all(ce, ce != 1)",
+			"event.list.exists(event, event == 2)",
+			"size(event['list']) == 2.0", "int(event.n) in [1, 2.0, 7]", "event['list'].exists(x, double(x['n']) > 1.0)", "string(event['n']) == '2'", "1 == 1.0", "has(event['o']['s'])", "event.list.exists(x, x in [1, 2.0])", "event.list.exists(s, s == 'a' && s != event.s)", "event.list.all(ce, ce != 1)",
 		})
 	case 10:
 		return fmt.Sprintf("event.s.matches(%s)", quote(pick(t, []string{"^a", "(?i)van", "b$", ".*"})))

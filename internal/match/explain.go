@@ -57,6 +57,9 @@ func explain(sc *scope, where, text string, v values, event *Event, data any) (f
 	if err != nil {
 		return fanfare.Part{}, err
 	}
+	for id, call := range a.SourceInfo().MacroCalls() {
+		a.SourceInfo().SetMacroCall(id, a.asWritten(call))
+	}
 	x := &explainer{scope: &own, ast: a}
 	x.meet(event, data)
 	x.frame.page = pageOf(own.params, v, x.frame.texts)
@@ -83,7 +86,7 @@ func pageOf(params []param, v values, t *texts) *page {
 // as Match builds it.
 type explainer struct {
 	*scope
-	ast   *celast.AST
+	ast   parsed
 	paths paths
 	frame frame
 	err   error // of planning a CEL program
@@ -229,7 +232,7 @@ func isConstant(e celast.Expr) bool {
 
 // text writes e out on one line.
 func (x *explainer) text(e celast.Expr) string {
-	text, err := parser.Unparse(e, x.ast.SourceInfo(), parser.WrapOnColumn(MaxTextBytes*8))
+	text, err := parser.Unparse(x.ast.asWritten(e), x.ast.SourceInfo(), parser.WrapOnColumn(MaxTextBytes*8), parser.EscapeIdentifiers(true))
 	if err != nil {
 		return "(a part that cannot be written out)"
 	}

@@ -86,12 +86,28 @@ func (x *explainer) missing(e celast.Expr) string {
 		if !isObject {
 			return fmt.Sprintf("%s is %s and has no field %q", at, kindOfValue(v), step)
 		}
-		at += "." + step
+		at += "." + inBackticks(step)
 		if v, isObject = m[step]; !isObject {
 			return at + " is missing"
 		}
 	}
 	return at + " is missing"
+}
+
+// dotted writes a field of an object as CEL has it.
+func dotted(object string, steps []string) string {
+	for _, step := range steps {
+		object += "." + inBackticks(step)
+	}
+	return object
+}
+
+// inBackticks writes the name of a field as it stands behind a dot.
+func inBackticks(name string) string {
+	if identifier.MatchString(name) {
+		return name
+	}
+	return "`" + name + "`"
 }
 
 // blame words an error of cel-go, unless what is inside explains it.
@@ -104,6 +120,9 @@ func (x *explainer) blame(err error, inside []fanfare.Part) string {
 	message := err.Error()
 	if name, ok := strings.CutPrefix(message, "no such key: "); ok {
 		return fmt.Sprintf("the field %q is missing", name)
+	}
+	if strings.HasSuffix(message, "expected iterable type") {
+		return "exists(), all() and their like go over a list or an object, and this is neither"
 	}
 	if strings.HasPrefix(message, "no such overload") {
 		return "it does not work with values of these types"

@@ -108,6 +108,9 @@ func (s *skeleton) positions(b *builder) map[int64]int {
 			same = isList && textOfList(texts) == w.inner
 		}
 		if same {
+			if assertions {
+				literals[n].assertExact()
+			}
 			found[e.ID()] = n
 		}
 	})

@@ -25,6 +25,8 @@ func TestFiltersThatDifferInLiteralsShareAForm(t *testing.T) {
 		"comments stay":              {[]string{"event.n > 1 // one", "event.n > 2 // two"}, 2},
 		"a pattern stays":            {[]string{`event.s.matches('^a')`, `event.s.matches('^b')`}, 2},
 		"what arithmetic takes":      {[]string{`event.n + 1 > 2`, `event.n + 2 > 2`, `event.n - 1 > 2`, `event.n -1 > 2`}, 3},
+		"fields in backticks":        {[]string{"event.`a-b` == 'x'", "event.`a-b` == 'y'", "event.`a-c` == 'y'", "event.`n` -1 == 2"}, 3},
+		"fields in brackets":         {[]string{`event['a'] == 'x'`, `event['a'] == 'y'`, `event['b'] == 'x'`, `'x' == event["b"]`}, 3},
 		"an index stays":             {[]string{`event.list[0] == 'a'`, `event.list[1] == 'a'`}, 2},
 		"what is inside a macro":     {[]string{`event.list.all(x, x == 'a')`, `event.list.all(x, x == 'b')`, `event.list.exists(x, 'a' == x + x)`, `event.list.exists(x, 'b' == x + x)`}, 4},
 		"what a list has in it":      {[]string{`event.list.exists(x, x == 'a')`, `event.list.exists(x, x == "b")`}, 1},

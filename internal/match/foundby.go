@@ -85,9 +85,9 @@ func (w *way) words() string {
 func (s source) words() string {
 	switch s.root.(type) {
 	case nil:
-		return strings.Join(append([]string{"event"}, s.steps...), ".")
+		return dotted("event", s.steps)
 	case attributes:
-		return strings.Join(append([]string{attributesName}, s.steps...), ".")
+		return dotted(attributesName, s.steps)
 	}
 	return "what is computed of the event"
 }

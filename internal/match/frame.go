@@ -62,6 +62,7 @@ type frame struct {
 	matched []*roaring.Bitmap // places of the filters that matched
 	filters []uint32          // numbers of these filters, and of those with one subscription
 	buffer  []uint32          // places on their way out
+	visited []uint32          // those that visit took, for assertions
 }
 
 // subscriptionParams are the params of the row that was last asked for as sub: a
@@ -141,6 +142,8 @@ func (f *frame) read(p *path) *slot {
 	s := &f.slots[p.slot]
 	if s.state == unread {
 		s.value, s.state = p.find(f)
+	} else if assertions {
+		f.assertRead(p, s)
 	}
 	return s
 }

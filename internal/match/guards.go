@@ -137,10 +137,12 @@ func (c *guards) newList(one guarded) (number uint32) {
 func (c *guards) remove(key uint64, fl *filter, list []*filter) {
 	one := c.byKey[key]
 	if !one.listed {
+		assert(one.number == fl.number, "the compound %s is not under its key", fl.text)
 		delete(c.byKey, key)
 		return
 	}
 	l := &c.lists[one.number]
+	assert(l.filters[fl.at] == fl.number, "the compound %s is not where it was filed", fl.text)
 	last := len(l.filters) - 1
 	if at := fl.at; int(at) < last {
 		l.openings[at], l.signs[at], l.filters[at] = l.openings[last], l.signs[last], l.filters[last]

@@ -97,7 +97,7 @@ type (
 	}
 	program struct { // whatever else CEL can say
 		cel.Program
-		size int64 // for its cost: see sizeOf
+		nanos int64 // its cost: see nanosOfProgram
 	}
 )
 

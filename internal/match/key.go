@@ -2,6 +2,7 @@ package match
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -15,13 +16,13 @@ func parseKey(text string, event *shape) (*path, error) {
 	if text == "" {
 		return nil, nil
 	}
-	steps := strings.Split(text, ".")
+	steps := keySteps(text)
+	if steps == nil {
+		e := invalid("/key", "the key %q is not the name of a field", text)
+		e.Hint = "write the field of the data that tells whose event it is, such as symbol, quote.symbol or quote['stock-symbol']"
+		return nil, e
+	}
 	for _, step := range steps {
-		if !identifier.MatchString(step) {
-			e := invalid("/key", "the key %q is not the name of a field", text)
-			e.Hint = "write the field of the data that tells whose event it is, such as symbol or quote.symbol"
-			return nil, e
-		}
 		if event.kind != kindAny && event.kind != kindMap {
 			return nil, invalid("/key", "%s has no field %q", event.kind, step)
 		}
@@ -36,6 +37,24 @@ func parseKey(text string, event *shape) (*path, error) {
 		return &path{source: source{steps: steps}}, nil
 	}
 	return nil, invalid("/key", "the key %s is %s; it takes a string, a number or a Boolean", text, event.kind)
+}
+
+// keyStep is one step of a key: a name, or a text in brackets, which may be the first as a name
+// in backticks may, or .name, or one in backticks behind a dot.
+var keyStep = regexp.MustCompile("^(?:\\.?([_a-zA-Z][_a-zA-Z0-9]*)|\\.?`([-_./ a-zA-Z0-9]+)`|\\['([^'\\\\]*)'\\]|\\[\"([^\"\\\\]*)\"\\])")
+
+// keySteps takes a key apart, which is written as a condition writes a field of the event:
+// quote.symbol, quote['stock-symbol'] or quote.`stock-symbol`. It is nil for anything else.
+func keySteps(text string) (steps []string) {
+	for rest := text; rest != ""; {
+		found := keyStep.FindStringSubmatch(rest)
+		if found == nil || (rest[0] == '.') == (len(steps) == 0) && rest[0] != '[' {
+			return nil
+		}
+		steps = append(steps, found[1]+found[2]+found[3]+found[4])
+		rest = rest[len(found[0]):]
+	}
+	return steps
 }
 
 // KeyOf returns the key of an event: the text of the field that the topic names as
@@ -64,10 +83,11 @@ func (x *Index) KeyOf(key Key, data json.RawMessage) (text string, ok bool, err 
 // KeyAt returns what KeyOf would for a topic with this key and without a schema.
 func KeyAt(field string, data json.RawMessage) (text string, ok bool) {
 	v, err := decode(data, nil)
-	if err != nil || field == "" {
+	steps := keySteps(field)
+	if err != nil || steps == nil {
 		return "", false
 	}
-	v, _ = follow(strings.Split(field, "."), v)
+	v, _ = follow(steps, v)
 	return keyText(v)
 }
 

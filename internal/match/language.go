@@ -26,7 +26,7 @@ func newLanguage() (*cel.Env, error) {
 
 // languageOptions are Fanfare's functions and limits.
 func languageOptions() []cel.EnvOption {
-	return append(crossingLanguage(),
+	return append(append(crossingLanguage(), looseLanguage()...),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.ParserExpressionSizeLimit(MaxTextBytes),

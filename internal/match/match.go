@@ -30,6 +30,7 @@ func (t *topic) find(event *Event, visit func([]uint32), found func(*frame)) err
 	f.begin(event, t.texts, t.paths.slots.size)
 	f.was.begin(event.Was, shape, &t.paths.tops)
 	f.visit = visit
+	t.auditor.begin(f)
 	defer f.end()
 	if err := f.data.scan(event.Data, shape, t.paths.tops.used, t.paths.tops.size); err != nil {
 		return err
@@ -42,6 +43,7 @@ func (t *topic) find(event *Event, visit func([]uint32), found func(*frame)) err
 	for _, r := range t.rules {
 		r.search(f)
 	}
+	t.auditor.check(t, f, event)
 	found(f)
 	return nil
 }

@@ -66,12 +66,12 @@ func attributesOf(a *Attributes, read func(json.RawMessage) any) map[string]any 
 func (j *judge) holds(t fataler, text string, sub map[string]any) bool {
 	p := j.programs[text]
 	if p == nil {
-		checked, issues := j.env.Compile(text)
+		checked, issues := parse(j.env, text)
 		if issues.Err() != nil {
 			t.Fatalf("oracle: %q: %v", text, issues.Err())
 		}
 		var err error
-		if p, err = j.env.Program(checked, cel.CostLimit(maxCost)); err != nil {
+		if p, err = j.env.PlanProgram(checked.AST, cel.CostLimit(maxCost)); err != nil {
 			t.Fatalf("oracle: %q: %v", text, err)
 		}
 		j.programs[text] = p

@@ -102,6 +102,10 @@ func (n *needles) drop(text string, number uint32) {
 // in calls visit with the number of each text that occurs in hay, as often as it
 // does.
 func (n *needles) in(hay string, visit func(number uint32)) {
+	if assertions {
+		visit = n.assertFound(hay, visit)
+		defer visit(everyEvent) // that is all of them
+	}
 	for i, width := range gramBytes {
 		if t := &n.tiers[i]; len(t.filed) > 0 {
 			t.in(hay, width, visit)

@@ -50,6 +50,10 @@ func (p *placing) remove(w *way, row uint32) {
 		if w.cells != nil {
 			w.cells.count(p.level, -1)
 		}
+		if assertions {
+			h, known := w.buckets[key]
+			assert(known && (h.many != nil || h.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
+		}
 		if many := w.buckets[key].many; many == nil || many.remove(w.order(p.rows, row), w.filed(p.rows, row)) {
 			delete(w.buckets, key)
 			if w.needle != nil && key != everyEvent {

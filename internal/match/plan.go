@@ -150,6 +150,7 @@ func (p *plan) remove(at *placing, row uint32) {
 	guard := uint8(0)
 	if len(p.guards) > 1 {
 		guard = at.rows.page(row).guards[row&pageMask]
+		assert(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
 	}
 	for _, w := range p.guards[guard] {
 		at.remove(w, row)

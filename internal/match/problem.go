@@ -3,9 +3,11 @@ package match
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
+	celast "cel.dev/cel-go/common/ast"
 
 	"fanfare.dev/fanfare"
 )
@@ -26,8 +28,9 @@ func at(e *fanfare.Error, where common.Location) *fanfare.Error {
 	return e
 }
 
-// fromIssues makes of the first of CEL's findings an error in Fanfare's words.
-func fromIssues(pointer string, issues *cel.Issues, sc *scope) *fanfare.Error {
+// fromIssues makes of the first of CEL's findings about a text, of which a was read, an
+// error in Fanfare's words.
+func fromIssues(pointer, text string, issues *cel.Issues, sc *scope, a parsed) *fanfare.Error {
 	first := issues.Errors()[0]
 	message, syntax := strings.CutPrefix(first.Message, "Syntax error: ")
 	e := at(invalid(pointer, "%s", message), first.Location)
@@ -41,7 +44,12 @@ func fromIssues(pointer string, issues *cel.Issues, sc *scope) *fanfare.Error {
 	}
 	if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
 		name, _, _ := strings.Cut(rest, "'")
-		sc.unknownName(e, name)
+		if call, start, ok := a.call(first.ExprID); ok && call.FunctionName() == name && crossings[name] == 0 {
+			sc.unknownFunction(e, name)
+			e.Column -= lengthBefore([]rune(text), start, name)
+		} else {
+			sc.unknownName(e, name)
+		}
 	} else if strings.Contains(message, "type(") {
 		// A bare name of CEL's was taken for a field.
 		for _, name := range notBare {
@@ -88,6 +96,51 @@ func (sc *scope) unknownName(e *fanfare.Error, name string) {
 	default:
 		e.Hint = "known: " + some(sc.event.names())
 	}
+}
+
+// call returns the call with an id and where its parenthesis is, in runes; not ok where there
+// is none.
+func (p parsed) call(id int64) (call celast.CallExpr, start int, ok bool) {
+	if p.AST == nil {
+		return nil, 0, false
+	}
+	rewrite(p.Expr(), func(e celast.Expr, one celast.CallExpr) {
+		if e.ID() == id {
+			call, ok = one, true
+		}
+	})
+	where, _ := p.SourceInfo().GetOffsetRange(id)
+	return call, int(where.Start), ok
+}
+
+// lengthBefore is how many runes a name begins before the parenthesis behind it; 0 where it does
+// not stand there.
+func lengthBefore(text []rune, parenthesis int, name string) int {
+	if n := utf8.RuneCountInString(name); parenthesis >= n && parenthesis <= len(text) && string(text[parenthesis-n:parenthesis]) == name {
+		return n
+	}
+	return 0
+}
+
+// unknownFunction words an error about a function that there is not.
+func (sc *scope) unknownFunction(e *fanfare.Error, name string) {
+	e.Message = fmt.Sprintf("there is no function %q", name)
+	best := nearest(name, functionNames)
+	switch plain := strings.ToLower(name); {
+	case best != "":
+		e.Hint = fmt.Sprintf("did you mean %s?", best)
+	case strings.HasPrefix(plain, "lower") || strings.HasPrefix(plain, "upper") || strings.HasPrefix(plain, "tolower") || strings.HasPrefix(plain, "toupper"):
+		e.Hint = "contains_ci(text, part) and starts_with_ci(text, part) take upper and lower case alike"
+	default:
+		e.Hint = "known: " + strings.Join(functionNames, ", ")
+	}
+}
+
+// functionNames are the functions that people ask for; there are more that read a time.
+var functionNames = []string{
+	"contains", "contains_ci", "startsWith", "starts_with_ci", "endsWith", "matches", "size", "has", "exists", "exists_one", "all", "filter", "map",
+	"int", "double", "string", "bool", "timestamp", "duration", "getFullYear", "getMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes",
+	geoWithin, "crosses", "crosses_above", "crosses_below",
 }
 
 // unknownMember words an error about a field or a param that cannot be there.

@@ -34,13 +34,33 @@ func TestABadFilterIsRefusedWithItsPosition(t *testing.T) {
 		{"place.lat == 1", 1, 7, `a string has no field "lat"`, ""},
 		{"mga > 5", 1, 1, `unknown name "mga"`, "did you mean mag?"},
 		{"sub.min > 5", 1, 1, `unknown name "sub"`, "a filter has none"},
-		{"type == 'quarry'", 1, 6, "found no matching overload", "the field is written event.type"},
+		{"type == 'quarry'", 1, 6, "a type cannot be compared with a string", "the field is written event.type"},
 		{"place > 5", 1, 7, "a string cannot be compared with an integer", ""},
 		{"mag + 1 > 3.0", 1, 5, "do not mix in arithmetic", "write 2.0 for 2"},
 		{"mag && true", 1, 1, "a number is neither true nor false", ""},
 		{"mag", 1, 1, "the expression is a number, not true or false", ""},
 		{"contains_ci(mag, 'x')", 1, 13, "contains_ci takes strings, this is a number", ""},
 		{"place.matches('(')", 1, 15, "invalid matches argument", ""},
+		{"size(event.tags) == 'a'", 1, 18, "an integer cannot be compared with a string", ""},
+		{"size(event.tags) in ['a', 'b']", 1, 18, "an integer cannot be compared with a string", ""},
+		{"size(event.tags) == null", 1, 18, "an integer cannot be compared with null", ""},
+		{"[1] == ['a']", 1, 5, "an integer cannot be compared with a string", ""},
+		{"[1, 2][0] == 'a'", 1, 11, "an integer cannot be compared with a string", ""},
+		{"{1: 'a'} == {'b': 'a'}", 1, 10, "an integer cannot be compared with a string", ""},
+		{"2u == 'a'", 1, 4, "an integer cannot be compared with a string", ""},
+		{"bytes(place) == 'a'", 1, 14, "a list of bytes cannot be compared with a string", ""},
+		{"'a' in place", 1, 5, "in takes a list or an object, this is a string", "write contains()"},
+		{"event.tags['a'] == 1", 1, 11, `a list has no field "a"`, ""},
+		{"event.geo['lot'] > 1", 1, 10, `unknown field "lot"`, "did you mean lat?"},
+		{"place['lat'] == 1", 1, 6, `a string has no field "lat"`, ""},
+		{"has(event['foo'])", 1, 5, `unknown field "foo"`, "known: "},
+		{"event.place.lowerAscii() == 'x'", 1, 13, `there is no function "lowerAscii"`, "contains_ci"},
+		{"event.mag > 1.0 &&\n  'é' == place.trim()", 2, 16, `there is no function "trim"`, "known: contains, "},
+		{"event.place.startswith('x')", 1, 13, `there is no function "startswith"`, "did you mean startsWith?"},
+		{"containsci(place, 'x')", 1, 1, `there is no function "containsci"`, "did you mean contains_ci?"},
+		{"lower(place) == 'x'", 1, 1, `there is no function "lower"`, "contains_ci"},
+		{"has(event)", 1, 5, "has() takes a field", ""},
+		{"has(event.tags[0])", 1, 15, "has() takes a field", ""},
 		{`"é" == place && bogus`, 1, 17, `unknown name "bogus"`, "known: "},
 	} {
 		e := asError(t, x.CheckFilter(quakes, c.filter))
@@ -82,6 +102,9 @@ func TestWithoutASchemaAnyFieldOfTheEventMayBeNamed(t *testing.T) {
 	}
 	if err := x.CheckFilter(key, "event.what.ever == 1"); err != nil {
 		t.Error(err)
+	}
+	if e := asError(t, x.CheckFilter(key, "event.s.lowerAscii() == 'x'")); e.Message != `there is no function "lowerAscii"` || e.Column != 9 {
+		t.Errorf("column %d: %s", e.Column, e.Message)
 	}
 	if e := asError(t, x.CheckFilter(key, "whatever == 1")); e.Hint != "the topic has no schema: write event.whatever" {
 		t.Errorf("hint %q", e.Hint)

@@ -134,6 +134,9 @@ func (r *rule) keep(place fanfare.Place, v values, t *texts) (row uint32) {
 	for c, text := range v.texts {
 		p.texts[c][i] = t.take(text)
 	}
+	if assertions {
+		p.assertHolds(i, v, t)
+	}
 	r.live++
 	return row
 }

@@ -17,7 +17,12 @@ func (r *rule) search(f *frame) {
 	}
 	if p.direct {
 		w := p.guards[0][0]
-		w.follow(f, r.rows, func(rows []uint32) { r.emit(f, w, rows) })
+		w.follow(f, r.rows, func(rows []uint32) {
+			if assertions {
+				r.assertRows(f, w, rows)
+			}
+			r.emit(f, w, rows)
+		})
 		return
 	}
 	f.rows = f.rows[:0]
@@ -27,6 +32,9 @@ func (r *rule) search(f *frame) {
 		}
 	}
 	slices.Sort(f.rows)
+	if assertions {
+		r.assertGuarded(f)
+	}
 	r.emit(f, nil, slices.Compact(f.rows))
 }
 
@@ -58,6 +66,9 @@ func (w *way) visit(f *frame, rows *rows, key uint64, visit func(rows []uint32))
 	b, known := w.buckets[key]
 	if !known {
 		return
+	}
+	if assertions {
+		visit = w.assertBucket(f, rows, key, visit)
 	}
 	value := 0.0
 	if w.span != nil {
@@ -219,6 +230,9 @@ func (r *residual) evalRow(f *frame) truth {
 	text := f.page.texts[r.column][f.row]
 	memo := f.memo(r.memo)
 	if known := memo[text]; known>>2 == f.epoch {
+		if assertions {
+			assert(r.eval(f) == truth(known&3), "text %q made a residual %v before", f.texts.at(text).text, truth(known&3))
+		}
 		return truth(known & 3)
 	}
 	result := r.eval(f)

@@ -62,7 +62,11 @@ func readSkeleton(text string, words []word) (skeleton, bool) {
 			for n < len(text)-i && isWord(text[i+n]) {
 				n++
 			}
-		case c >= utf8.RuneSelf || c == '`' || c == '.' && i+1 < len(text) && isDigit(text[i+1]) || strings.HasPrefix(text[i:], "//"):
+		case c == '`':
+			if n = backticksEnd(text[i:]); n == 0 {
+				return skeleton{}, false
+			}
+		case c >= utf8.RuneSelf || c == '.' && i+1 < len(text) && isDigit(text[i+1]) || strings.HasPrefix(text[i:], "//"):
 			return skeleton{}, false
 		case i+1 < len(text) && strings.Contains("&& || == != <= >=", text[i:i+2]) && text[i+1] != ' ':
 			n = 2
@@ -135,7 +139,7 @@ func (s *skeleton) endsOperand() bool {
 	}
 	last := &s.words[len(s.words)-1]
 	c := last.text[len(last.text)-1]
-	return last.kind != kindAny || isWord(c) || c == ')' || c == ']' || c == '}' || c == '\'' || c == '"'
+	return last.kind != kindAny || isWord(c) || c == ')' || c == ']' || c == '}' || c == '\'' || c == '"' || c == '`'
 }
 
 // endsIn reports whether a list that follows is what something is sought in.
@@ -185,6 +189,20 @@ func stringEnd(text string) int {
 			return 0
 		case text[0]:
 			return i + 1
+		}
+	}
+	return 0
+}
+
+// backticksEnd is the length of the name in backticks that text begins with; 0 if it is none
+// to CEL.
+func backticksEnd(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '`' && i > 1:
+			return i + 1
+		case !isWord(c) && strings.IndexByte(".-/ ", c) < 0:
+			return 0
 		}
 	}
 	return 0

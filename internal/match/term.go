@@ -150,15 +150,21 @@ func (tm *term) asks(p *page, row int) uint64 {
 
 // meets reports whether a row, which asks for that, is true.
 func (tm *term) meets(f *frame, p *page, row int, asked uint64) bool {
-	answer := f.lookout.answers[p.rule.at]
+	answer, is := f.lookout.answers[p.rule.at], false
 	switch {
 	case tm.equality != nil:
-		return answer.ok && answer.value == asked
+		is = answer.ok && answer.value == asked
 	case tm.span != nil:
-		return answer.ok && tm.span.op.orders(math.Float64frombits(answer.value), math.Float64frombits(asked))
+		is = answer.ok && tm.span.op.orders(math.Float64frombits(answer.value), math.Float64frombits(asked))
+	default:
+		f.page, f.row = p, row
+		return tm.test.eval(f) == yes
 	}
-	f.page, f.row = p, row
-	return tm.test.eval(f) == yes
+	if assertions { // the comparison is all that the conjunct says
+		f.page, f.row = p, row
+		assert(is == (tm.test.eval(f) == yes), "the term %s of row %d is answered %v without its test", p.rule.name, row, is)
+	}
+	return is
 }
 
 // searchTerms finds the compounds that match.

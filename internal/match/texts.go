@@ -48,12 +48,14 @@ func (t *texts) take(text string) uint32 {
 		}
 	}
 	t.list[n].count++
+	assert(t.list[n].text == text && t.numbers[text] == n, "text %d is %q, and %q was asked for", n, t.list[n].text, text)
 	return n
 }
 
 // drop takes one row away from text n.
 func (t *texts) drop(n uint32) {
 	one := &t.list[n]
+	assert(one.count > 0 && t.numbers[one.text] == n, "text %d is dropped, which nothing has: %q", n, one.text)
 	if one.count--; one.count == 0 {
 		delete(t.numbers, one.text)
 		*one = internedText{}

@@ -30,6 +30,8 @@ type topic struct {
 	paths   paths
 	memos   int // residuals that have a memo
 
+	auditor auditor
+
 	drafts  drafts
 	placing placing   // used by changes
 	frames  sync.Pool // of *frame
