@@ -67,6 +67,8 @@ var grants = []grant{
 	{"internal/collect", []string{".", "internal/kit"}, whyStage},
 	{"internal/match", []string{".", "internal/kit"}, whyStage},
 	{"internal/state", []string{".", "internal/kit"}, whyStage},
+	{"internal/evaluator", nil,
+		"the evaluator decides conditions a second time: sharing code with the index that it checks would hide the same mistake twice"},
 	{"internal/mutation", nil,
 		"it changes the text of another package and runs its tests, and knows neither"},
 	{"internal/generate", []string{".", "internal/kit"}, whyStage},
@@ -212,21 +214,33 @@ func direction(f *file) []finding {
 
 func TestImportsFollowTheDirectionOfTheHouse(t *testing.T) { check(t, direction) }
 
-func rootIsPure(f *file) []finding {
-	if !f.isGo() || f.dir() != "." || f.isTest() {
-		return nil
-	}
-	var found []finding
-	imports(f, func(target string, line int) {
-		if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") {
-			found = append(found, finding{f.path, line, "the root package imports " + target,
-				"its words outlive every library", "keep the library behind a stage or a driver"})
+// onlyStandard makes the rule that a package imports no library at all.
+func onlyStandard(dir, name, why, do string) func(*file) []finding {
+	return func(f *file) []finding {
+		if !f.isGo() || f.dir() != dir || f.isTest() {
+			return nil
 		}
-	})
-	return found
+		var found []finding
+		imports(f, func(target string, line int) {
+			if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") {
+				found = append(found, finding{f.path, line, name + " imports " + target, why, do})
+			}
+		})
+		return found
+	}
 }
 
+var (
+	rootIsPure = onlyStandard(".", "the root package",
+		"its words outlive every library", "keep the library behind a stage or a driver")
+	evaluatorIsPure = onlyStandard("internal/evaluator", "the evaluator",
+		"the index is built on a library for CEL, and what checks the index may not have the mistakes of that library",
+		"write what is needed with the standard library; a test may compare it with the library")
+)
+
 func TestRootImportsOnlyTheStandardLibrary(t *testing.T) { check(t, rootIsPure) }
+
+func TestEvaluatorImportsOnlyTheStandardLibrary(t *testing.T) { check(t, evaluatorIsPure) }
 
 func TestEveryGrantNamesAPackageThatMayExist(t *testing.T) {
 	for i, g := range grants {

@@ -1,0 +1,204 @@
+package evaluator
+
+// maxSteps is the number of steps above which an evaluation is undecided: a
+// quarter of what CEL's cost limit of 20,000 allows, since engines count
+// differently.
+const maxSteps = 5000
+
+const tooManySteps = "the evaluation takes more than 5000 steps, so that an engine may refuse it"
+
+// effort is how the steps of a function grow with its arguments.
+type effort uint8
+
+const (
+	effortPlain    effort = iota
+	effortCompare         // with the smaller of the arguments
+	effortIn              // with the elements
+	effortContains        // with the product of the texts
+	effortMatches         // the same, of a pattern
+	effortPart            // with the part that is looked for
+	effortJoin            // with the sum
+	effortConvert         // with the text
+)
+
+// An extent is how large a value is, or may be at most.
+type extent struct {
+	text     float64 // bytes of the longest text in it
+	elements float64 // elements of the longest list or map in it
+	weight   float64 // one for each value in it, and one for each ten bytes
+}
+
+var scalar = extent{weight: 1}
+
+func (x extent) max(y extent) extent {
+	return extent{max(x.text, y.text), max(x.elements, y.elements), max(x.weight, y.weight)}
+}
+
+func (x extent) within(y extent) bool {
+	return x.text <= y.text && x.elements <= y.elements && x.weight <= y.weight
+}
+
+// extentOf measures a value.
+func extentOf(v value) extent {
+	text := float64(len(v.str))
+	x := extent{text: text, weight: 1 + text/10}
+	if v.kind != kindList && v.kind != kindMap {
+		return x
+	}
+	x.elements = float64(len(v.ref.items))
+	for _, list := range [...][]value{v.ref.keys, v.ref.items} {
+		for _, item := range list {
+			below := extentOf(item)
+			x.text, x.elements = max(x.text, below.text), max(x.elements, below.elements)
+			x.weight += below.weight
+		}
+	}
+	return x
+}
+
+// steps returns what a function with the effort takes for its arguments.
+func (e effort) steps(a, b extent) float64 {
+	switch e {
+	case effortCompare:
+		return 1 + min(a.weight, b.weight)
+	case effortIn:
+		return 1 + b.elements + min(b.elements*a.weight, b.weight)
+	case effortContains:
+		return (1 + a.text/10) * (1 + b.text/10)
+	case effortMatches:
+		return (2 + a.text/10) * (1 + b.text/4)
+	case effortPart:
+		return 1 + b.text/10
+	case effortJoin:
+		return 1 + (a.text+b.text)/10 + a.elements + b.elements
+	case effortConvert:
+		return 1 + (a.text+b.text)/10
+	default:
+		return 1
+	}
+}
+
+// The steps that are taken once, or for each element, beside those of operands.
+const (
+	listSteps    = 10
+	mapSteps     = 30
+	macroSteps   = 12
+	elementSteps = 5
+	collectSteps = 16
+)
+
+// rungs are extents of events, from small to large. For each node it is known
+// up to which of them no event can make it take more than maxSteps.
+var rungs = [...]extent{
+	{32, 4, 32}, {64, 8, 64}, {128, 16, 128}, {256, 16, 256}, {512, 32, 512},
+	{1024, 64, 1024}, {4096, 128, 4096}, {16384, 512, 16384}, {65536, 4096, 65536},
+}
+
+// A bounder finds the most steps that a node can take, and the greatest extent
+// that its value can have, for events and params of an extent.
+type bounder struct {
+	given     extent
+	variables []extent
+	rung      uint8 // noted in each node that stays below maxSteps; 0 notes nothing
+}
+
+// bound returns the most steps and the greatest extent of a node.
+func (b *bounder) bound(n *node) (steps float64, result extent) {
+	steps, result = b.boundNode(n)
+	if b.rung > 0 && steps <= maxSteps {
+		n.rung = b.rung
+	}
+	return steps, result
+}
+
+func (b *bounder) boundNode(n *node) (steps float64, result extent) {
+	switch n.op {
+	case opLiteral:
+		return 1, extentOf(n.literal)
+	case opVariable:
+		return 1, b.variables[n.level]
+	case opEvent, opAttributes, opParams:
+		return 1, b.given
+	}
+	if n.op >= opAll && n.op <= opCollect {
+		return b.boundMacro(n)
+	}
+	var args [2]extent
+	steps, result = 1, scalar
+	for i, arg := range n.args {
+		more, x := b.bound(arg)
+		steps += more
+		switch {
+		case n.op == opList || n.op == opMap:
+			result.text, result.elements = max(result.text, x.text), max(result.elements, x.elements)
+			result.weight += x.weight
+		case n.op == opChoose && i > 0:
+			result = result.max(x)
+		}
+		if i < len(args) {
+			args[i] = x
+		}
+	}
+	switch n.op {
+	case opSelect:
+		return steps, args[0]
+	case opList:
+		result.elements = max(result.elements, float64(len(n.args)))
+		return steps + listSteps, result
+	case opMap:
+		result.elements = max(result.elements, float64(len(n.args)))
+		return steps + mapSteps, result
+	case opCross:
+		more, _ := b.bound(n.args[0])
+		return steps + more, scalar
+	case opCall:
+		return steps + n.fn.effort.steps(args[0], args[1]), n.fn.extent(args[0], args[1])
+	}
+	return steps, result
+}
+
+func (b *bounder) boundMacro(n *node) (steps float64, result extent) {
+	steps, over := b.bound(n.args[0])
+	b.variables = append(b.variables[:n.level], over)
+	each := float64(elementSteps)
+	if n.op == opCollect {
+		each = collectSteps
+	}
+	var body extent
+	for i, arg := range n.args[1:] {
+		more, x := b.bound(arg)
+		b.variables = b.variables[:n.level+1]
+		each += more
+		if i == 0 {
+			body = x
+		}
+	}
+	steps += 1 + macroSteps + over.elements*each
+	if n.op != opCollect {
+		return steps, scalar
+	}
+	return steps, extent{body.text, max(over.elements, body.elements), 1 + over.elements*body.weight}
+}
+
+// extent returns the greatest extent of a result.
+func (f *function) extent(a, b extent) extent {
+	switch f.name {
+	case "_+_":
+		return extent{a.text + b.text, a.elements + b.elements, a.weight + b.weight}
+	case "_[_]", "dyn":
+		return a
+	case "string", "bytes", "type":
+		const written = 64 // what a number, a time or a type is written with
+		return extent{max(a.text, written), 0, max(a.weight, 1+written/10.0)}
+	}
+	return scalar
+}
+
+// climb finds the rungs of a node and of all below it.
+func (n *node) climb() {
+	b := &bounder{}
+	for i, rung := range rungs {
+		b.given, b.rung = rung, uint8(i)+1
+		b.bound(n)
+	}
+}

@@ -1,0 +1,227 @@
+package evaluator
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A time lies in the years 1 to 9999.
+const (
+	minSeconds = -62135596800
+	maxSeconds = 253402300799
+)
+
+const (
+	timeOverflow     = "the time is not in the years 1 to 9999"
+	durationOverflow = "the duration is beyond 292 years"
+)
+
+// timeValue makes a time of what time has: an instant and its distance from UTC.
+func timeValue(t time.Time) value {
+	_, offset := t.Zone()
+	return timeOf(t.Unix(), int32(t.Nanosecond()), int32(offset))
+}
+
+func timeOf(seconds int64, nanos, offset int32) value {
+	if seconds < minSeconds || seconds > maxSeconds {
+		return errorValue(timeOverflow)
+	}
+	v := value{kind: kindTime, num: uint64(seconds), nanos: nanos}
+	if offset != 0 {
+		v.ref = &composite{offset: offset}
+	}
+	return v
+}
+
+// goTime is the instant in its own zone.
+func (v value) goTime() time.Time {
+	t := time.Unix(v.int(), int64(v.nanos)).UTC()
+	if v.ref != nil {
+		t = t.In(time.FixedZone("", int(v.ref.offset)))
+	}
+	return t
+}
+
+// parseTime reads a time of RFC 3339, section 5.6, with T and Z in upper case,
+// without leap seconds. Digits beyond the nanoseconds are cut off.
+func parseTime(text string) value {
+	bad := func() value { return errorValue(fmt.Sprintf("%q is no time of RFC 3339", text)) }
+	const layout = "0000-00-00T00:00:00"
+	if len(text) <= len(layout) {
+		return bad()
+	}
+	for i := range layout {
+		if layout[i] == '0' && !isDigit(text[i]) || layout[i] != '0' && layout[i] != text[i] {
+			return bad()
+		}
+	}
+	number := func(from, to int) int {
+		n, _ := strconv.Atoi(text[from:to])
+		return n
+	}
+	year, month, day := number(0, 4), number(5, 7), number(8, 10)
+	hour, minute, second := number(11, 13), number(14, 16), number(17, 19)
+	rest := text[len(layout):]
+	nanos := 0
+	if rest[0] == '.' {
+		end := span(rest, 1, isDigit)
+		if end == 1 {
+			return bad()
+		}
+		nanos, _ = strconv.Atoi((rest[1:end] + "000000000")[:9])
+		rest = rest[end:]
+	}
+	offset, ok := timeOffset(rest)
+	if !ok || month < 1 || month > 12 || day < 1 || hour > 23 || minute > 59 || second > 59 {
+		return bad()
+	}
+	t := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+	if t.Day() != day {
+		return bad() // the month has no such day
+	}
+	return timeOf(t.Unix()-int64(offset), int32(nanos), int32(offset))
+}
+
+// timeOffset reads the end of a time: Z, or a distance from UTC.
+func timeOffset(text string) (seconds int, ok bool) {
+	if text == "Z" {
+		return 0, true
+	}
+	if len(text) != 6 || text[0] != '+' && text[0] != '-' || text[3] != ':' ||
+		!isDigit(text[1]) || !isDigit(text[2]) || !isDigit(text[4]) || !isDigit(text[5]) {
+		return 0, false
+	}
+	hours, minutes := int(text[1]-'0')*10+int(text[2]-'0'), int(text[4]-'0')*10+int(text[5]-'0')
+	if hours > 23 || minutes > 59 {
+		return 0, false
+	}
+	seconds = (hours*60 + minutes) * 60
+	if text[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}
+
+// formatDuration writes a duration in seconds.
+func formatDuration(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+}
+
+func addInt(a, b int64) (int64, bool) {
+	sum := a + b
+	return sum, (sum > a) == (b > 0)
+}
+
+func subInt(a, b int64) (int64, bool) {
+	difference := a - b
+	return difference, (difference < a) == (b > 0)
+}
+
+func mulInt(a, b int64) (int64, bool) {
+	if a == 0 || b == 0 {
+		return 0, true
+	}
+	negative := (a < 0) != (b < 0)
+	high, low := bits.Mul64(magnitude(a), magnitude(b))
+	if high != 0 || low > 1<<63 || low == 1<<63 && !negative {
+		return 0, false
+	}
+	if negative {
+		return -int64(low), true
+	}
+	return int64(low), true
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+// addToTime adds a duration to a time, which keeps its distance from UTC.
+func addToTime(t value, d time.Duration) value {
+	nanos := int64(t.nanos) + int64(d%time.Second)
+	seconds := t.int() + int64(d/time.Second)
+	if nanos < 0 {
+		nanos, seconds = nanos+int64(time.Second), seconds-1
+	} else if nanos >= int64(time.Second) {
+		nanos, seconds = nanos-int64(time.Second), seconds+1
+	}
+	offset := int32(0)
+	if t.ref != nil {
+		offset = t.ref.offset
+	}
+	return timeOf(seconds, int32(nanos), offset)
+}
+
+func subtractDuration(t value, d time.Duration) value {
+	if d == math.MinInt64 {
+		return errorValue(durationOverflow)
+	}
+	return addToTime(t, -d)
+}
+
+// subtractTimes makes the duration from b to a. The whole seconds and the parts
+// of a second are subtracted apart, and each step must stay within 64 bits.
+func subtractTimes(a, b value) value {
+	nanos, ok := mulInt(a.int()-b.int(), int64(time.Second))
+	if ok {
+		nanos, ok = addInt(nanos, int64(a.nanos)-int64(b.nanos))
+	}
+	if !ok {
+		return errorValue(durationOverflow)
+	}
+	return durationValue(time.Duration(nanos))
+}
+
+// zone finds a time zone: a name of the tz database, or hours and minutes from
+// UTC as in -03:30. The zone of the machine has no name.
+func zone(name string) (*time.Location, error) {
+	hours, minutes, isOffset := strings.Cut(name, ":")
+	if !isOffset {
+		if name == "Local" {
+			return nil, fmt.Errorf("there is no time zone %q", name)
+		}
+		return time.LoadLocation(name)
+	}
+	h, err := strconv.Atoi(hours)
+	if err != nil || h < -23 || h > 23 {
+		return nil, fmt.Errorf("%q is no distance from UTC", name)
+	}
+	m, err := strconv.Atoi(minutes)
+	if err != nil || m < 0 || m > 59 {
+		return nil, fmt.Errorf("%q is no distance from UTC", name)
+	}
+	if strings.HasPrefix(hours, "-") {
+		m = -m
+	}
+	return time.FixedZone(name, (h*60+m)*60), nil
+}
+
+// getters are the functions that ask a time for one of its parts.
+var getters = map[string]func(time.Time) int{
+	"getFullYear":     time.Time.Year,
+	"getMonth":        func(t time.Time) int { return int(t.Month()) - 1 },
+	"getDate":         time.Time.Day,
+	"getDayOfMonth":   func(t time.Time) int { return t.Day() - 1 },
+	"getDayOfWeek":    func(t time.Time) int { return int(t.Weekday()) },
+	"getDayOfYear":    func(t time.Time) int { return t.YearDay() - 1 },
+	"getHours":        time.Time.Hour,
+	"getMinutes":      time.Time.Minute,
+	"getSeconds":      time.Time.Second,
+	"getMilliseconds": func(t time.Time) int { return t.Nanosecond() / int(time.Millisecond) },
+}
+
+// durationGetters are those of them that a duration answers too, for the whole
+// of it.
+var durationGetters = map[string]func(time.Duration) int64{
+	"getHours":        func(d time.Duration) int64 { return int64(d.Hours()) },
+	"getMinutes":      func(d time.Duration) int64 { return int64(d.Minutes()) },
+	"getSeconds":      func(d time.Duration) int64 { return int64(d.Seconds()) },
+	"getMilliseconds": func(d time.Duration) int64 { return d.Milliseconds() },
+}
