@@ -214,22 +214,27 @@ const longPatience = 10 * time.Minute
 // A comparison is what came out of a set.
 type comparison struct {
 	people, byRules, matches, mails    int
-	missing, extra, duplicates, others int // mails, but others: mails that name other subscriptions than those that matched
-	examples                           []string
+	missing, extra, duplicates, others int      // mails, but others: mails that name other subscriptions than those that matched
+	examples                           []string // one for each subscription and what is wrong
+	told                               map[string]bool
 }
 
 func (c *comparison) wrong() int { return c.missing + c.extra + c.duplicates + c.others }
 
-func (c *comparison) example(format string, args ...any) {
-	if len(c.examples) < 20 {
-		c.examples = append(c.examples, fmt.Sprintf(format, args...))
+// example keeps what is wrong with a mail, the first time that it is wrong for
+// these subscriptions.
+func (c *comparison) example(wrong string, e fanfare.Event, to string, subscriptions []string) {
+	what := fmt.Sprintf("%s: to %s by %v", wrong, to, subscriptions)
+	if len(c.examples) < 10 && !c.told[what] {
+		c.told[what] = true
+		c.examples = append(c.examples, fmt.Sprintf("%s\n  of %s %s", what, e.ID, e.Data))
 	}
 }
 
 // compare holds the mails against what was drawn.
 func compare(set *dataset, drawn []*wanted, mails []notified) *comparison {
 	type key struct{ event, to string }
-	c := &comparison{mails: len(mails)}
+	c := &comparison{mails: len(mails), told: map[string]bool{}}
 	byID, persons := map[string]*wanted{}, map[string]bool{}
 	want := map[key][]string{}
 	for _, s := range drawn {
@@ -246,9 +251,9 @@ func compare(set *dataset, drawn []*wanted, mails []notified) *comparison {
 		}
 	}
 	c.people = len(persons)
-	data := map[string]json.RawMessage{}
+	events := map[string]fanfare.Event{}
 	for _, e := range set.events {
-		data[e.ID] = e.Data
+		events[e.ID] = e
 	}
 	got := map[key]bool{}
 	for _, m := range mails {
@@ -258,20 +263,20 @@ func compare(set *dataset, drawn []*wanted, mails []notified) *comparison {
 		switch {
 		case got[k]:
 			c.duplicates++
-			c.example("twice: %s to %s", m.event, m.to)
+			c.example("twice", events[m.event], m.to, describe(byID, m.subscriptions))
 		case want[k] == nil:
 			c.extra++
-			c.example("extra: %s to %s by %v\n  %s", m.event, m.to, describe(byID, m.subscriptions), data[m.event])
+			c.example("extra", events[m.event], m.to, describe(byID, m.subscriptions))
 		case !slices.Equal(want[k], m.subscriptions):
 			c.others++
-			c.example("for others: %s to %s by %v, not %v\n  %s", m.event, m.to, describe(byID, m.subscriptions), describe(byID, want[k]), data[m.event])
+			c.example("for others", events[m.event], m.to, append(append(describe(byID, m.subscriptions), "and not by"), describe(byID, want[k])...))
 		}
 		got[k] = true
 	}
 	for k, ids := range want {
 		if !got[k] {
 			c.missing++
-			c.example("missing: %s to %s by %v\n  %s", k.event, k.to, describe(byID, ids), data[k.event])
+			c.example("missing", events[k.event], k.to, describe(byID, ids))
 		}
 	}
 	return c
