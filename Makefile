@@ -23,6 +23,9 @@ BENCH_FLAGS ?=
 # How many pairs of a condition and an event the oracle of internal/match compares.
 PAIRS      ?= 10000000
 
+# How many subscriptions each data set has in realdata.
+SUBSCRIPTIONS ?= 20000
+
 # Where several goroutines share data: these run again under the race detector.
 RACE := collect deliver record registry match bus sink api
 RACE_PACKAGES = $(addsuffix /...,$(wildcard $(addprefix ./internal/,$(RACE))))
@@ -102,6 +105,11 @@ peers-mail: $(TALLY) ## Test against Postfix, Exim and OpenSMTPD, and the API wi
 	  echo 'LEFT OUT: test-peers installs mail servers, for which it needs root and apt. Nothing was tested.'; exit 0; fi; \
 	$(TALLY) step $(OUTCOMES).peers 'install the peers' .ci/peers; \
 	PATH="$$PWD/.peers/usr/sbin:$$PATH" $(TALLY) test $(OUTCOMES).peers 'tests against peers' -again -tags peers -timeout 20m $(or $(PEERS_PACKAGES),$(error no test has the build tag peers))
+
+.PHONY: realdata
+realdata: ## Real events to 20,000 drawn subscriptions each, held against an evaluator (root; smtp-sink, in Debian's postfix).
+	@command -v smtp-sink >/dev/null || { echo 'realdata needs smtp-sink, which is in the package postfix of Debian and Ubuntu.' >&2; exit 3; }
+	@FANFARE_TEST_SUBSCRIPTIONS=$(SUBSCRIPTIONS) go test -count=1 -v -tags peers -timeout 30m -run '^TestRealEventsReachWhoWantsThemOnce$$' ./internal/peers
 
 .PHONY: peers-sdk
 peers-sdk: $(TALLY) build ## Test both clients, and the CloudEvents SDK of Rust (python3 with venv, node 20 with npm, cargo).

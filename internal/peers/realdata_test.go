@@ -1,0 +1,314 @@
+//go:build peers
+
+package peers
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/client"
+)
+
+// subscriptionsOfSet is how many subscriptions each set has: 2,000, or what the
+// environment says; make realdata takes 20,000.
+func subscriptionsOfSet(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("FANFARE_TEST_SUBSCRIPTIONS")
+	if text == "" {
+		return 2000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("FANFARE_TEST_SUBSCRIPTIONS=%s is no number of subscriptions", text)
+	}
+	return n
+}
+
+// The whole program, on real events with subscriptions that were drawn. Who must
+// be told of which event by which subscription is computed by an evaluator that
+// shares nothing with the index; who was told is what Postfix's smtp-sink wrote.
+func TestRealEventsReachWhoWantsThemOnce(t *testing.T) {
+	people := subscriptionsOfSet(t)
+	server := start(t)
+	for _, set := range datasets(t) {
+		t.Run(set.name, func(t *testing.T) {
+			sink, address, dump := startDump(t)
+			c := server.client.ForService(set.name)
+			if _, err := c.Apply(t.Context(), set.document(t, address), false); err != nil {
+				t.Fatal(err)
+			}
+			drawing := time.Now()
+			drawn := set.draw(t, people)
+			drew := time.Since(drawing)
+
+			importing := time.Now()
+			set.subscribe(t, c, drawn)
+			imported := time.Since(importing)
+
+			publishing := time.Now()
+			told := set.publish(t, server, c)
+			took := time.Since(publishing)
+			sink.stop()
+
+			found := compare(set, drawn, readMails(t, dump))
+			t.Logf("%s: %d events, %d subscriptions of %d people (%d by rules), %d mails for %d matches; missing %d, extra %d, duplicates %d, for other subscriptions %d; drawn in %v, imported in %v, published to settled in %v",
+				set.name, len(set.events), len(drawn), found.people, found.byRules, found.mails, found.matches, found.missing, found.extra, found.duplicates, found.others,
+				drew.Round(time.Millisecond), imported.Round(time.Millisecond), took.Round(time.Millisecond))
+			if found.wrong() > 0 {
+				t.Errorf("%d wrong mails, such as:\n%s", found.wrong(), strings.Join(found.examples, "\n"))
+			}
+			if told != int64(found.mails) {
+				t.Errorf("the server reports %d accepted mails, and the sink took %d", told, found.mails)
+			}
+			if found.mails < people {
+				t.Errorf("%d mails prove little about %d subscriptions", found.mails, people)
+			}
+		})
+	}
+}
+
+// startDump starts a smtp-sink that appends every mail to one file.
+func startDump(t *testing.T) (p *peer, address, dump string) {
+	t.Helper()
+	p = newPeer(t)
+	address, dump = at(freePort(t)), filepath.Join(p.mails, "dump")
+	p.run(exec.Command(program(t, "smtp-sink"), "-u", "nobody", "-D", dump, address, "100"), address)
+	return p, address, dump
+}
+
+// readMails reads what smtp-sink has written.
+func readMails(t *testing.T, dump string) []notified {
+	t.Helper()
+	file, err := os.Open(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var all []notified
+	if err := readDump(file, func(m notified) { all = append(all, m) }); err != nil {
+		t.Fatalf("%s: %v", dump, err)
+	}
+	return all
+}
+
+// document is the service of the set.
+func (d *dataset) document(t *testing.T, relay string) []byte {
+	t.Helper()
+	type object = map[string]any
+	topic := object{"template": "told"}
+	if d.key != "" {
+		topic["key"] = d.key
+	}
+	if d.hasSchema {
+		topic["schema"] = d.schema
+	}
+	var rules []object
+	for _, r := range d.rules {
+		kinds := object{}
+		for name, p := range r.params {
+			kinds[name] = p.kind
+		}
+		rules = append(rules, object{"name": r.name, "when": r.when, "params": kinds})
+	}
+	topic["rules"] = rules
+	text, err := json.Marshal(object{
+		"service":         d.name,
+		"matching_budget": "100ms",
+		"channels": object{"email": object{
+			"driver": "smtp", "relay": relay, "from": "Data <data@example.org>", "connections": 20, "rate": "unlimited",
+		}},
+		"topics": object{d.name: topic},
+		"templates": object{"told": object{
+			"subject": "{{ meta.id }}",
+			"text":    eventMark + "{{ meta.id }}\n{% for s in subscriptions %}" + subscriptionMark + "{{ s.id }}\n{% endfor %}",
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// subscribe imports what was drawn.
+func (d *dataset) subscribe(t *testing.T, c *client.Client, drawn []*wanted) {
+	t.Helper()
+	lines, w := io.Pipe()
+	go func() {
+		out := json.NewEncoder(w)
+		for _, s := range drawn {
+			if out.Encode(client.Subscription{ID: s.id, Topic: d.name, Channel: "email", To: s.to, Filter: s.filter, Rule: s.rule, Params: s.params}) != nil {
+				return // the reader has gone, and says why
+			}
+		}
+		_ = w.Close() // always nil
+	}()
+	sum, err := c.ImportSubscriptions(t.Context(), lines, nil)
+	_ = lines.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, refused := range sum.Errors[:min(5, len(sum.Errors))] {
+		s := drawn[refused.Line-1]
+		t.Errorf("refused: %s%s %s: %+v", s.filter, s.rule, s.params, refused.Error)
+	}
+	if sum.Created != int64(len(drawn)) {
+		t.Fatalf("%d of %d subscriptions were taken", sum.Created, len(drawn))
+	}
+}
+
+// publish publishes all events and waits until everything is settled. It returns
+// how many mails the relay accepted by the word of the server.
+func (d *dataset) publish(t *testing.T, server *started, c *client.Client) (told int64) {
+	t.Helper()
+	for batch := range slices.Chunk(d.events, 100) {
+		answers, err := c.PublishEvents(t.Context(), d.name, batch, client.PublishOptions{})
+		if err != nil || len(answers) != len(batch) {
+			t.Fatalf("%d answers to %d events, %v", len(answers), len(batch), err)
+		}
+	}
+	// The server looks for its work itself: what is asked again is how far it is.
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	deadline := time.NewTimer(longPatience)
+	defer deadline.Stop()
+	for {
+		completed := 0
+		told = 0
+		for b, err := range c.Events(t.Context(), client.EventQuery{Topic: d.name, State: "completed"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			completed++
+			told += b.Counts[fanfare.Accepted]
+			if b.Counts[fanfare.Accepted] != b.Messages {
+				t.Errorf("event %s: %+v of %d messages", b.SourceID, b.Counts, b.Messages)
+			}
+		}
+		if completed == len(d.events) {
+			return told
+		}
+		select {
+		case <-server.gone:
+			t.Fatalf("the server ended: %v", server.cmd.ProcessState)
+		case <-deadline.C:
+			t.Fatalf("%d of %d events are settled after %v", completed, len(d.events), longPatience)
+		case <-again.C:
+		}
+	}
+}
+
+// longPatience is how long all mails of a set may take. It decides only how long
+// a failure takes.
+const longPatience = 10 * time.Minute
+
+// A comparison is what came out of a set.
+type comparison struct {
+	people, byRules, matches, mails    int
+	missing, extra, duplicates, others int      // mails, but others: mails that name other subscriptions than those that matched
+	examples                           []string // one for each subscription and what is wrong
+	told                               map[string]bool
+}
+
+func (c *comparison) wrong() int { return c.missing + c.extra + c.duplicates + c.others }
+
+// example keeps what is wrong with a mail, the first time that it is wrong for
+// these subscriptions.
+func (c *comparison) example(wrong string, e fanfare.Event, to string, subscriptions []string) {
+	what := fmt.Sprintf("%s: to %s by %v", wrong, to, subscriptions)
+	if len(c.examples) < 10 && !c.told[what] {
+		c.told[what] = true
+		c.examples = append(c.examples, fmt.Sprintf("%s\n  of %s %s", what, e.ID, e.Data))
+	}
+}
+
+// compare holds the mails against what was drawn.
+func compare(set *dataset, drawn []*wanted, mails []notified) *comparison {
+	type key struct{ event, to string }
+	c := &comparison{mails: len(mails), told: map[string]bool{}}
+	byID, persons := map[string]*wanted{}, map[string]bool{}
+	want := map[key][]string{}
+	for _, s := range drawn {
+		byID[s.id], persons[s.to] = s, true
+		if s.rule != "" {
+			c.byRules++
+		}
+		for i := range set.events {
+			if s.wants(i) {
+				k := key{set.events[i].ID, s.to}
+				want[k] = append(want[k], s.id)
+				c.matches++
+			}
+		}
+	}
+	c.people = len(persons)
+	events := map[string]fanfare.Event{}
+	for _, e := range set.events {
+		events[e.ID] = e
+	}
+	got := map[key]bool{}
+	for _, m := range mails {
+		k := key{m.event, m.to}
+		slices.Sort(m.subscriptions)
+		slices.Sort(want[k])
+		switch {
+		case got[k]:
+			c.duplicates++
+			c.example("twice", events[m.event], m.to, describe(byID, m.subscriptions))
+		case want[k] == nil:
+			c.extra++
+			c.example("extra", events[m.event], m.to, describe(byID, m.subscriptions))
+		case !slices.Equal(want[k], m.subscriptions):
+			c.others++
+			c.example("for others", events[m.event], m.to, append(append(describe(byID, m.subscriptions), "and not by"), describe(byID, want[k])...))
+		}
+		got[k] = true
+	}
+	for k, ids := range want {
+		if !got[k] {
+			c.missing++
+			c.example("missing", events[k.event], k.to, describe(byID, ids))
+		}
+	}
+	return c
+}
+
+// describe says what subscriptions ask for.
+func describe(byID map[string]*wanted, ids []string) []string {
+	var all []string
+	for _, id := range ids {
+		if s := byID[id]; s != nil {
+			all = append(all, fmt.Sprintf("%s: %s%s %s", id, s.filter, s.rule, s.params))
+		} else {
+			all = append(all, id+": which nobody has")
+		}
+	}
+	return all
+}
+
+// A mail that is wrong in any of the four ways is found.
+func TestWrongMailsAreTold(t *testing.T) {
+	set := &dataset{events: []fanfare.Event{{ID: "e0"}, {ID: "e1"}}}
+	drawn := []*wanted{
+		{id: "s0", to: "a", matches: []uint64{0b11}},
+		{id: "s1", to: "a", matches: []uint64{0b10}},
+		{id: "s2", to: "b", matches: []uint64{0b01}},
+	}
+	right := []notified{{"a", "e0", []string{"s0"}}, {"a", "e1", []string{"s1", "s0"}}, {"b", "e0", []string{"s2"}}}
+	if c := compare(set, drawn, right); c.wrong() != 0 || c.matches != 4 || c.people != 2 {
+		t.Errorf("%+v", c)
+	}
+	wrong := append(slices.Clone(right[:1]), notified{"a", "e1", []string{"s0"}}, right[0], notified{"b", "e1", []string{"s2"}})
+	if c := compare(set, drawn, wrong); c.missing != 1 || c.extra != 1 || c.duplicates != 1 || c.others != 1 {
+		t.Errorf("%+v", c)
+	}
+}
