@@ -87,7 +87,7 @@ func (x *Index) FilterHits(key Key, filter string, hits []Hit) []Hit {
 // frameOf is a frame in which a filter is true.
 func (t *topic) frameOf(fl *filter) *frame {
 	f := new(frame)
-	f.take(fl)
+	f.keep(fl)
 	return f
 }
 

@@ -186,12 +186,17 @@ func (r *rule) hit(f *frame, place fanfare.Place) {
 	f.take(r.filters.list[place])
 }
 
-// take keeps the subscriptions of a filter that matches.
+// take keeps a filter that matches.
 func (f *frame) take(fl *filter) {
 	if kit.Fault("filters-lost") && len(fl.text)%8 == 7 {
 		return
 	}
 	f.filters = append(f.filters, fl.number)
+	f.keep(fl)
+}
+
+// keep keeps the subscriptions of a filter.
+func (f *frame) keep(fl *filter) {
 	if fl.places != nil {
 		f.matched = append(f.matched, fl.places)
 	} else {
