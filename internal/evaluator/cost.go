@@ -87,6 +87,25 @@ const (
 	collectSteps = 16
 )
 
+// literalSteps returns the steps of a literal with all that is in it.
+func literalSteps(v value) float64 {
+	steps := 1.0
+	switch v.kind {
+	case kindList:
+		steps += listSteps
+	case kindMap:
+		steps += mapSteps
+	default:
+		return steps
+	}
+	for _, list := range [...][]value{v.ref.keys, v.ref.items} {
+		for _, item := range list {
+			steps += literalSteps(item)
+		}
+	}
+	return steps
+}
+
 // rungs are extents of events, from small to large. For each node it is known
 // up to which of them no event can make it take more than maxSteps.
 var rungs = [...]extent{
@@ -114,7 +133,7 @@ func (b *bounder) bound(n *node) (steps float64, result extent) {
 func (b *bounder) boundNode(n *node) (steps float64, result extent) {
 	switch n.op {
 	case opLiteral:
-		return 1, extentOf(n.literal)
+		return n.steps, extentOf(n.literal)
 	case opVariable:
 		return 1, b.variables[n.level]
 	case opEvent, opAttributes, opParams:

@@ -19,7 +19,7 @@ func (e *evaluation) spend(steps float64) bool {
 // eval returns the value of a node. An operand that is an error makes all but
 // && || and the macros all and exists an error.
 func (e *evaluation) eval(n *node) value {
-	if e.counting && !e.spend(1) {
+	if e.counting && !e.spend(max(n.steps, 1)) {
 		return undecided(tooManySteps)
 	}
 	switch n.op {

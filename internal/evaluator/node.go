@@ -44,6 +44,7 @@ type node struct {
 	name    string
 	why     string // the error where the field is missing
 	literal value
+	steps   float64 // of a literal: what making it takes
 	fn      *function
 	topic   *Topic
 	text    string   // the canonical text: nodes of one topic with equal texts are equal
@@ -54,7 +55,7 @@ type node struct {
 
 // constant makes the node of a literal.
 func constant(v value) *node {
-	return &node{op: opLiteral, literal: v, truth: v.kind == kindBool}
+	return &node{op: opLiteral, literal: v, truth: v.kind == kindBool, steps: literalSteps(v)}
 }
 
 // prepare compiles what a call has as a literal, so that this is done once. What
@@ -172,31 +173,53 @@ func writeLiteral(out *strings.Builder, v value) {
 			writeLiteral(out, item)
 		}
 		out.WriteByte(']')
+	case kindMap:
+		out.WriteByte('{')
+		for i, key := range v.ref.keys {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			writeLiteral(out, key)
+			out.WriteByte(':')
+			writeLiteral(out, v.ref.items[i])
+		}
+		out.WriteByte('}')
 	default:
 		fmt.Fprintf(out, "%s:%x", typeNames[v.kind], v.num)
 	}
 }
 
+// wholeParams stands for all params of a rule, where sub is asked for as one.
+const wholeParams = "*"
+
 // describe finds out what a node needs of its surroundings: the params, and
-// the variables of macros of a level below outer.
-func (n *node) describe() (loosest int) {
-	loosest = 1 << 30 // the lowest level of a variable that is asked for
-	if n.op == opVariable {
-		loosest = n.level
+// whether there are variables of macros around it. It returns the lowest level
+// of such a variable.
+func (n *node) describe() (lowest int) {
+	const none = 1 << 30
+	lowest = none
+	switch {
+	case n.op == opVariable:
+		lowest = n.level
+	case n.op == opParams:
+		n.params = []string{wholeParams}
 	}
 	for i, arg := range n.args {
 		below := arg.describe()
 		if i > 0 && n.op >= opAll && n.op <= opCollect && below == n.level {
-			below = 1 << 30 // its own variable
+			below = none // its own variable
 		}
-		loosest = min(loosest, below)
+		lowest = min(lowest, below)
 		for _, name := range arg.params {
 			if !slices.Contains(n.params, name) {
 				n.params = append(n.params, name)
 			}
 		}
 	}
+	if n.op == opSelect && n.args[0].op == opParams {
+		n.params = []string{n.name}
+	}
 	slices.Sort(n.params)
-	n.loose = loosest < 1<<30
-	return loosest
+	n.loose = lowest < none
+	return lowest
 }

@@ -222,6 +222,9 @@ func ordering(holds func(order int) bool) func(*node, value, value) value {
 func isIn(_ *node, a, b value) value {
 	switch b.kind {
 	case kindList:
+		if a.kind == kindString {
+			return boolValue(hasText(b.ref.items, a.str))
+		}
 		found := falseValue
 		for _, item := range b.ref.items {
 			switch equal(a, item) {
@@ -239,6 +242,15 @@ func isIn(_ *node, a, b value) value {
 		return boolValue(b.ref.lookup(a) >= 0)
 	}
 	return errorValue(noOverload)
+}
+
+func hasText(items []value, text string) bool {
+	for i := range items {
+		if items[i].kind == kindString && items[i].str == text {
+			return true
+		}
+	}
+	return false
 }
 
 // index gets an element of a list or the value of a key.

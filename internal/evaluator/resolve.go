@@ -47,15 +47,31 @@ func (r *resolver) resolve(e *expr) (*node, error) {
 		return r.name(e)
 	case exprSelect:
 		return r.selection(e)
-	case exprList:
+	case exprList, exprMap:
 		args, err := r.all(e.args)
-		return &node{op: opList, args: args}, err
-	case exprMap:
-		args, err := r.all(e.args)
-		return &node{op: opMap, args: args}, err
+		return compose(e.kind, args), err
 	default:
 		return r.call(e)
 	}
+}
+
+// compose makes the node of a list or a map, a literal where all in it are.
+func compose(kind exprKind, args []*node) *node {
+	n := &node{op: opList, args: args}
+	if kind == exprMap {
+		n.op = opMap
+	}
+	values := make([]value, len(args))
+	for i, arg := range args {
+		if arg == nil || arg.op != opLiteral {
+			return n
+		}
+		values[i] = arg.literal
+	}
+	if v := build(n, values); v.decided() {
+		return constant(v)
+	}
+	return n
 }
 
 func (r *resolver) all(list []*expr) ([]*node, error) {
