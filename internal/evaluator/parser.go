@@ -34,6 +34,15 @@ type expr struct {
 	at      int
 }
 
+// inBrackets is operand[index]. A text that is written out names a field, as one behind a
+// point does.
+func inBrackets(at int, operand, index *expr) *expr {
+	if index.kind == exprLiteral && index.literal.kind == kindString {
+		return &expr{kind: exprSelect, name: index.literal.str, args: []*expr{operand}, at: at}
+	}
+	return operator("_[_]", at, operand, index)
+}
+
 // reserved are the words that no variable may be called; of them in, true,
 // false and null are no field either, unless between backticks.
 var reserved = []string{"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
@@ -244,7 +253,7 @@ func (p *parser) member() (*expr, error) {
 			var index *expr
 			if index, err = p.expression(); err == nil {
 				if err = p.expect("]"); err == nil {
-					e = operator("_[_]", at, e, index)
+					e = inBrackets(at, e, index)
 				}
 			}
 		default:
