@@ -1,5 +1,7 @@
 package evaluator
 
+import "math"
+
 // maxSteps is the number of steps above which an evaluation is undecided: a
 // quarter of what CEL's cost limit of 20,000 allows, since engines count
 // differently.
@@ -21,7 +23,8 @@ const (
 	effortConvert         // with the text
 )
 
-// An extent is how large a value is, or may be at most.
+// An extent is how large a value is, or may be at most. Extents and steps are
+// whole numbers; as doubles they may become very large.
 type extent struct {
 	text     float64 // bytes of the longest text in it
 	elements float64 // elements of the longest list or map in it
@@ -38,10 +41,17 @@ func (x extent) within(y extent) bool {
 	return x.text <= y.text && x.elements <= y.elements && x.weight <= y.weight
 }
 
+// length is what is scanned of a text, and what cel-go counts of a list in its
+// place.
+func (x extent) length() float64 { return x.text + x.elements }
+
+// tens counts the tens that a text is scanned in.
+func tens(text float64) float64 { return math.Ceil(text / 10) }
+
 // extentOf measures a value.
 func extentOf(v value) extent {
 	text := float64(len(v.str))
-	x := extent{text: text, weight: 1 + text/10}
+	x := extent{text: text, weight: 1 + tens(text)}
 	if v.kind != kindList && v.kind != kindMap {
 		return x
 	}
@@ -64,15 +74,15 @@ func (e effort) steps(a, b extent) float64 {
 	case effortIn:
 		return 1 + b.elements + min(b.elements*a.weight, b.weight)
 	case effortContains:
-		return (1 + a.text/10) * (1 + b.text/10)
+		return (1 + tens(a.length())) * (1 + tens(b.length()))
 	case effortMatches:
-		return (2 + a.text/10) * (1 + b.text/4)
+		return (2 + tens(a.length())) * (1 + math.Ceil(b.length()/4))
 	case effortPart:
-		return 1 + b.text/10
+		return 1 + tens(b.length())
 	case effortJoin:
-		return 1 + (a.text+b.text)/10 + a.elements + b.elements
+		return 1 + tens(a.text+b.text) + a.elements + b.elements
 	case effortConvert:
-		return 1 + (a.text+b.text)/10
+		return 1 + tens(a.length()+b.length())
 	default:
 		return 1
 	}
@@ -208,7 +218,7 @@ func (f *function) extent(a, b extent) extent {
 		return a
 	case "string", "bytes", "type":
 		const written = 64 // what a number, a time or a type is written with
-		return extent{max(a.text, written), 0, max(a.weight, 1+written/10.0)}
+		return extent{max(a.text, written), 0, max(a.weight, 1+tens(written))}
 	}
 	return scalar
 }

@@ -279,62 +279,71 @@ func (e *evaluation) macroOver(n *node, over value) value {
 	return j.value()
 }
 
+// A collected is the result of a macro that every error makes an error.
+type collected struct {
+	items []value
+	found int
+	bad   value // the first error, else something undecided; null without
+}
+
+// fail notes what is no value; true means that nothing can change that.
+func (c *collected) fail(v value) bool {
+	if c.bad.kind != kindError {
+		c.bad = v
+	}
+	return c.bad.kind == kindError
+}
+
 func (e *evaluation) existsOne(n *node, elements []value) value {
-	found, bad := 0, nullValue
+	c := collected{bad: nullValue}
 	for _, element := range elements {
 		if e.counting && !e.spend(elementSteps) {
 			return undecided(tooManySteps)
 		}
 		e.variables[n.level] = element
-		switch v := predicate(e.eval(n.args[1])); {
-		case v.kind == kindError:
-			return v
-		case v.kind == kindUndecided:
-			bad = v
-		case v.isTrue():
-			found++
+		v := predicate(e.eval(n.args[1]))
+		if !v.decided() {
+			if c.fail(v) && !e.counting {
+				break
+			}
+		} else if v.isTrue() {
+			c.found++
 		}
 	}
-	if !bad.decided() {
-		return bad
+	if !c.bad.decided() {
+		return c.bad
 	}
-	return boolValue(found == 1)
+	return boolValue(c.found == 1)
 }
 
+// collect evaluates map and filter.
 func (e *evaluation) collect(n *node, elements []value, unordered bool) value {
-	var collected []value
-	bad := nullValue
+	c := collected{bad: nullValue}
 	for _, element := range elements {
 		if e.counting && !e.spend(collectSteps) {
 			return undecided(tooManySteps)
 		}
 		e.variables[n.level] = element
+		v := trueValue
 		if len(n.args) > 2 {
-			keep := predicate(e.eval(n.args[2]))
-			if keep.kind == kindError {
-				return keep
-			}
-			if keep.kind == kindUndecided {
-				bad = keep
-				continue
-			}
-			if !keep.isTrue() {
-				continue
-			}
+			v = predicate(e.eval(n.args[2]))
 		}
-		switch v := e.eval(n.args[1]); v.kind {
-		case kindError:
-			return v
-		case kindUndecided:
-			bad = v
-		default:
-			collected = append(collected, v)
+		if v.decided() && !v.isTrue() {
+			continue
+		}
+		if v.decided() {
+			v = e.eval(n.args[1])
+		}
+		if v.decided() {
+			c.items = append(c.items, v)
+		} else if c.fail(v) && !e.counting {
+			break
 		}
 	}
-	if !bad.decided() {
-		return bad
+	if !c.bad.decided() {
+		return c.bad
 	}
-	return value{kind: kindList, ref: &composite{items: collected, unordered: unordered}}
+	return value{kind: kindList, ref: &composite{items: c.items, unordered: unordered}}
 }
 
 // predicate makes an error of what is no boolean.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -285,10 +286,11 @@ func (g *generator) comparison(depth int) string {
 
 // fanfare writes a call of one of Fanfare's own functions.
 func (g *generator) fanfare(depth int) string {
-	switch g.IntN(3) {
-	case 0:
+	hidden := slices.ContainsFunc(g.variables, func(v variable) bool { return v.name == "event" })
+	switch choice := g.IntN(3); {
+	case choice == 0 || hidden:
 		return fmt.Sprintf("%s(%s, %s)", g.one("contains_ci", "starts_with_ci"), g.of("string", depth), g.of("string", depth))
-	case 1:
+	case choice == 1:
 		place := func() string {
 			return g.one("1.0", "48.4", "90", "-90", "179.9", "-180", "event.m", "event.n", "event.d")
 		}
