@@ -3,6 +3,7 @@
 package peers
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,12 +35,16 @@ func subscriptionsOfSet(t *testing.T) int {
 	return n
 }
 
+// matchCheck is what the server checks of its matches before it notifies anybody:
+// nothing, so that the index alone answers, or what the environment says.
+func matchCheck() string { return cmp.Or(os.Getenv("FANFARE_TEST_MATCH_CHECK"), "0%") }
+
 // The whole program, on real events with subscriptions that were drawn. Who must
 // be told of which event by which subscription is computed by an evaluator that
 // shares nothing with the index; who was told is what Postfix's smtp-sink wrote.
 func TestRealEventsReachWhoWantsThemOnce(t *testing.T) {
 	people := subscriptionsOfSet(t)
-	server := start(t)
+	server := start(t, "--match-check", matchCheck())
 	for _, set := range datasets(t) {
 		t.Run(set.name, func(t *testing.T) {
 			sink, address, dump := startDump(t)
