@@ -46,9 +46,15 @@ func start(t *testing.T, flags ...string) *started {
 // startIn starts the program with more in its environment.
 func startIn(t *testing.T, environment []string, flags ...string) *started {
 	t.Helper()
+	return startTagged(t, "", environment, flags...)
+}
+
+// startTagged starts the program built with a tag.
+func startTagged(t *testing.T, tag string, environment []string, flags ...string) *started {
+	t.Helper()
 	s := &started{peer: newPeer(t)}
 	s.binary = filepath.Join(s.dir, "fanfare")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.binary, "../../cmd/fanfare").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", tag, "-o", s.binary, "../../cmd/fanfare").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	data := filepath.Join(s.dir, "data")
