@@ -23,6 +23,10 @@ BENCH_FLAGS ?=
 # How many pairs of a condition and an event the oracle of internal/match compares.
 PAIRS      ?= 10000000
 
+# How many pairs of a condition and an event the index and the evaluator answer alike.
+COMPARE_PAIRS ?= $(if $(CI),2000000,200000)
+COMPARE_SEED  ?= 300
+
 # How many subscriptions each data set has in realdata.
 SUBSCRIPTIONS ?= 20000
 
@@ -147,7 +151,7 @@ arch: $(TALLY) ## Check imports, sizes, words: the rules of the house.
 
 .PHONY: unit
 unit: $(TALLY) ## Run all tests, on SQLite where they need a store.
-	@FANFARE_TEST_PAIRS=$(PAIRS) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -again $(WIDE) -timeout 20m $(PACKAGES)
+	@FANFARE_TEST_PAIRS=$(PAIRS) FANFARE_COMPARE_PAIRS=$(COMPARE_PAIRS) FANFARE_COMPARE_SEED=$(COMPARE_SEED) $(WITH_POSTGRES) $(TALLY) test $(OUTCOMES) tests -again $(WIDE) -timeout 20m $(PACKAGES)
 
 .PHONY: assertions
 assertions: $(TALLY) ## Run the tests of the matching index while it checks what it assumes.
@@ -190,6 +194,10 @@ bench-smoke: $(TALLY) build ## Run every experiment at a hundredth of its size.
 release-fixture: ## Keep a data directory of this version for the upgrade test (VERSION=v1.2.3).
 	@mkdir -p bin && $(BUILD) -tags crashsteps -o bin/fanfare-fixture ./cmd/fanfare
 	@go test -count=1 -timeout 5m ./internal/upgrade -args -make '$(VERSION)' -program "$$PWD/bin/fanfare-fixture"
+
+.PHONY: compare
+compare: ## Compare the index with the independent evaluator (COMPARE_PAIRS=1000000000 COMPARE_SEED=1).
+	@FANFARE_COMPARE_PAIRS=$(COMPARE_PAIRS) FANFARE_COMPARE_SEED=$(COMPARE_SEED) go test -count=1 -timeout 12h -v -run '^TestTheIndexAgreesWithTheEvaluator$$' ./internal/conditiontest
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of outside bytes for FUZZTIME (10s).

@@ -71,6 +71,8 @@ var grants = []grant{
 		"the evaluator decides conditions a second time: sharing code with the index that it checks would hide the same mistake twice"},
 	{"internal/mutation", nil,
 		"it changes the text of another package and runs its tests, and knows neither"},
+	{"internal/conditiontest", []string{".", "internal/evaluator", "internal/match"},
+		"it compares the two implementations of the language, and belongs to neither"},
 	{"internal/verify", []string{".", "internal/evaluator", "internal/match"},
 		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
 	{"internal/generate", []string{".", "internal/kit"}, whyStage},

@@ -26,8 +26,8 @@ func number(t testing.TB, name, otherwise string) int64 {
 // an event, from the seed FANFARE_COMPARE_SEED on. It tells every ten seconds how far it is
 // where there are many.
 func TestTheIndexAgreesWithTheEvaluator(t *testing.T) {
-	pairs, seed := number(t, "FANFARE_COMPARE_PAIRS", "200000"), number(t, "FANFARE_COMPARE_SEED", "1")
-	size := Size{Subscriptions: 250, Events: 64, Batches: 3}
+	pairs, seed := number(t, "FANFARE_COMPARE_PAIRS", "200000"), number(t, "FANFARE_COMPARE_SEED", "300")
+	size := Size{Subscriptions: 500, Events: 16, Batches: 2}
 	if pairs > 100_000_000 {
 		size = Size{Subscriptions: 2500, Events: 1024, Batches: 8}
 	}
@@ -60,7 +60,7 @@ func TestTheIndexAgreesWithTheEvaluator(t *testing.T) {
 				if time.Since(told) > 10*time.Second {
 					told = time.Now()
 					rate := float64(all.Pairs) / time.Since(begun).Seconds()
-					fmt.Printf("%s, seeds %d to %d, %.1f million pairs/s, %s left\n", all.String(), seed, own, rate/1e6,
+					fmt.Fprintf(os.Stderr, "%s, seeds %d to %d, %.1f million pairs/s, %s left\n", all.String(), seed, own, rate/1e6,
 						time.Duration(float64(pairs-all.Pairs)/rate*float64(time.Second)).Round(time.Second))
 				}
 				mu.Unlock()

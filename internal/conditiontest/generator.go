@@ -109,7 +109,7 @@ func (g *Generator) Params() json.RawMessage {
 
 func (g *Generator) condition() string {
 	g.vars, g.reused = nil, nil
-	e := g.bool(1 + g.intn(4))
+	e := g.bool(pick(g, []int{1, 2, 2, 2, 3, 4}))
 	for _, part := range g.reused {
 		g.Shapes[e.shape+" | "+part] = true
 	}
@@ -208,6 +208,9 @@ func (g *Generator) otherLiteral(text string) string {
 func (g *Generator) bool(depth int) expr {
 	return g.nested(typBool, func() expr {
 		if depth <= 0 {
+			if g.oneIn(3) {
+				return g.bareTest()
+			}
 			return g.test()
 		}
 		switch g.intn(14) {
@@ -244,6 +247,22 @@ func (g *Generator) joined(operator string, l level, depth int) expr {
 		}
 	}
 	return expr{strings.Join(texts, " "+operator+" "), shape(operator, parts...), l}
+}
+
+// bareTest draws a condition in which there is no literal.
+func (g *Generator) bareTest() expr {
+	f := g.field()
+	switch g.intn(6) {
+	case 0, 1:
+		return expr{"has(" + g.path(f) + ")", "has", levelPrimary}
+	case 2:
+		return expr{g.path(g.fieldOf(f.kind)) + pick(g, []string{" == ", " != ", " > ", " <= "}) + g.path(f), "fields", levelRelation}
+	case 3:
+		return expr{g.path(f) + pick(g, []string{" == null", " != null"}), "null", levelRelation}
+	case 4:
+		return expr{g.path(g.fieldOf(kindBool)), "bool", levelPrimary}
+	}
+	return expr{pick(g, []string{"true", "false"}), "literal", levelPrimary}
 }
 
 // test draws a condition without && and ||.
