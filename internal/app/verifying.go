@@ -85,7 +85,7 @@ func verifiedTopic(t *registry.Topic) verify.Topic {
 // SecondOpinion evaluates the condition of a subscription independently of the index, asks
 // the index the same, and tells whether the condition is in quarantine.
 func (c conditions) SecondOpinion(ctx context.Context, s *registry.Subscription, event *fanfare.Event, was []byte) (report.Opinion, error) {
-	topic, ok := c.Registry.Topic(s.Service, s.Topic)
+	topic, ok := c.Topic(s.Service, s.Topic)
 	if !ok {
 		return report.Opinion{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + s.Topic}
 	}

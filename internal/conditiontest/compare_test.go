@@ -28,8 +28,8 @@ func number(t testing.TB, name, otherwise string) int64 {
 func TestTheIndexAgreesWithTheEvaluator(t *testing.T) {
 	pairs, seed := number(t, "FANFARE_COMPARE_PAIRS", "200000"), number(t, "FANFARE_COMPARE_SEED", "300")
 	size := Size{Subscriptions: 500, Events: 16, Batches: 2}
-	if pairs > 100_000_000 {
-		size = Size{Subscriptions: 2500, Events: 1024, Batches: 8}
+	if pairs > 10_000_000 {
+		size = Size{Subscriptions: 2500, Events: 4096, Batches: 4}
 	}
 	var mu sync.Mutex
 	var all Counts

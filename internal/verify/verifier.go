@@ -151,7 +151,7 @@ func (t *topic) of(def *match.Definition) (*language, error) {
 func (v *Verifier) Evaluate(of Topic, entry *match.Entry, event match.Event) (evaluator.Verdict, error) {
 	def := v.opt.Index.DefinitionOf(of.Key)
 	if def == nil {
-		return evaluator.Verdict{}, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service %s has no topic %s", of.Service, of.Key.Topic)}
+		return evaluator.Verdict{}, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service %s has no topic %s", of.Service, of.Topic)}
 	}
 	l, err := v.topic(of).of(def)
 	if err != nil {

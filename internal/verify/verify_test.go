@@ -44,7 +44,7 @@ func (x *lyingIndex) MatchReported(key match.Key, event match.Event, hits []matc
 	var at match.Cursor
 	var wrong, gone []match.Condition
 	for more := true; more; {
-		more = x.Index.Conditions(key, &at, 100, func(c match.Condition) {
+		more = x.Conditions(key, &at, 100, func(c match.Condition) {
 			if x.extra != nil && x.extra(&c) {
 				wrong = append(wrong, c)
 			}
