@@ -41,14 +41,14 @@ func NewBatch(_ *Topic, inputs []*Input) *Batch {
 	}
 	for rung := range b.beyond {
 		set := make([]uint64, b.words)
-		any := false
+		some := false
 		for i, in := range inputs {
 			if rung == 0 || !in.extent.within(rungs[rung-1]) {
 				set[i>>6] |= 1 << (i & 63)
-				any = true
+				some = true
 			}
 		}
-		if any {
+		if some {
 			b.beyond[rung] = &beyond{set}
 		}
 	}

@@ -143,11 +143,10 @@ func lexOne(source string, at int) (token, int, error) {
 // lexNumber returns the kind and the end of the number at at, the suffix of an
 // unsigned integer included. A point belongs to a number where digits follow.
 func lexNumber(source string, at int) (tokenKind, int) {
-	kind, end := tokenInt, at
+	kind, end := tokenInt, span(source, at, isDigit)
 	if strings.HasPrefix(source[at:], "0x") && at+2 < len(source) && isHex(source[at+2]) {
 		end = span(source, at+2, isHex)
 	} else {
-		end = span(source, at, isDigit)
 		if end+1 < len(source) && source[end] == '.' && isDigit(source[end+1]) {
 			kind, end = tokenDouble, span(source, end+1, isDigit)
 		}

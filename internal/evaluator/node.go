@@ -198,10 +198,10 @@ const wholeParams = "*"
 func (n *node) describe() (lowest int) {
 	const none = 1 << 30
 	lowest = none
-	switch {
-	case n.op == opVariable:
+	switch n.op {
+	case opVariable:
 		lowest = n.level
-	case n.op == opParams:
+	case opParams:
 		n.params = []string{wholeParams}
 	}
 	for i, arg := range n.args {

@@ -211,10 +211,10 @@ func differs(_ *node, a, b value) value {
 func ordering(holds func(order int) bool) func(*node, value, value) value {
 	return func(_ *node, a, b value) value {
 		order, ordered, ok := compare(a, b)
-		if !ok && !isNaN(a) && !(isNaN(b) && a.hasOrder()) {
-			return errorValue(noOverload)
+		if ok || isNaN(a) || isNaN(b) && a.hasOrder() {
+			return boolValue(ordered && holds(order))
 		}
-		return boolValue(ordered && holds(order))
+		return errorValue(noOverload)
 	}
 }
 

@@ -113,6 +113,10 @@ func (p *parser) unexpected() error {
 	return errorAt(p.source, p.peek().at, "unexpected %s", p.peek().text)
 }
 
+func (p *parser) message() error {
+	return errorAt(p.source, p.peek().at, "messages are not part of the language")
+}
+
 // enter counts a level of nesting; the caller leaves it with leave.
 func (p *parser) enter() error {
 	if p.levels++; p.levels > maxLevels {
@@ -271,6 +275,8 @@ func (p *parser) selection(operand *expr) (*expr, error) {
 		return &expr{kind: exprSelect, name: name.text, args: []*expr{operand}, at: at}, nil
 	case name.kind != tokenName || slices.Contains(neverFields, name.text):
 		return nil, errorAt(p.source, name.at, "expected the name of a field, found %s", name.text)
+	case p.is("{"):
+		return nil, p.message()
 	case !p.is("("):
 		return &expr{kind: exprSelect, name: name.text, args: []*expr{operand}, at: at}, nil
 	}
@@ -345,13 +351,13 @@ func (p *parser) name(t token, rooted bool) (*expr, error) {
 			return &expr{kind: exprLiteral, literal: value{kind: kindNull}, at: t.at}, nil
 		}
 	}
+	if p.is("{") {
+		return nil, p.message()
+	}
 	if slices.Contains(reserved, t.text) {
 		return nil, errorAt(p.source, t.at, "%s is a reserved word", t.text)
 	}
 	if !p.is("(") {
-		if p.is("{") {
-			return nil, errorAt(p.source, p.peek().at, "messages are not part of the language")
-		}
 		return &expr{kind: exprName, name: t.text, rooted: rooted, at: t.at}, nil
 	}
 	args, err := p.arguments()

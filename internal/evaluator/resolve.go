@@ -286,18 +286,18 @@ func (r *resolver) cross(e *expr, kind crossing) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !comparable(args[0]) {
+	if !repeatable(args[0]) {
 		return nil, r.problem(e.args[0], "%s takes a field of the event, or arithmetic of fields", e.name)
 	}
 	return &node{op: opCross, cross: kind, args: args, truth: true}, nil
 }
 
-// comparable reports whether a node can be evaluated of another event.
-func comparable(n *node) bool {
+// repeatable reports whether a node can be evaluated of another event.
+func repeatable(n *node) bool {
 	if n.op == opVariable || n.op == opCross || n.op >= opAll && n.op <= opCollect {
 		return false
 	}
-	return !slices.ContainsFunc(n.args, func(arg *node) bool { return !comparable(arg) })
+	return !slices.ContainsFunc(n.args, func(arg *node) bool { return !repeatable(arg) })
 }
 
 // paramTypes are the types that a rule may give its params.

@@ -66,13 +66,13 @@ func parseTime(text string) value {
 	year, month, day := number(0, 4), number(5, 7), number(8, 10)
 	hour, minute, second := number(11, 13), number(14, 16), number(17, 19)
 	rest := text[len(layout):]
-	nanos := 0
+	nanos := int32(0)
 	if rest[0] == '.' {
 		end := span(rest, 1, isDigit)
 		if end == 1 {
 			return bad()
 		}
-		nanos, _ = strconv.Atoi((rest[1:end] + "000000000")[:9])
+		nanos = nanoseconds(rest[1:end])
 		rest = rest[end:]
 	}
 	offset, ok := timeOffset(rest)
@@ -83,7 +83,19 @@ func parseTime(text string) value {
 	if t.Day() != day {
 		return bad() // the month has no such day
 	}
-	return timeOf(t.Unix()-int64(offset), int32(nanos), int32(offset))
+	return timeOf(t.Unix()-int64(offset), nanos, int32(offset))
+}
+
+// nanoseconds reads the digits behind the point of seconds as nanoseconds; more of them are cut off.
+func nanoseconds(digits string) int32 {
+	n := int32(0)
+	for i := range 9 {
+		n *= 10
+		if i < len(digits) {
+			n += int32(digits[i] - '0')
+		}
+	}
+	return n
 }
 
 // timeOffset reads the end of a time: Z, or a distance from UTC.
