@@ -19,7 +19,7 @@ func assert(ok bool, format string, args ...any) {
 // The checks that take more than a comparison. Each says what a part of the index assumes.
 
 // assertRows: rows to which a direct way leads are rows of r.
-func (r *rule) assertRows(f *frame, w *way, rows []uint32) {
+func (r *rule) assertRows(w *way, rows []uint32) {
 	if w.entire { // they are what the rows stand for
 		return
 	}

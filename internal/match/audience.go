@@ -49,7 +49,7 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 		return nil, err
 	}
 	name := &shape{kind: kindString}
-	sc := &scope{env: env, event: &shape{kind: kindMap, fields: map[string]*shape{
+	sc := &scope{env: env, noEvent: true, event: &shape{kind: kindMap, fields: map[string]*shape{
 		"sub":        {kind: kindMap, open: true},
 		"subscriber": {kind: kindMap, fields: map[string]*shape{"id": name, "locale": name, "time_zone": name, "attributes": known}},
 	}}}

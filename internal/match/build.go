@@ -199,7 +199,7 @@ func (b *builder) steps(e celast.Expr) (source, bool) {
 			return source{root: attributes{}}, true
 		case name == wasName:
 			return source{root: earlier{}}, true
-		case b.event.fields[name] != nil && b.ast.GetType(e.ID()).Kind() == types.DynKind:
+		case b.noEvent && b.event.fields[name] != nil:
 			return source{steps: []string{name}}, true
 		}
 		return source{}, false

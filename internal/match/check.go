@@ -47,7 +47,7 @@ func (c *checker) refuse(e celast.Expr, hint, format string, args ...any) {
 	}
 	c.fault = at(invalid(c.where, format, args...), c.ast.SourceInfo().GetStartLocation(e.ID()))
 	c.fault.Hint = hint
-	if isSelect && e.Kind() == celast.SelectKind && !c.ast.brackets[e.ID()] {
+	if isSelect && e.Kind() == celast.SelectKind && !c.ast.brackets[e.ID()] && !c.ast.bare[e.ID()] {
 		c.fault.Column++ // CEL gives the dot
 	}
 }
@@ -106,7 +106,7 @@ func (c *checker) ident(e celast.Expr, vars map[string]seen) seen {
 	case name == "sub" && c.inRule:
 		return seen{kind: kindMap, isSub: true}
 	}
-	if field := c.event.fields[name]; field != nil && c.ast.GetType(e.ID()).Kind() == types.DynKind {
+	if field := c.event.fields[name]; c.noEvent && field != nil {
 		return ofShape(field)
 	}
 	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}

@@ -27,7 +27,7 @@ func (sc *scope) compile(where, text string) (a parsed, err error) {
 	case strings.TrimSpace(text) == "":
 		return a, invalid(where, "the expression is empty")
 	}
-	a, issues := parse(sc.env, text)
+	a, issues := parse(sc.env, text, sc.isBare)
 	if issues.Err() != nil {
 		return a, fromIssues(where, text, issues, sc, a)
 	}

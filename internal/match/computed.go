@@ -1,11 +1,12 @@
 package match
 
 import (
+	"fmt"
 	"math"
+	"strconv"
 
 	"cel.dev/cel-go/cel"
 	celast "cel.dev/cel-go/common/ast"
-	"cel.dev/cel-go/common/debug"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
@@ -44,19 +45,56 @@ func (b *builder) source(e celast.Expr) (source, bool) {
 	if c, ok := b.clock(e); ok {
 		return source{root: c}, true
 	}
-	return source{root: &computed{text: debug.ToAdornedDebugString(e, kindOfLiteral{}), expr: e}}, true
+	return source{root: &computed{text: string(writeTree(nil, e)), expr: e}}, true
 }
 
-// A kindOfLiteral writes the type of each literal behind it: the number alone does not
-// tell 1 from 1.0, which are not the same in arithmetic.
-type kindOfLiteral struct{}
-
-// GetMetadata is what the writer of trees asks of each part.
-func (kindOfLiteral) GetMetadata(part any) string {
-	if e, ok := part.(celast.Expr); ok && e.Kind() == celast.LiteralKind {
-		return " " + e.AsLiteral().Type().TypeName()
+// writeTree writes an expression out so that no other is written alike: names and texts are
+// quoted, each part stands in brackets, and a literal tells its type, since 1 and 1.0 are not the
+// same in arithmetic.
+func writeTree(b []byte, e celast.Expr) []byte {
+	b = append(b, '(')
+	switch e.Kind() {
+	case celast.LiteralKind:
+		b = append(append(b, e.AsLiteral().Type().TypeName()...), ' ')
+		if v, isDouble := e.AsLiteral().(types.Double); isDouble {
+			b = strconv.AppendUint(b, math.Float64bits(float64(v)), 16)
+		} else {
+			b = strconv.AppendQuote(b, fmt.Sprint(e.AsLiteral().Value()))
+		}
+	case celast.IdentKind:
+		b = strconv.AppendQuote(append(b, "name "...), e.AsIdent())
+	case celast.SelectKind:
+		word := "field "
+		if e.AsSelect().IsTestOnly() {
+			word = "has "
+		}
+		b = strconv.AppendQuote(append(b, word...), e.AsSelect().FieldName())
+	case celast.CallKind:
+		word := "call "
+		if e.AsCall().IsMemberFunction() {
+			word = "method "
+		}
+		b = strconv.AppendQuote(append(b, word...), e.AsCall().FunctionName())
+	case celast.ComprehensionKind:
+		loop := e.AsComprehension()
+		b = append(b, "loop "...)
+		for _, name := range [...]string{loop.IterVar(), loop.IterVar2(), loop.AccuVar()} {
+			b = strconv.AppendQuote(b, name)
+		}
+	case celast.StructKind:
+		b = strconv.AppendQuote(append(b, "struct "...), e.AsStruct().TypeName())
+		for _, entry := range e.AsStruct().Fields() {
+			b = strconv.AppendQuote(b, entry.AsStructField().Name())
+		}
+	case celast.ListKind:
+		b = append(b, "list"...)
+	case celast.MapKind:
+		b = append(b, "map"...)
 	}
-	return ""
+	for _, part := range parts(e) {
+		b = writeTree(b, part)
+	}
+	return append(b, ')')
 }
 
 // constant returns what an expression that names nothing comes to, such as

@@ -146,7 +146,7 @@ func (c *checker) crossing(e celast.Expr, known []seen, vars map[string]seen) {
 func (c *checker) otherThanEvent(e celast.Expr, vars map[string]seen) celast.Expr {
 	if e.Kind() == celast.IdentKind {
 		name := bareIdent(e)
-		if _, isVariable := vars[name]; isVariable || name != "event" && name != "sub" && c.event.fields[name] == nil {
+		if _, isVariable := vars[name]; isVariable || name != "event" && name != "sub" {
 			return e
 		}
 	}

@@ -55,6 +55,13 @@ type scope struct {
 	params []param // sorted by name; nil in a filter
 	inRule bool
 	keyed  bool // the topic has a key
+
+	noEvent bool // the members of the data are variables, as those of an audience are
+}
+
+// isBare reports whether a name is a field of the event.
+func (sc *scope) isBare(name string) bool {
+	return !sc.noEvent && sc.event.fields[name] != nil && mayBeBare(name)
 }
 
 // bare lists the fields that may be written without event before them.

@@ -70,7 +70,10 @@ var notBare = []string{
 
 // bareNames lists the fields of the event that may be written without event.
 func bareNames(event *shape) []string {
-	return slices.DeleteFunc(event.names(), func(name string) bool {
-		return !identifier.MatchString(name) || slices.Contains(notBare, name)
-	})
+	return slices.DeleteFunc(event.names(), func(name string) bool { return !mayBeBare(name) })
+}
+
+// mayBeBare reports whether a field of that name may be written without event.
+func mayBeBare(name string) bool {
+	return identifier.MatchString(name) && !slices.Contains(notBare, name)
 }

@@ -66,7 +66,7 @@ func attributesOf(a *Attributes, read func(json.RawMessage) any) map[string]any 
 func (j *judge) holds(t fataler, text string, sub map[string]any) bool {
 	p := j.programs[text]
 	if p == nil {
-		checked, issues := parse(j.env, text)
+		checked, issues := parse(j.env, text, nil)
 		if issues.Err() != nil {
 			t.Fatalf("oracle: %q: %v", text, issues.Err())
 		}

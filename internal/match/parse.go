@@ -1,6 +1,8 @@
 package match
 
 import (
+	"slices"
+
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
 	celast "cel.dev/cel-go/common/ast"
@@ -18,7 +20,9 @@ import (
 //     for each integer.
 //
 // So expressions are parsed, rewritten, checked, and restored. object["name"] becomes
-// object.name for good, with which the rest of the package knows one spelling of a field.
+// object.name for good, and a bare name event.name where no macro around it has a variable
+// of that name: the rest of the package knows one spelling of a field, and what it makes of an
+// expression does not hang on other fields that the schema has.
 // The other operators have names and types of their own while CEL checks them.
 const (
 	checkedEquals    = "@equals"
@@ -68,16 +72,25 @@ func expandHas(h cel.MacroExprFactory, _ celast.Expr, args []celast.Expr) (celas
 type parsed struct {
 	*celast.AST
 	brackets map[int64]bool // the fields that are written in brackets, by expression
+	bare     map[int64]bool // those that are bare names
 }
 
-// parse reads text and checks it as CEL. Where the check finds something, p is what was read.
-func parse(env *cel.Env, text string) (parsed, *cel.Issues) {
+// parse reads text and checks it as CEL; isBare tells which names are fields of the event.
+// Where the check finds something, p is what was read.
+func parse(env *cel.Env, text string, isBare func(name string) bool) (parsed, *cel.Issues) {
 	read, issues := env.Parse(text)
 	if issues.Err() != nil {
 		return parsed{}, issues
 	}
-	p := parsed{brackets: map[int64]bool{}}
+	p := parsed{AST: read.NativeRep(), brackets: map[int64]bool{}, bare: map[int64]bool{}}
 	factory := celast.NewExprFactory()
+	event := factory.NewIdent(celast.MaxID(p.AST)+1, "event")
+	eachFreeName(p.Expr(), nil, func(e celast.Expr) {
+		if name := bareIdent(e); isBare != nil && isBare(name) {
+			p.bare[e.ID()] = true
+			e.SetKindCase(factory.NewSelect(e.ID(), event, name))
+		}
+	})
 	rewrite(read.NativeRep().Expr(), func(e celast.Expr, call celast.CallExpr) {
 		if object, name, ok := selection(e); ok {
 			p.brackets[e.ID()] = true
@@ -86,7 +99,6 @@ func parse(env *cel.Env, text string) (parsed, *cel.Issues) {
 			e.SetKindCase(factory.NewCall(e.ID(), name, call.Args()...))
 		}
 	})
-	p.AST = read.NativeRep()
 	checked, issues := env.Check(read)
 	if issues.Err() != nil {
 		return p, issues
@@ -120,12 +132,51 @@ func rewrite(e celast.Expr, change func(celast.Expr, celast.CallExpr)) {
 	}))
 }
 
-// asWritten is a copy of e in which fields are in brackets again.
+// eachFreeName visits the names in e that are no variables of macros; hidden are those of the
+// macros around it.
+func eachFreeName(e celast.Expr, hidden []string, visit func(celast.Expr)) {
+	switch e.Kind() {
+	case celast.IdentKind:
+		if !slices.Contains(hidden, e.AsIdent()) {
+			visit(e)
+		}
+	case celast.ComprehensionKind:
+		loop := e.AsComprehension()
+		eachFreeName(loop.IterRange(), hidden, visit)
+		eachFreeName(loop.AccuInit(), hidden, visit)
+		inner := append(slices.Clip(hidden), loop.IterVar(), loop.AccuVar())
+		if loop.HasIterVar2() {
+			inner = append(inner, loop.IterVar2())
+		}
+		eachFreeName(loop.LoopCondition(), inner, visit)
+		eachFreeName(loop.LoopStep(), inner, visit)
+		eachFreeName(loop.Result(), append(slices.Clip(hidden), loop.AccuVar()), visit)
+	case celast.CallKind:
+		call := e.AsCall()
+		if call.IsMemberFunction() && isVariable(call.Target(), "geo") && "geo."+call.FunctionName() == geoWithin { // a function's name
+			for _, arg := range call.Args() {
+				eachFreeName(arg, hidden, visit)
+			}
+			return
+		}
+		fallthrough
+	default:
+		for _, part := range parts(e) {
+			eachFreeName(part, hidden, visit)
+		}
+	}
+}
+
+// asWritten is a copy of e in which fields are in brackets again, and bare names bare.
 func (p parsed) asWritten(e celast.Expr) celast.Expr {
 	factory := celast.NewExprFactory()
 	e = factory.CopyExpr(e)
 	celast.PostOrderVisit(e, celast.NewExprVisitor(func(e celast.Expr) {
-		if e.Kind() == celast.SelectKind && p.brackets[e.ID()] {
+		switch {
+		case e.Kind() != celast.SelectKind:
+		case p.bare[e.ID()]:
+			e.SetKindCase(factory.NewIdent(e.ID(), e.AsSelect().FieldName()))
+		case p.brackets[e.ID()]:
 			s := e.AsSelect()
 			e.SetKindCase(factory.NewCall(e.ID(), operators.Index, s.Operand(), factory.NewLiteral(0, types.String(s.FieldName()))))
 		}

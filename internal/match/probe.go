@@ -72,9 +72,9 @@ func (w *way) takeProbe(b *builder, e celast.Expr) bool {
 }
 
 // hides reports whether a variable is named as something else is, which it then is
-// not.
+// not. A field that is written bare is none: where a variable has its name it stays bare.
 func (b *builder) hides(variable string) bool {
-	return slices.Contains([]string{"event", "sub", attributesName}, variable) || b.event.fields[variable] != nil
+	return slices.Contains([]string{"event", "sub", attributesName}, variable) || b.noEvent && b.event.fields[variable] != nil
 }
 
 // A probeReader understands one conjunct.

@@ -19,7 +19,7 @@ func (r *rule) search(f *frame) {
 		w := p.guards[0][0]
 		w.follow(f, r.rows, func(rows []uint32) {
 			if assertions {
-				r.assertRows(f, w, rows)
+				r.assertRows(w, rows)
 			}
 			r.emit(f, w, rows)
 		})

@@ -136,8 +136,9 @@ func TestBareNamesAreFieldsOfTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAdd(t, x, key, Entry{Place: 3, Filter: "contains_ci(title,'vancouver') || contains_ci(title,'victoria')"},
+		Entry{Place: 6, Filter: "['Victoria'].exists(title, title == event.title)"}, Entry{Place: 7, Filter: "[title].exists(title, title == 'Ferry to VICTORIA')"},
 		Entry{Place: 4, Filter: "event.event == 'x'"}, Entry{Place: 5, Filter: "['Victoria'].exists(title, title == 'Victoria')"})
-	if got := places(t, x, key, `{"title":"Ferry to VICTORIA","event":"y"}`); len(got) != 2 || got[0] != 3 || got[1] != 5 {
+	if got := places(t, x, key, `{"title":"Ferry to VICTORIA","event":"y"}`); len(got) != 3 || got[0] != 3 || got[1] != 5 || got[2] != 7 {
 		t.Errorf("got %v", got)
 	}
 }
