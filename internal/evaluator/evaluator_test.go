@@ -37,7 +37,7 @@ func TestNamesMeanWhatTheLanguageSays(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"sub.x == 1", "nothing == 1", "foo(1)", "title.foo()", "size()", "size(1, 2)", "contains('a', 'b')", "'a'.size(1)", "type == 1 && gone",
-		"[1].all(x)", "[1].all(1, true)", "[1].map(x, y, z, 1)", "has(1)", "has(event)", "has(event['a'])", "x.exists(x, true)", "[1].exists(x, true) && x", "if == 1",
+		"[1].all(x)", "[1].all(1, true)", "[1].map(x, y, z, 1)", "has(1)", "has(event)", "has(event[1])", "x.exists(x, true)", "[1].exists(x, true) && x", "if == 1",
 		"crosses(1)", "crosses([1].map(x, x), 1)", "[1].exists(x, crosses(x, 1))", "title.crosses(1)", "geo.within(1)", "contains_ci('a')", "'a'.contains_ci('b')",
 		"google.protobuf.Duration{}", "event.a{}", "timestamp == 1", "dyn", " ", "a.b.c(1)", "event.?a", strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300),
 		strings.Repeat("true || ", 9000) + "true"} {
@@ -71,7 +71,7 @@ func TestReasonsNameWhatFailed(t *testing.T) {
 		"event.gone > 1 || event.lost > 1":        "no such field gone",
 		"1 / event.zero > 1":                      "division by zero",
 		"event.l[7] == 1":                         "the index is out of range",
-		"event['gone'] == 1":                      "no such key gone",
+		"event['gone'] == 1":                      "no such field gone",
 		"event.o.map(k, k)[0] == 'a'":             noOrder,
 		"{[1]: 1} == {}":                          "a list cannot be a key",
 		"{1: 1, 1: 2} == {}":                      "a key stands twice in a map",
