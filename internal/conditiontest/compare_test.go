@@ -35,7 +35,7 @@ func TestTheIndexAgreesWithTheEvaluator(t *testing.T) {
 	var all Counts
 	begun, told, next := time.Now(), time.Now(), uint64(seed)
 	var lanes sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
+	for range min(runtime.GOMAXPROCS(0), int(number(t, "FANFARE_COMPARE_LANES", "64"))) {
 		lanes.Go(func() {
 			for {
 				mu.Lock()

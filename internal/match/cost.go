@@ -256,6 +256,8 @@ func nanosOf(t test) (sum int64) {
 		return nanosOf(t.test)
 	case choice:
 		return nanosOf(t.when) + max(nanosOf(t.then), nanosOf(t.otherwise))
+	case *mixedMembership:
+		return testNanos * int64(len(t.values))
 	case *membership:
 		return testNanos * int64(1+len(t.others))
 	case *textTest, *foldedTest, *listMembership:

@@ -20,6 +20,10 @@ type (
 		operand
 		listParam
 	}
+	mixedMembership struct { // in a list of values some of which are params
+		operand
+		values []operand
+	}
 	containment struct { // in a list of the event, or among the names of an object
 		element, list operand
 	}
@@ -54,6 +58,25 @@ func (t *listMembership) eval(f *frame) truth {
 func (f *frame) listHas(column int, v any) bool {
 	text, isText := v.(string)
 	return isText && slices.Contains(f.list(column), any(text))
+}
+
+// eval is an error where one of the values is: there is no such list, whatever is in it else.
+func (t *mixedMembership) eval(f *frame) truth {
+	v, ok := t.load(f)
+	if !ok {
+		return fault
+	}
+	result := no
+	for _, one := range t.values {
+		value, ok := one.load(f)
+		if !ok {
+			return fault
+		}
+		if equal(v, value) {
+			result = yes
+		}
+	}
+	return result
 }
 
 func (t *containment) eval(f *frame) truth {
@@ -111,17 +134,15 @@ func (b *builder) membership(element, list celast.Expr) test {
 	return m
 }
 
-// oneOf is the test of x in a list in which there are params.
+// oneOf is the test of x in a list in which there are params, and other values.
 func (b *builder) oneOf(x operand, values []celast.Expr) test {
-	sides := make(anyOf, len(values))
+	m := &mixedMembership{operand: x, values: make([]operand, len(values))}
 	for i, one := range values {
-		y := b.operand(one)
-		if y == nil {
+		if m.values[i] = b.operand(one); m.values[i] == nil {
 			return nil
 		}
-		sides[i] = &equality{a: x, b: y}
 	}
-	return sides
+	return m
 }
 
 // listed returns the elements of a list that is written out.

@@ -73,6 +73,7 @@ type parsed struct {
 	*celast.AST
 	brackets map[int64]bool // the fields that are written in brackets, by expression
 	bare     map[int64]bool // those that are bare names
+	captured map[int64]bool // bare names in a macro whose variable is event: they stay names
 }
 
 // parse reads text and checks it as CEL; isBare tells which names are fields of the event.
@@ -82,11 +83,15 @@ func parse(env *cel.Env, text string, isBare func(name string) bool) (parsed, *c
 	if issues.Err() != nil {
 		return parsed{}, issues
 	}
-	p := parsed{AST: read.NativeRep(), brackets: map[int64]bool{}, bare: map[int64]bool{}}
+	p := parsed{AST: read.NativeRep(), brackets: map[int64]bool{}, bare: map[int64]bool{}, captured: map[int64]bool{}}
 	factory := celast.NewExprFactory()
 	event := factory.NewIdent(celast.MaxID(p.AST)+1, "event")
-	eachFreeName(p.Expr(), nil, func(e celast.Expr) {
-		if name := bareIdent(e); isBare != nil && isBare(name) {
+	eachFreeName(p.Expr(), nil, func(e celast.Expr, hidden []string) {
+		switch name := bareIdent(e); {
+		case isBare == nil || !isBare(name):
+		case slices.Contains(hidden, "event"):
+			p.captured[e.ID()] = true
+		default:
 			p.bare[e.ID()] = true
 			e.SetKindCase(factory.NewSelect(e.ID(), event, name))
 		}
@@ -134,11 +139,11 @@ func rewrite(e celast.Expr, change func(celast.Expr, celast.CallExpr)) {
 
 // eachFreeName visits the names in e that are no variables of macros; hidden are those of the
 // macros around it.
-func eachFreeName(e celast.Expr, hidden []string, visit func(celast.Expr)) {
+func eachFreeName(e celast.Expr, hidden []string, visit func(e celast.Expr, hidden []string)) {
 	switch e.Kind() {
 	case celast.IdentKind:
 		if !slices.Contains(hidden, e.AsIdent()) {
-			visit(e)
+			visit(e, hidden)
 		}
 	case celast.ComprehensionKind:
 		loop := e.AsComprehension()

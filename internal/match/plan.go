@@ -192,7 +192,7 @@ func readsOf(b *builder, e celast.Expr) (reads []param, sub bool) {
 func readsEvent(b *builder, e celast.Expr) bool {
 	if e.Kind() == celast.IdentKind {
 		_, reads := b.steps(e)
-		return reads
+		return reads || b.ast.captured[e.ID()]
 	}
 	return slices.ContainsFunc(parts(e), func(part celast.Expr) bool { return readsEvent(b, part) })
 }
