@@ -133,7 +133,7 @@ var grants = []grant{
 		"receivers of others judge from outside what the built program sends"},
 	{"internal/upgrade", []string{".", "internal/sink"},
 		"what each release left is judged from outside"},
-	{"internal/peers", []string{".", "client", "internal/deliver/smtp", "internal/evaluator"},
+	{"internal/peers", []string{".", "client", "internal/deliver/smtp", "internal/evaluator", "internal/conditiontest"},
 		"real mail servers judge the driver, and the whole program, from outside; whom it must tell of real events is for an evaluator that shares nothing with it"},
 	{"internal/app", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},

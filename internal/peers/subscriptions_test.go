@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"fanfare.dev/fanfare/internal/conditiontest"
 	"fanfare.dev/fanfare/internal/evaluator"
 )
 
@@ -23,6 +24,7 @@ type wanted struct {
 	filter, rule string
 	params       json.RawMessage
 	matches      []uint64 // bit i is event i
+	byGrammar    bool     // the filter was drawn by conditiontest, which asks no server whether it takes it
 }
 
 func (w *wanted) wants(event int) bool { return w.matches[event/64]>>(event%64)&1 == 1 }
@@ -31,7 +33,8 @@ func (w *wanted) wants(event int) bool { return w.matches[event/64]>>(event%64)&
 const (
 	seed         = 1
 	lotSize      = 250
-	ruleEvery    = 4 // one condition of so many is a rule's
+	ruleEvery    = 6 // one condition of so many is a rule's
+	grammarEvery = 3 // one filter of so many is drawn from the whole grammar of the language
 	matchSome    = 3 // more about that at lot.draw
 	keepNone     = 3 // of conditions that match no event one of so many is kept
 	percentTwo   = 10
@@ -39,19 +42,21 @@ const (
 )
 
 // draw draws n subscriptions, and has the evaluator alone decide of which events
-// each must be told. The same are drawn each time, however many goroutines there
-// are: each has lots of its own.
-func (d *dataset) draw(t *testing.T, n int) []*wanted {
+// each must be told. In a round the same are drawn each time, however many
+// goroutines there are: each lot has a source of its own.
+func (o *oracle) draw(t *testing.T, round, n int) []*wanted {
 	t.Helper()
-	o := newOracle(t, d)
+	d := o.d
 	lots := make([][]*wanted, (n+lotSize-1)/lotSize)
 	var drawn, undecided, next atomic.Int64
+	profile := conditiontest.ProfileOf(d.raw)
 	var wg errgroup.Group
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() error {
 			batch := evaluator.NewBatch(o.topic, o.inputs)
 			for i := int(next.Add(1)) - 1; i < len(lots); i = int(next.Add(1)) - 1 {
-				lot := lot{o, batch, rand.New(rand.NewPCG(seed, uint64(i))), &drawn, &undecided}
+				source := uint64(round)<<32 + uint64(i)
+				lot := lot{o, batch, rand.New(rand.NewPCG(seed, source)), conditiontest.NewGenerator(conditiontest.Seeded(seed+source), profile), &drawn, &undecided}
 				var err error
 				if lots[i], err = lot.draw(min(lotSize, n-i*lotSize)); err != nil {
 					return err
@@ -64,24 +69,14 @@ func (d *dataset) draw(t *testing.T, n int) []*wanted {
 		t.Fatal(err)
 	}
 	all := slices.Concat(lots...)
-	address(d.name, all)
-	none, many := 0, 0
-	for _, w := range all {
-		switch k := w.count(); {
-		case k == 0:
-			none++
-		case k > matchSome:
-			many++
-		}
-	}
-	t.Logf("%s: drew %d conditions, left out %d that are undecided; of those that are kept %d match no event, %d match more than %d",
-		d.name, drawn.Load(), undecided.Load(), none, many, matchSome)
+	address(d.name, round, all)
+	t.Logf("%s: of %d conditions that were drawn, %d are kept, %d are undecided", d.name, drawn.Load(), len(all), undecided.Load())
 	return all
 }
 
 // address gives each subscription an id and a subscriber. Most have one each.
-func address(set string, all []*wanted) {
-	r := rand.New(rand.NewPCG(seed, 0))
+func address(set string, round int, all []*wanted) {
+	r := rand.New(rand.NewPCG(seed, uint64(round)))
 	person, left := 0, 0
 	for i, w := range all {
 		if left == 0 {
@@ -96,7 +91,7 @@ func address(set string, all []*wanted) {
 			}
 		}
 		left--
-		w.id, w.to = fmt.Sprintf("%s-s%06d", set, i), fmt.Sprintf("p%06d@example.org", person)
+		w.id, w.to = fmt.Sprintf("%s-%d-%05d", set, round, i), fmt.Sprintf("p%d-%05d@example.org", round, person)
 	}
 }
 
@@ -155,6 +150,7 @@ type lot struct {
 	*oracle
 	batch            *evaluator.Batch
 	r                *rand.Rand
+	grammar          *conditiontest.Generator
 	drawn, undecided *atomic.Int64
 }
 
@@ -172,6 +168,9 @@ func (l *lot) draw(n int) ([]*wanted, error) {
 			decide = l.rule
 		}
 		decided, err := decide(w)
+		if err != nil && w.byGrammar {
+			continue // some of its texts are no CEL
+		}
 		if err != nil {
 			return nil, fmt.Errorf("the evaluator refuses %s%s %s: %w", w.filter, w.rule, w.params, err)
 		}
@@ -189,7 +188,11 @@ func (l *lot) draw(n int) ([]*wanted, error) {
 
 // filter makes w a subscription with a filter of its own.
 func (l *lot) filter(w *wanted) (decided bool, err error) {
-	w.filter = l.d.drawFilter(l.r)
+	if w.byGrammar = l.r.IntN(grammarEvery) == 0; w.byGrammar {
+		w.filter = l.grammar.Filter()
+	} else {
+		w.filter = l.d.drawFilter(l.r)
+	}
 	c, err := l.topic.Condition(w.filter, nil)
 	if err != nil {
 		return false, err
