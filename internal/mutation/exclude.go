@@ -40,6 +40,7 @@ var notMatching = []struct{ prefix, why string }{
 	{"placing.cost", "it estimates how many rows share a bucket: any guard is sound"},
 	{"Index.Met", "it counts for reports"},
 	{"assert", "it is a check of tests"},
+	{"auditor.", "it is a check of tests"},
 	{"Audience.", "the audience of a sender has tests of its own"},
 	{"NewAudience", "the audience of a sender has tests of its own"},
 	{"object", "it reads attributes of an audience"},

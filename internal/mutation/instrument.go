@@ -286,7 +286,7 @@ func (in *instrumenter) statement(s ast.Stmt) ast.Stmt {
 	case *ast.ExprStmt:
 		in.functions(s)
 		if call, ok := s.X.(*ast.CallExpr); ok {
-			if name, isName := call.Fun.(*ast.Ident); !isName || name.Name != "panic" {
+			if changesSomething(call) {
 				return in.skipped("call", s)
 			}
 		}
@@ -328,6 +328,19 @@ func (in *instrumenter) skipped(kind string, s ast.Stmt) ast.Stmt {
 	return &ast.IfStmt{Cond: &ast.UnaryExpr{Op: token.NOT, X: callOf("mutant", literal(number))}, Body: &ast.BlockStmt{List: []ast.Stmt{s}}}
 }
 
+// changesSomething reports whether a call is neither an end of the process, nor a check of
+// tests, nor the lock of a mutex.
+func changesSomething(call *ast.CallExpr) bool {
+	name := ""
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		name = f.Name
+	case *ast.SelectorExpr:
+		name = f.Sel.Name
+	}
+	return name != "panic" && !strings.HasPrefix(name, "assert") && !slices.Contains([]string{"Lock", "Unlock", "RLock", "RUnlock"}, name)
+}
+
 // functions rewrites the bodies of functions inside of a node.
 func (in *instrumenter) functions(n ast.Node) {
 	if n == nil {
@@ -347,7 +360,7 @@ func mentionsConstant(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
-		found = found || ok && name.Name == "assertions" || ok && name.Name == "Fault"
+		found = found || ok && name.Name == "assertions"
 		return !found
 	})
 	return found
