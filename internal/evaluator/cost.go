@@ -120,7 +120,7 @@ func literalSteps(v value) float64 {
 // up to which of them no event can make it take more than maxSteps.
 var rungs = [...]extent{
 	{32, 4, 32}, {64, 8, 64}, {128, 16, 128}, {256, 16, 256}, {512, 32, 512},
-	{1024, 64, 1024}, {4096, 128, 4096}, {16384, 512, 16384}, {65536, 4096, 65536},
+	{1024, 64, 1024}, {2048, 64, 2048}, {4096, 128, 4096}, {8192, 256, 8192}, {16384, 512, 16384}, {65536, 4096, 65536},
 }
 
 // A bounder finds the most steps that a node can take, and the greatest extent

@@ -20,6 +20,6 @@
 //
 // Limits: a text has at most 64 KiB and 250 levels, JSON at most 10,000 levels.
 // Messages of Protocol Buffers, optional values and the macros of two variables
-// are not part of the language. Of JSON Schema, $ref is followed within the
-// document, and $anchor, $dynamicRef and $id are not.
+// are not part of the language. The reading of JSON Schema follows $ref within
+// the document, and not $anchor, $dynamicRef and $id.
 package evaluator

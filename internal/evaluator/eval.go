@@ -74,8 +74,8 @@ func join(decisive bool) joined {
 	return joined{decisive: decisive, result: boolValue(!decisive)}
 }
 
-// add takes one more operand. What decides comes before undecided, that before
-// an error, and the first error before later ones.
+// add takes one more operand. An operand that decides comes before an undecided
+// one, that before an error, and the first error before later ones.
 func (j *joined) add(v value) {
 	switch {
 	case v.kind == kindBool:

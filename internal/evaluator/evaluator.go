@@ -42,8 +42,8 @@ type Topic struct {
 	zones    cache[*time.Location]
 }
 
-// NewTopic reads the JSON Schema of a topic. Of a topic without one nothing is
-// known.
+// NewTopic reads the JSON Schema of a topic. Without a schema nothing is known of
+// its events.
 func NewTopic(schema []byte) (*Topic, error) {
 	if len(schema) == 0 {
 		return &Topic{}, nil

@@ -13,9 +13,9 @@ import (
 // maxDepth is how deep lists and objects may lie in one another.
 const maxDepth = 10_000
 
-// decodeJSON reads exactly one JSON value. What is no Unicode reads as U+FFFD,
-// each byte that is not UTF-8 and each half of a surrogate pair for itself. Of
-// members of one name the last counts. A number is read as s says.
+// decodeJSON reads exactly one JSON value. Each byte that is not UTF-8, and each
+// half of a surrogate pair that stands alone, reads as U+FFFD. The last of several
+// members of one name counts. A number is read as s says.
 func decodeJSON(data []byte, s *shape) (value, error) {
 	d := decoder{data: string(data)}
 	d.space()

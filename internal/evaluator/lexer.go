@@ -21,8 +21,8 @@ const (
 	tokenSymbol // an operator or a bracket
 )
 
-// A token is one lexical element. Of a literal, text is what the source says
-// for a number, and the decoded content for a string.
+// A token is one lexical element. The text of a number is that of the source, the
+// text of a string its decoded content.
 type token struct {
 	kind tokenKind
 	text string
