@@ -139,7 +139,7 @@ fmt: ## Lay out the sources.
 
 .PHONY: vet
 vet: $(TALLY) ## Look for what compiles and is wrong.
-	@$(TALLY) step $(OUTCOMES) vet go vet -tags 'peers crashsteps assertions' ./...
+	@$(TALLY) step $(OUTCOMES) vet go vet -tags 'peers crashsteps assertions mutation' ./...
 
 .PHONY: lint
 lint: $(TALLY) ## Run the linters (.golangci.yml; built from source at the first time, about a minute).
@@ -198,6 +198,14 @@ release-fixture: ## Keep a data directory of this version for the upgrade test (
 .PHONY: compare
 compare: ## Compare the index with the independent evaluator (COMPARE_PAIRS=1000000000 COMPARE_SEED=1).
 	@FANFARE_COMPARE_PAIRS=$(COMPARE_PAIRS) FANFARE_COMPARE_SEED=$(COMPARE_SEED) go test -count=1 -timeout 12h -v -run '^TestTheIndexAgreesWithTheEvaluator$$' ./internal/conditiontest
+
+.PHONY: mutation
+mutation: ## Change the index in every place, one at a time, and demand that a test fails (some hours).
+	@FANFARE_MUTANTS=all FANFARE_MUTANT_SURVIVORS=$$PWD/build/survivors.txt go test -count=1 -tags mutation -timeout 24h -v -run '^TestMutantsAreFound$$' ./internal/mutation
+
+.PHONY: mutation-sample
+mutation-sample: $(TALLY) ## The same with the planted mutants and a sample of 50.
+	@$(TALLY) test $(OUTCOMES) 'mutants of the index' -tags mutation -timeout 20m -run '^TestMutantsAreFound$$' ./internal/mutation
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of outside bytes for FUZZTIME (10s).

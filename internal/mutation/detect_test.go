@@ -27,7 +27,7 @@ func setting(t *testing.T, name, otherwise string) int {
 
 // TestMutantsAreFound runs the planted mutants, and of all others that are reached and not
 // explained a sample: FANFARE_MUTANTS of them (50), or all with "all". FANFARE_MUTANT_SEED
-// chooses which; without it the week does.
+// chooses which.
 func TestMutantsAreFound(t *testing.T) {
 	module, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -73,8 +73,7 @@ func TestMutantsAreFound(t *testing.T) {
 	}
 	t.Logf("%d sites, %d not reached, %d explained as equivalent, %d to be found", len(w.Sites), unreached, explained, len(some))
 	if text := os.Getenv("FANFARE_MUTANTS"); text != "all" {
-		_, week := time.Now().ISOWeek()
-		seed := setting(t, "FANFARE_MUTANT_SEED", strconv.Itoa(week))
+		seed := setting(t, "FANFARE_MUTANT_SEED", "1")
 		t.Logf("FANFARE_MUTANT_SEED=%d", seed)
 		random := rand.New(rand.NewPCG(uint64(seed), 7))
 		random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
