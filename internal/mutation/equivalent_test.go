@@ -1,3 +1,5 @@
+//go:build mutation
+
 package mutation
 
 import "slices"
@@ -17,6 +19,12 @@ var equivalent = []struct {
 	{"which of two ways to the same result", "both sides compute the same, and one is quicker for few or for many",
 		nil,
 		[]string{"frame.sortFound condition 1", "frame.sortFound comparison 1", "fold condition 1"}},
+	{"how the text of a filter is cut into words", "a literal is taken out only where CEL's own tree has the same literal at that position; what is cut otherwise leads to another key for the same condition",
+		nil,
+		[]string{"isWord comparison 1", "isWord comparison 2", "isWord comparison 3", "isWord comparison 4"}},
+	{"what a schema refuses", "a field that the schema lacks is refused or taken when a condition is made; what is taken is evaluated all the same",
+		nil,
+		[]string{"schemaReader.mergeParts assignment 9"}},
 	{"a sign that says more than it must", "signs only rule candidates out before all their parts are tested; what is in the key is said by the event as well",
 		nil,
 		[]string{"filters.markingOf assignment 1", "filters.markingOf assignment 2", "filters.markingOf call 1"}},
