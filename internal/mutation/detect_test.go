@@ -4,13 +4,16 @@ package mutation
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -25,11 +28,22 @@ func setting(t *testing.T, name, otherwise string) int {
 	return n
 }
 
+// orderOf puts sites in an order that looks random, and that stays when one of them leaves.
+func orderOf(seed int, s *Site) uint64 {
+	sum := sha256.Sum256(fmt.Append(nil, seed, " ", s.Name()))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
 // TestMutantsAreFound runs the planted mutants, and of all others that are reached and not
 // explained a sample: FANFARE_MUTANTS of them (50), or all with "all". FANFARE_MUTANT_SEED
-// chooses which.
+// chooses which, FANFARE_MUTANT_NAMES is an expression that their names have to match, and
+// FANFARE_MUTANT_LANES says how many run at a time.
 func TestMutantsAreFound(t *testing.T) {
 	module, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := regexp.Compile(os.Getenv("FANFARE_MUTANT_NAMES"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +52,9 @@ func TestMutantsAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range planted {
+		if !names.MatchString(name) {
+			continue
+		}
 		s, err := w.Named(name)
 		if err != nil {
 			t.Fatal(err)
@@ -56,54 +73,96 @@ func TestMutantsAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	explanations := explained(t)
 	var some []Site
-	explained, unreached := 0, 0
+	known, unreached := 0, 0
 	for _, s := range w.Sites {
 		switch {
+		case !names.MatchString(s.Name()):
 		case !reached[s.Number]:
 			unreached++
 			if os.Getenv("FANFARE_MUTANTS") == "all" {
 				fmt.Fprintf(os.Stderr, "not reached %s: %s\n", s.Name(), s.Code)
 			}
-		case equivalenceOf(&s) != "":
-			explained++
+		case explanations.of(&s) != "":
+			known++
 		default:
 			some = append(some, s)
 		}
 	}
-	t.Logf("%d sites, %d not reached, %d explained as equivalent, %d to be found", len(w.Sites), unreached, explained, len(some))
+	t.Logf("%d sites, %d not reached, %d explained, %d to be found", len(w.Sites), unreached, known, len(some))
 	if text := os.Getenv("FANFARE_MUTANTS"); text != "all" {
 		seed := setting(t, "FANFARE_MUTANT_SEED", "1")
 		t.Logf("FANFARE_MUTANT_SEED=%d", seed)
-		random := rand.New(rand.NewPCG(uint64(seed), 7))
-		random.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+		slices.SortFunc(some, func(a, b Site) int { return cmp.Compare(orderOf(seed, &a), orderOf(seed, &b)) })
 		some = some[:min(len(some), setting(t, "FANFARE_MUTANTS", "50"))]
 	}
-	begun := time.Now()
-	var survivors []string
-	tally := map[string][2]int{}
-	for i, s := range some {
-		r, err := w.Try(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := tally[s.Kind]
-		n[0]++
-		if r.Found {
-			n[1]++
-		} else {
-			survivors = append(survivors, s.Name()+": "+s.Code)
-			t.Errorf("the mutant %s survives: %s", s.Name(), s.Code)
-		}
-		tally[s.Kind] = n
-		left := time.Since(begun) / time.Duration(i+1) * time.Duration(len(some)-i-1)
-		fmt.Fprintf(os.Stderr, "%d of %d, %d survive, %s left: %s %t by %d in %.1f s\n", i+1, len(some), len(survivors), left.Round(time.Second), s.Name(), r.Found, r.By, r.Took.Seconds())
+	run := &run{t: t, workshop: w, sites: some, begun: time.Now(), tally: map[string][2]int{}}
+	var lanes sync.WaitGroup
+	for range max(1, setting(t, "FANFARE_MUTANT_LANES", "1")) {
+		lanes.Go(run.lane)
 	}
+	lanes.Wait()
 	for _, kind := range []string{"condition", "comparison", "assignment", "call"} {
-		t.Logf("%-10s %d of %d found", kind, tally[kind][1], tally[kind][0])
+		t.Logf("%-10s %d of %d found", kind, run.tally[kind][1], run.tally[kind][0])
 	}
-	slices.Sort(survivors)
+	slices.Sort(run.survivors)
 	if name := os.Getenv("FANFARE_MUTANT_SURVIVORS"); name != "" {
-		write(t, name, strings.Join(survivors, "\n")+"\n")
+		write(t, name, strings.Join(run.survivors, "\n")+"\n")
 	}
+}
+
+// A run tries mutants, in several lanes.
+type run struct {
+	t        *testing.T
+	workshop *Workshop
+	begun    time.Time
+
+	mu        sync.Mutex
+	sites     []Site
+	taken     int
+	done      int
+	survivors []string
+	tally     map[string][2]int // by kind: tried, found
+}
+
+func (r *run) lane() {
+	for {
+		r.mu.Lock()
+		if r.taken == len(r.sites) || r.t.Context().Err() != nil {
+			r.mu.Unlock()
+			return
+		}
+		s := r.sites[r.taken]
+		r.taken++
+		r.mu.Unlock()
+		result, err := r.workshop.Try(r.t.Context(), s)
+		if err != nil {
+			r.t.Error(err)
+			return
+		}
+		r.note(&result)
+	}
+}
+
+func (r *run) note(result *Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &result.Site
+	r.done++
+	n := r.tally[s.Kind]
+	n[0]++
+	var said string
+	if result.Found {
+		n[1]++
+		said = fmt.Sprintf("found by %d", result.By)
+	} else {
+		said = "SURVIVES"
+		r.survivors = append(r.survivors, s.Name()+": "+s.Code)
+		r.t.Errorf("the mutant %s survives: %s", s.Name(), s.Code)
+	}
+	r.tally[s.Kind] = n
+	left := time.Since(r.begun) / time.Duration(r.done) * time.Duration(len(r.sites)-r.done)
+	fmt.Fprintf(os.Stderr, "%d of %d, %d survive, %s left: %s %s in %.1f s: %s\n", r.done, len(r.sites), len(r.survivors), left.Round(time.Second),
+		s.Name(), said, result.Took.Seconds(), s.Code)
 }

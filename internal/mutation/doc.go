@@ -17,5 +17,5 @@
 // and not run.
 //
 // A mutant is found when a detector fails, panics, or takes longer than its time limit.
-// Mutants that survive are explained by class ([equivalent]) or listed in survivors.md.
+// Mutants that survive are explained by class in survivors.md, or the run fails.
 package mutation
