@@ -156,6 +156,9 @@ func (r *run) note(result *Result) {
 	if result.Found {
 		n[1]++
 		said = fmt.Sprintf("found by %d", result.By)
+		if result.Late {
+			said = fmt.Sprintf("ENDLESS in %d", result.By)
+		}
 	} else {
 		said = "SURVIVES"
 		r.survivors = append(r.survivors, s.Name()+": "+s.Code)

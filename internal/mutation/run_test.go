@@ -79,15 +79,15 @@ func Open(ctx context.Context, module, dir string) (*Workshop, error) {
 }
 
 // run runs a detector with some environment. It is true where it failed, panicked or took
-// longer than a limit.
-func (w *Workshop) run(ctx context.Context, d *detector, limit time.Duration, env ...string) (failed bool, out string) {
+// longer than a limit, which late says.
+func (w *Workshop) run(ctx context.Context, d *detector, limit time.Duration, env ...string) (failed, late bool, out string) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(bounded, w.binaries[d.pkg], append([]string{"-test.count=1", "-test.timeout=" + limit.String()}, d.args...)...)
+	cmd := exec.CommandContext(bounded, w.binaries[d.pkg], append([]string{"-test.count=1", "-test.timeout=0"}, d.args...)...)
 	cmd.Dir = filepath.Join(w.module, d.pkg)
 	cmd.Env = append(append(os.Environ(), "GOMEMLIMIT=1GiB"), append(d.env, env...)...)
 	text, err := cmd.CombinedOutput()
-	return err != nil, string(text)
+	return err != nil, bounded.Err() != nil, string(text)
 }
 
 // Reached returns the sites that the detectors reach, by number. It fails where a detector
@@ -95,7 +95,7 @@ func (w *Workshop) run(ctx context.Context, d *detector, limit time.Duration, en
 func (w *Workshop) Reached(ctx context.Context) (map[int]bool, error) {
 	file := filepath.Join(w.dir, "coverage.txt")
 	for i := range detectors {
-		if failed, out := w.run(ctx, &detectors[i], 5*time.Minute, "FANFARE_MUTANT_COVERAGE="+file); failed {
+		if failed, _, out := w.run(ctx, &detectors[i], 5*time.Minute, "FANFARE_MUTANT_COVERAGE="+file); failed {
 			return nil, fmt.Errorf("the detector %s %s fails without a mutant:\n%s", detectors[i].pkg, strings.Join(detectors[i].args, " "), out)
 		}
 	}
@@ -114,13 +114,14 @@ func (w *Workshop) Reached(ctx context.Context) (map[int]bool, error) {
 	return reached, nil
 }
 
-// limit is how long all detectors may take for one mutant.
+// limit is how long a detector may take for one mutant, and all of them for a planted one.
 const limit = time.Minute
 
 // A Result is what became of a mutant.
 type Result struct {
 	Site  Site
 	Found bool
+	Late  bool // found because the detector took longer than it may
 	Took  time.Duration
 	By    int // number of the detector that found it, from 1
 }
@@ -129,12 +130,12 @@ type Result struct {
 func (w *Workshop) Try(ctx context.Context, s Site) (Result, error) {
 	begun := time.Now()
 	for i := range detectors {
-		failed, _ := w.run(ctx, &detectors[i], limit/2, "FANFARE_MUTANT="+strconv.Itoa(s.Number))
+		failed, late, _ := w.run(ctx, &detectors[i], limit, "FANFARE_MUTANT="+strconv.Itoa(s.Number))
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
 		if failed {
-			return Result{Site: s, Found: true, Took: time.Since(begun), By: i + 1}, nil
+			return Result{Site: s, Found: true, Late: late, Took: time.Since(begun), By: i + 1}, nil
 		}
 	}
 	return Result{Site: s, Took: time.Since(begun)}, nil
