@@ -18,6 +18,8 @@ func TestConditionsThatTheComparisonFound(t *testing.T) {
 		{"the value comes first", "event.s in [event.host, sub.s]", `{"s":"a"}`, `{"s":"a","host":"b"}`, true},
 		{"a bare name in a macro whose variable is event", "l.exists(event, host == sub.s && event > 1)", `{"s":"a"}`, `{"host":"a","l":[1,2]}`, true},
 		{"and beside a param alone", "[1].exists(event, host == 'a') && sub.s == 'b'", `{"s":"b"}`, `{"host":"a"}`, true},
+		{"a key of an object has no fields, and none is missing", "!event.o.exists(x, x.a == sub.s)", `{"s":"a"}`, `{"o":{"k":1}}`, false},
+		{"an object without keys has none to look at", "!event.o.exists(x, x.a == sub.s)", `{"s":"a"}`, `{"o":{}}`, true},
 		{"it is the field of the event", "[{'host': 'x'}].exists(event, event.host == 'x' && host == sub.s)", `{"s":"a"}`, `{"host":"b"}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

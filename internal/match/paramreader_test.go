@@ -2,8 +2,10 @@ package match
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -46,6 +48,25 @@ func TestThePlainReaderAgreesWithTheFullOne(t *testing.T) {
 	}
 	if v, ok := readPlain([]byte(`{}`), nil); !ok || v.numbers != nil || v.texts != nil {
 		t.Errorf("no params: %+v, %v", v, ok)
+	}
+}
+
+// TestAParamThatStandsTwiceIsNotReadPlainly has more params than the plain reader tells apart.
+func TestAParamThatStandsTwiceIsNotReadPlainly(t *testing.T) {
+	types, twice := map[string]string{}, "{"
+	for n := range 65 {
+		types[fmt.Sprintf("p%02d", n)] = "number"
+		twice += fmt.Sprintf(`"p%02d":%d,`, max(n, 1), n) // no p00, and p01 twice
+	}
+	params := paramsOf(t, types)
+	last := params[64].name
+	for _, raw := range []string{
+		strings.TrimSuffix(twice, ",") + "}",
+		strings.Replace(strings.TrimSuffix(twice, ",")+"}", `"p01":0`, `"`+last+`":0`, 1), // and the last one of them all
+	} {
+		if v, ok := readPlain([]byte(raw), params); ok {
+			t.Errorf("%s is read as %+v", raw, v)
+		}
 	}
 }
 
