@@ -56,13 +56,18 @@ func TestARoundVisitsEachConditionOnce(t *testing.T) {
 		got := map[string]int{}
 		var at Cursor
 		for step := 1 + round%7; ; {
+			visits := 0
 			n := x.Conditions(key, &at, step, func(c Condition) {
+				visits++
 				got[name(c.Rule, string(c.Params), c.Filter, c.Place)]++
 				of, ok := x.ConditionAt(key, c.Place)
 				if e := entries[c.Place]; c.Rule != "" && (!ok || string(of.Params) != string(c.Params) || c.Subscriber != e.Subscriber || c.Channel != e.Channel || c.Slot != e.Slot) {
 					t.Errorf("round %d: %+v, and at its place %+v", round, c, of)
 				}
 			})
+			if n != visits || n > step {
+				t.Fatalf("round %d: of %d conditions visited %d, says %d", round, step, visits, n)
+			}
 			if n < step {
 				break
 			}
@@ -80,13 +85,13 @@ func TestARoundVisitsEachConditionOnce(t *testing.T) {
 		t.Error("a topic that is not there has conditions")
 	}
 
+	var report Report // of one match after the other
 	for n := range 20 {
 		event := Event{Data: fmt.Appendf(nil, `{"n":%d,"m":1,"s":"b"}`, n)}
 		want, err := x.Match(key, event, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var report Report
 		got, err := x.MatchReported(key, event, nil, &report)
 		if err != nil || !slices.Equal(got, want) || report.Definition != x.DefinitionOf(key) {
 			t.Fatalf("%v: %v, want %v", err, got, want)
@@ -108,5 +113,8 @@ func TestARoundVisitsEachConditionOnce(t *testing.T) {
 		if !slices.Equal(again, want) {
 			t.Errorf("%d: the report leads to %v, want %v", n, again, want)
 		}
+	}
+	if _, err := x.MatchReported(key, Event{Data: json.RawMessage(`{"n"`)}, nil, &report); err == nil || report.Definition != nil || len(report.Filters) != 0 {
+		t.Errorf("an event that is no JSON has %v and the report %+v", err, report)
 	}
 }
