@@ -223,7 +223,7 @@ func (i *importing) finish() error {
 	if sum.Failed == 0 {
 		return nil
 	}
-	message := grouped(sum.Failed) + " lines were refused"
+	message := amount(sum.Failed, "line was refused", "lines were refused")
 	if i.bad != nil && i.bad.size > 0 {
 		message += "; they are in " + i.bad.path + ": mend them there and import it"
 	}

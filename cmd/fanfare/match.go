@@ -6,26 +6,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 )
 
 func (c *cli) matchCommand() *cobra.Command {
-	var dryRun bool
 	var sample int
 	var audience string
 	command := &cobra.Command{
-		Use: "match TOPIC FILE|- --dry-run", Short: "Show for whom an event would be, without sending it",
-		Long: `Show for whom an event would be, were it published now: how many subscriptions want
-it, how many messages that makes over which channels, and some of them. The file, or
-standard input, has the data of one event. Nothing is published, kept or sent.`,
-		Example: `  fanfare match earthquakes event.json --dry-run
-  echo '{"mag":6.1,"place":"Alaska"}' | fanfare match earthquakes - --dry-run --sample 50`,
+		Use: "match TOPIC FILE|-", Short: "Show who would receive an event, without publishing it",
+		Long: `Show who would receive an event if it were published now: the number of matching
+subscriptions, the number of messages by channel, and a sample of the recipients. The
+file, or standard input, has the data of one event. Nothing is published, stored or sent.`,
+		Example: `  fanfare match earthquakes event.json
+  echo '{"mag":6.1,"place":"Alaska"}' | fanfare match earthquakes - --sample 50`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: c.completeFirst("topics"),
 		RunE: func(command *cobra.Command, args []string) error {
-			if !dryRun {
-				return &fanfare.Error{Code: fanfare.Invalid, Message: "match only shows for whom an event would be", Hint: "say so with --dry-run; fanfare publish sends it"}
-			}
 			text, err := c.readInput(args[1])
 			if err != nil {
 				return err
@@ -49,7 +44,11 @@ standard input, has the data of one event. Nothing is published, kept or sent.`,
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&dryRun, "dry-run", false, "must be given, so that nobody takes this for publish")
+	// Scripts that were written when the flag was required still pass it.
+	command.Flags().Bool("dry-run", true, "accepted for compatibility: match never sends")
+	if err := command.Flags().MarkHidden("dry-run"); err != nil {
+		panic(err) // the flag is defined one line above
+	}
 	command.Flags().StringVar(&audience, "audience", "", "only people who meet this: CEL over subscriber and sub")
 	command.Flags().IntVar(&sample, "sample", 10, "how many subscriptions to name, at most 1000")
 	return command

@@ -200,7 +200,7 @@ func (s *sending) print(m client.Message) error {
 	missed := m.Counts.Settled() - m.Counts[fanfare.Accepted] - m.Counts[fanfare.Delivered]
 	switch {
 	case len(m.Errors) > 0:
-		return &someFailed{grouped(int64(len(m.Errors))) + " recipients were refused"}
+		return &someFailed{amount(int64(len(m.Errors)), "recipient was refused", "recipients were refused")}
 	case waited && missed > 0:
 		return &someFailed{amount(missed, "message did not arrive", "messages did not arrive")}
 	case waited && !m.Settled():
