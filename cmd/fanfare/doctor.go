@@ -147,7 +147,8 @@ func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*regis
 // beside is a client of the server that these settings are for.
 func (c *cli) beside(settings config.Config) (*client.Client, error) {
 	own := *c
-	own.dataDir, own.server = settings.DataDir, urlOf(settings)
+	own.server, own.key = urlOf(settings), c.setting(c.key, "FANFARE_KEY", "") // who may not read the directory has a key
+	own.dataDir = settings.DataDir
 	return own.connect()
 }
 
