@@ -141,6 +141,9 @@ func (c *cli) setting(flag, variable, preset string) string {
 
 // connect returns a client of the server that is meant.
 func (c *cli) connect() (*client.Client, error) {
+	if err := c.checkServer(c.server, c.dataDir, "--data-dir "+c.dataDir); err != nil { // completions come here unchecked
+		return nil, err
+	}
 	key, err := c.findKey()
 	if err != nil {
 		return nil, err

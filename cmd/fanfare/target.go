@@ -80,13 +80,19 @@ func (c *cli) checkTarget(command *cobra.Command) error {
 	if from := flag("from"); dir == "" && command.Name() == "migrate" && isDirectory(from) {
 		dir, named = from, "--from "+from
 	}
-	envServer, envDir := c.setting("", "FANFARE_SERVER", ""), c.setting("", "FANFARE_DATA_DIR", "")
 	switch targetOf(command) {
 	case onNothing:
 		return nil
 	case onDirectory:
 		return c.checkDirectory(command, server, dir)
 	}
+	return c.checkServer(server, dir, named)
+}
+
+// checkServer refuses flags that name a server or a directory where the environment may
+// mean another one. named is the flag that names the directory.
+func (c *cli) checkServer(server, dir, named string) error {
+	envServer, envDir := c.setting("", "FANFARE_SERVER", ""), c.setting("", "FANFARE_DATA_DIR", "")
 	switch {
 	case dir != "" && server == "" && envServer != "" && !sameDirectory(dir, envDir):
 		return contradiction(named+" names a data directory, and the environment variable FANFARE_SERVER="+envServer+" names a server that may be another one",

@@ -213,3 +213,13 @@ func TestTheKeyOfANamedDirectoryIsStrongerThanTheVariable(t *testing.T) {
 		t.Errorf("%d %q", code, f.keys)
 	}
 }
+
+func TestACompletionSendsNoKeyToAServerThatMayBeAnother(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "admin.key"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := runWith(t, map[string]string{"FANFARE_SERVER": "SERVER"}, "__complete", "topic", "get", "--data-dir", dir, ""); len(r.asked) > 0 {
+		t.Errorf("it asked %q", r.asked)
+	}
+}
