@@ -176,6 +176,6 @@ func (o *outlets) lookAtKeys() {
 // tellBroken logs keys that cannot be read.
 func (o *outlets) tellBroken(c *registry.Channel, broken []brokenKey) {
 	for _, b := range broken {
-		o.logger.Error("a DKIM key cannot be used", "channel", c.Service+"/"+c.Name, "selector", b.Selector, "domain", b.Domain, "signs_as_before", b.kept, "error", b.err)
+		o.logger.Error("a DKIM key cannot be used", "channel", c.Service+"/"+c.Name, "selector", b.Selector, "domain", b.Domain, "file", b.KeyFile, "signs_as_before", b.kept, "error", b.err)
 	}
 }
