@@ -133,11 +133,11 @@ func isDirectory(place string) bool {
 
 // sameDirectory reports whether two paths name one directory; the empty path names none.
 func sameDirectory(a, b string) bool {
-	return a != "" && b != "" && real(a) == real(b)
+	return a != "" && b != "" && realPath(a) == realPath(b)
 }
 
-// real is a path as the file system has it.
-func real(path string) string {
+// realPath is a path as the file system has it.
+func realPath(path string) string {
 	path = absolute(path)
 	if found, err := filepath.EvalSymlinks(path); err == nil {
 		return found
