@@ -27,7 +27,7 @@ func (o *Options) signatures(ctx context.Context, r *Report, z *zone, c *registr
 			continue
 		}
 		if key.Waits = named.WaitForDNS && o.waits(ctx, z, key); key.Waits && !key.From.After(o.Now()) && o.answered == nil { // else the server has told
-			o.published(ctx, r, z, key, Warning, "it signs once its record is in the DNS, and waits until then")
+			o.published(ctx, r, z, key, Warning, "it waits for its record before it signs")
 		}
 		keys = append(keys, key)
 	}
