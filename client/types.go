@@ -46,6 +46,8 @@ type (
 	Status = wire.Status
 	// A ChannelStatus is how a channel is doing.
 	ChannelStatus = wire.Channel
+	// A ChannelProblem is a key, a password or a secret that a channel cannot use now.
+	ChannelProblem = wire.ChannelProblem
 	// A Destination is one that is not well, or for whom messages wait.
 	Destination = wire.Destination
 	// Gathered is what waits for a digest.

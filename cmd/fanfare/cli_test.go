@@ -279,7 +279,7 @@ func TestKeyOfALocalServerIsFound(t *testing.T) {
 		code int
 	}{
 		"by flag":       {nil, []string{"status", "--data-dir", dir}, "Bearer from-file", 0},
-		"by variable":   {map[string]string{"FANFARE_DATA_DIR": dir}, []string{"status"}, "Bearer from-file", 0},
+		"by variable":   {map[string]string{"FANFARE_DATA_DIR": dir, "FANFARE_SERVER": "SERVER"}, []string{"status"}, "Bearer from-file", 0},
 		"variable wins": {map[string]string{"FANFARE_DATA_DIR": dir, "FANFARE_KEY": "from-env"}, []string{"status"}, "Bearer from-env", 0},
 		"flag wins":     {map[string]string{"FANFARE_KEY": "from-env"}, []string{"status", "--key", "from-flag"}, "Bearer from-flag", 0},
 		"none":          {nil, []string{"status", "--data-dir", t.TempDir()}, "", 4},
@@ -288,7 +288,10 @@ func TestKeyOfALocalServerIsFound(t *testing.T) {
 			f := &fake{answers: map[string]string{"GET /v1/status": `{}`}}
 			s := httptest.NewServer(f)
 			defer s.Close()
-			c := &cli{out: io.Discard, err: io.Discard, lookupEnv: func(k string) (string, bool) { v, ok := test.env[k]; return v, ok }}
+			c := &cli{out: io.Discard, err: io.Discard, lookupEnv: func(k string) (string, bool) {
+				v, ok := test.env[k]
+				return strings.ReplaceAll(v, "SERVER", s.URL), ok
+			}}
 			code := c.run(t.Context(), append(test.args, "--server", s.URL))
 			if code != test.code || test.key != "" && strings.TrimSpace(f.keys[0]) != test.key {
 				t.Errorf("%d %v", code, f.keys)

@@ -16,24 +16,28 @@ import (
 
 func (c *cli) dkimRotateCommand() *cobra.Command {
 	var in time.Duration
+	var force bool
 	command := &cobra.Command{
 		Use: "rotate CHANNEL", Short: "Make the next keys of a channel, which sign from a time on",
 		Long: `Make the key that follows each key of a channel with which it signs now, beside its
-file, and have the channel change over to it in --in. By then their records have to be
-in the DNS: fanfare doctor says whether they are. The old records stay there for some days
-after, for mail that is still under way. Keys that signed before the present ones
-leave the channel.
+file, and have the channel change over to it in --in, once its record is in the DNS: the
+server looks every 10 seconds from then on, with the setting resolver, and signs with the
+old key until it has seen the record. fanfare status and fanfare doctor show which key
+waits, and why. With --force it signs at the given time, whatever the DNS says.
+The old records stay in the DNS for some days after, for mail that is still under way.
+Keys that signed before the present ones leave the channel.
 
 It is run on the machine of the server, as a user who may write beside the keys.`,
 		Example: `  fanfare dkim rotate mail
-  fanfare dkim rotate mail --in 168h`,
+  fanfare dkim rotate mail --in 168h
+  fanfare dkim rotate mail --in 0s`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: c.completeFirst("channels"),
 		RunE: func(command *cobra.Command, args []string) error {
 			api, err := c.connect()
 			if err != nil {
 				return err
 			}
-			keys, all, err := rotate(command.Context(), api, args[0], time.Now().UTC().Truncate(time.Second), in)
+			keys, all, err := rotate(command.Context(), api, args[0], time.Now().UTC().Truncate(time.Second), in, !force)
 			if err != nil {
 				return err
 			}
@@ -50,19 +54,27 @@ It is run on the machine of the server, as a user who may write beside the keys.
 				if k.From != "" {
 					from = fmt.Sprintf(", from: %q", k.From)
 				}
+				if k.WaitForDNS {
+					from += ", wait_for_dns: true"
+				}
 				fmt.Fprintf(c.out, "  - {domain: %s, selector: %s, key_file: %q%s}\n", k.Domain, k.Selector, k.KeyFile, from)
 			}
-			fmt.Fprintf(c.err, "channel %s signs with them from then on\n", args[0])
+			once := ", each once its record is in the DNS"
+			if force {
+				once = ""
+			}
+			fmt.Fprintf(c.err, "channel %s signs with them from then on%s\n", args[0], once)
 			return nil
 		},
 	}
-	command.Flags().DurationVar(&in, "in", 72*time.Hour, "how long from now the next keys begin to sign")
+	command.Flags().DurationVar(&in, "in", 72*time.Hour, "how long from now the next keys begin to sign, if their records are in the DNS then")
+	command.Flags().BoolVar(&force, "force", false, "sign with the next keys then also where their records are not in the DNS")
 	return command
 }
 
 // rotate makes the next keys of a channel and has it take them; all are those that it
-// has then.
-func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration) (made []madeKey, all []client.DKIMKey, err error) {
+// has then. wait says whether the next sign only once their records are in the DNS.
+func rotate(ctx context.Context, api *client.Client, name string, now time.Time, in time.Duration, wait bool) (made []madeKey, all []client.DKIMKey, err error) {
 	if in < 0 {
 		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--in is before now", Hint: "give the DNS some days"}
 	}
@@ -77,6 +89,9 @@ func rotate(ctx context.Context, api *client.Client, name string, now time.Time,
 	}
 	if len(keys) == 0 {
 		return nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " has no keys", Hint: "fanfare dkim new makes one"}
+	}
+	if err := nothingWaits(ctx, api, name, keys); err != nil {
+		return nil, nil, err
 	}
 	signs := map[*dkim.Key]bool{}
 	for _, k := range dkim.At(keys, now) {
@@ -107,11 +122,31 @@ func rotate(ctx context.Context, api *client.Client, name string, now time.Time,
 		}
 		next.From = now.Add(in)
 		made = append(made, told(next, file))
-		all = append(all, client.DKIMKey{Domain: next.Domain, Selector: next.Selector, KeyFile: file, From: next.From.Format(time.RFC3339)})
+		all = append(all, client.DKIMKey{Domain: next.Domain, Selector: next.Selector, KeyFile: file, From: next.From.Format(time.RFC3339), WaitForDNS: wait})
 	}
 	channel.Value.DKIM = all
 	_, err = api.Channels().Put(ctx, name, channel)
 	return made, all, err
+}
+
+// nothingWaits refuses to make keys after some that do not sign yet: the present ones would
+// leave the channel, which signs with them.
+func nothingWaits(ctx context.Context, api *client.Client, name string, keys []*dkim.Key) error {
+	status, err := api.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, channel := range status.Channels {
+		for _, p := range channel.Problems {
+			for _, k := range keys {
+				if channel.Name == name && p.Kind == "dkim_record" && k.Domain == p.Domain && k.Selector == p.Selector {
+					return &fanfare.Error{Code: fanfare.Conflict, Message: "the channel waits for the record of " + k.Name() + " in the DNS already",
+						Hint: "add to the DNS: " + k.ZoneLine() + "; to sign with the key at once, apply the channel without its wait_for_dns"}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // keysOf reads the keys of a channel, whose files are on this machine.

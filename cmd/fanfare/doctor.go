@@ -111,6 +111,13 @@ func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor
 		if ch.LastError != "" {
 			server.Troubled = append(server.Troubled, doctor.Trouble{Channel: ch.Service + "/" + ch.Name, Error: ch.LastError})
 		}
+		for _, p := range ch.Problems {
+			check := "channel " + ch.Service + "/" + ch.Name
+			if p.Selector != "" {
+				check = "DKIM " + p.Selector + "._domainkey." + p.Domain
+			}
+			server.Problems = append(server.Problems, doctor.Problem{Check: check, Waits: p.Kind == "dkim_record", Error: p.Error, Hint: p.Hint})
+		}
 	}
 	return server, nil
 }
@@ -147,7 +154,8 @@ func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*regis
 // beside is a client of the server that these settings are for.
 func (c *cli) beside(settings config.Config) (*client.Client, error) {
 	own := *c
-	own.dataDir, own.server = settings.DataDir, urlOf(settings)
+	own.server, own.key = urlOf(settings), c.setting(c.key, "FANFARE_KEY", "") // who may not read the directory has a key
+	own.dataDir = settings.DataDir
 	return own.connect()
 }
 

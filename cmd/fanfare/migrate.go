@@ -65,7 +65,7 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 	if m.from == "" || m.to == "" && !m.unmark {
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to say from where to where", Hint: "such as --from sqlite --to postgres://fanfare@db.example.org/fanfare"}
 	}
-	if c.dataDir == "" && m.from != "sqlite" && m.from != "db" && !strings.Contains(m.from, "://") {
+	if c.dataDir == "" && isDirectory(m.from) {
 		c.dataDir = m.from // a server that works there is the one that is meant
 	}
 	settings, err := c.migrationSettings()
@@ -96,7 +96,11 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 		bars.end()
 		return c.printMove(&compared, err)
 	}
-	if c.setting(c.server, "FANFARE_SERVER", "") != "" || app.ServerRuns(settings.DataDir) {
+	works := app.ServerRuns(settings.DataDir)
+	if c.setting(c.server, "FANFARE_SERVER", "") != "" || works {
+		if err := c.checkMove(m, settings.DataDir, works); err != nil {
+			return err
+		}
 		moved, err := c.moveRunning(ctx, &of, bars)
 		bars.end()
 		return c.printMove(&moved, err)
@@ -104,6 +108,18 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 	moved, err := of.Run(ctx, o)
 	bars.end()
 	return c.printMove(&moved, err)
+}
+
+// checkMove refuses to have a server move when a flag names data on which it does not
+// work. works says whether one works in the data directory.
+func (c *cli) checkMove(m *migration, dir string, works bool) error {
+	switch {
+	case isDirectory(m.from) && !sameDirectory(m.from, dir):
+		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the server that would move", "leave --data-dir out, or name the same directory in both")
+	case c.dataDir != "" && !works:
+		return contradiction("no server works in "+dir+", so that "+c.setting(c.server, "FANFARE_SERVER", "")+" has other data", "leave --server out (and unset FANFARE_SERVER) to move what is in the directory, or leave the directory out to have the server move")
+	}
+	return nil
 }
 
 // migrationSettings are those of a server on this machine.

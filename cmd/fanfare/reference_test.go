@@ -36,6 +36,12 @@ func reference(root *cobra.Command) string {
 
 Commands that talk to a server find a local one and its admin key by themselves; --server and FANFARE_KEY name another one.
 
+A flag is stronger than the variable of the same name: --server than FANFARE_SERVER, --data-dir than FANFARE_DATA_DIR, and both --key and
+the admin.key of --data-dir than FANFARE_KEY. A command is refused, with exit code 1, where a flag and another variable may mean different
+servers or data: --data-dir (or `+"`migrate --from DIR`"+`) beside FANFARE_SERVER, and --server beside FANFARE_DATA_DIR where the key would come from there.
+Give both flags, or unset the variable. Commands that work on a data directory of this machine and ask no server (serve, demo, doctor,
+config check, restore, `+"`backup --stopped`"+`, and migrate with --dry-run, --compare or --unmark) take no --server.
+
 | exit code | meaning |
 |---|---|
 | 0 | done |

@@ -54,7 +54,9 @@ func (c *cli) root() *cobra.Command {
 event, and everybody who subscribed to it gets a personal message.
 
 Commands that talk to a server find a local one and its admin key by themselves;
---server and FANFARE_KEY name another one.
+--server and FANFARE_KEY name another one. A flag is stronger than the variable of
+the same name. Where a flag and another variable may mean different servers or data
+(--data-dir beside FANFARE_SERVER), the command is refused.
 
 Exit codes: 0 done, 1 failed, 2 done but for some members (bad lines, failed
 deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
@@ -62,7 +64,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", "", "URL of the server (FANFARE_SERVER; default "+defaultServer+")")
-	flags.StringVar(&c.key, "key", "", "key of the API (better: FANFARE_KEY; default: admin.key of the data directory)")
+	flags.StringVar(&c.key, "key", "", "key of the API (better: FANFARE_KEY; default, and with --data-dir: admin.key of the data directory)")
 	flags.StringVar(&c.service, "service", "", "the service that is meant, where the server has several (FANFARE_SERVICE)")
 	flags.StringVar(&c.dataDir, "data-dir", "", "data directory of the local server (FANFARE_DATA_DIR; default "+defaultDataDir+")")
 	flags.BoolVar(&c.json, "json", false, "print JSON, for programs")
@@ -122,6 +124,7 @@ deliveries), 3 the server cannot be reached, 4 the server refused the key.`,
 	)
 	c.completeAll(root)
 	sayUsage(root)
+	c.guard(root)
 	return root
 }
 
@@ -138,6 +141,9 @@ func (c *cli) setting(flag, variable, preset string) string {
 
 // connect returns a client of the server that is meant.
 func (c *cli) connect() (*client.Client, error) {
+	if err := c.checkServer(c.server, c.dataDir, "--data-dir "+c.dataDir); err != nil { // completions come here unchecked
+		return nil, err
+	}
 	key, err := c.findKey()
 	if err != nil {
 		return nil, err
@@ -151,10 +157,12 @@ func (c *cli) connect() (*client.Client, error) {
 
 // findKey looks where the first start of a local server leaves the admin key.
 func (c *cli) findKey() (string, error) {
-	if key := c.setting(c.key, "FANFARE_KEY", ""); key != "" {
-		if c.keyFrom = "--key"; c.key == "" {
-			c.keyFrom = "FANFARE_KEY"
-		}
+	if c.key != "" {
+		c.keyFrom = "--key"
+		return c.key, nil
+	}
+	if key := c.setting("", "FANFARE_KEY", ""); key != "" && c.dataDir == "" { // a flag is stronger
+		c.keyFrom = "FANFARE_KEY"
 		return key, nil
 	}
 	path := filepath.Join(c.setting(c.dataDir, "FANFARE_DATA_DIR", defaultDataDir), "admin.key")

@@ -70,6 +70,20 @@ func leftOut(events int64) string {
 	return fmt.Sprintf(", and %s found no room for theirs", amount(events, "event", "events"))
 }
 
+// printProblems says which keys, passwords and secrets cannot be used, and what to do.
+func (c *cli) printProblems(channels []client.ChannelStatus) {
+	begun := false
+	for i := range channels {
+		for _, p := range channels[i].Problems {
+			if !begun {
+				fmt.Fprintln(c.out, "\nPROBLEMS OF CHANNELS")
+				begun = true
+			}
+			fmt.Fprintf(c.out, "%s/%s: %s\n  %s\n", channels[i].Service, channels[i].Name, p.Error, p.Hint)
+		}
+	}
+}
+
 func (c *cli) printStatus(s client.Status) {
 	w := c.out
 	ready := "ready"
@@ -119,6 +133,7 @@ func (c *cli) printStatus(s client.Status) {
 			fmt.Fprintf(table, "%s/%s\t%s\t%s\t%d\t%s/s\t%s\t%s\t%s\n", ch.Service, ch.Name, ch.Driver, ch.State, ch.Connections, grouped(int64(ch.RatePerSecond)), rateText(ch.RateLimit, ch.RateSetByHand), todayText(ch.DailyQuota), short(ch.LastError))
 		}
 		table.Flush()
+		c.printProblems(s.Channels)
 	}
 	if len(s.Services) > 0 {
 		fmt.Fprintln(table, "\nSERVICE\tALL CHANNELS TOGETHER\tOF\tTODAY")

@@ -136,6 +136,7 @@ func schemaMeanings() map[string]string {
 		"PutSummary":           "The short answer to many subscriptions (?quiet=true).",
 		"Change":               "A member of a document that differs.",
 		"Channel":              "A way out, as it is doing.",
+		"ChannelProblem":       "A key, a password or a secret of a channel that cannot be used now.",
 		"Check":                "One thing that had to hold for a delivery.",
 		"Control":              "What to pause, resume or cancel.",
 		"Deliveries":           "What is under way.",

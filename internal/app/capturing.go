@@ -26,6 +26,9 @@ func newCaptured(to string, allow []string) captured {
 
 func (c captured) inForce() bool { return c.to != "" || c.allow != nil }
 
+// all reports whether no letter leaves.
+func (c captured) all() bool { return c.to != "" && c.allow == nil }
+
 // said is what becomes of letters, in words.
 func (c captured) said() string {
 	switch {

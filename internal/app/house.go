@@ -98,7 +98,9 @@ func (h *house) openStore(ctx context.Context) (err error) {
 func (h *house) openRegistry(ctx context.Context) (err error) {
 	h.outlets = &outlets{store: h.store, claims: newClaims(), lease: h.config.Lease, clock: h.clock, logger: h.log, open: map[uint16]*outlet{}}
 	h.outlets.ctx, h.outlets.stop = context.WithCancel(context.Background())
-	h.outlets.sites = newSites(h.config.Resolver, h.clock)
+	resolver := resolverAt(h.config.Resolver)
+	h.outlets.sites = newSites(resolver, h.clock)
+	h.outlets.records = newRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
 	h.laterDo(h.outlets.sites.Stop)
 	h.outlets.captured = newCaptured(h.config.Capture, h.config.AllowRecipients)
 	if h.keys, err = readKeys(h.dir); err != nil {

@@ -56,6 +56,6 @@ func (r *reports) metrics() http.Handler {
 	if r.inbound != nil {
 		inboundMetrics(r.inbound, registry)
 	}
-	registry.MustRegister(relayMetrics{r}, signatureMetrics{r}, destinationMetrics{r}, r.database, r.returns)
+	registry.MustRegister(relayMetrics{r}, signatureMetrics{r}, problemMetrics{r}, destinationMetrics{r}, r.database, r.returns)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

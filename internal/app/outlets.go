@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/deliver"
 	"fanfare.dev/fanfare/internal/deliver/file"
@@ -40,6 +41,7 @@ type outlets struct {
 	returns  *format.Signer
 	domains  []string
 	sites    *mx.Sites
+	records  *records
 	claims   *claims
 	lease    time.Duration // of a batch
 	clock    kit.Clock
@@ -68,6 +70,8 @@ type outlet struct {
 	rate     registry.Rate // in force
 	share    *limit.Share  // of the rate of its service
 	together registry.ServiceLimits
+
+	problems []wire.ChannelProblem // of passwords and secrets, as they were looked at last
 
 	fault string // why the settings of the channel are not in force; "" while they are
 	begun bool   // they have been
@@ -113,15 +117,22 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	if known != nil && known.settings == wanted && known.rate == inForce.Rate && known.fault == "" {
 		return nil, nil
 	}
+	ring := &keyring{}
+	if known != nil {
+		ring = known.keys
+	}
 	files := keyFiles(channel)
-	keys, err := o.captured.keys(channel)
+	keys, broken := ring.with(channel, o.captured.keys(channel), o.records.seen)
 	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks, o.marks) })
-	if fault = errors.Join(wrong, err); fault != nil {
+	if fault = errors.Join(wrong, unsigned(keys, broken, o.clock.Now())); fault != nil {
 		if known != nil {
+			if !known.begun {
+				ring.take(keys, broken, files) // what is wrong with them now
+			}
 			o.noteFault(known, fault, channel)
 			return fault, nil
 		}
-		settings.Relays, keys = standingStill(fault), nil
+		settings.Relays = standingStill(fault)
 		o.switches.faults.set(channel.Number, &faulty{why: notInForce + fault.Error()})
 	}
 	if settings.SendTimeout < time.Duration(channel.SendTimeout) {
@@ -130,11 +141,8 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	if channel.Destinations.By == registry.ByMX {
 		settings.Destinations.Site = o.sites.Of
 	}
-	ring := &keyring{}
-	if known != nil {
-		ring = known.keys
-	}
-	ring.take(keys, files)
+	ring.take(keys, broken, files)
+	o.tellBroken(channel, broken)
 	share := o.budgets.rate(channel.Service).Share()
 	if known != nil {
 		share = known.share

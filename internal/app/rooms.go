@@ -32,7 +32,7 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 	}
 	o.replies = newReplies(h.config.ReplyRules, h.log)
 	h.background(o.replies.run)
-	h.background(o.rereadKeys)
+	h.background(o.rereadKeys, o.awaitRecords)
 	o.templates, o.memory = &templates{registry: h.people}, newMemory()
 	o.enclosures = &enclosures{registry: h.people, store: h.store}
 	if _, err := o.configure(ctx); err != nil { // a channel that cannot send must not keep the others from it

@@ -13,16 +13,22 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// keysOf reads the keys of a channel.
-func keysOf(c *registry.Channel) (keys []*dkim.Key, err error) {
+// A channelKey is one of the keys of a channel, or why it cannot be used.
+type channelKey struct {
+	key *dkim.Key
+	err error
+}
+
+// keysOf reads the keys of a channel, in their order.
+func keysOf(c *registry.Channel) (all []channelKey) {
 	for i := range c.DKIM {
 		key, err := signerOf(c, &c.DKIM[i])
 		if err != nil {
-			return nil, below(fmt.Sprintf("/channels/%s/dkim/%d", c.Name, i), err)
+			err = below(fmt.Sprintf("/channels/%s/dkim/%d", c.Name, i), err)
 		}
-		keys = append(keys, key)
+		all = append(all, channelKey{key, err})
 	}
-	return keys, nil
+	return all
 }
 
 func signerOf(c *registry.Channel, k *registry.DKIMKey) (*dkim.Key, error) {
@@ -39,16 +45,16 @@ func signerOf(c *registry.Channel, k *registry.DKIMKey) (*dkim.Key, error) {
 
 // keys are those with which a channel signs. What does not leave is not signed, so
 // that a stage needs none of them.
-func (c captured) keys(of *registry.Channel) ([]*dkim.Key, error) {
-	if c.to != "" && c.allow == nil {
-		return nil, nil
+func (c captured) keys(of *registry.Channel) []channelKey {
+	if c.all() {
+		return nil
 	}
 	return keysOf(of)
 }
 
 // checkKey says what is wrong with a key that a channel is to have.
 func (c captured) checkKey(of *registry.Channel, key *registry.DKIMKey) error {
-	if c.to != "" && c.allow == nil {
+	if c.all() {
 		return nil
 	}
 	_, err := signerOf(of, key)

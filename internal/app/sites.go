@@ -15,15 +15,19 @@ import (
 // known then has the limits of its domain alone, this time.
 const sitesPatience = time.Second
 
-// newSites asks a DNS server, or those of the machine.
-func newSites(server string, clock kit.Clock) *mx.Sites {
-	resolver := net.DefaultResolver
-	if server != "" {
-		resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, server)
-		}}
-	}
+// newSites asks a resolver.
+func newSites(resolver *net.Resolver, clock kit.Clock) *mx.Sites {
 	return mx.New(mx.Options{LookupMX: resolver.LookupMX, Clock: clock})
+}
+
+// resolverAt is the resolver that asks a DNS server, "" those of the machine.
+func resolverAt(server string) *net.Resolver {
+	if server == "" {
+		return net.DefaultResolver
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}}
 }
 
 // awaitSites has sites learn whose domains jobs go to, before these need a place in

@@ -136,7 +136,7 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
 		RateLimit: limit.String(), RateSetByHand: byHand,
 		RatePerSecond: r.rates.ofChannel(c.Number), LastError: out.LastError,
-		DailyQuota: r.outlets.budgets.quotas.status(c.Service+"/"+c.Name, c.DailyQuota), Relays: relaysOf(&out)}
+		DailyQuota: r.outlets.budgets.quotas.status(c.Service+"/"+c.Name, c.DailyQuota), Relays: relaysOf(&out), Problems: r.outlets.problemsOf(c)}
 }
 
 // serviceLimits is what all channels of a service send together at most, and what

@@ -63,12 +63,14 @@ func (h *host) start() error {
 	if err != nil {
 		return fmt.Errorf("embedded NATS: %w", err)
 	}
-	s.SetLoggerV2(serverLog{h.options.Logger, h.fail}, false, false, false)
+	found := &rebuilt{}
+	s.SetLoggerV2(serverLog{log: h.options.Logger, failed: h.fail, rebuilt: found}, false, false, false)
 	s.Start()
 	if !s.ReadyForConnections(20 * time.Second) {
 		s.Shutdown()
 		return errors.New("embedded NATS did not start within 20 s")
 	}
+	found.tell(h.options.Logger, s)
 	h.mu.Lock()
 	h.server = s
 	h.mu.Unlock()
@@ -151,18 +153,21 @@ func (h *host) full() error {
 	return &fanfare.Error{Code: fanfare.DiskFull, Message: "the disk of the data directory is full", Hint: "free some space; then it goes on by itself"}
 }
 
-// serverLog passes the embedded server's warnings and errors on, and tells of a
-// failed write: the server says it nowhere else.
+// serverLog passes the embedded server's warnings and errors on, but for those about an
+// index that it rebuilds, and tells of a failed write: the server says it nowhere else.
 type serverLog struct {
-	log    *slog.Logger
-	failed func()
+	log     *slog.Logger
+	failed  func()
+	rebuilt *rebuilt
 }
 
 func (l serverLog) Noticef(string, ...any) {}
 func (l serverLog) Debugf(string, ...any)  {}
 func (l serverLog) Tracef(string, ...any)  {}
 func (l serverLog) Warnf(format string, args ...any) {
-	l.log.Warn("bus: " + fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !l.rebuilt.note(text) {
+		l.log.Warn("bus: " + text)
+	}
 }
 
 func (l serverLog) Errorf(format string, args ...any) {

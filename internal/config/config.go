@@ -48,7 +48,7 @@ type Config struct {
 	// Whom it speaks to.
 	AllowNetworks []string `koanf:"allow_networks" default:"" doc:"Networks to which webhooks may go beside the public Internet, separated by commas: 10.1.0.0/16. Addresses of this machine, of private networks and of clouds' metadata are refused otherwise."`
 
-	Resolver string `koanf:"resolver" default:"" doc:"DNS server, host:port, that is asked for the mail exchangers of domains where a channel has destinations by mx. Empty asks those of the machine."`
+	Resolver string `koanf:"resolver" default:"" doc:"DNS server, host:port, that is asked for the mail exchangers of domains where a channel has destinations by mx, and for the records of DKIM keys that wait for them. Empty asks those of the machine."`
 
 	// What may go with a mail.
 	MaxAttachments   Size     `koanf:"max_attachments" default:"10MB" doc:"How large the files of one mail may be together, as they are sent, which is 1.37 times what they are on disk; 10KB to 40MB. Providers and relays take 10 to 35 MB."`

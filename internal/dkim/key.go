@@ -1,6 +1,8 @@
 package dkim
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -10,6 +12,7 @@ type Key struct {
 	Domain   string    // d=
 	Selector string    // s=
 	From     time.Time // from when on it signs, if there is no newer one; zero: always
+	Waits    bool      // until its record is seen in the DNS: it signs nothing before
 	*Private
 }
 
@@ -26,11 +29,34 @@ func ValidName(name string) bool {
 // Name is where the record of the key stands in the DNS.
 func (k *Key) Name() string { return k.Selector + "._domainkey." + k.Domain }
 
+// Seen says why the texts at the name of the key are not the one record that receivers
+// need to verify what it signs, or nil.
+func (k *Key) Seen(texts []string) error {
+	switch len(texts) {
+	case 0:
+		return errors.New("its record is not in the DNS")
+	case 1:
+	default:
+		return fmt.Errorf("there are %d records, of which receivers may take any", len(texts))
+	}
+	record, err := ParseRecord(texts[0])
+	if err == nil {
+		err = record.Of(k.Private)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("its record in the DNS does not go with it: %w", err)
+	case record.Testing:
+		return errors.New("its record says that this is a test (t=y)")
+	}
+	return nil
+}
+
 // At returns the keys that sign at a time: of those that have one domain and one
 // algorithm the newest that may, in the order in which they stand.
 func At(keys []*Key, now time.Time) (signers []*Key) {
 	for _, k := range keys {
-		if k.From.After(now) {
+		if k.Waits || k.From.After(now) {
 			continue
 		}
 		known := false

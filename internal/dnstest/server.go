@@ -1,8 +1,8 @@
 // Package dnstest is a DNS server for tests: a real one on UDP at 127.0.0.1, which
 // answers for the names that a test gives it.
 //
-// State. What it knows is set before it starts, and not changed after. It ends with the
-// test.
+// State. What it knows is set before it starts; Add and Break change it later. It ends with
+// the test.
 //
 // Failure. A name that it does not know does not exist (NXDOMAIN), and of one that it
 // knows there is only what was given. Where it cannot start, the test ends.
@@ -12,6 +12,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -24,6 +25,29 @@ type Server struct {
 	Hosts  map[string]string   // IPv4 addresses
 	Mails  map[string][]string // hosts that take mail, the preferred first
 	Broken map[string]bool     // names for which it fails (SERVFAIL)
+
+	mu sync.Mutex // holds what is changed after the start
+}
+
+// Add puts texts at a name, in place of those that are there; it does not fail for it any more.
+func (s *Server) Add(name string, texts ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Texts == nil {
+		s.Texts = map[string][]string{}
+	}
+	s.Texts[name] = texts
+	delete(s.Broken, name)
+}
+
+// Break has the server fail for a name.
+func (s *Server) Break(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Broken == nil {
+		s.Broken = map[string]bool{}
+	}
+	s.Broken[name] = true
 }
 
 // Start has the server answer until the test ends, and returns where: host:port.
@@ -78,6 +102,8 @@ func (s *Server) answer(question []byte) ([]byte, bool) {
 	q := m.Questions[0]
 	reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
 	name := strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
 	case s.Broken[name]:
 		reply.RCode = dnsmessage.RCodeServerFailure

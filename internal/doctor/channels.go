@@ -29,6 +29,10 @@ func (o *Options) channels(ctx context.Context, r *Report) []*registry.Channel {
 	}
 	for _, c := range list {
 		check := "channel " + c.Service + "/" + c.Name
+		if o.Config.Capture == "" || len(o.Config.AllowRecipients) > 0 {
+			o.keyFiles(r, c)
+			o.secrets(r, check, c)
+		}
 		switch c.Driver {
 		case "smtp":
 			for _, hop := range c.Hops() {
@@ -41,6 +45,26 @@ func (o *Options) channels(ctx context.Context, r *Report) []*registry.Channel {
 		}
 	}
 	return list
+}
+
+// secrets looks at whether the secrets of a channel can be read that are not tried with its
+// relays.
+func (o *Options) secrets(r *Report, check string, c *registry.Channel) {
+	if o.told(check) {
+		return
+	}
+	const mend = "make it readable for the user of the server, or name another one in the channel"
+	if c.Driver == "webhook" {
+		if _, err := c.Secrets(); err != nil {
+			unreadable(r, check, mend, c.SecretFile, "secret", err)
+		}
+	}
+	if c.Receipts.SecretEnv+c.Receipts.SecretFile == "" {
+		return
+	}
+	if _, err := c.ReceiptSecrets(); err != nil {
+		unreadable(r, check, mend, c.Receipts.SecretFile, "secret of the receipts", err)
+	}
 }
 
 func folder(r *Report, check, path string) {
@@ -73,7 +97,14 @@ func (o *Options) relay(ctx context.Context, r *Report, check string, c *registr
 	password, err := c.Password()
 	if err != nil {
 		open.Username = "" // looked at as far as it goes
-		r.warn(check, "the server has its own environment: set it here too, to have the login tried", "the password cannot be read here: %v", err)
+		_, missing := os.Stat(c.PasswordFile)
+		switch {
+		case o.told(check):
+		case c.PasswordFile != "" && errors.Is(missing, fs.ErrNotExist):
+			r.wrong(check, "make it readable for the user of the server, or name another one in the channel", "the password cannot be read: %v", err)
+		default:
+			r.warn(check, "the server has its own environment: set it here too, to have the login tried", "the password cannot be read here: %v", err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -18,6 +18,7 @@ type Server struct {
 	Reason   string // why it is not ready
 	Parked   int
 	Troubled []Trouble // channels that cannot send
+	Problems []Problem // keys, passwords and secrets that it cannot use
 
 	Contradictions int64    // of the matching index, since the start
 	Quarantined    []string // conditions that are evaluated without it
@@ -25,6 +26,13 @@ type Server struct {
 
 // Trouble is the last error of a channel.
 type Trouble struct{ Channel, Error string }
+
+// Problem is a key, a password or a secret that a server cannot use.
+type Problem struct {
+	Check       string // by its record, or by its channel
+	Waits       bool   // a key for its record in the DNS
+	Error, Hint string
+}
 
 // Session is what the opening of a connection to a next hop showed.
 type Session struct {
@@ -66,6 +74,8 @@ type Options struct {
 	LookupTXT func(ctx context.Context, name string) ([]string, error)
 	// Now is the machine's clock, with its monotonic reading.
 	Now func() time.Time
+
+	answered *Server // what Server told
 }
 
 // patience is how long one look at the network may take.

@@ -1,6 +1,9 @@
 package doctor
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Level says how bad a finding is.
 type Level string
@@ -35,6 +38,15 @@ func (r *Report) add(check string, level Level, mend, format string, args ...any
 		r.Warnings++
 	}
 	r.Findings = append(r.Findings, Finding{Check: check, Level: level, What: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// merge adds the findings of another report that are not there yet.
+func (r *Report) merge(of *Report) {
+	for _, f := range of.Findings {
+		if !slices.Contains(r.Findings, f) {
+			r.add(f.Check, f.Level, f.Mend, "%s", f.What)
+		}
+	}
 }
 
 func (r *Report) ok(check, format string, args ...any) { r.add(check, OK, "", format, args...) }

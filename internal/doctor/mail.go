@@ -28,11 +28,7 @@ func (o *Options) mail(ctx context.Context, r *Report, channels []*registry.Chan
 		}
 		of := &Report{}
 		o.postmark(ctx, of, z, c)
-		for _, f := range of.Findings {
-			if !slices.Contains(r.Findings, f) { // of another channel with the same domain
-				r.add(f.Check, f.Level, f.Mend, "%s", f.What)
-			}
-		}
+		r.merge(of) // another channel may have the same domain
 		if z.silent != nil {
 			return // others would wait as long
 		}

@@ -65,6 +65,7 @@ func (s *sender) look(t *testing.T) *Report {
 	t.Helper()
 	s.askedOf(t, s.dns)
 	r := &Report{}
+	s.keyFiles(r, s.channel)
 	s.mail(t.Context(), r, []*registry.Channel{s.channel})
 	return r
 }
@@ -217,9 +218,20 @@ func TestAKeyWhoseRecordDoesNotGoWithItIsNamedWithTheRecordThatDoes(t *testing.T
 			s.sign(t, "next", dkim.RSA, soon)
 			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
 		}, "next", Warning, "on, and its record is not in the DNS", "add to the DNS: "},
+		"the next, that waits for its record": {func(t *testing.T, s *sender) {
+			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
+			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true
+			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
+		}, "next", Warning, "it waits for its record before it signs, and its record is not in the DNS", "add to the DNS: "},
+		"the next, whose record was seen by the server and is gone": {func(t *testing.T, s *sender) {
+			s.sign(t, "next", dkim.RSA, time.Now().Add(-time.Hour))
+			s.channel.DKIM[len(s.channel.DKIM)-1].WaitForDNS = true
+			delete(s.dns.Texts, "next._domainkey.fanfare.dev")
+			s.answered = &Server{}
+		}, "next", Wrong, "it signs, and its record is not in the DNS", "add to the DNS: "},
 		"Ed25519 alone": {func(_ *testing.T, s *sender) { s.channel.DKIM = s.channel.DKIM[:1] }, "ed", OK, "it signs", ""},
-		"no file":       {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = "/none" }, "rsa", Warning, "cannot be read here", "as the user"},
-		"no key":        {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = os.DevNull }, "rsa", Wrong, "cannot be used", "fanfare dkim new fanfare.dev"},
+		"no file":       {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = "/none" }, "rsa", Wrong, "cannot read key_file /none: no such file", "make another with fanfare dkim new fanfare.dev"},
+		"no key":        {func(_ *testing.T, s *sender) { s.channel.DKIM[1].KeyFile = os.DevNull }, "rsa", Wrong, os.DevNull + " cannot be used", "fanfare dkim new fanfare.dev"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -313,6 +325,7 @@ func TestTwoChannelsOfADomainAreToldOnce(t *testing.T) {
 	second.Name = "other"
 	s.askedOf(t, s.dns)
 	r := &Report{}
+	s.keyFiles(r, s.channel)
 	s.mail(t.Context(), r, []*registry.Channel{s.channel, &second})
 	if len(r.of("SPF bounces.fanfare.dev")) != 1 || len(r.of("DMARC mail.fanfare.dev")) != 1 || r.Warnings != 1 {
 		t.Errorf("%+v", r.Findings)

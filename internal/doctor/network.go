@@ -48,6 +48,7 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 	} else {
 		r.ok("listen", "a server runs at %s", at)
 	}
+	o.answered = server
 	o.running(r, server)
 }
 
@@ -66,6 +67,13 @@ func (o *Options) running(r *Report, s *Server) {
 		r.ok("server", "it takes work, and nothing is parked")
 	}
 	s.matching(r)
+	for _, p := range s.Problems {
+		if p.Waits {
+			r.warn(p.Check, p.Hint, "%s", p.Error)
+		} else {
+			r.wrong(p.Check, p.Hint, "%s", p.Error)
+		}
+	}
 	for _, t := range s.Troubled {
 		r.warn("channel "+t.Channel, "see what is said of its relay below", "the server cannot send: %s", t.Error)
 	}

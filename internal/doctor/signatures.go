@@ -2,6 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -18,12 +21,13 @@ func (o *Options) signatures(ctx context.Context, r *Report, z *zone, c *registr
 		key := &dkim.Key{Domain: named.Domain, Selector: named.Selector, From: named.From}
 		text, err := c.KeyText(named)
 		if err != nil {
-			r.warn("DKIM "+key.Name(), "run this as the user that runs the server, with its environment", "the private key cannot be read here: %v", err)
-			continue
+			continue // it was told
 		}
 		if key.Private, err = dkim.ParsePrivate([]byte(text)); err != nil {
-			r.wrong("DKIM "+key.Name(), "fanfare dkim new "+key.Domain+" makes one", "the private key cannot be used: %v", err)
 			continue
+		}
+		if key.Waits = named.WaitForDNS && o.waits(ctx, z, key); key.Waits && !key.From.After(o.Now()) && o.answered == nil { // else the server has told
+			o.published(ctx, r, z, key, Warning, "it waits for its record before it signs")
 		}
 		keys = append(keys, key)
 	}
@@ -42,6 +46,53 @@ func (o *Options) signatures(ctx context.Context, r *Report, z *zone, c *registr
 	for _, key := range signers {
 		r.warn("DKIM "+key.Name(), "give the channel a second key: fanfare dkim new "+key.Domain+" --type rsa", "channel %s/%s signs with Ed25519 alone, which not all receivers know (RFC 8463)", c.Service, c.Name)
 	}
+}
+
+// waits reports whether a key does not sign yet because its record was not seen: a server
+// knows what it has seen, and one that starts looks now.
+func (o *Options) waits(ctx context.Context, z *zone, key *dkim.Key) bool {
+	if o.answered != nil {
+		return slices.ContainsFunc(o.answered.Problems, func(p Problem) bool { return p.Waits && p.Check == "DKIM "+key.Name() })
+	}
+	texts, err := z.texts(ctx, key.Name())
+	return err != nil || key.Seen(texts) != nil
+}
+
+// keyFiles looks at whether the keys of a channel can be read, whatever the DNS says of
+// them. Of several channels with the same key it tells once.
+func (o *Options) keyFiles(r *Report, c *registry.Channel) {
+	of := &Report{}
+	defer func() { r.merge(of) }()
+	for i := range c.DKIM {
+		named := &c.DKIM[i]
+		at, mend := "DKIM "+named.Selector+"._domainkey."+named.Domain, "put it back; or make another with fanfare dkim new "+named.Domain+" and name it in the channel"
+		if o.told(at) {
+			continue
+		}
+		text, err := c.KeyText(named)
+		if err == nil {
+			if _, err = dkim.ParsePrivate([]byte(text)); err != nil {
+				of.wrong(at, mend, "the private key %s cannot be used: %v", named.KeyFile+named.KeyEnv, err)
+			}
+			continue
+		}
+		unreadable(of, at, mend, named.KeyFile, "private key", err)
+	}
+}
+
+// told reports whether the server has told of the same.
+func (o *Options) told(check string) bool {
+	return o.answered != nil && slices.ContainsFunc(o.answered.Problems, func(p Problem) bool { return !p.Waits && p.Check == check })
+}
+
+// unreadable tells of a secret that this user cannot read. A file that is not there is
+// not there for the server either.
+func unreadable(r *Report, check, mend, file, what string, err error) {
+	if _, missing := os.Stat(file); file != "" && errors.Is(missing, fs.ErrNotExist) {
+		r.wrong(check, mend, "the %s cannot be read: %v", what, err)
+		return
+	}
+	r.warn(check, "run this as the user that runs the server, with its environment", "the %s cannot be read here: %v", what, err)
 }
 
 // published looks at the record of a key. level is how bad it is if it is not that.

@@ -100,7 +100,7 @@ func TestKeysAreMadeAndRotatedByCommand(t *testing.T) {
 	// Its time has come: the channel says so, as a clock would.
 	s.http.must(200, "POST", "/v1/apply", yaml, news(r.addr, "rate: unlimited, dkim: ["+keys[0].entry()+", "+keys[1].entry()+", "+next[0].entry()[:len(next[0].entry())-1]+", from: 2026-01-01}, "+next[1].entry()[:len(next[1].entry())-1]+", from: 2026-01-01}]"))
 	s.http.completed(s.http.publish(`{"title":"Three"}`))
-	third := into[[]madeKey](t, s.mustRun("", "dkim", "rotate", "email", "--in", "0s", "--json"))
+	third := into[[]madeKey](t, s.mustRun("", "dkim", "rotate", "email", "--in", "0s", "--force", "--json"))
 	s.http.completed(s.http.publish(`{"title":"Four"}`))
 
 	all := slices.Concat(keys, next, third)
@@ -122,7 +122,7 @@ func TestKeysAreMadeAndRotatedByCommand(t *testing.T) {
 	// What it prints for the document is what the channel has.
 	_, list, _ := strings.Cut(s.mustRun("", "dkim", "rotate", "email", "--in", "5h"), "\ndkim:\n  - ")
 	inDocument := strings.ReplaceAll(strings.TrimSpace(list), "\n  - ", ", ")
-	if changed := s.http.must(200, "POST", "/v1/apply?dry_run=true", yaml, news(r.addr, "rate: unlimited, dkim: ["+inDocument+"]")); strings.Count(inDocument, "from: ") < 2 || strings.Contains(changed, "dkim") {
+	if changed := s.http.must(200, "POST", "/v1/apply?dry_run=true", yaml, news(r.addr, "rate: unlimited, dkim: ["+inDocument+"]")); strings.Count(inDocument, "from: ") < 2 || strings.Count(inDocument, "wait_for_dns: true") != 2 || strings.Contains(changed, "dkim") {
 		t.Errorf("with %s an apply does %s", inDocument, changed)
 	}
 

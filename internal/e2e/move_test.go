@@ -148,7 +148,7 @@ func named(database string) string {
 func (s *server) migrate(from, to string, flags ...string) ran {
 	s.t.Helper()
 	env := []string{"FANFARE_SERVER=" + s.url, "FANFARE_KEY=" + s.key, "FANFARE_DB=" + from + to} // one of them is empty
-	return run(s.t, env, "", append([]string{"migrate", "--data-dir", s.dir, "--from", named(from), "--to", named(to)}, flags...)...)
+	return run(s.t, env, "", append([]string{"migrate", "--server", s.url, "--data-dir", s.dir, "--from", named(from), "--to", named(to)}, flags...)...)
 }
 
 // A broadcast is under way at a relay that refuses some for now, events follow,
@@ -263,6 +263,38 @@ func (s *server) migrateStopped(from, to string, flags ...string) ran {
 	return run(s.t, []string{"FANFARE_DB=" + from + to}, "", append([]string{"migrate", "--data-dir", s.dir, "--from", named(from), "--to", named(to)}, flags...)...)
 }
 
+// A flag that names a data directory does not let a server elsewhere move because a
+// variable names it.
+func TestMigrateRefusesADataDirectoryBesideAServerOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	live := prepare(t)
+	live.database = ""
+	live.start()
+	stopped := prepare(t)
+	stopped.database = ""
+	stopped.start()
+	stopped.mustStop()
+	to := t.TempDir()
+	env := []string{"FANFARE_SERVER=" + live.url, "FANFARE_KEY=" + live.key, "FANFARE_DB=" + "postgres://fanfare@127.0.0.1:1/none"}
+	for _, args := range [][]string{
+		{"--data-dir", stopped.dir, "--from", "sqlite", "--to", "db"},
+		{"--from", stopped.dir, "--to", "db"},
+		{"--server", live.url, "--data-dir", stopped.dir, "--from", "sqlite", "--to", "db"},
+		{"--server", live.url, "--data-dir", live.dir, "--from", stopped.dir, "--to", "db"},
+	} {
+		r := run(t, env, "", append([]string{"migrate"}, args...)...)
+		if r.code != 1 || !strings.Contains(r.err, stopped.dir) || !strings.Contains(r.err, "leave") {
+			t.Errorf("migrate %v ended with %d: %s%s", args, r.code, r.out, r.err)
+		}
+	}
+	if _, answer, _ := live.http.send("GET", "/v1/move", "", ""); strings.Contains(answer, "postgres") {
+		t.Errorf("the live server was asked to move: %s", answer)
+	}
+	if r := run(t, nil, "", "migrate", "--data-dir", stopped.dir, "--from", "sqlite", "--to", to); r.code != 0 {
+		t.Errorf("without the variable it ended with %d: %s%s", r.code, r.out, r.err)
+	}
+}
+
 // The command without a server: what it would do, what it did, and what it
 // refuses.
 func TestMigrateOfAStoppedServer(t *testing.T) {
@@ -287,7 +319,7 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 	refused(run(t, nil, "", "demo", "--once", "--db", "postgres://a:secret@127.0.0.1:1/b"), "on the command line")
 	refused(run(t, nil, "", "bench", "N1", "--db", "postgres://a@127.0.0.1:1/b?password=secret"), "on the command line")
 	refused(migrate("--from", "sqlite"), "--from and --to")
-	refused(run(t, []string{"FANFARE_SERVER=" + s.url}, "", "migrate", "--from", s.dir, "--to", "postgres://a@127.0.0.1:1/b"), "cannot be reached") // of the server, with its key
+	refused(run(t, []string{"FANFARE_SERVER=" + s.url, "FANFARE_DATA_DIR=" + s.dir}, "", "migrate", "--from", s.dir, "--to", "postgres://a@127.0.0.1:1/b"), "cannot be reached") // of the server, with its key
 	s.mustStop()
 	refused(migrate("--from", other, "--to", "sqlite"), "nothing to move")
 	refused(migrate("--from", "sqlite", "--to", s.dir), "are the same")

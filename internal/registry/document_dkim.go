@@ -15,6 +15,8 @@ type DKIMKey struct {
 	KeyEnv   string    `json:"key_env,omitempty"`
 	KeyFile  string    `json:"key_file,omitempty"`
 	From     time.Time `json:"from,omitzero"` // it signs nothing before
+
+	WaitForDNS bool `json:"wait_for_dns,omitempty"` // nor before its record is in the DNS
 }
 
 const (
@@ -53,6 +55,8 @@ func (n node) dkimKey() (k DKIMKey) {
 		"key_env":  func(v node) { k.KeyEnv = v.line() },
 		"key_file": func(v node) { k.KeyFile = v.path() },
 		"from":     func(v node) { k.From = v.moment() },
+
+		"wait_for_dns": func(v node) { k.WaitForDNS = v.yes() },
 	})
 	n.needs("domain", "such as example.org: that of from, or one above it")
 	n.needs("selector", "such as s1: the record stands at s1._domainkey. of the domain")

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -42,12 +44,20 @@ func (c *Channel) secret(what, env, path string) (string, error) {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return "", &fanfare.Error{Code: fanfare.Unavailable,
-				Message: "channel " + c.Service + "/" + c.Name + ": cannot read " + what + "_file " + path,
+				Message: "channel " + c.Service + "/" + c.Name + ": cannot read " + what + "_file " + path + ": " + reasonOf(err),
 				Hint:    "the file must exist on the server and be readable by it"}
 		}
 		return strings.TrimRight(string(b), "\r\n"), nil
 	}
 	return "", nil
+}
+
+// reasonOf is why a file cannot be read, without its path.
+func reasonOf(err error) string {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		err = of.Err
+	}
+	return err.Error()
 }
 
 // takes refuses an address that the channel would not send to.

@@ -192,6 +192,8 @@ type DKIMKey struct {
 	KeyEnv   string `json:"key_env,omitempty" doc:"name of an environment variable of the server with the key"`
 	KeyFile  string `json:"key_file,omitempty" doc:"path on the server, instead"`
 	From     string `json:"from,omitempty" doc:"a time or a day before which it signs nothing, such as 2026-11-20T08:00:00Z"`
+
+	WaitForDNS bool `json:"wait_for_dns,omitempty" doc:"it signs nothing either before the server has seen its record in the DNS; until then the key before it signs"`
 }
 
 // Bounces are the rules by which a service gives addresses up.

@@ -121,6 +121,18 @@ type Channel struct {
 	DailyQuota *QuotaStatus `json:"daily_quota,omitempty" doc:"of messages; absent: without bound"`
 
 	Relays []RelayStatus `json:"relays,omitempty" doc:"its next hops"`
+
+	Problems []ChannelProblem `json:"problems,omitempty" doc:"keys, passwords and secrets that cannot be used now"`
+}
+
+// A ChannelProblem is a key, a password or a secret of a channel that cannot be used now.
+type ChannelProblem struct {
+	Kind     string `json:"kind" doc:"dkim_key: it cannot be read; dkim_record: it does not sign before its record is in the DNS; password, secret or receipts: it cannot be read"`
+	Domain   string `json:"domain,omitempty" doc:"of a DKIM key"`
+	Selector string `json:"selector,omitempty" doc:"of a DKIM key"`
+	File     string `json:"file,omitempty" doc:"where it is read from, where that is a file"`
+	Error    string `json:"error" doc:"what is wrong, and what that leads to"`
+	Hint     string `json:"hint" doc:"what to do"`
 }
 
 // ServiceLimits are what all channels of a service send together at most.

@@ -1,0 +1,75 @@
+package bus
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// rebuilt collects what the embedded server says, in several warnings for each stream,
+// about an index that is older than the messages beside it. A process that was killed
+// leaves such an index: the server writes it now and then and when it ends in good order,
+// and reads the messages anew where it is old. That is one line of the log, at INFO.
+type rebuilt struct {
+	mu      sync.Mutex
+	streams map[string]bool
+	told    bool // the start is over: what comes now is no part of it
+}
+
+// staleIndex begins the warnings about an index that is rebuilt. A damaged index is
+// rebuilt, too, and has other words: a kill does not damage one, so those stay warnings.
+var staleIndex = []string{
+	"Stream state outdated, ",
+	"Stream state detected prior state, ",
+	"Recovering stream state from index errored: prior state file",
+}
+
+// note takes a warning in, and reports whether it was one of these.
+func (r *rebuilt) note(text string) bool {
+	rest, ok := strings.CutPrefix(text, "Filestore [")
+	if !ok {
+		return false
+	}
+	stream, what, ok := strings.Cut(rest, "] ")
+	if !ok || !slices.ContainsFunc(staleIndex, func(begin string) bool { return strings.HasPrefix(what, begin) }) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told {
+		return false
+	}
+	if r.streams == nil {
+		r.streams = map[string]bool{}
+	}
+	r.streams[stream] = true
+	return true
+}
+
+// tell logs which streams the start recovered, and how many messages they have.
+func (r *rebuilt) tell(log *slog.Logger, s *server.Server) {
+	r.mu.Lock()
+	names := slices.Sorted(maps.Keys(r.streams))
+	r.told = true
+	r.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
+	messages := map[string]uint64{}
+	if info, err := s.Jsz(&server.JSzOptions{Accounts: true, Streams: true}); err == nil { // the line is of use without, too
+		for _, account := range info.AccountDetails {
+			for i := range account.Streams {
+				messages[account.Streams[i].Name] = account.Streams[i].State.Msgs
+			}
+		}
+	}
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d messages)", name, messages[name])
+	}
+	log.Info("the bus did not end in good order the last time: it read these streams anew and goes on with the messages that they have", "recovered", strings.Join(names, ", "))
+}
