@@ -177,23 +177,11 @@ func (m *previewed) ruleOf(template string) *registry.Rule {
 
 // fill checks the template as an apply does, and makes data and a person.
 func (m *previewed) fill(template *format.Template) error {
-	var schema json.RawMessage
-	var params []string
-	if m.topic != nil {
-		schema = m.topic.Schema
-	}
-	if m.rule != nil {
-		params = slices.Sorted(maps.Keys(m.rule.Params))
-	}
-	check := func() error { return template.Check(schema, params) }
-	if template.Digest() {
-		check = func() error { return template.CheckDigest(m.schemas(template.Name)) }
-	}
-	if err := check(); err != nil {
+	if err := m.try(template); err != nil {
 		return err
 	}
 	var err error
-	m.data, m.recipient, err = template.Sample(schema)
+	m.data, m.recipient, err = template.Sample(m.schema())
 	if err != nil {
 		return err
 	}
@@ -207,6 +195,35 @@ func (m *previewed) fill(template *format.Template) error {
 		m.data = m.posted.Event.Data
 	}
 	return nil
+}
+
+// schema is that of the topic at hand, or nil.
+func (m *previewed) schema() json.RawMessage {
+	if m.topic == nil {
+		return nil
+	}
+	return m.topic.Schema
+}
+
+// try checks the template as an apply does: it is rendered for every kind of recipient
+// that can occur.
+func (m *previewed) try(t *format.Template) error {
+	if t.Digest() {
+		schemas := m.schemas(t.Name)
+		if err := t.CheckDigest(schemas); err != nil {
+			return err
+		}
+		return t.DryRunDigest(schemas)
+	}
+	var params []string
+	if m.rule != nil {
+		params = slices.Sorted(maps.Keys(m.rule.Params))
+	}
+	if err := t.Check(m.schema(), params); err != nil {
+		return err
+	}
+	_, _, _, err := t.DryRun(m.schema())
+	return err
 }
 
 // address puts real people in the place of the one that was made up.
