@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // audiences hold hits against the conditions of senders over people.
@@ -80,7 +81,7 @@ func (s *audiences) narrow(ctx context.Context, posted *fanfare.Posted, hits []f
 		some := rest[:min(len(rest), audienceHits)]
 		rest = rest[len(some):]
 		var in map[fanfare.Place]bool
-		err := persist(ctx, func() (err error) {
+		err := retry.WhileAway(ctx, func() (err error) {
 			in, err = s.members(ctx, a, some)
 			return err
 		})

@@ -3,54 +3,12 @@ package app
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/store"
 )
-
-// away reports whether err says that the database could not be reached. What was
-// tried is tried again then: it is no failure of the work.
-func away(err error) bool { return errors.Is(err, store.ErrAway) }
-
-// persist does something until it does not fail because the database is away,
-// and returns what came of it then, or at the end of ctx. The work stays in hand
-// meanwhile, so that it is not counted as failed.
-func persist(ctx context.Context, do func() error) error {
-	for {
-		err := do()
-		if !away(err) {
-			return err
-		}
-		if rest(ctx, retryPause) != nil {
-			return err
-		}
-	}
-}
-
-// rest waits, until the end of ctx at most.
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
-// levelOf is at which an error is logged that is tried again by itself: that the
-// database is away is said once, by the absence.
-func levelOf(err error) slog.Level {
-	if away(err) {
-		return slog.LevelDebug
-	}
-	return slog.LevelError
-}
 
 // A lender is a database that can be away.
 type lender interface {

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // A flaky lender is away when it is told to be.
@@ -71,7 +72,7 @@ func TestWhatFailsSinceTheDatabaseIsAwayIsTriedUntilItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := fmt.Errorf("%w: %w", &fanfare.Error{Code: fanfare.Unavailable, Message: "no"}, store.ErrAway)
 		tries := 0
-		err := persist(t.Context(), func() error {
+		err := retry.WhileAway(t.Context(), func() error {
 			if tries++; tries <= 20 {
 				return gone
 			}
@@ -82,12 +83,12 @@ func TestWhatFailsSinceTheDatabaseIsAwayIsTriedUntilItIsBack(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if err := persist(ctx, func() error { return gone }); !away(err) {
+		if err := retry.WhileAway(ctx, func() error { return gone }); !retry.IsAway(err) {
 			t.Errorf("at the end: %v", err)
 		}
 		damaged := errors.New("damaged")
 		tries = 0
-		if err := persist(t.Context(), func() error { tries++; return damaged }); !errors.Is(err, damaged) || tries != 1 {
+		if err := retry.WhileAway(t.Context(), func() error { tries++; return damaged }); !errors.Is(err, damaged) || tries != 1 {
 			t.Errorf("what is damaged was tried %d times: %v", tries, err)
 		}
 	})

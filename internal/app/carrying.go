@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // carrying takes the states of keys from their days, which will be removed, to the
@@ -90,7 +91,7 @@ func (c *carrying) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := c.carry(ctx); err != nil && ctx.Err() == nil {
-			c.logger.Log(ctx, levelOf(err), "states of days that are over could not be carried, it is tried again", "error", err)
+			c.logger.Log(ctx, retry.LogLevel(err), "states of days that are over could not be carried, it is tried again", "error", err)
 		}
 		select {
 		case <-ctx.Done():

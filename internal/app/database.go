@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
+	"fanfare.dev/fanfare/internal/store/retry"
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
@@ -84,7 +85,7 @@ func (a *App) openFirst(ctx context.Context, version string) (*opened, error) {
 	options.Logger = a.log
 	db, err := postgres.Open(ctx, a.config.DB, options)
 	switch {
-	case away(err):
+	case retry.IsAway(err):
 		return nil, err // it is waited for
 	case err != nil:
 		return nil, located(where, err)

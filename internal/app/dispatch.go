@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // dispatch moves the batches of one channel and lane from the bus to the
@@ -39,7 +40,7 @@ func (d *dispatch) run(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		if err := persist(ctx, func() error { return d.hand(ctx, next) }); err != nil {
+		if err := retry.WhileAway(ctx, func() error { return d.hand(ctx, next) }); err != nil {
 			d.fail(ctx, next.lease, err)
 		}
 	}
@@ -103,7 +104,7 @@ func (d *dispatch) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.
 	var err error
 	switch {
 	case out.busy > 0:
-		err = lease.Later(retryPause)
+		err = lease.Later(retry.Pause)
 	case again > 0, out.left > 0:
 		err = lease.Later(0)
 	case held > 0:
@@ -132,8 +133,8 @@ func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Bat
 		d.loader.switches.resumed(ctx)
 	}
 	if err != nil {
-		d.logger.Log(ctx, levelOf(err), "a paused batch could not be held, it comes again", "error", err)
-		if err := lease.Later(retryPause); err != nil {
+		d.logger.Log(ctx, retry.LogLevel(err), "a paused batch could not be held, it comes again", "error", err)
+		if err := lease.Later(retry.Pause); err != nil {
 			d.logger.Warn("a batch could not be given back, it comes again", "error", err)
 		}
 	}
@@ -155,7 +156,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		}
 		d.logger.Error("a batch could not be parked, it comes again", "error", err)
 	}
-	if err := lease.Later(retryPause); err != nil {
+	if err := lease.Later(retry.Pause); err != nil {
 		d.logger.Warn("a batch could not be given back, it comes again", "error", err)
 	}
 }

@@ -50,7 +50,7 @@ func (h *house) reports() *reports {
 		Traces:  h.traces(h.late),
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
 		recorder: h.recorder, outlets: h.outlets, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.outlets.claims, clock: h.clock, still: make(turn, 1)}, floor: h.floor,
-		verifier: h.verifier, indexing: h.history, telling: h.telling, states: h.following.states, rates: h.rates, inbound: h.mails, returns: h.returns.tally, ready: h.ready, restored: h.note,
+		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.following.states, rates: h.rates, inbound: h.mails, returns: h.returns.tally, ready: h.ready, restored: h.note,
 		gathered: &gatheredStatus{report: digestReport{h.late, h.people}, clock: h.clock},
 	}
 }

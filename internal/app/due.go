@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/generate"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // due hands work that waits for its time back to the bus. It knows the earliest
@@ -77,8 +78,8 @@ func (d *due) run(ctx context.Context) {
 		}
 		for _, day := range d.ripe() {
 			if err := d.release(ctx, day); err != nil && ctx.Err() == nil {
-				d.logger.Log(ctx, levelOf(err), "work that is due could not be handed on, it is tried again", "error", err)
-				d.tell(day, d.clock.Now().Add(retryPause))
+				d.logger.Log(ctx, retry.LogLevel(err), "work that is due could not be handed on, it is tried again", "error", err)
+				d.tell(day, d.clock.Now().Add(retry.Pause))
 			}
 		}
 	}
@@ -144,11 +145,11 @@ func (d *due) insist(ctx context.Context, write func() error) error {
 		if err == nil || ctx.Err() != nil || fanfare.CodeOf(err) == fanfare.NotFound {
 			return err
 		}
-		d.logger.Log(ctx, levelOf(err), "work that was handed on could not be taken off, it is tried again", "error", err)
+		d.logger.Log(ctx, retry.LogLevel(err), "work that was handed on could not be taken off, it is tried again", "error", err)
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(retryPause):
+		case <-time.After(retry.Pause):
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // eraser forgets people. An erasure is durable from its begin, one goroutine
@@ -117,7 +118,7 @@ func (e *eraser) run(ctx context.Context) {
 				if ctx.Err() != nil {
 					return
 				}
-				e.logger.Log(ctx, levelOf(err), "somebody could not be erased, it is tried again", "error", err)
+				e.logger.Log(ctx, retry.LogLevel(err), "somebody could not be erased, it is tried again", "error", err)
 				select {
 				case <-time.After(erasePause):
 				case <-ctx.Done():

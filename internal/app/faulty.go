@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/deliver"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // A standstill is in the place of the way out of a channel whose own cannot be made.
@@ -134,6 +135,6 @@ func (o *outlets) serveClosed(ctx context.Context) {
 	}
 	o.lapse()
 	if err != nil && ctx.Err() == nil {
-		o.logger.Log(ctx, levelOf(err), "what waits for deleted channels could not be looked for, it is tried again", "error", err)
+		o.logger.Log(ctx, retry.LogLevel(err), "what waits for deleted channels could not be looked for, it is tried again", "error", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/match"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/state"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // keyOf returns the key of an event, where its topic has one and the event too.
@@ -100,7 +101,7 @@ func (m *matching) doubt(r *round, of fanfare.Day, frozen []*fanfare.Frozen) {
 // readBack learns what is kept of keys that are in doubt.
 func (m *matching) readBack(ctx context.Context, doubts []state.Doubt) error {
 	for _, d := range doubts {
-		err := persist(ctx, func() error {
+		err := retry.WhileAway(ctx, func() error {
 			return m.store.StatesOf(ctx, d.Day, d.Keys, func(l *fanfare.Last) error { m.states.Put(l); return nil })
 		})
 		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound { // then not even the day was kept

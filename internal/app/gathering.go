@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 	"fanfare.dev/fanfare/internal/verify"
 )
 
@@ -146,7 +147,7 @@ func (r *round) later(f *fanfare.Frozen, hits []fanfare.Hit) (now []fanfare.Hit)
 
 // merge takes what was gathered for a run in place of a match.
 func (m *matching) merge(ctx context.Context, r *round, run *fanfare.Posted) (f *fanfare.Frozen, err error) {
-	err = persist(ctx, func() (err error) {
+	err = retry.WhileAway(ctx, func() (err error) {
 		f, err = m.gathering.Merge(ctx, r.gathered, run)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/collect"
 	"fanfare.dev/fanfare/internal/fair"
 	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 const (
@@ -183,7 +184,7 @@ func (g *groups) later(p piece) {
 		return
 	}
 	g.end(p.group)
-	if err := p.lease.Later(retryPause); err != nil {
+	if err := p.lease.Later(retry.Pause); err != nil {
 		g.logger.Warn("a group could not be given back", "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // hold puts in force that some of what was frozen waits for approval, before its
@@ -22,7 +23,7 @@ func (m *matching) hold(ctx context.Context, day fanfare.Day, frozen []*fanfare.
 		}
 	}
 	if len(again) > 0 {
-		err := persist(ctx, func() error {
+		err := retry.WhileAway(ctx, func() error {
 			return m.store.Controls(ctx, day, func(c fanfare.Control, _ time.Time) {
 				if f := again[c.Event]; f != nil && c.Name == fanfare.ControlHold {
 					f.Hold = c.Value

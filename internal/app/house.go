@@ -13,10 +13,12 @@ import (
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 	"fanfare.dev/fanfare/internal/verify"
 )
 
@@ -53,7 +55,7 @@ type house struct {
 	waiting  *due
 	freeing  *releasing
 	stops    *switches
-	telling  *noticing
+	notifier *notifier.Notifier
 	recorder *record.Recorder
 
 	// openStates
@@ -157,11 +159,11 @@ func (h *house) openRecord(ctx context.Context) error {
 	h.freeing = newReleasing(h.waiting, h.store, h.log)
 	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: &faults{}, resumed: h.freeing.release, soon: h.freeing.soon,
 		reconfigured: h.outlets.reconcile, stopped: h.outlets.sweep, hurry: h.outlets.hurry, relay: h.outlets.drainRelay}
-	h.telling = newNoticing(h.store, h.kept, h.people, h.clock, h.log)
+	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
-		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.telling.hears, Told: h.telling.tell,
+		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
 		Sour: func(ref fanfare.EventRef) {
-			if err := persist(h.outlets.ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
+			if err := retry.WhileAway(h.outlets.ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
 				h.log.Error("a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},

@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // indexing builds the history behind the hot path, and removes days that are
@@ -60,7 +61,7 @@ func (x *indexing) run(ctx context.Context) {
 			err = x.index(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			x.logger.Log(ctx, levelOf(err), "the history could not be indexed, it is tried again", "error", err)
+			x.logger.Log(ctx, retry.LogLevel(err), "the history could not be indexed, it is tried again", "error", err)
 		}
 	}
 }
@@ -72,7 +73,7 @@ func (x *indexing) remove(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := x.expire(ctx); err != nil && ctx.Err() == nil {
-			x.logger.Log(ctx, levelOf(err), "old days stay for now", "error", err)
+			x.logger.Log(ctx, retry.LogLevel(err), "old days stay for now", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -100,7 +101,7 @@ func (x *indexing) merge(ctx context.Context) {
 			}
 		}
 		if err != nil && ctx.Err() == nil && fanfare.CodeOf(err) != fanfare.NotFound { // the day may have been removed
-			x.logger.Log(ctx, levelOf(err), "the history could not be merged, it is tried again", "error", err)
+			x.logger.Log(ctx, retry.LogLevel(err), "the history could not be merged, it is tried again", "error", err)
 		}
 	}
 }

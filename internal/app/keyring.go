@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // A keyring has the keys of a channel, which change while its mail is written: when
@@ -147,7 +148,7 @@ const keysLook = 2 * time.Second
 // rereadKeys puts keys in force whose files have changed, and settings that could
 // not be before, until ctx ends.
 func (o *outlets) rereadKeys(ctx context.Context) {
-	for rest(ctx, keysLook) == nil {
+	for retry.Sleep(ctx, keysLook) == nil {
 		o.lookAtKeys()
 		o.lookAtSecrets()
 		o.mendFaulty(ctx)

@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 	"fanfare.dev/fanfare/internal/verify"
 )
 
@@ -56,8 +57,6 @@ const (
 	maxRoundHits = 200_000
 	// maxFailures is after how many failures work is parked.
 	maxFailures = 5
-	// retryPause is how long work that failed rests.
-	retryPause = time.Second
 )
 
 // run works until ctx ends or the bus closes.
@@ -82,7 +81,7 @@ func next(ctx context.Context, queue *bus.Queue, logger *slog.Logger) (*bus.Leas
 		logger.Error("the bus gives nothing, it is asked again", "error", err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(retryPause):
+		case <-time.After(retry.Pause):
 		}
 	}
 }
@@ -132,7 +131,7 @@ func (m *matching) notFrozen(cause error, pieces ...piece) {
 }
 
 func (m *matching) later(l *bus.Lease) {
-	if err := l.Later(retryPause); err != nil {
+	if err := l.Later(retry.Pause); err != nil {
 		m.logger.Warn("a group could not be given back", "error", err)
 	}
 }
@@ -265,7 +264,7 @@ func (m *matching) park(ctx context.Context, posted *fanfare.Posted, cause error
 	if err != nil {
 		return err
 	}
-	return persist(ctx, func() error {
+	return retry.WhileAway(ctx, func() error {
 		return m.store.Park(ctx, posted.Ref().Day, posted.Seq, fanfare.Parked{
 			Kind: parkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
 		}, group)
@@ -318,7 +317,7 @@ func byDay(frozen []*fanfare.Frozen) map[fanfare.Day][]*fanfare.Frozen {
 func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen []*fanfare.Frozen, cutter *generate.Cutter) error {
 	kit.Step("before-manifest")
 	var fresh []bool
-	err := persist(ctx, func() (err error) {
+	err := retry.WhileAway(ctx, func() (err error) {
 		fresh, err = m.store.Freeze(ctx, frozen, m.clock.Now())
 		return err
 	})
@@ -328,7 +327,7 @@ func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen
 	}
 	kit.Step("after-manifest")
 	m.advance(frozen, fresh)
-	if err := persist(ctx, func() error { return m.gathering.Kept(ctx, frozen, fresh) }); err != nil {
+	if err := retry.WhileAway(ctx, func() error { return m.gathering.Kept(ctx, frozen, fresh) }); err != nil {
 		return err
 	}
 	if err := m.hold(ctx, day, frozen, fresh); err != nil {
@@ -342,7 +341,7 @@ func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen
 	for i, f := range frozen {
 		manifests := f.Manifests
 		if !fresh[i] {
-			err := persist(ctx, func() (err error) {
+			err := retry.WhileAway(ctx, func() (err error) {
 				manifests, err = m.store.Manifests(ctx, f.Posted.Ref())
 				return err
 			})

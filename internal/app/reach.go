@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/store/postgres"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // startPatience is for how long a start waits for a database that cannot be
@@ -44,7 +45,7 @@ func (a *App) reach(ctx context.Context, open func() error) error {
 			a.log.Debug("what was open by then did not close in order", "error", err)
 		}
 		a.absence, a.giveUp = nil, nil
-		if err := rest(ctx, retryPause); err != nil {
+		if err := retry.Sleep(ctx, retry.Pause); err != nil {
 			return err
 		}
 	}
@@ -53,7 +54,7 @@ func (a *App) reach(ctx context.Context, open func() error) error {
 // lost reports whether a start failed since the database cannot be reached. Some
 // who find it so say no more than that nothing can be kept.
 func (a *App) lost(err error) bool {
-	if away(err) {
+	if retry.IsAway(err) {
 		return true
 	}
 	if a.absence == nil || fanfare.CodeOf(err) != fanfare.Unavailable {

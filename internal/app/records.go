@@ -14,6 +14,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // recordsFile has the records of keys that were seen in the DNS. A key that signs must not
@@ -125,7 +126,7 @@ func (r *records) keep(configured map[string]bool) error {
 
 // awaitRecords has keys sign once their records are in the DNS, until ctx ends.
 func (o *outlets) awaitRecords(ctx context.Context) {
-	for rest(ctx, keysLook) == nil {
+	for retry.Sleep(ctx, keysLook) == nil {
 		var looking sync.WaitGroup
 		for _, key := range o.awaited() {
 			looking.Go(func() { o.records.look(ctx, key) })

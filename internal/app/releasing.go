@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // releasing does what follows from a switch that was kept: batches that are held for
@@ -38,7 +39,7 @@ func newReleasing(due *due, store *deliveries.Store, logger *slog.Logger) *relea
 func (r *releasing) release(ctx context.Context, cancelled ...fanfare.EventRef) {
 	kit.Step("before-release")
 	if err := r.try(context.WithoutCancel(ctx), cancelled); err != nil {
-		r.logger.Log(ctx, levelOf(err), "what is resumed could not be put back to work, it is tried again", "error", err)
+		r.logger.Log(ctx, retry.LogLevel(err), "what is resumed could not be put back to work, it is tried again", "error", err)
 		r.soon()
 	}
 }
@@ -77,7 +78,7 @@ func (r *releasing) run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(retryPause):
+			case <-time.After(retry.Pause):
 			}
 		}
 		left = nil

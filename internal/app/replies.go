@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/deliver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/reply"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // replies are the rules by which answers are read: the built-in ones, and before
@@ -49,7 +50,7 @@ func (r *replies) run(ctx context.Context) {
 	if r.file == "" {
 		return
 	}
-	for rest(ctx, repliesLook) == nil {
+	for retry.Sleep(ctx, repliesLook) == nil {
 		r.look()
 	}
 }

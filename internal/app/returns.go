@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/returns"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 const (
@@ -156,7 +157,7 @@ func (t *returnTaker) run(ctx context.Context) {
 		if len(group) == 0 {
 			continue
 		}
-		if err := persist(ctx, func() error { return t.apply(ctx, group, &early) }); err != nil {
+		if err := retry.WhileAway(ctx, func() error { return t.apply(ctx, group, &early) }); err != nil {
 			for _, w := range group {
 				w.answer(errNotNow)
 			}

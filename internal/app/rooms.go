@@ -93,8 +93,8 @@ func (h *house) openIntake(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("known ids: %w", err)
 	}
-	h.telling.collector = h.collector
-	h.background(h.telling.run)
+	h.notifier.PostTo(h.collector)
+	h.background(h.notifier.Run)
 	h.background(func(ctx context.Context) { trim(ctx, h.hops, h.clock, h.log) })
 	return nil
 }

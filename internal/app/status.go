@@ -11,11 +11,13 @@ import (
 	"fanfare.dev/fanfare/internal/backup"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/report"
 	"fanfare.dev/fanfare/internal/state"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
 	"fanfare.dev/fanfare/internal/verify"
 )
 
@@ -37,7 +39,7 @@ type reports struct {
 	floor      *diskFloor
 	verifier   *verify.Verifier
 	indexing   *indexing
-	telling    *noticing
+	notifier   *notifier.Notifier
 	states     *state.States
 	rates      *rates
 	gathered   *gatheredStatus
@@ -58,7 +60,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	}
 	known := r.states.Total()
 	s.MatchCheck = r.matchCheckStatus()
-	s.Untold = r.telling.waiting.Load()
+	s.Untold = r.notifier.Waiting()
 	s.Suppressions = int64(r.registry.Suppressed())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
@@ -76,7 +78,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	_, s.Deliveries.Pending, s.Deliveries.Deferred = r.recorder.Backlog()
 	for _, ref := range r.underway() {
 		b, err := r.Broadcast(ctx, ref)
-		if away(err) {
+		if retry.IsAway(err) {
 			break
 		}
 		if err != nil {
@@ -95,7 +97,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 			s.Services = append(s.Services, r.serviceLimits(&svc, s.Channels))
 		}
 	}
-	if s.Gathered, err = r.gathered.list(ctx); err != nil && !away(err) {
+	if s.Gathered, err = r.gathered.list(ctx); err != nil && !retry.IsAway(err) {
 		return s, err
 	}
 	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
@@ -105,7 +107,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 		s.Restored = restoredFrom(r.restored)
 	}
 	parked, err := r.parking.Parked(ctx)
-	if away(err) {
+	if retry.IsAway(err) {
 		return s, nil // what is in memory is of more use than nothing
 	}
 	s.Parked = len(parked)

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // templateFaults counts, since the start of the server, for how many people templates
@@ -156,7 +157,7 @@ type mending struct {
 }
 
 func (m *mending) run(ctx context.Context) {
-	for rest(ctx, mendEvery) == nil {
+	for retry.Sleep(ctx, mendEvery) == nil {
 		m.look(ctx)
 	}
 }
@@ -178,7 +179,7 @@ func (m *mending) look(ctx context.Context) {
 		kit.Step("before-template-resume")
 		err = m.switches.Resume(ctx, p.Scope, fmt.Sprintf("template %s@%d is published", pinned.template, now.Version))
 		if err != nil {
-			m.logger.Log(ctx, levelOf(err), "a broadcast whose template was replaced could not be resumed, it is tried again", "event", p.Scope.Name, "error", err)
+			m.logger.Log(ctx, retry.LogLevel(err), "a broadcast whose template was replaced could not be resumed, it is tried again", "event", p.Scope.Name, "error", err)
 			continue
 		}
 		m.logger.Info("a broadcast goes on with another version of its template", "event", p.Scope.Name, "template", pinned.template, "version", now.Version)

@@ -1,4 +1,4 @@
-package app
+package notifier
 
 import (
 	"context"
@@ -7,13 +7,12 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/notice"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // planDay makes events of what is to be told next of a day.
-func (n *noticing) planDay(ctx context.Context, day fanfare.Day) (*tidings, error) {
+func (n *Notifier) planDay(ctx context.Context, day fanfare.Day) (*eventBatch, error) {
 	plan, err := n.store.PlanNotices(ctx, day, noticeGroups)
 	if err != nil && fanfare.CodeOf(err) == fanfare.NotFound {
 		return nil, nil // the day was removed, and with it what there was to tell
@@ -21,24 +20,24 @@ func (n *noticing) planDay(ctx context.Context, day fanfare.Day) (*tidings, erro
 	if err != nil || len(plan) == 0 {
 		return nil, err
 	}
-	next := &tidings{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.store.ToldNotices(ctx, day, plan) }}
+	next := &eventBatch{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.store.ToldNotices(ctx, day, plan) }}
 	for i := range plan {
 		next.count += len(plan[i].Entries)
 	}
 	outcomes, err := n.outcomes(ctx, day, plan)
 	if err == nil {
-		next.events, err = notice.Events(outcomes)
+		next.events, err = Events(outcomes)
 	}
 	return next, err
 }
 
 // outcomes are those of a plan that somebody is to be told of, with what there is to
 // say of them.
-func (n *noticing) outcomes(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) ([]notice.Outcome, error) {
+func (n *Notifier) outcomes(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) ([]Outcome, error) {
 	if err := n.read(ctx, day, plan); err != nil {
 		return nil, err
 	}
-	var all []notice.Outcome
+	var all []Outcome
 	var members []fanfare.Member
 	for i := range plan {
 		for j := range plan[i].Entries {
@@ -52,7 +51,7 @@ func (n *noticing) outcomes(ctx context.Context, day fanfare.Day, plan []deliver
 			if !ok {
 				continue
 			}
-			outcome := notice.Outcome{Entry: e, Name: fmt.Sprintf("%s-%x-%x", day, plan[i].ID, j), Of: of}
+			outcome := Outcome{Entry: e, Name: fmt.Sprintf("%s-%x-%x", day, plan[i].ID, j), Of: of}
 			if c, known := n.registry.Channel(section.Channel); known {
 				outcome.Channel = c.Name
 			}
@@ -68,7 +67,7 @@ func ofManifest(of fanfare.DeliveryRef) fanfare.DeliveryRef {
 }
 
 // read has the events and manifests of a plan at hand.
-func (n *noticing) read(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) error {
+func (n *Notifier) read(ctx context.Context, day fanfare.Day, plan []deliveries.Notices) error {
 	if n.members > maxNoticeMembers {
 		clear(n.manifests)
 		n.members = 0
@@ -112,7 +111,7 @@ func bare(p *fanfare.Posted) *fanfare.Posted {
 
 // named puts names on whom outcomes are about. Those of messages that tell of nothing
 // but outcomes are left out.
-func (n *noticing) named(ctx context.Context, all []notice.Outcome, members []fanfare.Member) ([]notice.Outcome, error) {
+func (n *Notifier) named(ctx context.Context, all []Outcome, members []fanfare.Member) ([]Outcome, error) {
 	var who, what []fanfare.Place
 	for i := range members {
 		who, what = append(who, members[i].Subscriber), append(what, members[i].Subscriptions...)

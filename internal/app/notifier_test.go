@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/notice"
+	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/sink"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -36,7 +36,7 @@ topics:
 
 // A told is an event that a service was told by, and whose requests it came with.
 type told struct {
-	notice.Data
+	notifier.Data
 	Type, EventID string
 	posted
 }
@@ -62,7 +62,7 @@ func (h *hook) told(s *server) (all []told) {
 			Data struct {
 				Event struct {
 					ID, Type string
-					Data     notice.Data
+					Data     notifier.Data
 				}
 			}
 		}
@@ -144,7 +144,7 @@ func TestAServiceIsToldOnceWhatBecameOfEachDelivery(t *testing.T) {
 		t.Fatalf("%d of %d failed", failed, len(page.Deliveries))
 	}
 	for _, e := range h.told(s) {
-		want := told{Data: notice.Data{Kind: "accepted", Channel: "email", Topic: "story", Event: event, ID: "s-1", Source: "/news"}, Type: "fanfare.delivery.accepted"}
+		want := told{Data: notifier.Data{Kind: "accepted", Channel: "email", Topic: "story", Event: event, ID: "s-1", Source: "/news"}, Type: "fanfare.delivery.accepted"}
 		if strings.HasSuffix(e.path, "failures") {
 			want.Kind, want.Type, want.Class = "failed", "fanfare.delivery.failed", fanfare.ClassInvalid
 		}

@@ -1,4 +1,4 @@
-package notice
+package notifier
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package app
+package notifier
 
 import (
 	"context"
@@ -6,17 +6,16 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/notice"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
 // planNews makes events of what is to be told next of the registry.
-func (n *noticing) planNews(ctx context.Context) (*tidings, error) {
+func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
 	plan, err := n.control.PlanNews(ctx, noticeGroups)
 	if err != nil || len(plan) == 0 {
 		return nil, err
 	}
-	next := &tidings{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.control.ToldNews(ctx, plan) }}
+	next := &eventBatch{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.control.ToldNews(ctx, plan) }}
 	var all []registry.News
 	var ids []string
 	for i := range plan {
@@ -31,7 +30,7 @@ func (n *noticing) planNews(ctx context.Context) (*tidings, error) {
 	if err != nil {
 		return nil, err
 	}
-	var told []notice.News
+	var told []News
 	for i := range all {
 		if names[i].Service == "" {
 			continue // it was deleted
@@ -40,13 +39,13 @@ func (n *noticing) planNews(ctx context.Context) (*tidings, error) {
 		one.Name = ids[i]
 		told = append(told, one)
 	}
-	next.events, err = notice.OfPeople(told)
+	next.events, err = OfPeople(told)
 	return next, err
 }
 
 // newsOf puts names on news.
-func newsOf(n *registry.News, names *registry.NewsNames) notice.News {
-	told := notice.News{Service: names.Service, Kind: string(n.Kind), Source: n.Source, Reason: n.Reason, At: time.Unix(0, n.At).UTC(),
+func newsOf(n *registry.News, names *registry.NewsNames) News {
+	told := News{Service: names.Service, Kind: string(n.Kind), Source: n.Source, Reason: n.Reason, At: time.Unix(0, n.At).UTC(),
 		Subscription: names.Subscription, Topic: names.Topic, Channel: names.Channel, Fields: n.Fields,
 		Subscriber: names.Subscriber, Address: names.Address, AllServices: n.AllServices}
 	if n.Until != 0 {

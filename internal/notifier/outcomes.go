@@ -1,13 +1,4 @@
-// Package notice makes the events by which a service is told what became of its
-// deliveries, and what its people did. An event has what many deliveries share, which
-// conditions ask for, and a list of them: so a broadcast of a million is told in some
-// thousand events, and nothing is left out. It is the same with subscriptions, and with
-// addresses that are suppressed.
-//
-// State. None. The same outcomes or news in the same order make the same events, with the
-// same ids, so that what was told before a crash is known to intake when it is told
-// again after it.
-package notice
+package notifier
 
 import (
 	"encoding/json"
