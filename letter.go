@@ -26,6 +26,11 @@ type Letter struct {
 	// nobody else's.
 	Share uint64
 
+	// Alone returns the message as its recipient gets it who shares it with nobody after
+	// all: addressed to him, and with his own link to unsubscribe. It is safe for
+	// concurrent use, and makes the same message each time. Nil: the letter is that.
+	Alone func() (Letter, error)
+
 	// Work is the owner's own: who made the letter finds its bookkeeping here.
 	Work any
 }

@@ -54,7 +54,10 @@ func (l *loader) unsubscribe(service string) func([]byte, *format.Recipient) []b
 	if l.signer == nil {
 		return nil
 	}
-	signer := l.signer
+	return unsubscribeBy(l.signer, service)
+}
+
+func unsubscribeBy(signer *format.Signer, service string) func([]byte, *format.Recipient) []byte {
 	return func(dst []byte, r *format.Recipient) []byte {
 		return signer.AppendURL(dst, format.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/dkim"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -57,7 +58,7 @@ func (l *loader) recipient(m *pending, mailing *mailing, people *people) *format
 		return nil
 	}
 	r := recipientOf(who, mailing.posted)
-	r.Delivery = m.ref
+	r.Delivery, r.Sole = m.ref, m.section.Members.Len() == 1
 	if d := mailing.posted.Direct; d != nil {
 		if who.Address == "" { // erased
 			return nil
@@ -181,10 +182,39 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 		m.Preferences = l.preferences(posted.Service)
 	}
 	m.Sign = l.signing.Sign
+	m.Alone = l.alone(posted.Service, channel, m.Unsubscribe != nil)
 	if of.items != nil {
 		m.Event, m.Digest = nil, of.items.digest(posted.Run)
 	}
 	return m.Writer()
+}
+
+// alone returns what messages to one recipient are made with that leave while others
+// are written: it shares nothing that changes with the loader.
+func (l *loader) alone(service string, channel *registry.Channel, unsubscribe bool) func() format.Alone {
+	keys := l.signers
+	return func() (made format.Alone) {
+		if channel.Returns != "" {
+			made.Returns = returnsOf(channel, l.returns.Clone())
+		}
+		if unsubscribe {
+			made.Unsubscribe = unsubscribeBy(l.signer.Clone(), service)
+		}
+		var signing dkim.Signing
+		made.Sign = func(message, files []byte) ([]byte, error) {
+			signing.Begin(keys, l.clock.Now())
+			message = signing.Sign(message, 0, files)
+			return message, signing.Finish()
+		}
+		return made
+	}
+}
+
+// severalAtOnce reports whether a message of a channel may have several recipients: at
+// a rate of one in a second none has.
+func severalAtOnce(c *registry.Channel) bool {
+	perSecond := c.Rate.PerSecond()
+	return c.Multicast > 1 && (perSecond <= 0 || perSecond > 1)
 }
 
 // mailingOf is what all messages of an event by one channel and template share,
@@ -199,7 +229,7 @@ func mailingOf(template *format.Template, posted *fanfare.Posted, event fanfare.
 		files = fanfare.Attached(posted.Direct.Files)
 	}
 	return format.Mailing{
-		Files: files, Template: template, Multicast: channel.Multicast > 1, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
+		Files: files, Template: template, Multicast: severalAtOnce(channel), From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
 		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
 	}, nil
 }

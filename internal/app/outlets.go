@@ -214,7 +214,7 @@ func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks, marks fil
 		Connections: c.Connections, Rate: rate.Inf,
 		SendTimeout: min(time.Duration(c.SendTimeout), lease*2/3), IdleTimeout: 30 * time.Second,
 	}
-	s.Adapt, s.Destinations = c.Adapt, destinationsOf(c)
+	s.Adapt, s.Multicast, s.Destinations = c.Adapt, c.Multicast, destinationsOf(c)
 	s.Reserve.Urgent, s.Reserve.Normal = c.Reserve.Shares()
 	if perSecond := c.Rate.PerSecond(); perSecond > 0 {
 		s.Rate = rate.Limit(perSecond)

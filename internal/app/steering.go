@@ -213,18 +213,30 @@ func (p *paces) find(event fanfare.EventRef) *pace {
 	return (*all)[event]
 }
 
-// Take counts a message of a broadcast that leaves now, or tells how long it has
-// to wait.
-func (p *paces) Take(event fanfare.EventRef, now time.Time) time.Duration {
+// Group returns the size of the next group of a broadcast, where most messages may
+// leave together, and whether it has a rate.
+func (p *paces) Group(event fanfare.EventRef, most int) (n int, limited bool) {
+	one := p.find(event)
+	if one == nil {
+		return most, false
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return one.rate.Group(most), one.rate.Limited()
+}
+
+// Take counts n messages of a broadcast that leave together now, or tells how long
+// they have to wait.
+func (p *paces) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
 	one := p.find(event)
 	if one == nil {
 		return 0
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	wait := one.rate.Wait(now)
+	wait := one.rate.WaitFor(n, false, now)
 	if wait == 0 {
-		one.rate.Take(now)
+		one.rate.TakeFor(n, now)
 	}
 	return wait
 }

@@ -45,6 +45,7 @@ func Experiments() []Experiment {
 		{"D2", "5,000 messages into files, over HTTP and over SMTP, one connection", Published{Text: "File > HTTP > SMTP (SSNS, shape)"}, runWays},
 		{"D3", "formatting digests of 1 to 10 notifications of 200 characters, thrown away, one thread", Published{Text: "slower, worst at low ratios (SSNS, shape)"}, runDigestForms},
 		{"D4", "mails that say the same to 200,000, for 1 to 100 recipients at once", Published{Text: "large gain (SSNS, 2,000, shape); goal 100,000 recipients/s at 100"}, runMulticast},
+		{"D4r", "the same mail to 1,000, 100 at once, at 30/s to unlimited, over 1 and 8 connections, to a sink that answers at once or after 400 ms: how many messages leave, and how soon", Published{}, runMulticastAtRate},
 		{"D5", "a broadcast to 50,000 over 1 to 8 connections", Published{Text: "+25 to +50 % (SSNS, shape)"}, runConnections},
 		{"P1", "300 messages a second for 30 minutes into a channel of 100 a second: how long the backlog takes, under a set clock", Published{60, "360,000 wait, 60 min to drain (SSNS, computed)"}, runBacklog},
 		{"L1", "83,333 mails through a provider that takes 250 ms a request and refuses above 360/s", Published{278, "278/s (GOV.UK)"}, runProvider},

@@ -4,15 +4,24 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
+
+	"fanfare.dev/fanfare/internal/sink"
 )
 
 // impersonal is a service whose mails say the same to all, and may leave for so many at
-// once.
+// once, at any rate.
 func impersonal(multicast int) func(relay string) []byte {
+	return impersonalAt("unlimited", multicast, connections, "{urgent: 5%, normal: 5%}")
+}
+
+// impersonalAt is impersonal at a rate and with connections of which some are kept for
+// other lanes.
+func impersonalAt(rate string, multicast, connections int, reserve string) func(relay string) []byte {
 	return func(relay string) []byte {
 		return fmt.Appendf(nil, `service: %s
 channels:
-  email: {driver: smtp, relay: %q, %s, connections: %d, rate: unlimited, retry: [1s], multicast: %d}
+  email: {driver: smtp, relay: %q, %s, connections: %d, reserve: %s, rate: %s, retry: [1s], multicast: %d}
 topics:
   news:
     schema: {type: object, required: [title, description], properties: {title: {type: string}, description: {type: string}, link: {type: string}}}
@@ -21,7 +30,7 @@ templates:
   news:
     subject: "{{ event.title }}"
     text: %q
-`, service, relay, senderField, connections, multicast, "{{ event.title }}\n\n{{ event.description }}\n"+plainLines(500))
+`, service, relay, senderField, connections, reserve, rate, multicast, "{{ event.title }}\n\n{{ event.description }}\n"+plainLines(500))
 	}
 }
 
@@ -62,6 +71,58 @@ func runMulticast(l *lab, r *Record) error {
 	r.judgeShape(rises)
 	r.take(used)
 	r.note("the limit is a raw sender of one mail that is ready, to as many recipients at once, which keeps nothing")
+	return errorsOf(r.stand(at), w)
+}
+
+// runMulticastAtRate is D4r.
+func runMulticastAtRate(l *lab, r *Record) error {
+	const multicast = 100
+	n := l.size(1000, 100)
+	l.Sink = "builtin"
+	r.Unit = "recipients/s"
+	r.Params["recipients"], r.Params["multicast"], r.Params["sink"] = n, multicast, l.Sink
+	lines, err := l.notifyPeople(n)
+	if err != nil {
+		return err
+	}
+	var w wrong
+	var used toll
+	var at string
+	for _, perSecond := range []int{30, 600, 3000, 0} {
+		for _, over := range []int{1, 8} {
+			for _, delay := range []time.Duration{0, 400 * time.Millisecond} {
+				rate, group := "unlimited", min(multicast, n)
+				if perSecond > 0 {
+					rate, group = fmt.Sprintf("%d/s", perSecond), min(group, perSecond)
+				}
+				at = fmt.Sprintf("%s, %d connections, %v", rate, over, delay)
+				var aside Record
+				b, p, sum, err := l.send(plan{data: fmt.Sprintf("D4r-%d-%d-%d", perSecond, over, delay.Milliseconds()), lines: lines, subs: n,
+					config: impersonalAt(rate, multicast, over, "{urgent: 0%, normal: 0%}"), post: postSpec{inject: sink.Inject{Seed: l.Seed, Delay: delay}}}, &aside, &w)
+				if err != nil {
+					return err
+				}
+				aside.account(p, sum, n, &w)
+				used.add(b.toll)
+				r.Lost, r.Duplicates = r.Lost+aside.Lost, r.Duplicates+aside.Duplicates
+				groups := (n + group - 1) / group
+				allowed := delay * time.Duration((groups+over-1)/over)
+				if perSecond > 0 { // the first group leaves at once, and the last is answered after the delay
+					took := func(n int) time.Duration { return time.Duration(n) * time.Second / time.Duration(perSecond) }
+					allowed = max(allowed, took(n), took(n-group)+delay)
+				}
+				point := Point{At: at, Value: float64(n) / b.durable().Seconds()}
+				if allowed > 0 {
+					point.Limit = float64(n) / allowed.Seconds()
+				}
+				r.point(point)
+				r.note("%s: %s messages, %d would be full; %.2f s, allowed in %.2f s", at, thousands(sum.Messages), groups, b.durable().Seconds(), allowed.Seconds())
+				w.unless(float64(sum.Messages) <= 1.2*float64(groups)+1, "%s: %d messages, %d would be full", at, sum.Messages, groups)
+			}
+		}
+	}
+	r.take(used)
+	r.note("the limit is the lesser of the rate, and of full messages by connections and delay; no connection is kept for other lanes")
 	return errorsOf(r.stand(at), w)
 }
 

@@ -26,7 +26,7 @@ func suites() []suite {
 		{"import", "I1 I2 I3 I4"},
 		{"history", "H1 H2"},
 		{"cadence", "D1 D3 D4 G1 G2 L4 L10"},
-		{"shaping", "L1 L2 L6 L7 L9 L9b D2 D5 P1 F1 F1m"},
+		{"shaping", "L1 L2 L6 L7 L9 L9b D2 D4r D5 P1 F1 F1m"},
 		{"matching", "B1 B1j B2 B3 B4 B5 B6 B7 B8 B9 B10"},
 	}
 }

@@ -41,6 +41,7 @@ func (o *Outlet) bring(ready []*Job) {
 	}
 	for _, job := range slices.Backward(ready) {
 		o.putBack(job)
+		o.hastenFor(job.batch.Lane)
 	}
 	o.spawn()
 	for range min(o.relays.idle(), len(ready)) {

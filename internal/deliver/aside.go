@@ -84,6 +84,10 @@ func (l *limits) setAside(job *Job, now time.Time) {
 		d.aside.push(job)
 	}
 	job.to = d
+	if l.gathers(d, job) && d.wait(now) <= 0 && d.room(now) {
+		l.aside.alarm.set(d, now)
+		return
+	}
 	l.schedule(d, now)
 }
 
@@ -110,12 +114,18 @@ func (l *limits) turned(job *Job) {
 func (l *limits) schedule(d *destination, now time.Time) {
 	switch {
 	case d.aside.len() == 0:
-	case d.wait(now) > 0:
-		l.aside.alarm.set(d, now.Add(d.wait(now)))
+	case l.wait(d, now) > 0:
+		l.aside.alarm.set(d, now.Add(l.wait(d, now)))
 	case !d.lined && (l.crowded(d) || d.underway+d.readied == 0): // or nothing would bring it back
 		d.lined = true
 		l.aside.slow = append(l.aside.slow, d)
 	}
+}
+
+// wait is how long the rate of a destination does not let those pass that leave to it
+// together next.
+func (l *limits) wait(d *destination, now time.Time) time.Duration {
+	return d.waitFor(d.group(l.settings.Multicast), now)
 }
 
 // back returns the jobs that a destination has room for now, and all of them if
@@ -125,11 +135,20 @@ func (l *limits) back(d *destination, now time.Time, ready []*Job) []*Job {
 		return ready
 	}
 	for d.aside.len() > 0 && (d.breaker.Tripped() || d.room(now) && !l.crowded(d)) {
-		job := d.aside.pop()
-		l.aside.waiting[job.batch.Lane]--
-		job.turn = true
-		d.readied++
-		ready = append(ready, job)
+		n := d.group(l.settings.Multicast)
+		if n > 1 && !d.breaker.Tripped() {
+			if d.waitFor(n, now) > 0 {
+				break
+			}
+			d.take(n, now)
+		}
+		for range n {
+			job := d.aside.pop()
+			l.aside.waiting[job.batch.Lane]--
+			job.turn, job.allowed = true, job.allowed || n > 1 && !d.breaker.Tripped()
+			d.readied++
+			ready = append(ready, job)
+		}
 	}
 	l.schedule(d, now)
 	return ready

@@ -9,10 +9,24 @@ import (
 	"fanfare.dev/fanfare/internal/kit"
 )
 
-// shares reports whether two jobs are one message. Shares are told apart within a
-// batch.
+// shares reports whether two jobs are one message, also of two batches: or each batch
+// would end with a group that is not full.
 func (job *Job) shares(with *Job) bool {
-	return job.Letter.Share != 0 && job.Letter.Share == with.Letter.Share && job.batch == with.batch
+	return job.Letter.Share != 0 && job.Letter.Share == with.Letter.Share
+}
+
+// groupOf is how many messages leave together with a job that leaves next, itself
+// included: those that wait and say the same, as far as the channel and the next hop take
+// so many at once, and as its rates allow in a second. The caller holds mu.
+func (d *desk) groupOf(job *Job) int {
+	o, most := d.outlet, d.outlet.settings.Multicast
+	if d.most > 0 {
+		most = min(most, d.most)
+	}
+	if most <= 1 || job.Letter.Share == 0 {
+		return 1
+	}
+	return 1 + o.waiting.countShared(job, o.limits.group(most)-1)
 }
 
 // Companions hands out further jobs that are the same message as one that the
@@ -26,6 +40,10 @@ func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most in
 		o.mu.Unlock()
 		return dst
 	}
+	d.most = len(dst) + most
+	if o.settings.Multicast > 1 && o.limits.even() {
+		most = min(most, leader.reserved) // what the rates have allowed
+	}
 	now := o.options.Clock.Now()
 	var finished []*Batch
 	for says := leaves; most > 0 && (says == leaves || says == apart || says == away); {
@@ -34,11 +52,12 @@ func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most in
 			break
 		}
 		job.along, job.ahead = true, leader.ahead
-		if says, finished = d.offer(job, now, finished); says == leaves {
+		if says, finished = d.offer(job, leader, now, finished); says == leaves {
 			dst = append(dst, &job.Letter)
 			most--
 		}
 	}
+	o.limits.unreserve(leader)
 	o.count(d)
 	o.lookAfter(now)
 	o.mu.Unlock()
@@ -56,6 +75,7 @@ func (d *desk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, re
 		job := letter.Work.(*Job)
 		if !o.wired.has(job) && d.has(job) {
 			o.wired.put(job)
+			o.limits.unreserve(job)
 			left = append(left, letter)
 		}
 	}

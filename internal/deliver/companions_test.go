@@ -55,18 +55,18 @@ func (b *bench) sharing(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
 
 func repeat(share uint64, n int) []uint64 { return slices.Repeat([]uint64{share}, n) }
 
-func TestCompanionsAreOfOneShareAndOneBatch(t *testing.T) {
+func TestCompanionsAreOfOneShareAndOneFlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		batches [][]uint64
 		most    int
 		sizes   []int
 	}{
-		"nobody shares":                          {[][]uint64{{0, 0, 0}}, 10, []int{1, 1, 1}},
-		"all share":                              {[][]uint64{repeat(5, 10)}, 100, []int{10}},
-		"more than may leave together":           {[][]uint64{repeat(5, 10)}, 4, []int{4, 4, 2}},
-		"a share ends":                           {[][]uint64{{1, 1, 2, 2, 2, 0, 0}}, 10, []int{2, 3, 1, 1}},
-		"shares of two batches are not the same": {[][]uint64{{7, 7}, {7, 7, 7}}, 10, []int{2, 3}},
-		"one at a time":                          {[][]uint64{repeat(5, 3)}, 1, []int{1, 1, 1}},
+		"nobody shares":                {[][]uint64{{0, 0, 0}}, 10, []int{1, 1, 1}},
+		"all share":                    {[][]uint64{repeat(5, 10)}, 100, []int{10}},
+		"more than may leave together": {[][]uint64{repeat(5, 10)}, 4, []int{4, 4, 2}},
+		"a share ends":                 {[][]uint64{{1, 1, 2, 2, 2, 0, 0}}, 10, []int{2, 3, 1, 1}},
+		"two batches of a flow":        {[][]uint64{{7, 7}, {7, 7, 7}}, 10, []int{5}},
+		"one at a time":                {[][]uint64{repeat(5, 3)}, 1, []int{1, 1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,7 +294,11 @@ func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
 	refused := fanfare.Outcome{Verdict: fanfare.Temporary, Code: 421, Class: fanfare.ClassBusy, Text: "too busy", At: now}
 	for i := range jobs {
 		jobs[i] = Job{Destination: "example.org", batch: batch, along: i > 0, echo: i > 0}
-		if says, _ := l.admit(&jobs[i], false, now); says != leaves {
+		var leader *Job
+		if i > 0 {
+			leader = &jobs[0]
+		}
+		if says, _ := l.admit(&jobs[i], leader, 1, false, now); says != leaves {
 			t.Fatalf("job %d: %v", i, says)
 		}
 	}

@@ -23,6 +23,9 @@ type desk struct {
 	then int64     // how many letters the relay had been quick with at that time
 	over bool      // the connection is to end: another relay has its seat
 	busy int       // the lane that it is counted as busy with, nothing, or coming
+
+	paced pace // what it was told to wait for
+	most  int  // recipients that the connection takes at once; 0: it has not said
 }
 
 func newDesk(o *Outlet, r *relay) *desk {
@@ -47,7 +50,7 @@ func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
 			return nil, nil
 		}
 		if says == paced {
-			if !o.pace(ctx) {
+			if !o.pace(ctx, d) {
 				return nil, nil
 			}
 			continue
@@ -111,7 +114,7 @@ func (d *desk) take(wait bool) (taken *Job, says permit, finished []*Batch) {
 	open := o.open(d)
 	for job := o.pop(d.relay, open); job != nil; job = o.pop(d.relay, open) {
 		job.along, job.ahead = false, ahead
-		says, finished = d.offer(job, now, finished)
+		says, finished = d.offer(job, nil, now, finished)
 		switch says {
 		case paced, full:
 			return nil, says, finished
@@ -123,9 +126,10 @@ func (d *desk) take(wait bool) (taken *Job, says permit, finished []*Batch) {
 	return nil, leaves, finished
 }
 
-// offer has the gate and the limits look at a job that was popped. It is the
-// connection's where it leaves, and in its place elsewhere. The caller holds mu.
-func (d *desk) offer(job *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
+// offer has the gate and the limits look at a job that was popped, by itself or to go
+// with a leader. It is the connection's where it leaves, and in its place elsewhere.
+// The caller holds mu.
+func (d *desk) offer(job, leader *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
 	o := d.outlet
 	decision, why := o.decide(job, now)
 	if decision != Go {
@@ -135,9 +139,16 @@ func (d *desk) offer(job *Job, now time.Time, finished []*Batch) (permit, []*Bat
 	if rests, finished = o.rests(job, now, finished); rests {
 		return apart, finished
 	}
-	says, until := o.limits.admit(job, job.ahead, now)
+	n := 1
+	if leader == nil {
+		n = d.groupOf(job)
+	}
+	says, until := o.limits.admit(job, leader, n, job.ahead, now)
 	switch says {
-	case paced, full:
+	case paced:
+		d.paced = pace{lane: job.batch.Lane, n: n, budgets: until}
+		o.putBack(job)
+	case full:
 		o.putBack(job)
 	case apart:
 		o.limits.setAside(job, now)
@@ -201,6 +212,7 @@ func (d *desk) Return(letter *fanfare.Letter) {
 	o.limits.unsent(job)
 	o.freed(job)
 	o.putBack(job)
+	o.hastenFor(job.batch.Lane)
 	o.count(d)
 	o.wakeOne()
 }
@@ -216,6 +228,7 @@ func (d *desk) Release(letter *fanfare.Letter) bool {
 		return again
 	}
 	o.wired.put(job)
+	o.limits.unreserve(job)
 	timeout := o.settings.SendTimeout
 	o.mu.Unlock()
 	now := o.options.Clock.Now()

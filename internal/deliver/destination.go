@@ -19,11 +19,12 @@ type destination struct {
 	latency limit.Median
 
 	underway int
-	overdue  int   // of these, what takes too long
-	quick    int64 // letters that did not take long
-	late     int   // letters in a row that did, while the relay was quick with those to others
-	slow     bool  // takes much longer than others
-	unwell   bool  // is in the list of those
+	latest   uint64 // group of the last message to it
+	overdue  int    // of these, what takes too long
+	quick    int64  // letters that did not take long
+	late     int    // letters in a row that did, while the relay was quick with those to others
+	slow     bool   // takes much longer than others
+	unwell   bool   // is in the list of those
 
 	aside   line      // jobs that wait for it
 	readied int       // of these, brought back and not yet taken
@@ -62,6 +63,31 @@ func (d *destination) limited() bool { return d != nil && (d.rate.Limited() || d
 // wait is how long the rate lets nothing pass.
 func (d *destination) wait(now time.Time) time.Duration {
 	return max(d.rate.Wait(now), d.found.Wait(now))
+}
+
+// waitFor is how long the rate does not let n messages pass together.
+func (d *destination) waitFor(n int, now time.Time) time.Duration {
+	return max(d.rate.WaitFor(n, false, now), d.found.WaitFor(n, false, now))
+}
+
+// take counts n messages that leave together.
+func (d *destination) take(n int, now time.Time) {
+	d.rate.TakeFor(n, now)
+	d.found.TakeFor(n, now)
+}
+
+// group is how many of those that wait aside leave together next, where most may leave
+// the channel.
+func (d *destination) group(most int) int {
+	for _, jobs := range d.aside {
+		if len(jobs) > 0 {
+			if jobs[0].Letter.Share == 0 || jobs[0].allowed {
+				return 1
+			}
+			return groupIn(jobs, min(d.rate.Group(most), d.found.Group(most)))
+		}
+	}
+	return 1
 }
 
 // room reports whether one more of those that wait aside may come back.

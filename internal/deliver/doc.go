@@ -41,6 +41,8 @@ type Job struct {
 	left    int           // how many connections ended without a word about it
 	paid    bool          // counted by the rate of its broadcast
 
+	reserved int // messages that were counted with this one, for others of its group
+
 	holder        *desk     // the connection that has it
 	ahead         bool      // was taken while the connection was busy with others
 	along         bool      // leaves with another, which counts as under way
@@ -54,8 +56,11 @@ type Job struct {
 	overdue       bool      // for longer than most take
 	before, after *Job      // those that are under way for longer, and for less long
 	to            *destination
-	probe         bool // its answer decides whether its destination is left alone
-	turn          bool // has waited aside for its destination, and is back
+	probe         bool   // its answer decides whether its destination is left alone
+	turn          bool   // has waited aside for its destination, and is back
+	allowed       bool   // counted by the rate of its destination
+	rides         bool   // another of its group counts as under way to its destination
+	group         uint64 // number of those that leave together
 
 	refusedBy []*relay // for reasons of their own, before anything of it left
 }

@@ -10,9 +10,12 @@ import (
 // Flows keep the rates of single broadcasts, over all outlets together. They are
 // asked under the outlet's lock.
 type Flows interface {
-	// Take counts a message of a broadcast that leaves now, or tells how long it
-	// has to wait.
-	Take(event fanfare.EventRef, now time.Time) (wait time.Duration)
+	// Group returns the size of the next group of a broadcast, where most messages may
+	// leave together, and whether it has a rate.
+	Group(event fanfare.EventRef, most int) (n int, limited bool)
+	// Take counts n messages of a broadcast that leave together now, or tells how long
+	// they have to wait.
+	Take(event fanfare.EventRef, n int, now time.Time) (wait time.Duration)
 	// Back gives back a message that was counted and does not leave.
 	Back(event fanfare.EventRef)
 }
@@ -77,10 +80,12 @@ func (o *Outlet) rests(job *Job, now time.Time, finished []*Batch) (bool, []*Bat
 	event := job.event()
 	one := o.resting.of[event]
 	if one == nil {
-		wait := o.options.Flows.Take(event, now)
-		if wait <= 0 {
-			job.paid = true
-			return false, finished
+		var wait time.Duration // none for a group, which is made of what rests
+		if !o.restsInGroup(job, event) {
+			if wait = o.options.Flows.Take(event, 1, now); wait <= 0 {
+				job.paid = true
+				return false, finished
+			}
 		}
 		if o.resting.of == nil {
 			o.resting.of = map[fanfare.EventRef]*rest{}
@@ -95,6 +100,31 @@ func (o *Outlet) rests(job *Job, now time.Time, finished []*Batch) (bool, []*Bat
 	one.jobs = append(one.jobs, job)
 	o.resting.count(job, +1)
 	return true, finished
+}
+
+// restsInGroup reports whether a job has a broadcast with a rate that lets it leave
+// together with others which wait. The caller holds mu.
+func (o *Outlet) restsInGroup(job *Job, event fanfare.EventRef) bool {
+	if !o.limits.groups(job) {
+		return false
+	}
+	n, limited := o.options.Flows.Group(event, o.settings.Multicast)
+	return limited && n > 1 && o.waiting.countShared(job, 1) > 0
+}
+
+// restingGroup is how many of the jobs that rest leave together next. The caller holds
+// mu.
+func (o *Outlet) restingGroup(event fanfare.EventRef, jobs []*Job) int {
+	most, _ := o.options.Flows.Group(event, o.settings.Multicast)
+	return groupIn(jobs, most)
+}
+
+// groupIn is how many of the first jobs are one message, most at most.
+func groupIn(jobs []*Job, most int) (n int) {
+	for n = 1; n < most && n < len(jobs) && jobs[n].shares(jobs[0]); {
+		n++
+	}
+	return n
 }
 
 // book is until when one more is put off.
@@ -150,16 +180,19 @@ func (o *Outlet) goOn() {
 			continue
 		}
 		for len(one.jobs) > 0 {
-			wait := o.options.Flows.Take(event, now)
+			n := o.restingGroup(event, one.jobs)
+			wait := o.options.Flows.Take(event, n, now)
 			if wait > 0 {
-				one.until, one.span = now.Add(wait), max(one.span, wait)
+				one.until, one.span = now.Add(wait), max(one.span, wait/time.Duration(n))
 				break
 			}
-			job := one.jobs[0]
-			one.jobs[0], one.jobs = nil, one.jobs[1:]
-			o.resting.count(job, -1)
-			job.paid = true
-			ready = append(ready, job)
+			for _, job := range one.jobs[:n] {
+				o.resting.count(job, -1)
+				job.paid = true
+				ready = append(ready, job)
+			}
+			clear(one.jobs[:n])
+			one.jobs = one.jobs[n:]
 		}
 		if len(one.jobs) == 0 {
 			delete(o.resting.of, event)

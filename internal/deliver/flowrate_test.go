@@ -28,16 +28,25 @@ func (f *flowRates) set(event fanfare.EventRef, perSecond float64) {
 	f.of[event].Set(perSecond, time.Now())
 }
 
-func (f *flowRates) Take(event fanfare.EventRef, now time.Time) time.Duration {
+func (f *flowRates) Group(event fanfare.EventRef, most int) (int, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if rate := f.of[event]; rate != nil {
+		return rate.Group(most), rate.Limited()
+	}
+	return most, false
+}
+
+func (f *flowRates) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	rate := f.of[event]
 	if rate == nil {
 		return 0
 	}
-	wait := rate.Wait(now)
+	wait := rate.WaitFor(n, false, now)
 	if wait == 0 {
-		rate.Take(now)
+		rate.TakeFor(n, now)
 	}
 	return wait
 }

@@ -12,10 +12,13 @@ import (
 // A Budget is what several outlets spend together: the rate of a service, or the
 // messages of a day. It is safe for concurrent use.
 type Budget interface {
-	// Take spends one message, or says how long none may leave.
-	Take(now time.Time) (wait time.Duration)
-	// Back returns one that was spent at a time and did not leave.
-	Back(spent time.Time)
+	// Group returns the size of the next group, where most messages may leave together.
+	Group(most int) int
+	// Take spends n messages that leave together, or says how long they may not. It
+	// takes less than n where no more is left for hours.
+	Take(now time.Time, n int, urgent bool) (taken int, wait time.Duration)
+	// Back returns n that were spent at a time and did not leave.
+	Back(spent time.Time, n int)
 	// Even reports that a message counts when it leaves: none is taken ahead.
 	Even() bool
 }
@@ -31,6 +34,7 @@ type limits struct {
 	closedUntil  time.Time    // by a budget
 	reopened     bool         // since one got something back; not told yet
 	underway     int          // jobs that connections have
+	groupsBegun  uint64       // which have begun to leave
 	flight       flight       // those, by how long they take
 	blocked      bool         // connections wait for an answer to others
 	destinations destinations
@@ -64,38 +68,101 @@ func (l *limits) configure(s *Settings, now time.Time) {
 	l.destinations.configure(&s.Destinations, first, now)
 }
 
-// pause is how long nothing may leave the channel.
-func (l *limits) pause(now time.Time) time.Duration {
-	return max(l.rate.Wait(now), l.found.Wait(now), l.closedUntil.Sub(now))
+// pause is how long n messages may not leave the channel together.
+func (l *limits) pause(n int, urgent bool, now time.Time) time.Duration {
+	return max(l.rate.WaitFor(n, urgent, now), l.found.WaitFor(n, urgent, now), l.closedUntil.Sub(now))
 }
 
-// admit says whether a job may leave now. ahead says that its connection is busy
+// group is how many messages may leave together, where most may leave the channel.
+func (l *limits) group(most int) int {
+	most = min(l.rate.Group(most), l.found.Group(most))
+	for _, budget := range l.settings.Budgets {
+		most = min(most, budget.Group(most))
+	}
+	return most
+}
+
+// admit says whether a job may leave now, and of what has to wait for reasons of its
+// own until when. n is how many
+// leave together with it, itself included: they are counted with it, and those behind
+// it, whose leader it is, are not counted again. ahead says that its connection is busy
 // with another one: where a rate is to be kept, a message counts from when it
 // leaves, and so none is taken before that.
-func (l *limits) admit(job *Job, ahead bool, now time.Time) (says permit, until time.Time) {
+func (l *limits) admit(job, leader *Job, n int, ahead bool, now time.Time) (says permit, until time.Time) {
 	d := l.destinationOf(job, now)
+	urgent := job.batch.Lane == fanfare.Urgent
 	if !job.along && (!l.room(job.batch.Lane) || l.busy(d)) {
 		l.blocked = true
 		return full, time.Time{}
 	}
-	if l.pause(now) > 0 || ahead && (l.even() || d.limited()) {
-		return paced, time.Time{}
-	}
-	if says, until := l.toward(d, job, now); says != leaves {
-		return says, until
-	}
-	for i, budget := range l.settings.Budgets {
-		if wait := budget.Take(now); wait > 0 {
-			for _, spent := range l.settings.Budgets[:i] {
-				spent.Back(now)
-			}
-			l.closedUntil = now.Add(wait)
+	counted := leader != nil && leader.reserved > 0
+	if !counted {
+		if l.pause(n, urgent, now) > 0 || ahead && (l.even() || d.limited()) {
 			return paced, time.Time{}
 		}
 	}
+	if says, until := l.toward(d, job, leader, now); says != leaves {
+		return says, until
+	}
+	if counted {
+		leader.reserved--
+	} else {
+		taken, wait := l.spend(n, urgent, now)
+		if taken == 0 {
+			if n == 1 || wait > longestGroup {
+				l.closedUntil = now.Add(wait)
+				return paced, time.Time{}
+			}
+			return paced, now.Add(wait)
+		}
+		l.rate.TakeFor(taken, now)
+		l.found.TakeFor(taken, now)
+		job.reserved = taken - 1
+	}
 	job.spent = l.settings.Budgets
-	l.begin(d, job, now)
+	l.begin(d, job, leader, now)
 	return leaves, time.Time{}
+}
+
+// longestGroup is for how long a group waits at most that a rate of seconds allows; what
+// has to wait for longer than that waits for another day.
+const longestGroup = time.Minute
+
+// spend takes n messages from all budgets, or as many as all of them have.
+func (l *limits) spend(n int, urgent bool, now time.Time) (taken int, wait time.Duration) {
+	for i, budget := range l.settings.Budgets {
+		got, wait := budget.Take(now, n, urgent)
+		if got < n {
+			for _, spent := range l.settings.Budgets[:i] {
+				spent.Back(now, n-got)
+			}
+		}
+		if n = got; n == 0 {
+			return 0, wait
+		}
+	}
+	return n, 0
+}
+
+// unreserve gives back what was counted for others of a group that do not leave with
+// it.
+func (l *limits) unreserve(job *Job) {
+	if job.reserved > 0 {
+		l.giveBack(job, job.reserved)
+		job.reserved = 0
+	}
+}
+
+// giveBack takes back that n messages leave which were counted with a job.
+func (l *limits) giveBack(job *Job, n int) {
+	l.rate.BackFor(n)
+	l.found.BackFor(n)
+	if len(job.spent) > 0 && !l.closedUntil.IsZero() {
+		l.closedUntil, l.reopened = time.Time{}, true
+	}
+	for _, budget := range job.spent {
+		budget.Back(job.taken, n)
+	}
 }
 
 // destinationOf is to whom a job goes. One that has waited for somebody stays with
@@ -119,8 +186,9 @@ func (l *limits) room(lane fanfare.Lane) bool {
 	return !l.settings.Adapt || l.window.Room(l.underway+kept)
 }
 
-// toward is what the destination of a job has to say.
-func (l *limits) toward(d *destination, job *Job, now time.Time) (says permit, until time.Time) {
+// toward is what the destination of a job has to say. Those of a group that go to one
+// destination are one message to it, except for its rate.
+func (l *limits) toward(d *destination, job, leader *Job, now time.Time) (says permit, until time.Time) {
 	if d == nil {
 		return leaves, time.Time{}
 	}
@@ -131,28 +199,55 @@ func (l *limits) toward(d *destination, job *Job, now time.Time) (says permit, u
 		return away, until.Add(d.breaker.Spread(rand.Float64()))
 	}
 	wait := d.wait(now)
+	if job.allowed {
+		wait = 0
+	}
 	passes := l.passes(job)
+	switch {
+	case l.gathers(d, job): // it leaves in a group of those that wait
+		return l.behind(d, job, wait, now)
+	case wait == 0 && leader != nil && d.latest == leader.group && !d.slow:
+		return leaves, time.Time{}
+	}
 	if wait == 0 && d.window.Room(d.underway) && (passes || !l.crowded(d) && !l.untold(d, job)) && (passes || job.turn || d.aside.len() == 0) {
 		return leaves, time.Time{}
 	}
 	return l.behind(d, job, wait, now)
 }
 
+// gathers reports whether a job has to wait for others of its group at a destination
+// that has a rate.
+func (l *limits) gathers(d *destination, job *Job) bool {
+	return l.groups(job) && d.limited() && !job.turn && !job.allowed && !l.passes(job)
+}
+
+// groups reports whether a job may leave together with others.
+func (l *limits) groups(job *Job) bool { return l.settings.Multicast > 1 && job.Letter.Share != 0 }
+
 // begin counts a job as under way.
-func (l *limits) begin(d *destination, job *Job, now time.Time) {
-	l.rate.Take(now)
-	l.found.Take(now)
+func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 	job.taken, job.underway, job.to = now, true, d
+	if leader == nil {
+		l.groupsBegun++
+		job.group = l.groupsBegun
+	} else {
+		job.group = leader.group
+	}
 	l.flight.enter(job)
 	if !job.along {
 		l.underway++
 		l.room(job.batch.Lane) // the last place counts as used: connections may not ask for another
 	}
 	if d != nil {
-		d.rate.Take(now)
-		d.found.Take(now)
+		if !job.allowed {
+			d.take(1, now)
+			job.allowed = true
+		}
 		job.probe = d.breaker.Begin()
-		l.destinations.count(d, 1)
+		if job.rides = leader != nil && d.latest == job.group; !job.rides {
+			l.destinations.count(d, 1)
+		}
+		d.latest = job.group
 	}
 }
 
@@ -167,7 +262,9 @@ func (l *limits) end(job *Job) bool {
 	}
 	l.flight.leave(job)
 	if d := job.to; d != nil {
-		l.destinations.count(d, -1)
+		if !job.rides {
+			l.destinations.count(d, -1)
+		}
 		if job.overdue {
 			d.overdue--
 		}
@@ -181,17 +278,12 @@ func (l *limits) unsent(job *Job) {
 	if !l.end(job) {
 		return
 	}
-	l.rate.Back()
-	l.found.Back()
-	if len(job.spent) > 0 && !l.closedUntil.IsZero() {
-		l.closedUntil, l.reopened = time.Time{}, true
-	}
-	for _, budget := range job.spent {
-		budget.Back(job.taken)
-	}
+	l.giveBack(job, 1+job.reserved)
+	job.reserved = 0
 	if d := job.to; d != nil {
 		d.rate.Back()
 		d.found.Back()
+		job.allowed = false
 		if job.probe {
 			d.breaker.Unsent()
 		}

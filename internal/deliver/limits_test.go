@@ -221,23 +221,26 @@ type allowance struct {
 	until time.Time
 }
 
-func (a *allowance) Take(now time.Time) time.Duration {
+func (a *allowance) Group(most int) int { return most }
+
+func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !now.Before(a.until) {
-		return 0
+		return n, 0
 	}
 	if a.left == 0 {
-		return a.until.Sub(now)
+		return 0, a.until.Sub(now)
 	}
-	a.left--
-	return 0
+	n = min(n, a.left)
+	a.left -= n
+	return n, 0
 }
 
-func (a *allowance) Back(time.Time) {
+func (a *allowance) Back(_ time.Time, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.left++
+	a.left += n
 }
 
 func (a *allowance) Even() bool { return false }
@@ -275,7 +278,7 @@ func TestWhatWasSpentOfNothingIsNotGivenBack(t *testing.T) {
 		job := &w.batch(fanfare.Bulk, 1).Jobs[0]
 		job.batch = &Batch{}
 		o := w.Outlet
-		o.limits.begin(nil, job, time.Now())
+		o.limits.begin(nil, job, nil, time.Now())
 		budget := &allowance{until: time.Now().Add(time.Hour)}
 		s.Budgets = []Budget{budget}
 		o.Reconfigure(s)

@@ -20,6 +20,7 @@ type Settings struct {
 	Connections  int             // at most, at the same time, over all relays
 	Adapt        bool            // to the answers: fewer at a time, and at a lower rate, while they ask for less
 	Rate         rate.Limit      // messages per second; rate.Inf for no limit
+	Multicast    int             // recipients at most of what its drivers send as one message; 0 and 1: each by itself
 	Budgets      []Budget        // shared with other outlets
 	Destinations Destinations
 	Reserve      Reserve
@@ -57,6 +58,7 @@ type Outlet struct {
 	judged   time.Time     // when weights were moved last
 	pacing   chan struct{} // holds a token while a connection waits for the limits
 	hurry    chan struct{} // wakes that one
+	pacer    *pace         // what that one waits for; nil: there is none
 	wired    wired
 	taken    int64           // messages that the next hop took, since the start
 	putOff   []postponed     // on their way to the recorder
@@ -160,6 +162,7 @@ func (o *Outlet) Submit(batch *Batch) {
 		}
 		o.waiting.push(job)
 	}
+	o.hastenFor(batch.Lane)
 	o.spawn()
 	for range min(o.relays.idle(), len(batch.Jobs)) {
 		o.wakeOne()

@@ -36,6 +36,7 @@ func (d *desk) Elsewhere(letter *fanfare.Letter, outcome fanfare.Outcome) bool {
 	o.freed(job)
 	o.answered(d.relay, &outcome, 0, o.options.Clock.Now())
 	o.putBack(job)
+	o.hastenFor(job.batch.Lane)
 	o.wakeForPassed()
 	o.spawn()
 	return true

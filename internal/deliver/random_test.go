@@ -189,6 +189,7 @@ func wildRun(t *testing.T, seed uint64) {
 	if random.IntN(2) == 0 {
 		s.Destinations.Each = DestinationLimit{Rate: float64(random.IntN(20)), Connections: random.IntN(3)}
 	}
+	s.Multicast = []int{0, 3, 100}[random.IntN(3)]
 	if random.IntN(2) == 0 {
 		s.IdleTimeout = 1000 * time.Hour // whose wake-up is missed is not helped by a connection that ends
 	}

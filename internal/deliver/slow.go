@@ -70,10 +70,10 @@ func (l *limits) passes(job *Job) bool {
 }
 
 // untold reports whether a destination behind a relay has a letter, and never had one
-// quickly: until it had, one at a time tells enough. Of what leaves together some may
-// be for one of them.
+// quickly: until it had, one at a time tells enough. It is not asked about a group, which
+// may be for many destinations.
 func (l *limits) untold(d *destination, job *Job) bool {
-	return !l.settings.Direct && d.quick == 0 && d.underway > 0 && !job.along
+	return !l.settings.Direct && d.quick == 0 && d.underway > 0 && !job.along && !l.groups(job)
 }
 
 // crowded reports whether a destination is slow, and the share of the slow ones is

@@ -79,7 +79,7 @@ func (w *waiting) pop(some lanes) *Job {
 	return nil
 }
 
-// popShared takes the next job of a job's batch if it is the same message.
+// popShared takes the next job of a job's flow if it is the same message.
 func (w *waiting) popShared(as *Job) *Job {
 	job, ok := w.lanes[as.batch.Lane].jobs.PopLike(as.batch.Flow, as.shares)
 	if !ok {
@@ -87,6 +87,12 @@ func (w *waiting) popShared(as *Job) *Job {
 	}
 	w.left(job)
 	return job
+}
+
+// countShared is how many of the next jobs of a job's flow are the same message, most
+// at most.
+func (w *waiting) countShared(as *Job, most int) int {
+	return w.lanes[as.batch.Lane].jobs.CountLike(as.batch.Flow, as.shares, most)
 }
 
 // has reports whether a job of some lanes waits.

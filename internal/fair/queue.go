@@ -131,6 +131,19 @@ func (q *Queue[K, T]) PopLike(key K, like func(T) bool) (value T, ok bool) {
 	return item.value, true
 }
 
+// CountLike is how many items in a row, from the first of a flow on, are like what is
+// wanted; it counts no more than most.
+func (q *Queue[K, T]) CountLike(key K, like func(T) bool, most int) (n int) {
+	f := q.flows[key]
+	if f == nil {
+		return 0
+	}
+	for most = min(most, f.items.len()); n < most && like(f.items.items[f.items.head+n].value); {
+		n++
+	}
+	return n
+}
+
 // Charge takes from the credit of a flow what an item that it was given turned
 // out to cost besides. A flow that has nothing waiting owes nothing.
 func (q *Queue[K, T]) Charge(key K, cost int) {

@@ -219,3 +219,24 @@ func TestAFlowPaysForWhatItWasGivenBeforeItsTurn(t *testing.T) {
 		t.Errorf("of the first 20, %v were of each flow, want 10", given)
 	}
 }
+
+func TestItemsThatAreAlikeAreCountedUpToTheFirstThatIsNot(t *testing.T) {
+	q := New[string, int](1)
+	for _, item := range []int{2, 4, 6, 7, 8} {
+		q.Push("a", item, 1)
+	}
+	q.Push("b", 2, 1)
+	even := func(n int) bool { return n%2 == 0 }
+	for most, want := range map[int]int{0: 0, 2: 2, 3: 3, 100: 3} {
+		if n := q.CountLike("a", even, most); n != want {
+			t.Errorf("of %d at most %d are counted, want %d", most, n, want)
+		}
+	}
+	if n := q.CountLike("c", even, 10); n != 0 {
+		t.Errorf("%d are counted of a flow that has nothing", n)
+	}
+	q.PopLike("a", even)
+	if n := q.CountLike("a", even, 10); n != 2 || q.Len() != 5 {
+		t.Errorf("%d are counted behind one that left, and %d wait", n, q.Len())
+	}
+}

@@ -18,8 +18,10 @@ type Mailing struct {
 
 	// Multicast makes one message for all whom a template says the same: it is not
 	// addressed to anybody by name, its Message-ID is that of its content, and it has
-	// no link to unsubscribe, which would be somebody's.
+	// no link to unsubscribe, which would be somebody's. Its letters can be made into
+	// messages to one recipient (Letter.Alone), for which Alone is asked.
 	Multicast bool
+	Alone     func() Alone
 
 	Event    *fanfare.Event
 	EventRef fanfare.EventRef
@@ -63,6 +65,7 @@ type Recipient struct {
 	Subscriptions []Subscription  // all that matched, the one that picked the template first; none of a direct send
 	Items         []ItemOf        // of a digest: what it tells of, oldest first
 	More          int             // of a digest: how many were left out
+	Sole          bool            // nobody else gets the mailing: with Multicast he has a message of his own
 	Date          time.Time       // of the first attempt, so that a later one has the same bytes
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"sync"
 
 	"fanfare.dev/fanfare"
 )
@@ -18,6 +19,10 @@ type shared struct {
 	key   []byte
 
 	sender string // of all of them: it names the event, and no delivery
+
+	// making guards what messages to one recipient are made with.
+	making sync.Mutex
+	alone  *Alone
 }
 
 // A sharedBody is a message that never changes.
@@ -25,6 +30,19 @@ type sharedBody struct {
 	body  []byte
 	share uint64
 	dots  bool // a line may begin with one
+
+	// Of the message without its signatures: what stands before and behind the headers
+	// To and List-Unsubscribe, which are all that differs in a message to one recipient.
+	before, between, behind []byte
+}
+
+// Alone has the functions of a Mailing for messages to one recipient, which are made
+// while the writer is in use. They share nothing with those of the Mailing, and are
+// called one at a time. What Sign returns is signed.
+type Alone struct {
+	Unsubscribe func(dst []byte, r *Recipient) []byte
+	Returns     func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
+	Sign        func(message, files []byte) ([]byte, error)
 }
 
 // maxSharedBytes bounds the messages that are kept for the next recipients, beside
@@ -71,6 +89,53 @@ func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
 	if utf8Needed {
 		letter.Share++ // it takes another envelope
 	}
+	if w.mailing.Alone != nil {
+		plain := letter
+		letter.Alone = func() (fanfare.Letter, error) { return w.writeAlone(plain, message, r) }
+	}
+	return letter, nil
+}
+
+// writeAlone makes a shared message into one to its recipient. The Message-ID stays:
+// an earlier attempt that nobody knows the outcome of may have gone to several.
+func (w *Writer) writeAlone(letter fanfare.Letter, message sharedBody, r *Recipient) (fanfare.Letter, error) {
+	s := &w.shared
+	s.making.Lock()
+	defer s.making.Unlock()
+	if s.alone == nil {
+		made := w.mailing.Alone()
+		s.alone = &made
+	}
+	var url, mailto []byte
+	if s.alone.Unsubscribe != nil {
+		url = s.alone.Unsubscribe(nil, r)
+		if err := headerURL(url, "unsubscribe_url"); err != nil {
+			return letter, err
+		}
+	}
+	if w.leaveOfEach() {
+		mailto = appendLeave(nil, s.alone.Returns, r.Delivery)
+	} else {
+		mailto = w.mailto
+	}
+	out := make([]byte, 0, len(message.body)+len(letter.To)+2*(len(url)+len(mailto))+128)
+	out = append(out, message.before...)
+	out = append(out, "To: "...)
+	out = append(out, letter.To...)
+	out = append(out, "\r\n"...)
+	out = append(out, message.between...)
+	out = appendUnsubscribe(out, url, mailto)
+	out = append(out, message.behind...)
+	if s.alone.Sign != nil {
+		var err error
+		if out, err = s.alone.Sign(out, letter.Enclosed); err != nil {
+			return letter, err
+		}
+	}
+	letter.Body, letter.Share = out, 0
+	if s.alone.Returns != nil {
+		letter.From = string(s.alone.Returns(nil, BounceReturn, r.Delivery, false))
+	}
 	return letter, nil
 }
 
@@ -91,7 +156,9 @@ func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
 		}
 	}
 	out := append([]byte(nil), w.head...)
+	message.before = w.head
 	out = append(out, "To: undisclosed-recipients:;\r\n"...)
+	beyond := len(out)
 	if out, err = w.appendSubject(out, r, vars); err != nil {
 		return message, err
 	}
@@ -99,7 +166,10 @@ func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
 	out = append(out, w.date...)
 	out = append(out, "\r\n"...)
 	rest := append([]byte(nil), w.list...)
-	rest = w.appendUnsubscribe(rest)
+	if !w.leaveOfEach() {
+		rest = appendUnsubscribe(rest, nil, w.mailto)
+	}
+	leave := len(rest)
 	rest = append(rest, w.tail...)
 	if rest, err = w.appendParts(rest, r, vars); err != nil {
 		return message, err
@@ -118,8 +188,13 @@ func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
 	out = append(out, '@')
 	out = append(out, w.mailing.Domain...)
 	out = append(out, ">\r\n"...)
-	out = append(out, rest...)
+	out = append(out, w.list...)
+	unsubscribe := len(out)
+	out = append(out, rest[len(w.list):]...)
+	plain := len(out)
 	out = w.sign(out, 0)
+	unsigned := out[len(out)-plain:]
+	message.between, message.behind = unsigned[beyond:unsubscribe], unsigned[unsubscribe+leave-len(w.list):]
 	message.body, message.dots = slices.Clip(out), w.dots
 	// What vouches for the message is a part of it, too.
 	whole := sha256.Sum256(out)

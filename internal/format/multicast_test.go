@@ -6,6 +6,10 @@ import (
 	"net/mail"
 	"strings"
 	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	ours "fanfare.dev/fanfare/internal/dkim"
 )
 
 // another is a recipient of whom all is different.
@@ -180,5 +184,108 @@ func TestSharedMessagesAreKeptWithinABound(t *testing.T) {
 	again, _, err := w.Write(nil, told(0, 0, 1, 2))
 	if err != nil || !bytes.Equal(again.Body, firsts["[0 1 2]"]) {
 		t.Errorf("a message that was forgotten is another one: %v", err)
+	}
+}
+
+// unsigned has the functions of a mailing for messages to one recipient, which sign
+// nothing.
+func unsigned(m *Mailing) func() Alone {
+	return func() Alone { return Alone{Unsubscribe: m.Unsubscribe, Returns: m.Returns} }
+}
+
+// TestASharedMessageThatOneRecipientGetsIsAddressedToHim compares it with the one that
+// is made where nothing is shared: they differ in the Message-ID alone.
+func TestASharedMessageThatOneRecipientGetsIsAddressedToHim(t *testing.T) {
+	for name, change := range map[string]func(*Mailing){
+		"with a mailto of the channel": func(*Mailing) {},
+		"without any":                  func(m *Mailing) { m.UnsubscribeMailto = "" },
+		"with a link alone": func(m *Mailing) {
+			m.UnsubscribeMailto, m.ListID = "", ""
+		},
+		"with return addresses":                     func(m *Mailing) { m.Returns, m.Leave = returning, true },
+		"with return addresses that take no wishes": func(m *Mailing) { m.Returns = returning },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}\n.dot\n", HTML: "<p>{{ event.title }}</p>"}, `{"title":"M 5.3"}`)
+			change(&m)
+			m.Alone = unsigned(&m)
+			single := write(t, m, newRecipient())
+			m.Multicast = true
+			w, err := m.Writer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			shared, dst, err := w.Write(nil, newRecipient())
+			if err != nil || shared.Alone == nil {
+				t.Fatal(err)
+			}
+			before := string(shared.Body)
+			if _, _, err := w.Write(dst, another(1)); err != nil { // whose link is not his
+				t.Fatal(err)
+			}
+			alone, err := shared.Alone()
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := func(body []byte) string {
+				parsed, err := mail.ReadMessage(bytes.NewReader(body))
+				if err != nil {
+					t.Fatalf("%v:\n%s", err, body)
+				}
+				return parsed.Header.Get("Message-ID")
+			}
+			if id(alone.Body) != id(shared.Body) {
+				t.Errorf("the Message-ID is %s, and of the group's %s", id(alone.Body), id(shared.Body))
+			}
+			if got, want := strings.Replace(string(alone.Body), id(alone.Body), id(single.Body), 1), string(single.Body); got != want {
+				t.Errorf("the message is\n%s\nwant\n%s", got, want)
+			}
+			if alone.From != single.From || alone.To != single.To || alone.Share != 0 || alone.Undotted != single.Undotted || alone.Delivery != shared.Delivery {
+				t.Errorf("the letter is from %s to %s, want %s and %s", alone.From, alone.To, single.From, single.To)
+			}
+			if again, err := shared.Alone(); err != nil || !bytes.Equal(again.Body, alone.Body) || string(shared.Body) != before {
+				t.Errorf("made again it is another: %v", err)
+			}
+		})
+	}
+}
+
+// returning makes return addresses that name the delivery.
+func returning(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte {
+	return fmt.Appendf(dst, "%c-%s-%v@bounces.example.org", kind, delivery, shared)
+}
+
+func TestWhoeverAloneGetsAMailingHasAnOrdinaryMessage(t *testing.T) {
+	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
+	single := write(t, m, newRecipient())
+	m.Multicast, m.Alone = true, unsigned(&m)
+	r := newRecipient()
+	r.Sole = true
+	if letter := write(t, m, r); !bytes.Equal(letter.Body, single.Body) || letter.Share != 0 || letter.Alone != nil {
+		t.Errorf("the message is\n%s\nwant\n%s", letter.Body, single.Body)
+	}
+}
+
+// TestAMessageThatIsMadeForOneRecipientIsSigned has another implementation verify it.
+func TestAMessageThatIsMadeForOneRecipientIsSigned(t *testing.T) {
+	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
+	m.Multicast = true
+	m.Alone = func() Alone {
+		var signing ours.Signing
+		return Alone{Unsubscribe: m.Unsubscribe, Sign: func(message, files []byte) ([]byte, error) {
+			signing.Begin(signers, time.Unix(1_790_000_000, 0))
+			message = signing.Sign(message, 0, files)
+			return message, signing.Finish()
+		}}
+	}
+	for _, letter := range signed(t, m, signers, newRecipient(), another(1)) {
+		alone, err := letter.Alone()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(alone.Body, []byte("To: "+letter.To+"\r\n")) {
+			t.Errorf("it is not addressed to %s:\n%s", letter.To, alone.Body)
+		}
+		verify(t, signers, alone)
 	}
 }

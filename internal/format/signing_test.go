@@ -48,6 +48,13 @@ func signed(t tester, m Mailing, keys []*ours.Key, recipients ...*Recipient) (le
 	if err := signing.Finish(); err != nil {
 		t.Fatal(err)
 	}
+	verify(t, keys, letters...)
+	return letters
+}
+
+// verify has another implementation verify that letters are signed with all keys.
+func verify(t tester, keys []*ours.Key, letters ...fanfare.Letter) {
+	t.Helper()
 	records := func(name string) ([]string, error) {
 		for _, k := range keys {
 			if k.Name() == name {
@@ -67,7 +74,6 @@ func signed(t tester, m Mailing, keys []*ours.Key, recipients ...*Recipient) (le
 			}
 		}
 	}
-	return letters
 }
 
 // signedLetter is the letter of one recipient: behind the signature it is what it is

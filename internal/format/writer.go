@@ -20,7 +20,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 		}
 		return one.Write(dst, r)
 	}
-	if w.shared.on {
+	if w.shared.on && !r.Sole {
 		letter, err := w.writeShared(r)
 		return letter, dst, err
 	}
@@ -67,7 +67,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 	out = append(out, ">\r\n"...)
 	out = append(out, w.list...)
 	w.prepareLeave(r)
-	out = w.appendUnsubscribe(out)
+	out = appendUnsubscribe(out, w.url, w.mailto)
 	out = append(out, w.tail...)
 	if out, err = w.appendParts(out, r, vars); err != nil {
 		return fail(err)
@@ -137,31 +137,40 @@ func (w *Writer) sender(delivery fanfare.DeliveryRef, shared bool) string {
 
 // prepareLeave makes the mailto of a recipient, where each has one.
 func (w *Writer) prepareLeave(r *Recipient) {
-	if w.mailing.Returns == nil || !w.mailing.Leave {
+	if !w.leaveOfEach() {
 		return
 	}
-	w.mailto = append(w.mailto[:0], "<mailto:"...)
-	w.mailto = w.mailing.Returns(w.mailto, UnsubscribeReturn, r.Delivery, false)
-	w.mailto = append(w.mailto, "?subject=unsubscribe>"...)
+	w.mailto = appendLeave(w.mailto[:0], w.mailing.Returns, r.Delivery)
 }
 
-// appendUnsubscribe appends the headers of RFC 2369 and RFC 8058.
-func (w *Writer) appendUnsubscribe(out []byte) []byte {
-	if len(w.url) == 0 && len(w.mailto) == 0 {
+// leaveOfEach reports whether each recipient has a mailto of his own.
+func (w *Writer) leaveOfEach() bool { return w.mailing.Returns != nil && w.mailing.Leave }
+
+// appendLeave appends the mailto of a delivery.
+func appendLeave(dst []byte, returns func([]byte, byte, fanfare.DeliveryRef, bool) []byte, delivery fanfare.DeliveryRef) []byte {
+	dst = append(dst, "<mailto:"...)
+	dst = returns(dst, UnsubscribeReturn, delivery, false)
+	return append(dst, "?subject=unsubscribe>"...)
+}
+
+// appendUnsubscribe appends the headers of RFC 2369 and RFC 8058, with a link and a
+// mailto where there are such.
+func appendUnsubscribe(out, url, mailto []byte) []byte {
+	if len(url) == 0 && len(mailto) == 0 {
 		return out
 	}
 	out = append(out, "List-Unsubscribe: "...)
-	if len(w.url) > 0 {
+	if len(url) > 0 {
 		out = append(out, '<')
-		out = append(out, w.url...)
+		out = append(out, url...)
 		out = append(out, '>')
-		if len(w.mailto) > 0 {
+		if len(mailto) > 0 {
 			out = append(out, ",\r\n "...)
 		}
 	}
-	out = append(out, w.mailto...)
+	out = append(out, mailto...)
 	out = append(out, "\r\n"...)
-	if len(w.url) > 0 {
+	if len(url) > 0 {
 		out = append(out, "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"...)
 	}
 	return out

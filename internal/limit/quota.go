@@ -7,7 +7,7 @@ import (
 
 const (
 	// quotaBlocks is into how many blocks a day is cut at least, and quotaBlock how
-	// large one is at most. What is left of one when the process dies is lost for
+	// large one is at most, unless a group is larger. What is left of one when the process dies is lost for
 	// that day.
 	quotaBlocks = 100
 	quotaBlock  = 1000
@@ -59,32 +59,38 @@ func (q *Quota) Most() int64 {
 	return q.most
 }
 
-// Take spends one message, or says how long none may leave.
-func (q *Quota) Take(now time.Time) (wait time.Duration) {
+// Take spends n messages, or as many as are left of the day, or says how long none may
+// leave. Whether they are urgent makes no difference.
+func (q *Quota) Take(now time.Time, n int, _ bool) (taken int, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.turn(now)
-	if q.left <= q.block()/2 && !q.asked && !q.spent && !now.Before(q.again) {
+	block := max(q.block(), int64(n))
+	if (q.left <= q.block()/2 || q.left < int64(n)) && !q.asked && !q.spent && !now.Before(q.again) {
 		q.asked = true
-		q.ask(q.day, q.block())
+		q.ask(q.day, block)
 	}
 	switch {
-	case q.left > 0:
-		q.left--
-		return 0
+	case q.left >= int64(n), q.left > 0 && q.spent:
+		taken = int(min(q.left, int64(n)))
+		q.left -= int64(taken)
+		return taken, 0
 	case q.spent:
-		return q.ends.Sub(now)
+		return 0, q.ends.Sub(now)
 	}
-	return quotaPoll
+	return 0, quotaPoll
 }
 
-// Back returns a message that was spent at a time and did not leave. One of
-// another day is gone.
-func (q *Quota) Back(spent time.Time) {
+// Group returns the size of the next group, where most messages may leave together.
+func (q *Quota) Group(most int) int { return most }
+
+// Back returns n messages that were spent at a time and did not leave. Those of
+// another day are gone.
+func (q *Quota) Back(spent time.Time, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !spent.Before(q.begins) && spent.Before(q.ends) {
-		q.left++
+		q.left += int64(n)
 	}
 }
 

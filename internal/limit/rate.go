@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -20,11 +21,33 @@ const (
 // one second, wherever that second begins: it is the generic cell rate algorithm
 // (ITU-T I.371) with a burst of a two hundredth of a second. n+1 messages at a
 // rate of n take at least n*1.01/n s - 0.005 s. The zero Rate is unlimited.
+//
+// A group of messages that leave together leaves as soon as the rate has allowed all
+// of them. While a group waits, what the rate allows is saved for it. Urgent messages
+// alone do not wait until a second has passed since a group: within that second they
+// exceed the rate by their own number, and the next group leaves so much later.
 type Rate struct {
 	interval time.Duration // between two messages; 0: unlimited
 	slack    time.Duration
-	next     time.Time // when the next is due
+	most     int       // messages in any one second
+	next     time.Time // when the next message is due
+	saved    time.Time // when the first message of the next group was due, which is not after next
+	waiting  time.Time // until when a group is expected to wait
+	turn     int       // how many times messages have left
+
+	groups  []departure // of the last second, the earliest first
+	counted int         // messages that have left
 }
+
+// A departure is a group that has left.
+type departure struct {
+	at     time.Time
+	before int // messages that had left
+}
+
+// groupSpan is for how long the messages of a group count as those of one second: it
+// includes what they may arrive closer together than they left.
+const groupSpan = time.Second + 5*time.Millisecond
 
 // unlimited is from which rate on, per second, none is kept: messages would be
 // less than a nanosecond apart. (The Inf of golang.org/x/time/rate is the largest
@@ -44,8 +67,12 @@ func (r *Rate) Set(perSecond float64, now time.Time) {
 		r.interval = time.Duration(math.Ceil((1 + margin) / perSecond * 1e9))
 	}
 	r.slack = time.Duration(slack * float64(max(time.Second, r.interval)))
+	r.most = max(1, int(math.Ceil(perSecond-1e-6)))
 	if latest := now.Add(r.interval); r.next.After(latest) {
 		r.next = latest
+	}
+	if r.saved.After(r.next) {
+		r.saved = r.next
 	}
 }
 
@@ -58,24 +85,95 @@ func (r *Rate) Limited() bool { return r.interval > 0 }
 // Interval is the time between two messages, 0 where the rate is unlimited.
 func (r *Rate) Interval() time.Duration { return r.interval }
 
-// Wait is how long nothing may leave.
-func (r *Rate) Wait(now time.Time) time.Duration {
+// Group returns the size of the next group, where most messages may leave together:
+// groups divide what may leave in one second evenly, and are as few as that allows.
+func (r *Rate) Group(most int) int {
+	if r.interval == 0 || most <= 1 {
+		return most
+	}
+	groups := (r.most + most - 1) / most
+	n := r.turn % groups
+	return max(1, (n+1)*r.most/groups-n*r.most/groups)
+}
+
+// Wait is how long no message may leave.
+func (r *Rate) Wait(now time.Time) time.Duration { return r.WaitFor(1, false, now) }
+
+// WaitFor is how long n messages may not leave together. Whoever is told to wait with
+// a group is expected to come back for it.
+func (r *Rate) WaitFor(n int, urgent bool, now time.Time) (wait time.Duration) {
 	if r.interval == 0 {
 		return 0
 	}
-	return max(0, r.next.Add(-r.slack).Sub(now))
+	wait = r.next.Add(-r.slack).Sub(now)
+	if n > 1 {
+		wait = max(wait, r.saved.Add(time.Duration(n-1)*r.interval-r.slack).Sub(now))
+	}
+	if !urgent {
+		wait = max(wait, r.crowded(n, now))
+	}
+	if n > 1 && wait > 0 {
+		r.waiting = now.Add(wait + lateness)
+	}
+	return max(0, wait)
+}
+
+// crowded is how long n messages would be too many within a second from a group on.
+func (r *Rate) crowded(n int, now time.Time) (wait time.Duration) {
+	r.forget(now)
+	for _, group := range r.groups {
+		if r.counted-group.before+n <= r.most {
+			break
+		}
+		wait = group.at.Add(groupSpan).Sub(now)
+	}
+	return wait
+}
+
+// forget leaves out groups that left more than a second ago.
+func (r *Rate) forget(now time.Time) {
+	gone := 0
+	for gone < len(r.groups) && now.Sub(r.groups[gone].at) >= groupSpan {
+		gone++
+	}
+	r.groups = slices.Delete(r.groups, 0, gone)
 }
 
 // Take counts a message that leaves now.
-func (r *Rate) Take(now time.Time) {
+func (r *Rate) Take(now time.Time) { r.TakeFor(1, now) }
+
+// TakeFor counts n messages that leave together now.
+func (r *Rate) TakeFor(n int, now time.Time) {
 	if r.interval == 0 {
 		return
+	}
+	if n > 1 {
+		if earliest := now.Add(-time.Duration(n-1) * r.interval); r.saved.Before(earliest) {
+			r.saved = earliest // more than a group is not saved
+		}
+		r.forget(now)
+		r.groups = append(r.groups, departure{now, r.counted})
+	} else if now.After(r.waiting) && r.saved.Before(now) {
+		r.saved = now // no group waits for it
 	}
 	if r.next.Before(now) {
 		r.next = now
 	}
 	r.next = r.next.Add(r.interval)
+	r.saved = r.saved.Add(time.Duration(n) * r.interval)
+	if r.next.Before(r.saved) {
+		r.next = r.saved
+	}
+	r.counted += n
+	r.turn++
 }
 
 // Back gives back a message that was counted and did not leave.
-func (r *Rate) Back() { r.next = r.next.Add(-r.interval) }
+func (r *Rate) Back() { r.BackFor(1) }
+
+// BackFor gives back n messages of those that were counted.
+func (r *Rate) BackFor(n int) {
+	r.next = r.next.Add(-time.Duration(n) * r.interval)
+	r.saved = r.saved.Add(-time.Duration(n) * r.interval)
+	r.counted -= n
+}

@@ -45,19 +45,27 @@ func (s *Shared) Set(perSecond float64, now time.Time) {
 	s.waiting = nil
 }
 
-// Take counts a message that leaves now, or says how long none of this share may.
-func (s *Share) Take(now time.Time) (wait time.Duration) {
+// Group returns the size of the next group, where most messages may leave together.
+func (s *Share) Group(most int) int {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.of.rate.Group(most)
+}
+
+// Take counts n messages that leave together now, or says how long those of this
+// share may not.
+func (s *Share) Take(now time.Time, n int, urgent bool) (taken int, wait time.Duration) {
 	all := s.of
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if !all.rate.Limited() {
-		return 0
+		return n, 0
 	}
 	all.forget(now)
 	if s.until.IsZero() {
 		s.turn = max(s.turn, all.turn)
 	}
-	wait = all.rate.Wait(now)
+	wait = all.rate.WaitFor(n, urgent, now)
 	ahead := max(1, float64(turnSpan)/float64(all.rate.Interval()))
 	for _, other := range all.waiting {
 		if other != s && other.turn+ahead <= s.turn {
@@ -69,26 +77,26 @@ func (s *Share) Take(now time.Time) (wait time.Duration) {
 			all.waiting = append(all.waiting, s)
 		}
 		s.until = now.Add(wait + lateness)
-		return wait
+		return 0, wait
 	}
-	all.rate.Take(now)
+	all.rate.TakeFor(n, now)
 	least := s.turn
-	s.turn++
+	s.turn += float64(n)
 	s.until = time.Time{}
 	all.forget(now)
 	for _, other := range all.waiting {
 		least = min(least, other.turn)
 	}
 	all.turn = max(all.turn, least)
-	return 0
+	return n, 0
 }
 
-// Back returns a message that was counted and did not leave.
-func (s *Share) Back(time.Time) {
+// Back returns n messages that were counted and did not leave.
+func (s *Share) Back(_ time.Time, n int) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	if s.of.rate.Limited() {
-		s.of.rate.Back()
+		s.of.rate.BackFor(n)
 	}
 }
 

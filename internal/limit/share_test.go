@@ -35,7 +35,7 @@ func play(t *testing.T, span time.Duration, all []*sender, at func(time.Time)) (
 			}
 		}
 		now = one.next
-		switch wait := one.share.Take(now); {
+		switch _, wait := one.share.Take(now, 1, false); {
 		case wait > 0:
 			one.next = now.Add(wait + time.Duration(random.Int64N(int64(one.late)+1)))
 		default:

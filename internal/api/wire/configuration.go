@@ -155,7 +155,7 @@ type ChannelSettings struct {
 	Expiry       string   `json:"expiry,omitempty" doc:"a message that could not leave for so long expires"`
 	Retry        []string `json:"retry,omitempty" doc:"waits between attempts, each with jitter"`
 	Grouping     string   `json:"grouping,omitempty" doc:"auto, pipelining or lockstep"`
-	Multicast    int      `json:"multicast,omitempty" doc:"smtp: recipients of one transaction, where nothing in the message is personal; without: each has a message of his own"`
+	Multicast    int      `json:"multicast,omitempty" doc:"smtp: recipients of one transaction, where nothing in the message is personal, and as many as the rate allows in a second at most; without: each has a message of his own"`
 	Domain       string   `json:"domain,omitempty" doc:"right side of Message-ID; without: that of from"`
 	ListID       string   `json:"list_id,omitempty" doc:"header List-Id (RFC 2919)"`
 

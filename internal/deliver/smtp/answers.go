@@ -88,7 +88,7 @@ func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, 
 			if command == data && len(p.taken) == 0 {
 				break
 			}
-			_ = c.write(s.command(command, l))
+			_ = c.write(s.command(command, p, l))
 		}
 		code, text, err := c.reply()
 		good := err == nil && (command < data && code/100 == 2 || command == data && code == 354)
@@ -123,11 +123,11 @@ func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, 
 	}
 	return s.concluded(p, as, all, mustClose)
 }
-func (s *session) command(command int, l *fanfare.Letter) []byte {
+func (s *session) command(command int, p *parcel, l *fanfare.Letter) []byte {
 	c := s.conn
 	switch command {
 	case mail:
-		c.out = c.can.appendMail(c.out[:0], l)
+		c.out = c.can.appendMail(c.out[:0], p)
 	case rcpt:
 		c.out = appendRcpt(c.out[:0], l)
 	default:

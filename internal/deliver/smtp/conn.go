@@ -89,7 +89,7 @@ func (c *conn) appendEnvelope(dst []byte, p *parcel) []byte {
 		dst = append(dst, cmdReset...)
 		c.dirty, c.resetting = false, true
 	}
-	dst = c.can.appendMail(dst, p.letters[0])
+	dst = c.can.appendMail(dst, p)
 	for _, l := range p.letters {
 		dst = appendRcpt(dst, l)
 	}

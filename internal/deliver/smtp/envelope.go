@@ -75,13 +75,27 @@ const (
 	cmdQuit  = "QUIT\r\n"
 )
 
-func (e *extensions) appendMail(dst []byte, l *fanfare.Letter) []byte {
+// aloneRoom is how much longer a message to several may get where it ends up with one of
+// them: by his address and his link.
+const aloneRoom = 1024
+
+// announced is the size of what is sent, which may still become a message to one.
+func (e *extensions) announced(p *parcel) int {
+	size := p.message().Size()
+	if larger := size + aloneRoom; len(p.letters) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
+		return larger
+	}
+	return size
+}
+
+func (e *extensions) appendMail(dst []byte, p *parcel) []byte {
+	l := p.message()
 	dst = append(dst, "MAIL FROM:<"...)
 	dst = append(dst, l.From...)
 	dst = append(dst, '>')
 	if e.size {
 		dst = append(dst, " SIZE="...)
-		dst = strconv.AppendInt(dst, int64(l.Size()), 10)
+		dst = strconv.AppendInt(dst, int64(e.announced(p)), 10)
 	}
 	if l.EightBit {
 		dst = append(dst, " BODY=8BITMIME"...)

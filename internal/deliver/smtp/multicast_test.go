@@ -67,15 +67,20 @@ func shared(sizes ...int) []*fanfare.Letter {
 	for message, n := range sizes {
 		from := fmt.Sprintf("s%d@example.com", message)
 		for range n {
-			all = append(all, &fanfare.Letter{
+			l := &fanfare.Letter{
 				From: from, To: fmt.Sprintf("r%d@example.com", len(all)), Share: uint64(message + 1), Body: []byte(bodyFor(from, "undisclosed")),
-			})
+			}
+			l.Alone = func() (fanfare.Letter, error) {
+				return fanfare.Letter{From: from, To: l.To, Body: []byte(bodyFor(from, l.To))}, nil
+			}
+			all = append(all, l)
 		}
 	}
 	return all
 }
 
-// audit checks each transaction at the peer: its body is that of its sender, and its
+// audit checks each transaction at the peer: its body is that of its sender, addressed to
+// its recipient where there is one and to nobody by name where there are several, and its
 // recipients are those whose letters are released and not reported, each once. took
 // is told of those that are answered with 250.
 func (d *testDesk) audit(p *peer, took func(rcpts []string)) {
@@ -88,7 +93,11 @@ func (d *testDesk) audit(p *peer, took func(rcpts []string)) {
 		body = strings.ReplaceAll("\n"+body, "\n.", "\n")[1:]
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if body != bodyFor(from, "undisclosed") || !slices.Equal(now, current) {
+		to := "undisclosed"
+		if len(current) == 1 {
+			to = current[0]
+		}
+		if body != bodyFor(from, to) || !slices.Equal(now, current) {
 			d.wrong("under the envelope %s -> %s, while released and unreported were %s, came\n%s", from, rcpts, now, body)
 		}
 		for l, on := range d.out {
@@ -270,6 +279,58 @@ func firstData(answer string, otherwise func(turn) string) func(turn) string {
 	}
 }
 
+// TestARecipientWhoGetsAMessageAloneGetsHisOwn has messages that end up with one
+// recipient for different reasons.
+func TestARecipientWhoGetsAMessageAloneGetsHisOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		hook       func(turn) string
+		recipients int
+		most       int
+		alone      []string // who get a message of their own
+	}{
+		"there is only one":                   {recipients: 1, most: 100, alone: []string{"r0"}},
+		"the last is left over":               {recipients: 9, most: 4, alone: []string{"r8"}},
+		"the others are refused":              {hook: refusing("r0", "r2"), recipients: 3, most: 100, alone: []string{"r1"}},
+		"the peer takes one at a time":        {hook: tooMany(1, "452 4.5.3 Error: too many recipients"), recipients: 3, most: 100, alone: []string{"r0", "r1", "r2"}},
+		"one at a time is what is configured": {recipients: 2, most: 1, alone: []string{"r0", "r1"}},
+		"nobody":                              {recipients: 4, most: 2},
+	} {
+		for _, grouping := range []string{"auto", "lockstep"} {
+			t.Run(name+", "+grouping, func(t *testing.T) {
+				p := startPeer(t, c.hook)
+				var alone []string
+				all := shared(c.recipients)
+				desk := newDesk(t, slices.Clone(all)...)
+				desk.audit(p, func(rcpts []string) {
+					if len(rcpts) == 1 {
+						alone = append(alone, strings.TrimSuffix(rcpts[0], "@example.com"))
+					}
+				})
+				config := short(p.addr)
+				config.MaxRecipients, config.Grouping = c.most, grouping
+				if err := New(config).Serve(t.Context(), desk); err != nil {
+					t.Error(err)
+				}
+				desk.done()
+				slices.Sort(alone)
+				if !slices.Equal(alone, c.alone) {
+					t.Errorf("%q got a message of their own, want %q", alone, c.alone)
+				}
+			})
+		}
+	}
+}
+
+// refusing refuses some people for good.
+func refusing(people ...string) func(turn) string {
+	return func(now turn) string {
+		if now.at == atRcpt && slices.ContainsFunc(people, func(one string) bool { return strings.Contains(now.line, one+"@") }) {
+			return "550 5.1.1 unknown"
+		}
+		return standard
+	}
+}
+
 // TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare has letters of one share
 // that differ in what all of them would have in common.
 func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
@@ -289,6 +350,7 @@ func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
 			}
 			all := shared(5)
 			change(all[2])
+			all[2].Alone = nil
 			desk := newDesk(t, slices.Clone(all)...)
 			config := short(p.addr)
 			config.MaxRecipients = 10

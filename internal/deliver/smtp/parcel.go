@@ -15,6 +15,7 @@ import (
 // for who gets it.
 type parcel struct {
 	letters []*fanfare.Letter // that the body is for
+	alone   fanfare.Letter    // the message to the only recipient; without To: letters have it
 
 	// What the answers to the envelope say so far.
 	answers int               // to RCPT
@@ -30,11 +31,36 @@ type refused struct {
 	refusal
 }
 
+// message is what is sent.
+func (p *parcel) message() *fanfare.Letter {
+	if p.alone.To != "" {
+		return &p.alone
+	}
+	return p.letters[0]
+}
+
+// settleAlone has the only recipient of a message which others could have got get his
+// own. Where that cannot be made or be sent, he gets what the others would have got.
+func (s *session) settleAlone(p *parcel) {
+	if len(p.letters) != 1 || p.letters[0].Alone == nil || p.alone.To != "" {
+		return
+	}
+	if alone, err := p.letters[0].Alone(); err == nil && s.conn.can.unsendable(&alone) == "" {
+		p.alone = alone
+	}
+}
+
 // pack makes a parcel of a letter and those that may go with it.
 func (s *session) pack(l *fanfare.Letter) *parcel {
+	p := s.gather(l)
+	s.settleAlone(p)
+	return p
+}
+
+func (s *session) gather(l *fanfare.Letter) *parcel {
 	p := &s.parcels[s.turn]
 	s.turn ^= 1
-	p.letters = append(p.letters[:0], l)
+	p.letters, p.alone = append(p.letters[:0], l), fanfare.Letter{}
 	p.begin()
 	most := s.d.cfg.MaxRecipients
 	if s.conn.most > 0 {

@@ -156,8 +156,10 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 		s.giveBack(next)
 		return nil, false, s.fail(ctx, err)
 	}
-	enclosed := p.letters[0].Enclosed
-	c.out = appendBody(c.out[:0], p.letters[0])
+	s.settleAlone(p) // the others may have been refused
+	message := p.message()
+	enclosed := message.Enclosed
+	c.out = appendBody(c.out[:0], message)
 	before := len(c.out)
 	c.out = append(c.out, finalDot...)
 	bodyLen := len(c.out) + len(enclosed)
