@@ -19,12 +19,12 @@ type destination struct {
 	latency limit.Median
 
 	underway int
-	latest   uint64 // group of the last message to it
-	overdue  int    // of these, what takes too long
-	quick    int64  // letters that did not take long
-	late     int    // letters in a row that did, while the relay was quick with those to others
-	slow     bool   // takes much longer than others
-	unwell   bool   // is in the list of those
+	groups   map[uint64]int // recipients under way of each group that has some here
+	overdue  int            // of these, what takes too long
+	quick    int64          // letters that did not take long
+	late     int            // letters in a row that did, while the relay was quick with those to others
+	slow     bool           // takes much longer than others
+	unwell   bool           // is in the list of those
 
 	aside   line      // jobs that wait for it
 	readied int       // of these, brought back and not yet taken

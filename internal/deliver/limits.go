@@ -206,7 +206,7 @@ func (l *limits) toward(d *destination, job, leader *Job, now time.Time) (says p
 	switch {
 	case l.gathers(d, job): // it leaves in a group of those that wait
 		return l.behind(d, job, wait, now)
-	case wait == 0 && leader != nil && d.latest == leader.group && !d.slow:
+	case wait == 0 && leader != nil && d.groups[leader.group] > 0 && !d.slow:
 		return leaves, time.Time{}
 	}
 	if wait == 0 && d.window.Room(d.underway) && (passes || !l.crowded(d) && !l.untold(d, job)) && (passes || job.turn || d.aside.len() == 0) {
@@ -244,10 +244,15 @@ func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 			job.allowed = true
 		}
 		job.probe = d.breaker.Begin()
-		if job.rides = leader != nil && d.latest == job.group; !job.rides {
+		if job.rides = leader != nil && d.groups[job.group] > 0; !job.rides {
 			l.destinations.count(d, 1)
 		}
-		d.latest = job.group
+		if l.groups(job) {
+			if d.groups == nil {
+				d.groups = map[uint64]int{}
+			}
+			d.groups[job.group]++
+		}
 	}
 }
 
@@ -264,6 +269,11 @@ func (l *limits) end(job *Job) bool {
 	if d := job.to; d != nil {
 		if !job.rides {
 			l.destinations.count(d, -1)
+		}
+		if n := d.groups[job.group]; n > 1 {
+			d.groups[job.group] = n - 1
+		} else {
+			delete(d.groups, job.group)
 		}
 		if job.overdue {
 			d.overdue--
