@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare/internal/api"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/report"
 	"fanfare.dev/fanfare/internal/seal"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -82,12 +83,8 @@ func (h *house) pages(parts *api.Parts, direct *messages) error {
 	if err != nil {
 		return err
 	}
-	signer := h.outlets.signer
-	mails := &pageMails{messages: direct, registry: h.people, base: h.publicURL()}
-	going := &leaving{signer: signer, passes: passes, mails: mails, registry: h.people, store: h.store, clock: h.clock}
-	choices := &preferences{signer: signer, leaving: going, registry: h.people, mails: mails, clock: h.clock}
-	parts.Leaving, parts.Choices, parts.Seals = going, choices, passes
-	parts.Signups = &signups{passes: passes, registry: h.people, mails: mails, links: choices, clock: h.clock}
+	self := selfservice.New(selfservice.Options{Registry: h.people, Signer: h.outlets.signer, Seals: passes, Clock: h.clock, PublicURL: h.publicURL(), Manifests: h.store, Messages: direct})
+	parts.Leaving, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
 	return nil
 }
 

@@ -76,6 +76,8 @@ var grants = []grant{
 	{"internal/verify", []string{".", "internal/evaluator", "internal/match"},
 		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
 	{"internal/generate", []string{".", "internal/kit"}, whyStage},
+	{"internal/people/selfservice", []string{".", "internal/api", "internal/api/wire", "internal/format", "internal/kit", "internal/pages", "internal/pages/words", "internal/registry", "internal/seal"},
+		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
 	{"internal/notifier", []string{".", "internal/kit", "internal/collect", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
 		"the notifier reads what the recorder and the registry stored and posts events as any sender does"},
 	{"internal/store/retry", []string{"internal/store"},

@@ -1,4 +1,4 @@
-package app
+package selfservice
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	rehousing seal.Purpose = 'a'
+	changingAddress seal.Purpose = 'a'
 	// byAddress is the reason of what goes on at another address.
 	byAddress = "the address was changed"
 )
 
-// A rehoused is a change of address that waits for its confirmation.
-type rehoused struct {
+// An addressChange is a change of address that waits for its confirmation.
+type addressChange struct {
 	Service string        `json:"s"`
 	Of      fanfare.Place `json:"o"` // a subscription of the person
 	From    string        `json:"f"`
@@ -28,7 +28,7 @@ type rehoused struct {
 }
 
 // Move mails a link to a new address that has what goes to the old one go there.
-func (p *preferences) Move(ctx context.Context, token, to string, may api.MayMail) error {
+func (p *Preferences) Move(ctx context.Context, token, to string, may api.MayMail) error {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late || person.Address == "" {
 		return err
@@ -50,11 +50,11 @@ func (p *preferences) Move(ctx context.Context, token, to string, may api.MayMai
 	if !may(link.Service, to) {
 		return nil
 	}
-	b, err := json.Marshal(rehoused{link.Service, link.Subscription, person.Address, to, p.clock.Now().UnixNano()})
+	b, err := json.Marshal(addressChange{link.Service, link.Subscription, person.Address, to, p.clock.Now().UnixNano()})
 	if err != nil {
 		return err
 	}
-	pass, err := p.leaving.passes.Seal(rehousing, p.clock.Now().Add(confirmFor), b)
+	pass, err := p.unsubscriber.passes.Seal(changingAddress, p.clock.Now().Add(confirmFor), b)
 	if err != nil {
 		return err
 	}
@@ -64,13 +64,13 @@ func (p *preferences) Move(ctx context.Context, token, to string, may api.MayMai
 }
 
 // LookMove tells what a link moves.
-func (p *preferences) LookMove(_ context.Context, token string) (api.Confirmation, error) {
+func (p *Preferences) LookMove(_ context.Context, token string) (api.Confirmation, error) {
 	of, late, err := p.openMove(token)
 	return api.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
 }
 
-func (p *preferences) openMove(token string) (of rehoused, late bool, err error) {
-	b, err := p.leaving.passes.Open(rehousing, token, p.clock.Now())
+func (p *Preferences) openMove(token string) (of addressChange, late bool, err error) {
+	b, err := p.unsubscriber.passes.Open(changingAddress, token, p.clock.Now())
 	if errors.Is(err, seal.ErrForeign) {
 		return of, false, errForeignLink()
 	}
@@ -79,7 +79,7 @@ func (p *preferences) openMove(token string) (of rehoused, late bool, err error)
 
 // owner is the person, who is made one with whoever the mail to the new address has
 // made; or "" where somebody with subscriptions has that address.
-func (p *preferences) owner(ctx context.Context, of *rehoused, person *registry.Person) (string, error) {
+func (p *Preferences) owner(ctx context.Context, of *addressChange, person *registry.Person) (string, error) {
 	other, err := p.registry.SubscriberByAddress(ctx, of.Service, of.To)
 	if err != nil || other.ID == person.ID {
 		if fanfare.CodeOf(err) == fanfare.NotFound {
@@ -97,7 +97,7 @@ func (p *preferences) owner(ctx context.Context, of *rehoused, person *registry.
 
 // ConfirmMove has every subscription to the old address go on at the new one, and
 // tells the old one.
-func (p *preferences) ConfirmMove(ctx context.Context, token string) (api.Confirmation, error) {
+func (p *Preferences) ConfirmMove(ctx context.Context, token string) (api.Confirmation, error) {
 	of, late, err := p.openMove(token)
 	c := api.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
 	if err != nil || late {
@@ -130,7 +130,7 @@ func (p *preferences) ConfirmMove(ctx context.Context, token string) (api.Confir
 	if len(puts) == 0 {
 		return c, nil // done before
 	}
-	if err := welcomed(ctx, p.registry, of.Service, of.To, registry.SourceMove); err != nil {
+	if err := liftUnwanted(ctx, p.registry, of.Service, of.To, registry.SourceMove); err != nil {
 		return c, err
 	}
 	if err := p.put(ctx, of.Service, puts); err != nil {

@@ -1,4 +1,4 @@
-package app
+package selfservice
 
 import (
 	"context"
@@ -25,11 +25,11 @@ const (
 	byLink = "unsubscribed by link"
 )
 
-// leaving acts on the links to unsubscribe.
-type leaving struct {
+// Unsubscriber handles unsubscribe links and takes unsubscribes back.
+type Unsubscriber struct {
 	signer   *format.Signer
 	passes   *seal.Key
-	mails    *pageMails
+	mails    *Mailer
 	registry *registry.Registry
 	clock    kit.Clock
 	store    interface {
@@ -49,7 +49,7 @@ func errForeignLink() error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "this link is not one of ours", Hint: "open the link as it stands in the mail"}
 }
 
-func (l *leaving) verify(token string) (format.Link, error) {
+func (l *Unsubscriber) verify(token string) (format.Link, error) {
 	link, err := l.signer.Clone().Verify(token)
 	if err != nil {
 		return link, errForeignLink()
@@ -59,7 +59,7 @@ func (l *leaving) verify(token string) (format.Link, error) {
 
 // listed are the subscriptions that a message was about: it listed them all, and
 // whoever clicks means the message.
-func (l *leaving) listed(ctx context.Context, link format.Link) []fanfare.Place {
+func (l *Unsubscriber) listed(ctx context.Context, link format.Link) []fanfare.Place {
 	if m, err := l.store.Manifest(ctx, link.Delivery.Day, link.Delivery.Manifest); err == nil {
 		if _, member, ok := m.At(link.Delivery.Position); ok {
 			return member.Subscriptions
@@ -71,7 +71,7 @@ func (l *leaving) listed(ctx context.Context, link format.Link) []fanfare.Place 
 // reader is the person whom a link was sent to, with what it lets them see. Of one who
 // has given up the address that it went to that is what the message was about, and no
 // more: whoever reads the mail there now is nobody to choose for them.
-func (l *leaving) reader(ctx context.Context, link format.Link, listed []fanfare.Place) (registry.Person, error) {
+func (l *Unsubscriber) reader(ctx context.Context, link format.Link, listed []fanfare.Place) (registry.Person, error) {
 	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
 	if err == nil && moved(&person) {
 		person.Subscriptions = slices.DeleteFunc(person.Subscriptions, func(s registry.Subscription) bool { return !slices.Contains(listed, s.Place) })
@@ -80,7 +80,7 @@ func (l *leaving) reader(ctx context.Context, link format.Link, listed []fanfare
 }
 
 // Offer tells what a link lets somebody leave. It changes nothing.
-func (l *leaving) Offer(ctx context.Context, token string) (api.Offer, error) {
+func (l *Unsubscriber) Offer(ctx context.Context, token string) (api.Offer, error) {
 	link, err := l.verify(token)
 	if err != nil {
 		return api.Offer{}, err
@@ -100,7 +100,7 @@ func (l *leaving) Offer(ctx context.Context, token string) (api.Offer, error) {
 }
 
 // Leave ends what is asked for, and is idempotent.
-func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left api.Left, err error) {
+func (l *Unsubscriber) Leave(ctx context.Context, token string, ask api.Leave) (left api.Left, err error) {
 	link, err := l.verify(token)
 	if err != nil {
 		return left, err
@@ -137,13 +137,13 @@ func (l *leaving) Leave(ctx context.Context, token string, ask api.Leave) (left 
 	}
 	left, err = l.end(ctx, &person, link.Subscription, ends, how)
 	if err == nil && len(left.Titles) > 0 {
-		err = l.goodbye(ctx, &person, &left)
+		err = l.confirmByMail(ctx, &person, &left)
 	}
 	return left, err
 }
 
 // end ends subscriptions of a person, and makes the pass to take that back.
-func (l *leaving) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, how registry.Ending) (left api.Left, err error) {
+func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, how registry.Ending) (left api.Left, err error) {
 	left = api.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
@@ -163,8 +163,8 @@ func (l *leaving) end(ctx context.Context, person *registry.Person, of fanfare.P
 	return left, err
 }
 
-// goodbye acknowledges by mail what has ended, where the service's document says so.
-func (l *leaving) goodbye(ctx context.Context, person *registry.Person, left *api.Left) error {
+// confirmByMail acknowledges by mail what has ended, where the service's document says so.
+func (l *Unsubscriber) confirmByMail(ctx context.Context, person *registry.Person, left *api.Left) error {
 	svc := l.registry.Configuration().Service(person.Service)
 	channel := firstMail(l.registry, person.Service)
 	if svc == nil || !svc.Pages.Goodbye || person.Address == "" || channel == "" {
@@ -175,7 +175,7 @@ func (l *leaving) goodbye(ctx context.Context, person *registry.Person, left *ap
 }
 
 // Undo takes back what a Leave ended.
-func (l *leaving) Undo(ctx context.Context, token string, really bool) (api.Undone, error) {
+func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (api.Undone, error) {
 	b, err := l.passes.Open(undoing, token, l.clock.Now())
 	if errors.Is(err, seal.ErrForeign) {
 		return api.Undone{}, errForeignLink()
@@ -230,5 +230,5 @@ func detailOf(s *registry.Subscription) string {
 	if json.Unmarshal(s.Params, &params) != nil {
 		return ""
 	}
-	return said(params)
+	return paramsText(params)
 }

@@ -1,4 +1,4 @@
-package app
+package selfservice
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 // nothingAtAll is the reason of what ends because its owner wanted nothing at all.
 const nothingAtAll = "its owner wanted nothing at all"
 
-// welcomed takes an address off the suppression list whose owner wanted nothing at all,
+// liftUnwanted takes an address off the suppression list whose owner wanted nothing at all,
 // and has confirmed now that they want something. They get that alone: what they were
 // subscribed to before ends. Source is what they confirmed by.
-func welcomed(ctx context.Context, r *registry.Registry, service, address, source string) error {
+func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, source string) error {
 	if !r.Unwelcome(service, address) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package app
+package selfservice
 
 import (
 	"context"
@@ -23,18 +23,18 @@ const (
 	confirmFor = 48 * time.Hour
 )
 
-// signups takes people in who ask for it, once they have shown that the address is
+// Signups takes people in who ask for it, once they have shown that the address is
 // theirs. Nothing of a sign-up is kept before: the link has all of it.
-type signups struct {
+type Signups struct {
 	passes   *seal.Key
 	registry *registry.Registry
-	mails    *pageMails
-	links    *preferences
+	mails    *Mailer
+	links    *Preferences
 	clock    kit.Clock
 }
 
-// An asked is a sign-up, as it is sealed into its link.
-type asked struct {
+// A request is a sign-up, as it is sealed into its link.
+type request struct {
 	Service  string          `json:"s"`
 	Topic    string          `json:"t"`
 	Channel  string          `json:"c"`
@@ -49,12 +49,12 @@ type asked struct {
 	At       int64           `json:"w"` // Unix nanoseconds
 }
 
-func (a *asked) put() registry.Put {
+func (a *request) put() registry.Put {
 	return registry.Put{Topic: a.Topic, Channel: a.Channel, To: a.To, Rule: a.Rule, Params: a.Params, Cadence: a.Cadence, Locale: a.Locale, TimeZone: a.TimeZone}
 }
 
 // Form tells what there is to fill in for a topic that lets people sign up.
-func (s *signups) Form(service, topic string) (api.SignupForm, error) {
+func (s *Signups) Form(service, topic string) (api.SignupForm, error) {
 	f := api.SignupForm{}
 	t := s.registry.Configuration().Topic(service, topic)
 	if t == nil || t.Settings().Signup == nil {
@@ -82,8 +82,8 @@ func (s *signups) Form(service, topic string) (api.SignupForm, error) {
 // learns nothing of it: one that has the subscription gets another mail, one that is
 // suppressed none, but for who wanted nothing at all and asks again. The error is about
 // what was asked for.
-func (s *signups) Ask(ctx context.Context, service string, ask *api.SignupAsk, may api.MayMail) error {
-	a := asked{Service: service, Topic: ask.Topic, Channel: ask.Channel, To: ask.To, Rule: ask.Rule, Params: ask.Params, Cadence: ask.Cadence, Locale: ask.Locale, TimeZone: ask.TimeZone,
+func (s *Signups) Ask(ctx context.Context, service string, ask *api.SignupAsk, may api.MayMail) error {
+	a := request{Service: service, Topic: ask.Topic, Channel: ask.Channel, To: ask.To, Rule: ask.Rule, Params: ask.Params, Cadence: ask.Cadence, Locale: ask.Locale, TimeZone: ask.TimeZone,
 		Terms: ask.Terms, Source: ask.Source, At: s.clock.Now().UnixNano()}
 	put := a.put()
 	address, err := s.registry.CheckPut(service, &put)
@@ -115,7 +115,7 @@ func (s *signups) Ask(ctx context.Context, service string, ask *api.SignupAsk, m
 	return err
 }
 
-func (s *signups) sealed(a *asked) (string, error) {
+func (s *Signups) sealed(a *request) (string, error) {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return "", err
@@ -128,13 +128,13 @@ func (s *signups) sealed(a *asked) (string, error) {
 }
 
 // title is what a sign-up is about, for people.
-func (s *signups) title(a *asked) string {
+func (s *Signups) title(a *request) string {
 	return titleOf(s.registry, &registry.Subscription{Service: a.Service, Topic: a.Topic})
 }
 
 // has finds the active subscription that a sign-up asks for, 0 if there is none. Who
 // wants nothing at all has nothing.
-func (s *signups) has(ctx context.Context, a *asked) (fanfare.Place, error) {
+func (s *Signups) has(ctx context.Context, a *request) (fanfare.Place, error) {
 	if s.registry.Unwelcome(a.Service, a.To) {
 		return 0, nil
 	}
@@ -146,7 +146,7 @@ func (s *signups) has(ctx context.Context, a *asked) (fanfare.Place, error) {
 }
 
 // of lists the subscriptions of the address that ask for the same.
-func (s *signups) of(ctx context.Context, a *asked, state string) (same []registry.Subscription, err error) {
+func (s *Signups) of(ctx context.Context, a *request, state string) (same []registry.Subscription, err error) {
 	all, err := ofAddress(ctx, s.registry, a.Service, registry.SubscriptionFilter{Topic: a.Topic, Subscriber: a.To, State: state})
 	for i := range all {
 		if p := &all[i]; p.Rule == a.Rule && p.Filter == "" && equalParams(p.Params, a.Params) {
@@ -165,7 +165,7 @@ func equalParams(a, b json.RawMessage) bool {
 }
 
 // Look tells what a link confirms.
-func (s *signups) Look(_ context.Context, token string) (api.Confirmation, error) {
+func (s *Signups) Look(_ context.Context, token string) (api.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil {
 		return api.Confirmation{}, err
@@ -173,16 +173,16 @@ func (s *signups) Look(_ context.Context, token string) (api.Confirmation, error
 	return s.shown(a, late), nil
 }
 
-func (s *signups) open(token string) (a *asked, late bool, err error) {
+func (s *Signups) open(token string) (a *request, late bool, err error) {
 	b, err := s.passes.Open(confirming, token, s.clock.Now())
 	if errors.Is(err, seal.ErrForeign) {
 		return nil, false, errForeignLink()
 	}
-	late, a = err != nil, &asked{}
+	late, a = err != nil, &request{}
 	return a, late, json.Unmarshal(b, a)
 }
 
-func (s *signups) shown(a *asked, late bool) api.Confirmation {
+func (s *Signups) shown(a *request, late bool) api.Confirmation {
 	c := api.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
 	c.Detail = detailOf(&registry.Subscription{Params: a.Params})
 	return c
@@ -190,7 +190,7 @@ func (s *signups) shown(a *asked, late bool) api.Confirmation {
 
 // Confirm makes the subscription, and keeps what was agreed to. A link that was used
 // before brings nothing back that has ended since.
-func (s *signups) Confirm(ctx context.Context, token string) (api.Confirmation, error) {
+func (s *Signups) Confirm(ctx context.Context, token string) (api.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil || late {
 		if err == nil {
@@ -217,7 +217,7 @@ func (s *signups) Confirm(ctx context.Context, token string) (api.Confirmation, 
 
 // subscribe makes what was asked for, unless it is too late for that: it has ended
 // since, the address is suppressed, or the topic is another one.
-func (s *signups) subscribe(ctx context.Context, a *asked) (late bool, err error) {
+func (s *Signups) subscribe(ctx context.Context, a *request) (late bool, err error) {
 	at := time.Unix(0, a.At).UTC()
 	ended, err := s.of(ctx, a, "ended")
 	if err != nil || slices.ContainsFunc(ended, func(s registry.Subscription) bool { return s.EndedAt.After(at) }) {
@@ -229,7 +229,7 @@ func (s *signups) subscribe(ctx context.Context, a *asked) (late bool, err error
 	if _, err := s.registry.CheckPut(a.Service, &put); err != nil {
 		return true, nil //nolint:nilerr // it is told
 	}
-	if err := welcomed(ctx, s.registry, a.Service, a.To, registry.SourceSignup); err != nil {
+	if err := liftUnwanted(ctx, s.registry, a.Service, a.To, registry.SourceSignup); err != nil {
 		return false, err
 	}
 	results := make([]registry.PutResult, 1)

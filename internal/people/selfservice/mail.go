@@ -1,4 +1,4 @@
-package app
+package selfservice
 
 import (
 	"context"
@@ -12,17 +12,16 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// pageMails are the mails that go with pages. They leave as direct messages, in the
-// lane urgent, by the way of all others.
-type pageMails struct {
+// Mailer sends the mails that belong to pages, as direct messages in the lane urgent.
+type Mailer struct {
 	messages interface {
-		SendAsked(ctx context.Context, service string, request *wire.MessageRequest) error
+		SendAsked(ctx context.Context, service string, message *wire.MessageRequest) error
 	}
 	registry *registry.Registry
 	base     string // public URL, without a slash at its end
 }
 
-// A pageMail is one of them.
+// A pageMail is one mail.
 type pageMail struct {
 	kind    string // of registry.PageMails
 	service string
@@ -35,29 +34,29 @@ type pageMail struct {
 }
 
 // send has it leave. Its texts are those of the service where it has some.
-func (p *pageMails) send(ctx context.Context, m *pageMail) error {
+func (p *Mailer) send(ctx context.Context, m *pageMail) error {
 	svc := p.registry.Configuration().Service(m.service)
 	if svc == nil {
 		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no service " + m.service}
 	}
 	site := siteOf(p.registry, m.service)
 	data := map[string]string{"title": m.title, "url": m.url, "name": site.Name}
-	request := &wire.MessageRequest{Channel: m.channel, To: m.to, Lane: fanfare.Urgent.String(), Expires: m.expires, Reference: "page-" + m.kind}
+	message := &wire.MessageRequest{Channel: m.channel, To: m.to, Lane: fanfare.Urgent.String(), Expires: m.expires, Reference: "page-" + m.kind}
 	if template := svc.Pages.Templates[m.kind]; template != "" {
-		request.Template = template
+		message.Template = template
 	} else {
 		data["subject"] = site.Texts.Say(m.locale, "mail_"+m.kind+"_subject", m.title, site.Name)
 		data["text"] = site.Texts.Say(m.locale, "mail_"+m.kind, m.title, site.Name)
-		request.Content = &wire.MessageContent{Subject: "{{ event.subject }}", Text: textOfPages, HTML: strings.ReplaceAll(htmlOfPages, "LANG", words.Tag(site.Texts, m.locale))}
+		message.Content = &wire.MessageContent{Subject: "{{ event.subject }}", Text: textOfPages, HTML: strings.ReplaceAll(htmlOfPages, "LANG", words.Tag(site.Texts, m.locale))}
 	}
 	var err error
-	if request.Data, err = json.Marshal(data); err != nil {
+	if message.Data, err = json.Marshal(data); err != nil {
 		return err
 	}
-	return p.messages.SendAsked(ctx, m.service, request)
+	return p.messages.SendAsked(ctx, m.service, message)
 }
 
-// What the built-in mails look like: a sentence and a link.
+// The built-in mails have a sentence and a link.
 const (
 	textOfPages = "{{ event.text }}\n{% if event.url != '' %}\n{{ event.url }}\n{% endif %}\n-- \n{{ event.name }}\n"
 	htmlOfPages = `<!DOCTYPE html><html lang="LANG"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{ event.subject }}</title></head>` +

@@ -1,4 +1,4 @@
-package app
+package selfservice
 
 import (
 	"fmt"
@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// said writes the params of a rule for people: name: value, name: one, two.
-func said(params map[string]any) string {
+// paramsText writes the params of a rule for people: name: value, name: one, two.
+func paramsText(params map[string]any) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		all = append(all, strings.ReplaceAll(name, "_", " ")+": "+saidValue(params[name]))
+		all = append(all, strings.ReplaceAll(name, "_", " ")+": "+paramText(params[name]))
 	}
 	return strings.Join(all, "; ")
 }
 
-func saidValue(v any) string {
+func paramText(v any) string {
 	if list, ok := v.([]any); ok {
 		var all []string
 		for _, one := range list {
-			all = append(all, saidValue(one))
+			all = append(all, paramText(one))
 		}
 		return strings.Join(all, ", ")
 	}

@@ -1,4 +1,4 @@
-package app
+package selfservice
 
 import (
 	"context"
@@ -22,17 +22,17 @@ const (
 	byPage = byLink + ": preferences"
 )
 
-// preferences shows people what they get, and changes it.
-type preferences struct {
-	signer   *format.Signer
-	leaving  *leaving
-	registry *registry.Registry
-	mails    *pageMails
-	clock    kit.Clock
+// Preferences shows people their subscriptions and changes them.
+type Preferences struct {
+	signer       *format.Signer
+	unsubscriber *Unsubscriber
+	registry     *registry.Registry
+	mails        *Mailer
+	clock        kit.Clock
 }
 
 // to is the link to the preferences of who has a subscription, good from today.
-func (p *preferences) to(service string, of fanfare.Place) string {
+func (p *Preferences) to(service string, of fanfare.Place) string {
 	link := format.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
 	return string(p.signer.Clone().AppendPreferences(nil, link))
 }
@@ -40,7 +40,7 @@ func (p *preferences) to(service string, of fanfare.Place) string {
 // open reads a link. One that is late leads to nobody's preferences, but to the
 // address that a new one goes to. So is one that went to an address which the person
 // has given up: whoever reads the mail there now is nobody to choose for them.
-func (p *preferences) open(ctx context.Context, token string) (link format.Link, person registry.Person, late bool, err error) {
+func (p *Preferences) open(ctx context.Context, token string) (link format.Link, person registry.Person, late bool, err error) {
 	if link, err = p.signer.Clone().VerifyPreferences(token); err != nil {
 		return link, person, false, errForeignLink()
 	}
@@ -53,7 +53,7 @@ func (p *preferences) open(ctx context.Context, token string) (link format.Link,
 }
 
 // Preferences shows what a link leads to.
-func (p *preferences) Preferences(ctx context.Context, token string) (api.Preferences, error) {
+func (p *Preferences) Preferences(ctx context.Context, token string) (api.Preferences, error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil {
 		return api.Preferences{}, err
@@ -75,7 +75,7 @@ func (p *preferences) Preferences(ctx context.Context, token string) (api.Prefer
 }
 
 // cadences are those that a subscription may have, its own first.
-func (p *preferences) cadences(s *registry.Subscription) []string {
+func (p *Preferences) cadences(s *registry.Subscription) []string {
 	t := p.registry.Configuration().Topic(s.Service, s.Topic)
 	if t == nil || t.Digest.IsZero() {
 		return nil
@@ -84,7 +84,7 @@ func (p *preferences) cadences(s *registry.Subscription) []string {
 }
 
 // channels are those that reach the same address.
-func (p *preferences) channels(s *registry.Subscription) (names []string) {
+func (p *Preferences) channels(s *registry.Subscription) (names []string) {
 	is := p.registry.Configuration().Channel(s.Service, s.Channel)
 	for _, c := range p.registry.Configuration().Channels(s.Service) {
 		if is != nil && (c.Driver == "webhook") == (is.Driver == "webhook") {
@@ -98,7 +98,7 @@ func (p *preferences) channels(s *registry.Subscription) (names []string) {
 }
 
 // locales are the languages that the pages of a service are in, and the person's own.
-func (p *preferences) locales(service, own string) []string {
+func (p *Preferences) locales(service, own string) []string {
 	list := []string{"en"}
 	for tag := range siteOf(p.registry, service).Texts {
 		list = append(list, tag)
@@ -115,7 +115,7 @@ func with(list []string, one string) []string {
 }
 
 // Choose changes what the page says. What it does not name stays as it is.
-func (p *preferences) Choose(ctx context.Context, token string, ask api.Chosen) (left api.Left, err error) {
+func (p *Preferences) Choose(ctx context.Context, token string, ask api.Chosen) (left api.Left, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
 		return left, err
@@ -156,12 +156,12 @@ func (p *preferences) Choose(ctx context.Context, token string, ask api.Chosen) 
 		return left, err
 	}
 	if len(ends) > 0 {
-		left, err = p.leaving.end(ctx, &person, link.Subscription, ends, registry.Ending{Source: registry.SourcePreferences, Text: byPage})
+		left, err = p.unsubscriber.end(ctx, &person, link.Subscription, ends, registry.Ending{Source: registry.SourcePreferences, Text: byPage})
 	}
 	return left, err
 }
 
-func (p *preferences) put(ctx context.Context, service string, puts []registry.Put) error {
+func (p *Preferences) put(ctx context.Context, service string, puts []registry.Put) error {
 	if len(puts) == 0 {
 		return nil
 	}
@@ -188,7 +188,7 @@ func putAgain(s *registry.Subscription) registry.Put {
 
 // Renew mails a new link to the address that a late one is about. Whoever asks is told
 // the same in any case.
-func (p *preferences) Renew(ctx context.Context, token string, may api.MayMail) error {
+func (p *Preferences) Renew(ctx context.Context, token string, may api.MayMail) error {
 	link, person, _, err := p.open(ctx, token)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func moved(person *registry.Person) bool {
 }
 
 // home is a mail address that something of a person goes to, and what.
-func (p *preferences) home(person *registry.Person) (fanfare.Place, string) {
+func (p *Preferences) home(person *registry.Person) (fanfare.Place, string) {
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
 		if c := p.registry.Configuration().Channel(person.Service, s.Channel); c != nil && sendsMail(c.Driver) {

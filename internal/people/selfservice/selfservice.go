@@ -1,0 +1,44 @@
+package selfservice
+
+import (
+	"context"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/seal"
+)
+
+// Options are the parts that the pages need.
+type Options struct {
+	Registry  *registry.Registry
+	Signer    *format.Signer // of the links in mails
+	Seals     *seal.Key      // of the links that pages make
+	Clock     kit.Clock
+	PublicURL string // without a slash at its end
+
+	Manifests interface {
+		Manifest(ctx context.Context, day fanfare.Day, id fanfare.ManifestID) (*fanfare.Manifest, error)
+	}
+	Messages interface {
+		SendAsked(ctx context.Context, service string, message *wire.MessageRequest) error
+	}
+}
+
+// Pages are the handlers of all self-service pages.
+type Pages struct {
+	Unsubscriber *Unsubscriber
+	Preferences  *Preferences
+	Signups      *Signups
+}
+
+// New returns the handlers.
+func New(o Options) Pages {
+	mails := &Mailer{messages: o.Messages, registry: o.Registry, base: o.PublicURL}
+	unsubscriber := &Unsubscriber{signer: o.Signer, passes: o.Seals, mails: mails, registry: o.Registry, store: o.Manifests, clock: o.Clock}
+	preferences := &Preferences{signer: o.Signer, unsubscriber: unsubscriber, registry: o.Registry, mails: mails, clock: o.Clock}
+	signups := &Signups{passes: o.Seals, registry: o.Registry, mails: mails, links: preferences, clock: o.Clock}
+	return Pages{unsubscriber, preferences, signups}
+}
