@@ -45,12 +45,7 @@ func dryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error
 	if err := t.CheckDigest(schemas); err != nil {
 		return err
 	}
-	var first json.RawMessage
-	if len(schemas) > 0 {
-		first = schemas[0]
-	}
-	_, _, _, err = t.DryRun(first)
-	return err
+	return t.DryRunDigest(schemas)
 }
 
 func sourceOf(src *registry.TemplateSource) format.Source {

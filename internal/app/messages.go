@@ -179,13 +179,16 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.Posted, request *w
 	}
 	event := fanfare.EventRef{Day: fanfare.DayOf(posted.ReceivedAt)}
 	if d.channel.Driver == "webhook" {
-		d.writer, err = postingOf(template, posted, event).Writer()
+		posting := postingOf(template, posted, event)
+		posting.Complete = true
+		d.writer, err = posting.Writer()
 	} else {
 		var mailing format.Mailing
 		if mailing, err = mailingOf(template, posted, event, d.channel); err != nil {
 			return nil, err
 		}
 		mailing.Enclose = m.enclosures.by(d.content(ctx, m.registry))
+		mailing.Complete = true // whoever sends it is told what their data lack
 		d.writer, err = mailing.Writer()
 	}
 	if err != nil {

@@ -185,9 +185,10 @@ func (m *previewed) fill(template *format.Template) error {
 	if m.rule != nil {
 		params = slices.Sorted(maps.Keys(m.rule.Params))
 	}
-	check := func() error { return template.Check(schema, params) }
+	check := func() error { return cmp.Or(template.Check(schema, params), tried(template, schema)) }
 	if template.Digest() {
-		check = func() error { return template.CheckDigest(m.schemas(template.Name)) }
+		schemas := m.schemas(template.Name)
+		check = func() error { return cmp.Or(template.CheckDigest(schemas), template.DryRunDigest(schemas)) }
 	}
 	if err := check(); err != nil {
 		return err
@@ -207,6 +208,12 @@ func (m *previewed) fill(template *format.Template) error {
 		m.data = m.posted.Event.Data
 	}
 	return nil
+}
+
+// tried renders a template for every kind of recipient that can occur.
+func tried(t *format.Template, schema json.RawMessage) error {
+	_, _, _, err := t.DryRun(schema)
+	return err
 }
 
 // address puts real people in the place of the one that was made up.

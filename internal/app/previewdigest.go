@@ -54,8 +54,12 @@ func itemOf(posted *fanfare.Posted) *format.Item {
 // schemas are those of the topics whose events the template tells of.
 func (m *previewed) schemas(template string) (all []json.RawMessage) {
 	for _, t := range m.registry.Topics(m.service) {
-		if t.Digest.Template == template && len(t.Schema) > 0 {
+		switch {
+		case t.Digest.Template != template:
+		case len(t.Schema) > 0:
 			all = append(all, t.Schema)
+		default: // which may have anything
+			all = append(all, json.RawMessage("true"))
 		}
 	}
 	if len(all) == 0 && m.topic != nil && len(m.topic.Schema) > 0 {

@@ -103,25 +103,35 @@ func checkParams(params []string, p path) *fanfare.Error {
 }
 
 func checkEvent(root any, p path) *fanfare.Error {
-	at := []any{root}
-	for i, s := range p.segments {
+	i, names := lacking(root, root, p.segments)
+	if i < 0 {
+		return nil
+	}
+	name := "event" + joinSegments(p.segments[:i+1])
+	if p.text != name && !strings.HasPrefix(p.text, name) {
+		name = p.text + " (" + name + ")"
+	}
+	return invalid(p.line, nearest(p.segments[i].name, names), "unknown field %s: the topic's schema has none", name)
+}
+
+// lacking finds the first segment that cannot exist in what schema describes, with the
+// names that can; -1 is none.
+func lacking(root, schema any, segments []segment) (at int, names []string) {
+	from := []any{schema}
+	for i, s := range segments {
 		if s.name == "" && !s.index {
-			return nil
+			break
 		}
-		next, names, lacks := descend(root, at, s)
+		next, names, lacks := descend(root, from, s)
 		if lacks {
-			name := "event" + joinSegments(p.segments[:i+1])
-			if p.text != name && !strings.HasPrefix(p.text, name) {
-				name = p.text + " (" + name + ")"
-			}
-			return invalid(p.line, nearest(s.name, names), "unknown field %s: the topic's schema has none", name)
+			return i, names
 		}
 		if next == nil {
-			return nil
+			break
 		}
-		at = next
+		from = next
 	}
-	return nil
+	return -1, nil
 }
 
 func joinSegments(segments []segment) string {

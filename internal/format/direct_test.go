@@ -28,11 +28,15 @@ func TestADirectMessageSeesDataAndTheRecipientsOwn(t *testing.T) {
 		if got.header.Get("List-Unsubscribe") != "" || got.header.Get("List-Id") != "" {
 			t.Errorf("%s: it has the header of a list: %v", name, got.header)
 		}
+		r.Data = json.RawMessage(`{"name":"Ada"}`)
+		if text := strings.TrimSpace(parse(t, write(t, m, r).Body).parts["text/plain"]); text != "17 for Ada," {
+			t.Errorf("%s: got %q of what is not there", name, text)
+		}
+		m.Complete = true
 		w, err := m.Writer()
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Data = json.RawMessage(`{"name":"Ada"}`)
 		if _, _, err := w.Write(nil, r); err == nil || !strings.Contains(err.Error(), "sub.seat.row") {
 			t.Errorf("%s: a variable that is not there: %v", name, err)
 		}

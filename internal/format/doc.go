@@ -31,11 +31,15 @@
 // In HTML every output is escaped; {{ x | raw }} opts out. Text and subject are
 // not escaped. Control characters never reach a message.
 //
-// A variable that does not exist fails the message and is named. A null is
-// empty. Two places may ask for what may be missing: the conditions of if,
-// unless, case, and the value directly before the filter default. The names of
-// variables, tags and filters are checked when the template is compiled, the
-// fields of event against the topic's schema by [Template.Check].
+// The names of variables, tags and filters are checked when the template is
+// compiled, the fields of event against the topic's schema by [Template.Check]: an
+// unknown name is an error there, with line, column and a suggestion. A variable that
+// exists and that this event or recipient lacks is empty, as a null is, also in
+// filters, loops and comparisons. Where no schema says what there is, what was not
+// there is told to [Mailing].Absent, or refused with Complete; two places ask for what
+// may be missing and are not told: the conditions of if, unless, case, and the value
+// directly before the filter default. [Template.DryRun] renders a template for every
+// kind of recipient and event that can occur.
 //
 // Filters that speak ({{ event.when | date: "long" }}) write in the voice of the
 // message: the language of the template and the clock of the recipient. A template

@@ -63,8 +63,11 @@ var (
 	errValue = errors.New("a value is over " + strconv.Itoa(maxValueBytes>>20) + " MB: make less of it")
 )
 
-// effort is what the rendering of a part has taken so far.
-type effort struct{ turns, held, spent int }
+// effort is what the rendering of a part has taken so far, and what it lacked.
+type effort struct {
+	turns, held, spent int
+	absent             *absences
+}
 
 // effortVariable has it: no template may read this name, or make a variable of it.
 const effortVariable = ownPrefix + "effort"
@@ -186,10 +189,16 @@ func registerEffort(e *liquid.Engine) {
 		return limited(len(s), func() string { return strings.ReplaceAll(s, "\n", "<br />") })
 	})
 	e.RegisterFilter("json", func(value any) (any, error) {
+		if value == nil {
+			return "", nil
+		}
 		text, _ := json.Marshal(value) //nolint:errchkjson // what cannot be written is empty
 		return text, fits(text)
 	})
 	e.RegisterFilter("inspect", func(value any) (string, error) {
+		if value == nil {
+			return "", nil
+		}
 		text, err := json.Marshal(value)
 		if err != nil {
 			text = fmt.Appendf(nil, "%#v", value)

@@ -3,7 +3,10 @@ package format
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"html"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -26,8 +29,10 @@ type safe string
 // Filters that only the compiler writes. A template that names one is refused,
 // as one that names an unknown filter.
 const (
-	needFilter  = "fanfare_need"  // base | need: "path", segment... : the value, or an error where it is missing
-	maybeFilter = "fanfare_maybe" // the same, but nil where it is missing
+	needFilter  = "fanfare_need"  // base | need: effort, "path", segment... : the value, or nil where it is missing, which is noticed
+	maybeFilter = "fanfare_maybe" // base | maybe: "path", segment... : the same, unnoticed
+	listFilter  = "fanfare_list"  // value | list: nil is an empty list
+	boundFilter = "fanfare_bound" // value | bound: nil is no limit of a loop, and no offset
 	slotFilter  = "fanfare_slot"  // n | slot: marks the place of the nth personal unit
 	outFilter   = "fanfare_out"   // value | out: its text, escaped as the part needs
 )
@@ -46,10 +51,10 @@ func newEngine(m mode) *liquid.Engine {
 	e := liquid.NewEngine()
 	e.UnregisterTag("include") // would read files of the server
 	e.UnregisterTag("render")
-	e.RegisterFilter(needFilter, func(base any, name string, path ...any) (any, error) {
-		value, ok := lookup(base, path)
+	e.RegisterFilter(needFilter, func(base any, e *effort, name string, path ...any) (any, error) {
+		value, object, ok := follow(base, path)
 		if !ok {
-			return nil, missingError(name)
+			return nil, e.absent.lacks(name, object)
 		}
 		return value, nil
 	})
@@ -57,6 +62,19 @@ func newEngine(m mode) *liquid.Engine {
 		value, _ := lookup(base, path)
 		return value
 	})
+	e.RegisterFilter(listFilter, func(value any) any {
+		if value == nil {
+			return []any{}
+		}
+		return value
+	})
+	e.RegisterFilter(boundFilter, func(value any) any {
+		if value == nil {
+			return -1
+		}
+		return value
+	})
+	e.RegisterFilter("divided_by", divided)
 	e.RegisterFilter(slotFilter, func(n int) string { return slotMark + strconv.Itoa(n) + slotMark })
 	e.RegisterFilter(outFilter, func(value any) string { return string(appendValue(nil, value, m)) })
 	registerVoiced(e)
@@ -83,8 +101,32 @@ func newEngine(m mode) *liquid.Engine {
 	return e
 }
 
-// A missingError is the name of a variable that a message needed and that does
-// not exist.
+// divided is the filter divided_by: whole numbers give a whole one, and nothing gives
+// nothing.
+func divided(a float64, b any) (any, error) {
+	switch b := b.(type) {
+	case nil:
+		return nil, nil
+	case float64:
+		if b != 0 {
+			return a / b, nil
+		}
+		return nil, errDivision
+	}
+	n := reflect.ValueOf(b)
+	switch {
+	case !n.CanInt():
+		return nil, fmt.Errorf("%.60q is no number", fmt.Sprint(b))
+	case n.Int() == 0:
+		return nil, errDivision
+	}
+	return int64(a) / n.Int(), nil
+}
+
+var errDivision = errors.New("division by zero")
+
+// A missingError is the name of a variable that a message needed and that is not
+// there.
 type missingError string
 
 func (e missingError) Error() string { return undefined + string(e) }

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Liquid evaluates a missing field to nil and goes on. To tell missing from
-// null, every path in a template is rewritten before Liquid sees it:
+// Liquid evaluates a missing field to nil and goes on. To notice that, every path in
+// a template is rewritten before Liquid sees it:
 //
-//	event.tags[0].name  becomes  (event | fanfare_need: 'event.tags[0].name', 'tags', 0, 'name')
+//	event.tags[0].name  becomes  (event | fanfare_need: fanfare_effort, 'event.tags[0].name', 'tags', 0, 'name')
 //
-// or with fanfare_maybe where a missing value is allowed. A parenthesised
+// or with fanfare_maybe where the template asks whether there is a value. A parenthesised
 // expression may stand wherever a path may, so nothing else changes.
 
 type tokenKind uint8
@@ -145,6 +145,14 @@ type expression struct {
 	speech  speech
 }
 
+// first is the first path as it is spelled.
+func (e expression) first() string {
+	if len(e.paths) == 0 {
+		return "\x00" // which nothing begins with
+	}
+	return e.paths[0].text
+}
+
 // A voiced filter is one that speaks, with the tokens that follow it.
 type voiced struct {
 	name  string
@@ -155,11 +163,23 @@ type voiced struct {
 // so that no event can keep a template busy.
 const maxRange = 1000
 
-// rewrite rewrites src. lenient lets every path be missing; otherwise only one
-// that stands directly before the filter default may be. skip is the number of
+// rewrite rewrites src. lenient says that it asks whether there is a value; otherwise
+// only a path that stands directly before the filter default does. skip is the number of
 // leading tokens that name a variable rather than read it.
 func rewrite(src string, line int, lenient bool, skip int) expression {
-	r := rewriter{src: src, tokens: lex(src), line: line, lenient: lenient}
+	return rewriter{src: src, tokens: lex(src), line: line, lenient: lenient}.expression(skip)
+}
+
+// rewriteLoop rewrites what follows the name of a loop: NAME in LIST.
+func rewriteLoop(src string, line int) expression {
+	return rewriter{src: src, tokens: lex(src), line: line, loop: true}.expression(loopNames)
+}
+
+// loopNames is how many tokens of a loop come before its list.
+const loopNames = 2
+
+func (r rewriter) expression(skip int) expression {
+	src := r.src
 	r.at = min(skip, len(r.tokens))
 	if r.at > 0 {
 		r.out = append(r.out, src[:r.tokens[r.at-1].end]...)
@@ -194,6 +214,7 @@ type rewriter struct {
 	at      int
 	line    int
 	lenient bool
+	loop    bool
 	out     []byte
 	paths   []path
 	filters []string
@@ -324,16 +345,23 @@ func (r *rewriter) path() {
 		p.text = "((" + strings.TrimSuffix(strings.TrimSuffix(p.segments[0].name, ifThere), ifYes) + "))"
 	}
 	r.paths[index] = p
+	if r.loop { // neither a list nor a limit that is not there fails the loop
+		end := boundFilter
+		if index == 0 {
+			end = listFilter
+		}
+		r.out = append(r.out, '(')
+		defer func() { r.out = append(r.out, " | "+end+")"...) }()
+	}
 	if len(p.segments) == 0 {
 		r.out = append(r.out, p.root...)
 		return
 	}
-	filter := needFilter
+	filter := needFilter + ": " + effortVariable + ","
 	if r.lenient || r.beforeDefault() {
-		filter = maybeFilter
+		filter = maybeFilter + ":"
 	}
-	name := strings.ReplaceAll(p.text, "'", `"`)
-	r.out = append(r.out, "("+p.root+" | "+filter+": '"+name+"'"+args.String()+")"...)
+	r.out = append(r.out, "("+p.root+" | "+filter+" '"+spelled(p.text)+"'"+args.String()+")"...)
 }
 
 func (r *rewriter) beforeDefault() bool {

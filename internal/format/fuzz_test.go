@@ -44,7 +44,7 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		p := parse(t, letter.Body)
-		want := 15
+		want := 13
 		if list == "" {
 			want--
 		}

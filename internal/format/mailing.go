@@ -28,6 +28,9 @@ type Mailing struct {
 
 	Digest *Digest // instead of Event, which is nil then
 
+	Absent   func(variable string) // told each variable, once a writer, that no schema knows and that was not there; nil: nobody
+	Complete bool                  // refuses a message that lacks one of these
+
 	// Sign puts what vouches for a message before it, where there is something, and
 	// returns the longer out: the message begins at start, and files follow it. It may
 	// leave room that is filled in before the letter is handed on. Nil: nothing.
@@ -128,7 +131,7 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 	if w.enclosed, err = m.enclose(t); err != nil {
 		return nil, err
 	}
-	if w.rendering, err = newRendering(t, about{m.Event, m.Digest, m.Topic, m.Service}, v); err != nil {
+	if w.rendering, err = newRendering(t, about{m.Event, m.Digest, m.Topic, m.Service}, v, t.aboutAbsences(m.Absent, m.Complete)); err != nil {
 		return nil, err
 	}
 	for _, slot := range []struct {

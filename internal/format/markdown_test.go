@@ -37,7 +37,7 @@ func TestErrorsInMarkdownAreWhereTheAuthorWroteThem(t *testing.T) {
 			}, 3, 6, "unknown field event.titel: the topic's schema has none"},
 		{"a value that is missing", "a {{ event.title }}\n\n**b** {{ event.x }} {{ event.y }}",
 			func(t *Template) error {
-				_, err := t.renderAll(map[string]any{"event": map[string]any{"title": "T", "x": "X"}})
+				_, err := t.renderAll(map[string]any{"event": map[string]any{"title": "T", "x": "X"}}, &absences{of: t, refuse: true})
 				return err
 			}, 3, 24, "undefined variable event.y"},
 	}

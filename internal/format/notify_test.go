@@ -58,6 +58,10 @@ func TestAFieldThatAMessageOfNotifyLacksIsNamed(t *testing.T) {
 		if m.Template, err = Compile(Source{Name: "x", Subject: "s", Text: "((title\n))\n" + template, Syntax: SyntaxNotify}); err != nil {
 			t.Fatal(err)
 		}
+		if text := strings.TrimSpace(parse(t, write(t, m, newRecipient()).Body).parts["text/plain"]); text != "Flood" {
+			t.Errorf("%s: %q, want only the title", template, text)
+		}
+		m.Complete = true
 		w, err := m.Writer()
 		if err != nil {
 			t.Fatal(err)

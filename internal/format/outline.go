@@ -9,7 +9,7 @@ type outline []stroke
 
 // A stroke is text, a value, or the place of a personal piece.
 type stroke struct {
-	text  string
+	text  string // or the path, as the template spells it
 	root  string // of the value, "" for none
 	path  []any
 	piece bool
@@ -28,7 +28,7 @@ func (o *outline) add(u *unit) bool {
 	if !ok || len(names) == 0 || u.raw || u.fallback != nil {
 		return false
 	}
-	s := stroke{root: u.single.root}
+	s := stroke{root: u.single.root, text: spelled(u.single.text)}
 	for _, name := range names {
 		s.path = append(s.path, name)
 	}
@@ -36,9 +36,9 @@ func (o *outline) add(u *unit) bool {
 	return true
 }
 
-// chunks writes what is shared, as it stands between the pieces. It returns none where a
-// value is missing or there is too much: Liquid says what is wrong.
-func (o outline) chunks(vars map[string]any, m mode) []chunk {
+// chunks writes what is shared, as it stands between the pieces. It returns none where
+// there is too much or a value may not be missing: Liquid says what is wrong.
+func (o outline) chunks(vars map[string]any, m mode, absent *absences) []chunk {
 	var chunks []chunk
 	var text []byte
 	total := 0
@@ -50,9 +50,8 @@ func (o outline) chunks(vars map[string]any, m mode) []chunk {
 		case s.root == "":
 			text = append(text, s.text...)
 		default:
-			base, known := vars[s.root]
-			value, ok := lookup(base, s.path)
-			if !known || !ok {
+			value, ok := lookup(vars[s.root], s.path)
+			if !ok && absent.lacks(s.text, true) != nil {
 				return nil
 			}
 			text = appendValue(text, value, m)

@@ -37,6 +37,7 @@ func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
 		{"{{ event.title | raw }}", false},
 		{"{{ event.gone | default: 'x' }}", false},
 		{"{{ event.list[0] }}", false},
+		{"a {{ event.gone }} {{ event.title.gone }} {{ meta.extensions.gone }} b", true},
 		{"{% if event.yes %}{{ event.title }}{% endif %}", false},
 		{"{% assign x = event.title %}{{ x }}", false},
 		{"{% raw %}{{ event.title }}{% endraw %}", false},
@@ -54,8 +55,9 @@ func TestWhatIsWrittenWithoutLiquidIsWhatLiquidWrites(t *testing.T) {
 }
 
 func TestWhatIsMissingIsNamedAsLiquidNamesIt(t *testing.T) {
-	for _, text := range []string{"one\n{{ event.gone }}\n", "{{ event.title }}\n\n{{ event.title.gone }} {{ subscriber.id }}", "{{ meta.extensions.gone }}"} {
+	for _, text := range []string{"one\n{{ event.gone }}\n", "{{ event.title }}\n\n{{ event.title.gone }} {{ subscriber.id }}", "{{ event.list.gone }}"} {
 		m := newMailing(t, Source{Subject: "s", Text: text}, `{"title":"x"}`)
+		m.Complete = true
 		liquid := m
 		liquid.Template = throughLiquid(m.Template)
 		_, got := m.Writer()

@@ -37,8 +37,10 @@ import (
 // The outer members are those that Standard Webhooks recommends. A template with
 // a part for programs takes the place of all that: what it renders is the document.
 type Posting struct {
-	Template *Template // nil: none
-	Direct   bool      // a direct send, whose message is what the template renders
+	Template *Template             // nil: none
+	Absent   func(variable string) // as of a Mailing, and the next as well
+	Complete bool
+	Direct   bool // a direct send, whose message is what the template renders
 	Event    *fanfare.Event
 	Digest   *Digest // instead of Event, which is nil then
 	EventRef fanfare.EventRef
@@ -78,7 +80,7 @@ func (p Posting) writer(t *Template, v *voice) (*PostingWriter, error) {
 	w := &PostingWriter{}
 	if t != nil && (t.json != nil || p.Direct) {
 		var err error
-		if w.rendering, err = newRendering(t, about{p.Event, p.Digest, p.Topic, p.Service}, v); err != nil {
+		if w.rendering, err = newRendering(t, about{p.Event, p.Digest, p.Topic, p.Service}, v, t.aboutAbsences(p.Absent, p.Complete)); err != nil {
 			return nil, err
 		}
 		for _, part := range t.parts() {

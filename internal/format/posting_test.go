@@ -115,8 +115,11 @@ func TestADocumentThatIsNoneIsRefused(t *testing.T) {
 	if err == nil || !bytes.Equal(out, dst) || !strings.Contains(err.Error(), "not JSON") || wrongAt(err) != "/templates/hook/json" {
 		t.Errorf("got %v and %q", err, out)
 	}
-	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"number"}}}`)); err != nil {
+	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"number"}},"required":["price"]}`)); err != nil {
 		t.Errorf("with a number it is one: %v", err)
+	}
+	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"number"}}}`)); err == nil || !strings.Contains(err.Error(), "tried with an event that has only what the schema requires") {
+		t.Errorf("without a price it is none: %v", err)
 	}
 	if _, _, _, err := template.DryRun([]byte(`{"type":"object","properties":{"price":{"type":"string","examples":["a lot"]}}}`)); err == nil {
 		t.Error("the schema says that it is none, and nobody noticed")

@@ -24,11 +24,16 @@ func TestReferenceListsFiltersAndVariables(t *testing.T) {
 		t.Errorf("the reference lists\n%v\ntemplates know\n%v", told, known)
 	}
 	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.*)").FindAllStringSubmatch(string(b), -1) {
-		fields, ok := builtins(match[1])
+		of, ok := builtins[match[1]]
 		if !ok {
 			t.Errorf("templates do not know %s", match[1])
 		}
-		for _, field := range fields {
+		if list, ok := of.(map[string]any); ok && list["items"] != nil {
+			of = list["items"]
+		}
+		object, _ := of.(map[string]any)
+		fields, _ := object["properties"].(map[string]any)
+		for field := range fields {
 			if !strings.Contains(match[2], "`"+field+"`") && match[1] != "subscriptions" {
 				t.Errorf("the reference of %s lacks %s", match[1], field)
 			}

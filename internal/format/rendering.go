@@ -19,6 +19,7 @@ type rendering struct {
 	shared      map[string]any // what templates see beside the recipient
 	items       items          // of a digest
 	effort      *effort        // of the part at hand
+	absent      *absences
 	fields      map[string]any // of the event, by plainName; nil: not needed yet
 	needs       needs
 	url         []byte // the link of the recipient at hand
@@ -32,8 +33,8 @@ type about struct {
 	topic, service string
 }
 
-func newRendering(t *Template, of about, v *voice) (rendering, error) {
-	w := rendering{template: t, voice: v, effort: new(effort)}
+func newRendering(t *Template, of about, v *voice, absent *absences) (rendering, error) {
+	w := rendering{template: t, voice: v, absent: absent, effort: new(effort)}
 	if wrong := t.checkKind(of.digest); wrong != nil {
 		return w, wrong
 	}
@@ -106,12 +107,12 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 		}
 	}
 	if p.outline != nil {
-		if chunks := p.outline.chunks(w.shared, p.mode); chunks != nil {
+		if chunks := p.outline.chunks(w.shared, p.mode, w.absent); chunks != nil {
 			prep.share(chunks)
 			return prep, nil
 		}
 	}
-	text, err := render(p.shared, w.shared, new(effort))
+	text, err := render(p.shared, w.shared, &effort{absent: w.absent})
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 // fill renders what is the recipient's own of a part.
 func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err error) {
 	p.values, p.ends = p.values[:0], p.ends[:0]
-	*w.effort = effort{} // of all pieces together
+	*w.effort = effort{absent: w.absent} // of all pieces together
 	if p.voice != nil {
 		w.items.voice = p.voice
 		if vars != nil {
@@ -150,7 +151,9 @@ func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err er
 		} else {
 			var ok bool
 			if p.values, ok = piece.field.append(p.values, r, w.url, p.part.mode); !ok {
-				return w.named(p, invalid(piece.field.line, "", "%s", missingError(piece.field.name).Error()))
+				if err := w.absent.lacks(spelled(piece.field.name), true); err != nil {
+					return w.named(p, invalid(piece.field.line, "", "%s", err.Error()))
+				}
 			}
 		}
 		p.ends = append(p.ends, len(p.values))

@@ -9,7 +9,9 @@ import (
 // DryRun renders the template with sample data: each field of the schema with a
 // value that fits it (its first example, default or enumerated value where it has
 // one), and everything else that the template reads with a stand-in. schema may
-// be empty. The error is a *fanfare.Error with pointer and line.
+// be empty. Then it renders it for every kind of recipient and event that can occur,
+// those that lack what they may lack. The error is a *fanfare.Error with pointer and
+// line.
 func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, err error) {
 	root, err := readSchema(schema)
 	if err != nil {
@@ -19,8 +21,34 @@ func (t *Template) DryRun(schema json.RawMessage) (subject, text, html string, e
 	if err != nil {
 		return "", "", "", err
 	}
-	rendered, err := t.renderAll(vars)
+	rendered, err := t.renderAll(vars, nil)
+	if err == nil {
+		err = t.tryKinds(vars, root)
+	}
 	return rendered[0], rendered[1], rendered[2], err
+}
+
+// DryRunDigest is DryRun of a template that tells of several events, whose data fit
+// one of the schemas.
+func (t *Template) DryRunDigest(schemas []json.RawMessage) error {
+	if len(schemas) == 0 {
+		schemas = []json.RawMessage{nil}
+	}
+	for _, schema := range schemas {
+		root, err := readSchema(schema)
+		if err != nil {
+			return err
+		}
+		// What one topic has another may lack: only where there is one, all are known.
+		vars, err := t.sampleOf(root, describes(root) && len(schemas) == 1)
+		if err == nil {
+			err = t.tryKinds(vars, root)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readSchema decodes a schema; nil says nothing.
@@ -35,9 +63,14 @@ func readSchema(schema json.RawMessage) (root any, err error) {
 // and attributes only the names are known: a template that can work with any of
 // these stand-ins is good.
 func (t *Template) sampleVars(root any) (vars map[string]any, err error) {
+	return t.sampleOf(root, describes(root))
+}
+
+// sampleOf is sampleVars; known says that the sample has all that there can be.
+func (t *Template) sampleOf(root any, known bool) (vars map[string]any, err error) {
 	for _, standIn := range []any{1, "sample", "2026-01-31T12:00:00Z", []any{"sample"}} {
 		vars = t.standIns(root, standIn)
-		if err = t.tryAll(vars); err == nil {
+		if err = t.tryAll(vars, &absences{of: t, sample: known}); err == nil {
 			return vars, nil
 		}
 	}
@@ -91,9 +124,9 @@ func (t *Template) standIns(root, standIn any) map[string]any {
 }
 
 // tryAll renders the template and its variants.
-func (t *Template) tryAll(vars map[string]any) error {
+func (t *Template) tryAll(vars map[string]any, absent *absences) error {
 	for _, one := range t.every() {
-		if _, err := one.renderAll(one.withVoice(vars)); err != nil {
+		if _, err := one.renderAll(one.withVoice(vars), absent); err != nil {
 			return err
 		}
 	}
@@ -101,12 +134,12 @@ func (t *Template) tryAll(vars map[string]any) error {
 }
 
 // renderAll renders subject, text, HTML and JSON.
-func (t *Template) renderAll(vars map[string]any) (rendered [4]string, err error) {
+func (t *Template) renderAll(vars map[string]any, absent *absences) (rendered [4]string, err error) {
 	for i, part := range []*part{t.subject, t.text, t.html, t.json} {
 		if part == nil {
 			continue
 		}
-		out, wrong := render(part.whole, vars, new(effort))
+		out, wrong := render(part.whole, vars, &effort{absent: absent})
 		if wrong != nil {
 			return rendered, t.rendered(part, wrong)
 		}
@@ -252,4 +285,10 @@ func ensure(v any, path []segment, standIn any) any {
 	}
 	object[s.name] = ensure(object[s.name], rest, standIn)
 	return object
+}
+
+// describes reports whether a schema says what an event has.
+func describes(root any) bool {
+	object, ok := root.(map[string]any)
+	return ok && len(object) > 0
 }

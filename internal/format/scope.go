@@ -1,34 +1,50 @@
 package format
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/osteele/liquid/parser"
 )
 
-// builtins are the variables that every template has, with their fields where
-// those are fixed.
-func builtins(name string) (fields []string, ok bool) {
-	switch name {
-	case "event", "sub", "unsubscribe_url", "preferences_url", "count", "more", fieldsVariable:
-		return nil, true
-	case "items":
-		return []string{"event", "meta", "subscription", "subscriptions"}, true
-	case "digest":
-		return []string{"due", "cadence", "time_zone", "service"}, true
-	case "meta":
-		return []string{"id", "source", "type", "subject", "time", "topic", "service", "extensions"}, true
-	case "subscriber":
-		return []string{"id", "address", "locale", "time_zone", "attributes"}, true
-	case "subscription", "subscriptions":
-		return []string{"id", "rule", "params", "data"}, true
+// builtins are the variables that every template has, as a schema of what each is:
+// what it leaves open is the author's, as the members of attributes, or is checked
+// against a schema of theirs.
+var builtins = func() map[string]any {
+	text, whole, open := map[string]any{"type": "string"}, map[string]any{"type": "integer"}, true
+	object := func(of any, names ...string) map[string]any {
+		properties := map[string]any{}
+		for _, name := range names {
+			properties[name] = of
+		}
+		return map[string]any{"type": "object", "properties": properties}
 	}
-	return nil, false
-}
+	with := func(object map[string]any, more map[string]any) map[string]any {
+		maps.Copy(object["properties"].(map[string]any), more)
+		return object
+	}
+	list := func(of any) map[string]any { return map[string]any{"type": "array", "items": of} }
+	meta := with(object(text, "id", "source", "type", "subject", "time", "topic", "service"), map[string]any{"extensions": open})
+	subscription := with(object(text, "id", "rule"), map[string]any{"params": open, "data": open})
+	return map[string]any{
+		"event": open, "sub": open, fieldsVariable: open,
+		"meta":            meta,
+		"subscriber":      with(object(text, "id", "address", "locale", "time_zone"), map[string]any{"attributes": open}),
+		"subscription":    subscription,
+		"subscriptions":   list(subscription),
+		"unsubscribe_url": text, "preferences_url": text,
+		"items": list(map[string]any{"type": "object", "properties": map[string]any{"event": open, "meta": meta, "subscription": subscription, "subscriptions": list(subscription)}}),
+		"count": whole, "more": whole,
+		"digest": object(text, "due", "cadence", "time_zone", "service"),
+	}
+}()
+
+// loopFields are what a loop says of its turns.
+var loopFields = []string{"first", "index", "index0", "last", "length", "rindex", "rindex0"}
 
 func builtin(name string) bool {
-	_, ok := builtins(name)
+	_, ok := builtins[name]
 	return ok
 }
 
@@ -59,6 +75,11 @@ func newScope(tokens []parser.Token) (scope, map[string]bool) {
 			continue
 		}
 		switch t.Name {
+		case "for", "tablerow":
+			name, _, _ := strings.Cut(strings.TrimSpace(t.Args), " ")
+			s.enter(name, s.element(rewrite(t.Args, t.SourceLoc.LineNo, false, 2)))
+		case "endfor", "endtablerow":
+			s.leave()
 		case "capture":
 			name := strings.TrimSpace(t.Args)
 			if _, again := s.assigned[name]; !again {
@@ -71,12 +92,89 @@ func newScope(tokens []parser.Token) (scope, map[string]bool) {
 			delete(captured, name)
 			_, again := s.assigned[name]
 			s.assigned[name] = path{}
-			if e := rewrite(value, t.SourceLoc.LineNo, false, 0); e.single && !again && builtin(e.paths[0].root) {
-				s.assigned[name] = e.paths[0]
+			if from, ok := s.value(value, rewrite(value, t.SourceLoc.LineNo, false, 0)); ok && !again {
+				s.assigned[name] = from
 			}
 		}
 	}
+	s.loops = nil
 	return s, captured
+}
+
+// picking are the filters that take elements of a list as they are.
+const picking = " compact first last reverse sort sort_natural uniq where "
+
+// value is what an expression stands for: a variable, or what the filters of picking
+// take of a list.
+func (s *scope) value(src string, e expression) (from path, ok bool) {
+	if !strings.HasPrefix(strings.TrimSpace(src), e.first()) {
+		return path{}, false
+	}
+	from = s.resolve(e.paths[:1])[0]
+	if e.single || !builtin(from.root) {
+		return from, builtin(from.root)
+	}
+	rest := lex(strings.TrimSpace(src)[len(e.paths[0].text):])
+	if len(e.filters) == 0 || len(rest) == 0 || rest[0].text != "|" {
+		return path{}, false
+	}
+	for i, filter := range e.filters {
+		switch {
+		case !strings.Contains(picking, " "+filter+" "):
+			return path{}, false
+		case filter == "first" || filter == "last":
+			if i+1 < len(e.filters) {
+				return path{}, false
+			}
+			from.segments = append(from.segments, segment{index: true})
+		}
+	}
+	return from, true
+}
+
+// read are the members of a list's elements that filters read by name.
+func (s *scope) read(src string, e expression, line int) (members []path) {
+	src = strings.TrimSpace(src)
+	if len(e.filters) == 0 || !strings.HasPrefix(src, e.first()) {
+		return nil
+	}
+	of := s.resolve(e.paths[:1])[0]
+	tokens := lex(src[len(e.paths[0].text):])
+	for i := 0; i+1 < len(tokens) && tokens[i].text == "|" && tokens[i].kind == other; {
+		filter := tokens[i+1]
+		i += 2
+		if strings.Contains(" map where sort sort_natural sum ", " "+filter.text+" ") && filter.kind == keyword && i < len(tokens) {
+			if name := bracket(tokens[i : i+1]).name; nameOnly(name) {
+				member := path{root: of.root, text: name, line: line, assigned: of.assigned}
+				member.segments = append(append(member.segments, of.segments...), segment{index: true}, segment{name: name})
+				members = append(members, member)
+			}
+		}
+		if !strings.Contains(picking, " "+filter.text+" ") || filter.text == "first" || filter.text == "last" {
+			break
+		}
+		for i < len(tokens) && (tokens[i].text != "|" || tokens[i].kind != other) {
+			i++
+		}
+	}
+	return members
+}
+
+// nameOnly reports whether a property of a filter is one name.
+func nameOnly(name string) bool {
+	return name != "" && nameStart(name[0]) && nameEnd(name, 0) == len(name)
+}
+
+// element is what the variable of a loop stands for.
+func (s *scope) element(e expression) path {
+	if len(e.paths) == 0 || len(e.filters) > 0 {
+		return path{}
+	}
+	of := s.resolve(e.paths[:1])[0]
+	if of.root != "" {
+		of.segments = append(of.segments, segment{index: true})
+	}
+	return of
 }
 
 func (s *scope) enter(name string, element path) { s.loops = append(s.loops, loop{name, element}) }
@@ -120,23 +218,14 @@ func (s *scope) knows(p path) (hint string, ok bool) {
 		return nearest(p.root, names), false
 	}
 	q := s.resolve([]path{p})[0]
-	fields, _ := builtins(q.root)
-	segments := q.segments
-	if q.root == "items" || q.root == "subscriptions" {
-		if len(segments) > 0 && (segments[0].index || segments[0].name == "first" || segments[0].name == "last") {
-			segments = segments[1:]
-		} else {
-			fields = []string{"size"}
-		}
+	if p.root == "forloop" && q.root == "" && len(p.segments) > 0 {
+		name := p.segments[0].name
+		return nearest(name, loopFields), name == "" || slices.Contains(loopFields, name)
 	}
-	if q.root == "items" && len(segments) > 1 && (segments[0].name == "meta" || segments[0].name == "subscription") {
-		fields, _ = builtins(segments[0].name)
-		segments = segments[1:]
+	if at, names := lacking(nil, builtins[q.root], q.segments); at >= 0 {
+		return nearest(q.segments[at].name, names), false
 	}
-	if len(fields) == 0 || len(segments) == 0 || segments[0].name == "" || slices.Contains(fields, segments[0].name) {
-		return "", true
-	}
-	return nearest(segments[0].name, fields), false
+	return "", true
 }
 
 // nearest hints at the name that was probably meant.

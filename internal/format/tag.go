@@ -36,9 +36,16 @@ func (s *splitter) tag(t parser.Token) {
 	}
 	if lenient || skip > 0 {
 		e := rewrite(t.Args, t.SourceLoc.LineNo, lenient, skip)
+		if loops(t.Name) {
+			e = rewriteLoop(t.Args, t.SourceLoc.LineNo)
+		}
 		s.check(e, t.SourceLoc.LineNo)
 		u.source = "{%" + inside(t, e.source) + "%}"
 		u.paths = s.scope.resolve(e.paths)
+		if t.Name == "assign" {
+			_, value, _ := strings.Cut(t.Args, "=")
+			u.paths = append(u.paths, s.members(value, e, t.SourceLoc.LineNo)...)
+		}
 		u.speech = e.speech
 		s.declare(t, e, &u)
 		switch {
@@ -153,6 +160,18 @@ func (s *splitter) check(e expression, line int) {
 			s.fail(line, p.text, hint, "unknown variable %s", p.text)
 		}
 	}
+}
+
+// members are what filters read by name of the elements of a list. It refuses those
+// that cannot exist.
+func (s *splitter) members(src string, e expression, line int) []path {
+	members := s.scope.read(src, e, line)
+	for _, p := range members {
+		if at, names := lacking(nil, builtins[p.root], p.segments); at >= 0 {
+			s.fail(line, p.text, nearest(p.text, names), "unknown variable %s%s", p.root, joinSegments(p.segments))
+		}
+	}
+	return members
 }
 
 // fail notes a mistake in a line, which is about the text.

@@ -58,6 +58,8 @@ type Template struct {
 	variants []variant
 	widest   speech // of itself and its variants
 	byDevice bool
+
+	uncertain, opaque map[string]bool // variables, see noteUncertain
 }
 
 // Compile checks the source and makes it ready. The error is a *fanfare.Error
@@ -72,6 +74,7 @@ func Compile(src Source) (*Template, error) {
 	if err := t.vary(src); err != nil {
 		return nil, err
 	}
+	t.noteUncertain()
 	if event, several := t.reads(); event != nil && several != nil {
 		return nil, t.unfit(event, "a digest, which has "+several.path.root+", tells of several events", "write {% for item in items %} and read item.event, item.meta")
 	}

@@ -105,7 +105,7 @@ func (s *splitter) output(t parser.Token) {
 	if len(e.paths) > 0 && len(e.paths[0].segments) == 0 && e.single && s.captured[e.paths[0].root] {
 		source += " | raw" // what capture holds was escaped when it was captured
 	}
-	u := unit{line: t.SourceLoc.LineNo, paths: s.scope.resolve(e.paths), speech: e.speech}
+	u := unit{line: t.SourceLoc.LineNo, paths: append(s.scope.resolve(e.paths), s.members(t.Args, e, t.SourceLoc.LineNo)...), speech: e.speech}
 	u.source = "{{" + around(t, "("+source+") | "+outFilter) + "}}"
 	u.single, u.raw, u.fallback = simple(e, t.Args, u.paths)
 	s.add(u)

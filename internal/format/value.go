@@ -53,14 +53,22 @@ func number(s string) any {
 // lookup follows path from base and reports whether all of it exists. A segment
 // is a name or an index; size, first and last work as in Liquid.
 func lookup(base any, path []any) (any, bool) {
+	value, _, ok := follow(base, path)
+	return value, ok
+}
+
+// follow is lookup. Where the value is not there, object tells whether there is an
+// object that lacks it.
+func follow(base any, path []any) (value any, object, ok bool) {
 	for _, segment := range path {
 		next, ok := step(base, segment)
 		if !ok {
-			return nil, false
+			_, object = base.(map[string]any)
+			return nil, object, false
 		}
 		base = next
 	}
-	return base, true
+	return base, false, true
 }
 
 func step(base, segment any) (any, bool) {

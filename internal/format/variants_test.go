@@ -132,7 +132,7 @@ func TestWhatIsWrongWithAVariantIsNamedWhereItStands(t *testing.T) {
 
 // What fails in one language fails for those who read it, and for nobody else.
 func TestAVariantThatFailsFailsNobodyElse(t *testing.T) {
-	template, err := Compile(Source{Name: "x", Subject: "s", Text: "base", Variants: []Variant{{Locale: "cy", Text: "{{ event.nope }}"}}})
+	template, err := Compile(Source{Name: "x", Subject: "s", Text: "base", Variants: []Variant{{Locale: "cy", Text: "{{ subscriber.id | date: \"long\" }}"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,7 +117,7 @@ func checkForms(after []token) (message, hint string) {
 func registerVoiced(e *liquid.Engine) {
 	dated := func(write func(v *voice, t time.Time, style locale.Style) string) func(value any, v *voice, style func(string) string, zone func(string) string) (string, error) {
 		return func(value any, v *voice, style, zone func(string) string) (string, error) {
-			how, ok := locale.ParseStyle(style("medium"))
+			how, ok := locale.ParseStyle(cmp.Or(style("medium"), "medium"))
 			if !ok {
 				return "", fmt.Errorf("%q is none of full, long, medium, short", style(""))
 			}

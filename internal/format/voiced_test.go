@@ -158,7 +158,6 @@ func TestWhatIsNoDateOrNumberIsNamed(t *testing.T) {
 		`{{ event.a | number }}`:                          `"soon" is no number`,
 		`{{ event.a | money: "EUR" }}`:                    `"soon" is no number`,
 		`{{ event.a | plural: "other: x" }}`:              `"soon" is no number`,
-		`{{ event.nope | number }}`:                       "undefined variable event.nope",
 		`{{ event.b | date: "long", event.a }}`:           `unknown time zone "soon"`,
 		`{{ subscription.data.link | time: "UTC" }}`:      "is no date",
 		`{{ event.b | money: event.c }}{{ event.b | x }}`: "",
