@@ -9,11 +9,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// merge puts what over says into under, member by member, and returns it.
+// merge puts what over says into under, member by member, and returns it. A channel
+// and a template that is whole takes the place of the one before.
 func merge(under, over map[string]any) map[string]any {
 	for name, value := range over {
 		inner, isMap := value.(map[string]any)
-		if old, both := under[name].(map[string]any); isMap && both {
+		isWhole := inner["driver"] != nil || inner["subject"] != nil
+		if old, both := under[name].(map[string]any); isMap && both && !isWhole {
 			under[name] = merge(old, inner)
 			continue
 		}

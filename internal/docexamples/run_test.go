@@ -23,8 +23,12 @@ type plan struct {
 	savedAs string // what they are saved as; "": fanfare.yaml
 	topic   string // of templates and filters that stand alone; "": story
 	alone   bool   // it says itself what to start
+	again   bool   // each block begins with what was there at the start
+	shows   string // an example's document, beside its page, that is tried at the end
 	// fails are commands, or parts of them, that the page shows to fail.
 	fails []string
+	// typed are pairs of a text and of what is typed in its place.
+	typed []string
 	says  []string // what the page has printed at its end
 }
 
@@ -78,7 +82,7 @@ func (p *plan) documents(t *testing.T, page string) (first map[string]any, all m
 			continue
 		case b.language == document:
 			text := whole(b.text, before)
-			before = text
+			before += "\n" + text
 			if part = parseYAML(t, b.at(), text); !forServices(part) {
 				continue
 			}
@@ -114,6 +118,9 @@ func copied(t *testing.T, doc map[string]any) (same map[string]any) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	if same == nil {
+		same = map[string]any{}
 	}
 	return same
 }
@@ -175,17 +182,17 @@ func follow(t *testing.T, page string, blocks []block) {
 		if excepted(b) != "" {
 			continue
 		}
-		if setup, err := os.ReadFile(filepath.Join(folder(page), "before", strings.ReplaceAll(b.section, " ", "-")+".sh")); err == nil && (i == 0 || blocks[i-1].section != b.section || blocks[i-1].first) {
-			r.must("before "+b.section, string(setup))
-		}
-		if page == commandReference {
-			r.must("before "+b.section, "again\n")
+		if r.again {
+			r.must("again", "again\n")
 		}
 		if shown, ok := documents[b.line]; ok {
 			r.apply(&shown)
 			continue
 		}
 		r.block(b)
+	}
+	if r.shows != "" {
+		r.example()
 	}
 	for _, missed := range r.fails {
 		t.Errorf("%s: %q did not fail", page, missed)
@@ -204,17 +211,17 @@ func (r *pageRun) prepare(first map[string]any) {
 			continue
 		}
 		if _, err := os.Stat(dir); err == nil {
-			if err := os.CopyFS(r.dir, skipped{os.DirFS(dir)}); err != nil {
-				r.t.Fatal(err)
-			}
+			r.copyFrom(dir)
 		}
 	}
 	if r.alone {
 		return
 	}
-	r.must("start", r.typed("fanfare sink --smtp 127.0.0.1:2525 > sink.log &\nFANFARE_CAPTURE=smtp://127.0.0.1:2525 fanfare serve 2> server.log &\n")+
-		"key=$(cat fanfare-data/admin.key) KEY=$key fanfare=$FANFARE_SERVER FANFARE=$FANFARE_SERVER\nexport FANFARE_SERVICE="+r.service+"\n")
+	r.must("start", r.session.typed("fanfare sink --smtp 127.0.0.1:2525 > sink.log &\nFANFARE_CAPTURE=smtp://127.0.0.1:2525 fanfare serve 2> server.log &\n")+
+		"key=$(cat fanfare-data/admin.key) KEY=$key fanfare=$FANFARE_SERVER FANFARE=$FANFARE_SERVER\n")
 	r.applyWhole("base.json", first)
+	r.applyWhole(r.savedAs, first)
+	again := "again() { fanfare apply -f base.json > /dev/null"
 	for _, dir := range []string{"testdata/base", folder(r.page)} {
 		setup, err := os.ReadFile(filepath.Join(dir, "setup.sh"))
 		if errors.Is(err, os.ErrNotExist) {
@@ -223,7 +230,30 @@ func (r *pageRun) prepare(first map[string]any) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		r.must(dir, r.here(string(setup)))
+		file := "." + filepath.Base(dir) + ".sh"
+		r.file(file, r.here(string(setup)))
+		again += "; . ./" + file
+		r.must(dir, ". ./"+file+"\n")
+	}
+	r.must("again", again+"; }\n")
+}
+
+// copyFrom copies the files of a folder of testdata that are for the page itself.
+func (r *pageRun) copyFrom(dir string) {
+	r.t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, file := range files {
+		if file.Name() == "document.yaml" || file.Name() == "setup.sh" {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.file(file.Name(), r.here(string(b)))
 	}
 }
 
@@ -248,12 +278,23 @@ func (r *pageRun) apply(d *shown) {
 	r.try(d)
 }
 
+// example writes to recipients of every kind with the templates of an example, which
+// the page has put into a folder.
+func (r *pageRun) example() {
+	b, err := os.ReadFile(filepath.Join(r.dir, r.shows))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	doc := parseYAML(r.t, r.shows, string(b))
+	r.applyWhole(filepath.Join(filepath.Dir(r.shows), "trial.json"), doc)
+	r.try(&shown{block: &block{page: r.page}, part: doc, whole: doc})
+}
 
 // block runs a block that is no document of a service.
 func (r *pageRun) block(b *block) {
 	switch b.language {
 	case shell:
-		r.check(b, r.run(b.at(), r.typed(b.text)))
+		r.check(b, r.run(b.at(), r.session.typed(strings.NewReplacer(r.plan.typed...).Replace(withoutExceptions(b)))))
 	case document:
 		r.settings(b)
 	case values:
@@ -299,7 +340,7 @@ func (r *pageRun) subscribe(b *block, one map[string]any) {
 		r.t.Fatal(err)
 	}
 	r.file("subscription.json", string(body))
-	r.check(b, r.run(b.at(), `curl -H "Authorization: Bearer $KEY" -H "X-Fanfare-Service: `+r.service+`" $FANFARE/v1/subscriptions --json @subscription.json; echo`+"\n"))
+	r.check(b, r.run(b.at(), `curl -H "Authorization: Bearer $(cat fanfare-data/admin.key)" -H "X-Fanfare-Service: `+r.service+`" $FANFARE_SERVER/v1/subscriptions --json @subscription.json; echo`+"\n"))
 }
 
 var (

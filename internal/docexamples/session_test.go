@@ -49,10 +49,11 @@ func buildAndRun(m *testing.M) int {
 // A session is a shell in a folder of its own, in which the blocks of a page run one
 // after the other and see each other's variables.
 type session struct {
-	t    *testing.T
-	dir  string
-	api  string // address of the page's server
-	mail string // address of its capture server
+	t      *testing.T
+	dir    string
+	api    string // address of the page's server
+	mail   string // address of its capture server
+	second string // address of another server that the page starts
 
 	stdin io.WriteCloser
 	ended chan string // the status of a block
@@ -69,16 +70,20 @@ const endOfBlock = "end of block "
 // refuses, and every command that fails is noted.
 const prelude = `
 set -E -o pipefail
-trap 'echo "$?: $BASH_COMMAND" >> .failed' ERR
-fanfare() { command ./bin/fanfare "$@"; }
+trap 'note "$?" "$BASH_COMMAND"' ERR
+note() { case $2 in return*|.\ ./.block*|fanfare*|curl*) ;; *) echo "$1: $2" >> .failed ;; esac; }
+fanfare() { local c=0; ./bin/fanfare "$@" || c=$?; [ $c = 0 ] || echo "$c: fanfare $*" >> .failed; return $c; }
+curl() { local c=0; command curl -sS --fail-with-body "$@" || c=$?; [ $c = 0 ] || echo "$c: curl $*" >> .failed; return $c; }
 make() { [ "$1" = build ] || command make "$@"; }
-curl() { command curl -sS --fail-with-body "$@"; }
 briefly() {
-	local said=$1 out pid; shift; out=$(mktemp -p .)
+	local said=$1 out pid c=0; shift; [ "$1" != fanfare ] || set -- ./bin/fanfare "${@:2}"
+	out=$(mktemp -p .)
 	"$@" > $out 2>&1 < /dev/null & pid=$!
 	until grep -q "$said" $out; do kill -0 $pid 2> /dev/null || break; sleep 0.05; done
-	kill -INT $pid 2> /dev/null
-	wait $pid; cat $out
+	kill -TERM $pid 2> /dev/null || :
+	wait $pid || c=$?
+	cat $out
+	[ $c = 0 ] || [ $c = 143 ] || echo "$c: $*" >> .failed
 }
 answers() { until command curl -sf "$1" > /dev/null; do kill -0 "$2" || return 1; sleep 0.05; done; }
 accepts() { until (exec 3<> "/dev/tcp/${1%:*}/${1#*:}") 2> /dev/null; do kill -0 "$2" || return 1; sleep 0.05; done; }
@@ -87,7 +92,7 @@ accepts() { until (exec 3<> "/dev/tcp/${1%:*}/${1#*:}") 2> /dev/null; do kill -0
 // open starts a shell with free ports for the page's server and its capture server.
 func open(t *testing.T) *session {
 	t.Helper()
-	s := &session{t: t, dir: t.TempDir(), api: pgtest.Address(t), mail: pgtest.Address(t), ended: make(chan string), gone: make(chan struct{})}
+	s := &session{t: t, dir: t.TempDir(), api: pgtest.Address(t), mail: pgtest.Address(t), second: pgtest.Address(t), ended: make(chan string), gone: make(chan struct{})}
 	for _, folder := range []string{"bin", "backup", "etc/fanfare", "var/lib", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(s.dir, folder), 0o750); err != nil {
 			t.Fatal(err)
@@ -99,7 +104,10 @@ func open(t *testing.T) *session {
 	cmd := exec.Command("bash", "--norc", "-s")
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "FANFARE_LISTEN="+s.api, "FANFARE_SERVER=http://"+s.api, "FANFARE_DURABILITY=relaxed", "FANFARE_DISK_FLOOR=0",
-		"FANFARE_PUBLIC_URL=https://news.example.org", "FANFARE_DB="+pgtest.Chosen(t), "HOME="+s.dir)
+		"FANFARE_PUBLIC_URL=https://news.example.org", "HOME="+s.dir)
+	if database := pgtest.Chosen(t); database != "" {
+		cmd.Env = append(cmd.Env, "FANFARE_DB="+database)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
@@ -214,15 +222,16 @@ func (s *session) file(name, text string) {
 }
 
 var (
-	paths   = regexp.MustCompile(`(^|[\s="'(:])/(backup|etc/fanfare|var/lib/fanfare|tmp/drill)`)
-	forGood = regexp.MustCompile(`(?m)^((?:[A-Z_]+=\S+ )*)((?:\./bin/)?fanfare (?:serve|sink|status --watch)\b[^&|\n]*?)( +#.*)?$`)
-	started = regexp.MustCompile(`(?m)^(.*fanfare (serve|sink)\b.*)& *(#.*)?$`)
-	word    = regexp.MustCompile(`(^|[^$\w/-])(EVENT|SUBSCRIPTION|SUBSCRIBER|KEY|FILE)\b`)
+	paths     = regexp.MustCompile(`(^|[\s="'(:])/(backup|etc/fanfare|etc/ssl|var/lib/fanfare|tmp/drill)`)
+	forGood   = regexp.MustCompile(`(?m)^((?:[A-Z_]+=\S+ )*)((?:\./bin/)?fanfare (?:serve|sink|status --watch)\b[^&|\n]*?)( +#.*)?$`)
+	demoFiles = regexp.MustCompile(`(?m)^(.*fanfare demo files (\S+).*)$`)
+	started   = regexp.MustCompile(`(?m)^(.*fanfare (serve|sink)\b.*)& *(#.*)?$`)
+	word      = regexp.MustCompile(`(^|[^$\w-])(EVENT|SUBSCRIPTION|SUBSCRIBER|KEY|FILE)\b`)
 )
 
 // here makes of addresses and paths of an example those of the page.
 func (s *session) here(text string) string {
-	text = strings.NewReplacer("127.0.0.1:2525", s.mail, "127.0.0.1:8085", s.api).Replace(text)
+	text = strings.NewReplacer("127.0.0.1:2525", s.mail, "127.0.0.1:8085", s.api, "127.0.0.1:18085", s.second).Replace(text)
 	return paths.ReplaceAllString(text, "${1}"+s.dir+"/${2}")
 }
 
@@ -257,7 +266,11 @@ func (s *session) typed(text string) string {
 		}
 		return m[1] + "briefly '" + said + "' " + m[2]
 	})
+	text = demoFiles.ReplaceAllString(text, "${1}\nsed -i s/127.0.0.1:[2]525/"+s.mail+"/ ${2}/fanfare.yaml\n")
 	text = started.ReplaceAllStringFunc(text, func(line string) string {
+		if !strings.Contains(line, "./bin/fanfare") { // without a shell between, which would end alone
+			line = strings.Replace(line, "fanfare s", "./bin/fanfare s", 1)
+		}
 		address := s.mail
 		if strings.Contains(line, "fanfare serve") {
 			address = s.api

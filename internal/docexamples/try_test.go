@@ -70,6 +70,9 @@ func (r *pageRun) try(d *shown) {
 		}
 	}
 	for _, name := range names(templates) {
+		if one := inner(templates, name); one["json"] != nil && one["subject"] == nil {
+			continue // a preview is of a mail
+		}
 		r.must("preview "+name, "fanfare preview "+name+" > /dev/null\n")
 	}
 }
@@ -134,7 +137,7 @@ func (r *pageRun) tryTopic(d *shown, topic string, whole map[string]any, used []
 // schema is that of a topic: what the page says, or what stands beside it.
 func (r *pageRun) schema(topic map[string]any) map[string]any {
 	if file := text(topic, "schema_file"); file != "" {
-		b, err := os.ReadFile(filepath.Join(r.dir, file))
+		b, err := os.ReadFile(filepath.Join(r.dir, filepath.Dir(r.shows), file))
 		var schema map[string]any
 		if err == nil {
 			err = json.Unmarshal(b, &schema)
