@@ -46,7 +46,7 @@ func languageOf(text string) string {
 	switch {
 	case command.MatchString(text):
 		return shell
-	case strings.HasPrefix(text, "{%"), strings.Contains(text, "{{"):
+	case strings.Contains(text, "{%"), strings.Contains(text, "{{"):
 		return template
 	case strings.HasPrefix(text, `{"`), strings.HasPrefix(text, "{\n"):
 		return values
@@ -169,6 +169,9 @@ func TestEachExceptionIsABlockOfItsPage(t *testing.T) {
 		fits := 0
 		if _, err := os.Stat(filepath.Join(root, e.page)); err == nil {
 			for _, b := range blocksOf(t, e.page) {
+				if b.page == commandReference && b.first {
+					continue
+				}
 				if e.is(&b) || e.command != "" && withoutExceptions(&b) != b.text && strings.Contains("\n"+b.text, "\n"+e.command) {
 					fits++
 				}

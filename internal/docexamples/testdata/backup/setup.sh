@@ -2,5 +2,5 @@
 for to in ada bob; do fanfare subscription put storms-$to - <<< '{"topic":"storms","channel":"mail","to":"'$to'@example.com"}'; done
 EVENT=$(fanfare publish storms story.json --json | grep -o 'evt-[0-9]*-[0-9]*' | head -1)
 until fanfare trace $EVENT | grep -q held; do :; done
-fanfare backup fanfare-2026-11-20.tar > /dev/null
 fanfare subscriber put somebody - <<< '{"addresses":[{"kind":"mail","address":"somebody@example.org"}]}'
+fanfare backup fanfare-2026-11-20.tar > /dev/null
