@@ -23,6 +23,7 @@ type plan struct {
 	savedAs string // what they are saved as; "": fanfare.yaml
 	topic   string // of templates and filters that stand alone; "": story
 	alone   bool   // it says itself what to start
+	empty   bool   // nothing of testdata/base is there
 	again   bool   // each block begins with what was there at the start
 	shows   string // an example's document, beside its page, that is tried at the end
 	// fails are commands, or parts of them, that the page shows to fail.
@@ -59,7 +60,7 @@ func (p *plan) documents(t *testing.T, page string) (first map[string]any, all m
 	t.Helper()
 	first = map[string]any{}
 	from := []string{"testdata/base", folder(page)}
-	if p.alone {
+	if p.alone || p.empty {
 		from = from[1:]
 	}
 	for _, dir := range from {
@@ -207,7 +208,7 @@ func follow(t *testing.T, page string, blocks []block) {
 // prepare starts the programs and has done what the page takes for granted.
 func (r *pageRun) prepare(first map[string]any) {
 	for _, dir := range []string{"testdata/base", folder(r.page)} {
-		if r.alone && dir == "testdata/base" {
+		if (r.alone || r.empty) && dir == "testdata/base" {
 			continue
 		}
 		if _, err := os.Stat(dir); err == nil {
@@ -223,6 +224,9 @@ func (r *pageRun) prepare(first map[string]any) {
 	r.applyWhole(r.savedAs, first)
 	again := "again() { fanfare apply -f base.json > /dev/null"
 	for _, dir := range []string{"testdata/base", folder(r.page)} {
+		if r.empty && dir == "testdata/base" {
+			continue
+		}
 		setup, err := os.ReadFile(filepath.Join(dir, "setup.sh"))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
