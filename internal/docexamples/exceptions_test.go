@@ -97,13 +97,19 @@ var plans = map[string]*plan{
 	commandReference: {again: true, typed: []string{
 		"fanfare pause --all", "FANFARE_SERVICE= fanfare pause --all", "fanfare resume --all", "FANFARE_SERVICE= fanfare resume --all", "fanfare cancel --all", "FANFARE_SERVICE= fanfare cancel --all",
 		"fanfare apply -f examples", "FANFARE_SERVICE= fanfare apply -f examples", "fanfare apply -f stocks", "FANFARE_SERVICE= fanfare apply -f stocks",
-		"fanfare template lint -f", "FANFARE_SERVICE= fanfare template lint -f",
+		"fanfare template lint -f", "FANFARE_SERVICE=earthquakes fanfare template lint -f",
 		"fanfare channel delete mail", "fanfare channel delete hook", // nothing needs it
 		"fanfare import subscribers people.ndjson", "fanfare import subscribers subscribers.ndjson",
 		"quake --event evt-20261120-1001", "quake --event $QUAKE",
 		"fanfare sink --show 10", "fanfare sink --smtp 127.0.0.1:0 --show 10", "0.0.0.0:8085", "127.0.0.1:0",
 		"fanfare config check --config fanfare.yaml", "fanfare config check --config server.yaml",
-		"erase ada --suppress --yes", "erase ada-2 --suppress --yes",
+		"erase ada --suppress --yes", "erase ada-3 --suppress --yes",
+		"fanfare resume --broadcast", "fanfare pause --broadcast $EVENT; fanfare resume --broadcast",
+		"fanfare rule delete earthquakes near", "fanfare subscription delete ada-alaska; fanfare rule delete earthquakes near",
+		"fanfare rule put earthquakes near rule.yaml", "fanfare subscription delete ada-alaska; fanfare rule put earthquakes near rule.yaml",
+		"fanfare topic delete earthquakes", "fanfare topic delete wind",
+		"fanfare suppression get", "fanfare suppression add ada@example.com; fanfare suppression get",
+		"fanfare template delete quake", "fanfare template delete invitation",
 		"fanfare restore nightly.tar", "rm -rf var/lib/fanfare; fanfare restore nightly.tar",
 	}},
 	"docs/how-to/dkim.md": {typed: []string{ // the day in the names of the keys is that of the page

@@ -1,6 +1,7 @@
 package docexamples
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -158,7 +160,7 @@ func renderRandomly(t *testing.T, template *format.Template, spec *registry.Temp
 	for i := range randoms {
 		event := &fanfare.Event{ID: fmt.Sprint(i), Source: "/example", Type: "example", Data: asJSON(t, m.event(t)), Time: time.Unix(1_800_000_000, 0)}
 		r := m.recipient(t, u, spec)
-		if err := renderOne(t, template, event, u, spec.JSON != "" && spec.Subject == "", r, m.random); err != nil {
+		if err := renderOne(t, template, event, u, spec, r, m.random); err != nil {
 			if failed++; failed <= 3 {
 				t.Errorf("%v\nevent %s\nrecipient %+v", err, event.Data, r)
 			}
@@ -169,7 +171,7 @@ func renderRandomly(t *testing.T, template *format.Template, spec *registry.Temp
 	}
 }
 
-func renderOne(t *testing.T, template *format.Template, event *fanfare.Event, u use, programs bool, r *format.Recipient, random *rand.Rand) error {
+func renderOne(t *testing.T, template *format.Template, event *fanfare.Event, u use, spec *registry.TemplateSpec, r *format.Recipient, random *rand.Rand) error {
 	t.Helper()
 	var digest *format.Digest
 	mailed := event
@@ -187,7 +189,7 @@ func renderOne(t *testing.T, template *format.Template, event *fanfare.Event, u 
 		digest = &format.Digest{Due: time.Unix(1_800_000_000, 0), Cadence: "daily 08:00", Zone: time.UTC, Item: func(uint32) *format.Item { return item }}
 		mailed = nil
 	}
-	if programs {
+	if spec.JSON != "" && spec.Subject == "" {
 		w, err := format.Posting{Template: template, Event: mailed, Digest: digest, Topic: u.topic, Service: "example", Direct: u.topic == ""}.Writer()
 		if err != nil {
 			return err
@@ -206,9 +208,18 @@ func renderOne(t *testing.T, template *format.Template, event *fanfare.Event, u 
 	if err != nil {
 		return err
 	}
-	_, _, err = w.Write(nil, r)
-	return err
+	shown, err := w.Preview(r)
+	if err != nil {
+		return err
+	}
+	if m := emptyParagraph.FindString(shown.HTML); m != "" && spec.Markdown != "" && !bytes.Contains(event.Data, []byte(`""`)) {
+		return fmt.Errorf("the HTML has the empty paragraph %s", m)
+	}
+	return nil
 }
+
+// emptyParagraph is what a condition that does not hold leaves of a paragraph.
+var emptyParagraph = regexp.MustCompile(`<(p|li|h[1-6])[^>]*>\s*</(p|li|h[1-6])>`)
 
 // recipient makes somebody of whom anything that may be unknown may be unknown.
 func (m *maker) recipient(t *testing.T, u use, spec *registry.TemplateSpec) *format.Recipient {
@@ -257,4 +268,32 @@ func asValue(t *testing.T, b json.RawMessage) (v any) {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// A number that stands before a word is one of plural: "1 changes" is what people read
+// otherwise.
+func TestExamplesWriteNumbersOfThingsWithPlural(t *testing.T) {
+	bare := regexp.MustCompile(`\{\{-? *(count|more)( \| number)? *-?\}\}`)
+	var files []string
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md", "examples/*/*"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		if strings.Contains(file, ".ja.") { // Japanese has one form
+			continue
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range strings.Split(string(b), "\n") {
+			if found := bare.FindString(line); found != "" && !strings.HasPrefix(line, "| `") {
+				t.Errorf("%s:%d: %s: write it with plural", file, n+1, found)
+			}
+		}
+	}
 }

@@ -194,7 +194,7 @@ func (r *pageRun) told(address string) (events int, failed string) {
 	}
 	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
 	request.Header.Set("X-Fanfare-Service", r.service)
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := (&http.Client{Timeout: patience}).Do(request)
 	if err != nil {
 		r.t.Fatal(err)
 	}

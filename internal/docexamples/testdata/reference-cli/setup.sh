@@ -18,3 +18,4 @@ EVENT=$(fanfare publish storms story.json --json | grep -o 'evt-[0-9]*-[0-9a-f]*
 until ./bin/fanfare trace $EVENT 2> /dev/null | grep -q held; do sleep 0.05; done
 fanfare key create --service news --scope read --name another > /dev/null
 KEYID=$(fanfare key list --json | grep -o "key-[0-9]*" | tail -1)
+./bin/fanfare subscriber put ada-3 - <<< '{"addresses":[{"kind":"mail","address":"ada3@example.com"}]}' > /dev/null 2>&1 || :
