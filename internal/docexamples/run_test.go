@@ -77,7 +77,7 @@ func (p *plan) documents(t *testing.T, page string) (first map[string]any, all m
 	all = map[int]shown{}
 	now, before := first, ""
 	for _, b := range blocksOf(t, page) {
-		part := map[string]any{}
+		var part map[string]any
 		switch {
 		case excepted(&b) != "":
 			continue
