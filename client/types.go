@@ -57,6 +57,8 @@ type (
 
 	// MatchCheck says how the answers of the matching index are checked.
 	MatchCheck = wire.MatchCheck
+	// TemplateFault says where a template failed for recipients.
+	TemplateFault = wire.TemplateFault
 
 	// QuarantinedCondition is a condition about which the index was wrong.
 	QuarantinedCondition = wire.QuarantinedCondition

@@ -107,6 +107,13 @@ func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor
 			server.Quarantined = append(server.Quarantined, quarantinedText(&q))
 		}
 	}
+	for i := range status.TemplateFaults {
+		if f := &status.TemplateFaults[i]; !f.Replaced && f.Absent == "" {
+			server.TemplatesFailing = append(server.TemplatesFailing, templateFaultText(f))
+		} else if !f.Replaced {
+			server.TemplatesLacking = append(server.TemplatesLacking, templateFaultText(f))
+		}
+	}
 	for _, ch := range status.Channels {
 		if ch.LastError != "" {
 			server.Troubled = append(server.Troubled, doctor.Trouble{Channel: ch.Service + "/" + ch.Name, Error: ch.LastError})

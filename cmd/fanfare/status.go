@@ -113,6 +113,7 @@ func (c *cli) printStatus(s client.Status) {
 	table.Flush()
 
 	c.printQuarantined(s.MatchCheck)
+	c.printTemplateFaults(s.TemplateFaults)
 	if len(s.Channels) > 0 {
 		fmt.Fprintln(table, "\nCHANNEL\tDRIVER\tSTATE\tCONNECTIONS\tRATE\tOF\tTODAY\tLAST ERROR")
 		for _, ch := range s.Channels {

@@ -144,6 +144,7 @@ func schemaMeanings() map[string]string {
 		"Diff":                 "What an apply changed, or would change; empty where everything was so already.",
 		"Explanation.defect":   "How the matching index, or this explanation, contradicts the independent evaluator, and what to report; absent where neither does.",
 		"MatchCheck":           "How the answers of the matching index are checked by an independent evaluator; counts are from the start of the server.",
+		"TemplateFault":        "A place at which a template failed for recipients, or a variable that an event of a topic without a schema lacked.",
 		"QuarantinedCondition": "A condition that is evaluated without the matching index, because it was wrong about it.",
 		"Explanation.cadence":  "When its messages are due; absent: at once.",
 		"Explanation.found_by": "What of an event leads the index to the condition; absent where every event is held against it, or there is none.",

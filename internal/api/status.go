@@ -32,6 +32,7 @@ func ofService(s wire.Status, service string) wire.Status {
 	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })
 	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(l wire.ServiceLimits) bool { return l.Service != service })
 	s.Gathered = slices.DeleteFunc(slices.Clone(s.Gathered), func(g wire.Gathered) bool { return g.Service != service })
+	s.TemplateFaults = slices.DeleteFunc(slices.Clone(s.TemplateFaults), func(f wire.TemplateFault) bool { return f.Service != service })
 	own := map[string]bool{}
 	for _, b := range s.Broadcasts {
 		own[b.Event] = true

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/api/wire"
 	"fanfare.dev/fanfare/internal/format"
 	"fanfare.dev/fanfare/internal/format/lint"
@@ -26,19 +28,30 @@ func (p previews) Lint(ctx context.Context, service, name string, in wire.LintRe
 	if err := m.find(ctx, name); err != nil {
 		return wire.Lint{}, err
 	}
-	var schema json.RawMessage
-	if m.topic != nil {
-		schema = m.topic.Schema
-	}
-	found, more, err := lintSource(source, schema, p.most)
+	found, more, err := lintSource(source, m.schema(), p.most)
 	if err != nil {
 		return wire.Lint{}, err
+	}
+	if template, err := format.Compile(source); err == nil {
+		found = append(rendersNot(m.try(template)), found...)
 	}
 	out := wire.Lint{Template: label, Findings: make([]wire.Finding, len(found)), More: more}
 	for i, f := range found {
 		out.Findings[i] = wire.Finding(f)
 	}
 	return out, nil
+}
+
+// rendersNot are the findings of an error for which an apply refuses a template.
+func rendersNot(err error) (found []lint.Finding) {
+	wrong, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return nil
+	}
+	for _, one := range append([]*fanfare.Error{wrong}, wrong.Details...) {
+		found = append(found, lint.Finding{Rule: lint.RenderFails, Pointer: one.Pointer, Line: max(one.Line, 1), Column: max(one.Column, 1), Message: one.Message, Hint: one.Hint})
+	}
+	return found[:min(len(found), lint.MaxFindings)]
 }
 
 // lintSource looks at a template and at what it says with sample data.

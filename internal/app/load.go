@@ -37,6 +37,7 @@ type loader struct {
 	templates  *templates
 	enclosures *enclosures
 	memory     *memory
+	faults     *templateFaults
 
 	keys    *keyring
 	signing dkim.Signing
@@ -134,7 +135,8 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 	out.jobs = make([]deliver.Job, 0, len(members))
 	var page []byte
 	var settled []fanfare.Entry
-	events := ahead{store: l.store}
+	events := &ahead{store: l.store}
+	passed := map[fanfare.EventRef]bool{}
 	for i := range members {
 		m := &members[i]
 		if len(settled) >= failuresAtOnce {
@@ -145,23 +147,12 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		}
 		event := eventOf(m)
 		if decision, _ := l.switches.now.Load().decide(event, channel); decision != deliver.Go {
-			out.held = append(out.held, fanfare.Slice{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt})
+			out.held = append(out.held, heldSlice(m))
 			continue
 		}
-		mailing, err := l.mailings.get(mailingKey{event, m.section.Template}, func(k mailingKey) (*mailing, error) {
-			posted, err := events.posted(ctx, members[i:])
-			if err != nil {
-				return nil, err
-			}
-			return l.mailing(ctx, posted, k, channel)
-		})
+		mailing, err := l.mailingFor(ctx, events, members[i:], channel)
 		if err != nil {
 			return err
-		}
-		if mailing.items != nil {
-			if err := mailing.items.ahead(ctx, members[i:]); err != nil {
-				return err
-			}
 		}
 		if out.enclosed >= maxEnclosedOfBatch && mailing.filed > 0 {
 			out.left += len(members) - i
@@ -176,9 +167,6 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			continue
 		case !expires.IsZero() && l.clock.Now().After(expires):
 			settled = append(settled, l.entry(m, fanfare.Expired, "not sent before "+expires.Format(time.RFC3339)))
-			continue
-		case mailing.err != nil:
-			settled = append(settled, l.entry(m, fanfare.Failed, mailing.err.Error()))
 			continue
 		}
 		var seen uint64
@@ -198,9 +186,20 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		if cap(page)-len(page) < slabReserve {
 			page = out.page(l.memory)
 		}
-		letter, longer, err := mailing.writer.Write(page, recipient)
+		letter, longer, by, err := l.letter(ctx, members[i:], mailing, channel, recipient, page)
+		if errors.Is(err, errLater) {
+			return err
+		}
 		if err != nil {
-			settled = append(settled, l.entry(m, fanfare.Failed, err.Error()))
+			held, wrong := l.unwritten(ctx, events, members, i, by, channel, people, passed, err)
+			if wrong != nil {
+				return wrong
+			}
+			if held {
+				out.held = append(out.held, heldSlice(m))
+			} else {
+				settled = append(settled, l.entry(m, fanfare.Failed, err.Error()))
+			}
 			continue
 		}
 		page = longer
@@ -220,6 +219,26 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 	}
 	together(out.jobs)
 	return l.recorder.RecordAll(settled)
+}
+
+// heldSlice is a member whose broadcast is paused.
+func heldSlice(m *pending) fanfare.Slice {
+	return fanfare.Slice{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt}
+}
+
+// mailingFor is the mailing of the first of members, with what it tells of the next.
+func (l *loader) mailingFor(ctx context.Context, events *ahead, members []pending, channel *registry.Channel) (*mailing, error) {
+	m, err := l.mailings.get(mailingKey{eventOf(&members[0]), members[0].section.Template}, func(k mailingKey) (*mailing, error) {
+		posted, err := events.posted(ctx, members)
+		if err != nil {
+			return nil, err
+		}
+		return l.mailing(ctx, posted, k, channel)
+	})
+	if err == nil && m.items != nil {
+		err = m.items.ahead(ctx, members)
+	}
+	return m, err
 }
 
 // together puts the letters that are one message next to each other.

@@ -26,8 +26,9 @@ type mailing struct {
 	asked  bool            // by its recipient, just now
 
 	template uint32
-	items    *runItems // of a run
-	filed    int       // bytes of files of the message alone that nobody has counted
+	compiled *format.Template // nil: it has none
+	items    *runItems        // of a run
+	filed    int              // bytes of files of the message alone that nobody has counted
 }
 
 // hasFiles reports whether its letters have files of the message alone: they are not
@@ -158,13 +159,21 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	if err != nil {
 		return nil, err
 	}
+	of.compiled = template
+	var absent func(string)
+	if source, ok := l.registry.Template(key.template); ok {
+		absent = l.absentFrom(of, &source)
+	}
 	if channel.Driver == "webhook" {
-		return of.posting(template, key.event).Writer()
+		p := of.posting(template, key.event)
+		p.Absent = absent
+		return p.Writer()
 	}
 	m, err := mailingOf(template, posted, key.event, channel)
 	if err != nil {
 		return nil, err
 	}
+	m.Absent = absent
 	m.Returns = returnsOf(channel, l.returns)
 	m.Enclose = l.enclosures.of(ctx, posted)
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left

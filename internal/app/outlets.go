@@ -49,6 +49,7 @@ type outlets struct {
 	templates  *templates
 	enclosures *enclosures
 	memory     *memory
+	faults     *templateFaults
 	hooks      hooks
 	marks      fileMarks
 	budgets    *budgets
@@ -191,7 +192,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 }
 
 func (o *outlets) loader(keys *keyring) *loader {
-	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, enclosures: o.enclosures, memory: o.memory, clock: o.clock,
+	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, enclosures: o.enclosures, memory: o.memory, faults: o.faults, clock: o.clock,
 		returns: o.returns.Clone(), domains: o.domains, sites: o.sites}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()

@@ -177,24 +177,11 @@ func (m *previewed) ruleOf(template string) *registry.Rule {
 
 // fill checks the template as an apply does, and makes data and a person.
 func (m *previewed) fill(template *format.Template) error {
-	var schema json.RawMessage
-	var params []string
-	if m.topic != nil {
-		schema = m.topic.Schema
-	}
-	if m.rule != nil {
-		params = slices.Sorted(maps.Keys(m.rule.Params))
-	}
-	check := func() error { return cmp.Or(template.Check(schema, params), tried(template, schema)) }
-	if template.Digest() {
-		schemas := m.schemas(template.Name)
-		check = func() error { return cmp.Or(template.CheckDigest(schemas), template.DryRunDigest(schemas)) }
-	}
-	if err := check(); err != nil {
+	if err := m.try(template); err != nil {
 		return err
 	}
 	var err error
-	m.data, m.recipient, err = template.Sample(schema)
+	m.data, m.recipient, err = template.Sample(m.schema())
 	if err != nil {
 		return err
 	}
@@ -210,9 +197,32 @@ func (m *previewed) fill(template *format.Template) error {
 	return nil
 }
 
-// tried renders a template for every kind of recipient that can occur.
-func tried(t *format.Template, schema json.RawMessage) error {
-	_, _, _, err := t.DryRun(schema)
+// schema is that of the topic at hand, or nil.
+func (m *previewed) schema() json.RawMessage {
+	if m.topic == nil {
+		return nil
+	}
+	return m.topic.Schema
+}
+
+// try checks the template as an apply does: it is rendered for every kind of recipient
+// that can occur.
+func (m *previewed) try(t *format.Template) error {
+	if t.Digest() {
+		schemas := m.schemas(t.Name)
+		if err := t.CheckDigest(schemas); err != nil {
+			return err
+		}
+		return t.DryRunDigest(schemas)
+	}
+	var params []string
+	if m.rule != nil {
+		params = slices.Sorted(maps.Keys(m.rule.Params))
+	}
+	if err := t.Check(m.schema(), params); err != nil {
+		return err
+	}
+	_, _, _, err := t.DryRun(m.schema())
 	return err
 }
 

@@ -34,6 +34,7 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 	h.background(o.replies.run)
 	h.background(o.rereadKeys)
 	o.templates, o.memory = &templates{registry: h.people}, newMemory()
+	o.faults = newTemplateFaults(h.people, h.clock, h.log)
 	o.enclosures = &enclosures{registry: h.people, store: h.store}
 	if _, err := o.configure(ctx); err != nil { // a channel that cannot send must not keep the others from it
 		return err
@@ -54,7 +55,7 @@ func (h *house) openStates(ctx context.Context) error {
 		return err
 	}
 	h.rates = &rates{recorder: h.recorder, outlets: h.outlets}
-	h.background(h.waiting.run, h.freeing.run, h.history.run, h.history.merge, h.history.remove, h.following.run, h.rates.run)
+	h.background(h.waiting.run, h.freeing.run, h.history.run, h.history.merge, h.history.remove, h.following.run, h.rates.run, (&mending{switches: h.stops, registry: h.people, logger: h.log}).run)
 	return nil
 }
 

@@ -63,6 +63,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
 	s.Inbound = inboundStatus(r.inbound)
+	s.TemplateFaults = r.outlets.faults.status()
 	s.Database, s.NextStart = r.database.status(), r.moves.after()
 	if err := r.ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()

@@ -21,6 +21,9 @@ type Server struct {
 
 	Contradictions int64    // of the matching index, since the start
 	Quarantined    []string // conditions that are evaluated without it
+
+	TemplatesFailing []string // for recipients, each with its place and how many
+	TemplatesLacking []string // a variable that no schema knows and that an event lacked
 }
 
 // Trouble is the last error of a channel.

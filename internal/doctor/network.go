@@ -66,6 +66,12 @@ func (o *Options) running(r *Report, s *Server) {
 		r.ok("server", "it takes work, and nothing is parked")
 	}
 	s.matching(r)
+	for _, text := range s.TemplatesFailing {
+		r.wrong("templates", "correct the template and apply it: a broadcast that it paused resumes then", "%s", text)
+	}
+	for _, text := range s.TemplatesLacking {
+		r.warn("templates", "correct the name, or give the topic a schema that has it", "%s", text)
+	}
 	for _, t := range s.Troubled {
 		r.warn("channel "+t.Channel, "see what is said of its relay below", "the server cannot send: %s", t.Error)
 	}

@@ -35,6 +35,19 @@ func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 			t.Errorf("of what is stored it says %+v", l)
 		}
 	}
+	// What fails for some kind of recipient is said by all who look at a template.
+	fails := write(t, "fails.yaml", "service: news\nchannels: {hook: {driver: webhook}}\ntemplates:\n  story:\n    json: '{\"level\": {{ event.level }}}'\n")
+	for _, args := range [][]string{{"template", "lint", "-f", fails}, {"apply", "-f", fails}, {"apply", "-f", fails, "--dry-run"}, {"preview", "story", "-f", fails}} {
+		if ran := s.run("", args...); ran.code != 1 || !strings.Contains(ran.out+ran.err, "tried with an event that has only what the schema requires") {
+			t.Errorf("%v ended with %d and said %s%s", args, ran.code, ran.out, ran.err)
+		}
+	}
+	misspelled := write(t, "misspelled.yaml", "service: news\ntemplates:\n  story:\n    subject: s\n    text: |\n      a\n      {{ event.titel }}\n")
+	for _, args := range [][]string{{"template", "lint", "-f", misspelled}, {"apply", "-f", misspelled}, {"apply", "-f", misspelled, "--dry-run"}, {"preview", "story", "-f", misspelled}} {
+		if ran := s.run("", args...); ran.code != 1 || !strings.Contains(ran.out+ran.err, "unknown field event.titel") || !strings.Contains(ran.out+ran.err, "did you mean title?") {
+			t.Errorf("%v ended with %d and said %s%s", args, ran.code, ran.out, ran.err)
+		}
+	}
 	welsh := write(t, "welsh.yaml", "service: news\ntemplates:\n  bad:\n    subject: s\n    text: t\n    locales:\n      cy: {subject: 'Nawr!!', text: t}\n")
 	if ran := s.run("", "template", "lint", "-f", welsh); ran.code != 1 || !strings.Contains(ran.out, "bad/locales/cy/subject:1:5 subject-marks") {
 		t.Errorf("of another language: %d %s%s", ran.code, ran.out, ran.err)

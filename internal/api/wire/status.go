@@ -31,6 +31,8 @@ type Status struct {
 	Suppressions   int64               `json:"suppressions,omitempty" doc:"addresses that nobody writes to, of all services together; absent for keys of one service"`
 	DiskFreeBytes  int64               `json:"disk_free_bytes"`
 
+	TemplateFaults []TemplateFault `json:"template_faults,omitempty" doc:"for how many recipients templates failed, and which variables events lacked that no schema knows, since the start of the server; at most 200"`
+
 	Inbound *Inbound `json:"inbound,omitempty" doc:"the server at which bounces and mails to unsubscribe come in; absent where none does, and for keys of one service"`
 
 	Database  *Database `json:"database,omitempty" doc:"the PostgreSQL that everything is kept in; absent where that is the data directory, and for keys of one service"`
@@ -65,6 +67,20 @@ type QuarantinedCondition struct {
 	Event        string    `json:"event" doc:"at which it was found"`
 	Index        string    `json:"index" doc:"what the index said: true, or not true"`
 	Evaluator    string    `json:"evaluator" doc:"what the evaluator said: true, false or error"`
+}
+
+// A TemplateFault is a place at which a version of a template failed for recipients, or
+// a variable that an event of a topic without a schema lacked.
+type TemplateFault struct {
+	Service    string    `json:"service" doc:"that has the template"`
+	Template   string    `json:"template" doc:"its name"`
+	Version    int       `json:"version" doc:"of the template"`
+	At         string    `json:"at,omitempty" doc:"part, line and the variables that it reads"`
+	Recipients int64     `json:"recipients,omitempty" doc:"for whom it failed"`
+	Absent     string    `json:"absent,omitempty" doc:"the variable that was left empty"`
+	Since      time.Time `json:"since" doc:"when that happened first"`
+	Last       time.Time `json:"last" doc:"when it happened last"`
+	Replaced   bool      `json:"replaced,omitempty" doc:"another version is published now"`
 }
 
 // Inbound is the mail server at which bounces come in. What it counts, it counts from

@@ -3,7 +3,7 @@
 //
 // State: none, and nothing is asked of the network: a link is judged by its shape.
 // What it finds are hints, never errors: a template with findings is applied and
-// sent as any other.
+// sent as any other. RenderFails alone is an error, and told by the caller.
 //
 // Failure: there is none. Liquid is looked past: where a value decides, nothing is
 // said. Of style sheets nothing is known, only of style attributes.

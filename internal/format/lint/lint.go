@@ -18,6 +18,7 @@ const (
 
 // The rules. docs/how-to/check-templates.md says of each what to do.
 const (
+	RenderFails    = "render-fails"    // it fails for a kind of recipient, told by who renders it
 	ImageAlt       = "image-alt"       // an image that nobody describes
 	ImageAddress   = "image-address"   // an image that cannot be shown
 	ImagesOnly     = "images-only"     // images, and hardly a word

@@ -105,7 +105,7 @@ func TestEachRuleIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []string{ImageAlt, ImageAddress, ImagesOnly, LinkEmpty, LinkBroken, LinkPrivate, LinkInsecure, LinkText, LinkMisleads, HTMLSize, TextMissing, TextHidden, LangMissing, Contrast, ElementDropped, SubjectCaps, SubjectMarks, SubjectReply} {
+	for _, rule := range []string{RenderFails, ImageAlt, ImageAddress, ImagesOnly, LinkEmpty, LinkBroken, LinkPrivate, LinkInsecure, LinkText, LinkMisleads, HTMLSize, TextMissing, TextHidden, LangMissing, Contrast, ElementDropped, SubjectCaps, SubjectMarks, SubjectReply} {
 		if !strings.Contains(string(guide), "| `"+rule+"` |") {
 			t.Errorf("docs/how-to/check-templates.md says nothing of %s", rule)
 		}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare/client"
+)
+
+// templateFaultText says what went wrong with a template.
+func templateFaultText(f *client.TemplateFault) string {
+	name := fmt.Sprintf("template %s/%s@%d", f.Service, f.Template, f.Version)
+	if f.Absent != "" {
+		return name + " reads " + f.Absent + ", which an event of a topic without a schema lacked: it is left empty"
+	}
+	return fmt.Sprintf("%s failed for %s: %s", name, amount(f.Recipients, "recipient", "recipients"), f.At)
+}
+
+func (c *cli) printTemplateFaults(faults []client.TemplateFault) {
+	if len(faults) == 0 {
+		return
+	}
+	fmt.Fprintln(c.out, "\nTEMPLATES THAT FAILED OR LACKED A VARIABLE")
+	for i := range faults {
+		replaced := ""
+		if faults[i].Replaced {
+			replaced = " (another version is published now)"
+		}
+		fmt.Fprintf(c.out, "%s%s\n  since %s, last %s\n", templateFaultText(&faults[i]), replaced, faults[i].Since.Local().Format(time.DateTime), faults[i].Last.Local().Format(time.DateTime))
+	}
+}
