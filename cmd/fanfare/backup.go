@@ -26,7 +26,7 @@ func (c *cli) backupCommand() *cobra.Command {
 people and subscriptions, what was sent, and the events that were accepted and
 not matched yet. The file gets its name when it is complete and was read back.
 It needs the operator's key. With --stopped it reads the data directory of a
-server that does not run, and the database that FANFARE_DB or --db names, where
+server that does not run, and the database that FANFARE_DB names, where
 it has one.
 
 The file has addresses, and the keys that sign links and hash the suppression

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,34 +44,59 @@ func told(key *dkim.Key, file string) madeKey {
 }
 
 func (c *cli) dkimNewCommand() *cobra.Command {
-	var selector, kind, file string
+	var selector, file string
+	var kinds []string
 	command := &cobra.Command{
-		Use: "new DOMAIN", Short: "Make a key, and say what to add to the DNS and to the channel",
+		Use: "new DOMAIN", Short: "Make keys, and say what to add to the DNS and to the channel",
 		Long: `Make a key in a file that only its owner may read, and say what to add to the DNS and
 to the channel. Ed25519 is the smaller and faster one (RFC 8463), and some receivers
-only know RSA: a channel may have both, and signs with both then.`,
+only know RSA: a channel may have both, and signs with both then. With several types
+a key of each is made, in the folder that --out names.`,
 		Example: `  fanfare dkim new example.org
+  fanfare dkim new example.org --type ed25519,rsa --out /etc/fanfare
   fanfare dkim new example.org --type rsa --selector s1 --out /etc/fanfare/s1.pem`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if selector == "" {
-				selector = selectorOf(kind, time.Now())
-			}
-			if file == "" {
-				file = args[0] + "." + selector + ".pem"
-			}
-			key, err := makeKey(args[0], selector, kind, file)
+			made, err := makeKeys(args[0], selector, kinds, file)
 			if err != nil {
 				return err
 			}
-			return c.printKey(told(key, absolute(file)))
+			return c.printKeys(made)
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&kind, "type", dkim.Ed25519, "ed25519 or rsa (of 2048 bits)")
+	flags.StringSliceVar(&kinds, "type", []string{dkim.Ed25519}, "ed25519, rsa (of 2048 bits), or both with a comma between them")
 	flags.StringVar(&selector, "selector", "", "name of the key within the domain (default: type and date)")
-	flags.StringVar(&file, "out", "", "file to write the private key to (default: DOMAIN.SELECTOR.pem)")
+	flags.StringVar(&file, "out", "", "file to write the private key to, with several types a folder (default: DOMAIN.SELECTOR.pem)")
 	return command
+}
+
+// makeKeys makes a key of each kind, or none where one of them cannot be made.
+func makeKeys(domain, selector string, kinds []string, out string) (made []madeKey, err error) {
+	kinds = slices.Compact(slices.Sorted(slices.Values(kinds)))
+	if len(kinds) > 1 && selector != "" {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--selector names one key, and each type has one of its own", Hint: "leave --selector away, or make the keys one by one"}
+	}
+	defer func() {
+		if err != nil { // nobody has seen them
+			for _, k := range made {
+				_ = os.Remove(k.File)
+			}
+		}
+	}()
+	for _, kind := range kinds {
+		of := cmp.Or(selector, selectorOf(kind, time.Now()))
+		file := cmp.Or(out, domain+"."+of+".pem")
+		if len(kinds) > 1 {
+			file = filepath.Join(out, domain+"."+of+".pem")
+		}
+		key, err := makeKey(domain, of, kind, file)
+		if err != nil {
+			return made, err
+		}
+		made = append(made, told(key, absolute(file)))
+	}
+	return made, nil
 }
 
 func (c *cli) dkimRecordCommand() *cobra.Command {
@@ -144,12 +171,21 @@ func absolute(file string) string {
 	return file
 }
 
-// printKey says what is to be done with a key that was made.
-func (c *cli) printKey(k madeKey) error {
-	if c.json {
-		return c.printJSON(k)
+// printKeys says what is to be done with keys that were made: the records of all of
+// them, and one list for the channel.
+func (c *cli) printKeys(made []madeKey) error {
+	if c.json && len(made) == 1 {
+		return c.printJSON(made[0])
 	}
-	fmt.Fprintf(c.err, "%s has the private key: the user of the server has to be able to read it, and nobody else\n", k.File)
-	fmt.Fprintf(c.out, "; to the DNS\n%s\n\n# to the channel\ndkim:\n  - {domain: %s, selector: %s, key_file: %q}\n", k.Zone, k.Domain, k.Selector, k.File)
+	if c.json {
+		return c.printJSON(made)
+	}
+	records, entries := "", ""
+	for _, k := range made {
+		fmt.Fprintf(c.err, "%s has the private key: the user of the server has to be able to read it, and nobody else\n", k.File)
+		records += k.Zone + "\n"
+		entries += fmt.Sprintf("  - {domain: %s, selector: %s, key_file: %q}\n", k.Domain, k.Selector, k.File)
+	}
+	fmt.Fprintf(c.out, "; to the DNS\n%s\n# to the channel\ndkim:\n%s", records, entries)
 	return nil
 }

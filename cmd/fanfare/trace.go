@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -150,8 +151,13 @@ func (c *cli) printDeliveries(page client.DeliveryPage) error {
 	if c.json {
 		return c.printJSON(page)
 	}
+	for i := range page.Gathered {
+		fmt.Fprintln(c.out, "waits for a digest:", strings.TrimPrefix(gatheredText(&page.Gathered[i]), "wait for "))
+	}
 	if len(page.Deliveries) == 0 {
-		fmt.Fprintln(c.out, "no deliveries")
+		if len(page.Gathered) == 0 {
+			fmt.Fprintln(c.out, "no deliveries")
+		}
 		return nil
 	}
 	table := c.newTable()

@@ -279,6 +279,10 @@ func (w *world) Deliveries(_ context.Context, ref fanfare.EventRef, state, after
 	return []fanfare.Delivery{{ID: "dlv-" + after, State: state}}, "next-cursor", nil
 }
 
+func (w *world) WaitingOf(context.Context, fanfare.EventRef, string) ([]fanfare.Gathering, error) {
+	return nil, nil
+}
+
 func (w *world) DeliveryOf(_ context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {
 	return []fanfare.Delivery{{ID: "dlv-1", Address: recipient}}, nil
 }

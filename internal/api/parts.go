@@ -137,6 +137,7 @@ type Reports interface {
 	Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error)
 	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
 	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
+	WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Gathering, error)
 	History(ctx context.Context, places []fanfare.Place, p report.Pick) (page []fanfare.Delivery, next string, err error)
 }
 

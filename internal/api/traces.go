@@ -126,7 +126,9 @@ func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page 
 		return page, err
 	}
 	if in.Recipient != "" {
-		page.Deliveries, err = a.parts.Reports.DeliveryOf(ctx, ref, in.Recipient)
+		if page.Deliveries, err = a.parts.Reports.DeliveryOf(ctx, ref, in.Recipient); err == nil {
+			page.Gathered, err = a.parts.Reports.WaitingOf(ctx, ref, in.Recipient)
+		}
 	} else {
 		l := listingOf("deliveries", ref.String(), in.State)
 		after, bad := l.key(in.Cursor)

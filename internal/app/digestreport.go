@@ -80,6 +80,37 @@ func (d digestReport) Waiting(ctx context.Context, ref fanfare.EventRef, subscri
 	return nil, nil
 }
 
+// WaitingOf finds the digests for which an event waits that are for a subscriber.
+func (d digestReport) WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.Place) (list []fanfare.Gathering, err error) {
+	waiting, err := d.GatheredOf(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	for i := range waiting {
+		w := &waiting[i]
+		err := d.eachGathered(ctx, ref.Day, w, subscriber, func(event fanfare.EventRef, _ *fanfare.Member) error {
+			if event == ref {
+				return errFound
+			}
+			return nil
+		})
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, errFound) {
+			return nil, err
+		}
+		g, err := d.gathering(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if g.Recipients = 1; g.Digest == "" {
+			list = append(list, g)
+		}
+	}
+	return list, nil
+}
+
 // eachGathered visits the members of one subscriber in what was gathered on a day
 // for a run.
 func (d digestReport) eachGathered(ctx context.Context, day fanfare.Day, w *deliveries.Waiting, subscriber fanfare.Place, visit func(fanfare.EventRef, *fanfare.Member) error) error {

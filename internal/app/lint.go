@@ -97,12 +97,19 @@ func (d documents) Plan(ctx context.Context, doc *registry.Document) (registry.D
 	if err != nil {
 		return diff, err
 	}
+	diff.Notes = append(diff.Notes, findings(doc)...)
+	return diff, nil
+}
+
+// findings are what readers are going to mind of the templates in a document that
+// can be applied.
+func findings(doc *registry.Document) (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Templates)) {
 		if spec := doc.Templates[name]; !spec.Delete {
-			diff.Notes = append(diff.Notes, lintNotes(name, spec, schemaFor(doc, name))...)
+			notes = append(notes, lintNotes(name, spec, schemaFor(doc, name))...)
 		}
 	}
-	return diff, nil
+	return notes
 }
 
 // schemaFor is the schema of the first topic of a document that uses a template, or

@@ -82,12 +82,14 @@ type documents struct {
 	outlets *outlets
 }
 
-// Apply makes what the document says so.
+// Apply makes what the document says so, and notes what readers are going to mind of
+// its templates.
 func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.Diff, error) {
 	diff, err := d.Registry.Apply(ctx, doc)
 	if err != nil {
 		return diff, err
 	}
+	diff.Notes = append(diff.Notes, findings(doc)...)
 	return diff, d.outlets.reconcile(context.WithoutCancel(ctx))
 }
 

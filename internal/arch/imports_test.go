@@ -133,6 +133,8 @@ var grants = []grant{
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/e2e", []string{".", "client", "internal/sink"},
 		"the tests drive the built program from outside"},
+	{"internal/docexamples", []string{"internal/format", "internal/registry", "."},
+		"the examples are run from outside; what they show of templates is rendered as the server does"},
 	{"internal/receivers", []string{".", "client"},
 		"receivers of others judge from outside what the built program sends"},
 	{"internal/upgrade", []string{".", "internal/sink"},

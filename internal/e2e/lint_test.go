@@ -26,7 +26,7 @@ func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 	if len(diff.Notes) != 1 || !strings.Contains(diff.Notes[0], where+", line 2, column 33: "+what) || len(diff.Changes) != 1 {
 		t.Errorf("a dry run says %+v", diff)
 	}
-	if diff := into[client.Diff](t, s.mustRun("", "apply", "-f", document, "--json")); len(diff.Notes) != 0 || len(diff.Changes) != 1 {
+	if diff := into[client.Diff](t, s.mustRun("", "apply", "-f", document, "--json")); len(diff.Notes) != 1 || len(diff.Changes) != 1 {
 		t.Errorf("an apply says %+v", diff)
 	}
 	stored := into[[]client.Lint](t, s.run("", "template", "lint", "--json").out)

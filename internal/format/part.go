@@ -191,7 +191,7 @@ func explain(err liquid.SourceError) *fanfare.Error {
 	}
 	wrong.Message = cause.Error()
 	if f, ok := errors.AsType[expressions.FilterError](cause); ok {
-		wrong.Message = fmt.Sprintf("filter %s: %v", f.FilterName, f.Err)
+		wrong.Message = fmt.Sprintf("filter %s: %v", strings.TrimPrefix(f.FilterName, voicedPrefix), f.Err)
 		cause = f.Err
 	}
 	if m, ok := errors.AsType[missingError](cause); ok {

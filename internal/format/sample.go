@@ -2,6 +2,8 @@ package format
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 
 	"fanfare.dev/fanfare"
 )
@@ -74,7 +76,20 @@ func (t *Template) sampleOf(root any, known bool) (vars map[string]any, err erro
 			return vars, nil
 		}
 	}
-	return nil, err
+	return nil, dateWanted(err)
+}
+
+// dateWanted says of an error of a sample what makes the sample a date.
+func dateWanted(err error) error {
+	wrong, ok := errors.AsType[*fanfare.Error](err)
+	if !ok || !strings.Contains(wrong.Message, notADate(sampleText)) {
+		return err
+	}
+	told := *wrong
+	filter, _, _ := strings.Cut(wrong.Message, ": ")
+	told.Message = filter + " needs a date, and the schema does not say that the field is one"
+	told.Hint = "add format: date-time, or format: date, to the field in the schema of the topic"
+	return &told
 }
 
 // standIns are variables that have everything that the template reads.
@@ -233,8 +248,11 @@ func sampleString(schema map[string]any) string {
 	case "uri", "uri-reference":
 		return "https://example.org/sample"
 	}
-	return "sample"
+	return sampleText
 }
+
+// sampleText is a text of which the schema says nothing more.
+const sampleText = "sample"
 
 // settleSample gives whole numbers the type that decode gives them.
 func settleSample(v any) any {

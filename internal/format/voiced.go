@@ -206,8 +206,10 @@ func (v *voice) moment(value any, zone string) (time.Time, error) {
 			return time.Time{}, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%.60q is no date: it is written as 2026-01-31 or 2026-01-31T12:00:00Z", fmt.Sprint(value))
+	return time.Time{}, errors.New(notADate(fmt.Sprint(value)) + ": it is written as 2026-01-31 or 2026-01-31T12:00:00Z")
 }
+
+func notADate(value string) string { return fmt.Sprintf("%.60q is no date", value) }
 
 // decimal reads what may be a number; nothing is none.
 func decimal(value any) (d locale.Decimal, given bool, err error) {

@@ -1,10 +1,14 @@
 package format
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare"
 )
 
 func TestFiltersWriteAsThePersonsLanguageAndClockDo(t *testing.T) {
@@ -181,6 +185,39 @@ func TestWhatIsNoDateOrNumberIsNamed(t *testing.T) {
 		}
 		if e := problem(t, err); !strings.Contains(e.Message, want) || e.Line != 2 || e.Pointer != "/templates/x/text" {
 			t.Errorf("%s: %+v", template, *e)
+		}
+	}
+}
+
+// A filter for dates on a field that the schema calls a text is refused with what to
+// write into the schema, and without a name that no template has.
+func TestADateOfAFieldWithoutAFormatIsRefusedWithTheFormat(t *testing.T) {
+	for _, filter := range []string{"datetime", "time", `date: "long"`} {
+		template, err := Compile(Source{Name: "x", Subject: "x", Text: "\n{{ event.when | " + filter + " }}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, _, err = template.DryRun(json.RawMessage(`{"properties":{"when":{"type":"string"}}}`))
+		wrong, ok := errors.AsType[*fanfare.Error](err)
+		if !ok || wrong.Line != 2 || !strings.Contains(wrong.Hint, "format: date-time") || strings.Contains(wrong.Message, "fanfare_") || strings.Contains(wrong.Message, "sample") {
+			t.Errorf("%s: %+v", filter, err)
+		}
+		if _, _, _, err = template.DryRun(json.RawMessage(`{"properties":{"when":{"type":"string","format":"date-time"}}}`)); err != nil {
+			t.Errorf("%s with a format: %v", filter, err)
+		}
+	}
+}
+
+// What a message says of a value that is no date names the filter as it is written.
+func TestErrorsNameFiltersAsTheyAreWritten(t *testing.T) {
+	for filter, name := range map[string]string{"datetime": "datetime", `date: "long"`: "date", "time": "time", "number": "number", `money: "EUR"`: "money", `plural: "other: #"`: "plural"} {
+		template, err := Compile(Source{Name: "x", Subject: "x", Text: "{{ event.when | " + filter + " }}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = template.renderAll(map[string]any{"event": map[string]any{"when": "soon"}, voiceVariable: template.voiceFor("", "")}, nil)
+		if err == nil || strings.Contains(err.Error(), "fanfare_") || !strings.Contains(err.Error(), "filter "+name+": ") {
+			t.Errorf("%s: %v", filter, err)
 		}
 	}
 }

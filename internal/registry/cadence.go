@@ -32,6 +32,9 @@ func (t *Topic) mayWait(c cadence.Cadence) error {
 		return nil
 	case t.Digest.IsZero():
 		return invalid("/cadence", "give the topic a digest: {template: NAME}, or leave the cadence away", "topic %s has no digest, so that nothing of it can wait for %s", quote(t.Name), c)
+	case c.OfState() && t.Key == "" && t.Digest.Key != "":
+		return invalid("/cadence", "give the topic itself the key: "+t.Digest.Key+", or leave of state away",
+			"topic %s has a key in its digest alone, which picks the newest of the events that a message tells of: of state needs the key of the topic", quote(t.Name))
 	case c.OfState() && t.Key == "":
 		return invalid("/cadence", "give the topic a key, or leave of state away", "topic %s has no key, so that it has no state", quote(t.Name))
 	}

@@ -13,6 +13,8 @@ type Digests interface {
 	Gathered(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Gathering, error)
 	// Waiting finds that of one subscription; nil if it was not gathered.
 	Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.Place) (*fanfare.Gathering, error)
+	// WaitingOf finds what of an event waits for one subscriber.
+	WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.Place) ([]fanfare.Gathering, error)
 	// Items visits the events that a digest's messages name by number.
 	Items(ctx context.Context, run fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error
 }
@@ -73,6 +75,27 @@ func (t *Traces) digestsOf(ctx context.Context, ref fanfare.EventRef, place fanf
 				list = append(list, found[j])
 			}
 		}
+	}
+	return list, nil
+}
+
+// WaitingOf says for which digests an event waits that is for one recipient; none if
+// it does not wait, or was not for them.
+func (t *Traces) WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) (list []fanfare.Gathering, err error) {
+	b, err := t.broadcast(ctx, ref)
+	if err != nil || b.State == queued || b.Kind != fanfare.KindEvent {
+		return nil, err
+	}
+	places, err := t.Registry.SubscriberPlaces(ctx, b.Service, recipient)
+	if err != nil {
+		return nil, err
+	}
+	for _, place := range places {
+		waiting, err := t.Digests.WaitingOf(ctx, ref, place)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, waiting...)
 	}
 	return list, nil
 }

@@ -22,6 +22,10 @@ func (d toldLater) Gathered(_ context.Context, ref fanfare.EventRef) ([]fanfare.
 	}, nil
 }
 
+func (d toldLater) WaitingOf(context.Context, fanfare.EventRef, fanfare.Place) ([]fanfare.Gathering, error) {
+	return nil, nil
+}
+
 func (d toldLater) Waiting(context.Context, fanfare.EventRef, fanfare.Place, fanfare.Place) (*fanfare.Gathering, error) {
 	return nil, nil
 }

@@ -202,6 +202,8 @@ type Paused struct {
 type DeliveryPage struct {
 	Deliveries []fanfare.Delivery `json:"deliveries"`
 	Next       string             `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+
+	Gathered []fanfare.Gathering `json:"gathered,omitempty" doc:"of one recipient of an event: the digests for which it waits"`
 }
 
 // Broadcasts is a part of the broadcasts, the newest first.

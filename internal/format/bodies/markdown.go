@@ -20,6 +20,7 @@ import (
 // stands alone is a button.
 func (b *builder) markdown(source string) string {
 	source = b.wholeAddresses(source)
+	source = b.conditionsApart(source)
 	source = b.tagsInTables(source)
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify),
@@ -43,6 +44,55 @@ func (b *builder) markdown(source string) string {
 // for an address.
 func (b *builder) wholeAddresses(source string) string {
 	return regexp.MustCompile(`<(`+b.key+`[a-p]+x)>`).ReplaceAllString(source, "[$1]($1)")
+}
+
+// conditionsApart puts the tags of a condition that has a paragraph of one line to
+// itself on lines of their own: where it does not hold, the paragraph is not there,
+// and no empty one is left.
+func (b *builder) conditionsApart(source string) string {
+	lines := strings.Split(source, "\n")
+	blank := func(i int) bool { return i < 0 || i >= len(lines) || strings.TrimSpace(lines[i]) == "" }
+	out := make([]string, 0, len(lines))
+	for i, line := range lines {
+		if blank(i) || !blank(i-1) || !blank(i+1) || strings.HasPrefix(line, "    ") {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, b.condition(line)...)
+	}
+	return strings.Join(out, "\n")
+}
+
+// condition takes the tags of a line that is one condition as a whole from what stands
+// between them; any other line it leaves alone.
+func (b *builder) condition(line string) []string {
+	words := b.word.FindAllStringIndex(line, -1)
+	if len(words) < 2 || strings.TrimSpace(line[:words[0][0]]) != "" || strings.TrimSpace(line[words[len(words)-1][1]:]) != "" {
+		return []string{line}
+	}
+	var parts []string
+	open, from := 0, words[0][0]
+	for i, at := range words {
+		m := b.at(line[at[0]:at[1]])
+		switch {
+		case m.opens():
+			open++
+		case m.closes():
+			open--
+		}
+		first, last := i == 0, i == len(words)-1
+		if first && m.tag != "if" && m.tag != "unless" || last != (open == 0) {
+			return []string{line}
+		}
+		if first || last || open == 1 && (m.tag == "else" || m.tag == "elsif") {
+			if between := strings.TrimSpace(line[from:at[0]]); between != "" {
+				parts = append(parts, between)
+			}
+			parts = append(parts, line[at[0]:at[1]])
+			from = at[1]
+		}
+	}
+	return parts
 }
 
 // onlyTags returns the tags of a line that has nothing else, nil for any other.
