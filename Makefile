@@ -42,7 +42,7 @@ RACE_NONE := TestRowsFindTheirCrossingsAsCELDoes|TestEveryGuardOfAConditionThatI
 
 # Packages whose tests start whole servers or databases. `make test` runs the tests that
 # internal/e2e/quick.md lists, and `make ci` all of them.
-SLOW          := app e2e gather store/move store/postgres store/storetest
+SLOW          := app docexamples e2e gather store/move store/postgres store/storetest
 SLOW_PACKAGES  = $(addprefix ./internal/,$(SLOW))
 QUICK          = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/e2e/quick.md | paste -sd'|')
 
