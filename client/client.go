@@ -24,6 +24,7 @@ type Client struct {
 	key     string
 	service string
 	http    *http.Client
+	waits   *waits // nil: nobody is told
 }
 
 // New returns a client of the server at baseURL (http://127.0.0.1:8085). It
@@ -120,7 +121,9 @@ func (c *Client) once(ctx context.Context, r request) (*http.Response, error) {
 	if r.stream != nil {
 		request.Header.Set("Expect", "100-continue") // a refusal comes before the body is sent
 	}
+	answered := c.watch(ctx, &r)
 	response, err := c.http.Do(request)
+	answered()
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

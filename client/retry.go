@@ -30,6 +30,7 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		if !again {
 			return nil, err
 		}
+		c.tellNextTry(err, wait)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -40,27 +40,7 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 	command.Flags().BoolVar(&strict, "strict", false, "fail for warnings too")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		settings, fault := config.Load(command.Flags())
-		report := doctor.Look(command.Context(), doctor.Options{
-			Config: settings, Fault: fault, Version: version,
-			Server:   func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
-			Database: func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DB) },
-			Reads:    func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DBReads) },
-			Charge:   func(ctx context.Context) error { return app.PeekCharge(ctx, &settings) },
-			Rules:    countRules,
-			Channels: func(ctx context.Context) ([]*registry.Channel, error) {
-				list, err := app.PeekChannels(ctx, &settings)
-				if err == nil {
-					return list, nil
-				}
-				// The folder is somebody else's: the server may tell.
-				asked, failed := c.askChannels(ctx, settings)
-				if failed != nil {
-					return nil, err
-				}
-				return asked, nil
-			},
-			Probe: app.ProbeRelay, LookupHost: net.DefaultResolver.LookupHost, LookupMX: lookupMX, LookupTXT: net.DefaultResolver.LookupTXT, Now: time.Now,
-		})
+		report := doctor.Look(command.Context(), c.doctorOptions(settings, fault))
 		if c.json {
 			if err := c.printJSON(report); err != nil {
 				return err
@@ -77,6 +57,61 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 		return nil
 	}
 	return command
+}
+
+// doctorOptions have the doctor look at what these settings name. What does not answer
+// soon is named on standard error while it is waited for.
+func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options {
+	database := "the database"
+	if !settings.SQLite() {
+		database += " " + app.WhereIs(settings.DB)
+	}
+	var unreachable error // the database, as the first look found: it is not waited for again
+	return doctor.Options{
+		Config: settings, Fault: fault, Version: version,
+		Server: func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
+		Database: func(ctx context.Context) (found *doctor.Database, err error) {
+			found, err = waitingFor(ctx, c, database, func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DB) })
+			unreachable = err
+			return found, err
+		},
+		Reads: func(ctx context.Context) (*doctor.Database, error) {
+			return waitingFor(ctx, c, "the standby "+app.WhereIs(settings.DBReads), func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DBReads) })
+		},
+		Charge: func(ctx context.Context) error {
+			if unreachable != nil {
+				return unreachable
+			}
+			return app.PeekCharge(ctx, &settings)
+		},
+		Rules: countRules,
+		Channels: func(ctx context.Context) ([]*registry.Channel, error) {
+			err := unreachable
+			if err == nil {
+				var list []*registry.Channel
+				if list, err = app.PeekChannels(ctx, &settings); err == nil {
+					return list, nil
+				}
+			}
+			// The folder is somebody else's, or the database away: the server may tell.
+			asked, failed := c.askChannels(ctx, settings)
+			if failed != nil {
+				return nil, err
+			}
+			return asked, nil
+		},
+		Probe: func(ctx context.Context, of *registry.Channel, password string) (doctor.Session, error) {
+			return waitingFor(ctx, c, "the relay "+of.Relay, func(ctx context.Context) (doctor.Session, error) { return app.ProbeRelay(ctx, of, password) })
+		},
+		LookupHost: asking(c, net.DefaultResolver.LookupHost), LookupMX: asking(c, lookupMX), LookupTXT: asking(c, net.DefaultResolver.LookupTXT), Now: time.Now,
+	}
+}
+
+// asking is a question to the resolver that says what it waits for.
+func asking(c *cli, ask func(ctx context.Context, name string) ([]string, error)) func(ctx context.Context, name string) ([]string, error) {
+	return func(ctx context.Context, name string) ([]string, error) {
+		return waitingFor(ctx, c, "the resolver to find "+name, func(ctx context.Context) ([]string, error) { return ask(ctx, name) })
+	}
 }
 
 // tally counts what was found.

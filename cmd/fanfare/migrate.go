@@ -72,7 +72,9 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 	if err != nil {
 		return err
 	}
-	of := app.Migration{Config: settings}
+	of := app.Migration{Config: settings, Opening: func(place string) (opened func()) {
+		return c.tellSlow("the database " + place)
+	}}
 	if of.From, err = m.database(m.from, settings.DB); err != nil {
 		return err
 	}
@@ -83,7 +85,11 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 	o := app.Options{Version: version, Logger: log}
 	switch {
 	case m.unmark:
-		return of.Unmark(ctx, o)
+		unmarked, err := of.Unmark(ctx, o)
+		if err != nil {
+			return err
+		}
+		return c.printUnmarked(&unmarked)
 	case m.dryRun:
 		plan, err := of.Plan(ctx, o)
 		return c.printMove(&plan, err)
@@ -118,6 +124,25 @@ func (c *cli) checkMove(m *migration, dir string, works bool) error {
 		return contradiction("--from "+m.from+" is not the data directory "+dir+" of the server that would move", "leave --data-dir out, or name the same directory in both")
 	case c.dataDir != "" && !works:
 		return contradiction("no server works in "+dir+", so that "+c.setting(c.server, "FANFARE_SERVER", "")+" has other data", "leave --server out (and unset FANFARE_SERVER) to move what is in the directory, or leave the directory out to have the server move")
+	}
+	return nil
+}
+
+// printUnmarked says what --unmark did, and what is still to do.
+func (c *cli) printUnmarked(u *app.Unmarked) error {
+	if c.json {
+		return c.printJSON(u)
+	}
+	at := u.At.Local().Format(time.DateTime)
+	switch u.Mark {
+	case "":
+		fmt.Fprintf(c.out, "%s has no mark of a move: nothing was changed\n", u.Database)
+	case app.MarkLeft:
+		fmt.Fprintf(c.out, "removed the mark of the move to %[1]s at %[2]s: a server starts on %[3]s again, as it was then\nWhat was kept in %[1]s since is not in it. Let no server start there.\n", u.Other, at, u.Database)
+	case app.MarkHere:
+		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s: a server started on %s with it, too\n", u.Other, at, u.Database)
+	default:
+		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s, which has not ended: what is in %s may not be complete\n", u.Other, at, u.Database)
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (c *cli) connect() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.ForService(c.setting(c.service, "FANFARE_SERVICE", "")), nil
+	return api.ForService(c.setting(c.service, "FANFARE_SERVICE", "")).ToldOfWaits(tellWaitAfter, c.tellWait), nil
 }
 
 // findKey looks where the first start of a local server leaves the admin key.

@@ -86,11 +86,11 @@ func (c *cli) printProblems(channels []client.ChannelStatus) {
 
 func (c *cli) printStatus(s client.Status) {
 	w := c.out
-	ready := "ready"
+	ready, reason := "ready", ""
 	if !s.Ready {
-		ready = "not ready: " + s.Reason
+		ready, reason = "not ready", "not ready: "+s.Reason+"\n"
 	}
-	fmt.Fprintf(w, "fanfare %s, %s, %s, since %s\n\n", s.Version, ready, s.Durability, s.Started.Local().Format(time.DateTime))
+	fmt.Fprintf(w, "fanfare %s, %s, %s, started %s\n%s\n", s.Version, ready, s.Durability, s.Started.Local().Format(time.DateTime), reason)
 	table := c.newTable()
 	if d := s.Database; d != nil {
 		state := ""
@@ -98,6 +98,9 @@ func (c *cli) printStatus(s client.Status) {
 			state = ", away since " + d.Away.Local().Format(time.DateTime)
 		}
 		fmt.Fprintf(table, "database\t%s, PostgreSQL %s%s\n", d.Where, d.Version, state)
+		if d.Error != "" {
+			fmt.Fprintf(table, "database error\t%s\n", d.Error)
+		}
 		fmt.Fprintf(table, "connections\t%d open, %d at work, at most %d\n", d.Connections, d.Busy, d.Most)
 	}
 	fmt.Fprintf(table, "event groups to match\t%s\n", grouped(s.Bus.EventsPending))

@@ -233,6 +233,24 @@ func TestStatusOfAServiceShowsOnlyItsOwn(t *testing.T) {
 	}
 }
 
+// An operator who names a service wants to see its broadcasts, and the server all the same.
+func TestStatusForAnOperatorWhoNamesAServiceHasTheDatabase(t *testing.T) {
+	a := newWorld().api()
+	for name, test := range map[string]struct {
+		secret   string
+		database bool
+	}{"the operator": {adminSecret, true}, "a key of the service": {newsSecret, false}} {
+		var s wire.Status
+		rec := ask(t, a, "GET", "/v1/status?service=news", "", "Authorization", "Bearer "+test.secret)
+		if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Broadcasts) != 1 || (s.Database != nil) != test.database {
+			t.Errorf("%s is shown %s", name, rec.Body)
+		}
+	}
+}
+
 func TestControlReachesWhatItNames(t *testing.T) {
 	w := newWorld()
 	a := w.api()

@@ -228,7 +228,7 @@ func (w *world) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error)
 }
 
 func (w *world) Status(context.Context) (wire.Status, error) {
-	return wire.Status{Version: "test", Ready: true,
+	return wire.Status{Version: "test", Ready: true, Database: &wire.Database{Where: "fanfare@db:5432/fanfare"},
 		Broadcasts: []fanfare.Broadcast{{Event: "evt-a", Service: "news"}, {Event: "evt-b", Service: "other"}},
 		Services:   []wire.ServiceLimits{{Service: "news"}, {Service: "other"}},
 		Channels:   []wire.Channel{{Service: "news", Name: "mail"}, {Service: "other", Name: "mail"}},

@@ -37,6 +37,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	api      atomic.Pointer[API]
+	starting atomic.Pointer[string] // what the start waits for; nil: nothing that is known
 	served   chan struct{}
 	err      error // of serving; valid after served is closed
 	stopOnce sync.Once
@@ -97,6 +98,10 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Open lets the API answer from now on.
 func (s *Server) Open(a *API) { s.api.Store(a) }
 
+// Starting says what the start waits for, until Open. Only who asks from this machine is
+// told: no key can be looked up yet.
+func (s *Server) Starting(waitsFor string) { s.starting.Store(&waitsFor) }
+
 // Done is closed when the server answers no more; Err says why, nil after Shutdown.
 func (s *Server) Done() <-chan struct{} { return s.served }
 
@@ -135,6 +140,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte("ok\n"))
 		return
 	}
-	p := problemOf(&fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting", Hint: "try again in a moment"}, requestID(r))
+	message := "the server is starting"
+	if waitsFor := s.starting.Load(); waitsFor != nil && isLocal(r) {
+		message += " and waits for " + *waitsFor
+	}
+	p := problemOf(&fanfare.Error{Code: fanfare.Unavailable, Message: message, Hint: "try again in a moment"}, requestID(r))
 	p.write(w)
 }

@@ -18,16 +18,19 @@ func (a *API) statusRoutes() {
 		func(ctx context.Context, c caller, _ *Named) (wire.Status, error) {
 			s, err := a.parts.Reports.Status(ctx)
 			if c.service != "" {
-				s = ofService(s, c.service)
+				s = ofService(s, c.service, c.principal.Service == "")
 			}
 			s.Broadcasts, s.Channels, s.Paused = orEmpty(s.Broadcasts), orEmpty(s.Channels), orEmpty(s.Paused)
 			return s, err
 		})
 }
 
-// ofService leaves out of s what belongs to other services.
-func ofService(s wire.Status, service string) wire.Status {
-	s.Restored, s.Database, s.Inbound, s.MatchCheck, s.Suppressions, s.Untold = nil, nil, nil, nil, 0, 0 // of all services
+// ofService leaves out of s what belongs to other services, and for keys of the service
+// what belongs to all.
+func ofService(s wire.Status, service string, ofAll bool) wire.Status {
+	if !ofAll {
+		s.Restored, s.Database, s.Inbound, s.MatchCheck, s.Suppressions, s.Untold = nil, nil, nil, nil, 0, 0
+	}
 	s.Broadcasts = slices.DeleteFunc(slices.Clone(s.Broadcasts), func(b fanfare.Broadcast) bool { return b.Service != service })
 	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })
 	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(l wire.ServiceLimits) bool { return l.Service != service })

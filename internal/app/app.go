@@ -116,6 +116,9 @@ func (a *App) ready() error {
 	if a.draining.Load() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping"}
 	}
+	if a.absence != nil {
+		a.absence.look() // the last look may be from before it was lost
+	}
 	return a.absence.told()
 }
 

@@ -165,7 +165,7 @@ func TestTheRateOfABroadcastIsSetWhileItSendsAndOthersPassIt(t *testing.T) {
 	}
 	s.must(204, "POST", "/v1/pause", "application/json", `{"scope":{"kind":"channel","name":"news/email"}}`)
 	slow := s.publishTo("story", "Slow")
-	s.until(slow, "running")
+	s.until(slow, "paused")
 	control("rate", slow, `,"rate":"1/min"`)
 	s.must(204, "POST", "/v1/resume", "application/json", `{"scope":{"kind":"channel","name":"news/email"}}`)
 	quick := s.publishTo("story", "Quick")

@@ -15,9 +15,9 @@ func (d *database) status() *wire.Database {
 	}
 	of := remote.Stats()
 	s := &wire.Database{Where: d.about().Where, Version: d.about().Version, Retries: of.Retries, Losses: of.Losses}
-	if since, _ := remote.Away(); !since.IsZero() {
+	if since, why := remote.Away(); !since.IsZero() {
 		since = since.UTC()
-		s.Away = &since
+		s.Away, s.Error = &since, postgres.OneLine(why)
 	}
 	for name, pool := range of.Pools {
 		if name != "standby" {

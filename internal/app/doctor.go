@@ -19,6 +19,9 @@ import (
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
+// WhereIs says where the URL of a database leads, without its password.
+func WhereIs(url string) string { return postgres.Describe(url) }
+
 // LookAtDatabase finds out what a URL leads to, without changing anything there.
 func LookAtDatabase(ctx context.Context, url string) (*doctor.Database, error) {
 	found, err := postgres.Look(ctx, url)

@@ -42,7 +42,7 @@ func (h *house) openDoors(ctx context.Context) error {
 }
 
 func (h *house) traces(of *deliveries.Store) *report.Traces {
-	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: &h.outlets.budgets.quotas, Digests: digestReport{of, h.people}}
+	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: &h.outlets.budgets.quotas, Pauses: h.stops, Digests: digestReport{of, h.people}}
 }
 
 // reports is what people may see of the server; it may be a little behind.

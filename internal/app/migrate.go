@@ -15,6 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/store/move"
+	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
 // A Migration is a move between databases that no server works on. From and To
@@ -24,6 +25,10 @@ type Migration struct {
 	Config   config.Config // its data directory, and how to speak to a PostgreSQL
 	From, To string
 	Progress func(wire.Move) // called now and then; may be nil
+
+	// Opening is called before a database is opened, and what it returns after that; may
+	// be nil.
+	Opening func(place string) (opened func())
 }
 
 // checkURL refuses what is no URL of a PostgreSQL. It does not show it.
@@ -111,6 +116,8 @@ func (m *Migration) openSide(ctx context.Context, place string, o Options) (*ope
 	c := m.Config
 	if dir := m.dir(place); dir != "" {
 		c.DataDir, place = dir, filesName
+	} else if m.Opening != nil {
+		defer m.Opening(postgres.Describe(place))()
 	}
 	return openTarget(ctx, place, &c, o.Version, o.Logger)
 }
@@ -171,26 +178,50 @@ func (m *Migration) Plan(ctx context.Context, o Options) (_ wire.Move, err error
 	return w, err
 }
 
+// The marks that a whole move leaves: of the database that it came from, and of the one
+// that it went to.
+const (
+	MarkLeft = move.Left
+	MarkHere = move.Here
+)
+
+// Unmarked is what Unmark did. Without a mark it did nothing.
+type Unmarked struct {
+	Database string    `json:"database"`
+	Mark     string    `json:"mark,omitempty"`  // left, filling, full or here, as in move.Mark
+	Other    string    `json:"other,omitempty"` // the database at the other end of the move
+	At       time.Time `json:"at,omitzero"`
+}
+
 // Unmark lets a server start again on a database that was moved from, as it was
 // then.
-func (m *Migration) Unmark(ctx context.Context, o Options) (err error) {
-	both := Migration{Config: m.Config, From: m.From}
+func (m *Migration) Unmark(ctx context.Context, o Options) (u Unmarked, err error) {
+	both := Migration{Config: m.Config, From: m.From, Opening: m.Opening}
 	if dir := m.dir(m.From); dir != "" {
 		release, err := lockDir(dir)
 		if err != nil {
-			return err
+			return u, err
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
 	side, err := both.openSide(ctx, m.From, o)
 	if err != nil {
-		return err
+		return u, err
 	}
-	err = errors.Join(move.Unmark(ctx, side.DB), side.DB.Close())
+	defer func() { err = errors.Join(err, side.DB.Close()) }()
+	u.Database = side.Name
+	mark, err := move.ReadMark(ctx, side.DB)
+	if err != nil {
+		return u, err
+	}
+	if mark != nil {
+		u.Mark, u.Other, u.At = mark.State, mark.Peer, mark.At
+	}
+	err = move.Unmark(ctx, side.DB)
 	if dir := m.dir(m.From); err == nil && dir != "" {
 		err = unpair(dir) // servers have worked here with the other one since
 	}
-	return err
+	return u, err
 }
 
 // progressEvery is how often Progress is called.

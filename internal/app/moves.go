@@ -129,12 +129,12 @@ func (m *moves) settle(source, target *opened) string {
 		if err := follow(m.config.DataDir, source.pair(), target.pair()); err != nil {
 			m.log.Error("the data directory is still said to belong to the old database", "file", filepath.Join(m.config.DataDir, pairFile), "error", err, "hint", "remove that file before the next start")
 		}
-		return "db must be set to " + target.about.Where + " before the next start"
+		return "set the setting db to " + target.about.Where + " before the next start"
 	}
 	if err := unpair(m.config.DataDir); err != nil {
 		m.log.Error("the data directory is still said to belong to the old database", "file", filepath.Join(m.config.DataDir, pairFile), "error", err, "hint", "remove that file")
 	}
-	return "db must be empty at the next start"
+	return "unset the setting db before the next start: everything is in the files of the data directory"
 }
 
 // unpair forgets which database a data directory belongs to.

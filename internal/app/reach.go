@@ -22,6 +22,9 @@ const startPatience = 30 * time.Second
 func (a *App) reach(ctx context.Context, open func() error) error {
 	acquired := len(a.unwind)
 	var first time.Time // that it was away
+	if !a.config.SQLite() {
+		a.server.Starting("the database " + postgres.Describe(a.config.DB) + " since " + a.clock.Now().UTC().Format(time.RFC3339))
+	}
 	for {
 		err := open()
 		switch {
@@ -40,6 +43,7 @@ func (a *App) reach(ctx context.Context, open func() error) error {
 		if left <= 0 {
 			return located(where, err)
 		}
+		a.server.Starting(waitsForDatabase(where, first, err))
 		a.log.Warn("the start waits for the database", "database", where, "error", err, "at_most", left.Round(time.Second).String())
 		if err := a.undo(acquired, stopPatience); err != nil {
 			a.log.Debug("what was open by then did not close in order", "error", err)
@@ -49,6 +53,12 @@ func (a *App) reach(ctx context.Context, open func() error) error {
 			return err
 		}
 	}
+}
+
+// waitsForDatabase says which database a start waits for, since when, and how it failed
+// last.
+func waitsForDatabase(where string, since time.Time, last error) string {
+	return "the database " + where + " since " + since.UTC().Format(time.RFC3339) + "; the last try failed: " + postgres.OneLine(last)
 }
 
 // lost reports whether a start failed since the database cannot be reached. Some

@@ -52,10 +52,21 @@ type reports struct {
 // maxListed is how many running broadcasts a status shows.
 const maxListed = 50
 
-// Status gathers how everything is doing at this moment.
+// Status gathers how everything is doing at this moment. Last it looks whether the
+// database is there, since it may be lost meanwhile: it says so wherever it has left
+// something out for that.
 func (r *reports) Status(ctx context.Context) (wire.Status, error) {
+	s, err := r.status(ctx)
+	s.Database, s.Ready = r.database.status(), true
+	if err := r.ready(); err != nil {
+		s.Ready, s.Reason = false, err.Error()
+	}
+	return s, err
+}
+
+func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s := wire.Status{
-		Version: r.version, Durability: r.durability, Started: r.started, Ready: true,
+		Version: r.version, Durability: r.durability, Started: r.started,
 		DiskFreeBytes: r.floor.look(), IndexLagEvents: r.indexing.lag.Load(),
 	}
 	known := r.states.Total()
@@ -66,10 +77,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
 	s.Inbound = inboundStatus(r.inbound)
 	s.TemplateFaults = r.outlets.faults.status()
-	s.Database, s.NextStart = r.database.status(), r.moves.after()
-	if err := r.ready(); err != nil {
-		s.Ready, s.Reason = false, err.Error()
-	}
+	s.NextStart = r.moves.after()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
 		return s, err
@@ -126,19 +134,22 @@ func (r *reports) underway() []fanfare.EventRef {
 
 func (r *reports) channel(c *registry.Channel) wire.Channel {
 	out := r.outlets.status(c.Number)
-	state := "idle"
+	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
+	away, _ := r.database.Away()
 	switch {
 	case r.switches.channelPaused(c):
 		state = "paused"
 	case out.LastError != "":
 		state = "suspended"
+	case !away.IsZero(): // what is on the wire ends, and nothing else leaves before its outcome can be kept
+		state, rate = "waiting", r.rates.ofChannel(c.Number, 1)
 	case out.Connections > 0:
 		state = "running"
 	}
 	limit, byHand := r.registry.RateOf(c)
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
 		RateLimit: limit.String(), RateSetByHand: byHand,
-		RatePerSecond: r.rates.ofChannel(c.Number), LastError: out.LastError,
+		RatePerSecond: rate, LastError: out.LastError,
 		DailyQuota: r.outlets.budgets.quotas.status(c.Service+"/"+c.Name, c.DailyQuota), Relays: relaysOf(&out), Problems: r.outlets.problemsOf(c)}
 }
 
@@ -187,11 +198,11 @@ func (r *rates) run(ctx context.Context) {
 	}
 }
 
-// perSecond is the rate of a counter over the samples.
-func (r *rates) perSecond(counter func(*sample) int64) float64 {
+// perSecond is the rate of a counter over the samples of the last seconds.
+func (r *rates) perSecond(last int, counter func(*sample) int64) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seconds := len(r.samples) - 1
+	seconds := min(len(r.samples)-1, last)
 	if seconds < 1 {
 		return 0
 	}
@@ -199,9 +210,9 @@ func (r *rates) perSecond(counter func(*sample) int64) float64 {
 }
 
 func (r *rates) of(state fanfare.State) float64 {
-	return r.perSecond(func(s *sample) int64 { return s.states[state] })
+	return r.perSecond(rateSeconds, func(s *sample) int64 { return s.states[state] })
 }
 
-func (r *rates) ofChannel(channel uint16) float64 {
-	return r.perSecond(func(s *sample) int64 { return s.taken[channel] })
+func (r *rates) ofChannel(channel uint16, seconds int) float64 {
+	return r.perSecond(seconds, func(s *sample) int64 { return s.taken[channel] })
 }

@@ -340,6 +340,37 @@ func (s *switches) pauseSour(ctx context.Context, ref fanfare.EventRef) error {
 	return s.Pause(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: ref.String()}, "its first 100 messages all failed; mend the cause and resume it")
 }
 
+// Paused tells which pause stops all that leaves by a channel of a service, and with ""
+// for the channel all that the service sends.
+func (s *switches) Paused(service, channel string) (why string, is bool) {
+	board := s.now.Load()
+	what, reason := "everything", ""
+	if is = board.all != nil; is {
+		reason = *board.all
+	} else if reason, is = board.services[service]; is {
+		what = "service " + service
+	} else if reason, is = board.channels[channelName{service, channel}]; is {
+		what = "channel " + service + "/" + channel
+	}
+	if !is {
+		return "", false
+	}
+	if reason != "" {
+		reason = ": " + reason
+	}
+	return what + " is paused" + reason, true
+}
+
+// AnyChannelPaused reports whether a channel of a service is paused.
+func (s *switches) AnyChannelPaused(service string) bool {
+	for name := range s.now.Load().channels {
+		if name.service == service {
+			return true
+		}
+	}
+	return false
+}
+
 // channelPaused reports whether somebody has stopped all that leaves by a channel.
 func (s *switches) channelPaused(c *registry.Channel) bool {
 	_, is := s.now.Load().pauses(c)

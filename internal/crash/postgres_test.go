@@ -35,7 +35,12 @@ var (
 	}}
 	terminate = blow{"its operator ends all connections", func(db *database, _ *rand.Rand) { db.server.Terminate() }}
 	cut       = blow{"the network cuts all connections", func(db *database, _ *rand.Rand) { db.proxy.Cut() }}
-	silence   = blow{"the network loses what is sent", func(db *database, random *rand.Rand) {
+	freeze    = blow{"it is frozen", func(db *database, random *rand.Rand) {
+		db.server.Freeze()
+		wait(random, 2*away) // it is found after one to two seconds
+		db.server.Thaw()
+	}}
+	silence = blow{"the network loses what is sent", func(db *database, random *rand.Rand) {
 		db.proxy.Silence()
 		wait(random, away)
 		db.proxy.Heal()
@@ -67,7 +72,7 @@ func onPostgres(of *testing.T) (*world, *database) {
 func TestNothingIsLostWhenPostgreSQLIsKilledAndCutOff(t *testing.T) {
 	t.Parallel()
 	w, db := onPostgres(t)
-	blows := []blow{stop, terminate, terminate, cut, cut, silence}
+	blows := []blow{stop, terminate, terminate, cut, cut, silence, freeze, freeze}
 	for range setting(t, "CRASH_KILLS", 5) {
 		blows = append(blows, kill)
 	}

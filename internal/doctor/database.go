@@ -31,7 +31,8 @@ type Database struct {
 	Holder               string // the server that works in it, or ""
 
 	Fsync, FullPageWrites bool
-	MaxConnections, Used  int // for others than superusers; by others
+	MaxConnections        int // for others than superusers
+	Own, Used             int // by the server that works in it; by all others
 	Encrypted, Local      bool
 	RoundTrip             time.Duration
 	Ahead                 time.Duration // its clock before ours
@@ -142,10 +143,14 @@ func (o *Options) keeping(r *Report, d *Database, held bool) {
 	switch free := d.MaxConnections - d.Used; {
 	case d.Holder != "" && !held:
 		r.warn("database", "stop it before a server is started here; each needs a schema or a database of its own", "a server works in it already: %s", d.Holder)
-	case d.Holder == "" && free < o.Config.DBConnections:
+	case free < o.Config.DBConnections:
 		r.warn("connections", "raise max_connections of PostgreSQL, or lower db_connections", "%d are free of %d, and db_connections is %d", free, d.MaxConnections, o.Config.DBConnections)
 	default:
-		r.ok("connections", "PostgreSQL takes %d, others have %d, db_connections is %d", d.MaxConnections, d.Used, o.Config.DBConnections)
+		own := ""
+		if d.Holder != "" {
+			own = fmt.Sprintf("the server has %d of them, ", d.Own)
+		}
+		r.ok("connections", "PostgreSQL takes %d, %sothers have %d, db_connections is %d", d.MaxConnections, own, d.Used, o.Config.DBConnections)
 	}
 	if d.Ahead.Abs() > maxAhead {
 		r.warn("clock", "run chrony or systemd-timesyncd on both machines", "the clock of the database differs by %v", d.Ahead.Round(100*time.Millisecond))

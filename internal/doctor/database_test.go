@@ -35,8 +35,11 @@ func TestWhatIsSaidOfADatabase(t *testing.T) {
 		"no fsync":         {func(_ *Options, d *Database) { d.Fsync = false }, "durability", Wrong, []string{"fsync = off", "loss of power"}, "durability relaxed"},
 		"no fsync, relaxed": {func(o *Options, d *Database) { o.Config.Durability, d.Fsync = "relaxed", false }, "durability", Warning,
 			[]string{"may destroy"}, "fsync = on"},
-		"torn pages":           {func(_ *Options, d *Database) { d.FullPageWrites = false }, "durability", Warning, []string{"full_page_writes"}, "full_page_writes"},
-		"few connections":      {func(_ *Options, d *Database) { d.Used = 90 }, "connections", Warning, []string{"7 are free of 97", "16"}, "max_connections"},
+		"torn pages":      {func(_ *Options, d *Database) { d.FullPageWrites = false }, "durability", Warning, []string{"full_page_writes"}, "full_page_writes"},
+		"few connections": {func(_ *Options, d *Database) { d.Used = 90 }, "connections", Warning, []string{"7 are free of 97", "16"}, "max_connections"},
+		"its own connections": {func(_ *Options, d *Database) { d.Holder, d.Own, d.Used = "fanfare at 10.0.0.7", 12, 0 }, "connections", OK,
+			[]string{"the server has 12 of them, others have 0"}, ""},
+		"few beside its own":   {func(_ *Options, d *Database) { d.Holder, d.Own, d.Used = "fanfare at 10.0.0.7", 5, 90 }, "connections", Warning, []string{"7 are free of 97"}, "max_connections"},
 		"another server":       {func(_ *Options, d *Database) { d.Holder = "fanfare at 10.0.0.7" }, "database", Warning, []string{"fanfare at 10.0.0.7"}, "of its own"},
 		"clocks":               {func(_ *Options, d *Database) { d.Ahead = -time.Minute }, "clock", Warning, []string{"-1m0s"}, "chrony"},
 		"far away":             {func(_ *Options, d *Database) { d.RoundTrip = 40 * time.Millisecond }, "database", Warning, []string{"40ms"}, "near"},
@@ -65,7 +68,7 @@ func TestWhatIsSaidOfADatabase(t *testing.T) {
 			o.Reads = func(context.Context) (*Database, error) { return reads, nil }
 			test.change(&o, d)
 			r := &Report{}
-			o.database(t.Context(), r, false)
+			o.database(t.Context(), r, strings.Contains(name, "its own"))
 			o.charge(t.Context(), r)
 			list := slices.DeleteFunc(r.of(test.check), func(f Finding) bool { return f.Level != test.level })
 			if len(list) != 1 {

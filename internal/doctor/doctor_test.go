@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -151,10 +152,21 @@ func TestWhatIsWrongIsNamedAndHowToMendIt(t *testing.T) {
 			hold(t, o)
 			o.Server = runs(Server{Version: "0.9", Ready: true})
 		}, "version", Warning, []string{"0.9", "1.0"}, "restart"},
+		"a server that starts": {func(t *testing.T, o *Options) {
+			hold(t, o)
+			lockAs(t, filepath.Join(o.Config.DataDir, "lock"))
+			o.Server = func(context.Context) (*Server, error) {
+				return nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is starting and waits for the database db", Hint: "try again in a moment"}
+			}
+		}, "server", Warning, []string{"it is not ready: the server is starting and waits for the database db"}, "try again"},
 		"a server of another folder": {func(t *testing.T, o *Options) {
 			hold(t, o)
 			o.Server = runs(Server{Version: "1.0", Ready: true})
 		}, "listen", Warning, []string{"another data directory"}, "data_dir"},
+		"a server without its database": {func(t *testing.T, o *Options) {
+			hold(t, o)
+			o.Server = runs(Server{Version: "1.0", Reason: "the database cannot be reached (events are taken meanwhile)"})
+		}, "server", Warning, []string{"it is not ready: the database cannot be reached"}, "database above"},
 		"parked work": {func(t *testing.T, o *Options) {
 			hold(t, o)
 			o.Server = runs(Server{Version: "1.0", Ready: true, Parked: 3})
@@ -249,5 +261,18 @@ func TestRulesForAnswersThatCannotBeUsedAreTold(t *testing.T) {
 	}
 	if list := Look(t.Context(), healthy(t)).of("replies"); len(list) != 0 {
 		t.Errorf("without a file: %+v", list)
+	}
+}
+
+// lockAs holds the lock of a data directory as a server does, until the test ends.
+func lockAs(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Fatal(err)
 	}
 }

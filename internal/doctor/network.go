@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"fanfare.dev/fanfare"
 )
 
 // listening looks at the address of the API, and at who holds it.
@@ -39,6 +41,10 @@ func (o *Options) listening(ctx context.Context, r *Report, held bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	server, err := o.Server(ctx)
+	if told, ok := errors.AsType[*fanfare.Error](err); ok && held && told.Code == fanfare.Unavailable {
+		r.warn("server", told.Hint, "it is not ready: %s", told.Message)
+		return
+	}
 	if err != nil {
 		r.wrong("listen", "end the other program, or name another port in listen; if it is Fanfare, give its key in FANFARE_KEY", "%s is in use, and what is there does not answer as Fanfare does: %v", at, err)
 		return
@@ -60,7 +66,7 @@ func (o *Options) running(r *Report, s *Server) {
 	}
 	switch {
 	case !s.Ready:
-		r.warn("server", "", "it takes no work: %s", s.Reason)
+		r.warn("server", "mend what is said of the database above, or wait until the server has started or stopped", "it is not ready: %s", s.Reason)
 	case s.Parked > 0:
 		r.warn("server", "see fanfare parked list; retry or drop it", "%d pieces of work failed too often and wait for somebody", s.Parked)
 	default:

@@ -196,8 +196,15 @@ func TestAMoveDuringABroadcastLosesNothingAndMailsNobodyTwice(t *testing.T) {
 			status := into[struct {
 				NextStart string `json:"next_start"`
 			}](t, s.mustRun("", "status", "--json"))
-			if !strings.Contains(status.NextStart, "db must be") {
+			want := "unset the setting db before the next start"
+			if databases[1] != "" {
+				want = "set the setting db to fanfare@"
+			}
+			if !strings.HasPrefix(status.NextStart, want) {
 				t.Errorf("the status says %q of the next start", status.NextStart)
+			}
+			if has := strings.Contains(s.mustRun("", "status", "--service", "news"), "PostgreSQL"); has != (databases[1] != "") {
+				t.Errorf("after the move the status shows a database: %v", has)
 			}
 			audit := s.mustRun("", "audit", "--kind", "move", "--json")
 			if !strings.Contains(audit, `"move"`) {
@@ -339,8 +346,11 @@ func TestMigrateOfAStoppedServer(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "database.json"), []byte(`{"identity":"1","database":"one@that.is.lost/now"}`), 0o600); err != nil { // as of a server that worked with it since
 		t.Fatal(err)
 	}
-	if r := migrate("--from", "sqlite", "--unmark"); r.code != 0 {
+	if r := migrate("--from", "sqlite", "--unmark"); r.code != 0 || !strings.Contains(r.out, "removed the mark of the move to "+other) || !strings.Contains(r.out, "starts on "+s.dir) {
 		t.Errorf("taking the mark away ended with %d: %s%s", r.code, r.out, r.err)
+	}
+	if r := migrate("--from", "sqlite", "--unmark"); r.code != 0 || !strings.Contains(r.out, s.dir+" has no mark") {
+		t.Errorf("taking it away again ended with %d: %s%s", r.code, r.out, r.err)
 	}
 	s.start()
 	s.subscribe("later@example.org")

@@ -148,10 +148,53 @@ func (c *Cluster) Kill() error {
 	return c.ended()
 }
 
+// Freeze stops all processes of the server without ending them: it still accepts
+// connections, since the kernel does, and answers nothing until Thaw.
+func (c *Cluster) Freeze() error { return c.signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen server go on.
+func (c *Cluster) Thaw() error { return c.signal(syscall.SIGCONT) }
+
+// signal reaches the first process before the others, so that it makes no more of
+// them while they are listed.
+func (c *Cluster) signal(s syscall.Signal) error {
+	if err := c.signalFirst(s); err != nil {
+		return err
+	}
+	children, err := childrenOf(c.process.pid)
+	for _, one := range children {
+		if failed := syscall.Kill(one, s); failed != nil && !errors.Is(failed, syscall.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("signal PostgreSQL: %w", failed))
+		}
+	}
+	return err
+}
+
+// FreezeFirst stops the first process alone, which makes those of new connections:
+// the connections that are there work.
+func (c *Cluster) FreezeFirst() error { return c.signalFirst(syscall.SIGSTOP) }
+
+func (c *Cluster) signalFirst(s syscall.Signal) error {
+	if c.process == nil {
+		return errors.New("PostgreSQL does not run")
+	}
+	pid := c.process.pid
+	if err := syscall.Kill(pid, s); err != nil {
+		return fmt.Errorf("signal PostgreSQL: %w", err)
+	}
+	if s == syscall.SIGSTOP {
+		return await("it does not halt", func() bool { return halted(pid) })
+	}
+	return nil
+}
+
 // Stop ends the server in order, and its connections with it.
 func (c *Cluster) Stop() error {
 	if c.process == nil {
 		return nil
+	}
+	if err := c.Thaw(); err != nil { // a frozen one does not end
+		return err
 	}
 	if err := syscall.Kill(c.process.pid, syscall.SIGINT); err != nil {
 		return fmt.Errorf("stop PostgreSQL: %w", err)

@@ -59,6 +59,24 @@ func (s *Server) Stop() {
 	s.must(s.cluster.Stop())
 }
 
+// Freeze has the server accept connections and answer nothing, until Thaw.
+func (s *Server) Freeze() {
+	s.t.Helper()
+	s.must(s.cluster.Freeze())
+}
+
+// FreezeFirst has the server answer no new connection, until Thaw.
+func (s *Server) FreezeFirst() {
+	s.t.Helper()
+	s.must(s.cluster.FreezeFirst())
+}
+
+// Thaw lets a frozen server go on.
+func (s *Server) Thaw() {
+	s.t.Helper()
+	s.must(s.cluster.Thaw())
+}
+
 // Restart starts the server again, and returns when it can be connected to.
 func (s *Server) Restart() {
 	s.t.Helper()

@@ -25,11 +25,12 @@ func (t *Traces) Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.B
 	return *b, err
 }
 
-// The states of a broadcast that is not stopped: accepted and not matched yet,
-// and frozen.
+// States of a broadcast: accepted and not matched yet, frozen, and frozen while nothing
+// of it may leave.
 const (
-	queued  = "queued"
-	running = "running"
+	queued   = "queued"
+	running  = "running"
+	isPaused = "paused"
 )
 
 // broadcast reads an event from the store, or from the queue before it.
@@ -51,6 +52,9 @@ func (t *Traces) soFar(ctx context.Context, ref fanfare.EventRef, b *fanfare.Bro
 	p, open := t.Progress.Progress(ref)
 	if !open {
 		return t.closed(ctx, ref)
+	}
+	if err := t.setPaused(ctx, ref, b); err != nil {
+		return nil, err
 	}
 	b.Counts, b.Stages.First, b.Stages.Last = p.Counts, p.First, p.Last
 	if err := t.waitsOfBroadcast(ctx, ref, b); err != nil {

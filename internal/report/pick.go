@@ -83,7 +83,7 @@ func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadca
 				}
 				before = ref.Seq
 				looks++
-				if p.wants(b) && (p.State == "" || b.State == p.State) {
+				if p.wants(b) && (p.State == "" || b.State == p.State || p.State == isPaused && b.State == running) {
 					if len(list) == p.Limit {
 						return list, list[len(list)-1].Event, nil
 					}

@@ -64,6 +64,7 @@ type Traces struct {
 	Progress Progress
 	Queue    Queue
 	Quotas   Quotas // nil: there are none
+	Pauses   Pauses // nil: nothing is ever paused
 	Digests  Digests
 }
 

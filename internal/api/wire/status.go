@@ -98,9 +98,10 @@ type Inbound struct {
 
 // A Database is a PostgreSQL, and the connections that the server has to it.
 type Database struct {
-	Where       string     `json:"where" doc:"user, host, port and database, without a password"`
+	Where       string     `json:"where" doc:"user, host, port, database and a schema that is not the default, without a password"`
 	Version     string     `json:"version" doc:"of PostgreSQL, when the server started"`
 	Away        *time.Time `json:"away_since,omitempty" doc:"since when it cannot be reached; absent while it can"`
+	Error       string     `json:"error,omitempty" doc:"why it cannot be reached"`
 	Connections int        `json:"connections" doc:"open now"`
 	Busy        int        `json:"busy" doc:"of these, at work"`
 	Most        int        `json:"most" doc:"that may be open at once"`
@@ -127,9 +128,9 @@ type Channel struct {
 	Service       string  `json:"service"`
 	Name          string  `json:"name"`
 	Driver        string  `json:"driver"`
-	State         string  `json:"state" doc:"idle, running, paused or suspended"`
+	State         string  `json:"state" doc:"idle, running, paused, suspended, or waiting while the database is away"`
 	Connections   int     `json:"connections" doc:"open now"`
-	RatePerSecond float64 `json:"rate_per_second" doc:"over the last ten seconds"`
+	RatePerSecond float64 `json:"rate_per_second" doc:"over the last ten seconds; of a channel that waits, over the last one"`
 	RateLimit     string  `json:"rate_limit" doc:"how many messages may leave, such as 30/s, or unlimited"`
 	RateSetByHand bool    `json:"rate_set_by_hand,omitempty" doc:"in place of the one that is configured"`
 	LastError     string  `json:"last_error,omitempty"`

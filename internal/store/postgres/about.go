@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Describe says where a URL leads, without its password: user@host:port/database.
+// Describe says where a URL leads, without its password: user@host:port/database, with
+// ?search_path= where it names a schema other than the default.
 func Describe(url string) string {
 	config, err := parse(url)
 	if err != nil {
@@ -26,7 +27,11 @@ func describe(c *pgx.ConnConfig) string {
 			hosts = append(hosts, next)
 		}
 	}
-	return c.User + "@" + strings.Join(hosts, ",") + "/" + c.Database
+	where := c.User + "@" + strings.Join(hosts, ",") + "/" + c.Database
+	if path := c.RuntimeParams["search_path"]; path != "" && path != schema {
+		where += "?search_path=" + path
+	}
+	return where
 }
 
 // Size is how many bytes the schema has on the disk of the database.
@@ -40,7 +45,7 @@ func (db *DB) Size(ctx context.Context) (bytes int64, err error) {
 
 // About is what a database is.
 type About struct {
-	Where    string // user@host:port/database
+	Where    string // as Describe says it
 	Version  string // of PostgreSQL: 16.4
 	Identity string // made with the schema, and kept by a copy of it
 }

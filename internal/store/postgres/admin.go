@@ -14,6 +14,8 @@ type admin struct{ conn *pgx.Conn }
 // admin lends one of those that read, since there are most of these, for what
 // takes as long as limit at most; 0 is as long as it takes.
 func (db *DB) admin(ctx context.Context, limit time.Duration, fn func(context.Context, *admin) error) error {
+	ctx, stop := db.answering(ctx)
+	defer stop()
 	p := db.controlPart(db.reading).(*part)
 	retry := retry{db: db}
 	for {

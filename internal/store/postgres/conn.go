@@ -109,7 +109,7 @@ func (o Options) configure(config *pgxpool.Config, of use) {
 		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveProbes}}
 	c.DialFunc = dialer.DialContext
 	c.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: pg, DeadlineDelay: time.Second}
+		return &cancelHandler{CancelRequestContextWatcherHandler: pgconn.CancelRequestContextWatcherHandler{Conn: pg, DeadlineDelay: time.Second}}
 	}
 	c.OnNotice = func(pg *pgconn.PgConn, n *pgconn.Notice) {
 		o.Logger.Debug("the database notes", "severity", n.Severity, "message", n.Message, "connection", pg.PID())
@@ -129,6 +129,7 @@ func (db *DB) pool(ctx context.Context, url string, of use) (*pgxpool.Pool, erro
 	db.options.configure(config, of)
 	if url != db.options.ReadURL {
 		config.AfterConnect = func(context.Context, *pgx.Conn) error {
+			db.connected.Add(1)
 			db.outage.over()
 			return nil
 		}

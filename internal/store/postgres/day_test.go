@@ -131,6 +131,7 @@ func TestADayThatCannotBeMadeHoldsUpNobodyElse(t *testing.T) {
 	}
 	proxy.Heal()
 	proxy.Cut()
+	eventually(t, "it is back", func() bool { return !db.Stats().Away })
 	if _, err := db.Day(t.Context(), later, true); err != nil {
 		t.Error(err)
 	}

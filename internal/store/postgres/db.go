@@ -38,15 +38,16 @@ import (
 
 // DB is a PostgreSQL database that this server owns.
 type DB struct {
-	options Options
-	log     *slog.Logger
-	own     own
-	outage  outage
-	absence outage      // of the standby
-	doubted atomic.Bool // somebody looks whether an outage has begun again
-	owner   *owner
-	epoch   int64
-	slots   slots
+	options   Options
+	log       *slog.Logger
+	own       own
+	outage    outage
+	heartbeat heartbeat
+	absence   outage      // of the standby
+	doubted   atomic.Bool // somebody looks whether an outage has begun again
+	owner     *owner
+	epoch     int64
+	slots     slots
 
 	recording, control, reading *pgxpool.Pool
 	settling                    *pgxpool.Pool // nil: reading does it
@@ -66,6 +67,7 @@ type DB struct {
 	behind   sync.WaitGroup
 
 	retries, losses atomic.Int64
+	connected       atomic.Int64 // connections to the database that were made by the pools
 }
 
 var _ store.Database = (*DB)(nil)
@@ -104,11 +106,12 @@ func Open(ctx context.Context, url string, options Options) (_ *DB, err error) {
 	if err := db.takeOver(ctx, url, int(recording+control)); err != nil {
 		return nil, err
 	}
+	db.later(db.listen)
 	return db, nil
 }
 
 func newDB(options Options) *DB {
-	return &DB{options: options, log: options.Logger, own: newOwn(),
+	db := &DB{options: options, log: options.Logger, own: newOwn(),
 		outage: outage{log: options.Logger, level: slog.LevelError,
 			lost: "the database was lost, what needs it waits or fails until it is back", back: "the database is back"},
 		absence: outage{log: options.Logger, level: slog.LevelWarn,
@@ -117,6 +120,9 @@ func newDB(options Options) *DB {
 		controlStatements: newCatalog("control", store.ParseStatements(controlFile())),
 		dayStatements:     store.ParseStatements(dayFile()),
 		days:              map[fanfare.Day]*day{}, making: make(chan struct{}, 1), closing: make(chan struct{})}
+	db.outage.reach.Store(newReach())
+	db.absence.reach.Store(newReach())
+	return db
 }
 
 // Close waits for what is under way, and leaves the database to another server.

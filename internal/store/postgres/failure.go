@@ -151,6 +151,10 @@ func (f *failure) Unwrap() []error {
 	return []error{f.told, f.cause}
 }
 
+// OneLine is the text of an error of a database in one line, as a log and a status show
+// it. It has no password.
+func OneLine(err error) string { return oneLine(err) }
+
 // oneLine is the text of an error for a line of a log: pgconn writes a line for
 // each address that it has tried, one that it tried twice too. Where it then went
 // on without TLS, that this was refused is not what was wrong.

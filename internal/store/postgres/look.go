@@ -32,7 +32,8 @@ type Facts struct {
 	Holder               string // the server that works in it, or ""
 
 	Fsync, FullPageWrites bool
-	MaxConnections, Used  int // for others than superusers; by others
+	MaxConnections        int // for others than superusers
+	Own, Used             int // by the server that works in it; by all others
 	Encrypted, Local      bool
 	RoundTrip             time.Duration
 	Ahead                 time.Duration // its clock before ours
@@ -127,9 +128,21 @@ func look(ctx context.Context, config *pgx.ConnConfig) (_ *Facts, err error) {
 	if err := conn.QueryRow(ctx, "SELECT count(*) FROM days").Scan(&f.Days); err != nil {
 		return nil, err
 	}
-	f.Holder, err = holder(ctx, conn)
-	return f, err
+	if f.Holder, err = holder(ctx, conn); err != nil || f.Holder == "" {
+		return f, err
+	}
+	if err := conn.QueryRow(ctx, lookOwn, uint32(ownerLock)).Scan(&f.Own); err != nil {
+		return nil, err
+	}
+	f.Used -= f.Own
+	return f, nil
 }
+
+// lookOwn counts the connections of the server that works in the schema: they are like
+// the one that has the lock.
+const lookOwn = `SELECT count(*) FROM pg_stat_activity a JOIN pg_stat_activity h
+		ON (a.usename, a.datname, a.application_name) = (h.usename, h.datname, h.application_name) AND a.client_addr IS NOT DISTINCT FROM h.client_addr
+	JOIN pg_locks l ON l.pid = h.pid ` + ownerHolds + ` AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()`
 
 // knownVersion is the last migration that there is.
 func knownVersion() (last int64, err error) {

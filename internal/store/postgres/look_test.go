@@ -40,7 +40,7 @@ func TestALookFindsWhatThereIsAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.SchemaSeen == 0 || after.SchemaSeen != after.SchemaKnown || !after.MayChange || after.Days != 1 || after.Bytes == 0 ||
-		!strings.HasPrefix(after.Holder, "fanfare one at 127.0.0.1, since ") || after.Used == 0 {
+		!strings.HasPrefix(after.Holder, "fanfare one at 127.0.0.1, since ") || after.Own == 0 {
 		t.Errorf("with a server at work: %+v", after)
 	}
 	if err := peek(); err != nil {
@@ -152,4 +152,27 @@ func TestAnErrorIsOneLineAndNamesEachAddressOnce(t *testing.T) {
 	if text := err.Error(); strings.Contains(text, "\n") || strings.Count(text, "connection refused") != 1 || strings.Contains(text, "secret") || !strings.Contains(text, "127.0.0.1:1") {
 		t.Errorf("it says %s", text)
 	}
+}
+
+// A server has up to db_connections; they are not those of somebody else.
+func TestTheConnectionsOfTheServerAreNotThoseOfOthers(t *testing.T) {
+	at := pgtest.Start(t, pgtest.Quick...).URL
+	db := open(t, at, Options{ApplicationName: "fanfare one"})
+	if _, err := db.Day(t.Context(), today, true); err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	look := func(others int) {
+		t.Helper()
+		found, err := Look(t.Context(), at)
+		if err != nil || found.Used != others || found.Own < 2 || own != 0 && found.Own != own {
+			t.Errorf("the server has %d, others %d (%v); want %d", found.Own, found.Used, err, others)
+			return
+		}
+		own = found.Own
+	}
+	look(0)
+	connect(t, at)
+	connect(t, at)
+	look(2)
 }

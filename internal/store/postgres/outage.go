@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // An outage is logged twice: when the database was lost, with the cause, and
@@ -19,6 +17,8 @@ type outage struct {
 
 	on    atomic.Bool
 	ended atomic.Int64 // when the last one was over, in Unix nanoseconds
+	reach atomic.Pointer[reach]
+
 	mu    sync.Mutex
 	since time.Time
 	cause error
@@ -31,7 +31,10 @@ const lately = connectTimeout
 func (o *outage) stale() bool { return time.Since(time.Unix(0, o.ended.Load())) < lately }
 
 // begin reports whether the outage is a new one.
-func (o *outage) begin(cause error) bool {
+func (o *outage) begin(cause error) bool { return o.beginAt(time.Now(), cause) }
+
+// beginAt is begin for an outage that was found later.
+func (o *outage) beginAt(since time.Time, cause error) bool {
 	if o.on.Load() {
 		return false
 	}
@@ -40,7 +43,7 @@ func (o *outage) begin(cause error) bool {
 	if o.on.Load() {
 		return false
 	}
-	o.since, o.cause = time.Now(), cause
+	o.since, o.cause = since, cause
 	o.on.Store(true)
 	o.log.Log(context.Background(), o.level, o.lost, "error", oneLine(cause))
 	return true
@@ -56,6 +59,9 @@ func (o *outage) over() {
 		return
 	}
 	o.on.Store(false)
+	if o.silent() {
+		o.reach.Store(newReach())
+	}
 	o.ended.Store(time.Now().UnixNano())
 	o.log.Info(o.back, "after", time.Since(o.since).Round(time.Millisecond))
 }
@@ -72,15 +78,31 @@ func (db *DB) Away() (since time.Time, why error) {
 	return o.since, o.cause
 }
 
-// probeEvery is how often a database that was lost is looked for.
-const probeEvery = 250 * time.Millisecond
+const (
+	// probeEvery is how often a database that was lost is looked for.
+	probeEvery = 250 * time.Millisecond
+	// probeBeside is after how long without an answer another connection is tried
+	// beside the first: what a network has lost is never answered.
+	probeBeside = time.Second
+)
 
 // probe looks for the database until it is there: nobody else may need a new
 // connection for long.
 func (db *DB) probe() {
+	var attempts sync.WaitGroup
+	defer attempts.Wait()
 	for db.outage.on.Load() && !db.isClosed() {
-		if db.reachable() {
-			db.outage.over()
+		tried := make(chan struct{})
+		attempts.Go(func() {
+			defer close(tried)
+			if db.reachable() {
+				db.outage.over()
+			}
+		})
+		select {
+		case <-tried:
+		case <-time.After(probeBeside):
+		case <-db.closing:
 		}
 		timer := time.NewTimer(probeEvery)
 		select {
@@ -92,12 +114,4 @@ func (db *DB) probe() {
 }
 
 // reachable makes a connection for nothing else.
-func (db *DB) reachable() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, db.reading.Config().ConnConfig)
-	if err == nil {
-		_ = conn.Close(ctx) // it was only tried
-	}
-	return err == nil
-}
+func (db *DB) reachable() bool { return db.connectFor(connectTimeout) == nil }

@@ -149,14 +149,16 @@ func (o *owner) held(ctx context.Context) error {
 		Hint: "stop it first; if it was killed, PostgreSQL finds out within half a minute"}
 }
 
+// ownerHolds picks the lock of the owner of a schema among those in pg_locks.
+const ownerHolds = `WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND l.classid = $1 AND l.objid = (hashtext(current_setting('search_path'))::bigint & 4294967295)::oid`
+
 // holder names the server that has the database, "" where none has.
 func holder(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var name string
 	var address *netip.Prefix
 	var since time.Time
-	err := conn.QueryRow(ctx, `SELECT a.application_name, a.client_addr, a.backend_start FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-		WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-		AND l.classid = $1 AND l.objid = (hashtext(current_setting('search_path'))::bigint & 4294967295)::oid`, uint32(ownerLock)).Scan(&name, &address, &since)
+	err := conn.QueryRow(ctx, `SELECT a.application_name, a.client_addr, a.backend_start FROM pg_locks l JOIN pg_stat_activity a USING (pid) `+ownerHolds, uint32(ownerLock)).Scan(&name, &address, &since)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
@@ -202,11 +204,12 @@ func (o *owner) watch(ctx context.Context) {
 	defer close(o.ended)
 	for ctx.Err() == nil {
 		if o.conn != nil && !o.conn.IsClosed() {
-			if _, err := o.conn.WaitForNotification(ctx); err == nil || ctx.Err() != nil {
+			err := o.beat(ctx)
+			if err == nil || ctx.Err() != nil {
 				continue
-			} else {
-				o.db.lost(err)
 			}
+			_ = o.conn.Close(ctx) // one that was silent for long is open
+			o.db.lost(err)
 		}
 		o.again(ctx)
 	}

@@ -31,6 +31,9 @@ func (p *part) Write(ctx context.Context, fn func(store.Session) error) error {
 		if err := p.usable(); err != nil {
 			return err
 		}
+		if p.db.outage.silent() {
+			return newFailure(away, errSilent)
+		}
 		err := p.transact(ctx, wary, fn)
 		failed, ok := err.(*attemptError) //nolint:errorlint // one that is wrapped is the caller's own
 		if !ok {
@@ -114,6 +117,8 @@ func leftAlone(ctx context.Context, pool *pgxpool.Pool) bool {
 // failure is what the caller is told in the end.
 func (p *part) failure(ctx context.Context, of trouble, cause error) error {
 	switch {
+	case isSilent(ctx):
+		return newFailure(away, errSilent)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case p.db.isClosed():

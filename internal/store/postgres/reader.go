@@ -31,6 +31,11 @@ func (p *part) read(ctx context.Context, begin *statement, fn func(store.Session
 	if err := p.usable(); err != nil {
 		return err
 	}
+	if p.readers[0] != p.db.standby || p.db.standby == nil { // a standby answers also while the primary does not
+		var stop func()
+		ctx, stop = p.db.answering(ctx)
+		defer stop()
+	}
 	r := &reader{part: p, ctx: ctx, begin: begin, retry: retry{db: p.db}}
 	defer r.drop()
 	return fn(r)
@@ -80,9 +85,13 @@ func (r *reader) try(statement func() error) error {
 		r.drop()
 		switch {
 		case final:
+		case isSilent(r.ctx):
 		case r.ctx.Err() == nil && r.place < len(r.part.readers)-1:
 			if of.gone() {
 				r.part.db.absence.begin(err)
+			}
+			if r.part.db.outage.silent() {
+				return r.part.failure(r.ctx, away, errSilent)
 			}
 			r.place++ // the standby is away, behind, or has no time: the primary has all
 			continue

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// waits tell a person what a call waits for.
+type waits struct {
+	after time.Duration
+	tell  func(why string)
+}
+
+// ToldOfWaits returns a client that calls tell where a call has had no answer for so
+// long, or waits that long before its next try, with what it waits for in a sentence
+// without its first capital. tell may be called from several goroutines.
+func (c *Client) ToldOfWaits(after time.Duration, tell func(why string)) *Client {
+	other := *c
+	other.waits = &waits{after, tell}
+	return &other
+}
+
+// watch tells of a call that has no answer yet, until stop is called.
+func (c *Client) watch(ctx context.Context, r *request) (stop func()) {
+	if c.waits == nil || r.stream != nil { // of a stream the answer comes with its end
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(c.waits.after, func() {
+		why := c.whyNot(ctx)
+		if ctx.Err() == nil {
+			c.waits.tell("waiting for " + c.base + " to answer " + r.method + " " + r.path + ": " + why)
+		}
+	})
+	return func() {
+		timer.Stop()
+		cancel()
+	}
+}
+
+// readyLimit is how long the server may take to say whether it is ready.
+const readyLimit = time.Second
+
+// whyNot asks the server why it takes so long.
+func (c *Client) whyNot(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", nil)
+	if err != nil {
+		return err.Error()
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return "it does not answer at all"
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		return sentence(refusal(response))
+	}
+	_, _ = io.Copy(io.Discard, response.Body) // so that the connection can be used again
+	return "it is ready and still works on it"
+}
+
+// tellNextTry tells of the wait before another try.
+func (c *Client) tellNextTry(err error, wait time.Duration) {
+	if c.waits != nil && wait >= c.waits.after {
+		c.waits.tell("trying again in " + wait.Round(time.Second).String() + ": " + sentence(err))
+	}
+}
+
+// sentence is an error in a line, without its hint.
+func sentence(err error) string {
+	if told, ok := errors.AsType[*fanfare.Error](err); ok {
+		return told.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,61 @@
+package client
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/api/wire"
+)
+
+func TestWhoWaitsForAnAnswerIsToldWhatItWaitsFor(t *testing.T) {
+	const why = "the database cannot be reached since 2026-11-24T09:05:44Z"
+	for name, test := range map[string]struct {
+		ready int
+		want  string
+	}{
+		"the server is not ready": {503, why},
+		"it works on it":          {200, "it is ready and still works on it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := make(chan string, 1)
+			answer := make(chan struct{})
+			c := against(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/readyz" {
+					<-answer
+					w.Write([]byte("{}"))
+				} else if test.ready != 200 {
+					refuse(w, test.ready, wire.Member{Code: fanfare.Unavailable, Detail: why})
+				}
+			}).ToldOfWaits(time.Millisecond, func(why string) { said <- why })
+			go func() {
+				text := <-said
+				if !strings.HasSuffix(text, test.want) || !strings.Contains(text, "/v1/status") || !strings.Contains(text, c.Server()) {
+					t.Errorf("it was told %q", text)
+				}
+				close(answer)
+			}()
+			if _, err := c.Status(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWhoWaitsForTheNextTryIsToldWhy(t *testing.T) {
+	var said []string
+	tries := 0
+	c := against(t, func(w http.ResponseWriter, r *http.Request) {
+		if tries++; tries == 1 {
+			w.Header().Set("Retry-After", "1")
+			refuse(w, 503, wire.Member{Code: fanfare.Unavailable, Detail: "the server is starting"})
+			return
+		}
+		w.Write([]byte("{}"))
+	}).ToldOfWaits(time.Second, func(why string) { said = append(said, why) })
+	if _, err := c.Status(t.Context()); err != nil || len(said) != 1 || !strings.Contains(said[0], "again in 1s: the server is starting") {
+		t.Errorf("it was told %q (%v)", said, err)
+	}
+}

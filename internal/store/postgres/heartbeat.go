@@ -1,0 +1,238 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A database that is frozen accepts connections and answers nothing: no error tells
+// that it is away, and a statement would wait for as long as its time limit. The
+// connection of the owner therefore asks for an answer all the time. Where none
+// comes, or a new connection does not come about, a connection for nothing else is
+// tried; where that is not answered either, the database is away. That takes less
+// than 2 s from the last answer:
+//
+//	heartbeatEvery + silentLooks * silenceLook + answerLimit + silenceLook
+const (
+	// heartbeatEvery is how long after an answer the next one is asked for.
+	heartbeatEvery = 250 * time.Millisecond
+	// silenceLook is how often it is looked whether an answer is missing. Looks are
+	// counted, rather than time: after this process was stopped or had no processor
+	// for a while, an answer that is there is read before the next look.
+	silenceLook = 250 * time.Millisecond
+	// silentLooks is at how many looks an answer is missing before another connection
+	// is tried, and connectLooks the same for a connection that is being made, which
+	// takes several exchanges.
+	silentLooks  = 2
+	connectLooks = 4
+	// answerLimit is how long the other connection may take.
+	answerLimit = 500 * time.Millisecond
+	// heartbeatLimit is how long the connection of the owner may be silent while the
+	// database answers others, before it is given up.
+	heartbeatLimit = 10 * time.Second
+)
+
+// errSilent is why a database is away that answers nothing.
+var errSilent = errors.New("it accepts connections and does not answer")
+
+// A heartbeat is the question whose answer is waited for.
+type heartbeat struct{ asked atomic.Int64 } // in Unix nanoseconds; 0: none
+
+func (h *heartbeat) ask()    { h.asked.Store(time.Now().UnixNano()) }
+func (h *heartbeat) answer() { h.asked.Store(0) }
+
+// A reach is the time in which the database answers: its context ends when the
+// database is found silent. There is a new one when the outage is over.
+type reach struct {
+	ctx context.Context //nolint:containedctx // it is the time itself
+	end context.CancelCauseFunc
+}
+
+func newReach() *reach {
+	r := &reach{}
+	r.ctx, r.end = context.WithCancelCause(context.Background())
+	return r
+}
+
+// silent reports whether the database was found to answer nothing.
+func (o *outage) silent() bool { return o.reach.Load().ctx.Err() != nil }
+
+// fallSilent begins an outage of a database that answers nothing, and reports whether
+// the outage is a new one.
+func (o *outage) fallSilent(since time.Time) (begun bool) {
+	begun = o.beginAt(since, errSilent)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.on.Load() { // it is not over again
+		o.reach.Load().end(errSilent)
+	}
+	return begun
+}
+
+// answering returns a context that ends, with errSilent as its cause, while the
+// database answers nothing.
+func (db *DB) answering(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	undo := context.AfterFunc(db.outage.reach.Load().ctx, func() { cancel(errSilent) })
+	return ctx, func() {
+		undo()
+		cancel(nil)
+	}
+}
+
+// isSilent reports whether a context of answering ended since the database answers
+// nothing.
+func isSilent(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errSilent) }
+
+// beat listens for what the server says unasked, such as that it goes, and then asks
+// it for an answer.
+func (o *owner) beat(ctx context.Context) error {
+	err := within(ctx, heartbeatEvery, func(ctx context.Context) error {
+		_, err := o.conn.WaitForNotification(ctx)
+		return err
+	})
+	if err != nil && (ctx.Err() != nil || o.conn.IsClosed()) {
+		return err
+	}
+	o.db.heartbeat.ask()
+	defer o.db.heartbeat.answer()
+	return within(ctx, heartbeatLimit, o.conn.Ping)
+}
+
+// A missingAnswer is one that is waited for, and at how many looks it was.
+type missingAnswer struct {
+	what  int64 // tells it from the next one; 0: none
+	looks int
+}
+
+// look counts, from the beginning where another answer is waited for.
+func (m *missingAnswer) look(what int64) {
+	if what != m.what {
+		*m = missingAnswer{what: what}
+	}
+	if what != 0 {
+		m.looks++
+	}
+}
+
+// listen looks for answers that are missing, until the database is closed.
+func (db *DB) listen() {
+	ticker := time.NewTicker(silenceLook)
+	defer ticker.Stop()
+	var asked, connecting missingAnswer
+	for db.awaitTick(ticker) {
+		asked.look(db.heartbeat.asked.Load())
+		connecting.look(db.connecting())
+		if db.outage.silent() || asked.looks < silentLooks && connecting.looks < connectLooks || db.answers() {
+			continue
+		}
+		if !db.awaitTick(ticker) {
+			return
+		}
+		switch {
+		case asked.looks >= silentLooks && asked.what == db.heartbeat.asked.Load():
+			db.silence(time.Unix(0, asked.what))
+		case connecting.looks >= connectLooks && connecting.what == db.connecting():
+			db.silence(time.Now().Add(-time.Duration(connecting.looks)*silenceLook - answerLimit))
+		}
+	}
+}
+
+func (db *DB) awaitTick(ticker *time.Ticker) bool {
+	select {
+	case <-ticker.C:
+		return true
+	case <-db.closing:
+		return false
+	}
+}
+
+// primary are the pools of connections to the database itself.
+func (db *DB) primary() []*pgxpool.Pool {
+	pools := []*pgxpool.Pool{db.recording, db.control, db.reading}
+	if db.settling != nil {
+		pools = append(pools, db.settling)
+	}
+	return pools
+}
+
+// connecting tells, while connections are being made, how many were made before, and
+// one more: it stays the same as long as none comes about. It is 0 otherwise.
+func (db *DB) connecting() int64 {
+	for _, pool := range db.primary() {
+		if pool.Stat().ConstructingConns() > 0 {
+			return db.connected.Load() + 1
+		}
+	}
+	return 0
+}
+
+// answers reports whether the database answers who connects, be it by a refusal.
+func (db *DB) answers() bool {
+	err := db.connectFor(answerLimit)
+	if err == nil {
+		return true
+	}
+	timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return !errors.Is(err, context.DeadlineExceeded) && (!ok || !timeout.Timeout())
+}
+
+// silence begins an outage of a database that answers nothing. Who reads is told at
+// once, and its connections are not used again: some networks never bring back what
+// they have lost.
+func (db *DB) silence(since time.Time) {
+	if db.outage.fallSilent(since) {
+		db.later(db.probe)
+	}
+	for _, pool := range db.primary() {
+		pool.Reset()
+	}
+}
+
+// connectFor makes a connection for nothing else.
+func (db *DB) connectFor(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, db.reading.Config().ConnConfig)
+	if err == nil {
+		_ = conn.Close(ctx) // it was only tried
+	}
+	return err
+}
+
+// A cancelHandler asks the server to end a statement whose caller has gone. A server
+// that answers nothing is not asked.
+type cancelHandler struct {
+	pgconn.CancelRequestContextWatcherHandler
+	cut bool
+}
+
+var _ ctxwatch.Handler = (*cancelHandler)(nil)
+
+// HandleCancel is called when the context of a statement ends.
+func (h *cancelHandler) HandleCancel(ctx context.Context) {
+	if h.cut = isSilent(ctx); h.cut {
+		_ = h.Conn.Conn().SetDeadline(time.Now()) // where it fails, the connection is closed
+		return
+	}
+	h.CancelRequestContextWatcherHandler.HandleCancel(ctx)
+}
+
+// HandleUnwatchAfterCancel is called when the statement is over.
+func (h *cancelHandler) HandleUnwatchAfterCancel() {
+	if h.cut {
+		_ = h.Conn.Conn().SetDeadline(time.Time{}) // as above
+		return
+	}
+	h.CancelRequestContextWatcherHandler.HandleUnwatchAfterCancel()
+}
