@@ -28,6 +28,9 @@ type store struct {
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/readyz" { // asked when an answer takes longer than two seconds
+		return
+	}
 	s.calls++
 	if s.each != nil {
 		s.each(s.calls)

@@ -46,7 +46,7 @@ func world(t *testing.T, grouping string) *delivertest.World {
 		return answers[behaviour][at.at]
 	}, "PIPELINING", "8BITMIME", "SIZE 10000000")
 	config := short(p.addr)
-	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, 300*time.Millisecond, 10
+	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, time.Second, 10
 	return &delivertest.World{
 		Driver: New(config), Relay: p.addr, Encloses: true,
 		Letter: func(n int, text string) *fanfare.Letter {
