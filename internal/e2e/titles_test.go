@@ -176,6 +176,8 @@ func TestTitlesOfRulesAreKept(t *testing.T) {
 		return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(c.must(200, "GET", "/v1/topics/storm-alerts/rules/lvl-v2", "", ""))
 	}
 	shows(t, "the rule", is(s.http), want)
+	s.http.must(200, "PUT", "/v1/topics/storm-alerts", plain, s.http.must(200, "GET", "/v1/topics/storm-alerts", "", ""))
+	shows(t, "the rule that is put as it was read", is(s.http), want)
 	shows(t, "the list", s.mustRun("", "rule", "list", "storm-alerts"), "TITLE", "Storms above <a level>")
 	for name, c := range map[string]struct{ field, value string }{
 		"an empty title":            {"title", ``},

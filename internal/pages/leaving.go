@@ -11,7 +11,7 @@ type Choice struct {
 	ID      string
 	Title   string // of the rule or of the topic
 	Detail  string // what the person chose, or ""
-	About   string // a description, or ""
+	About   string // the description of the rule, or ""
 	Paused  bool
 	Checked bool // the message was about it
 }

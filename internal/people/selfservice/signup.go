@@ -73,6 +73,9 @@ func (s *Signups) Form(service, topic string) (api.SignupForm, error) {
 	f.Channels = channelsFor(s.registry, service, func(c *registry.Channel) bool {
 		return sendsMail(c.Driver) && (len(f.Signup.Channels) == 0 || slices.Contains(f.Signup.Channels, c.Name))
 	})
+	slices.SortStableFunc(f.Channels, func(a, b pages.Channel) int { // the first one is taken where nobody chooses
+		return slices.Index(f.Signup.Channels, a.Name) - slices.Index(f.Signup.Channels, b.Name)
+	})
 	f.Locales = locales(s.registry, service, "")
 	if !t.Digest.IsZero() {
 		f.Cadences = []string{"immediate", "daily 08:00", "weekly monday 08:00"}
