@@ -39,7 +39,7 @@ var nouns = []noun{
 		verbs: "list get put delete", sample: "earthquakes", body: `{"title":"Earthquakes"}`},
 	{name: "topic", plural: "topics", path: "/v1/topics", short: "List, show, change and delete topics", columns: []string{"name", "title", "lane", "template", "rules"},
 		verbs: "list get put delete", sample: "earthquakes", body: `{"template":"quake"}`, about: "The rules become those that are listed; where there is no list they stay."},
-	{name: "rule", plural: "rules", path: "/v1/topics/%s/rules", of: "topic", short: "List, show, change and delete rules of a topic", columns: []string{"name", "when", "params", "template"},
+	{name: "rule", plural: "rules", path: "/v1/topics/%s/rules", of: "topic", short: "List, show, change and delete rules of a topic", columns: []string{"name", "title", "when", "params", "template"},
 		verbs: "list get put delete", sample: "near", body: `{"when":"event.mag >= sub.min","params":{"min":"number"}}`, about: "A new rule is the last one; one that is there keeps its place."},
 	{name: "template", plural: "templates", path: "/v1/templates", short: "List, show, change and delete templates", columns: []string{"name", "version", "state", "subject"},
 		filters: []string{"state"}, verbs: "list get put delete", sample: "quake", body: `{"subject":"{{ event.place }}","text":"{{ event.mag }}"}`, about: "A change by put is published at once, as a new version; draft keeps it\nbeside what is published until publish."},

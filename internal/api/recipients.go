@@ -48,8 +48,9 @@ type SignupForm struct {
 	Title    string // of the topic
 	Signup   registry.Signup
 	Rules    []registry.Rule
-	Channels []string
+	Channels []pages.Channel
 	Cadences []string // none: there is no choice
+	Locales  []string // that the pages are in
 }
 
 // A SignupAsk is what somebody wants to be told.
@@ -70,7 +71,8 @@ type SignupAsk struct {
 type Confirmation struct {
 	Site        *pages.Site
 	Locale      string
-	Title       string // of the topic
+	Title       string // of the rule or of the topic
+	About       string // a description, or ""
 	Detail      string
 	Address     string
 	Terms       string

@@ -67,6 +67,12 @@ func (a *API) signupPage(r *http.Request, sent url.Values) (*pages.Page, error) 
 	if len(f.Channels) > 1 {
 		form.Channels = f.Channels
 	}
+	if form.AskZone = len(f.Cadences) > 0; form.AskZone {
+		form.TimeZone = sent.Get("zone")
+	}
+	if len(f.Locales) > 1 {
+		form.Locales, form.Locale = offered(f.Locales, chosenLocale(r, sent))
+	}
 	p := &pages.Page{Kind: pages.SignUp, Site: f.Site, Locale: localeOf(r), Title: pages.Say("signup_title", f.Title), Form: form}
 	if f.Signup.Intro != "" {
 		p.Notes = []pages.Text{{Name: "plain", Values: []string{f.Signup.Intro}}}
@@ -99,14 +105,14 @@ func (a *API) sendSignup(ctx context.Context, x *exchange, r *http.Request) (*pa
 		return nil, err
 	}
 	ask := SignupAsk{Topic: topic, Channel: sent.Get("channel"), To: strings.TrimSpace(sent.Get("to")), Rule: sent.Get("rule"), Cadence: sent.Get("cadence"),
-		Locale: localeOf(r), Terms: f.Signup.Terms, Source: "page /s/" + service + "/" + topic}
+		Locale: chosenLocale(r, sent), TimeZone: strings.TrimSpace(sent.Get("zone")), Terms: f.Signup.Terms, Source: "page /s/" + service + "/" + topic}
 	switch {
 	case !sent.Has("token"): // of a form on another site, which is gone on with here
 		return page, nil
 	case f.Signup.Terms != "" && sent.Get("agree") == "":
 		page.Fault = pages.Say("agree_first")
 		return page, nil
-	case !among(f.Channels, &ask.Channel):
+	case !among(channelNames(f.Channels), &ask.Channel):
 		page.Fault = pages.Say("entry_wrong", "channel")
 		return page, nil
 	case len(f.Cadences) == 0 || !among(f.Cadences, &ask.Cadence):
@@ -181,7 +187,7 @@ func (a *API) confirm(ctx context.Context, x *exchange, r *http.Request) (*pages
 			return latePage(&c), nil
 		}
 		facts := []pages.Fact{{Name: "topic", Value: c.Title}}
-		for _, fact := range []pages.Fact{{Name: "detail", Value: c.Detail}, {Name: "address", Value: c.Address}, {Name: "terms", Value: c.Terms}} {
+		for _, fact := range []pages.Fact{{Name: "about", Value: c.About}, {Name: "detail", Value: c.Detail}, {Name: "address", Value: c.Address}, {Name: "terms", Value: c.Terms}} {
 			if fact.Value != "" {
 				facts = append(facts, fact)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -18,23 +19,17 @@ import (
 // fieldOf is the name of a param's field.
 func fieldOf(rule, param string) string { return "p-" + rule + "-" + param }
 
-// spoken makes words of a name.
-func spoken(name string) string {
-	text := strings.NewReplacer("_", " ", "-", " ", ".", " ").Replace(name)
-	if text == "" {
-		return text
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
-}
-
 // ruleChoices are the rules of a topic with a field for each param, filled in as sent.
 func ruleChoices(rules []registry.Rule, sent url.Values) []pages.RuleChoice {
 	var list []pages.RuleChoice
 	for i := range rules {
 		r := &rules[i]
-		one := pages.RuleChoice{Name: r.Name, Title: spoken(r.Name), Checked: sent.Get("rule") == r.Name || i == 0 && sent.Get("rule") == ""}
+		one := pages.RuleChoice{Name: r.Name, Title: r.Title, About: r.Description, Labelled: r.Title != "" || r.Description != "", Checked: sent.Get("rule") == r.Name || i == 0 && sent.Get("rule") == ""}
+		if one.Title == "" {
+			one.Title = pages.OfName(r.Name)
+		}
 		for _, name := range slices.Sorted(maps.Keys(r.Params)) {
-			p := pages.Param{ID: fieldOf(r.Name, name), Title: spoken(name), Kind: r.Params[name], Value: sent.Get(fieldOf(r.Name, name))}
+			p := pages.Param{ID: fieldOf(r.Name, name), Title: pages.OfName(name), Kind: r.Params[name], Value: sent.Get(fieldOf(r.Name, name))}
 			if len(rules) > 1 {
 				p.Of = one.Title
 			}
@@ -69,7 +64,7 @@ func paramsOf(rules []registry.Rule, chosen *string, sent url.Values) (json.RawM
 		case "number":
 			n, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-				return nil, errors.New(spoken(name))
+				return nil, errors.New(pages.OfName(name))
 			}
 			values[name] = n
 		case "boolean":
@@ -84,7 +79,7 @@ func paramsOf(rules []registry.Rule, chosen *string, sent url.Values) (json.RawM
 			values[name] = list
 		default:
 			if text == "" {
-				return nil, errors.New(spoken(name))
+				return nil, errors.New(pages.OfName(name))
 			}
 			values[name] = text
 		}
@@ -105,4 +100,32 @@ func pointerOf(err error) string {
 		return e.Pointer
 	}
 	return ""
+}
+
+// chosenLocale is the language that a form says, and else that of the browser.
+func chosenLocale(r *http.Request, sent url.Values) string {
+	if sent.Get("locale") != "" {
+		return sent.Get("locale")
+	}
+	return localeOf(r)
+}
+
+// offered are the languages to choose from, with the wanted one, and which of them is
+// chosen. A wanted one that differs from an offered one in its case alone is that.
+func offered(locales []string, wanted string) (list []string, chosen string) {
+	if i := slices.IndexFunc(locales, func(tag string) bool { return strings.EqualFold(tag, wanted) }); i >= 0 {
+		return locales, locales[i]
+	}
+	if !pages.IsLanguage(wanted) {
+		return locales, "en"
+	}
+	return append([]string{wanted}, locales...), wanted
+}
+
+func channelNames(channels []pages.Channel) []string {
+	names := make([]string, len(channels))
+	for i, c := range channels {
+		names[i] = c.Name
+	}
+	return names
 }

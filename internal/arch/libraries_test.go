@@ -74,6 +74,8 @@ var homes = []home{
 		"what a domain says of its mail matters to who looks whether ours goes with it", "ask the doctor"},
 	{"github.com/santhosh-tekuri/jsonschema/", []string{"internal/registry"},
 		"a topic's schema is compiled once, with the topic", "use Topic.ValidateData"},
+	{"golang.org/x/text/language/display", []string{"internal/pages"},
+		"names of languages are shown to recipients, on pages", "show the tag"},
 	{"pgregory.net/rapid", nil, "it is for tests", "import it in a _test.go file"},
 
 	{"C", nil, "no cgo: `go build` gives one static binary", "use a Go library"},

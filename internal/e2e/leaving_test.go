@@ -52,7 +52,7 @@ func TestWhatEndsIsChosenAndCanBeTakenBack(t *testing.T) {
 
 	page := people.must(200, "GET", link, "", "")
 	if strings.Count(page, `type="checkbox"`) != 3 || strings.Count(page, "checked") != 1 || !strings.Contains(page, "Storms &amp; floods") ||
-		!strings.Contains(page, "event.level &gt; 3") || !strings.Contains(page, "The Daily") || strings.Contains(page, "ada@") {
+		strings.Contains(page, "event.level") || !strings.Contains(page, "The Daily") || strings.Contains(page, "ada@") {
 		t.Fatalf("the page is %s", page)
 	}
 	two := on(t, page, `value="(sub-[0-9a-z]+)"> <span>Storms`)

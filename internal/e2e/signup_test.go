@@ -183,7 +183,7 @@ func TestPreferencesAreChangedByTheirPage(t *testing.T) {
 	link := linkOf(t, r.awaited(t, "ada@example.org", 1)[0], "p")
 	page := people.must(200, "GET", link, "", "")
 	mine := on(t, page, `(?s)Storms &amp; floods</legend>\s*<input type="hidden" name="s" value="(sub-[0-9a-z]+)"`)
-	other := on(t, page, `(?s)<legend>story</legend>\s*<input type="hidden" name="s" value="(sub-[0-9a-z]+)"`)
+	other := on(t, page, `(?s)<legend>Story</legend>\s*<input type="hidden" name="s" value="(sub-[0-9a-z]+)"`)
 	if strings.Contains(page, "ada@") {
 		t.Errorf("the page names the address: %s", page)
 	}

@@ -9,8 +9,9 @@ type Leaving struct {
 // A Choice is one of them.
 type Choice struct {
 	ID      string
-	Title   string // of the topic
-	Detail  string // what tells it from others of the topic, or ""
+	Title   string // of the rule or of the topic
+	Detail  string // what the person chose, or ""
+	About   string // the description of the rule, or ""
 	Paused  bool
 	Checked bool // the message was about it
 }

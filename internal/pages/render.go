@@ -114,7 +114,7 @@ type Writer struct{ templates map[Kind]*template.Template }
 func NewWriter() *Writer {
 	w := &Writer{map[Kind]*template.Template{}}
 	for _, k := range []Kind{Notice, Unsubscribe, SignUp, Confirm, Preferences} {
-		w.templates[k] = template.Must(template.ParseFS(sources, "layout.html", string(k)+".html"))
+		w.templates[k] = template.Must(template.ParseFS(sources, "layout.html", "choices.html", string(k)+".html"))
 	}
 	return w
 }

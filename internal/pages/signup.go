@@ -13,10 +13,14 @@ type SigningUp struct {
 	To        string
 	Wrong     string // name of the field that was wrong, or ""
 	Rules     []RuleChoice
-	Channels  []string // none: there is no choice
+	Channels  []Channel // none: there is no choice
 	Channel   string
 	Cadences  []string
 	Cadence   string
+	Locales   []string // none: there is no choice
+	Locale    string
+	AskZone   bool
+	TimeZone  string
 	Terms     string
 	TermsLink bool // the terms are a URL
 }
@@ -24,6 +28,8 @@ type SigningUp struct {
 // A RuleChoice is one of the rules of a topic.
 type RuleChoice struct {
 	Name, Title string
+	About       string // a description, or ""
+	Labelled    bool   // it has a title or a description of its own
 	Checked     bool
 	Params      []Param
 }
@@ -60,5 +66,5 @@ type Preference struct {
 	Cadence  string
 	Cadences []string // none: there is no choice
 	Channel  string
-	Channels []string
+	Channels []Channel
 }

@@ -41,6 +41,14 @@ type Rule struct {
 	When     string            `json:"when"`               // CEL over event and sub
 	Params   map[string]string `json:"params,omitempty"`   // name -> string, number, boolean or strings
 	Template string            `json:"template,omitempty"` // "" takes the topic's
+
+	Labels // for recipients, who do not see the condition
+}
+
+// Labels tell recipients about something in plain words.
+type Labels struct {
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
 }
 
 // A Channel is a configured way out. It is never changed: an apply makes a new one.
@@ -55,6 +63,7 @@ type Channel struct {
 // a driver knows is in drivers (document_channel.go).
 type ChannelSettings struct {
 	Driver       string     `json:"driver"`                  // smtp, file or webhook
+	Title        string     `json:"title,omitempty"`         // for recipients; "" shows the kind of channel
 	Relay        string     `json:"relay,omitempty"`         // smtp: host:port of the next hop
 	Relays       []Relay    `json:"relays,omitempty"`        // smtp: instead of Relay, where there are several
 	Path         string     `json:"path,omitempty"`          // file: the folder to write to

@@ -35,6 +35,7 @@ func (p *documentReader) channel(n node) *ChannelSpec {
 	c := &ChannelSpec{}
 	all := fields{
 		"driver":       func(v node) { c.Driver = v.choice("smtp", "file", "webhook") },
+		"title":        func(v node) { c.Title = v.label(maxLabelTitle) },
 		"delete":       func(v node) { c.Delete = v.yes() },
 		"from":         func(v node) { c.From = v.mailbox() },
 		"sender":       func(v node) { c.Sender = v.address() },

@@ -214,9 +214,11 @@ func (p *documentReader) topic(n node) *TopicSpec {
 func (p *documentReader) rule(n node) RuleSpec {
 	var r RuleSpec
 	n.fields(fields{
-		"name":     func(v node) { r.Name = v.name() },
-		"when":     func(v node) { r.When = v.text() },
-		"template": func(v node) { r.Template = v.name() },
+		"name":        func(v node) { r.Name = v.name() },
+		"when":        func(v node) { r.When = v.text() },
+		"template":    func(v node) { r.Template = v.name() },
+		"title":       func(v node) { r.Title = v.label(maxLabelTitle) },
+		"description": func(v node) { r.Description = v.label(maxLabelDescription) },
 		"params": func(v node) {
 			r.Params = map[string]string{}
 			v.entries(func(name string, v node) { r.Params[name] = v.text() })

@@ -69,6 +69,9 @@ type Rule struct {
 	When     string            `json:"when" doc:"CEL over event and sub, such as event.mag >= sub.min_mag"`
 	Params   map[string]string `json:"params,omitempty" doc:"what a subscription has to give: name and type, which is string, number, boolean or strings"`
 	Template string            `json:"template,omitempty" doc:"for messages that the rule picks; without: the topic's"`
+
+	Title       string `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"for recipients: pages and mails show it, and never the condition; without: the name in words where people choose a rule, and else the topic's title"`
+	Description string `json:"description,omitempty" minLength:"1" maxLength:"500" doc:"for recipients, below the title"`
 }
 
 // A Template is a version of how a message is written. Every change makes a new one.
@@ -135,6 +138,7 @@ type TemplateParts struct {
 type ChannelSettings struct {
 	Name         string   `json:"name,omitempty" doc:"may be left out where the path says it"`
 	Driver       string   `json:"driver" doc:"smtp, file or webhook"`
+	Title        string   `json:"title,omitempty" minLength:"1" maxLength:"100" doc:"for recipients, who choose a channel by it; without: Email or Webhook"`
 	Relay        string   `json:"relay,omitempty" doc:"smtp: host:port of the next hop"`
 	Relays       []Relay  `json:"relays,omitempty" doc:"smtp: instead of relay, where there are several"`
 	Path         string   `json:"path,omitempty" doc:"file: the folder to write to"`

@@ -65,12 +65,11 @@ func (p *Preferences) Preferences(ctx context.Context, token string) (api.Prefer
 	shown.TimeZone = person.TimeZone
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
-		one := pages.Preference{Choice: pages.Choice{ID: fanfare.SubscriptionID(s.Place), Title: titleOf(p.registry, s), Detail: detailOf(s), Paused: s.State == "paused"},
-			Cadence: s.Cadence, Channel: s.Channel, Cadences: p.cadences(s), Channels: p.channels(s)}
+		one := pages.Preference{Choice: choiceOf(p.registry, s, person.Locale), Cadence: s.Cadence, Channel: s.Channel, Cadences: p.cadences(s), Channels: p.channels(s)}
 		shown.List = append(shown.List, one)
 	}
 	slices.SortStableFunc(shown.List, func(a, b pages.Preference) int { return strings.Compare(a.Title, b.Title) })
-	shown.Locales = p.locales(link.Service, person.Locale)
+	shown.Locales = locales(p.registry, link.Service, person.Locale)
 	return shown, nil
 }
 
@@ -84,26 +83,33 @@ func (p *Preferences) cadences(s *registry.Subscription) []string {
 }
 
 // channels are those that reach the same address.
-func (p *Preferences) channels(s *registry.Subscription) (names []string) {
+func (p *Preferences) channels(s *registry.Subscription) []pages.Channel {
 	is := p.registry.Configuration().Channel(s.Service, s.Channel)
-	for _, c := range p.registry.Configuration().Channels(s.Service) {
-		if is != nil && (c.Driver == "webhook") == (is.Driver == "webhook") {
-			names = append(names, c.Name)
-		}
-	}
-	if len(names) < 2 {
+	list := channelsFor(p.registry, s.Service, func(c *registry.Channel) bool {
+		return is != nil && sendsMail(c.Driver) == sendsMail(is.Driver)
+	})
+	if len(list) < 2 {
 		return nil
 	}
-	return names
+	return list
+}
+
+// reaches reports whether a subscription may move to a channel.
+func (p *Preferences) reaches(s *registry.Subscription, channel string) bool {
+	return slices.ContainsFunc(p.channels(s), func(c pages.Channel) bool { return c.Name == channel })
 }
 
 // locales are the languages that the pages of a service are in, and the person's own.
-func (p *Preferences) locales(service, own string) []string {
+func locales(r *registry.Registry, service, own string) []string {
 	list := []string{"en"}
-	for tag := range siteOf(p.registry, service).Texts {
+	for tag := range siteOf(r, service).Texts {
 		list = append(list, tag)
 	}
-	return with(distinct(list), own)
+	list = distinct(list)
+	if i := slices.IndexFunc(list, func(tag string) bool { return strings.EqualFold(tag, own) }); i >= 0 {
+		list[i] = own
+	}
+	return with(list, own)
 }
 
 // with has one at the head of a list that lacks it.
@@ -138,13 +144,13 @@ func (p *Preferences) Choose(ctx context.Context, token string, ask api.Chosen) 
 		case !named:
 		case !one.Keep:
 			ends = append(ends, s.Place)
-		case slices.Contains(p.cadences(s), one.Cadence) && one.Cadence != s.Cadence, slices.Contains(p.channels(s), one.Channel) && one.Channel != s.Channel:
+		case slices.Contains(p.cadences(s), one.Cadence) && one.Cadence != s.Cadence, p.reaches(s, one.Channel) && one.Channel != s.Channel:
 			put := putAgain(s)
 			put.By = registry.SourcePreferences
 			if slices.Contains(p.cadences(s), one.Cadence) {
 				put.Cadence = one.Cadence
 			}
-			if slices.Contains(p.channels(s), one.Channel) && one.Channel != s.Channel {
+			if p.reaches(s, one.Channel) && one.Channel != s.Channel {
 				if put.Channel = one.Channel; put.ID == "" { // another subscription by its key
 					ends = append(ends, s.Place)
 				}

@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/api"
 	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pages"
+	"fanfare.dev/fanfare/internal/pages/words"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/seal"
 )
@@ -53,6 +54,11 @@ func (a *request) put() registry.Put {
 	return registry.Put{Topic: a.Topic, Channel: a.Channel, To: a.To, Rule: a.Rule, Params: a.Params, Cadence: a.Cadence, Locale: a.Locale, TimeZone: a.TimeZone}
 }
 
+// subscription is what the sign-up asks for, as far as it is described to people.
+func (a *request) subscription() *registry.Subscription {
+	return &registry.Subscription{Service: a.Service, Topic: a.Topic, Rule: a.Rule, Params: a.Params}
+}
+
 // Form tells what there is to fill in for a topic that lets people sign up.
 func (s *Signups) Form(service, topic string) (api.SignupForm, error) {
 	f := api.SignupForm{}
@@ -62,16 +68,15 @@ func (s *Signups) Form(service, topic string) (api.SignupForm, error) {
 	}
 	f.Site, f.Signup, f.Title, f.Rules = siteOf(s.registry, service), *t.Settings().Signup, t.Title, t.Rules
 	if f.Title == "" {
-		f.Title = topic
+		f.Title = words.OfName(topic)
 	}
-	f.Channels = f.Signup.Channels
-	if len(f.Channels) == 0 {
-		for _, c := range s.registry.Configuration().Channels(service) {
-			if sendsMail(c.Driver) {
-				f.Channels = append(f.Channels, c.Name)
-			}
-		}
-	}
+	f.Channels = channelsFor(s.registry, service, func(c *registry.Channel) bool {
+		return sendsMail(c.Driver) && (len(f.Signup.Channels) == 0 || slices.Contains(f.Signup.Channels, c.Name))
+	})
+	slices.SortStableFunc(f.Channels, func(a, b pages.Channel) int { // the first one is taken where nobody chooses
+		return slices.Index(f.Signup.Channels, a.Name) - slices.Index(f.Signup.Channels, b.Name)
+	})
+	f.Locales = locales(s.registry, service, "")
 	if !t.Digest.IsZero() {
 		f.Cadences = []string{"immediate", "daily 08:00", "weekly monday 08:00"}
 	}
@@ -129,7 +134,7 @@ func (s *Signups) sealed(a *request) (string, error) {
 
 // title is what a sign-up is about, for people.
 func (s *Signups) title(a *request) string {
-	return titleOf(s.registry, &registry.Subscription{Service: a.Service, Topic: a.Topic})
+	return titleOf(s.registry, a.subscription())
 }
 
 // has finds the active subscription that a sign-up asks for, 0 if there is none. Who
@@ -184,7 +189,10 @@ func (s *Signups) open(token string) (a *request, late bool, err error) {
 
 func (s *Signups) shown(a *request, late bool) api.Confirmation {
 	c := api.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
-	c.Detail = detailOf(&registry.Subscription{Params: a.Params})
+	c.Detail = detailOf(s.registry, a.subscription(), a.Locale)
+	if rule := ruleOf(s.registry, a.subscription()); rule != nil {
+		c.About = rule.Description
+	}
 	return c
 }
 
@@ -244,7 +252,7 @@ func (s *Signups) subscribe(ctx context.Context, a *request) (late bool, err err
 
 // siteOf is how the pages of a service look.
 func siteOf(r *registry.Registry, service string) *pages.Site {
-	site := &pages.Site{Name: service}
+	site := &pages.Site{Name: words.OfName(service)}
 	svc := r.Configuration().Service(service)
 	if svc == nil {
 		return site

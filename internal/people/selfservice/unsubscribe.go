@@ -203,32 +203,10 @@ func choicesOf(r *registry.Registry, p *registry.Person, listed []fanfare.Place)
 	var list []pages.Choice
 	for i := range p.Subscriptions {
 		s := &p.Subscriptions[i]
-		list = append(list, pages.Choice{ID: fanfare.SubscriptionID(s.Place), Title: titleOf(r, s), Detail: detailOf(s),
-			Paused: s.State == "paused", Checked: slices.Contains(listed, s.Place)})
+		one := choiceOf(r, s, p.Locale)
+		one.Checked = slices.Contains(listed, s.Place)
+		list = append(list, one)
 	}
 	slices.SortStableFunc(list, func(a, b pages.Choice) int { return strings.Compare(a.Title, b.Title) })
 	return list
-}
-
-// titleOf is what a subscription is about, for people.
-func titleOf(r *registry.Registry, s *registry.Subscription) string {
-	if t := r.Configuration().Topic(s.Service, s.Topic); t != nil && t.Title != "" {
-		return t.Title
-	}
-	return s.Topic
-}
-
-// detailOf is what tells a subscription from others to the same topic.
-func detailOf(s *registry.Subscription) string {
-	if s.Filter != "" {
-		return s.Filter
-	}
-	if len(s.Params) == 0 {
-		return ""
-	}
-	var params map[string]any
-	if json.Unmarshal(s.Params, &params) != nil {
-		return ""
-	}
-	return paramsText(params)
 }
