@@ -164,7 +164,7 @@ func (h *house) openRecord(ctx context.Context) error {
 		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
 		Sour: func(ref fanfare.EventRef) {
 			if err := retry.WhileAway(h.outlets.ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
-				h.log.Error("a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
+				h.log.Log(h.outlets.ctx, levelOfFailure(h.outlets.ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},
 	})
