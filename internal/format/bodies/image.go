@@ -1,6 +1,7 @@
 package bodies
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -35,7 +36,7 @@ func (w *writer) image(t html.Token) {
 		w.data(alt)
 	case !missing && hasAttribute(t, "alt"):
 	case title != "" || attribute(t, "title") != "":
-		w.data(max(title, attribute(t, "title")))
+		w.data(cmp.Or(title, attribute(t, "title")))
 	case len(w.links) == 0 && w.b.isWebAddress(src) && !isPixel(t):
 		w.push(src, false)
 	}
