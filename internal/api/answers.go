@@ -61,6 +61,11 @@ func run[T any](a *API, x *exchange, r *http.Request, w lineWork[T]) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "a body in Content-Encoding " + enc + " cannot be read", Hint: "send it plain"}
 	}
 	select {
+	case <-a.stopping:
+		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping", Hint: "nothing was kept; send it again in a moment"}
+	default:
+	}
+	select {
 	case a.bulk <- struct{}{}:
 		defer func() { <-a.bulk }()
 	default:

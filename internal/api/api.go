@@ -36,6 +36,7 @@ type API struct {
 
 	stop     sync.Once
 	stopping chan struct{} // closed by Stop
+	changes  requestCount  // under way
 }
 
 // maxBulk is how many bulk bodies are read at once; more are answered 503.
@@ -44,7 +45,7 @@ const maxBulk = 16
 // New returns the API over parts.
 func New(parts Parts) *API {
 	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
-		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{})}
+		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{}), changes: requestCount{underWay: new(sync.WaitGroup)}}
 	if a.log == nil {
 		a.log = slog.Default()
 	}

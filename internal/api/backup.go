@@ -62,7 +62,7 @@ func (a *API) takeBackup(x *exchange, r *http.Request, _ caller) error {
 		x.Header().Del("Content-Disposition")
 	}
 	if err != nil && r.Context().Err() == nil {
-		a.log.Error("a backup was not finished", "request_id", x.id, "err", err)
+		a.log.Log(ctx, a.failureLevel(), "a backup was not finished", "request_id", x.id, "err", err)
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func (a *API) fail(x *exchange, err error) {
 	}
 	p := problemOf(err, x.id)
 	if p.Status == http.StatusInternalServerError {
-		a.log.Error("request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
+		a.log.Log(x.request.Context(), a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
 	}
 	if x.status != 0 {
 		panic(http.ErrAbortHandler) // the answer has begun: cut it, so that it cannot pass for a whole one

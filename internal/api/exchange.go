@@ -78,6 +78,7 @@ func (x *exchange) refuse(err error) {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, request: r, id: requestID(r), api: a, began: a.now()}
 	w.Header().Set("X-Request-Id", x.id)
+	defer a.changes.enter(r)()
 	running := a.running.Add(1)
 	defer func() {
 		a.running.Add(-1)

@@ -76,8 +76,11 @@ func (s *putSum) refused(e wire.LineError) {
 	}
 }
 
-// noteImport adds one line about a whole import to the audit.
+// noteImport adds one line about a whole import to the audit, unless it had no line.
 func (a *API) noteImport(r *http.Request, service, kind string, s *putSum) {
+	if s.Created+s.Updated+s.Failed == 0 {
+		return
+	}
 	a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: kind},
 		&registry.Detail{Counts: map[string]int64{"created": s.Created, "updated": s.Updated, "failed": s.Failed}})
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -153,8 +154,8 @@ func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
 func (a *API) shown(ctx context.Context, err error) error {
 	x := ctx.Value(exchangeKey{}).(*exchange)
 	p := problemOf(err, x.id)
-	if p.Status == http.StatusInternalServerError {
-		a.log.Error("request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
+	if p.Status == http.StatusInternalServerError && (!errors.Is(err, context.Canceled) || x.request.Context().Err() == nil) {
+		a.log.Log(ctx, a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
 	}
 	p.headers(x.Header())
 	return p

@@ -129,6 +129,9 @@ func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
 	}
 	sum := SuppressionSummary{Errors: []wire.LineError{}}
 	defer func() {
+		if sum.Added+sum.Kept+sum.Failed == 0 {
+			return
+		}
 		a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: s, Action: "import", Kind: "suppressions"},
 			&registry.Detail{Counts: map[string]int64{"added": sum.Added, "kept": sum.Kept, "failed": sum.Failed}})
 	}()

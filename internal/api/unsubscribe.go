@@ -120,7 +120,7 @@ func (a *API) faultPage(x *exchange, err error) (status int, p *pages.Page) {
 		return statusOf(code), &pages.Page{Kind: pages.Notice, Title: pages.Say("many_title"), Notes: []pages.Text{pages.Say("many")}}
 	default:
 		if code == fanfare.Internal {
-			a.log.Error("request failed", "request_id", x.id, "route", x.request.Pattern, "err", err)
+			a.log.Log(x.request.Context(), a.failureLevel(), "request failed", "request_id", x.id, "route", x.request.Pattern, "err", err)
 		}
 		return statusOf(code), &pages.Page{Kind: pages.Notice, Title: pages.Say("later_title"), Notes: []pages.Text{pages.Say("later")}}
 	}

@@ -56,6 +56,9 @@ const (
 	// answerPatience is for how long a change waits for a database that does not
 	// answer.
 	answerPatience = 5 * time.Second
+	// requestPatience is for how long at most a stop waits for requests under way before
+	// it closes what they use.
+	requestPatience = 5 * time.Second
 	// stopPatience is for how long, after drain_timeout, a stop waits for a
 	// database that is away.
 	stopPatience = 5 * time.Second

@@ -133,7 +133,7 @@ func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Bat
 		d.loader.switches.resumed(ctx)
 	}
 	if err != nil {
-		d.logger.Log(ctx, retry.LogLevel(err), "a paused batch could not be held, it comes again", "error", err)
+		d.logger.Log(ctx, min(retry.LogLevel(err), levelOfFailure(ctx, err)), "a paused batch could not be held, it comes again", "error", err)
 		if err := lease.Later(retry.Pause); err != nil {
 			d.logger.Warn("a batch could not be given back, it comes again", "error", err)
 		}
@@ -154,7 +154,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		if err == nil {
 			return
 		}
-		d.logger.Error("a batch could not be parked, it comes again", "error", err)
+		d.logger.Log(ctx, levelOfFailure(ctx, err), "a batch could not be parked, it comes again", "error", err)
 	}
 	if err := lease.Later(retry.Pause); err != nil {
 		d.logger.Warn("a batch could not be given back, it comes again", "error", err)

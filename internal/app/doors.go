@@ -36,7 +36,13 @@ func (h *house) openDoors(ctx context.Context) error {
 		}
 	}
 	h.serveInbound(h.mails)
-	h.server.Open(api.New(parts))
+	served := api.New(parts)
+	h.server.Open(served)
+	h.laterDo(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), min(h.config.DrainTimeout, requestPatience))
+		defer cancel()
+		served.Drain(ctx)
+	})
 	h.log.Info("ready", "url", h.URL(), "durability", h.config.Durability, "data", h.dir, "database", h.db.about().Where, "took", time.Since(h.started).Round(time.Millisecond).String())
 	return nil
 }

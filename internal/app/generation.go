@@ -107,7 +107,7 @@ func (m *matching) alone(ctx context.Context, p piece, event []*fanfare.Posted) 
 		return false, err
 	}
 	if err := m.finish(ctx, r); err != nil {
-		m.notFrozen(err, p)
+		m.notFrozen(ctx, err, p)
 		return false, nil
 	}
 	return true, nil

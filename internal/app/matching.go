@@ -86,6 +86,20 @@ func next(ctx context.Context, queue *bus.Queue, logger *slog.Logger) (*bus.Leas
 	}
 }
 
+// isStop reports whether work failed because the server stops.
+func isStop(ctx context.Context, err error) bool {
+	return errors.Is(err, bus.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// levelOfFailure is the level at which the failure of work is logged that comes again:
+// a stop is no error.
+func levelOfFailure(ctx context.Context, err error) slog.Level {
+	if isStop(ctx, err) {
+		return slog.LevelInfo
+	}
+	return slog.LevelError
+}
+
 // round is the pieces of groups that are processed together.
 type round struct {
 	pieces []piece
@@ -118,13 +132,13 @@ func (m *matching) round(ctx context.Context) (p piece) {
 		}
 	}
 	if err := m.finish(ctx, r); err != nil {
-		m.notFrozen(err, r.pieces...)
+		m.notFrozen(ctx, err, r.pieces...)
 	}
 	return p
 }
 
-func (m *matching) notFrozen(cause error, pieces ...piece) {
-	m.logger.Error("events could not be frozen, they come again", "error", cause, "groups", len(pieces))
+func (m *matching) notFrozen(ctx context.Context, cause error, pieces ...piece) {
+	m.logger.Log(ctx, levelOfFailure(ctx, cause), "events could not be frozen, they come again", "error", cause, "groups", len(pieces))
 	for _, p := range pieces {
 		m.groups.later(p)
 	}
@@ -160,7 +174,7 @@ func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fa
 	hits := 0
 	for _, posted := range events {
 		f, err := m.match(ctx, r, posted)
-		if errors.Is(err, errUnread) {
+		if errors.Is(err, errUnread) || err != nil && isStop(ctx, err) {
 			return err // the group comes again
 		}
 		if err != nil {
@@ -374,8 +388,8 @@ func publish(ctx context.Context, b *bus.Bus, batches []fanfare.Batch) error {
 
 // fail gives a group back, or parks it when it has failed too often.
 func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
-	m.logger.Error("events could not be matched", "error", cause, "failures", lease.Deliveries)
-	if lease.Deliveries < maxFailures {
+	m.logger.Log(ctx, levelOfFailure(ctx, cause), "events could not be matched", "error", cause, "failures", lease.Deliveries)
+	if lease.Deliveries < maxFailures || isStop(ctx, cause) {
 		m.later(lease)
 		return
 	}
@@ -387,7 +401,7 @@ func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		err = lease.Done()
 	}
 	if err != nil {
-		m.logger.Error("events could not be parked, they come again", "error", err)
+		m.logger.Log(ctx, levelOfFailure(ctx, err), "events could not be parked, they come again", "error", err)
 		m.later(lease)
 	}
 }

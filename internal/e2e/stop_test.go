@@ -2,10 +2,14 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -33,6 +37,76 @@ func TestStopInTheMiddleOfABroadcastLosesAndRepeatsNothing(t *testing.T) {
 	if n := r.sink.Stats().Duplicates; n != 0 {
 		t.Errorf("%d duplicates", n)
 	}
+}
+
+// A stop is no failure: a server that is stopped in the middle of an import, of
+// matching and of a broadcast logs no error, at whatever moment the stop comes.
+func TestStopOfABusyServerLogsNoError(t *testing.T) {
+	t.Parallel()
+	s, r := newsroom(t, sink.Config{}, "rate: 3000/s, connections: 20")
+	s.subscribe(crowd(500)...)
+	for stop := range 8 {
+		sent, answered := r.total(), make(chan struct{}, 1000)
+		var work sync.WaitGroup
+		// Each request is repeated until the server refuses it or is gone.
+		repeat := func(path, body string) {
+			work.Go(func() {
+				for s.http.takes(path, body) {
+					select {
+					case answered <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		repeat("/v1/topics/story/events", strings.Repeat(`{"title":"one of many"}`+"\n", 50))
+		repeat("/v1/topics/story/events", `{"title":"one"}`)
+		repeat("/v1/subscriptions?quiet=true", importOf(stop, 5000))
+		repeat("/v1/topics/story/match", `{"title":"one"}`)
+		for range 2 + 3*stop {
+			<-answered
+		}
+		eventually(t, "some more mails", func() bool { return r.total() > sent+100*stop })
+		s.mustStop()
+		work.Wait()
+		s.start()
+	}
+	s.mustStop()
+	for line := range strings.Lines(s.logged()) {
+		if strings.Contains(line, "level=ERROR") {
+			t.Errorf("the log of a server that was stopped says %s", line)
+		}
+	}
+}
+
+// takes reports whether the server answers a request with a status of success.
+func (c *caller) takes(path, body string) bool {
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+path, strings.NewReader(body))
+	if err != nil {
+		return false
+	}
+	r.Header.Set("Authorization", "Bearer "+c.key)
+	r.Header.Set("X-Fanfare-Service", c.service)
+	r.Header.Set("Content-Type", lines)
+	if !strings.Contains(body, "\n") {
+		r.Header.Set("Content-Type", plain)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err == nil && answer.StatusCode < 300
+}
+
+// importOf is the body of an import of n subscriptions.
+func importOf(number, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"topic":"story","channel":"email","to":"%d-%d@example.org","filter":"event.title == 'other %d'"}`+"\n", number, i, i)
+	}
+	return b.String()
 }
 
 // Whoever stops a server that waits for its database is not told of a failure.

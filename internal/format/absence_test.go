@@ -123,8 +123,8 @@ func TestNoFilterFailsOfWhatIsAbsent(t *testing.T) {
 	arguments := map[string][]string{"append": {"''"}, "concat": {"event.list"}, "date": {"'%Y'", "'long'"}, "default": {"'x'"}, "divided_by": {"2"}, "join": {"','"},
 		"map": {"'a'"}, "minus": {"1"}, "modulo": {"2"}, "plus": {"1"}, "prepend": {"'a'"}, "remove": {"'a'"}, "remove_first": {"'a'"}, "replace": {"'a', 'b'"},
 		"replace_first": {"'a', 'b'"}, "round": {"1"}, "slice": {"0, 2"}, "sort": {"'a'"}, "sort_natural": {"'a'"}, "split": {"','"}, "sum": {"'a'"}, "times": {"2"},
-		"truncate": {"3"}, "truncatewords": {"3"}, "where": {"'a', 'b'"}, "datetime": {"'long'"}, "money": {"'EUR'"}, "number": {"1"}, "plural": {"'other: x'"}, "time": {"'UTC'"}}
-	optional := " date join round sort sort_natural sum truncate truncatewords datetime number time where slice uniq "
+		"truncate": {"3"}, "truncatewords": {"3"}, "underline": {"'='"}, "where": {"'a', 'b'"}, "datetime": {"'long'"}, "money": {"'EUR'"}, "number": {"1"}, "plural": {"'other: x'"}, "time": {"'UTC'"}}
+	optional := " date join round sort sort_natural sum truncate truncatewords underline datetime number time where slice uniq "
 	for _, filter := range strings.Fields(filterNames + voicedNames) {
 		var all []string
 		for _, given := range arguments[filter] {

@@ -33,7 +33,7 @@ const spendFilter = "fanfare_spend"
 // do it some times.
 const (
 	passing = " append capitalize compact concat downcase escape escape_once inspect join json lstrip map newline_to_br prepend raw remove remove_first" +
-		" replace replace_first reverse rstrip safe slice split strip strip_html strip_newlines sum truncate truncatewords upcase url_decode url_encode where "
+		" replace replace_first reverse rstrip safe slice split strip strip_html strip_newlines sum truncate truncatewords underline upcase url_decode url_encode where "
 	sorting      = " sort sort_natural uniq "
 	sortingTimes = 16
 )

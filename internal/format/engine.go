@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/format/bodies"
 	"github.com/osteele/liquid"
 )
 
@@ -41,7 +42,7 @@ const (
 const filterNames = " abs append capitalize ceil compact concat date default divided_by downcase escape escape_once" +
 	" first floor inspect join json last lstrip map minus modulo newline_to_br plus prepend raw remove remove_first" +
 	" replace replace_first reverse round rstrip safe size slice sort sort_natural split strip strip_html" +
-	" strip_newlines sum times truncate truncatewords uniq upcase url_decode url_encode where "
+	" strip_newlines sum times truncate truncatewords underline uniq upcase url_decode url_encode where "
 
 func knownFilter(name string) bool { return strings.Contains(filterNames+voicedNames, " "+name+" ") }
 
@@ -75,6 +76,7 @@ func newEngine(m mode) *liquid.Engine {
 		return value
 	})
 	e.RegisterFilter("divided_by", divided)
+	e.RegisterFilter("underline", func(value any, sign func(string) string) (string, error) { return underlined(value, sign("-")) })
 	e.RegisterFilter(slotFilter, func(n int) string { return slotMark + strconv.Itoa(n) + slotMark })
 	e.RegisterFilter(outFilter, func(value any) string { return string(appendValue(nil, value, m)) })
 	registerVoiced(e)
@@ -100,6 +102,20 @@ func newEngine(m mode) *liquid.Engine {
 	}
 	return e
 }
+
+// underlined is the filter underline: a line as wide as the value, to stand below it as
+// below a heading.
+func underlined(value any, sign string) (string, error) {
+	switch {
+	case sign == "": // the template reads a sign that is absent
+		sign = "-"
+	case len(sign) > 1:
+		return "", errSign
+	}
+	return bodies.Underline(string(appendValue(nil, value, plain)), sign), nil
+}
+
+var errSign = errors.New("underline needs one ASCII character, such as underline: \"=\"")
 
 // divided is the filter divided_by: whole numbers give a whole one, and nothing gives
 // nothing.

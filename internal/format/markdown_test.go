@@ -12,7 +12,7 @@ func TestAMailMayBeWrittenInMarkdown(t *testing.T) {
 	m := newMailing(t, Source{Subject: "S", Markdown: "# {{ event.title }}\n\nDear {{ subscriber.attributes.name }},\n{% for x in event.list %}\n- *{{ x }}*\n{% endfor %}\n"},
 		`{"title":"a <b> & *c*","list":["one","two"]}`)
 	p := parse(t, write(t, m, newRecipient()).Body)
-	if got, want := p.parts["text/plain"], "a <b> & *c*\n============\n\nDear Ada & Co,\n\n- one\n- two\n"; got != want {
+	if got, want := p.parts["text/plain"], "a <b> & *c*\n===========\n\nDear Ada & Co,\n\n- one\n- two\n"; got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}
 	want := "<h1>a &lt;b&gt; &amp; *c*</h1>\n<p>Dear Ada &amp; Co,</p>\n<ul>\n\n<li><em>one</em></li>\n\n<li><em>two</em></li>\n\n</ul>"

@@ -10,7 +10,7 @@ import (
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood)}
+	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood), progress: newProgress(&r.opt)}
 	err := r.opt.Store.Load(ctx, Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
@@ -61,6 +61,8 @@ type loader struct {
 	snapshot *snapshot
 	filling  *filling
 
+	progress *progress
+
 	// Places whose hash was taken when they came.
 	identityClash []clash
 }
@@ -78,6 +80,7 @@ func (l *loader) config(c *ConfigRecord) error {
 }
 
 func (l *loader) subscriber(s *SubscriberRecord) error {
+	l.progress.add(&l.progress.subscribers)
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
 	// An address belongs to one subscriber, and so does an id. A taken hash is a
 	// collision and both stay; there is nothing to resolve.
@@ -94,6 +97,7 @@ func (l *loader) subscriber(s *SubscriberRecord) error {
 }
 
 func (l *loader) subscription(s *SubscriptionRecord) error {
+	l.progress.add(&l.progress.subscriptions)
 	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
 	t := l.snapshot.topics[s.Topic]
 	if t == nil {

@@ -32,11 +32,13 @@ type builder struct {
 	key      string
 	word     *regexp.Regexp // of a mark
 	marks    []mark
-	wrong    []*fanfare.Error
+	// withoutAlt has the address and the title of the images whose alternative text is missing.
+	withoutAlt map[string]string
+	wrong      []*fanfare.Error
 }
 
 func newBuilder(src Source) *builder {
-	b := &builder{key: "qlq", partials: src.Partials}
+	b := &builder{key: "qlq", partials: src.Partials, withoutAlt: map[string]string{}}
 	all := strings.ToLower(src.Subject + src.Markdown + src.HTML + src.Text + src.Lang + src.Page)
 	for _, text := range src.Partials {
 		all += strings.ToLower(text)

@@ -26,7 +26,7 @@ func (b *builder) markdown(source string) string {
 		goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify),
 		goldmark.WithParserOptions(
 			parser.WithBlockParsers(util.Prioritized(tagLines{b}, 150), util.Prioritized(insets{}, 750)),
-			parser.WithASTTransformers(util.Prioritized(lists{b}, 500)),
+			parser.WithASTTransformers(util.Prioritized(lists{b}, 500), util.Prioritized(images{b}, 600)),
 		),
 		goldmark.WithRendererOptions(
 			html.WithUnsafe(), // the author may write HTML as well; values are escaped where all are

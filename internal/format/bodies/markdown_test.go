@@ -1,6 +1,7 @@
 package bodies
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -11,7 +12,7 @@ func TestMarkdownBecomesHTMLAndText(t *testing.T) {
 	}{
 		{"a heading and a paragraph", "# {{ event.title }}\n\nHello **{{ subscriber.id }}**.",
 			"<h1>{{ event.title }}</h1>\n<p>Hello <strong>{{ subscriber.id }}</strong>.</p>",
-			"{{ event.title }}\n============\n\nHello {{ subscriber.id }}."},
+			"{{ event.title }}\n{{ event.title | underline: \"=\" }}\n\nHello {{ subscriber.id }}."},
 		{"values are not read as Markdown, and filters stay", "*{{ event.a | default: \"*b*\" }}*",
 			"<p><em>{{ event.a | default: \"*b*\" }}</em></p>", "{{ event.a | default: \"*b*\" }}"},
 		{"a value in an address", "[The page](https://www.gov.uk{{ event.path }}), https://www.gov.uk{{ event.path }} and <{{ event.url }}>",
@@ -51,8 +52,14 @@ func TestMarkdownBecomesHTMLAndText(t *testing.T) {
 		{"raw and comments are left alone", "{% raw %}{{ x }} *a*{% endraw %} b{% comment %} *c* {% endcomment %}",
 			"<p>{% raw %}{{ x }} *a*{% endraw %} b{% comment %} *c* {% endcomment %}</p>",
 			"{% raw %}{{ x }} *a*{% endraw %} b{% comment %} *c* {% endcomment %}"},
+		{"a heading on a condition", "## {% if event.a %}Level {{ event.a }}{% else %}None{% endif %}",
+			"<h2>{% if event.a %}Level {{ event.a }}{% else %}None{% endif %}</h2>",
+			"{% if event.a %}Level {{ event.a }}{% else %}None{% endif %}\n{% if event.a %}------{{ event.a | underline: \"-\" }}{% else %}----{% endif %}"},
+		{"a tag that must not run twice", "# {% assign x = event.a %}{{ x }}!", "<h1>{% assign x = event.a %}{{ x }}!</h1>", "{% assign x = event.a %}{{ x }}!\n============="},
+		{"an address of an image that is a value", "![]({{ event.map }}) ![{{ event.alt }}]({{ event.map }})",
+			`<p><img src="{{ event.map }}" alt=""> <img src="{{ event.map }}" alt="{{ event.alt }}"></p>`, "{{ event.map }} {{ event.alt }}"},
 		{"a word that looks like a mark", "qlqax {{ event.a }} QLQQbx", "<p>qlqax {{ event.a }} QLQQbx</p>", "qlqax {{ event.a }} QLQQbx"},
-		{"right to left and wide", "# مرحبا {{ event.a }}\n\n地震がありました。", "<h1>مرحبا {{ event.a }}</h1>\n<p>地震がありました。</p>", "مرحبا {{ event.a }}\n==================\n\n地震がありました。"},
+		{"right to left and wide", "# مرحبا {{ event.a }}\n\n地震がありました。", "<h1>مرحبا {{ event.a }}</h1>\n<p>地震がありました。</p>", "مرحبا {{ event.a }}\n======{{ event.a | underline: \"=\" }}\n\n地震がありました。"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,6 +87,10 @@ func TestTextIsMadeOfHTML(t *testing.T) {
 		{"what is not for reading is left out", `<html><head><title>T</title><script>p</script></head><body><div style="display: none">first words</div><p>Hi&nbsp;&amp; bye<script>x</script></p></body></html>`, "Hi\u00a0& bye"},
 		{"lines break where they are broken", "<p>a<br>b\n c</p>", "a\nb c"},
 		{"pictures are what is said of them", `<p><img src="x" alt="A map"> <img src="y" alt=""></p>`, "A map"},
+		{"an image without alt is its address", `<p>See <img src="https://a.example/map.png">.</p>`, "See https://a.example/map.png."},
+		{"an image within the mail has no address", `<p>See <img src="cid:map"> <img src="data:image/png;base64,AA==">it</p>`, "See it"},
+		{"an image that counts readers is nothing to read", `<p>a<img src="https://a.example/open.gif" width="1" height="1"></p>`, "a"},
+		{"an image without alt that is a link", `<a href="https://a.example"><img src="https://a.example/logo.png"></a>`, "https://a.example"},
 		{"a picture with an address", `<a href="https://a.example"><img src="x" alt="Us"></a>`, "Us <https://a.example>"},
 		{"filters for HTML", "<p>{{ event.a | raw }} {{- event.b | escape }}{{ event.c | newline_to_br | upcase }}</p>", "{{ event.a | strip_html }} {{ event.b }}{{ event.c | upcase }}"},
 		{"a list of terms", "<dl><dt>Magnitude</dt><dd><b>{{ event.mag }}</b></dd><dt>Depth</dt><dd>10 km</dd></dl>", "Magnitude: {{ event.mag }}\nDepth: 10 km"},
@@ -144,6 +155,33 @@ func TestFaultsAreWhereTheAuthorWroteThem(t *testing.T) {
 		}
 		if w := wrong[0]; w.Line != tt.line || w.Column != tt.column || w.Message != tt.message || w.Pointer != "/templates/t/markdown" {
 			t.Errorf("%q: %s at %s %d:%d", tt.markdown, w.Message, w.Pointer, w.Line, w.Column)
+		}
+	}
+}
+
+// The golden file is what a careful person would write.
+func TestTextOfMarkdownReadsAsIfSomebodyWroteIt(t *testing.T) {
+	source, err := os.ReadFile("testdata/elements.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/elements.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, wrong := Make(Source{Name: "t", Markdown: string(source)})
+	if len(wrong) > 0 {
+		t.Fatal(wrong[0])
+	}
+	if got := plainLiquid(made.Text.Source); got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestColumnsAreThoseOfATerminal(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "地震 x": 6, "Ｆ": 2, "é": 1, "e\u0301": 1, "🌋": 2, "two\nlines": 5, "a\u200bb": 2} {
+		if got := Columns(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
 }

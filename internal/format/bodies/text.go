@@ -34,13 +34,17 @@ type writer struct {
 	header []string // of the table at hand
 	inHead bool
 	tables []bool // those that are open: true for one with data
-	term   bool   // what is in words is a term, whose description follows
+	// inHeading reports whether tags are part of a heading, and not between paragraphs.
+	inHeading bool
+	below     []string // the addresses of links in a heading, which stand below it
+	term      bool     // what is in words is a term, whose description follows
 }
 
 type listing struct {
 	ordered bool
 	number  int
 	loops   int
+	loose   bool // an item has several paragraphs: an empty line separates the items
 }
 
 type linked struct {
@@ -139,18 +143,20 @@ func (w *writer) start(t html.Token, closed bool) {
 		w.line(strings.Repeat("-", columns-w.indented()))
 		w.gap()
 	case "img", "f-image":
-		if alt := attribute(t, "alt"); alt != "" {
-			w.data(alt)
-		}
+		w.image(t)
 		if name == "f-image" {
 			w.flush()
 			w.gap()
 		}
 	case "a", "f-button":
 		w.links = append(w.links, linked{attribute(t, "href"), len(w.words)})
+	case "p":
+		w.separateInItem()
 	case "pre":
+		w.separateInItem()
 		w.pre = true
 	case "blockquote":
+		w.separateInItem()
 		w.indent = append(w.indent, "> ")
 	case "ul", "ol":
 		if len(w.lists) == 0 {
@@ -160,7 +166,7 @@ func (w *writer) start(t html.Token, closed bool) {
 		if err != nil {
 			n = 1
 		}
-		w.lists = append(w.lists, listing{name == "ol", n, w.loops})
+		w.lists = append(w.lists, listing{ordered: name == "ol", number: n, loops: w.loops})
 	case "li":
 		w.item()
 	case "table":
@@ -174,6 +180,7 @@ func (w *writer) start(t html.Token, closed bool) {
 		w.inHead = true
 	case "h1", "h2", "h3", "h4", "h5", "h6":
 		w.gap()
+		w.inHeading = true
 	}
 }
 
@@ -203,8 +210,12 @@ func (w *writer) end(name string) {
 			w.term = true
 		}
 		return
-	case "h1", "h2":
-		w.heading(map[string]string{"h1": "=", "h2": "-"}[name])
+	case "h1":
+		w.heading("=")
+	case "h2":
+		w.heading("-")
+	case "h3", "h4", "h5", "h6":
+		w.heading("~")
 	}
 	if blocks[name] {
 		w.flush()
@@ -214,9 +225,7 @@ func (w *writer) end(name string) {
 		w.pre = false
 	case "blockquote":
 		w.trimIndent()
-		if rest, ok := bytes.CutSuffix(w.out, []byte(">\n")); ok { // the gap below its last paragraph
-			w.out, w.blank = rest, false
-		}
+		w.cutQuotedGap()
 	case "li":
 		if w.signed { // it was empty
 			w.signed = false
@@ -237,9 +246,31 @@ func (w *writer) inRow() bool { return len(w.tables) > 0 && w.tables[len(w.table
 
 func (w *writer) trimIndent() { w.indent = w.indent[:max(0, len(w.indent)-1)] }
 
+// separateInItem leaves a line empty before a further paragraph of an item.
+func (w *writer) separateInItem() {
+	if n := len(w.lists); n > 0 && !w.signed && !w.blank {
+		w.lists[n-1].loose = true
+		w.gap()
+	}
+}
+
+// cutQuotedGap takes away the empty line below the last paragraph of a quotation.
+func (w *writer) cutQuotedGap() {
+	if !w.blank || len(w.out) == 0 {
+		return
+	}
+	start := bytes.LastIndexByte(w.out[:len(w.out)-1], '\n') + 1
+	if line := string(w.out[start:]); strings.Contains(line, ">") && strings.Trim(line, "> \n") == "" {
+		w.out, w.blank = w.out[:start], false
+	}
+}
+
 // item begins an item of a list.
 func (w *writer) item() {
 	sign := "- "
+	if n := len(w.lists); n > 0 && w.lists[n-1].loose {
+		w.gap()
+	}
 	if n := len(w.lists); n > 0 && w.lists[n-1].ordered {
 		l := &w.lists[n-1]
 		if w.loops > l.loops {
@@ -276,25 +307,11 @@ func (w *writer) link(button bool) {
 		w.words[len(w.words)-1].text += ":"
 		w.lineBreak()
 		w.push(l.address, false)
+	case w.inHeading:
+		w.below = append(w.below, strings.TrimPrefix(l.address, "mailto:"))
 	default:
 		w.push("<"+strings.TrimPrefix(l.address, "mailto:")+">", false)
 	}
-}
-
-// heading draws a line below the words at hand.
-func (w *writer) heading(sign string) {
-	width := 0
-	for i, part := range w.words {
-		width += part.width
-		if i > 0 && !part.tight {
-			width++
-		}
-	}
-	if width == 0 {
-		return
-	}
-	w.flush()
-	w.line(strings.Repeat(sign, min(width, columns-w.indented())))
 }
 
 // cell ends a cell of a table with data.

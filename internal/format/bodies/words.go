@@ -68,7 +68,7 @@ func (w *writer) liquid(text string) {
 	case "endfor":
 		w.loops--
 	}
-	if len(w.words) == 0 && !w.signed && !w.inRow() {
+	if len(w.words) == 0 && !w.signed && !w.inRow() && !w.inHeading {
 		w.out = append(w.out, text...)
 		return
 	}

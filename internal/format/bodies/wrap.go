@@ -98,6 +98,10 @@ func (w *writer) line(text string) {
 // verbatim writes the lines of text as they are.
 func (w *writer) verbatim(text string) {
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		if strings.TrimSpace(line) == "" && !w.signed {
+			w.out = append(w.out, strings.TrimRight(strings.Join(w.indent, ""), " ")+"\n"...)
+			continue
+		}
 		w.line("    " + line)
 	}
 }
