@@ -17,7 +17,7 @@ var exceptions = []exception{
 	{page: "docs/how-to/event-webhooks.md", language: values, reason: posted},
 	{page: "docs/how-to/keep-conditions-cheap.md", starts: `{"id":"ada","created"`, reason: answer},
 	{page: "docs/how-to/match-check.md", starts: "ceil(2 * R / k)", reason: "a formula"},
-	{page: "docs/explanation/concepts.md", language: plain, reason: "a diagram"},
+	{page: "docs/explanation/concepts.md", language: plain, reason: drawing},
 	{page: "docs/how-to/move-to-postgresql.md", starts: "fanfare migrate --from sqlite --to postgres", reason: postgres},
 	{page: "docs/how-to/move-to-postgresql.md", starts: "20261120  attempts", reason: output},
 	{page: "docs/how-to/move-to-postgresql.md", starts: "fanfare migrate --from sqlite --to db", reason: postgres},

@@ -21,7 +21,7 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 	s.http.subscribe(`{"id":"no","topic":"story","channel":"email","to":"bob@example.org","filter":"event.level > 5"}`)
 	const event = `{"title":"x","level":4,"place":"Vienna"}`
 
-	run := into[client.DryRun](t, s.mustRun(event, "match", "story", "-", "--dry-run", "--json", "--sample", "3"))
+	run := into[client.DryRun](t, s.mustRun(event, "match", "story", "-", "--json", "--sample", "3"))
 	if run.Matched != 21 || run.Messages != 20 || len(run.Channels) != 1 || run.Channels[0].Channel != "email" || run.Channels[0].Messages != 20 ||
 		len(run.Rules) != 2 || run.Rules[0].Rule != "near" || run.Rules[0].Matched != 20 || run.Rules[1].Rule != "" || run.Rules[1].Matched != 1 {
 		t.Errorf("found %+v", run)
@@ -47,7 +47,7 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 			t.Errorf("named %+v", one)
 		}
 	}
-	if text := s.mustRun(event, "match", "story", "-", "--dry-run"); !strings.Contains(text, "21 subscriptions want it, 20 messages") || !strings.Contains(text, "(own filter)") {
+	if text := s.mustRun(event, "match", "story", "-"); !strings.Contains(text, "21 subscriptions want it, 20 messages") || !strings.Contains(text, "(own filter)") {
 		t.Errorf("printed %s", text)
 	}
 	s.http.must(200, "POST", "/v1/apply", yaml, "service: news\nhold_above: 5\nhold_exempt_urgent: true\n")
@@ -85,9 +85,6 @@ func TestADryRunTellsForWhomAnEventWouldBe(t *testing.T) {
 	}
 	s.http.refused(404, "POST", "/v1/topics/none/match", plain, event)
 	s.http.refused(422, "POST", "/v1/topics/story/match?sample=-1", plain, event)
-	if out := s.run(event, "match", "story", "-"); out.code == 0 || !strings.Contains(out.err, "--dry-run") {
-		t.Errorf("without --dry-run: %+v", out)
-	}
 }
 
 func TestTheDearestConditionsAreReported(t *testing.T) {
