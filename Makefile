@@ -53,8 +53,9 @@ FAST_PACKAGES  = $(shell go list -find ./... | grep -vE '/internal/(arch|crash|r
 WIDE := -p 3
 
 # One PostgreSQL serves all packages of a step. FANFARE_TEST_DB chooses it where tests run on both stores.
+# The examples of the documentation start several servers, each on its files: they run on SQLite alone.
 WITH_POSTGRES := go run ./internal/pgtest/with
-STORE_TESTS    = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*_test.go' 'storetest\.(Open|Place)|pgtest\.Chosen' internal | grep -vE '^internal/(crash|store/storetest)/'))))
+STORE_TESTS    = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*_test.go' 'storetest\.(Open|Place)|pgtest\.Chosen' internal | grep -vE '^internal/(crash|docexamples|store/storetest)/'))))
 ONCE_ONLY      = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/store/storetest/once-only.md | paste -sd'|')
 
 # Crash tests that start a PostgreSQL of their own run once, with the others that need PostgreSQL.
