@@ -125,7 +125,11 @@ func (l *limits) schedule(d *destination, now time.Time) {
 // wait is how long the rate of a destination does not let those pass that leave to it
 // together next.
 func (l *limits) wait(d *destination, now time.Time) time.Duration {
-	return d.waitFor(d.group(l.settings.Multicast), now)
+	n, counted := d.group(l.settings.Multicast)
+	if counted {
+		n = 1
+	}
+	return d.waitFor(n, now)
 }
 
 // back returns the jobs that a destination has room for now, and all of them if
@@ -135,8 +139,8 @@ func (l *limits) back(d *destination, now time.Time, ready []*Job) []*Job {
 		return ready
 	}
 	for d.aside.len() > 0 && (d.breaker.Tripped() || d.room(now) && !l.crowded(d)) {
-		n := d.group(l.settings.Multicast)
-		if n > 1 && !d.breaker.Tripped() {
+		n, counted := d.group(l.settings.Multicast)
+		if n > 1 && !counted && !d.breaker.Tripped() {
 			if d.waitFor(n, now) > 0 {
 				break
 			}

@@ -3,6 +3,7 @@ package deliver
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -76,18 +77,27 @@ func (d *destination) take(n int, now time.Time) {
 	d.found.TakeFor(n, now)
 }
 
-// group is how many of those that wait aside leave together next, where most may leave
-// the channel.
-func (d *destination) group(most int) int {
+// group returns how many of the jobs that wait aside leave together next, where the channel
+// lets most do so. It is counted if the rate of the destination counted them before: another
+// connection took the place for which they were brought back.
+func (d *destination) group(most int) (n int, counted bool) {
 	for _, jobs := range d.aside {
-		if len(jobs) > 0 {
-			if jobs[0].Letter.Share == 0 || jobs[0].allowed {
-				return 1
-			}
-			return groupIn(jobs, min(d.rate.Group(most), d.found.Group(most)))
+		if len(jobs) == 0 {
+			continue
 		}
+		if jobs[0].Letter.Share == 0 {
+			return 1, jobs[0].allowed
+		}
+		if counted = jobs[0].allowed; !counted {
+			most = min(d.rate.Group(most), d.found.Group(most))
+		}
+		end := slices.IndexFunc(jobs, func(job *Job) bool { return job.allowed != counted })
+		if end < 0 {
+			end = len(jobs)
+		}
+		return groupIn(jobs[:end], most), counted
 	}
-	return 1
+	return 1, false
 }
 
 // room reports whether one more of those that wait aside may come back.
