@@ -226,7 +226,9 @@ func TestADestinationWithARateGetsGroups(t *testing.T) {
 		b.Submit(batch)
 		<-time.After(5 * time.Second)
 		b.mustEnd(batch, ending{})
-		if !slices.Equal(g.all(), []int{80, 20, 20, 20, 20}) {
+		// The alarm of the destination may fire when one of its recipients waits, before the
+		// other 79 are looked at: that one leaves with the 80.
+		if !slices.Equal(g.all(), []int{80, 20, 20, 20, 20}) && !slices.Equal(g.all(), []int{81, 20, 20, 20, 19}) {
 			t.Errorf("groups of %v left, want the 80 without a rate, and 20 in each second", g.all())
 		}
 		b.Stop()
