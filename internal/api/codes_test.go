@@ -46,7 +46,9 @@ Every answer of 400 and above is a problem document (RFC 9457, ` + "`application
 	return b.String()
 }
 
-func TestErrorsPageIsFresh(t *testing.T) { fresh(t, "../../docs/reference/errors.md", errorsMarkdown(codes())) }
+func TestErrorsPageIsFresh(t *testing.T) {
+	fresh(t, "../../docs/reference/errors.md", errorsMarkdown(codes()))
+}
 
 // fresh checks that a generated document is what would be generated now.
 func fresh(t *testing.T, path, want string) {
