@@ -12,7 +12,7 @@ import (
 
 // The guide names all variables that make a message somebody's own.
 func TestTheGuideListsEveryPersonalVariable(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/how-to/send-once-to-many.md")
+	guide, err := os.ReadFile("../../docs/how-to/multicast.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // The template of the page on languages is one, and says what the page says.
 func TestTheTemplateOfThePageOnLanguagesWorks(t *testing.T) {
-	page, err := os.ReadFile("../../docs/how-to/translate.md")
+	page, err := os.ReadFile("../../docs/how-to/localization.md")
 	if err != nil {
 		t.Fatal(err)
 	}
