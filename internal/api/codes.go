@@ -14,7 +14,7 @@ type codeRow struct {
 	Action  string // what a client does about it
 }
 
-// codes is the one table of codes. The page /errors and docs/errors.md are
+// codes is the one table of codes. The page /errors and docs/reference/errors.md are
 // written from it.
 func codes() []codeRow {
 	return []codeRow{

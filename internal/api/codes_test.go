@@ -17,7 +17,7 @@ import (
 
 var update = commandline.Bool("update", false, "write the generated documents anew")
 
-// errorsMarkdown is docs/errors.md.
+// errorsMarkdown is docs/reference/errors.md.
 func errorsMarkdown(rows []codeRow) string {
 	var b strings.Builder
 	b.WriteString(`# Errors
@@ -46,7 +46,9 @@ Every answer of 400 and above is a problem document (RFC 9457, ` + "`application
 	return b.String()
 }
 
-func TestErrorsPageIsFresh(t *testing.T) { fresh(t, "../../docs/errors.md", errorsMarkdown(codes())) }
+func TestErrorsPageIsFresh(t *testing.T) {
+	fresh(t, "../../docs/reference/errors.md", errorsMarkdown(codes()))
+}
 
 // fresh checks that a generated document is what would be generated now.
 func fresh(t *testing.T, path, want string) {

@@ -10,7 +10,7 @@
 // evaluates many conditions over the same events and computes what several
 // conditions have in common once.
 //
-// The package promises the meaning that docs/matching.md describes, which is
+// The package promises the meaning that docs/reference/conditions.md describes, which is
 // that of CEL with the functions of Fanfare. It does not check types: a
 // condition that the product refuses may be evaluated here, and an operation on
 // values of the wrong types is an error, "no such overload". Where the language

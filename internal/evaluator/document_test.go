@@ -10,7 +10,7 @@ import (
 )
 
 // document is the reference of the language, whose examples must hold here too.
-const document = "../../docs/matching.md"
+const document = "../../docs/reference/conditions.md"
 
 // An example is one line of the document with what stands above it.
 type example struct {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An example is one condition of docs/matching.md, with all that stands around it.
+// An example is one condition of docs/reference/conditions.md, with all that stands around it.
 type example struct {
 	key, schema, before, event, ce, sub string
 	result, condition, comment          string
@@ -18,7 +18,7 @@ type example struct {
 // readExamples reads the blocks of text, and the table whose rows begin with an event.
 func readExamples(t *testing.T) (list []example) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "matching.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "conditions.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

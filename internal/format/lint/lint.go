@@ -16,7 +16,7 @@ const (
 	LargeBytes  = 5_000_000 // of files as they are sent: with the rest of a mail, half of what many take
 )
 
-// The rules. docs/how-to/check-templates.md says of each what to do.
+// The rules. docs/how-to/template-lint.md says of each what to do.
 const (
 	RenderFails    = "render-fails"    // it fails for a kind of recipient, told by who renders it
 	ImageAlt       = "image-alt"       // an image that nobody describes

@@ -101,13 +101,13 @@ func TestWhatIsBeyondTheLimitIsCounted(t *testing.T) {
 }
 
 func TestEachRuleIsExplained(t *testing.T) {
-	guide, err := os.ReadFile("../../../docs/how-to/check-templates.md")
+	guide, err := os.ReadFile("../../../docs/how-to/template-lint.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, rule := range []string{RenderFails, ImageAlt, ImageAddress, ImagesOnly, LinkEmpty, LinkBroken, LinkPrivate, LinkInsecure, LinkText, LinkMisleads, HTMLSize, TextMissing, TextHidden, LangMissing, Contrast, ElementDropped, SubjectCaps, SubjectMarks, SubjectReply} {
 		if !strings.Contains(string(guide), "| `"+rule+"` |") {
-			t.Errorf("docs/how-to/check-templates.md says nothing of %s", rule)
+			t.Errorf("docs/how-to/template-lint.md says nothing of %s", rule)
 		}
 	}
 }
