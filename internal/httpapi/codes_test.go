@@ -1,4 +1,4 @@
-package api
+package httpapi
 
 import (
 	commandline "flag" // flag is a parameter of the query here
