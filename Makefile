@@ -20,7 +20,7 @@ DEMO_FLAGS ?=
 BENCH      ?= all
 BENCH_FLAGS ?=
 
-# Pairs of a condition and an event that the oracle of internal/match compares in `make ci`.
+# Pairs of a condition and an event that the oracle of internal/condition compares in `make ci`.
 PAIRS      ?= 10000000
 
 # Pairs of a condition and an event for which the index and the independent evaluator must agree.
@@ -34,28 +34,28 @@ export FANFARE_COMPARE_SEED = $(COMPARE_SEED)
 SUBSCRIPTIONS ?= 20000
 
 # Packages whose goroutines share data. Their tests also run under the race detector.
-RACE := collect deliver record registry match bus sink api
+RACE := condition httpapi bus pipeline/deliver pipeline/ingest pipeline/record registry sink
 RACE_PACKAGES = $(addsuffix /...,$(wildcard $(addprefix ./internal/,$(RACE))))
 
 # Tests of these packages that compute in one goroutine for a long time have no race to find.
 RACE_NONE := TestRowsFindTheirCrossingsAsCELDoes|TestEveryGuardOfAConditionThatIsTrueFires|TestABucketIsASortedList|TestATopicHasSoManyKindsOfFilters|TestCompoundsAreFoundByWhateverGuardsThem|TestAScanReadsWhatDecodeReads
 
 # Packages whose tests start whole servers or databases. `make test` runs the tests that
-# internal/e2e/quick.md lists, and `make ci` all of them.
-SLOW          := app docexamples e2e gather store/move store/postgres store/storetest
+# internal/test/e2e/quick.md lists, and `make ci` all of them.
+SLOW          := server pipeline/digest store/move store/postgres store/storetest test/docexamples test/e2e
 SLOW_PACKAGES  = $(addprefix ./internal/,$(SLOW))
-QUICK          = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/e2e/quick.md | paste -sd'|')
+QUICK          = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/test/e2e/quick.md | paste -sd'|')
 
 # The crash tests are built with a tag of their own, and the receivers need more than Go.
-FAST_PACKAGES  = $(shell go list -find ./... | grep -vE '/internal/(arch|crash|receivers|$(subst $() ,|,$(strip $(SLOW))))$$')
+FAST_PACKAGES  = $(shell go list -find ./... | grep -vE '/internal/(test/arch|test/crash|test/receivers|$(subst $() ,|,$(strip $(SLOW))))$$')
 
 # Tests wait for servers and disks more than they compute: one package more than cores at once.
 WIDE := -p 3
 
 # One PostgreSQL serves all packages of a step. FANFARE_TEST_DB chooses it where tests run on both stores.
 # The examples of the documentation start several servers, each on its files: they run on SQLite alone.
-WITH_POSTGRES := go run ./internal/pgtest/with
-STORE_TESTS    = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*_test.go' 'storetest\.(Open|Place)|pgtest\.Chosen' internal | grep -vE '^internal/(crash|docexamples|store/storetest)/'))))
+WITH_POSTGRES := go run ./internal/test/pgtest/with
+STORE_TESTS    = $(addprefix ./,$(sort $(dir $(shell grep -rlE --include='*_test.go' 'storetest\.(Open|Place)|pgtest\.Chosen' internal | grep -vE '^internal/(test/crash|test/docexamples|store/storetest)/'))))
 ONCE_ONLY      = $(shell sed -n 's/^- `\(Test[A-Za-z0-9]*\)`.*/\1/p' internal/store/storetest/once-only.md | paste -sd'|')
 
 # Crash tests that start a PostgreSQL of their own run once, with the others that need PostgreSQL.
@@ -130,7 +130,7 @@ lint: ## Run the linters (.golangci.yml; the first run builds them from source).
 
 .PHONY: arch
 arch: ## Check imports, sizes and wording.
-	@$(GOTEST) architecture -count=1 ./internal/arch/...
+	@$(GOTEST) architecture -count=1 ./internal/test/arch/...
 
 .PHONY: unit
 unit: ## Run all tests of the fast packages.
@@ -138,15 +138,15 @@ unit: ## Run all tests of the fast packages.
 
 .PHONY: main-job
 main-job: ## Drive the main job through the real binary, on SQLite.
-	@$(GOTEST) 'main job' -count=1 $(WIDE) -timeout 10m -run '^($(QUICK))$$' ./internal/e2e ./internal/store/storetest
+	@$(GOTEST) 'main job' -count=1 $(WIDE) -timeout 10m -run '^($(QUICK))$$' ./internal/test/e2e ./internal/store/storetest
 
 .PHONY: sample-postgres
 sample-postgres: ## Drive the main job on PostgreSQL, which is fetched for it.
-	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'main job on PostgreSQL' -count=1 $(WIDE) -timeout 10m -run '^($(QUICK))$$' ./internal/e2e ./internal/store/storetest
+	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'main job on PostgreSQL' -count=1 $(WIDE) -timeout 10m -run '^($(QUICK))$$' ./internal/test/e2e ./internal/store/storetest
 
 .PHONY: crash-steps
 crash-steps: ## Kill the server once at each durable step.
-	@$(GOTEST) 'kill at each durable step' -count=1 -tags crashsteps -parallel 4 -timeout 10m -run '^($(QUICK))$$' ./internal/crash
+	@$(GOTEST) 'kill at each durable step' -count=1 -tags crashsteps -parallel 4 -timeout 10m -run '^($(QUICK))$$' ./internal/test/crash
 
 .PHONY: slow
 slow: ## Run all tests of the packages that start servers or databases, on SQLite.
@@ -154,11 +154,11 @@ slow: ## Run all tests of the packages that start servers or databases, on SQLit
 
 .PHONY: oracle
 oracle: ## Compare the index with cel-go (PAIRS) and with the independent evaluator (2 million pairs).
-	@FANFARE_TEST_PAIRS=$(PAIRS) FANFARE_COMPARE_PAIRS=2000000 $(GOTEST) oracle -count=1 -timeout 20m -run '^(TestHitsAreThoseOfNaiveEvaluation|TestTheIndexAgreesWithTheEvaluator)$$' ./internal/match ./internal/conditiontest
+	@FANFARE_TEST_PAIRS=$(PAIRS) FANFARE_COMPARE_PAIRS=2000000 $(GOTEST) oracle -count=1 -timeout 20m -run '^(TestHitsAreThoseOfNaiveEvaluation|TestTheIndexAgreesWithTheEvaluator)$$' ./internal/condition ./internal/condition/conditiontest
 
 .PHONY: assertions
 assertions: ## Run the tests of the matching index with assertions.
-	@FANFARE_TEST_PAIRS=20000 $(GOTEST) 'tests with assertions' -count=1 -tags assertions -timeout 10m ./internal/match
+	@FANFARE_TEST_PAIRS=20000 $(GOTEST) 'tests with assertions' -count=1 -tags assertions -timeout 10m ./internal/condition
 
 .PHONY: unit-postgres
 unit-postgres: ## Run all tests that need a store on PostgreSQL.
@@ -166,7 +166,7 @@ unit-postgres: ## Run all tests that need a store on PostgreSQL.
 
 .PHONY: receivers
 receivers: ## Verify webhooks with the official libraries of Standard Webhooks (python3 with venv, node 20 with npm).
-	@$(GOTEST) 'receivers of webhooks' -count=1 -timeout 10m ./internal/receivers
+	@$(GOTEST) 'receivers of webhooks' -count=1 -timeout 10m ./internal/test/receivers
 
 .PHONY: race
 race: ## Run the tests of concurrent packages under the race detector (needs a C compiler).
@@ -178,11 +178,11 @@ static: ## Build everything without cgo.
 
 .PHONY: crash
 crash: ## Kill the server at its durable steps and under load, and check the promises at the sink.
-	@$(GOTEST) 'crash tests' -count=1 -tags crashsteps -parallel 4 -timeout 30m -skip '$(OWN_POSTGRES)' ./internal/crash/...
+	@$(GOTEST) 'crash tests' -count=1 -tags crashsteps -parallel 4 -timeout 30m -skip '$(OWN_POSTGRES)' ./internal/test/crash/...
 
 .PHONY: crash-postgres
 crash-postgres: ## Run the crash tests on PostgreSQL, which is killed and cut off too.
-	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'crash tests on PostgreSQL' -count=1 -tags crashsteps -parallel 4 -timeout 30m ./internal/crash/...
+	@FANFARE_TEST_DB=postgres GO_TEST_WRAPPER='$(WITH_POSTGRES)' $(GOTEST) 'crash tests on PostgreSQL' -count=1 -tags crashsteps -parallel 4 -timeout 30m ./internal/test/crash/...
 
 .PHONY: test-peers
 test-peers: peers-mail peers-sdk peers-docs ## Test against mail servers (root, Debian or Ubuntu) and from Python, TypeScript and Rust.
@@ -207,7 +207,7 @@ peers-docs: build ## Build the site of the documentation and check every link (p
 .PHONY: realdata
 realdata: ## Publish real events to 20,000 generated subscriptions each and check every mail (root; smtp-sink from Debian's postfix).
 	@command -v smtp-sink >/dev/null || { echo 'realdata needs smtp-sink from the Debian package postfix: apt-get install postfix' >&2; exit 3; }
-	@FANFARE_TEST_SUBSCRIPTIONS=$(SUBSCRIPTIONS) go test -count=1 -v -tags peers -timeout 30m -run '^TestRealEventsReachWhoWantsThemOnce$$' ./internal/peers
+	@FANFARE_TEST_SUBSCRIPTIONS=$(SUBSCRIPTIONS) go test -count=1 -v -tags peers -timeout 30m -run '^TestRealEventsReachWhoWantsThemOnce$$' ./internal/test/peers
 
 .PHONY: bench-smoke
 bench-smoke: build ## Run every experiment at a hundredth of its size.
@@ -220,19 +220,19 @@ fmt: ## Format the sources.
 .PHONY: release-fixture
 release-fixture: ## Keep a data directory of this version for the upgrade test (VERSION=v1.2.3).
 	@mkdir -p bin && $(BUILD) -tags crashsteps -o bin/fanfare-fixture ./cmd/fanfare
-	@go test -count=1 -timeout 5m ./internal/upgrade -args -make '$(VERSION)' -program "$$PWD/bin/fanfare-fixture"
+	@go test -count=1 -timeout 5m ./internal/test/upgrade -args -make '$(VERSION)' -program "$$PWD/bin/fanfare-fixture"
 
 .PHONY: compare
 compare: ## Compare the index with the independent evaluator (COMPARE_PAIRS=1000000000 COMPARE_SEED=1).
-	@go test -count=1 -timeout 12h -v -run '^TestTheIndexAgreesWithTheEvaluator$$' ./internal/conditiontest
+	@go test -count=1 -timeout 12h -v -run '^TestTheIndexAgreesWithTheEvaluator$$' ./internal/condition/conditiontest
 
 .PHONY: mutation
 mutation: ## Change the index in every place, one at a time, and demand that a test fails (some hours).
-	@FANFARE_MUTANTS=all FANFARE_MUTANT_SURVIVORS=$$PWD/build/survivors.txt go test -count=1 -tags mutation -timeout 24h -v -run '^TestMutantsAreFound$$' ./internal/mutation
+	@FANFARE_MUTANTS=all FANFARE_MUTANT_SURVIVORS=$$PWD/build/survivors.txt go test -count=1 -tags mutation -timeout 24h -v -run '^TestMutantsAreFound$$' ./internal/test/mutation
 
 .PHONY: mutation-sample
 mutation-sample: ## Do the same with the planted mutants and a sample of 50.
-	@$(GOTEST) 'mutants of the index' -count=1 -tags mutation -timeout 20m -run '^TestMutantsAreFound$$' ./internal/mutation
+	@$(GOTEST) 'mutants of the index' -count=1 -tags mutation -timeout 20m -run '^TestMutantsAreFound$$' ./internal/test/mutation
 
 .PHONY: fuzz
 fuzz: ## Fuzz each parser of outside bytes for FUZZTIME (10s).

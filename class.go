@@ -6,7 +6,7 @@ package fanfare
 // knows.
 type Class string
 
-// The classes. Who reads the answers, and by which rules, is in internal/reply.
+// The classes. Who reads the answers, and by which rules, is in internal/mail/reply.
 const (
 	ClassThrottled  Class = "throttled"  // too many at a time: slow down (421 and 450 4.7.28, HTTP 429)
 	ClassGreylisted Class = "greylisted" // a stranger is to come again in some minutes (450 4.7.1)

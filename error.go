@@ -11,7 +11,7 @@ import (
 // to an HTTP status, cmd/fanfare to an exit code; nobody else does.
 type Code string
 
-// The codes. docs/errors.md says of each what to do about it.
+// The codes. docs/reference/errors.md says of each what to do about it.
 const (
 	Invalid            Code = "invalid"                // the input is wrong; repeating it is of no use
 	Unauthenticated    Code = "unauthenticated"        // no key, or one that nobody knows

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // An AuditQuery picks entries of the audit. All fields may be zero.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // against returns a client of a server that answers with h.

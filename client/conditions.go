@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // What conditions cost, and whom they meet.

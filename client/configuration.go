@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // What is configured, one by one. A document applies all of it at once.

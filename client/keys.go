@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"time"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // CreateKey makes a key. Its secret is shown this once.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // What a look at a template is asked and answers.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // StartMove begins to move all that the server keeps into another database, while

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // Status says how the server is doing.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/url"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // A ReceiverSecret is what a receiver of webhooks verifies them with.

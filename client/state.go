@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // What is known of the keys of a topic.

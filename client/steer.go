@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // Approve lets a broadcast leave that waits for approval, by its public id or its

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // What is published of a template, and what stands beside that.

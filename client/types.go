@@ -3,7 +3,7 @@ package client
 import (
 	"time"
 
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 // What the server is asked and what it answers.

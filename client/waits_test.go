@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api/wire"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
 func TestWhoWaitsForAnAnswerIsToldWhatItWaitsFor(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/app"
-	"fanfare.dev/fanfare/internal/backup"
+	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/server"
 )
 
 func (c *cli) backupCommand() *cobra.Command {
@@ -113,7 +113,7 @@ func (c *cli) backupFrom(ctx context.Context, stopped bool, bytesPerSecond int64
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := app.BackupStopped(ctx, settings, in, bytesPerSecond, app.Options{Version: version, Logger: log})
+		err := server.BackupStopped(ctx, settings, in, bytesPerSecond, server.Options{Version: version, Logger: log})
 		in.CloseWithError(err)
 	}()
 	return &pipedBackup{out, done}, nil

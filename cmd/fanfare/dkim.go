@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
 func (c *cli) dkimCommand() *cobra.Command {

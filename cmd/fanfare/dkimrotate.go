@@ -11,7 +11,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
 func (c *cli) dkimRotateCommand() *cobra.Command {

@@ -12,10 +12,10 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/admin/doctor"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/doctor"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/server"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -64,32 +64,34 @@ Exit code 1: something is wrong; with --strict also where there are warnings.`,
 func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options {
 	database := "the database"
 	if !settings.SQLite() {
-		database += " " + app.WhereIs(settings.DB)
+		database += " " + server.WhereIs(settings.DB)
 	}
 	var unreachable error // the database, as the first look found: it is not waited for again
 	return doctor.Options{
 		Config: settings, Fault: fault, Version: version,
 		Server: func(ctx context.Context) (*doctor.Server, error) { return c.lookAtServer(ctx, settings) },
 		Database: func(ctx context.Context) (found *doctor.Database, err error) {
-			found, err = waitingFor(ctx, c, database, func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DB) })
+			found, err = waitingFor(ctx, c, database, func(ctx context.Context) (*doctor.Database, error) { return server.LookAtDatabase(ctx, settings.DB) })
 			unreachable = err
 			return found, err
 		},
 		Reads: func(ctx context.Context) (*doctor.Database, error) {
-			return waitingFor(ctx, c, "the standby "+app.WhereIs(settings.DBReads), func(ctx context.Context) (*doctor.Database, error) { return app.LookAtDatabase(ctx, settings.DBReads) })
+			return waitingFor(ctx, c, "the standby "+server.WhereIs(settings.DBReads), func(ctx context.Context) (*doctor.Database, error) {
+				return server.LookAtDatabase(ctx, settings.DBReads)
+			})
 		},
 		Charge: func(ctx context.Context) error {
 			if unreachable != nil {
 				return unreachable
 			}
-			return app.PeekCharge(ctx, &settings)
+			return server.PeekCharge(ctx, &settings)
 		},
 		Rules: countRules,
 		Channels: func(ctx context.Context) ([]*registry.Channel, error) {
 			err := unreachable
 			if err == nil {
 				var list []*registry.Channel
-				if list, err = app.PeekChannels(ctx, &settings); err == nil {
+				if list, err = server.PeekChannels(ctx, &settings); err == nil {
 					return list, nil
 				}
 			}
@@ -101,7 +103,7 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 			return asked, nil
 		},
 		Probe: func(ctx context.Context, of *registry.Channel, password string) (doctor.Session, error) {
-			return waitingFor(ctx, c, "the relay "+of.Relay, func(ctx context.Context) (doctor.Session, error) { return app.ProbeRelay(ctx, of, password) })
+			return waitingFor(ctx, c, "the relay "+of.Relay, func(ctx context.Context) (doctor.Session, error) { return server.ProbeRelay(ctx, of, password) })
 		},
 		LookupHost: asking(c, net.DefaultResolver.LookupHost), LookupMX: asking(c, lookupMX), LookupTXT: asking(c, net.DefaultResolver.LookupTXT), Now: time.Now,
 	}

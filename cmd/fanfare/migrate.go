@@ -14,8 +14,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/app"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/server"
 )
 
 // A migration is what the flags of migrate say.
@@ -72,7 +72,7 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 	if err != nil {
 		return err
 	}
-	of := app.Migration{Config: settings, Opening: func(place string) (opened func()) {
+	of := server.Migration{Config: settings, Opening: func(place string) (opened func()) {
 		return c.tellSlow("the database " + place)
 	}}
 	if of.From, err = m.database(m.from, settings.DB); err != nil {
@@ -82,7 +82,7 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	o := app.Options{Version: version, Logger: log}
+	o := server.Options{Version: version, Logger: log}
 	switch {
 	case m.unmark:
 		unmarked, err := of.Unmark(ctx, o)
@@ -102,7 +102,7 @@ func (c *cli) migrate(ctx context.Context, m *migration) error {
 		bars.end()
 		return c.printMove(&compared, err)
 	}
-	works := app.ServerRuns(settings.DataDir)
+	works := server.ServerRuns(settings.DataDir)
 	if c.setting(c.server, "FANFARE_SERVER", "") != "" || works {
 		if err := c.checkMove(m, settings.DataDir, works); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (c *cli) checkMove(m *migration, dir string, works bool) error {
 }
 
 // printUnmarked says what --unmark did, and what is still to do.
-func (c *cli) printUnmarked(u *app.Unmarked) error {
+func (c *cli) printUnmarked(u *server.Unmarked) error {
 	if c.json {
 		return c.printJSON(u)
 	}
@@ -137,9 +137,9 @@ func (c *cli) printUnmarked(u *app.Unmarked) error {
 	switch u.Mark {
 	case "":
 		fmt.Fprintf(c.out, "%s has no mark of a move: nothing was changed\n", u.Database)
-	case app.MarkLeft:
+	case server.MarkLeft:
 		fmt.Fprintf(c.out, "removed the mark of the move to %[1]s at %[2]s: a server starts on %[3]s again, as it was then\nWhat was kept in %[1]s since is not in it. Let no server start there.\n", u.Other, at, u.Database)
-	case app.MarkHere:
+	case server.MarkHere:
 		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s: a server started on %s with it, too\n", u.Other, at, u.Database)
 	default:
 		fmt.Fprintf(c.out, "removed the mark of the move from %s at %s, which has not ended: what is in %s may not be complete\n", u.Other, at, u.Database)
@@ -190,7 +190,7 @@ func (m *migration) database(flag, db string) (string, error) {
 }
 
 // moveRunning has the server move, and follows it. When ctx ends it ends the move.
-func (c *cli) moveRunning(ctx context.Context, of *app.Migration, bars *moveBars) (client.Move, error) {
+func (c *cli) moveRunning(ctx context.Context, of *server.Migration, bars *moveBars) (client.Move, error) {
 	api, err := c.connect()
 	if err != nil {
 		return client.Move{}, err

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"fanfare.dev/fanfare/internal/app"
+	"fanfare.dev/fanfare/internal/server"
 )
 
 // openapiCommand writes what /openapi.json answers, for those who generate a
@@ -14,6 +14,6 @@ func (c *cli) openapiCommand() *cobra.Command {
 		Long:    "Print the OpenAPI 3.1 document that a server answers at /openapi.json, without one.",
 		Example: "  fanfare openapi > openapi.json",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return app.WriteOpenAPI(c.out, version) },
+		RunE:    func(*cobra.Command, []string) error { return server.WriteOpenAPI(c.out, version) },
 	}
 }

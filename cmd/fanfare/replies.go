@@ -11,7 +11,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/reply"
+	"fanfare.dev/fanfare/internal/mail/reply"
 )
 
 func (c *cli) repliesCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/backup"
+	"fanfare.dev/fanfare/internal/admin/backup"
 )
 
 func (c *cli) restoreCommand() *cobra.Command {

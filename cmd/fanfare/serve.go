@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fanfare.dev/fanfare/internal/app"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/server"
 )
 
 // serveCommand runs the server until its context ends: at the first SIGINT or
@@ -49,7 +49,7 @@ func serve(ctx context.Context, settings config.Config) error {
 	if err != nil {
 		return err
 	}
-	a, err := app.Start(ctx, settings, app.Options{Version: version, Logger: log})
+	a, err := server.Start(ctx, settings, server.Options{Version: version, Logger: log})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		log.Info("stopped before it was ready")
 		return stopProfile()

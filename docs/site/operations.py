@@ -37,7 +37,7 @@ def section(path: str, method: str, operation: dict) -> list[str]:
         out.append(f"**{status}** {response.get('description', '')}" + (f": {answers}" if answers else "") + ".")
     refused = sorted(s for s in operation["responses"] if s.isdigit() and not s.startswith("2"))
     if refused:
-        out.append("Refused with " + ", ".join(refused) + ": see [errors](../errors.md).")
+        out.append("Refused with " + ", ".join(refused) + ": see [errors](errors.md).")
     return out
 
 

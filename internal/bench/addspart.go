@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // An addsSpec is a workload that is added, in a process of its own.
@@ -35,7 +35,7 @@ type addsResult struct {
 // meets.
 type growing interface {
 	workload
-	newcomer(k int) (e match.Entry, event []byte)
+	newcomer(k int) (e condition.Entry, event []byte)
 	// bareAdd returns what keeps the facts of subscription i with no index.
 	bareAdd() func(i int)
 }
@@ -49,7 +49,7 @@ func addsPart(ctx context.Context, spec addsSpec, _ io.Reader, out *json.Encoder
 	if !ok {
 		return fmt.Errorf("workload %s does not grow", spec.Workload)
 	}
-	x := match.New()
+	x := condition.New()
 	if err := x.Define(matchKey, w.definition()); err != nil {
 		return err
 	}
@@ -76,31 +76,31 @@ func addsPart(ctx context.Context, spec addsSpec, _ io.Reader, out *json.Encoder
 
 // oneByOne adds newcomers one at a time and looks whether an event meets each,
 // while another thread matches.
-func (s addsSpec) oneByOne(ctx context.Context, x *match.Index, w growing, result *addsResult) error {
+func (s addsSpec) oneByOne(ctx context.Context, x *condition.Index, w growing, result *addsResult) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var events atomic.Int64
 	var failed error
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		var hits []match.Hit
+		var hits []condition.Hit
 		for i := 0; ctx.Err() == nil && failed == nil; i++ {
-			hits, failed = x.Match(matchKey, match.Event{Data: w.event(i % matchedEvents)}, hits[:0])
+			hits, failed = x.Match(matchKey, condition.Event{Data: w.event(i % matchedEvents)}, hits[:0])
 			events.Add(1)
 		}
 	})
 	var judged wrong
 	var adding time.Duration
 	took := make([]float64, s.Single)
-	var hits []match.Hit
+	var hits []condition.Hit
 	started := time.Now()
 	for k := range took {
 		e, event := w.newcomer(k)
 		began := time.Now()
-		err := x.Add(matchKey, []match.Entry{e})
+		err := x.Add(matchKey, []condition.Entry{e})
 		adding += time.Since(began)
 		if err == nil {
-			hits, err = x.Match(matchKey, match.Event{Data: event}, hits[:0])
+			hits, err = x.Match(matchKey, condition.Event{Data: event}, hits[:0])
 		}
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func (s addsSpec) oneByOne(ctx context.Context, x *match.Index, w growing, resul
 	return failed
 }
 
-func (q *quotes) newcomer(k int) (match.Entry, []byte) {
+func (q *quotes) newcomer(k int) (condition.Entry, []byte) {
 	e := entryOf(q, q.n+k)
 	e.Params = fmt.Appendf(nil, `{"symbol":"N%d","trigger":1}`, k)
 	return e, fmt.Appendf(nil, `{"symbol":"N%d","price":1}`, k)
@@ -135,7 +135,7 @@ func (q *quotes) bareAdd() func(i int) {
 	}
 }
 
-func (d different) newcomer(k int) (match.Entry, []byte) {
+func (d different) newcomer(k int) (condition.Entry, []byte) {
 	e := entryOf(d, d.n+k)
 	e.Filter = fmt.Sprintf("event.symbol == 'N%d' && event.price >= 1.0", k)
 	return e, fmt.Appendf(nil, `{"symbol":"N%d","price":1.5}`, k)

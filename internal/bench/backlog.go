@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
 )
 
 // Of P1, as published: what comes for how long, and what can leave.

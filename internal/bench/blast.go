@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"fanfare.dev/fanfare/internal/deliver/smtp"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
 // connections to the sink, of the product and of what it is held against.

@@ -3,7 +3,7 @@ package bench
 import (
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // campaigns is B6: as with advertising, every filter asks for eight of the 40
@@ -41,7 +41,7 @@ func newCampaigns(n int, seed uint64) *campaigns {
 	return c
 }
 
-func (c *campaigns) definition() match.Definition {
+func (c *campaigns) definition() condition.Definition {
 	schema := []byte(`{"type":"object","properties":{`)
 	for i, f := range c.facts {
 		if i > 0 {
@@ -54,7 +54,7 @@ func (c *campaigns) definition() match.Definition {
 			schema = append(schema, `:{"type":"number"}`...)
 		}
 	}
-	return match.Definition{Schema: append(schema, "}}"...)}
+	return condition.Definition{Schema: append(schema, "}}"...)}
 }
 
 func (c *campaigns) condition(i int) (filter, rule string, params []byte) {

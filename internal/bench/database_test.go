@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store/postgres"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // A server of a run never works in the database of whoever runs it.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // different is B5: no two subscriptions have the same filter. A third each is
@@ -23,8 +23,8 @@ const (
 
 func newDifferent(n int, seed uint64) different { return different{n, seed} }
 
-func (different) definition() match.Definition {
-	return match.Definition{Schema: []byte(`{"type":"object","properties":{"symbol":{"type":"string"},"price":{"type":"number"},` +
+func (different) definition() condition.Definition {
+	return condition.Definition{Schema: []byte(`{"type":"object","properties":{"symbol":{"type":"string"},"price":{"type":"number"},` +
 		`"title":{"type":"string"},"weight":{"type":"number"},"region":{"type":"string"},"notice":{"type":"string"},"severity":{"type":"number"}}}`)}
 }
 

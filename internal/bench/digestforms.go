@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/render"
 )
 
 // What a digest says; its greeting has digestGreeting bytes, the line of an item as many
@@ -21,20 +21,20 @@ const (
 
 // toldOf makes the messages digests of so many items.
 func (f *form) toldOf(items int) {
-	told := make([]format.Item, digestEvents)
+	told := make([]render.Item, digestEvents)
 	values := make([]any, digestEvents)
 	for i := range told {
 		title := fmt.Sprintf("No. %05d", i)
 		text := plainLines(f.spec.Bytes - len(title) - len(": "))
 		text = strings.ReplaceAll(text[:len(text)-1], "\n", " ")
-		told[i] = format.Item{Event: &fanfare.Event{ID: fmt.Sprint(i), Time: f.people[0].Date, Data: fmt.Appendf(nil, `{"title":%q,"text":%q}`, title, text)}, Topic: "news"}
+		told[i] = render.Item{Event: &fanfare.Event{ID: fmt.Sprint(i), Time: f.people[0].Date, Data: fmt.Appendf(nil, `{"title":%q,"text":%q}`, title, text)}, Topic: "news"}
 		values[i] = map[string]any{"event": map[string]any{"title": title, "text": text}}
 	}
-	f.mailing.Digest = &format.Digest{Due: f.people[0].Date, Cadence: "daily 08:00", Zone: time.UTC, Item: func(number uint32) *format.Item { return &told[number] }}
+	f.mailing.Digest = &render.Digest{Due: f.people[0].Date, Cadence: "daily 08:00", Zone: time.UTC, Item: func(number uint32) *render.Item { return &told[number] }}
 	for i := range f.people {
 		first := i % (digestEvents - items)
 		for k := range items {
-			f.people[i].Items = append(f.people[i].Items, format.ItemOf{Number: uint32(first + k)})
+			f.people[i].Items = append(f.people[i].Items, render.ItemOf{Number: uint32(first + k)})
 		}
 		f.values[i]["items"], f.values[i]["count"] = values[first:first+items], items
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/osteele/liquid"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/render"
 )
 
 // A formSpec is messages that are formatted and thrown away, in a process of its own
@@ -64,9 +64,9 @@ type form struct {
 	subject string
 	text    string
 	size    int // of the body
-	mailing format.Mailing
+	mailing render.Mailing
 	events  []fanfare.Event
-	people  []format.Recipient
+	people  []render.Recipient
 	values  []map[string]any // the same for the engine alone
 }
 
@@ -75,26 +75,26 @@ func newForm(spec formSpec) (*form, error) {
 	if spec.Items > 0 {
 		f.subject, f.text, f.size = digestSubject, digestText, digestGreeting+spec.Items*spec.Bytes
 	}
-	template, err := format.Compile(format.Source{Name: "form", Subject: f.subject, Text: f.text})
+	template, err := render.Compile(render.Source{Name: "form", Subject: f.subject, Text: f.text})
 	if err != nil {
 		return nil, err
 	}
-	signer, err := format.NewSigner("https://news.example.org", bytes.Repeat([]byte{7}, format.MinKeyBytes))
+	signer, err := render.NewSigner("https://news.example.org", bytes.Repeat([]byte{7}, render.MinKeyBytes))
 	if err != nil {
 		return nil, err
 	}
-	f.mailing = format.Mailing{
+	f.mailing = render.Mailing{
 		Template: template, From: mail.Address{Name: "Alerts", Address: "alerts@example.org"}, Sender: "alerts@example.org", Domain: "example.org",
 		Topic: "news", Service: service, ListID: "news.example.org",
-		Unsubscribe: func(dst []byte, r *format.Recipient) []byte {
-			return signer.AppendURL(dst, format.Link{Service: service, Delivery: r.Delivery})
+		Unsubscribe: func(dst []byte, r *render.Recipient) []byte {
+			return signer.AppendURL(dst, render.Link{Service: service, Delivery: r.Delivery})
 		},
 	}
 	now := time.Unix(1_790_000_000, 0)
 	for i := range matchedEvents {
 		title, name := fmt.Sprintf("No. %05d", i), string(appendWord(nil, i))
 		f.events = append(f.events, fanfare.Event{ID: fmt.Sprint(i), Time: now, Data: fmt.Appendf(nil, `{"title":%q}`, title)})
-		r := format.Recipient{Address: person(i).address(), ID: fmt.Sprintf("p%d", i), Attributes: fmt.Appendf(nil, `{"name":%q}`, name), Date: now}
+		r := render.Recipient{Address: person(i).address(), ID: fmt.Sprintf("p%d", i), Attributes: fmt.Appendf(nil, `{"name":%q}`, name), Date: now}
 		r.Delivery.Position = uint32(i)
 		f.people = append(f.people, r)
 		if !spec.Each {

@@ -3,7 +3,7 @@ package bench
 import (
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // titleSchema is that of events which have a title.
@@ -12,7 +12,9 @@ const titleSchema = `{"type":"object","properties":{"title":{"type":"string"}}}`
 // shared is B3: all have NotifyBC's filter, and every event meets it.
 type shared struct{ n int }
 
-func (shared) definition() match.Definition { return match.Definition{Schema: []byte(titleSchema)} }
+func (shared) definition() condition.Definition {
+	return condition.Definition{Schema: []byte(titleSchema)}
+}
 
 func (shared) condition(int) (filter, rule string, params []byte) { return notifyFilter, "", nil }
 
@@ -45,7 +47,9 @@ func newHeadlines(n int, seed uint64) *headlines {
 	return &headlines{n, seed, newZipf(min(10_000, max(1, n/10)))}
 }
 
-func (*headlines) definition() match.Definition { return match.Definition{Schema: []byte(titleSchema)} }
+func (*headlines) definition() condition.Definition {
+	return condition.Definition{Schema: []byte(titleSchema)}
+}
 
 func (h *headlines) sought(i int) int { return h.words.rank(unit(mix(h.seed ^ uint64(i)))) }
 

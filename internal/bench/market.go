@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // A market is the stock case: 1,000 symbols, people with five alerts each, by four
@@ -47,18 +47,18 @@ const (
 
 // marketDefinition has the four rules: three tell what has been passed since the
 // symbol's last quote, and one of every quote in a band.
-func marketDefinition() match.Definition {
-	rule := func(name, when string, params ...string) match.Rule {
-		r := match.Rule{Name: name, When: "event.symbol == sub.symbol && " + when, Params: map[string]string{"symbol": "string"}}
+func marketDefinition() condition.Definition {
+	rule := func(name, when string, params ...string) condition.Rule {
+		r := condition.Rule{Name: name, When: "event.symbol == sub.symbol && " + when, Params: map[string]string{"symbol": "string"}}
 		for _, p := range params {
 			r.Params[p] = "number"
 		}
 		return r
 	}
-	return match.Definition{
+	return condition.Definition{
 		Key:    "symbol",
 		Schema: []byte(`{"type": "object", "required": ["symbol", "price", "change"], "properties": {"id": {"type": "string"}, "symbol": {"type": "string"}, "price": {"type": "number"}, "change": {"type": "number"}}}`),
-		Rules: []match.Rule{
+		Rules: []condition.Rule{
 			rule("stop", "crosses_below(event.price, sub.level)", "level"),
 			rule("limit", "crosses_above(event.price, sub.level)", "level"),
 			rule("move", "crosses(event.change, sub.percent)", "percent"),

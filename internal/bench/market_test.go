@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // What C1 and C2 hold the sink against is what the index finds, for each quote.
 func TestTheMarketKnowsWhoMustBeToldOfAQuote(t *testing.T) {
 	const n = 40_000
 	m := newMarket(n, 1)
-	x := match.New()
+	x := condition.New()
 	if err := x.Define(matchKey, marketDefinition()); err != nil {
 		t.Fatal(err)
 	}
-	line, entries := m.lines(), []match.Entry(nil)
+	line, entries := m.lines(), []condition.Entry(nil)
 	for i := range n {
 		var put struct {
 			Rule   string          `json:"rule"`
@@ -25,7 +25,7 @@ func TestTheMarketKnowsWhoMustBeToldOfAQuote(t *testing.T) {
 		if err := json.Unmarshal(line(nil, i), &put); err != nil {
 			t.Fatal(err)
 		}
-		entries = append(entries, match.Entry{Place: placeOf(i), Subscriber: placeOf(i / alertsOfEach), Rule: put.Rule, Params: put.Params})
+		entries = append(entries, condition.Entry{Place: placeOf(i), Subscriber: placeOf(i / alertsOfEach), Rule: put.Rule, Params: put.Params})
 	}
 	if err := x.Add(matchKey, entries); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestTheMarketKnowsWhoMustBeToldOfAQuote(t *testing.T) {
 		}
 		quote, told := m.appendQuote(nil, step)
 		quote = bytes.TrimSpace(quote)
-		hits, err := x.Match(matchKey, match.Event{Data: quote, Was: last[i%marketSymbols]}, nil)
+		hits, err := x.Match(matchKey, condition.Event{Data: quote, Was: last[i%marketSymbols]}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

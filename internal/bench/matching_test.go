@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // runPart runs a part in this process and reads its answer.
@@ -41,7 +41,7 @@ func TestEachWorkloadIsAnsweredAsCELAndTheBareOneAnswerIt(t *testing.T) {
 // What the part judges by must be able to judge otherwise.
 func TestAMatchThatMissesASubscriptionIsWrong(t *testing.T) {
 	w := newQuotes(2000, 1, false)
-	x := match.New()
+	x := condition.New()
 	if err := x.Define(matchKey, w.definition()); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestAMatchThatMissesASubscriptionIsWrong(t *testing.T) {
 	for i := range events {
 		events[i] = w.event(i)
 	}
-	hits, err := x.Match(matchKey, match.Event{Data: events[0]}, nil)
+	hits, err := x.Match(matchKey, condition.Event{Data: events[0]}, nil)
 	if err != nil || len(hits) == 0 {
 		t.Fatal(len(hits), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // A matchSpec is a workload for a process of its own, so that the memory that is
@@ -39,7 +39,7 @@ type matchResult struct {
 	Wrong      []string
 }
 
-var matchKey = match.Key{Service: service, Topic: "workload"}
+var matchKey = condition.Key{Service: service, Topic: "workload"}
 
 func matchPart(_ context.Context, spec matchSpec, _ io.Reader, out *json.Encoder) error {
 	w, err := newWorkload(spec.Workload, spec.Subscriptions, spec.Seed)
@@ -48,7 +48,7 @@ func matchPart(_ context.Context, spec matchSpec, _ io.Reader, out *json.Encoder
 	}
 	var result matchResult
 	before := heapInUse()
-	x := match.New()
+	x := condition.New()
 	if err := x.Define(matchKey, w.definition()); err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ const fillGroup = 10_000
 
 // fillIndex adds subscriptions from up to to, and returns how long that took without
 // the making of them, and how many bytes their conditions are.
-func fillIndex(x *match.Index, w workload, from, to int) (took time.Duration, written int64, err error) {
-	group := make([]match.Entry, 0, fillGroup)
+func fillIndex(x *condition.Index, w workload, from, to int) (took time.Duration, written int64, err error) {
+	group := make([]condition.Entry, 0, fillGroup)
 	for from < to {
 		group = group[:0]
 		for ; from < to && len(group) < fillGroup; from++ {
@@ -99,7 +99,7 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-func (s matchSpec) measure(x *match.Index, w workload, result *matchResult) error {
+func (s matchSpec) measure(x *condition.Index, w workload, result *matchResult) error {
 	events := make([][]byte, matchedEvents)
 	for i := range events {
 		events[i] = w.event(i)
@@ -110,10 +110,10 @@ func (s matchSpec) measure(x *match.Index, w workload, result *matchResult) erro
 		return err
 	}
 	hits := func() func(i int) (int, error) {
-		var hits []match.Hit
+		var hits []condition.Hit
 		return func(i int) (int, error) {
 			var err error
-			hits, err = x.Match(matchKey, match.Event{Data: events[i]}, hits[:0])
+			hits, err = x.Match(matchKey, condition.Event{Data: events[i]}, hits[:0])
 			return len(hits), err
 		}
 	}
@@ -144,18 +144,18 @@ func (s matchSpec) measure(x *match.Index, w workload, result *matchResult) erro
 }
 
 // placesOf appends the places that want an event, in no order.
-func placesOf(x *match.Index, event []byte, places []uint32) ([]uint32, error) {
-	err := x.Places(matchKey, match.Event{Data: event}, func(run []uint32) { places = append(places, run...) })
+func placesOf(x *condition.Index, event []byte, places []uint32) ([]uint32, error) {
+	err := x.Places(matchKey, condition.Event{Data: event}, func(run []uint32) { places = append(places, run...) })
 	return places, err
 }
 
 // measureBare holds the hits of some events against what the bare one finds, where it
 // does, and lets it race.
-func (s matchSpec) measureBare(x *match.Index, w workload, events [][]byte, result *matchResult) error {
+func (s matchSpec) measureBare(x *condition.Index, w workload, events [][]byte, result *matchResult) error {
 	bare := w.bare(len(events))
 	var judged wrong
 	for i := 0; bare.exact && i < len(events); i += len(events) / 64 {
-		hits, err := x.Match(matchKey, match.Event{Data: events[i]}, nil)
+		hits, err := x.Match(matchKey, condition.Event{Data: events[i]}, nil)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // A naiveMatch evaluates the condition of each subscription of a sample with
@@ -43,7 +43,7 @@ func newNaive(w workload, sample []int) (*naiveMatch, error) {
 		text, rule, params := w.condition(i)
 		var sub map[string]any
 		if rule != "" {
-			text = rules[slices.IndexFunc(rules, func(r match.Rule) bool { return r.Name == rule })].When
+			text = rules[slices.IndexFunc(rules, func(r condition.Rule) bool { return r.Name == rule })].When
 			if err := json.Unmarshal(params, &sub); err != nil {
 				return nil, err
 			}
@@ -88,7 +88,7 @@ const (
 
 // checkNaive evaluates a sample of the conditions with cel-go, against some events,
 // and holds the hits against that.
-func checkNaive(x *match.Index, w workload, n int, events [][]byte, result *matchResult) error {
+func checkNaive(x *condition.Index, w workload, n int, events [][]byte, result *matchResult) error {
 	sample := make([]int, min(n, naiveSample))
 	number := map[uint32]int{}
 	for k := range sample {
@@ -101,14 +101,14 @@ func checkNaive(x *match.Index, w workload, n int, events [][]byte, result *matc
 	}
 	var judged wrong
 	var took time.Duration
-	var hits []match.Hit
+	var hits []condition.Hit
 	for i := range naiveEvents {
 		want, t, err := naive.answer(events[i])
 		if err != nil {
 			return err
 		}
 		took += t
-		if hits, err = x.Match(matchKey, match.Event{Data: events[i]}, hits[:0]); err != nil {
+		if hits, err = x.Match(matchKey, condition.Event{Data: events[i]}, hits[:0]); err != nil {
 			return err
 		}
 		var got []int

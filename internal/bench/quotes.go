@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // quotes is B1: alerts on the price of one of 10,000 symbols, which both
@@ -27,10 +27,10 @@ func newQuotes(n int, seed uint64, long bool) *quotes {
 	return &quotes{n, seed, newZipf(min(10_000, max(1, n/100))), long}
 }
 
-func (q *quotes) definition() match.Definition {
-	return match.Definition{
+func (q *quotes) definition() condition.Definition {
+	return condition.Definition{
 		Schema: []byte(`{"type":"object","properties":{"symbol":{"type":"string"},"price":{"type":"number"}}}`),
-		Rules: []match.Rule{{Name: "above", When: "event.symbol == sub.symbol && event.price >= sub.trigger",
+		Rules: []condition.Rule{{Name: "above", When: "event.symbol == sub.symbol && event.price >= sub.trigger",
 			Params: map[string]string{"symbol": "string", "trigger": "number"}}},
 	}
 }
@@ -109,10 +109,10 @@ type broad struct {
 
 const topLevel = 100
 
-func (broad) definition() match.Definition {
-	return match.Definition{
+func (broad) definition() condition.Definition {
+	return condition.Definition{
 		Schema: []byte(`{"type":"object","properties":{"level":{"type":"number"}}}`),
-		Rules:  []match.Rule{{Name: "above", When: "event.level >= sub.threshold", Params: map[string]string{"threshold": "number"}}},
+		Rules:  []condition.Rule{{Name: "above", When: "event.level >= sub.threshold", Params: map[string]string{"threshold": "number"}}},
 	}
 }
 

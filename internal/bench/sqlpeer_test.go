@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // The database beside is no peer unless it finds what the index finds.

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // A workload is a topic, its subscriptions and its events. Each is made from its
 // number and the seed, so that none has to be kept and two runs see the same.
 type workload interface {
-	definition() match.Definition
+	definition() condition.Definition
 	// condition makes that of subscription i: a filter, or a rule and its params.
 	condition(i int) (filter, rule string, params []byte)
 	// event makes the data of event i.
@@ -49,8 +49,8 @@ func placeOf(i int) fanfare.Place {
 }
 
 // entryOf makes subscription i as the index takes it. Every subscriber has one.
-func entryOf(w workload, i int) match.Entry {
-	e := match.Entry{Place: placeOf(i), Subscriber: placeOf(i), Channel: 1}
+func entryOf(w workload, i int) condition.Entry {
+	e := condition.Entry{Place: placeOf(i), Subscriber: placeOf(i), Channel: 1}
 	e.Filter, e.Rule, e.Params = w.condition(i)
 	return e
 }

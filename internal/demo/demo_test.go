@@ -161,7 +161,7 @@ func TestQuantilesAreOfTheSortedEvents(t *testing.T) {
 	}
 }
 
-// What each person must get of these is computed in internal/e2e from the files.
+// What each person must get of these is computed in internal/test/e2e from the files.
 func TestEveryExampleIsShown(t *testing.T) {
 	for _, name := range []string{"govuk", "stocks"} {
 		t.Run(name, func(t *testing.T) {

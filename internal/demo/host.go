@@ -15,8 +15,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/app"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/server"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -24,7 +24,7 @@ import (
 type host struct {
 	example *example
 
-	app   *app.App
+	app   *server.App
 	api   *client.Client // with the admin key, as a local command has it
 	sink  *sink.Server
 	relay string // address of the capture server
@@ -79,12 +79,12 @@ func (h *host) start(ctx context.Context, o Options, log *slog.Logger) (listen s
 		DrainTimeout: 10 * time.Second,
 	}
 	if o.DB != "" {
-		if h.schema, err = app.OwnSchema(o.DB, "demo_"+strings.ToLower(rand.Text())); err != nil {
+		if h.schema, err = server.OwnSchema(o.DB, "demo_"+strings.ToLower(rand.Text())); err != nil {
 			return "", err
 		}
 		settings.DB, settings.DBConnections, settings.DBStatementTimeout = h.schema, 16, time.Minute
 	}
-	if h.app, err = app.Start(ctx, settings, app.Options{Version: o.Version, Logger: log}); err != nil {
+	if h.app, err = server.Start(ctx, settings, server.Options{Version: o.Version, Logger: log}); err != nil {
 		return "", err
 	}
 	key, err := os.ReadFile(h.keyFile())
@@ -112,7 +112,7 @@ func (h *host) fall() error {
 		errs = append(errs, <-h.served)
 	}
 	if h.schema != "" {
-		errs = append(errs, app.DropSchema(context.Background(), h.schema))
+		errs = append(errs, server.DropSchema(context.Background(), h.schema))
 	}
 	if h.temporary {
 		errs = append(errs, os.RemoveAll(h.dir))

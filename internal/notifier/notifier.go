@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/collect"
 	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -23,7 +23,7 @@ type Notifier struct {
 	store     *deliveries.Store
 	control   *control.Store
 	registry  *registry.Registry
-	collector *collect.Collector
+	collector *ingest.Collector
 	clock     kit.Clock
 	logger    *slog.Logger
 
@@ -189,7 +189,7 @@ func (n *Notifier) Posted() int64 { return n.posted.Load() }
 func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
 // PostTo sets ingest, which starts after the recorder. It must be called before Run.
-func (n *Notifier) PostTo(c *collect.Collector) { n.collector = c }
+func (n *Notifier) PostTo(c *ingest.Collector) { n.collector = c }
 
 // postAll posts the work of a day, or of the registry. It returns false if the caller has to
 // try again. A plan from an earlier run, or from an attempt that failed, does not say whether

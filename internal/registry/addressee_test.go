@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -73,7 +73,7 @@ func TestWhoIsWrittenToIsTheSubscriberWithTheAddress(t *testing.T) {
 }
 
 func TestManyAddressesAreMadeOnceEach(t *testing.T) {
-	r, err := registry.Open(context.Background(), options(openStore(t, storetest.Place(t)), match.New()))
+	r, err := registry.Open(context.Background(), options(openStore(t, storetest.Place(t)), condition.New()))
 	if err != nil {
 		t.Fatal(err)
 	}

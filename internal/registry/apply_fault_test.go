@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -42,7 +42,7 @@ func TestWhatSubscriptionsNeedCannotGo(t *testing.T) {
 			t.Errorf("line %d of %v", e.Line, e)
 		}
 	}
-	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: json.RawMessage(`{"mag":6.5}`)}, nil)
+	hits, err := index.Match(condition.Key{Service: "notify", Topic: "change"}, condition.Event{Data: json.RawMessage(`{"mag":6.5}`)}, nil)
 	if err != nil || len(hits) != 2 {
 		t.Errorf("afterwards %d match, %v", len(hits), err)
 	}
@@ -160,7 +160,7 @@ func TestSeveralFaultsAreToldAtOnce(t *testing.T) {
 }
 
 func TestATemplateErrorStopsTheApply(t *testing.T) {
-	opt := options(openStore(t, storetest.Place(t)), match.New())
+	opt := options(openStore(t, storetest.Place(t)), condition.New())
 	opt.CompileTemplate = func(src *registry.TemplateSource) error {
 		if strings.Contains(src.Text, "{%") {
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/templates/" + src.Name + "/text", Line: 3, Message: "unclosed"}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -155,7 +155,7 @@ func TestSubscriptionsComeInWhileTheConfigurationChanges(t *testing.T) {
 		apply(t, r, fmt.Sprintf("service: notify\ntopics: {change: {title: T%d, schema: {properties: {title: {}, mag: {}, n%d: {}}}}}", i, i))
 	}
 	wg.Wait()
-	if n := index.Len(match.Key{Service: "notify", Topic: "change"}); n != callers*each {
+	if n := index.Len(condition.Key{Service: "notify", Topic: "change"}); n != callers*each {
 		t.Errorf("the index has %d", n)
 	}
 	if topic, _ := r.Topic("notify", "change"); topic.Title != "T29" || len(topic.Rules) != 2 {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -107,7 +107,7 @@ func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		r, index := openAt(b, place)
 		b.StopTimer()
-		if got := index.Len(match.Key{Service: "notify", Topic: "change"}); got != n {
+		if got := index.Len(condition.Key{Service: "notify", Topic: "change"}); got != n {
 			b.Fatalf("the index has %d", got)
 		}
 		r.Close()

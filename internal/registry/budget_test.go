@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-var changes = match.Key{Service: "notify", Topic: "change"}
+var changes = condition.Key{Service: "notify", Topic: "change"}
 
 // ask puts subscriptions with these filters, each of somebody else, and returns
 // what came of each.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/cadence"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
 
 // cadence reads one, and returns its spelling; "" of an immediate one.

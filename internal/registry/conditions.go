@@ -4,20 +4,20 @@ import (
 	"encoding/json"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // Conditions is the match index as the registry fills it. One goroutine changes
 // it, any number check against it. Package match says what each method promises.
 type Conditions interface {
-	Check(def match.Definition) error
-	Define(key match.Key, def match.Definition) error
-	Fits(key match.Key, def match.Definition) error
-	PriceFilter(key match.Key, filter string) (fanfare.Cost, error)
-	PriceParams(key match.Key, rule string, params json.RawMessage) (fanfare.Cost, error)
-	Load(key match.Key) (nanos int64)
-	Has(key match.Key, filter string) bool
-	Add(key match.Key, entries []match.Entry) error
-	Remove(key match.Key, place fanfare.Place)
-	Len(key match.Key) int
+	Check(def condition.Definition) error
+	Define(key condition.Key, def condition.Definition) error
+	Fits(key condition.Key, def condition.Definition) error
+	PriceFilter(key condition.Key, filter string) (fanfare.Cost, error)
+	PriceParams(key condition.Key, rule string, params json.RawMessage) (fanfare.Cost, error)
+	Load(key condition.Key) (nanos int64)
+	Has(key condition.Key, filter string) bool
+	Add(key condition.Key, entries []condition.Entry) error
+	Remove(key condition.Key, place fanfare.Place)
+	Len(key condition.Key) int
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/cadence"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
 
 // A Topic is a named kind of event. It is never changed: an apply makes a new one.

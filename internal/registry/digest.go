@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // Digest says how what waits for a cadence is told together.
@@ -41,7 +41,7 @@ func (pl *plan) checkDigestKey(at string, t *Topic) {
 	if t.Digest.Key == "" {
 		return
 	}
-	if err := pl.r.opt.Conditions.Check(match.Definition{Schema: t.Schema, Key: t.Digest.Key}); err != nil {
+	if err := pl.r.opt.Conditions.Check(condition.Definition{Schema: t.Schema, Key: t.Digest.Key}); err != nil {
 		if e := below("", err); strings.HasPrefix(e.Pointer, "/key") {
 			pl.fail(at+"/digest", e)
 		}
@@ -112,4 +112,4 @@ func (r *Registry) DigestTemplate(t *Topic) (number uint32, ok bool) {
 }
 
 // KeyOf returns what an event has in the field whose newest value is told.
-func (d Digest) KeyOf(e *fanfare.Event) (key string, ok bool) { return match.KeyAt(d.Key, e.Data) }
+func (d Digest) KeyOf(e *fanfare.Event) (key string, ok bool) { return condition.KeyAt(d.Key, e.Data) }

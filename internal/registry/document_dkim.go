@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
 // A DKIMKey is one of the keys that a channel signs its mail with. Of those of one

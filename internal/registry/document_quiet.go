@@ -3,7 +3,7 @@ package registry
 import (
 	"time"
 
-	"fanfare.dev/fanfare/internal/hours"
+	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
 // QuietHours is when nothing is sent to people, on the clock of where they live.
@@ -29,7 +29,7 @@ func (n node) quietHours() (q QuietHours) {
 		"days": func(v node) {
 			v.each(func(v node) {
 				day := v.text()
-				if _, err := hours.ParseDay(day); err != nil {
+				if _, err := quiethours.ParseDay(day); err != nil {
 					v.fault("use mon, tue, wed, thu, fri, sat or sun", "%v", err)
 				}
 				q.Days = append(q.Days, day)
@@ -58,7 +58,7 @@ func (n node) quietHours() (q QuietHours) {
 
 func (n node) timeOfDay() string {
 	s := n.text()
-	if _, err := hours.ParseClock(s); err != nil {
+	if _, err := quiethours.ParseClock(s); err != nil {
 		n.fault("write it in quotes as \"08:00\"", "%s is not a time of day", quote(s))
 	}
 	return s
@@ -68,15 +68,15 @@ func (n node) timeOfDay() string {
 func (q QuietHours) IsZero() bool { return q.From == "" }
 
 // Compile returns the hours as they are looked up.
-func (q QuietHours) Compile() (c hours.Quiet, err error) {
-	if c.From, err = hours.ParseClock(q.From); err != nil {
+func (q QuietHours) Compile() (c quiethours.Quiet, err error) {
+	if c.From, err = quiethours.ParseClock(q.From); err != nil {
 		return c, err
 	}
-	if c.To, err = hours.ParseClock(q.To); err != nil {
+	if c.To, err = quiethours.ParseClock(q.To); err != nil {
 		return c, err
 	}
 	for _, name := range q.Days {
-		day, err := hours.ParseDay(name)
+		day, err := quiethours.ParseDay(name)
 		if err != nil {
 			return c, err
 		}

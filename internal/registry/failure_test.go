@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -34,14 +34,14 @@ func (s *brokenStore) Commit(b *registry.Batch) error {
 func TestAfterAFailedCommitItIsAsIfNothingHadBeenAsked(t *testing.T) {
 	ctx := context.Background()
 	store := &brokenStore{Store: openStore(t, storetest.Place(t))}
-	index := match.New()
+	index := condition.New()
 	r, err := registry.Open(ctx, options(store, index))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	apply(t, r, weather)
-	key := match.Key{Service: "notify", Topic: "change"}
+	key := condition.Key{Service: "notify", Topic: "change"}
 	kept := good(t, putAll(t, r, registry.Put{ID: "kept", Topic: "change", Channel: "email", To: "a@example.org"}))
 	seq := r.ChangeSeq()
 
@@ -106,7 +106,7 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 	ctx := context.Background()
 	place := storetest.Place(t)
 	store := &brokenStore{Store: openStore(t, place)}
-	r, err := registry.Open(ctx, options(store, match.New()))
+	r, err := registry.Open(ctx, options(store, condition.New()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestFailuresAmongCallersThatOverlapLoseAndDoubleNothing(t *testing.T) {
 	}
 	r.Close()
 	r, index := openAt(t, place)
-	if n := index.Len(match.Key{Service: "notify", Topic: "change"}); n != len(ids) {
+	if n := index.Len(condition.Key{Service: "notify", Topic: "change"}); n != len(ids) {
 		t.Errorf("after the restart the index has %d, want %d", n, len(ids))
 	}
 	for n, id := range ids {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // loadChunk is how many entries of a topic the match index gets at a time while
@@ -18,26 +18,26 @@ const (
 // reading: either takes about half of the time of a start.
 type filling struct {
 	conditions Conditions
-	partial    map[match.Key]*chunk
+	partial    map[condition.Key]*chunk
 	full       chan *chunk
 	free       chan *chunk
 	done       chan struct{} // closed at the end, or at the first failure
 	err        error         // once done is closed
-	refuse     func(of match.Key, place fanfare.Place, err error)
+	refuse     func(of condition.Key, place fanfare.Place, err error)
 }
 
 // A chunk is entries of one topic. Their params lie in one buffer, and both are
 // used again.
 type chunk struct {
-	topic   match.Key
-	entries []match.Entry
+	topic   condition.Key
+	entries []condition.Entry
 	params  []byte
 }
 
 // newFilling begins. refuse is told of entries that the index does not understand,
 // which an older version did: they are left out, as the rest cannot wait for them.
-func newFilling(conditions Conditions, refuse func(of match.Key, place fanfare.Place, err error)) *filling {
-	f := &filling{conditions: conditions, refuse: refuse, partial: map[match.Key]*chunk{},
+func newFilling(conditions Conditions, refuse func(of condition.Key, place fanfare.Place, err error)) *filling {
+	f := &filling{conditions: conditions, refuse: refuse, partial: map[condition.Key]*chunk{},
 		full: make(chan *chunk, loadAhead), free: make(chan *chunk, loadAhead+1), done: make(chan struct{})}
 	go f.run()
 	return f
@@ -79,7 +79,7 @@ func (f *filling) give(c *chunk) error {
 }
 
 // add takes an entry whose params are only valid now.
-func (f *filling) add(topic match.Key, e match.Entry) error {
+func (f *filling) add(topic condition.Key, e condition.Entry) error {
 	c := f.partial[topic]
 	if c == nil {
 		c = f.empty()

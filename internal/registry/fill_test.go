@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // A collecting index keeps copies of what it is given, until it fails.
@@ -22,7 +22,7 @@ type collecting struct {
 	refused []fanfare.Place
 }
 
-func (c *collecting) Add(_ match.Key, entries []match.Entry) error {
+func (c *collecting) Add(_ condition.Key, entries []condition.Entry) error {
 	if c.adds++; c.adds == c.failAt {
 		return errors.New("no room")
 	}
@@ -38,12 +38,12 @@ func (c *collecting) Add(_ match.Key, entries []match.Entry) error {
 }
 
 func fillWith(c *collecting, topics, n int) error {
-	f := newFilling(c, func(_ match.Key, place fanfare.Place, _ error) { c.refused = append(c.refused, place) })
+	f := newFilling(c, func(_ condition.Key, place fanfare.Place, _ error) { c.refused = append(c.refused, place) })
 	var buf []byte // used again for each, as the store's is
 	for i := range n {
 		buf = fmt.Appendf(buf[:0], `{"n":%d}`, i)
-		e := match.Entry{Place: fanfare.Place(i), Params: json.RawMessage(buf)}
-		if err := f.add(match.Key{Topic: fmt.Sprint(i % topics)}, e); err != nil {
+		e := condition.Entry{Place: fanfare.Place(i), Params: json.RawMessage(buf)}
+		if err := f.add(condition.Key{Topic: fmt.Sprint(i % topics)}, e); err != nil {
 			return errors.Join(err, f.end())
 		}
 	}

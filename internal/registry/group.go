@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // A group is what one transaction does: the decisions on its jobs, in their
@@ -39,7 +39,7 @@ type group struct {
 	undone  []tableChange
 	leaving []tableChange // what is taken out of tables once the group is kept
 	entries []topicEntries
-	spare   []match.Entry // room for those of the next topic
+	spare   []condition.Entry // room for those of the next topic
 }
 
 // A tableChange is how to take back one change of a table.

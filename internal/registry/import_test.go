@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -35,10 +35,10 @@ func step(number, n int) []registry.Put {
 	return puts
 }
 
-func gated(t *testing.T) (*registry.Registry, *gatedStore, *match.Index) {
+func gated(t *testing.T) (*registry.Registry, *gatedStore, *condition.Index) {
 	t.Helper()
 	store := &gatedStore{Store: openStore(t, storetest.Place(t)), entered: make(chan struct{}), verdict: make(chan error)}
-	index := match.New()
+	index := condition.New()
 	r, err := registry.Open(t.Context(), options(store, index))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestStepsOfAnImportAreKeptInTheirOrder(t *testing.T) {
 			t.Fatalf("%d: %+v, %+v, %+v", k, results[0][k], results[1][k], results[2][k])
 		}
 	}
-	if got := index.Len(match.Key{Service: "notify", Topic: "change"}); got != 2*n {
+	if got := index.Len(condition.Key{Service: "notify", Topic: "change"}); got != 2*n {
 		t.Errorf("the index has %d", got)
 	}
 }
@@ -127,7 +127,7 @@ func TestWhereAStepFailsThoseBegunAfterItFailToo(t *testing.T) {
 	if err := <-begin(step(5, n)); fanfare.CodeOf(err) != fanfare.DiskFull {
 		t.Errorf("one that began later, in the same import: %v", err)
 	}
-	if got := index.Len(match.Key{Service: "notify", Topic: "change"}); got != 0 {
+	if got := index.Len(condition.Key{Service: "notify", Topic: "change"}); got != 0 {
 		t.Errorf("%d are kept", got)
 	}
 
@@ -135,7 +135,7 @@ func TestWhereAStepFailsThoseBegunAfterItFailToo(t *testing.T) {
 	over := begin(step(2, n))
 	<-store.entered
 	store.verdict <- nil
-	if err := <-over; err != nil || index.Len(match.Key{Service: "notify", Topic: "change"}) != n {
+	if err := <-over; err != nil || index.Len(condition.Key{Service: "notify", Topic: "change"}) != n {
 		t.Errorf("another import: %v", err)
 	}
 	if err := <-r.Import("nobody").Begin(context.Background(), step(1, 1), make([]registry.PutResult, 1)); fanfare.CodeOf(err) != fanfare.NotFound {

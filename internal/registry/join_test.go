@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -46,7 +46,7 @@ func TestWhatComesWhileAGroupIsCommittedIsOneTransaction(t *testing.T) {
 			t.Errorf("step %d: %v, %+v", k+1, err, results[k][0])
 		}
 	}
-	if got := index.Len(match.Key{Service: "notify", Topic: "change"}); got != 3*n {
+	if got := index.Len(condition.Key{Service: "notify", Topic: "change"}); got != 3*n {
 		t.Errorf("the index has %d", got)
 	}
 }
@@ -66,7 +66,7 @@ func TestWhatHasComeAlongIsDecidedOnAnewWhereTheGroupBeforeFails(t *testing.T) {
 			t.Errorf("step %d: %v, %+v", k+1, err, results[k][0])
 		}
 	}
-	if got := index.Len(match.Key{Service: "notify", Topic: "change"}); got != 2*n {
+	if got := index.Len(condition.Key{Service: "notify", Topic: "change"}); got != 2*n {
 		t.Errorf("the index has %d", got)
 	}
 }

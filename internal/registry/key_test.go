@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -24,7 +24,7 @@ func (c *clock) now() time.Time { return c.at }
 // openTimed opens the registry at a place with a clock.
 func openTimed(t TB, place string, c *clock) *registry.Registry {
 	t.Helper()
-	opt := options(openStore(t, place), match.New())
+	opt := options(openStore(t, place), condition.New())
 	opt.Now = c.now
 	r, err := registry.Open(context.Background(), opt)
 	if err != nil {
@@ -247,7 +247,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 		b.Run(fmt.Sprint(keys), func(b *testing.B) {
 			place := storetest.Place(b)
 			store := openStore(b, place)
-			r, err := registry.Open(b.Context(), options(store, match.New()))
+			r, err := registry.Open(b.Context(), options(store, condition.New()))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/cadence"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
 
 // Kinds of ConfigRecord.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // load rebuilds everything in memory from the store.
@@ -43,7 +43,7 @@ func (r *Registry) load(ctx context.Context) error {
 
 // misunderstood tells of a condition that is kept and not understood any more. Logs
 // show the first ones; all are counted.
-func (r *Registry) misunderstood(of match.Key, place fanfare.Place, err error) {
+func (r *Registry) misunderstood(of condition.Key, place fanfare.Place, err error) {
 	if r.unmatched++; r.unmatched <= misunderstoodShown {
 		r.opt.Logger.Error("registry: a condition is not understood any more", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
 	}

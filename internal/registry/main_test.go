@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // A property that opens a database for each of its cases has fewer of them where

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -183,8 +183,8 @@ func TestRegistryDoesWhatTheModelDoes(t *testing.T) {
 func checkModel(t *rapid.T, bits int) {
 	ctx := context.Background()
 	place := storetest.Place(t)
-	start := func() (*registry.Registry, *match.Index) {
-		index := match.New()
+	start := func() (*registry.Registry, *condition.Index) {
+		index := condition.New()
 		r, err := registry.OpenColliding(ctx, options(openStore(t, place), index), bits)
 		if err != nil {
 			t.Fatal(err)
@@ -318,7 +318,7 @@ func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record
 	}
 }
 
-func compare(t *rapid.T, r *registry.Registry, index *match.Index, m *model) {
+func compare(t *rapid.T, r *registry.Registry, index *condition.Index, m *model) {
 	ctx := context.Background()
 	active, at := map[string]int{}, map[*record]fanfare.Place{}
 	for _, want := range m.all {
@@ -351,11 +351,11 @@ func compare(t *rapid.T, r *registry.Registry, index *match.Index, m *model) {
 	}
 	compareSlots(t, r, m, at)
 	for _, topic := range []string{"change", "other"} {
-		if n := index.Len(match.Key{Service: "notify", Topic: topic}); n != active[topic] {
+		if n := index.Len(condition.Key{Service: "notify", Topic: topic}); n != active[topic] {
 			t.Fatalf("the index has %d of %s, want %d", n, topic, active[topic])
 		}
 	}
-	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: json.RawMessage(`{"title":"Vancouver, Alaska","mag":5}`)}, nil)
+	hits, err := index.Match(condition.Key{Service: "notify", Topic: "change"}, condition.Event{Data: json.RawMessage(`{"title":"Vancouver, Alaska","mag":5}`)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/cadence"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
 
 // A Move is a subscription that has got another slot. What waits for it in those

@@ -7,30 +7,30 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 // An older index takes what today's refuses.
-type older struct{ *match.Index }
+type older struct{ *condition.Index }
 
 const tooLarge = `event.title.matches('(a?){1000}b?')`
 
-func (o older) PriceFilter(key match.Key, filter string) (fanfare.Cost, error) {
+func (o older) PriceFilter(key condition.Key, filter string) (fanfare.Cost, error) {
 	if filter == tooLarge {
 		return fanfare.Cost{}, nil
 	}
 	return o.Index.PriceFilter(key, filter)
 }
 
-func (o older) Add(key match.Key, entries []match.Entry) error {
-	return o.Index.Add(key, slices.DeleteFunc(slices.Clone(entries), func(e match.Entry) bool { return e.Filter == tooLarge }))
+func (o older) Add(key condition.Key, entries []condition.Entry) error {
+	return o.Index.Add(key, slices.DeleteFunc(slices.Clone(entries), func(e condition.Entry) bool { return e.Filter == tooLarge }))
 }
 
 func TestAServerStartsWithConditionsThatAreNotUnderstoodAnyMore(t *testing.T) {
 	place := storetest.Place(t)
-	r, _ := openAt(t, place, func(o *registry.Options) { o.Conditions = older{o.Conditions.(*match.Index)} })
+	r, _ := openAt(t, place, func(o *registry.Options) { o.Conditions = older{o.Conditions.(*condition.Index)} })
 	apply(t, r, weather)
 	var puts []registry.Put
 	for _, filter := range []string{sharedFilter, tooLarge, `event.mag > 3.0`} {
@@ -47,7 +47,7 @@ func TestAServerStartsWithConditionsThatAreNotUnderstoodAnyMore(t *testing.T) {
 	if r.Unmatched() != 1 || !strings.Contains(log.String(), "more than 1000 parts") {
 		t.Errorf("%d are said not to be understood: %s", r.Unmatched(), log.String())
 	}
-	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: []byte(`{"title":"Victoria","mag":4}`)}, nil)
+	hits, err := index.Match(condition.Key{Service: "notify", Topic: "change"}, condition.Event{Data: []byte(`{"title":"Victoria","mag":4}`)}, nil)
 	if err != nil || len(hits) != 2 {
 		t.Errorf("%d hits, %v", len(hits), err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"golang.org/x/text/language"
 
-	"fanfare.dev/fanfare/internal/pages/words"
+	"fanfare.dev/fanfare/internal/people/pages/words"
 )
 
 // Pages is how the pages of a service look that its recipients see, and what they and

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // publish makes a committed group seen: match index, live bits and counts. One
@@ -57,7 +57,7 @@ func (g *group) publish() error {
 // A topicEntries is what the match index gets of one topic.
 type topicEntries struct {
 	topic   *Topic
-	entries []match.Entry
+	entries []condition.Entry
 }
 
 // enter takes s down for the match index.
@@ -75,8 +75,8 @@ func (g *group) enter(s *SubscriptionRecord) {
 	}
 }
 
-func (r *Registry) entry(t *Topic, s *SubscriptionRecord) match.Entry {
-	e := match.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel, Slot: s.Slot}
+func (r *Registry) entry(t *Topic, s *SubscriptionRecord) condition.Entry {
+	e := condition.Entry{Place: s.Place, Subscriber: s.Subscriber, Channel: s.Channel, Slot: s.Slot}
 	if s.Filter != 0 {
 		e.Filter = r.filters.text(s.Filter)
 	}

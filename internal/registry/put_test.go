@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -43,7 +43,7 @@ func TestOnePersonMatchedByThreeSubscriptionsIsOneSubscriber(t *testing.T) {
 		registry.Put{Topic: "change", Channel: "email", To: "Ada@example.org", Filter: "mag > 1.0"},
 		registry.Put{Topic: "change", Channel: "print", To: "Ada@EXAMPLE.org", Rule: "strong"},
 	))
-	hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: json.RawMessage(`{"title":"x","mag":7.0}`)}, nil)
+	hits, err := index.Match(condition.Key{Service: "notify", Topic: "change"}, condition.Event{Data: json.RawMessage(`{"title":"x","mag":7.0}`)}, nil)
 	if err != nil || len(hits) != 3 {
 		t.Fatalf("%d hits, %v", len(hits), err)
 	}
@@ -57,7 +57,7 @@ func TestOnePersonMatchedByThreeSubscriptionsIsOneSubscriber(t *testing.T) {
 func TestAnAnswerMeansThatTheNextEventSeesIt(t *testing.T) {
 	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
-	key := match.Key{Service: "notify", Topic: "change"}
+	key := condition.Key{Service: "notify", Topic: "change"}
 	before := r.ChangeSeq()
 	res := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
 	if r.ChangeSeq() != before+1 || index.Len(key) != 1 {
@@ -76,12 +76,12 @@ func TestAnAnswerMeansThatTheNextEventSeesIt(t *testing.T) {
 }
 
 func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
-	index := match.New()
+	index := condition.New()
 	var r *registry.Registry
 	var ended []fanfare.Place
 	opt := options(openStore(t, storetest.Place(t)), index)
 	opt.AfterEnd = func(p fanfare.Place) {
-		if r.Live(p) || index.Len(match.Key{Service: "notify", Topic: "change"}) != 0 {
+		if r.Live(p) || index.Len(condition.Key{Service: "notify", Topic: "change"}) != 0 {
 			t.Error("still live")
 		}
 		ended = append(ended, p)
@@ -130,7 +130,7 @@ func TestAChangedConditionIsSeenAtOnceUnderTheSamePlace(t *testing.T) {
 	r, index := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	match5 := func() int {
-		hits, err := index.Match(match.Key{Service: "notify", Topic: "change"}, match.Event{Data: json.RawMessage(`{"mag":5.0}`)}, nil)
+		hits, err := index.Match(condition.Key{Service: "notify", Topic: "change"}, condition.Event{Data: json.RawMessage(`{"mag":5.0}`)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestManyCallersAtOnceGetTheirOwnAnswers(t *testing.T) {
 			t.Errorf("caller %d got other ids for the shared subscriptions", c)
 		}
 	}
-	if n := index.Len(match.Key{Service: "notify", Topic: "change"}); n != callers*each+each {
+	if n := index.Len(condition.Key{Service: "notify", Topic: "change"}); n != callers*each+each {
 		t.Errorf("the index has %d", n)
 	}
 }

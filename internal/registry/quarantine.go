@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // kindQuarantine is the kind of a ConfigRecord: a condition about which the matching index
@@ -159,7 +159,7 @@ func (r *Registry) loadQuarantine(c *ConfigRecord) error {
 
 // EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
 // are stored, in the order of their places.
-func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.Place, visit func(*match.Entry) error) error {
+func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.Place, visit func(*condition.Entry) error) error {
 	t := r.config.Load().topics[topic]
 	if t == nil {
 		return nil

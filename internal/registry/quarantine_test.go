@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -70,7 +70,7 @@ func TestEntriesAreThoseOfTheActiveSubscriptionsOfSomePeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	var filters []string
-	err = r.EntriesOf(ctx, topic.Number, []fanfare.Place{who}, func(e *match.Entry) error {
+	err = r.EntriesOf(ctx, topic.Number, []fanfare.Place{who}, func(e *condition.Entry) error {
 		if e.Subscriber != who {
 			t.Errorf("%+v is somebody else's", e)
 		}
@@ -81,7 +81,7 @@ func TestEntriesAreThoseOfTheActiveSubscriptionsOfSomePeople(t *testing.T) {
 	if err != nil || !slices.Equal(filters, []string{"", "event.mag > 5.0"}) {
 		t.Errorf("%v, %q", err, filters)
 	}
-	if err := r.EntriesOf(ctx, topic.Number+100, []fanfare.Place{who}, func(e *match.Entry) error { t.Errorf("%+v", e); return nil }); err != nil {
+	if err := r.EntriesOf(ctx, topic.Number+100, []fanfare.Place{who}, func(e *condition.Entry) error { t.Errorf("%+v", e); return nil }); err != nil {
 		t.Error(err)
 	}
 }

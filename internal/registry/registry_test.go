@@ -8,12 +8,12 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
-	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 const weather = `
@@ -80,9 +80,9 @@ func openStore(tb TB, place string) *control.Store {
 	return control.New(db)
 }
 
-func openAt(tb TB, place string, change ...func(*registry.Options)) (*registry.Registry, *match.Index) {
+func openAt(tb TB, place string, change ...func(*registry.Options)) (*registry.Registry, *condition.Index) {
 	tb.Helper()
-	index := match.New()
+	index := condition.New()
 	opt := options(openStore(tb, place), index)
 	for _, c := range change {
 		c(&opt)

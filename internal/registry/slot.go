@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/cadence"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
 
 // kindSlot is the kind of a ConfigRecord: a cadence in a time zone.

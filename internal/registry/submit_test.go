@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -29,7 +29,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 		ctx := context.Background()
 		// Files, whatever is chosen: in a bubble nobody waits for a socket.
 		store := &silentStore{Store: openStore(t, t.TempDir()), answer: make(chan struct{})}
-		index := match.New()
+		index := condition.New()
 		o := options(store, index)
 		o.Patience = 5 * time.Second
 		r, err := registry.Open(ctx, o)
@@ -99,7 +99,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 
 func TestNothingIsHandedInWhileTheStoreIsAway(t *testing.T) {
 	ctx := context.Background()
-	o := options(openStore(t, storetest.Place(t)), match.New())
+	o := options(openStore(t, storetest.Place(t)), condition.New())
 	var away error
 	o.Away = func() error { return away }
 	r, err := registry.Open(ctx, o)

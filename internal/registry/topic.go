@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/match"
+	"fanfare.dev/fanfare/internal/condition"
 )
 
 // topicState is what a Topic has for the registry alone.
@@ -14,7 +14,7 @@ type topicState struct {
 	body    *topicBody
 }
 
-func (t *Topic) key() match.Key { return match.Key{Service: t.Service, Topic: t.Name} }
+func (t *Topic) key() condition.Key { return condition.Key{Service: t.Service, Topic: t.Name} }
 
 // rule returns the rule with this name, or nil.
 func (t *Topic) rule(name string) *Rule {
@@ -47,10 +47,10 @@ func (t *Topic) ruleNames() iter.Seq[string] {
 }
 
 // definition is what the match index has to know of the topic.
-func (t *Topic) definition() match.Definition {
-	d := match.Definition{Schema: t.Schema, Key: t.Key}
+func (t *Topic) definition() condition.Definition {
+	d := condition.Definition{Schema: t.Schema, Key: t.Key}
 	for _, r := range t.Rules {
-		d.Rules = append(d.Rules, match.Rule{Name: r.Name, When: r.When, Params: r.Params})
+		d.Rules = append(d.Rules, condition.Rule{Name: r.Name, When: r.When, Params: r.Params})
 	}
 	return d
 }

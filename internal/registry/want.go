@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/language"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/cadence"
+	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
 
 // Limits of one Put, in bytes.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"fanfare.dev/fanfare/internal/returns"
+	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
 // command answers one line.
@@ -185,7 +185,7 @@ func (s *Server) recipient(path string) (recipient, bool) {
 		to.person = true
 		return to, true
 	case "abuse": // RFC 2142; providers report complaints there
-		to.person, to.kind = true, returns.Complaint
+		to.person, to.kind = true, bounce.Complaint
 		return to, true
 	}
 	kind, delivery, shared, err := s.options.Verify(local)
@@ -195,9 +195,9 @@ func (s *Server) recipient(path string) (recipient, bool) {
 	to.delivery, to.shared = delivery, shared
 	switch kind {
 	case bounceKind:
-		to.kind = returns.Bounce
+		to.kind = bounce.Bounce
 	case unsubscribeKind:
-		to.kind = returns.Unsubscribe
+		to.kind = bounce.Unsubscribe
 	default:
 		return recipient{}, false
 	}

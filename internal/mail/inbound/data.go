@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/returns"
+	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
 var tooLarge = "a message has at most " + strconv.Itoa(MaxMessageBytes) + " bytes"
@@ -53,7 +53,7 @@ func (s *session) data() {
 		return
 	}
 	// Read once, though it may have a hundred recipients.
-	reports := sync.OnceValue(func() []returns.Report { return returns.Parse(text) })
+	reports := sync.OnceValue(func() []bounce.Report { return bounce.Parse(text) })
 	for _, to := range m.to {
 		if err := s.hand(m, to, text, reports); err != nil {
 			s.server.counters.notNow.Add(1)
@@ -133,34 +133,34 @@ func (l *letter) done() {
 }
 
 // hand gives the message to whoever has to do with it.
-func (s *session) hand(m *mail, to recipient, text []byte, reports func() []returns.Report) error {
+func (s *session) hand(m *mail, to recipient, text []byte, reports func() []bounce.Report) error {
 	o := &s.server.options
 	if to.person {
 		s.server.counters.kept.Add(1)
 		if err := o.Keep(s.traced(m, to, text)); err != nil {
 			return err
 		}
-		if to.kind != returns.Complaint {
+		if to.kind != bounce.Complaint {
 			return nil
 		}
 	}
-	if to.kind == returns.Unsubscribe && !wished(m.from, text) {
+	if to.kind == bounce.Unsubscribe && !wished(m.from, text) {
 		s.server.counters.ignored.Add(1)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(s.server.ctx, takeTimeout)
 	defer cancel()
-	a := returns.Arrival{Kind: to.kind, Delivery: to.delivery, Shared: to.shared, From: m.from, To: to.address, Raw: text, Source: "smtp " + s.peer, At: o.Clock.Now()}
-	if to.kind != returns.Unsubscribe {
+	a := bounce.Arrival{Kind: to.kind, Delivery: to.delivery, Shared: to.shared, From: m.from, To: to.address, Raw: text, Source: "smtp " + s.peer, At: o.Clock.Now()}
+	if to.kind != bounce.Unsubscribe {
 		a.Reports = reports()
 	}
 	if err := o.Take(ctx, a); err != nil {
 		return err
 	}
 	switch to.kind {
-	case returns.Bounce:
+	case bounce.Bounce:
 		s.server.counters.bounces.Add(1)
-	case returns.Unsubscribe:
+	case bounce.Unsubscribe:
 		s.server.counters.unsubscribes.Add(1)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/returns"
+	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
 func TestAMessageIsHandedOnAsItCame(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAMessageIsHandedOnAsItCame(t *testing.T) {
 		t.Fatalf("%d arrivals", len(got))
 	}
 	for i, a := range got {
-		if a.Kind != returns.Bounce || a.From != "mailer@Peer.example.com" || string(a.Raw) != "Subject: h\xc3\xa4\r\n\r\n.\r\ndot\r\nend\r\n" ||
+		if a.Kind != bounce.Bounce || a.From != "mailer@Peer.example.com" || string(a.Raw) != "Subject: h\xc3\xa4\r\n\r\n.\r\ndot\r\nend\r\n" ||
 			a.Source != "smtp 127.0.0.1" || a.Delivery.Position != uint32(3+i) || a.Shared != (i == 1) || a.At.IsZero() {
 			t.Errorf("%+v", a)
 		}
@@ -275,7 +275,7 @@ func TestAPersonsMailIsKept(t *testing.T) {
 		!strings.HasSuffix(w.kept[1], "\r\nSubject: hello\r\n\r\nx\r\n") {
 		t.Errorf("%q", w.kept)
 	}
-	if got := w.arrivals(); len(got) != 1 || got[0].Kind != returns.Complaint || got[0].Delivery != (fanfare.DeliveryRef{}) {
+	if got := w.arrivals(); len(got) != 1 || got[0].Kind != bounce.Complaint || got[0].Delivery != (fanfare.DeliveryRef{}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -316,7 +316,7 @@ func TestOnlyAWishUnsubscribes(t *testing.T) {
 	c.expect("DATA", "354 ")
 	c.send("Subject: unsubscribe\r\n\r\n.\r\n")
 	c.expect("", "250 2.6.0")
-	if got := w.arrivals(); len(got) != 1 || got[0].Kind != returns.Unsubscribe || got[0].From != "ann@example.com" {
+	if got := w.arrivals(); len(got) != 1 || got[0].Kind != bounce.Unsubscribe || got[0].From != "ann@example.com" {
 		t.Errorf("%+v", got)
 	}
 	if n := w.Counts(); n.Ignored != 1 || n.Unsubscribes != 1 {

@@ -15,7 +15,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/returns"
+	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
 // The kinds of addresses that Options.Verify knows.
@@ -36,7 +36,7 @@ type Options struct {
 	Verify func(local string) (kind byte, delivery fanfare.DeliveryRef, shared bool, err error)
 	// Take keeps what follows from an arrival, and returns when that is durable. After
 	// an error the peer is asked to come again.
-	Take func(context.Context, returns.Arrival) error
+	Take func(context.Context, bounce.Arrival) error
 	// Keep puts a message away that is for a person: postmaster or abuse.
 	Keep func(message []byte) error
 

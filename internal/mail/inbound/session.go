@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/returns"
+	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
 // A session is one connection.
@@ -49,7 +49,7 @@ type mail struct {
 type recipient struct {
 	address  string
 	person   bool // postmaster or abuse
-	kind     returns.Kind
+	kind     bounce.Kind
 	delivery fanfare.DeliveryRef
 	shared   bool
 }

@@ -13,7 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/returns"
+	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
 const patience = 2 * time.Minute // far beyond what a loaded machine needs
@@ -39,14 +39,14 @@ type world struct {
 	t testing.TB
 	*Server
 	mu     sync.Mutex
-	taken  []returns.Arrival
+	taken  []bounce.Arrival
 	kept   []string
 	refuse error         // of Take
 	hold   chan struct{} // Take waits for it
 	inTake chan struct{} // told when Take is waiting
 }
 
-func (w *world) take(ctx context.Context, a returns.Arrival) error {
+func (w *world) take(ctx context.Context, a bounce.Arrival) error {
 	w.mu.Lock()
 	hold, refuse := w.hold, w.refuse
 	w.mu.Unlock()
@@ -67,10 +67,10 @@ func (w *world) take(ctx context.Context, a returns.Arrival) error {
 	return nil
 }
 
-func (w *world) arrivals() []returns.Arrival {
+func (w *world) arrivals() []bounce.Arrival {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]returns.Arrival(nil), w.taken...)
+	return append([]bounce.Arrival(nil), w.taken...)
 }
 
 func options(w *world) Options {

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/seal"
 )
 
 const (
-	changingAddress seal.Purpose = 'a'
+	changingAddress linktoken.Purpose = 'a'
 	// byAddress is the reason of what goes on at another address.
 	byAddress = "the address was changed"
 )
@@ -28,7 +28,7 @@ type addressChange struct {
 }
 
 // Move mails a link to a new address that has what goes to the old one go there.
-func (p *Preferences) Move(ctx context.Context, token, to string, may api.MayMail) error {
+func (p *Preferences) Move(ctx context.Context, token, to string, may httpapi.MayMail) error {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late || person.Address == "" {
 		return err
@@ -64,14 +64,14 @@ func (p *Preferences) Move(ctx context.Context, token, to string, may api.MayMai
 }
 
 // LookMove tells what a link moves.
-func (p *Preferences) LookMove(_ context.Context, token string) (api.Confirmation, error) {
+func (p *Preferences) LookMove(_ context.Context, token string) (httpapi.Confirmation, error) {
 	of, late, err := p.openMove(token)
-	return api.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
+	return httpapi.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}, err
 }
 
 func (p *Preferences) openMove(token string) (of addressChange, late bool, err error) {
 	b, err := p.unsubscriber.passes.Open(changingAddress, token, p.clock.Now())
-	if errors.Is(err, seal.ErrForeign) {
+	if errors.Is(err, linktoken.ErrForeign) {
 		return of, false, errForeignLink()
 	}
 	return of, err != nil, json.Unmarshal(b, &of)
@@ -97,9 +97,9 @@ func (p *Preferences) owner(ctx context.Context, of *addressChange, person *regi
 
 // ConfirmMove has every subscription to the old address go on at the new one, and
 // tells the old one.
-func (p *Preferences) ConfirmMove(ctx context.Context, token string) (api.Confirmation, error) {
+func (p *Preferences) ConfirmMove(ctx context.Context, token string) (httpapi.Confirmation, error) {
 	of, late, err := p.openMove(token)
-	c := api.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
+	c := httpapi.Confirmation{Site: siteOf(p.registry, of.Service), Address: of.To, Late: late}
 	if err != nil || late {
 		return c, err
 	}

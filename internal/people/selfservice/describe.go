@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pages"
-	"fanfare.dev/fanfare/internal/pages/words"
+	"fanfare.dev/fanfare/internal/people/pages"
+	"fanfare.dev/fanfare/internal/people/pages/words"
 	"fanfare.dev/fanfare/internal/registry"
 )
 

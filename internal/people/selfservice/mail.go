@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api/wire"
-	"fanfare.dev/fanfare/internal/pages/words"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people/pages/words"
 	"fanfare.dev/fanfare/internal/registry"
 )
 

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api"
-	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/pages"
+	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/render"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // Preferences shows people their subscriptions and changes them.
 type Preferences struct {
-	signer       *format.Signer
+	signer       *render.Signer
 	unsubscriber *Unsubscriber
 	registry     *registry.Registry
 	mails        *Mailer
@@ -33,14 +33,14 @@ type Preferences struct {
 
 // to is the link to the preferences of who has a subscription, good from today.
 func (p *Preferences) to(service string, of fanfare.Place) string {
-	link := format.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
+	link := render.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
 	return string(p.signer.Clone().AppendPreferences(nil, link))
 }
 
 // open reads a link. One that is late leads to nobody's preferences, but to the
 // address that a new one goes to. So is one that went to an address which the person
 // has given up: whoever reads the mail there now is nobody to choose for them.
-func (p *Preferences) open(ctx context.Context, token string) (link format.Link, person registry.Person, late bool, err error) {
+func (p *Preferences) open(ctx context.Context, token string) (link render.Link, person registry.Person, late bool, err error) {
 	if link, err = p.signer.Clone().VerifyPreferences(token); err != nil {
 		return link, person, false, errForeignLink()
 	}
@@ -53,12 +53,12 @@ func (p *Preferences) open(ctx context.Context, token string) (link format.Link,
 }
 
 // Preferences shows what a link leads to.
-func (p *Preferences) Preferences(ctx context.Context, token string) (api.Preferences, error) {
+func (p *Preferences) Preferences(ctx context.Context, token string) (httpapi.Preferences, error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil {
-		return api.Preferences{}, err
+		return httpapi.Preferences{}, err
 	}
-	shown := api.Preferences{Site: siteOf(p.registry, link.Service), Locale: person.Locale, Late: late}
+	shown := httpapi.Preferences{Site: siteOf(p.registry, link.Service), Locale: person.Locale, Late: late}
 	if late {
 		return shown, nil
 	}
@@ -121,7 +121,7 @@ func with(list []string, one string) []string {
 }
 
 // Choose changes what the page says. What it does not name stays as it is.
-func (p *Preferences) Choose(ctx context.Context, token string, ask api.Chosen) (left api.Left, err error) {
+func (p *Preferences) Choose(ctx context.Context, token string, ask httpapi.Chosen) (left httpapi.Left, err error) {
 	link, person, late, err := p.open(ctx, token)
 	if err != nil || late {
 		return left, err
@@ -194,7 +194,7 @@ func putAgain(s *registry.Subscription) registry.Put {
 
 // Renew mails a new link to the address that a late one is about. Whoever asks is told
 // the same in any case.
-func (p *Preferences) Renew(ctx context.Context, token string, may api.MayMail) error {
+func (p *Preferences) Renew(ctx context.Context, token string, may httpapi.MayMail) error {
 	link, person, _, err := p.open(ctx, token)
 	if err != nil {
 		return err

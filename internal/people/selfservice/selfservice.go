@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api/wire"
-	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/seal"
+	"fanfare.dev/fanfare/internal/render"
 )
 
 // Options are the parts that the pages need.
 type Options struct {
 	Registry  *registry.Registry
-	Signer    *format.Signer // of the links in mails
-	Seals     *seal.Key      // of the links that pages make
+	Signer    *render.Signer // of the links in mails
+	Seals     *linktoken.Key // of the links that pages make
 	Clock     kit.Clock
 	PublicURL string // without a slash at its end
 

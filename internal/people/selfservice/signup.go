@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api"
+	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/pages"
-	"fanfare.dev/fanfare/internal/pages/words"
+	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people/pages"
+	"fanfare.dev/fanfare/internal/people/pages/words"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/seal"
 )
 
 const (
-	confirming seal.Purpose = 'c'
+	confirming linktoken.Purpose = 'c'
 	// confirmFor is how long a sign-up can be confirmed.
 	confirmFor = 48 * time.Hour
 )
@@ -27,7 +27,7 @@ const (
 // Signups takes people in who ask for it, once they have shown that the address is
 // theirs. Nothing of a sign-up is kept before: the link has all of it.
 type Signups struct {
-	passes   *seal.Key
+	passes   *linktoken.Key
 	registry *registry.Registry
 	mails    *Mailer
 	links    *Preferences
@@ -60,8 +60,8 @@ func (a *request) subscription() *registry.Subscription {
 }
 
 // Form tells what there is to fill in for a topic that lets people sign up.
-func (s *Signups) Form(service, topic string) (api.SignupForm, error) {
-	f := api.SignupForm{}
+func (s *Signups) Form(service, topic string) (httpapi.SignupForm, error) {
+	f := httpapi.SignupForm{}
 	t := s.registry.Configuration().Topic(service, topic)
 	if t == nil || t.Settings().Signup == nil {
 		return f, &fanfare.Error{Code: fanfare.NotFound, Message: "there is nothing to sign up to", Hint: "a topic has a page to sign up where its document says signup: true"}
@@ -87,7 +87,7 @@ func (s *Signups) Form(service, topic string) (api.SignupForm, error) {
 // learns nothing of it: one that has the subscription gets another mail, one that is
 // suppressed none, but for who wanted nothing at all and asks again. The error is about
 // what was asked for.
-func (s *Signups) Ask(ctx context.Context, service string, ask *api.SignupAsk, may api.MayMail) error {
+func (s *Signups) Ask(ctx context.Context, service string, ask *httpapi.SignupAsk, may httpapi.MayMail) error {
 	a := request{Service: service, Topic: ask.Topic, Channel: ask.Channel, To: ask.To, Rule: ask.Rule, Params: ask.Params, Cadence: ask.Cadence, Locale: ask.Locale, TimeZone: ask.TimeZone,
 		Terms: ask.Terms, Source: ask.Source, At: s.clock.Now().UnixNano()}
 	put := a.put()
@@ -170,25 +170,25 @@ func equalParams(a, b json.RawMessage) bool {
 }
 
 // Look tells what a link confirms.
-func (s *Signups) Look(_ context.Context, token string) (api.Confirmation, error) {
+func (s *Signups) Look(_ context.Context, token string) (httpapi.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil {
-		return api.Confirmation{}, err
+		return httpapi.Confirmation{}, err
 	}
 	return s.shown(a, late), nil
 }
 
 func (s *Signups) open(token string) (a *request, late bool, err error) {
 	b, err := s.passes.Open(confirming, token, s.clock.Now())
-	if errors.Is(err, seal.ErrForeign) {
+	if errors.Is(err, linktoken.ErrForeign) {
 		return nil, false, errForeignLink()
 	}
 	late, a = err != nil, &request{}
 	return a, late, json.Unmarshal(b, a)
 }
 
-func (s *Signups) shown(a *request, late bool) api.Confirmation {
-	c := api.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
+func (s *Signups) shown(a *request, late bool) httpapi.Confirmation {
+	c := httpapi.Confirmation{Site: siteOf(s.registry, a.Service), Locale: a.Locale, Title: s.title(a), Address: a.To, Terms: a.Terms, Late: late}
 	c.Detail = detailOf(s.registry, a.subscription(), a.Locale)
 	if rule := ruleOf(s.registry, a.subscription()); rule != nil {
 		c.About = rule.Description
@@ -198,13 +198,13 @@ func (s *Signups) shown(a *request, late bool) api.Confirmation {
 
 // Confirm makes the subscription, and keeps what was agreed to. A link that was used
 // before brings nothing back that has ended since.
-func (s *Signups) Confirm(ctx context.Context, token string) (api.Confirmation, error) {
+func (s *Signups) Confirm(ctx context.Context, token string) (httpapi.Confirmation, error) {
 	a, late, err := s.open(token)
 	if err != nil || late {
 		if err == nil {
 			return s.shown(a, true), nil
 		}
-		return api.Confirmation{}, err
+		return httpapi.Confirmation{}, err
 	}
 	c := s.shown(a, false)
 	of, err := s.has(ctx, a)

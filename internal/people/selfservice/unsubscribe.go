@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/api"
-	"fanfare.dev/fanfare/internal/format"
+	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/pages"
+	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/seal"
+	"fanfare.dev/fanfare/internal/render"
 )
 
 const (
-	undoing seal.Purpose = 'r'
+	undoing linktoken.Purpose = 'r'
 	// undoFor is how long an unsubscribe can be taken back.
 	undoFor = 7 * 24 * time.Hour
 	// byLink begins the reason of what was ended by a link.
@@ -27,8 +27,8 @@ const (
 
 // Unsubscriber handles unsubscribe links and takes unsubscribes back.
 type Unsubscriber struct {
-	signer   *format.Signer
-	passes   *seal.Key
+	signer   *render.Signer
+	passes   *linktoken.Key
 	mails    *Mailer
 	registry *registry.Registry
 	clock    kit.Clock
@@ -49,7 +49,7 @@ func errForeignLink() error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "this link is not one of ours", Hint: "open the link as it stands in the mail"}
 }
 
-func (l *Unsubscriber) verify(token string) (format.Link, error) {
+func (l *Unsubscriber) verify(token string) (render.Link, error) {
 	link, err := l.signer.Clone().Verify(token)
 	if err != nil {
 		return link, errForeignLink()
@@ -59,7 +59,7 @@ func (l *Unsubscriber) verify(token string) (format.Link, error) {
 
 // listed are the subscriptions that a message was about: it listed them all, and
 // whoever clicks means the message.
-func (l *Unsubscriber) listed(ctx context.Context, link format.Link) []fanfare.Place {
+func (l *Unsubscriber) listed(ctx context.Context, link render.Link) []fanfare.Place {
 	if m, err := l.store.Manifest(ctx, link.Delivery.Day, link.Delivery.Manifest); err == nil {
 		if _, member, ok := m.At(link.Delivery.Position); ok {
 			return member.Subscriptions
@@ -71,7 +71,7 @@ func (l *Unsubscriber) listed(ctx context.Context, link format.Link) []fanfare.P
 // reader is the person whom a link was sent to, with what it lets them see. Of one who
 // has given up the address that it went to that is what the message was about, and no
 // more: whoever reads the mail there now is nobody to choose for them.
-func (l *Unsubscriber) reader(ctx context.Context, link format.Link, listed []fanfare.Place) (registry.Person, error) {
+func (l *Unsubscriber) reader(ctx context.Context, link render.Link, listed []fanfare.Place) (registry.Person, error) {
 	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
 	if err == nil && moved(&person) {
 		person.Subscriptions = slices.DeleteFunc(person.Subscriptions, func(s registry.Subscription) bool { return !slices.Contains(listed, s.Place) })
@@ -80,12 +80,12 @@ func (l *Unsubscriber) reader(ctx context.Context, link format.Link, listed []fa
 }
 
 // Offer tells what a link lets somebody leave. It changes nothing.
-func (l *Unsubscriber) Offer(ctx context.Context, token string) (api.Offer, error) {
+func (l *Unsubscriber) Offer(ctx context.Context, token string) (httpapi.Offer, error) {
 	link, err := l.verify(token)
 	if err != nil {
-		return api.Offer{}, err
+		return httpapi.Offer{}, err
 	}
-	offer := api.Offer{Site: siteOf(l.registry, link.Service)}
+	offer := httpapi.Offer{Site: siteOf(l.registry, link.Service)}
 	listed := l.listed(ctx, link)
 	person, err := l.reader(ctx, link, listed)
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *Unsubscriber) Offer(ctx context.Context, token string) (api.Offer, erro
 }
 
 // Leave ends what is asked for, and is idempotent.
-func (l *Unsubscriber) Leave(ctx context.Context, token string, ask api.Leave) (left api.Left, err error) {
+func (l *Unsubscriber) Leave(ctx context.Context, token string, ask httpapi.Leave) (left httpapi.Left, err error) {
 	link, err := l.verify(token)
 	if err != nil {
 		return left, err
@@ -133,7 +133,7 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask api.Leave) (
 		how.Source = registry.SourcePage
 	}
 	if ask.Reason != "" {
-		how.Reason, how.Text = ask.Reason, byLink+": "+api.LeaveReasons[ask.Reason]
+		how.Reason, how.Text = ask.Reason, byLink+": "+httpapi.LeaveReasons[ask.Reason]
 	}
 	left, err = l.end(ctx, &person, link.Subscription, ends, how)
 	if err == nil && len(left.Titles) > 0 {
@@ -143,8 +143,8 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask api.Leave) (
 }
 
 // end ends subscriptions of a person, and makes the pass to take that back.
-func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, how registry.Ending) (left api.Left, err error) {
-	left = api.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
+func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, how registry.Ending) (left httpapi.Left, err error) {
+	left = httpapi.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
 			left.Titles = append(left.Titles, titleOf(l.registry, s))
@@ -164,7 +164,7 @@ func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanf
 }
 
 // confirmByMail acknowledges by mail what has ended, where the service's document says so.
-func (l *Unsubscriber) confirmByMail(ctx context.Context, person *registry.Person, left *api.Left) error {
+func (l *Unsubscriber) confirmByMail(ctx context.Context, person *registry.Person, left *httpapi.Left) error {
 	svc := l.registry.Configuration().Service(person.Service)
 	channel := firstMail(l.registry, person.Service)
 	if svc == nil || !svc.Pages.Goodbye || person.Address == "" || channel == "" {
@@ -175,16 +175,16 @@ func (l *Unsubscriber) confirmByMail(ctx context.Context, person *registry.Perso
 }
 
 // Undo takes back what a Leave ended.
-func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (api.Undone, error) {
+func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (httpapi.Undone, error) {
 	b, err := l.passes.Open(undoing, token, l.clock.Now())
-	if errors.Is(err, seal.ErrForeign) {
-		return api.Undone{}, errForeignLink()
+	if errors.Is(err, linktoken.ErrForeign) {
+		return httpapi.Undone{}, errForeignLink()
 	}
 	var of undo
 	if bad := json.Unmarshal(b, &of); bad != nil {
-		return api.Undone{}, bad
+		return httpapi.Undone{}, bad
 	}
-	done := api.Undone{Site: siteOf(l.registry, of.Service), Late: err != nil}
+	done := httpapi.Undone{Site: siteOf(l.registry, of.Service), Late: err != nil}
 	person, err := l.registry.PersonOf(ctx, of.Service, of.Of)
 	done.Locale = person.Locale
 	if err == nil && really && !done.Late {

@@ -12,11 +12,11 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/kit"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
 	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 const today = fanfare.Day(20777)

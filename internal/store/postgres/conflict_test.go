@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // another changes another row than count.

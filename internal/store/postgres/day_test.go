@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 func TestADayThatAFailoverLostIsMadeAnewByTheNextWhoWritesToIt(t *testing.T) {

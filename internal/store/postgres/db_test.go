@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 const today fanfare.Day = 20777 // 2026-11-20

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // frozen opens a database on a server of the test's own, which can be frozen, and a

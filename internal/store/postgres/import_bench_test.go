@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // BenchmarkImport is the commit of a group of new subscriptions with their

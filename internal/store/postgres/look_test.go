@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 func TestALookFindsWhatThereIsAndChangesNothing(t *testing.T) {

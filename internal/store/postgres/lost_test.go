@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // count adds one to a counter, which is no idempotent statement.

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // first are the migrations that make the schema: there is no version before

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // BenchmarkRecord is the commit of a group of outcomes, as the recorder makes

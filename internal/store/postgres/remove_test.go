@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // dumped is a database with two days, and a connection that dumps it: that holds

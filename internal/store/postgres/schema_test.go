@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // connect opens a connection whose schema is fanfare.

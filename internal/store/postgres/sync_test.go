@@ -3,8 +3,8 @@ package postgres
 import (
 	"testing"
 
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // The server writes what nobody waits for to the disk when it is idle, which is

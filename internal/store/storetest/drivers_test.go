@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/storetest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // drivers are the databases that the suite is run against, and where a new one

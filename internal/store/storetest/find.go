@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/pgtest"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // Find lists where one of the names stands in what is kept at a place, whatever

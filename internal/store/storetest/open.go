@@ -16,10 +16,10 @@ import (
 	"os"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/pgtest"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/postgres"
 	"fanfare.dev/fanfare/internal/store/sqlite"
+	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
 // Open opens a new database, which is closed and gone at the end of the test.

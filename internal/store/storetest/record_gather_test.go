@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/generate"
+	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -25,7 +25,7 @@ func waitingEvent(stream uint64, slot uint16, due time.Time, subscriptions ...ui
 	for _, n := range subscriptions {
 		hits = append(hits, fanfare.Hit{Place: fanfare.NewPlace(3, n), Subscriber: fanfare.NewPlace(3, n), Channel: 1, Rule: -1, Slot: slot})
 	}
-	_, f.Gathered = generate.Gather(f.Posted.Seq, hits, func(uint16) (time.Time, bool) { return due, true })
+	_, f.Gathered = plan.Gather(f.Posted.Seq, hits, func(uint16) (time.Time, bool) { return due, true })
 	return f
 }
 
@@ -213,9 +213,9 @@ func TestWhatIsCarriedOverWaitsInOnePlace(t *testing.T) {
 		day, from := fanfare.DayOf(noon), deliveries.Waiting{Slot: 5, Due: eight, Service: "news"}
 		carry := func(from deliveries.Waiting, slot uint16, due time.Time, subscriptions ...uint32) (to []string) {
 			t.Helper()
-			c := generate.Carry{}
+			c := plan.Carry{}
 			for _, n := range subscriptions {
-				c[fanfare.NewPlace(3, n)] = generate.Run{Slot: slot, Due: due}
+				c[fanfare.NewPlace(3, n)] = plan.Run{Slot: slot, Due: due}
 			}
 			for n := range 2 {
 				runs, err := s.Carry(t.Context(), day, from, c)

@@ -1,0 +1,112 @@
+//go:build assertions
+
+package condition
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestAnAssertionFiresWhereAnAssumptionIsWrong makes mistakes that a change of the index could
+// make, and matches.
+func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
+	const percent = `event.percent > 90 && (event.disk > 80 && has(event.ack))`
+	for name, c := range map[string]struct {
+		entries []Entry
+		when    string
+		data    string
+		mistake func(*topic)
+		message string
+	}{
+		"a term is taken for its comparison": {
+			entries: []Entry{{Filter: percent}},
+			data:    `{"percent":97,"disk":95}`,
+			mistake: func(tp *topic) {
+				for _, r := range tp.filters.terms.list {
+					r.term.span = r.plan.guards[0][0].span
+				}
+			},
+			message: "is answered true without its test",
+		},
+		"a conjunct is lost": {
+			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s && event.n != sub.n`,
+			data:    `{"s":"a","n":2}`,
+			mistake: func(tp *topic) { tp.rules[0].plan.residuals = nil },
+			message: "is a hit and its condition is 0",
+		},
+		"a way leads nowhere": {
+			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s && event.n >= sub.n`,
+			data:    `{"s":"a","n":2}`,
+			mistake: func(tp *topic) { clear(tp.rules[0].plan.guards[0][0].buckets) },
+			message: "is no hit and its condition is true",
+		},
+		"a range includes its end": {
+			entries: []Entry{{Filter: `event.n > 2`}, {Place: 1, Filter: `event.n > 3`}},
+			data:    `{"n":2}`,
+			mistake: func(tp *topic) { tp.filters.forms[0].plan.guards[0][0].span.op = greaterOrEqual },
+			message: "is a hit and its condition is 0",
+		},
+		"a row is hit twice": {
+			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}}, when: `event.s == sub.s`,
+			data: `{"s":"a"}`,
+			mistake: func(tp *topic) {
+				w := tp.rules[0].plan.guards[0][0]
+				for key, h := range w.buckets {
+					many := &bucket{}
+					many.insert(0, w.filed(tp.rows, h.row))
+					many.insert(0, w.filed(tp.rows, h.row))
+					w.buckets[key] = handle{many: many}
+				}
+			},
+			message: "is a hit twice",
+		},
+		"a memo is of another text": {
+			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}, {Place: 1, Rule: "r", Params: json.RawMessage(`{"s":"a","n":3}`)}}, when: `event.s != sub.s && event.n < sub.n`,
+			data:    `{"s":"b","n":1}`,
+			mistake: func(tp *topic) { tp.rules[0].plan.residuals[0].test = &flipping{} },
+			message: "made a residual",
+		},
+		"two paths share a slot": {
+			entries: []Entry{{Filter: `event.a != 'x'`}, {Place: 1, Filter: `event.b != 'x'`}},
+			data:    `{"a":"y","b":"x"}`,
+			mistake: func(tp *topic) {
+				for _, form := range tp.filters.forms {
+					for _, p := range form.plan.paths {
+						p.slot = 0
+					}
+				}
+			},
+			message: "for one condition and",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, key := New(), Key{"s", "t"}
+			def := Definition{}
+			if c.when != "" {
+				def.Rules = []Rule{{Name: "r", When: c.when, Params: map[string]string{"s": "string", "n": "number"}}}
+				if !strings.Contains(c.when, "sub.n") {
+					def.Rules[0].When += " && (sub.n == sub.n || true)"
+				}
+			}
+			if err := x.Define(key, def); err != nil {
+				t.Fatal(err)
+			}
+			mustAdd(t, x, key, c.entries...)
+			c.mistake(x.topics[key])
+			defer func() {
+				if message := fmt.Sprint(recover()); !strings.Contains(message, c.message) {
+					t.Errorf("the match panics with %s, want %q", message, c.message)
+				}
+			}()
+			_, err := x.Match(key, Event{Data: json.RawMessage(c.data)}, nil)
+			t.Errorf("nothing was noticed, %v", err)
+		})
+	}
+}
+
+// flipping is true every other time.
+type flipping struct{ is bool }
+
+func (t *flipping) eval(*frame) truth { t.is = !t.is; return truthOf(t.is) }

@@ -1,0 +1,171 @@
+package condition
+
+import "slices"
+
+// leafRows is how many rows a leaf holds before it is split.
+const leafRows = 512
+
+// A handle is a bucket, or the only row of one that never had more.
+type handle struct {
+	row  uint32
+	many *bucket
+}
+
+func (h handle) size() (n int) {
+	if h.many == nil {
+		return 1
+	}
+	for i := range h.many.leaves {
+		n += len(h.many.leaves[i].rows)
+	}
+	return n
+}
+
+// A bucket holds the rows of a rule (or what they stand for: entire) that agree in all equalities, ordered by
+// the param of the rule's range and then by row: a list of leaves, so that an
+// insert moves a few kilobytes and a match takes whole leaves. Without a range
+// all keys are 0 and none are kept.
+type bucket struct {
+	leaves []leaf
+	ranged bool
+}
+
+type leaf struct {
+	keys []float64 // empty without a range
+	rows []uint32
+}
+
+// isBefore reports whether entry i of l comes before (key, row). No key is NaN.
+func (l *leaf) isBefore(i int, key float64, row uint32) bool {
+	if len(l.keys) > 0 && l.keys[i] != key {
+		return l.keys[i] < key
+	}
+	return l.rows[i] < row
+}
+
+// find returns the leaf and the position in it of the first entry not before
+// (key, row). The leaf is the last one where all are before. The searches are
+// written out: half of what an insert takes is comparing.
+func (b *bucket) find(key float64, row uint32) (int, int) {
+	at, high := 0, len(b.leaves)-1
+	for at < high {
+		middle := int(uint(at+high) >> 1)
+		if l := &b.leaves[middle]; l.isBefore(len(l.rows)-1, key, row) {
+			at = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	l, i := &b.leaves[at], 0
+	for high = len(l.rows); i < high; {
+		if middle := int(uint(i+high) >> 1); l.isBefore(middle, key, row) {
+			i = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return at, i
+}
+
+func (b *bucket) insert(key float64, row uint32) {
+	if len(b.leaves) == 0 {
+		b.leaves = make([]leaf, 1)
+	}
+	at, i := b.find(key, row)
+	l := &b.leaves[at]
+	if b.ranged {
+		l.keys = slices.Insert(l.keys, i, key)
+	}
+	l.rows = slices.Insert(l.rows, i, row)
+	if len(l.rows) >= leafRows {
+		b.split(at, i == len(l.rows)-1)
+	}
+}
+
+// split halves a leaf; one that grows at its end is left nearly full.
+func (b *bucket) split(at int, ascending bool) {
+	l := &b.leaves[at]
+	half := len(l.rows) / 2
+	if ascending && at == len(b.leaves)-1 {
+		half = len(l.rows) - 1
+	}
+	right := leaf{rows: slices.Clone(l.rows[half:])}
+	l.rows = slices.Clip(slices.Clone(l.rows[:half]))
+	if b.ranged {
+		right.keys = slices.Clone(l.keys[half:])
+		l.keys = slices.Clip(slices.Clone(l.keys[:half]))
+	}
+	b.leaves = slices.Insert(b.leaves, at+1, right)
+}
+
+// remove takes an entry out that was inserted; it reports whether none is left.
+func (b *bucket) remove(key float64, row uint32) (empty bool) {
+	at, i := b.find(key, row)
+	l := &b.leaves[at]
+	assert(i < len(l.rows) && l.rows[i] == row && (!b.ranged || l.keys[i] == key), "row %d is taken out of a bucket in which it is not, at %v", row, key)
+	if b.ranged {
+		l.keys = slices.Delete(l.keys, i, i+1)
+	}
+	l.rows = slices.Delete(l.rows, i, i+1)
+	switch {
+	case len(l.rows) == 0:
+		b.leaves = slices.Delete(b.leaves, at, at+1)
+	case cap(l.rows) > 4*len(l.rows):
+		l.keys, l.rows = slices.Clone(l.keys), slices.Clone(l.rows)
+	}
+	return len(b.leaves) == 0
+}
+
+// span calls visit with runs of rows whose key p makes `value op p` true.
+func (b *bucket) span(value float64, op relation, visit func(rows []uint32)) {
+	including := op == greaterOrEqual || op == less // the keys up to the border have the value itself
+	at, end := 0, len(b.leaves)
+	for at < end {
+		middle := (at + end) / 2
+		keys := b.leaves[middle].keys
+		if last := keys[len(keys)-1]; last < value || including && last == value {
+			at = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	prefix := op == greater || op == greaterOrEqual
+	if prefix {
+		for i := range at {
+			visit(b.leaves[i].rows)
+		}
+	}
+	if at < len(b.leaves) {
+		l := &b.leaves[at]
+		i := border(l.keys, value, including)
+		if prefix {
+			visit(l.rows[:i])
+		} else {
+			visit(l.rows[i:])
+			for i := at + 1; i < len(b.leaves); i++ {
+				visit(b.leaves[i].rows)
+			}
+		}
+	}
+}
+
+// border is how many of some keys in order are less than value, or equal where they
+// are to be.
+func border(keys []float64, value float64, including bool) (at int) {
+	for end := len(keys); at < end; {
+		middle := (at + end) / 2
+		if key := keys[middle]; key < value || including && key == value {
+			at = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	return at
+}
+
+// all calls visit with all rows.
+func (b *bucket) all(visit func(rows []uint32)) {
+	for i := range b.leaves {
+		visit(b.leaves[i].rows)
+	}
+}

@@ -1,0 +1,331 @@
+package condition
+
+import (
+	"maps"
+	"strings"
+
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+
+	"fanfare.dev/fanfare"
+)
+
+// A checker walks an expression that CEL has accepted, in which all event data
+// is dynamic, and refuses what the topic's schema shows to be a mistake: a
+// field that is not there, or an operation that can only be an error (and so
+// would never match, silently).
+type checker struct {
+	*scope
+	where string
+	ast   parsed
+	fault *fanfare.Error // the first one
+}
+
+// seen is what is known about an expression.
+type seen struct {
+	kind  kind
+	shape *shape // nil where it is not a part of the event
+	isSub bool
+}
+
+// check returns the kind of the whole expression, or the first mistake.
+func (sc *scope) check(where string, a parsed) (kind, *fanfare.Error) {
+	c := checker{scope: sc, where: where, ast: a}
+	result := c.visit(a.Expr(), nil)
+	return result.kind, c.fault
+}
+
+// refuse keeps the first mistake, with the position of e.
+func (c *checker) refuse(e celast.Expr, hint, format string, args ...any) {
+	if c.fault != nil {
+		return
+	}
+	isSelect := e.Kind() == celast.SelectKind
+	if isSelect && e.AsSelect().IsTestOnly() {
+		e = e.AsSelect().Operand() // has() itself has the position of its parenthesis
+	}
+	c.fault = at(invalid(c.where, format, args...), c.ast.SourceInfo().GetStartLocation(e.ID()))
+	c.fault.Hint = hint
+	if isSelect && e.Kind() == celast.SelectKind && !c.ast.brackets[e.ID()] && !c.ast.bare[e.ID()] {
+		c.fault.Column++ // CEL gives the dot
+	}
+}
+
+// refuseMember is refuse for a name that is not among known.
+func (c *checker) refuseMember(e celast.Expr, what, name string, known []string) {
+	if c.fault == nil {
+		c.refuse(e, "", "")
+		c.fault = unknownMember(c.fault, what, name, known)
+	}
+}
+
+func ofShape(s *shape) seen { return seen{kind: s.kind, shape: s} }
+
+// visit checks e; vars are the variables of the macros around it.
+func (c *checker) visit(e celast.Expr, vars map[string]seen) seen {
+	switch e.Kind() {
+	case celast.IdentKind:
+		return c.ident(e, vars)
+	case celast.SelectKind:
+		s := e.AsSelect()
+		member := c.member(e, c.visit(s.Operand(), vars), s.FieldName())
+		if s.IsTestOnly() {
+			return seen{kind: kindBool}
+		}
+		return member
+	case celast.CallKind:
+		return c.call(e, vars)
+	case celast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			c.visit(element, vars)
+		}
+		return seen{kind: kindList}
+	case celast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			c.visit(entry.AsMapEntry().Key(), vars)
+			c.visit(entry.AsMapEntry().Value(), vars)
+		}
+		return seen{kind: kindMap}
+	case celast.ComprehensionKind:
+		return c.comprehension(e, vars)
+	}
+	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+}
+
+func (c *checker) ident(e celast.Expr, vars map[string]seen) seen {
+	name := strings.TrimPrefix(e.AsIdent(), ".")
+	if v, ok := vars[name]; ok {
+		return v
+	}
+	switch {
+	case name == "event":
+		return ofShape(c.event)
+	case name == attributesName:
+		return ofShape(attributeShape)
+	case name == "sub" && c.inRule:
+		return seen{kind: kindMap, isSub: true}
+	}
+	if field := c.event.fields[name]; c.noEvent && field != nil {
+		return ofShape(field)
+	}
+	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+}
+
+// member is operand.name or operand["name"].
+func (c *checker) member(e celast.Expr, operand seen, name string) seen {
+	switch {
+	case operand.isSub:
+		p, ok := c.param(name)
+		if !ok {
+			c.refuseMember(e, "param", name, c.paramNames())
+		}
+		if p.kind == kindList {
+			return ofShape(&shape{kind: kindList, items: &shape{kind: kindString}})
+		}
+		return seen{kind: p.kind}
+	case operand.shape == attributeShape && !isAttribute(name):
+		c.refuseMember(e, "attribute", name, attributeShape.names())
+	case operand.kind != kindAny && operand.kind != kindMap:
+		c.refuse(e, "", "%s has no field %q", operand.kind, name)
+	case operand.shape != nil:
+		field, known := operand.shape.field(name)
+		if !known {
+			c.refuseMember(e, "field", name, operand.shape.names())
+		}
+		return ofShape(field)
+	}
+	return seen{}
+}
+
+func (c *checker) comprehension(e celast.Expr, vars map[string]seen) seen {
+	f := e.AsComprehension()
+	over := c.visit(f.IterRange(), vars)
+	inner := maps.Clone(vars)
+	if inner == nil {
+		inner = map[string]seen{}
+	}
+	var item seen
+	if over.kind == kindList && over.shape != nil && over.shape.items != nil {
+		item = ofShape(over.shape.items)
+	}
+	inner[f.IterVar()] = item
+	if f.HasIterVar2() {
+		inner[f.IterVar()], inner[f.IterVar2()] = seen{}, item
+	}
+	c.visit(f.AccuInit(), vars)
+	inner[f.AccuVar()] = seen{}
+	c.visit(f.LoopCondition(), inner)
+	c.visit(f.LoopStep(), inner)
+	c.visit(f.Result(), inner)
+	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+}
+
+func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
+	call := e.AsCall()
+	args := call.Args()
+	if call.IsMemberFunction() {
+		args = append([]celast.Expr{call.Target()}, args...)
+	}
+	known := make([]seen, len(args))
+	for i, arg := range args {
+		known[i] = c.visit(arg, vars)
+	}
+	c.zone(e)
+	switch name := call.FunctionName(); name {
+	case operators.Index:
+		return c.element(e, known[0], known[1])
+	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot:
+		for i, arg := range known {
+			if arg.kind != kindAny && arg.kind != kindBool {
+				c.refuse(args[i], "compare it with something", "%s is neither true nor false", arg.kind)
+			}
+		}
+		return seen{kind: kindBool}
+	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		c.comparison(e, name, known[0].kind, known[1].kind)
+		c.likeTypes(e, args[0], args[1])
+		return seen{kind: kindBool}
+	case operators.In:
+		c.searched(e, known[1].kind)
+		return seen{kind: kindBool}
+	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
+		return c.arithmetic(e, known[0].kind, known[1].kind)
+	case geoWithin:
+		for i, arg := range known {
+			if arg.kind != kindAny && !arg.kind.numeric() {
+				c.refuse(args[i], "", "%s takes numbers, this is %s", name, arg.kind)
+			}
+		}
+	case "@crosses", "@crosses_above", "@crosses_below":
+		c.crossing(e, known, vars)
+	case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":
+		for i, arg := range known {
+			if arg.kind != kindAny && arg.kind != kindString {
+				c.refuse(args[i], "", "%s takes strings, this is %s", name, arg.kind)
+			}
+		}
+		if name == "matches" {
+			c.regex(args[1])
+		}
+	}
+	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+}
+
+// comparison refuses what can never be answered, or is always the same.
+func (c *checker) comparison(e celast.Expr, op string, a, b kind) {
+	switch {
+	case a == kindAny || b == kindAny || a == b || a.numeric() && b.numeric():
+		return
+	case (a == kindNull || b == kindNull) && (op == operators.Equals || op == operators.NotEquals):
+		return
+	}
+	hint := ""
+	if (a == kindTime || b == kindTime) && (a == kindString || b == kindString) {
+		hint = "write timestamp(...) around the text"
+	}
+	c.refuse(e, hint, "%s cannot be compared with %s", a, b)
+}
+
+// likeTypes refuses to compare what CEL knows to be of types that are never equal.
+func (c *checker) likeTypes(e, a, b celast.Expr) {
+	t1, t2 := unlike(c.ast.GetType(a.ID()), c.ast.GetType(b.ID()))
+	if t1 == nil {
+		return
+	}
+	hint := ""
+	for _, one := range [...]celast.Expr{a, b} { // a bare name of CEL's was taken for a field
+		if one.Kind() == celast.IdentKind && c.event.fields[bareIdent(one)] != nil {
+			hint = "the field is written event." + bareIdent(one)
+		}
+	}
+	c.refuse(e, hint, "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
+}
+
+// unlike returns what makes values of two types never equal: the types, or those of their
+// elements; nil where they may be. Numbers of all types are equal by their value.
+func unlike(a, b *types.Type) (*types.Type, *types.Type) {
+	switch {
+	case isOpen(a) || isOpen(b) || isNumeric(a) && isNumeric(b):
+		return nil, nil
+	case a.Kind() != b.Kind():
+		return a, b
+	case a.Kind() == types.ListKind || a.Kind() == types.MapKind:
+		for i, one := range a.Parameters() {
+			if x, y := unlike(one, b.Parameters()[i]); x != nil {
+				return x, y
+			}
+		}
+	}
+	return nil, nil
+}
+
+// isOpen reports whether nothing is known of a type before there is an event.
+func isOpen(t *types.Type) bool {
+	switch t.Kind() {
+	case types.DynKind, types.AnyKind, types.TypeParamKind, types.ErrorKind, types.UnspecifiedKind:
+		return true
+	}
+	return false
+}
+
+func isNumeric(t *types.Type) bool {
+	return t.Kind() == types.IntKind || t.Kind() == types.UintKind || t.Kind() == types.DoubleKind
+}
+
+// nameOfType is what a person calls a type.
+func nameOfType(t *types.Type) string {
+	switch t.Kind() {
+	case types.UintKind:
+		return kindInt.String()
+	case types.TypeKind:
+		return "a type"
+	case types.BytesKind:
+		return "a list of bytes"
+	}
+	return kindOfType(t).String()
+}
+
+// searched refuses to look for something where it can never be: in what is neither a list nor an
+// object, or in a list of other things.
+func (c *checker) searched(e celast.Expr, in kind) {
+	args := e.AsCall().Args()
+	if in != kindAny && in != kindList && in != kindMap {
+		c.refuse(e, "write contains() for a part of a text", "in takes a list or an object, this is %s", in)
+		return
+	}
+	x, t := c.ast.GetType(args[0].ID()), c.ast.GetType(args[1].ID())
+	if t.Kind() != types.ListKind && t.Kind() != types.MapKind {
+		return
+	}
+	if t1, t2 := unlike(x, t.Parameters()[0]); t1 != nil {
+		c.refuse(e, "", "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
+	}
+}
+
+// element is list[number], or object[name] with a name that the event tells.
+func (c *checker) element(e celast.Expr, of, index seen) seen {
+	switch {
+	case of.kind != kindAny && of.kind != kindList && of.kind != kindMap:
+		c.refuse(e, "", "%s has no elements", of.kind)
+	case of.kind == kindList && index.kind != kindAny && !index.kind.numeric():
+		c.refuse(e, "", "the elements of a list are numbered, this is %s", index.kind)
+	case of.kind == kindList && of.shape != nil && of.shape.items != nil:
+		return ofShape(of.shape.items)
+	}
+	if t := c.ast.GetType(e.AsCall().Args()[0].ID()); t.Kind() == types.ListKind {
+		return seen{kind: kindOfType(t.Parameters()[0])}
+	}
+	return seen{}
+}
+
+// arithmetic refuses to mix integers and other numbers, as CEL does.
+func (c *checker) arithmetic(e celast.Expr, a, b kind) seen {
+	switch {
+	case a == kindInt && b == kindDouble || a == kindDouble && b == kindInt:
+		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "integers and other numbers do not mix in arithmetic")
+	case a == b && a != kindTime: // the difference of times is a duration
+		return seen{kind: a}
+	}
+	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+}

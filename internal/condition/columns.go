@@ -1,0 +1,101 @@
+package condition
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"fanfare.dev/fanfare"
+)
+
+// columns keep what a hit tells about a subscription, and its condition, by its
+// place: ten bytes each, in pages that exist while one of their places is in
+// use. All topics share them, because places are numbered across topics. Slots are
+// two bytes more, in pages that exist once one of their places is not due at once.
+//
+// Pages come and go under the mutex. A member is written only under the write
+// lock of the topic that has the place, and read under its read lock.
+type columns struct {
+	mu     sync.Mutex
+	tables [fanfare.Partitions]atomic.Pointer[columnTable]
+}
+
+type columnTable []columnSlot
+
+type columnSlot struct {
+	page  atomic.Pointer[columnPage]
+	slots atomic.Pointer[slotPage] // nil: all are due at once
+	live  int                      // places of the page in use; under the mutex
+}
+
+// A columnPage is 40 KiB to the byte, so that nothing is lost to rounding.
+type columnPage struct {
+	subscribers [pageRows]fanfare.Place
+	conditions  [pageRows]conditionRef
+	channels    [pageRows]uint16
+}
+
+// A slotPage is when the places of a page are due.
+type slotPage [pageRows]uint16
+
+// A conditionRef says what a subscription waits for: a filter by its number, or,
+// with the highest bit, a row of a rule.
+type conditionRef uint32
+
+const rowRef conditionRef = 1 << 31
+
+// page returns the page of a place that is in use.
+func (c *columns) page(p fanfare.Place) *columnPage { return c.at(p).page.Load() }
+
+// slots returns when the places of the page of a place are due, nil where all are at once.
+func (c *columns) slots(p fanfare.Place) *slotPage { return c.at(p).slots.Load() }
+
+func (c *columns) at(p fanfare.Place) *columnSlot {
+	return &(*c.tables[p.Partition()].Load())[p.Local()>>pageBits]
+}
+
+// reserve makes sure that the pages of the entries exist and counts them in.
+func (c *columns) reserve(entries []Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range entries {
+		slot := c.slot(entries[i].Place)
+		if slot.live == 0 {
+			slot.page.Store(new(columnPage))
+		}
+		if entries[i].Slot != 0 && slot.slots.Load() == nil {
+			slot.slots.Store(new(slotPage))
+		}
+		slot.live++
+	}
+}
+
+// release counts a place out.
+func (c *columns) release(p fanfare.Place) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot := c.slot(p)
+	if slot.live--; slot.live == 0 {
+		slot.page.Store(nil)
+		slot.slots.Store(nil)
+	}
+}
+
+// slot returns where the page of p is kept, making room for it.
+func (c *columns) slot(p fanfare.Place) *columnSlot {
+	number := int(p.Local() >> pageBits)
+	table := c.tables[p.Partition()].Load()
+	if table == nil || len(*table) <= number {
+		wider := make(columnTable, max(number+1, 8))
+		if table != nil {
+			wider = make(columnTable, max(number+1, 2*len(*table)))
+			for i := range *table {
+				wider[i].page.Store((*table)[i].page.Load())
+				wider[i].slots.Store((*table)[i].slots.Load())
+				wider[i].live = (*table)[i].live
+			}
+		}
+		table = &wider
+		c.tables[p.Partition()].Store(table)
+	}
+	return &(*table)[number]
+}

@@ -1,0 +1,178 @@
+package condition
+
+import (
+	"encoding/json"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Condition is what one or more subscriptions of a topic wait for, as the index holds
+// it: a filter with the number that it has among the topic's filters, or a rule with the
+// params of the subscription at a place.
+type Condition struct {
+	Filter string
+	Number uint32 // of a filter
+
+	Rule   string // "" of a filter
+	Params json.RawMessage
+
+	// Of the subscription to a rule.
+	Place, Subscriber fanfare.Place
+	Channel, Slot     uint16
+}
+
+// A Report tells which conditions a match took for true. Beside the filters each hit whose
+// Rule is not negative is such a condition.
+type Report struct {
+	Definition *Definition // of the topic at the time of the match; never changes
+	Filters    []uint32    // numbers, each once, in no order
+}
+
+// MatchReported does what Match does, and fills a report, whose room it uses again.
+func (x *Index) MatchReported(key Key, event Event, hits []Hit, r *Report) ([]Hit, error) {
+	t, err := x.topic(key)
+	if err != nil {
+		return hits, err
+	}
+	r.Definition, r.Filters = nil, r.Filters[:0]
+	err = t.find(&event, nil, func(f *frame) {
+		hits = t.collect(f, hits)
+		r.Definition, r.Filters = &t.compile.Load().source, append(r.Filters, f.filters...)
+	})
+	return hits, err
+}
+
+// DefinitionOf returns what a topic says now; nil where the index has no such topic.
+func (x *Index) DefinitionOf(key Key) (def *Definition) {
+	x.read(key, func(t *topic) { def = &t.compile.Load().source })
+	return def
+}
+
+// FilterAt returns the filter with a number; false where there is none any more.
+func (x *Index) FilterAt(key Key, number uint32) (c Condition, ok bool) {
+	x.read(key, func(t *topic) { c, ok = t.filters.condition(number) })
+	return c, ok
+}
+
+// ConditionAt returns the condition of the subscription at a place of the topic; false
+// where the topic has none there.
+func (x *Index) ConditionAt(key Key, place fanfare.Place) (c Condition, ok bool) {
+	x.read(key, func(t *topic) {
+		if !t.places.Contains(uint32(place)) {
+			return
+		}
+		ref := t.columns.page(place).conditions[place.Local()&pageMask]
+		if ref&rowRef == 0 {
+			c, ok = t.filters.condition(uint32(ref))
+			return
+		}
+		c, ok = t.rowCondition(uint32(ref&^rowRef)), true
+	})
+	return c, ok
+}
+
+// FilterHits appends to hits those of all subscriptions of the topic that have a filter,
+// ordered by place, as Match would if the filter were true.
+func (x *Index) FilterHits(key Key, filter string, hits []Hit) []Hit {
+	x.read(key, func(t *topic) {
+		fl := t.filters.byText[filter]
+		if fl == nil {
+			return
+		}
+		hits = t.collect(t.frameOf(fl), hits)
+	})
+	return hits
+}
+
+// frameOf is a frame in which a filter is true.
+func (t *topic) frameOf(fl *filter) *frame {
+	f := new(frame)
+	f.keep(fl)
+	return f
+}
+
+// A Cursor is a position in the list of a topic's conditions. The zero Cursor is before
+// the first one.
+type Cursor struct {
+	filter int // number of the next filter
+	page   int // where all filters were visited: number of the next page of rows
+	row    int // and the row in it
+}
+
+// Conditions visits the next n conditions of a topic behind a cursor, which it moves, and
+// returns how many it visited: fewer than n where it has reached the end and begins anew.
+// It visits the filters in the order of their numbers and then the subscriptions to rules
+// in the order of their rows, so that each condition that stays is visited once between
+// two visits of any other. Visit must not call the index.
+func (x *Index) Conditions(key Key, at *Cursor, n int, visit func(Condition)) (visited int) {
+	x.read(key, func(t *topic) {
+		for ; at.filter < len(t.filters.list) && visited < n; at.filter++ {
+			if c, ok := t.filters.condition(uint32(at.filter)); ok {
+				visit(c)
+				visited++
+			}
+		}
+		for ; at.page < len(t.rows.pages) && visited < n; at.page, at.row = at.page+1, 0 {
+			if visited += t.pageConditions(at, n-visited, visit); visited == n {
+				return
+			}
+		}
+		if visited < n {
+			*at = Cursor{}
+		}
+	})
+	return visited
+}
+
+// pageConditions visits up to n conditions of the page of rows at a cursor.
+func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visited int) {
+	p := t.rows.pages[at.page]
+	if p == nil {
+		return 0
+	}
+	for ; at.row < len(p.places) && visited < n; at.row++ {
+		row := uint32(at.page)<<pageBits | uint32(at.row)
+		if !t.isRow(p.places[at.row], row) {
+			continue // it is free
+		}
+		visit(t.rowCondition(row))
+		visited++
+	}
+	return visited
+}
+
+// isRow reports whether a row is that of the subscription at a place, and not free.
+func (t *topic) isRow(place fanfare.Place, row uint32) bool {
+	return t.places.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRef|conditionRef(row)
+}
+
+// read calls visit with a topic that nobody changes meanwhile, if there is one.
+func (x *Index) read(key Key, visit func(*topic)) {
+	t, err := x.topic(key)
+	if err != nil {
+		return
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	visit(t)
+}
+
+func (s *filters) condition(number uint32) (Condition, bool) {
+	if int(number) >= len(s.list) || s.list[number] == nil {
+		return Condition{}, false
+	}
+	return Condition{Filter: s.list[number].text, Number: number}, true
+}
+
+// rowCondition returns the condition of a row that is not free.
+func (t *topic) rowCondition(row uint32) Condition {
+	p, i := t.rows.page(row), int(row&pageMask)
+	params, _ := json.Marshal(p.params(i, t.texts)) // finite numbers, texts, Booleans and lists of texts
+	place := p.places[i]
+	pg, at := t.columns.page(place), place.Local()&pageMask
+	c := Condition{Rule: p.rule.name, Params: params, Place: place, Subscriber: pg.subscribers[at], Channel: pg.channels[at]}
+	if slots := t.columns.slots(place); slots != nil {
+		c.Slot = slots[at]
+	}
+	return c
+}

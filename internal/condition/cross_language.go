@@ -1,0 +1,159 @@
+package condition
+
+import (
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// crossings are the functions by name. In CEL they are macros: crosses(event.price,
+// level) becomes @crosses(event.price, @was.price, level), where @was is the data
+// of the last event of the key. Nobody can write either name.
+var crossings = map[string]direction{"crosses": eitherWay, "crosses_above": upwards, "crosses_below": downwards}
+
+const wasName = "@was"
+
+// A crossing is a call of one of the functions, taken apart.
+type crossing struct {
+	direction
+	name            string
+	now, was, level celast.Expr
+}
+
+func crossingOf(e celast.Expr) (c crossing, ok bool) {
+	if e.Kind() != celast.CallKind {
+		return c, false
+	}
+	if c.name, ok = strings.CutPrefix(e.AsCall().FunctionName(), "@"); !ok {
+		return c, false
+	}
+	if c.direction, ok = crossings[c.name]; ok {
+		args := e.AsCall().Args()
+		c.now, c.was, c.level = args[0], args[1], args[2]
+	}
+	return c, ok
+}
+
+// crossingLanguage declares the functions, and what they become.
+func crossingLanguage() []cel.EnvOption {
+	options := []cel.EnvOption{cel.Variable(wasName, cel.DynType)}
+	for name, d := range crossings {
+		options = append(options,
+			cel.Macros(cel.GlobalMacro(name, 2, func(h cel.MacroExprFactory, _ celast.Expr, args []celast.Expr) (celast.Expr, *common.Error) {
+				return expandCrossing(h, name, args)
+			})),
+			cel.Function("@"+name, cel.Overload("@"+name+"_dyn", []*cel.Type{cel.DynType, cel.DynType, cel.DynType}, cel.BoolType,
+				cel.OverloadIsNonStrict(), cel.FunctionBinding(d.evaluate))))
+	}
+	return options
+}
+
+func expandCrossing(h cel.MacroExprFactory, name string, args []celast.Expr) (celast.Expr, *common.Error) {
+	was, ok := ofThePast(h, args[0])
+	if !ok {
+		return nil, h.NewError(args[0].ID(), name+" follows a field of the event, or what arithmetic makes of some")
+	}
+	return h.NewCall("@"+name, args[0], was, args[1]), nil
+}
+
+// ofThePast copies an expression over the event as the same one over the last
+// event of its key.
+func ofThePast(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr, ok bool) {
+	switch e.Kind() {
+	case celast.LiteralKind:
+		return h.Copy(e), true
+	case celast.IdentKind:
+		switch name := bareIdent(e); name {
+		case "event":
+			return h.NewIdent(wasName), true
+		case "sub":
+			return h.Copy(e), true
+		default:
+			return h.NewSelect(h.NewIdent(wasName), name), true
+		}
+	case celast.SelectKind:
+		s := e.AsSelect()
+		operand, ok := ofThePast(h, s.Operand())
+		if !ok || s.IsTestOnly() {
+			return nil, false
+		}
+		return h.NewSelect(operand, s.FieldName()), true
+	case celast.CallKind:
+		call := e.AsCall()
+		args := make([]celast.Expr, len(call.Args()))
+		for i, arg := range call.Args() {
+			if args[i], ok = ofThePast(h, arg); !ok {
+				return nil, false
+			}
+		}
+		return h.NewCall(call.FunctionName(), args...), !call.IsMemberFunction()
+	}
+	return nil, false
+}
+
+// evaluate is what cel-go calls, with now, was and level. No number now, or NaN, is an error
+// whatever was before. An error in was, as where there is no such event, and NaN cross nothing.
+func (d direction) evaluate(args ...ref.Val) ref.Val {
+	now, was, level := args[0], args[1], args[2]
+	for _, v := range [...]ref.Val{now, level} {
+		switch {
+		case types.IsUnknownOrError(v):
+			return v
+		case !isNumber(v):
+			return types.NewErr("no such overload")
+		}
+	}
+	after, ok := now.(traits.Comparer).Compare(level).(types.Int)
+	if !ok {
+		return types.NewErr("%s", crossingOfNaN)
+	}
+	if !isNumber(was) {
+		return types.False
+	}
+	before, ok := was.(traits.Comparer).Compare(level).(types.Int)
+	return types.Bool(ok && d.crossed(int(before), int(after)))
+}
+
+const crossingOfNaN = "NaN is neither above nor below a level"
+
+// crossing refuses what can never be crossed. vars are the variables of the macros
+// around e.
+func (c *checker) crossing(e celast.Expr, known []seen, vars map[string]seen) {
+	x, ok := crossingOf(e)
+	if !ok {
+		return
+	}
+	if !c.keyed {
+		c.refuse(e, "give the topic a key, the field that tells whose value it is, as in key: symbol",
+			"%s compares with the last event of the same key, and the topic has no key", x.name)
+	}
+	for i, one := range []celast.Expr{x.now, x.was, x.level} {
+		if k := known[i].kind; k != kindAny && !k.numeric() {
+			c.refuse(one, "", "%s takes numbers, this is %s", x.name, k)
+		}
+	}
+	if other := c.otherThanEvent(x.now, vars); other != nil {
+		c.refuse(other, "write event. and the name of the field", "%s follows a field of the event, and %s is none", x.name, bareIdent(other))
+	}
+}
+
+// otherThanEvent returns a name in e that is neither of the event nor a param.
+func (c *checker) otherThanEvent(e celast.Expr, vars map[string]seen) celast.Expr {
+	if e.Kind() == celast.IdentKind {
+		name := bareIdent(e)
+		if _, isVariable := vars[name]; isVariable || name != "event" && name != "sub" {
+			return e
+		}
+	}
+	for _, part := range parts(e) {
+		if other := c.otherThanEvent(part, vars); other != nil {
+			return other
+		}
+	}
+	return nil
+}

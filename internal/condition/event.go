@@ -1,0 +1,30 @@
+package condition
+
+import (
+	"encoding/json"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// An Event is what conditions are asked about. What it refers to is only read, and
+// not kept.
+type Event struct {
+	Data       json.RawMessage // one JSON value; none is null
+	Attributes Attributes
+	Was        json.RawMessage // the data of the last event of the same key; empty if there was none
+}
+
+// Attributes are the context attributes of the event, in the words of CloudEvents.
+type Attributes struct {
+	ID, Source, Type, Subject string
+	Time                      time.Time
+	Extensions                map[string]json.RawMessage // strings, numbers, Booleans
+}
+
+// EventOf returns e as conditions see it, where no event of its key was before.
+func EventOf(e *fanfare.Event) Event {
+	return Event{Data: e.Data, Attributes: Attributes{
+		ID: e.ID, Source: e.Source, Type: e.Type, Subject: e.Subject, Time: e.Time, Extensions: e.Extensions,
+	}}
+}

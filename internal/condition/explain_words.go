@@ -1,0 +1,255 @@
+package condition
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"fanfare.dev/fanfare"
+)
+
+// why says why a test has no result: what was wrong inside it, or that its values
+// do not go together.
+func (x *explainer) why(e celast.Expr, inside []fanfare.Part) string {
+	for _, one := range inside {
+		if one.Error != "" {
+			return one.Error
+		}
+	}
+	if x.isName(e) {
+		v, ok := x.load(e)
+		if !ok {
+			return x.missing(e)
+		}
+		return fmt.Sprintf("%s is %s, neither true nor false", x.text(e), kindOfValue(v))
+	}
+	if e.Kind() == celast.SelectKind && e.AsSelect().IsTestOnly() {
+		return x.text(e) + " asks for a field of something that has none"
+	}
+	if c, ok := crossingOf(e); ok {
+		for _, one := range []celast.Expr{c.now, c.level} {
+			if v, err := x.evaluate(one); err == nil && !isNumber(v) {
+				return fmt.Sprintf("%s takes numbers, %s is %s", c.name, x.text(one), kindOfCEL(v))
+			}
+		}
+	}
+	if e.Kind() == celast.CallKind {
+		call := e.AsCall()
+		switch name := call.FunctionName(); name {
+		case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+			a, errA := x.evaluate(call.Args()[0])
+			b, errB := x.evaluate(call.Args()[1])
+			if errA == nil && errB == nil {
+				return fmt.Sprintf("%s cannot be compared with %s", kindOfCEL(a), kindOfCEL(b))
+			}
+		case geoWithin:
+			for _, one := range call.Args() {
+				if v, err := x.evaluate(one); err == nil && !isNumber(v) {
+					return fmt.Sprintf("%s takes numbers, %s is %s", name, x.text(one), kindOfCEL(v))
+				}
+			}
+		case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":
+			for _, one := range parts(e) {
+				if v, err := x.evaluate(one); err == nil && v.Type() != types.StringType {
+					return fmt.Sprintf("%s takes strings, %s is %s", name, x.text(one), kindOfCEL(v))
+				}
+			}
+		}
+	}
+	v, err := x.evaluate(e)
+	if err != nil {
+		return x.blame(err, inside)
+	}
+	return fmt.Sprintf("it is %s, neither true nor false", kindOfCEL(v))
+}
+
+// missing says which step of a field of the event is not there.
+func (x *explainer) missing(e celast.Expr) string {
+	b := builder{scope: x.scope, ast: x.ast}
+	s, _ := b.steps(e)
+	at, v := "event", x.frame.data.all()
+	if s.root != nil {
+		at, v = s.root.key(), any(x.frame.context())
+	}
+	for _, step := range s.steps {
+		m, isObject := v.(map[string]any)
+		if !isObject {
+			return fmt.Sprintf("%s is %s and has no field %q", at, kindOfValue(v), step)
+		}
+		at += "." + inBackticks(step)
+		if v, isObject = m[step]; !isObject {
+			return at + " is missing"
+		}
+	}
+	return at + " is missing"
+}
+
+// dotted writes a field of an object as CEL has it.
+func dotted(object string, steps []string) string {
+	for _, step := range steps {
+		object += "." + inBackticks(step)
+	}
+	return object
+}
+
+// inBackticks writes the name of a field as it stands behind a dot.
+func inBackticks(name string) string {
+	if identifier.MatchString(name) {
+		return name
+	}
+	return "`" + name + "`"
+}
+
+// blame words an error of cel-go, unless what is inside explains it.
+func (x *explainer) blame(err error, inside []fanfare.Part) string {
+	for _, one := range inside {
+		if one.Error != "" {
+			return one.Error
+		}
+	}
+	message := err.Error()
+	if name, ok := strings.CutPrefix(message, "no such key: "); ok {
+		return fmt.Sprintf("the field %q is missing", name)
+	}
+	if strings.HasSuffix(message, "expected iterable type") {
+		return "exists(), all() and their like go over a list or an object, and this is neither"
+	}
+	if strings.HasPrefix(message, "no such overload") {
+		return "it does not work with values of these types"
+	}
+	return message
+}
+
+// evaluate hands e to cel-go.
+func (x *explainer) evaluate(e celast.Expr) (ref.Val, error) {
+	part := celast.NewCheckedAST(celast.NewAST(e, x.ast.SourceInfo()), x.ast.TypeMap(), x.ast.ReferenceMap())
+	p, err := x.env.PlanProgram(part, programOptions()...)
+	if err != nil {
+		return nil, errors.New("it cannot be evaluated by itself")
+	}
+	v, _, err := p.Eval(&x.frame)
+	return v, err
+}
+
+// maxShown is how many bytes of a value are shown.
+const maxShown = 400
+
+// show writes a value of the event as JSON.
+func show(v any) json.RawMessage {
+	if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
+		v = fmt.Sprint(f)
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil { // an infinity inside
+		return show(fmt.Sprint(v))
+	}
+	out := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	if len(out) <= maxShown {
+		return out
+	}
+	cut := out[:maxShown]
+	for !utf8.Valid(cut) {
+		cut = cut[:len(cut)-1]
+	}
+	return showText(string(cut) + "…")
+}
+
+func showText(s string) json.RawMessage {
+	text, _ := json.Marshal(s) // a string: cannot fail
+	return text
+}
+
+func showCEL(v ref.Val) json.RawMessage {
+	if v == nil {
+		return nil
+	}
+	return show(native(v))
+}
+
+// native turns a value of cel-go into what JSON can write.
+func native(v ref.Val) any {
+	switch x := v.(type) {
+	case types.Null:
+		return nil
+	case types.Bool:
+		return bool(x)
+	case types.Int:
+		return int64(x)
+	case types.Uint:
+		return uint64(x)
+	case types.Double:
+		return float64(x)
+	case types.String:
+		return string(x)
+	case traits.Mapper:
+		object := map[string]any{}
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			object[fmt.Sprint(key.Value())] = native(x.Get(key))
+		}
+		return object
+	case traits.Lister:
+		list := []any{}
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			list = append(list, native(it.Next()))
+		}
+		return list
+	}
+	if text, ok := v.ConvertToType(types.StringType).(types.String); ok { // a time, a duration
+		return string(text)
+	}
+	return v.Type().TypeName()
+}
+
+func kindOfValue(v any) kind {
+	switch v.(type) {
+	case nil:
+		return kindNull
+	case bool:
+		return kindBool
+	case int64, float64:
+		return kindDouble // "a number": which of the two is no concern here
+	case string:
+		return kindString
+	case []any:
+		return kindList
+	case map[string]any:
+		return kindMap
+	}
+	return kindAny
+}
+
+func isNumber(v ref.Val) bool {
+	return v.Type() == types.IntType || v.Type() == types.UintType || v.Type() == types.DoubleType
+}
+
+func kindOfCEL(v ref.Val) string {
+	if isNumber(v) {
+		return kindDouble.String()
+	}
+	switch v.Type() {
+	case types.BoolType:
+		return kindBool.String()
+	case types.StringType:
+		return kindString.String()
+	case types.NullType:
+		return kindNull.String()
+	case types.ListType:
+		return kindList.String()
+	case types.MapType:
+		return kindMap.String()
+	}
+	return "a " + v.Type().TypeName()
+}

@@ -1,0 +1,240 @@
+package condition
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"fanfare.dev/fanfare"
+)
+
+func TestDistancesAreThoseOfGreatCircles(t *testing.T) {
+	quarter := earthRadiusKm * math.Pi / 2
+	vancouver, victoria := place{49.2827, -123.1207}, place{48.4284, -123.3656}
+	for name, c := range map[string]struct {
+		a, b place
+		km   float64
+	}{
+		"Vancouver to Victoria":      {vancouver, victoria, 96.6688}, // by the spherical law of cosines
+		"a place to itself":          {vancouver, vancouver, 0},
+		"pole to equator":            {place{90, 12}, place{0, -77}, quarter},
+		"pole to pole":               {place{90, 0}, place{-90, 180}, 2 * quarter},
+		"a pole has every longitude": {place{90, 0}, place{90, 123}, 0},
+		"over the 180th meridian":    {place{0, 179.5}, place{0, -179.5}, quarter / 90},
+		"180 is -180":                {place{10, 180}, place{10, -180}, 0},
+		"over the pole":              {place{89.5, 0}, place{89.5, 180}, quarter / 90},
+		"antipodes":                  {place{12, 34}, place{-12, -146}, 2 * quarter},
+		"along the equator":          {place{0, 10}, place{0, 100}, quarter},
+	} {
+		if !c.a.within(c.b, c.km+0.001) || !c.b.within(c.a, c.km+0.001) {
+			t.Errorf("%s: more than %v km", name, c.km)
+		}
+		if c.km > 0 && (c.a.within(c.b, c.km-0.001) || c.b.within(c.a, c.km-0.001)) {
+			t.Errorf("%s: less than %v km", name, c.km)
+		}
+	}
+}
+
+// TestABoxHasTheEdgeOfItsCircleInIt: km is exactly the distance, whichever way that
+// was rounded.
+func TestABoxHasTheEdgeOfItsCircleInIt(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 20_000 {
+		a, b := drawPlace(random), drawPlace(random)
+		switch random.IntN(4) {
+		case 0:
+			b = place{-a.lat, a.lon - math.Copysign(180, a.lon)} // antipodes
+		case 1:
+			b = place{a.lat, a.lon + 1e-9}
+		}
+		km := a.distance(b)
+		if !b.exists() {
+			continue
+		}
+		if !a.within(b, km) {
+			t.Fatalf("%v is not within %v km of %v", b, km, a)
+		}
+		fixed := func(x float64) rowNumber { return rowNumber{-1, x} }
+		c := circles{center: [2]rowNumber{fixed(a.lat), fixed(a.lon)}, km: fixed(km)}
+		box, ok := c.box(nil, 0)
+		if !ok {
+			t.Fatalf("no box for %v km around %v", km, a)
+		}
+		for axis, x := range b.vector() {
+			if !(box.low[axis] <= x && x <= box.high[axis]) {
+				t.Fatalf("%v is outside of the box of %v km around %v", b, km, a)
+			}
+		}
+	}
+}
+
+var nearby = Rule{Name: "nearby", When: "geo.within(event.lat, event.lon, sub.lat, sub.lon, sub.km) && event.mag >= sub.mag",
+	Params: map[string]string{"lat": "number", "lon": "number", "km": "number", "mag": "number"}}
+
+// drawPlace is anywhere, mostly where a grid of degrees would be odd.
+func drawPlace(random *rand.Rand) place {
+	switch random.IntN(5) {
+	case 0:
+		return place{[]float64{90, -90, 89.999, -89.999}[random.IntN(4)], 360*random.Float64() - 180}
+	case 1:
+		return place{180*random.Float64() - 90, []float64{180, -180, 179.99, -179.99}[random.IntN(4)]}
+	case 2:
+		return place{50 + random.Float64(), -123 + random.Float64()}
+	}
+	return place{math.Asin(2*random.Float64()-1) / degree, 360*random.Float64() - 180}
+}
+
+func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
+	const n = 3000
+	random := rand.New(rand.NewPCG(3, 4))
+	x := newQuakesOf(t, nearby)
+	type row struct {
+		place
+		km, mag float64
+	}
+	rows := make([]row, n)
+	for i := range rows {
+		km := []float64{0, 0.001, 5, 40, 200, 1500}[random.IntN(6)]
+		if i%500 == 0 {
+			km = []float64{10_007, 20_000, 20_016, 1e9}[random.IntN(4)]
+		}
+		rows[i] = row{drawPlace(random), km, float64(random.IntN(7))}
+		mustAdd(t, x, quakes, Entry{Place: fanfare.Place(i), Rule: "nearby",
+			Params: json.RawMessage(fmt.Sprintf(`{"lat":%v,"lon":%v,"km":%v,"mag":%v}`, rows[i].lat, rows[i].lon, km, rows[i].mag))})
+	}
+	looked, met := 0, 0
+	const events = 500
+	for i := range events {
+		at := drawPlace(random)
+		if i%3 == 0 { // where a row is
+			at = rows[random.IntN(n)].place
+		}
+		data := fmt.Sprintf(`{"lat":%v,"lon":%v,"mag":3}`, at.lat, at.lon)
+		want := []fanfare.Place{}
+		for i, r := range rows {
+			if r.within(at, r.km) && r.mag <= 3 {
+				want = append(want, fanfare.Place(i))
+			}
+		}
+		if got := places(t, x, quakes, data); !slices.Equal(got, want) {
+			t.Fatalf("%s: got %v, want %v", data, got, want)
+		}
+		looked += candidates(t, x, quakes, data)
+		met += len(want)
+	}
+	if looked > 12*met {
+		t.Errorf("%d rows are looked at for %d hits", looked, met)
+	}
+}
+
+func newQuakesOf(t *testing.T, rules ...Rule) *Index {
+	t.Helper()
+	x := New()
+	if err := x.Define(quakes, Definition{Rules: rules}); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func TestGeoWithinIsAnErrorWhereThereIsNoSuchPlace(t *testing.T) {
+	x := newQuakesOf(t, nearby)
+	here := `{"lat":49.3,"lon":-123,"km":50,"mag":0}`
+	for i, c := range []struct {
+		params, event string
+		near, far     bool // neither is an error: its negation does not match either
+	}{
+		{here, `{"lat":49,"lon":-123,"mag":5}`, true, false},
+		{here, `{"lat":49,"lon":-124,"mag":5}`, false, true},
+		{here, `{"lat":"49","lon":-123,"mag":5}`, false, false},
+		{here, `{"lat":null,"lon":-123,"mag":5}`, false, false},
+		{here, `{"lon":-123,"mag":5}`, false, false},
+		{here, `{"lat":49,"lon":237,"mag":5}`, false, false},
+		{here, `{"lat":1e400,"lon":-123,"mag":5}`, false, false},
+		{`{"lat":91,"lon":-123,"km":20000,"mag":0}`, `{"lat":90,"lon":-123,"mag":5}`, false, false},
+		{`{"lat":90,"lon":181,"km":20000,"mag":0}`, `{"lat":90,"lon":180,"mag":5}`, false, false},
+		{`{"lat":49,"lon":-123,"km":-1,"mag":0}`, `{"lat":49,"lon":-123,"mag":5}`, false, false},
+		{`{"lat":49,"lon":-123,"km":0,"mag":0}`, `{"lat":49,"lon":-123,"mag":5}`, true, false},
+	} {
+		mustAdd(t, x, quakes,
+			Entry{Place: 1, Rule: "nearby", Params: json.RawMessage(c.params)},
+			Entry{Place: 2, Filter: fmt.Sprintf("geo.within(event.lat, event.lon, %s)", circleText(t, c.params))},
+			Entry{Place: 3, Filter: fmt.Sprintf("!geo.within(event.lat, event.lon, %s)", circleText(t, c.params))},
+		)
+		want := []fanfare.Place{}
+		if c.near {
+			want = append(want, 1, 2)
+		}
+		if c.far {
+			want = append(want, 3)
+		}
+		if got := places(t, x, quakes, c.event); !slices.Equal(got, want) {
+			t.Errorf("%d: %s on %s: got %v, want %v", i, c.params, c.event, got, want)
+		}
+	}
+}
+
+func circleText(t *testing.T, params string) string {
+	t.Helper()
+	var p struct{ Lat, Lon, Km float64 }
+	if err := json.Unmarshal([]byte(params), &p); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%v, %v, %v", p.Lat, p.Lon, p.Km)
+}
+
+func TestGeoWithinInFilters(t *testing.T) {
+	x := newQuakesOf(t)
+	for i, filter := range []string{
+		"geo.within(event.lat, event.lon, 49.3, -123.1, 50)",
+		"geo.within(48, -123.5, event.lat, event.lon, 100.5)",
+		"geo.within(event.lat, event.lon, -33.9, 18.4, 50)",
+		"geo.within(event.lat, event.lon, event.home.lat, event.home.lon, 10)",
+		"geo.within(event.lat, event.lon, 49.3, -123.1, event.radius)",
+		"event.mag > 3 && !geo.within(event.lat, event.lon, -33.9, 18.4, 50)",
+		"geo.within(event.lat + 1.0, event.lon, 50.3, -123, 1)",
+	} {
+		mustAdd(t, x, quakes, Entry{Place: fanfare.Place(i), Filter: filter})
+	}
+	got := places(t, x, quakes, `{"lat":49.3,"lon":-123,"mag":4.5,"radius":8,"home":{"lat":49.25,"lon":-123}}`)
+	if !slices.Equal(got, []fanfare.Place{0, 3, 4, 5, 6}) {
+		t.Errorf("got %v", got)
+	}
+	for filter, want := range map[string]string{
+		"geo.within(event.lat, event.lon, 'x', 0, 50)":        "geo.within takes numbers, this is a string",
+		"geo.within(event.lat, event.lon, 50)":                "found no matching overload",
+		"geo.withn(event.lat, event.lon, 49.3, -123.1, 50.0)": "geo",
+	} {
+		if e := asError(t, x.CheckFilter(quakes, filter)); !containsFolded(e.Error(), want) {
+			t.Errorf("%s: got %v", filter, e)
+		}
+	}
+}
+
+// TestGeoAsAFieldStaysAField: a topic may have a field of the function's first name.
+func TestGeoAsAFieldStaysAField(t *testing.T) {
+	x := newQuakes(t)
+	mustAdd(t, x, quakes, Entry{Place: 1, Filter: "geo.within(geo.lat, geo.lon, 10, 20, 5) && geo.lat > 9"})
+	if got := places(t, x, quakes, `{"geo":{"lat":10.01,"lon":20}}`); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAnExplanationSaysWhatIsNoPlace(t *testing.T) {
+	x := newQuakesOf(t, nearby)
+	for data, want := range map[string]string{
+		`{"lat":95,"lon":20,"mag":5}`:   geoRange,
+		`{"lat":"10","lon":20,"mag":5}`: "geo.within takes numbers, event.lat is a string",
+		`{"lat":10,"mag":5}`:            "event.lon is missing",
+	} {
+		part, err := x.Explain(quakes, Entry{Rule: "nearby", Params: json.RawMessage(`{"lat":10,"lon":20,"km":5,"mag":1}`)}, Event{Data: json.RawMessage(data)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := part.Parts[0]; got.Result != fanfare.PartError || got.Error != want {
+			t.Errorf("%s: %s, %q", data, got.Result, got.Error)
+		}
+	}
+}

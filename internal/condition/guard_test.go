@@ -1,0 +1,70 @@
+package condition
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestEveryGuardOfAConditionThatIsTrueFires puts a row on each guard of its plan in
+// turn, not only on the one by which it is met the most rarely: whenever cel-go finds
+// the condition true, the event must come along.
+func TestEveryGuardOfAConditionThatIsTrueFires(t *testing.T) {
+	several, fired := 0, 0
+	for tries := 0; fired == 0; tries++ { // one condition in twenty has several guards, and few of those are true
+		if tries == 30 {
+			t.Fatalf("%d conditions had several guards, and none fired", several)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			for range 8 {
+				guards, hits := everyGuard(t)
+				if fired += hits; guards > 1 {
+					several++
+				}
+			}
+		})
+	}
+}
+
+// everyGuard draws a condition, and asks each of its guards for several events. hits are
+// what there was to find.
+func everyGuard(t *rapid.T) (guards, hits int) {
+	w := newWorld(t)
+	entry := w.drawEntry(t, scale{locals: 2, of: []entryKind{filterEntry, ruleEntry, ruleEntry, ruleEntry}})
+	w.add(t, []Entry{entry})
+	tp := w.x.topics[w.key]
+	r, row := entryRow(tp, entry)
+	if r == nil || len(r.plan.guards) < 2 {
+		return 0, 0
+	}
+	events := make([]Event, 20)
+	for i := range events {
+		events[i] = drawEvent(t)
+	}
+	at := &placing{rows: r.rows, texts: tp.texts}
+	for number, ways := range r.plan.guards {
+		r.plan.remove(at, row)
+		r.rows.page(row).guard(row, uint8(number))
+		for _, one := range ways {
+			at.insert(one, row)
+		}
+		for _, event := range events {
+			want, got := w.naive(t, event), w.hits(t, w.x, event)
+			if hits += len(want); !slices.Equal(got, want) {
+				t.Fatalf("event %s after %s: guard %d of %q, params %s\n%s", event.Data, event.Was, number, r.name, entry.Params, w.difference(got, want))
+			}
+		}
+	}
+	return len(r.plan.guards), hits
+}
+
+// entryRow is the row of an entry, if it has one.
+func entryRow(t *topic, e Entry) (*rule, uint32) {
+	if e.Rule == "" {
+		fl := t.filters.byText[e.Filter]
+		return fl.form, fl.row
+	}
+	row := uint32(t.columns.page(e.Place).conditions[e.Place.Local()&pageMask] &^ rowRef)
+	return t.rows.page(row).rule, row
+}

@@ -1,0 +1,171 @@
+package condition
+
+import (
+	"encoding/json"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+
+	"fanfare.dev/fanfare"
+)
+
+// Key names a topic.
+type Key struct{ Service, Topic string }
+
+// An Entry is a subscription with its condition.
+type Entry struct {
+	Place      fanfare.Place // of the subscription, unique across topics
+	Subscriber fanfare.Place
+	Channel    uint16          // the caller's number of it
+	Slot       uint16          // the caller's number of when it is due; 0: at once
+	Filter     string          // CEL over the event; "" with Rule "": every event of the topic
+	Rule       string          // or the name of a rule of the topic
+	Params     json.RawMessage // and its params, an object
+}
+
+// A Hit is a subscription that an event meets.
+type Hit = fanfare.Hit
+
+// An Index holds the conditions of all topics. Its methods are safe for
+// concurrent use: matches run beside each other and see what is done to one
+// subscription wholly or not at all.
+type Index struct {
+	language *cel.Env
+	columns  columns
+
+	mu     sync.RWMutex
+	topics map[Key]*topic
+}
+
+// New returns an empty index.
+func New() *Index {
+	language, err := newLanguage()
+	if err != nil {
+		panic("match: the language does not compile: " + err.Error()) // depends on no input
+	}
+	return &Index{language: language, topics: map[Key]*topic{}}
+}
+
+// Check compiles a definition and keeps nothing. The error points at
+// /schema, /rules/0/name, /rules/0/when or /rules/0/params/x.
+func (x *Index) Check(def Definition) error {
+	_, err := compileTopic(x.language, def)
+	return err
+}
+
+// Define sets what a topic says; the same definition again changes nothing.
+// Subscriptions stay, rules are matched by name. It is a Conflict to take away a
+// rule that has subscriptions, to change the params of one, or to take a field
+// out of the schema that a filter in use names.
+func (x *Index) Define(key Key, def Definition) error {
+	c, err := compileTopic(x.language, def)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	t := x.topics[key]
+	if t == nil {
+		// Nobody else can have a new topic yet, so that it is defined before it is seen.
+		t = newTopic(&x.columns)
+		err = t.define(c)
+		x.topics[key] = t
+		x.mu.Unlock()
+		return err
+	}
+	x.mu.Unlock()
+	return t.define(c)
+}
+
+// Fits tells whether Define would take def, and changes nothing: the error is the
+// one that Define would have. Everything fits an unknown topic.
+func (x *Index) Fits(key Key, def Definition) error {
+	c, err := compileTopic(x.language, def)
+	if err != nil {
+		return err
+	}
+	if t, err := x.topic(key); err == nil {
+		return t.fits(c)
+	}
+	return nil
+}
+
+// topic returns the topic of key, or NotFound.
+func (x *Index) topic(key Key) (*topic, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if t := x.topics[key]; t != nil {
+		return t, nil
+	}
+	return nil, unknownTopic(key)
+}
+
+// CheckFilter compiles a filter: it must be CEL, name only fields that the
+// schema has, and be true or false. The error has pointer /filter, line and column.
+func (x *Index) CheckFilter(key Key, filter string) error {
+	t, err := x.topic(key)
+	if err != nil {
+		return err
+	}
+	return t.checkFilter(filter)
+}
+
+// CheckParams checks the params of a rule: all that it declares, no others, of
+// the right types. The error points at /rule or /params/x; where several are
+// wrong, its details are the others.
+func (x *Index) CheckParams(key Key, rule string, params json.RawMessage) error {
+	t, err := x.topic(key)
+	if err != nil {
+		return err
+	}
+	return t.checkParams(rule, params)
+}
+
+// Add puts subscriptions in, all or none, though a match beside it may see some of
+// many already. One whose place the topic has already
+// replaces it, without a moment in which neither is there.
+func (x *Index) Add(key Key, entries []Entry) error {
+	t, err := x.topic(key)
+	if err != nil {
+		return err
+	}
+	return t.add(entries)
+}
+
+// Remove takes a subscription out; one that is not there is no concern.
+func (x *Index) Remove(key Key, place fanfare.Place) {
+	if t, err := x.topic(key); err == nil {
+		t.remove(place)
+	}
+}
+
+// Match appends to hits all subscriptions of the topic whose conditions the event
+// meets, ordered by place, and returns the longer slice. It fails for an unknown
+// topic and for data that is not JSON, never because of a condition.
+func (x *Index) Match(key Key, event Event, hits []Hit) ([]Hit, error) {
+	t, err := x.topic(key)
+	if err != nil {
+		return hits, err
+	}
+	return t.match(&event, hits)
+}
+
+// Places calls visit with the places of all subscriptions of the topic that the event
+// meets, each once, in runs and in no order: for who counts them, or orders them
+// otherwise, it takes a small part of the time of Match, which looks up and orders each.
+// Visit must not keep a run, write to it, or change the index. It fails where Match does.
+func (x *Index) Places(key Key, event Event, visit func(places []uint32)) error {
+	t, err := x.topic(key)
+	if err != nil {
+		return err
+	}
+	return t.eachPlace(&event, visit)
+}
+
+// Len returns how many subscriptions a topic has.
+func (x *Index) Len(key Key) int {
+	t, err := x.topic(key)
+	if err != nil {
+		return 0
+	}
+	return t.size()
+}

@@ -1,0 +1,79 @@
+package condition
+
+import (
+	"regexp"
+	"slices"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+)
+
+// Limits of a condition. Text over them is refused when it is created; an
+// evaluation that costs more than maxCost of CEL's units is an error, and so no
+// match.
+const (
+	MaxTextBytes = 4 << 10
+	maxNesting   = 64
+	maxNodes     = 10_000
+	maxCost      = 20_000
+)
+
+// newLanguage returns CEL with Fanfare's functions and limits, and event.
+func newLanguage() (*cel.Env, error) {
+	return cel.NewEnv(append(languageOptions(), cel.Variable("event", cel.DynType), cel.Variable(attributesName, cel.DynType))...)
+}
+
+// languageOptions are Fanfare's functions and limits.
+func languageOptions() []cel.EnvOption {
+	return append(append(crossingLanguage(), looseLanguage()...),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(MaxTextBytes),
+		cel.ParserRecursionLimit(maxNesting),
+		cel.ExpressionNodeLimit(maxNodes),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()), // of regular expressions: regexSize
+		foldedFunction("contains_ci", containsFolded),
+		foldedFunction("starts_with_ci", startsFolded),
+		geoFunction(),
+	)
+}
+
+// foldedFunction declares a function of two strings that compares them folded.
+func foldedFunction(name string, compare func(hay, needle string) bool) cel.EnvOption {
+	return cel.Function(name, cel.Overload(name+"_string", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
+		cel.BinaryBinding(func(hay, needle ref.Val) ref.Val {
+			h, ok1 := hay.(types.String)
+			n, ok2 := needle.(types.String)
+			if !ok1 || !ok2 {
+				return types.NewErr("no such overload")
+			}
+			return types.Bool(compare(fold(string(h)), fold(string(n))))
+		})))
+}
+
+// programOptions are those of every program that cel-go evaluates for us.
+func programOptions() []cel.ProgramOption {
+	return []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.CustomDecorator(boundedRegex)}
+}
+
+var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
+
+// notBare are names that CEL or Fanfare gives another meaning: a field of such
+// a name is written with event before it.
+var notBare = []string{
+	"event", "sub", attributesName,
+	"bool", "bytes", "double", "duration", "dyn", "int", "list", "map", "null_type", "string", "timestamp", "type", "uint",
+	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+	"package", "namespace", "null", "return", "true", "var", "void", "while",
+}
+
+// bareNames lists the fields of the event that may be written without event.
+func bareNames(event *shape) []string {
+	return slices.DeleteFunc(event.names(), func(name string) bool { return !mayBeBare(name) })
+}
+
+// mayBeBare reports whether a field of that name may be written without event.
+func mayBeBare(name string) bool {
+	return identifier.MatchString(name) && !slices.Contains(notBare, name)
+}

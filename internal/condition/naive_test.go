@@ -1,0 +1,100 @@
+package condition
+
+import (
+	"encoding/json"
+	"maps"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// fataler is what a naive evaluation needs of a test.
+type fataler interface{ Fatalf(string, ...any) }
+
+// A judge evaluates conditions the slow and sure way: each as a whole, by
+// cel-go, for one subscription and one event. It keeps the programs of texts that
+// it has met.
+type judge struct {
+	env      *cel.Env
+	programs map[string]cel.Program
+	vars     map[string]any // of the event that it is asked about
+	asked    int            // (condition, event) pairs
+}
+
+func newJudge(env *cel.Env) *judge { return &judge{env: env, programs: map[string]cel.Program{}} }
+
+// variables are what conditions may name of an event, as the schema s reads it.
+func variables(t fataler, event Event, s *shape) map[string]any {
+	as := func(raw json.RawMessage, s *shape) any {
+		v, err := decode(raw, s)
+		if err != nil {
+			t.Fatalf("decode %s: %v", raw, err)
+		}
+		return v
+	}
+	data := as(event.Data, s)
+	vars := map[string]any{}
+	if m, ok := data.(map[string]any); ok {
+		maps.Copy(vars, m)
+	}
+	delete(vars, "sub")
+	vars["event"], vars[attributesName] = data, attributesOf(&event.Attributes, func(raw json.RawMessage) any { return as(raw, nil) })
+	if len(event.Was) > 0 {
+		vars[wasName] = as(event.Was, s)
+	}
+	return vars
+}
+
+// attributesOf is what ce is: what an event does not have is not there.
+func attributesOf(a *Attributes, read func(json.RawMessage) any) map[string]any {
+	ce := map[string]any{}
+	for name, raw := range a.Extensions {
+		ce[name] = read(raw)
+	}
+	for name, text := range map[string]string{"id": a.ID, "source": a.Source, "type": a.Type, "subject": a.Subject} {
+		if ce[name] = text; text == "" {
+			delete(ce, name)
+		}
+	}
+	if ce["time"] = a.Time; a.Time.IsZero() {
+		delete(ce, "time")
+	}
+	return ce
+}
+
+// holds reports whether a condition is true for the event; sub is nil for a filter.
+func (j *judge) holds(t fataler, text string, sub map[string]any) bool {
+	p := j.programs[text]
+	if p == nil {
+		checked, issues := parse(j.env, text, nil)
+		if issues.Err() != nil {
+			t.Fatalf("oracle: %q: %v", text, issues.Err())
+		}
+		var err error
+		if p, err = j.env.PlanProgram(checked.AST, cel.CostLimit(maxCost)); err != nil {
+			t.Fatalf("oracle: %q: %v", text, err)
+		}
+		j.programs[text] = p
+	}
+	if sub != nil {
+		j.vars["sub"] = sub
+	}
+	out, _, err := p.Eval(j.vars)
+	j.asked++
+	return err == nil && out == types.True
+}
+
+// naive asks a judge of its own about one condition and one event.
+func naive(t fataler, sc *scope, text string, event Event, sub map[string]any) bool {
+	j := newJudge(sc.env)
+	j.vars = variables(t, event, sc.event)
+	return j.holds(t, text, sub)
+}
+
+// readSub is what a rule's sub is, of params that were found good.
+func readSub(t fataler, params json.RawMessage) (sub map[string]any) {
+	if err := json.Unmarshal(params, &sub); err != nil {
+		t.Fatalf("params %s: %v", params, err)
+	}
+	return sub
+}

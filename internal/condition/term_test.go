@@ -1,0 +1,280 @@
+package condition
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare"
+)
+
+// An ad asks for some of many facts, as advertising does: facts 0 to 9 are words, of
+// which there are few or many, 10 to 19 numbers.
+type ad []adPredicate
+
+type adPredicate struct {
+	fact  int
+	op    string
+	value int
+}
+
+const adFacts = 20
+
+func drawAd(random *rand.Rand) (a ad) {
+	for _, fact := range random.Perm(adFacts)[:2+random.IntN(7)] {
+		p := adPredicate{fact, "==", adWord(random, fact)}
+		if fact >= adFacts/2 {
+			p.op, p.value = []string{"<", "<=", ">", ">="}[random.IntN(4)], random.IntN(200)-100
+		}
+		a = append(a, p)
+	}
+	return a
+}
+
+func adWord(random *rand.Rand, fact int) int {
+	return int(float64([]int{2, 3, 10, 50, 500}[fact%5]) * random.Float64() * random.Float64())
+}
+
+func (a ad) filter() string {
+	conjuncts := make([]string, len(a))
+	for i, p := range a {
+		if conjuncts[i] = fmt.Sprintf("event.f%d %s %d", p.fact, p.op, p.value); p.op == "==" {
+			conjuncts[i] = fmt.Sprintf("event.f%d == 'w%d'", p.fact, p.value)
+		}
+	}
+	return strings.Join(conjuncts, " && ")
+}
+
+// meets is what the filter says, evaluated by itself.
+func (a ad) meets(event map[int]int) bool {
+	return !slices.ContainsFunc(a, func(p adPredicate) bool {
+		value, there := event[p.fact]
+		return !there || !map[string]bool{
+			"==": value == p.value, "<": value < p.value, "<=": value <= p.value, ">": value > p.value, ">=": value >= p.value,
+		}[p.op]
+	})
+}
+
+func drawAdEvent(random *rand.Rand) (event map[int]int, data string) {
+	event = map[int]int{}
+	var members []string
+	for _, fact := range random.Perm(adFacts)[:adFacts-random.IntN(5)] {
+		if event[fact] = random.IntN(200) - 100; fact < adFacts/2 {
+			event[fact] = adWord(random, fact)
+			members = append(members, fmt.Sprintf(`"f%d":"w%d"`, fact, event[fact]))
+		} else {
+			members = append(members, fmt.Sprintf(`"f%d":%d`, fact, event[fact]))
+		}
+	}
+	return event, "{" + strings.Join(members, ",") + "}"
+}
+
+// TestCompoundsAreFoundByWhateverGuardsThem has so many filters over the same facts
+// that lists grow long and pairs come to be, and takes most away again.
+func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
+	x, key := New(), Key{"s", "ads"}
+	if err := x.Define(key, Definition{}); err != nil {
+		t.Fatal(err)
+	}
+	topic := x.topics[key]
+	topic.filters.terms.guards.crowd = 120
+	const n = 20_000
+	random := rand.New(rand.NewPCG(1, 2))
+	ads := make([]ad, n)
+	entries := make([]Entry, n)
+	for i := range ads {
+		ads[i] = drawAd(random)
+		entries[i] = Entry{Place: fanfare.Place(i), Filter: ads[i].filter()}
+	}
+	check := func(when string, from, to int) {
+		t.Helper()
+		hits := 0
+		for range 30 {
+			event, data := drawAdEvent(random)
+			var want []fanfare.Place
+			for i, a := range ads {
+				if i >= from && i < to && a.meets(event) {
+					want = append(want, fanfare.Place(i))
+				}
+			}
+			hits += len(want)
+			if got := places(t, x, key, data); !slices.Equal(got, want) {
+				t.Errorf("%s: %s leads to %d, want %d", when, data, len(got), len(want))
+			}
+		}
+		if hits < 100 {
+			t.Errorf("%s: %d hits are not enough to tell", when, hits)
+		}
+	}
+	for i := range 100 { // the same asked twice, of a word that is common
+		ads[i] = append(ad{{1, "==", 0}, {1, "==", 0}}, ads[i]...)
+		entries[i].Filter = ads[i].filter()
+	}
+	for i := 100; i < 4000; i++ { // common words alone, so that lists of one grow long
+		a := ad{{0, "==", 0}, {1, "==", 0}, {5, "==", 0}}
+		for _, n := range random.Perm(adFacts / 2)[:2+random.IntN(4)] {
+			a = append(a, adPredicate{adFacts/2 + n, []string{"<", ">="}[random.IntN(2)], random.IntN(200) - 100})
+		}
+		ads[i] = a
+		entries[i].Filter = ads[i].filter()
+	}
+	slices.Reverse(entries)
+	mustAdd(t, x, key, entries...)
+	check("added", 0, n)
+	guards := map[guardKind]int{}
+	for _, fl := range topic.filters.list {
+		guards[fl.guard]++
+	}
+	if guards[guardEvery] == 0 || guards[guardOne] == 0 || guards[guardPair] == 0 {
+		t.Errorf("not every kind of guard is in use: %v", guards)
+	}
+	longest := 0
+	for _, l := range topic.filters.terms.guards.lists {
+		longest = max(longest, len(l.filters))
+	}
+	if longest <= atOnce {
+		t.Errorf("the longest list has %d: all of it is looked at in one go", longest)
+	}
+	if forms := len(topic.filters.forms); forms > 30 {
+		t.Errorf("%d forms are looked at for every event", forms)
+	}
+	if err := x.Define(key, Definition{Rules: []Rule{{Name: "r", When: "true"}}}); err != nil {
+		t.Fatal(err)
+	}
+	check("redefined", 0, n)
+	for i := 3000; i < n; i++ {
+		x.Remove(key, fanfare.Place(i))
+	}
+	check("most removed", 0, 3000)
+	mustAdd(t, x, key, entries...)
+	check("added again", 0, n)
+	for i := range n {
+		x.Remove(key, fanfare.Place(i))
+	}
+	if f := topic.filters; f.kinds() > 0 || len(f.terms.guards.byKey) > 0 || len(topic.paths.slots.used)+len(topic.paths.tops.used) > 0 {
+		t.Error("something is kept after the last filter")
+	}
+}
+
+// TestAFilterOfManyOthersKindGetsAForm because a form answers many rows at once.
+func TestAFilterOfManyOthersKindGetsAForm(t *testing.T) {
+	x, key := New(), Key{"s", "t"}
+	if err := x.Define(key, Definition{}); err != nil {
+		t.Fatal(err)
+	}
+	const n = compoundsPerForm + 10
+	for i := range n {
+		mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: fmt.Sprintf("event.a == 'x%d' && event.b > %d", i, i)})
+	}
+	if f := x.topics[key].filters; len(f.forms) != 1 || f.forms[0].live != 10 {
+		t.Errorf("%d forms", len(f.forms))
+	}
+	for i := range n {
+		if got := places(t, x, key, fmt.Sprintf(`{"a":"x%d","b":%d}`, i, i+1)); !slices.Equal(got, []fanfare.Place{fanfare.Place(i)}) {
+			t.Errorf("filter %d: %v", i, got)
+		}
+	}
+}
+
+// TestAPartThatIsNeitherTrueNorFalseIsRefused as it is in the whole.
+func TestAPartThatIsNeitherTrueNorFalseIsRefused(t *testing.T) {
+	x := newQuakes(t)
+	for _, part := range []string{"0u", "1", "'a'", "null", "[true]", "{}", "duration('1s')", "place.size()"} {
+		if x.CheckFilter(quakes, "mag > 1.0 && "+part) == nil {
+			t.Errorf("%s is taken", part)
+		}
+	}
+}
+
+func TestOnlyAChainIsTakenApart(t *testing.T) {
+	for text, want := range map[string][]string{
+		`a == 1 && b == 2`:                        {"a == 1", "b == 2"},
+		`a == ')' && (b == 2 || c == 3) && !d`:    {"a == ')'", "(b == 2 || c == 3)", "!d"},
+		`l.exists(x, x == 1 && x == 2) && e['f']`: {"l.exists(x, x == 1 && x == 2)", "e['f']"},
+		`a == 1 && b == 2 || c == 3`:              nil,
+		`a == 1 && b == 2 ? c : d`:                nil,
+		`(a == 1 && b == 2)`:                      nil,
+		`a == 1`:                                  nil,
+		`a == 1 && ` + strings.Repeat("(", 17) + `b` + strings.Repeat(")", 17): nil,
+	} {
+		s, _ := readSkeleton(text, nil)
+		var got []string
+		for _, part := range s.conjuncts() {
+			got = append(got, part.cut(text))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestARangeMeetsTheStepOfItsNumber for every order of two numbers.
+func TestARangeMeetsTheStepOfItsNumber(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	number := func() float64 {
+		return []float64{0, -0.5, 1, -1e300, 1e300, 5e-324, 1000 * random.NormFloat64(), float64(random.IntN(9))}[random.IntN(8)]
+	}
+	for _, op := range []relation{less, lessOrEqual, greater, greaterOrEqual} {
+		var s steps
+		for range 20_000 {
+			x, y := number(), number()
+			step, ok := s.take(x, op)
+			if len(s) > maxSteps {
+				t.Fatalf("%d steps", len(s))
+			}
+			if ok && map[relation]bool{less: y < x, lessOrEqual: y <= x, greater: y > x, greaterOrEqual: y >= x}[op] &&
+				!slices.Contains(s.met(y, op), step) {
+				t.Fatalf("%v is in the range to %v, and misses its step", y, x)
+			}
+		}
+	}
+}
+
+// BenchmarkAdvertising is B6, smaller.
+func BenchmarkAdvertising(b *testing.B) {
+	const n = 300_000
+	x, key := New(), Key{"s", "ads"}
+	if err := x.Define(key, Definition{}); err != nil {
+		b.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	before := heap()
+	addMany(b, x, key, n, func(i int, e *Entry) { e.Filter = drawAd(random).filter() })
+	memory := heap() - before
+	events := make([]json.RawMessage, 200)
+	for i := range events {
+		_, data := drawAdEvent(random)
+		events[i] = json.RawMessage(data)
+	}
+	var hits []Hit
+	total, i := 0, 0
+	for b.Loop() {
+		hits, _ = x.Match(key, Event{Data: events[i%len(events)]}, hits[:0])
+		total += len(hits)
+		i++
+	}
+	b.ReportMetric(float64(total)/float64(i), "hits/event")
+	b.ReportMetric(float64(memory)/n, "B/sub")
+}
+
+// TestNobodyCanTellTheKeysOfOthers because who can writes a value under the key of
+// another's, or of what every event meets, and it is found twice.
+func TestNobodyCanTellTheKeysOfOthers(t *testing.T) {
+	salts := map[uint64]bool{}
+	for range 3 {
+		x, key := New(), Key{"s", "t"}
+		if err := x.Define(key, Definition{}); err != nil {
+			t.Fatal(err)
+		}
+		mustAdd(t, x, key, Entry{Place: 1, Filter: "event.a == 1 && event.b == 2"})
+		for _, r := range x.topics[key].filters.terms.list {
+			salts[r.term.salt] = true
+		}
+	}
+	if len(salts) != 6 {
+		t.Errorf("%d different salts of 6", len(salts))
+	}
+}

@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"fanfare.dev/fanfare/internal/people/pages"
+)
+
+// An API is the handler of everything that the server answers over HTTP. It is
+// safe for concurrent use.
+type API struct {
+	parts   Parts
+	mux     *http.ServeMux
+	spec    huma.API
+	log     *slog.Logger
+	now     func() time.Time
+	bulk    chan struct{} // a place for each bulk body under way
+	waiting chan struct{} // a place for each request that waits for a message
+	page    *pages.Writer
+
+	running atomic.Int64 // requests
+	access  *accessLog
+	origins origins
+	gauges  *gauges
+	guesses *guesses
+	doors   *doors
+
+	stop     sync.Once
+	stopping chan struct{} // closed by Stop
+	changes  requestCount  // under way
+}
+
+// maxBulk is how many bulk bodies are read at once; more are answered 503.
+const maxBulk = 16
+
+// New returns the API over parts.
+func New(parts Parts) *API {
+	a := &API{parts: parts, mux: http.NewServeMux(), log: parts.Log, now: parts.Now,
+		bulk: make(chan struct{}, maxBulk), waiting: make(chan struct{}, maxWaiting), page: pages.NewWriter(), stopping: make(chan struct{}), changes: requestCount{underWay: new(sync.WaitGroup)}}
+	if a.log == nil {
+		a.log = slog.Default()
+	}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	a.access = &accessLog{log: a.log, what: parts.AccessLog}
+	a.origins, a.gauges, a.guesses = parts.Origins, newGauges(parts.Limits), &guesses{proxies: parts.Proxies}
+	a.doors = &doors{seals: parts.Seals}
+	a.spec = humago.New(a.mux, a.openAPI())
+	a.spec.UseMiddleware(a.admit)
+
+	a.applyRoutes()
+	a.configurationRoutes()
+	a.subscriptionRoutes()
+	a.subscriptionListRoutes()
+	a.subscriberRoutes()
+	a.personalRoutes()
+	a.eraseRoutes()
+	a.suppressionRoutes()
+	a.eventRoutes()
+	a.messageRoutes()
+	a.traceRoutes()
+	a.explainRoutes()
+	a.conditionRoutes()
+	a.dryRunRoutes()
+	a.stateRoutes()
+	a.secretRoutes()
+	a.previewRoutes()
+	a.lintRoutes()
+	a.statusRoutes()
+	a.controlRoutes()
+	a.steerRoutes()
+	a.destinationRoutes()
+	a.parkingRoutes()
+	a.backupRoutes()
+	a.moveRoutes()
+	a.keyRoutes()
+	a.auditRoutes()
+	a.healthRoutes()
+	a.receiptRoutes()
+	a.unsubscribeRoutes()
+	a.signupRoutes()
+	a.preferenceRoutes()
+	a.errorRoutes()
+	a.viewerRoutes()
+	a.finishOpenAPI()
+	return a
+}
+
+// Stop ends the bulk bodies that are being read: what has arrived of them is
+// kept and answered, with a last line that says where to go on. It may be
+// called twice.
+func (a *API) Stop() {
+	a.stop.Do(func() { close(a.stopping) })
+}
+
+// writeJSON answers with v.
+func writeJSON(w http.ResponseWriter, status int, contentType string, v any) error { //nolint:unparam // the type stands where the answer is written, as in writeAll
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", contentType)
+	writeAll(w, status, body.Bytes())
+	return nil
+}

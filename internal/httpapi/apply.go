@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+func (a *API) applyRoutes() {
+	op := huma.Operation{OperationID: "apply", Method: http.MethodPost, Path: "/v1/apply", Tags: []string{"configuration"},
+		Summary:     "Make a service's topics, templates and channels be as the document says",
+		Description: "Everything is checked and each template is tried first; where anything is wrong nothing changes. The answer is the difference; a second time it is empty.",
+		Parameters:  []*huma.Param{flag("dry_run", "only check, and answer the difference"), service()},
+		RequestBody: body[any](a, "The document, with all files inlined", "application/yaml", "application/json")}
+	replies[wire.Diff](a, &op, http.StatusOK, "What changed, or would change", "application/json")
+	a.handle(op, mayConfigure, a.apply)
+}
+
+func (a *API) apply(x *exchange, r *http.Request, c caller) error {
+	dryRun, err := boolean(r, "dry_run")
+	if err != nil {
+		return err
+	}
+	text, err := readLong(x, r, registry.MaxUploadBytes)
+	if err != nil {
+		return err
+	}
+	document, err := registry.ParseDocument(text, "")
+	if err != nil {
+		return err
+	}
+	if c.service != "" && document.Service != c.service {
+		e := &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "the document is for service " + strconv.Quote(document.Service) + ", the key for " + c.service,
+			Hint: "use a key of that service, or one for all services"}
+		if c.principal.Service == "" {
+			e.Code, e.Message = fanfare.Invalid, "the document is for service "+strconv.Quote(document.Service)+", the request for "+c.service
+			e.Hint = "leave the header X-Fanfare-Service and ?service= away, or name the document's service"
+		}
+		return e
+	}
+	change := a.parts.Documents.Apply
+	if dryRun {
+		change = a.parts.Documents.Plan
+	}
+	diff, err := change(r.Context(), document)
+	if err != nil {
+		return err
+	}
+	if diff.Changes == nil {
+		diff.Changes = []registry.Change{}
+	}
+	return writeJSON(x, http.StatusOK, "application/json", diff)
+}
+
+// boolean reads a parameter of the query that is a switch.
+func boolean(r *http.Request, name string) (bool, error) {
+	if r.URL.RawQuery == "" {
+		return false, nil
+	}
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return false, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
+	}
+	return on, nil
+}

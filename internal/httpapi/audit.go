@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// auditOf picks entries of the audit.
+type auditOf struct {
+	Page
+	Key    string    `query:"key" doc:"only what this key did: key-1 and so on"`
+	Action string    `query:"action" doc:"only this action, such as delete"`
+	Kind   string    `query:"kind" doc:"only changes of this kind of thing, such as topic"`
+	Name   string    `query:"name" doc:"only changes of what has this name or id"`
+	Since  time.Time `query:"since" doc:"only from this time on (RFC 3339)"`
+	Until  time.Time `query:"until" doc:"only from before this time"`
+}
+
+func (a *API) auditRoutes() {
+	read(a, huma.Operation{OperationID: "list-audit", Method: http.MethodGet, Path: "/v1/audit", Tags: []string{"operations"},
+		Summary:     "Who changed what, the latest first",
+		Description: "Every change through the API is one entry, a bulk import too. It has ids and names, no addresses and no secrets."}, mayConfigure, a.listAudit)
+}
+
+func (a *API) listAudit(ctx context.Context, c caller, in *auditOf) (wire.AuditPage, error) {
+	list := listingOf("audit", c.service, in.Key, in.Action, in.Kind, in.Name, in.Since.String(), in.Until.String())
+	after, err := list.key(in.Cursor)
+	if err != nil {
+		return wire.AuditPage{}, err
+	}
+	before, _ := strconv.ParseInt(after, 10, 64) // 0 for none: from the latest on
+	lines, next, err := a.parts.Audit.Audit(ctx, registry.AuditQuery{Service: c.service, KeyID: in.Key, Action: in.Action, Kind: in.Kind,
+		Name: in.Name, Since: in.Since, Until: in.Until, Before: before, Limit: in.Limit})
+	page := wire.AuditPage{Audit: make([]wire.AuditEntry, len(lines))}
+	for i := range lines {
+		page.Audit[i] = auditEntry(&lines[i])
+	}
+	if next != 0 {
+		page.Next = list.cursor(strconv.FormatInt(next, 10))
+	}
+	return page, err
+}
+
+func auditEntry(l *registry.AuditRecord) wire.AuditEntry {
+	e := wire.AuditEntry{At: l.Time(), Key: l.KeyID, KeyName: l.KeyName, RequestID: l.Request, Service: l.Service,
+		Action: l.Action, Kind: l.Kind, Name: l.Name}
+	var detail registry.Detail
+	if len(l.Detail) > 0 && json.Unmarshal(l.Detail, &detail) == nil {
+		e.Changed, e.Counts = detail.Changed, detail.Counts
+		for _, f := range detail.Fields {
+			e.Fields = append(e.Fields, wire.FieldChange(f))
+		}
+	}
+	return e
+}
+
+// acting returns a context whose changes are the caller's. Endpoints that change
+// nothing of what the audit is about need none.
+func (c caller) acting(ctx context.Context, x *exchange, who access) context.Context {
+	switch who {
+	case anybody, mayRead, mayLookUp, mayPublish, mayTry:
+		return ctx
+	}
+	return registry.As(ctx, registry.Actor{KeyID: c.principal.KeyID, KeyName: c.principal.Name, Request: x.id, Tenant: c.principal.Service})
+}
+
+// note adds an entry to the audit about what was done outside the registry. It
+// was done, so that a failure here is not one of the request: the log has it.
+func (a *API) note(ctx context.Context, d registry.Deed, detail *registry.Detail) {
+	if err := a.parts.Audit.Record(ctx, d, detail); err != nil {
+		a.log.Error("a change could not be noted in the audit", "service", d.Service, "action", d.Action, "kind", d.Kind, "name", d.Name, "err", err)
+	}
+}

@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// A caller is who asks, and for which service.
+type caller struct {
+	principal registry.Principal
+	service   string // the one that is meant; "" where a key for all named none
+}
+
+// caller finds out who sent r.
+func (a *API) caller(r *http.Request) (caller, error) {
+	secret, ok := bearer(r.Header.Get("Authorization"))
+	if !ok {
+		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "this needs a key", Hint: "send the header Authorization: Bearer <key>"}
+	}
+	principal, ok := a.parts.Keys.Authenticate(secret)
+	if !ok {
+		return caller{}, &fanfare.Error{Code: fanfare.Unauthenticated, Message: "nobody knows this key", Hint: "keys are made with fanfare key create; the first one is in admin.key of the data directory"}
+	}
+	named := r.Header.Get("X-Fanfare-Service")
+	if r.URL.RawQuery != "" {
+		if q := r.URL.Query().Get("service"); q != "" {
+			named = q
+		}
+	}
+	c := caller{principal, named}
+	if principal.Service != "" {
+		c.service = principal.Service
+	}
+	if named != "" && named != c.service {
+		return caller{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "this key is not for service " + named, Hint: "use a key of that service, or one for all services"}
+	}
+	return c, nil
+}
+
+// bearer reads the credentials of RFC 6750, section 2.1.
+func bearer(header string) (string, bool) {
+	const scheme = "bearer "
+	if len(header) <= len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return "", false
+	}
+	return strings.TrimSpace(header[len(scheme):]), true
+}
+
+// oneService returns the service that is meant where there must be one: the
+// key's, the one that a key for all services named, or the only one that there is.
+func (a *API) oneService(c caller) (string, error) {
+	if c.service != "" {
+		return c.service, nil
+	}
+	all := a.parts.Topics.Services()
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the key is for all services: name one", Hint: "send the header X-Fanfare-Service, or ?service="}
+	if len(all) == 0 {
+		e.Message, e.Hint = "there is no service yet", "apply a document with a service first"
+	} else if len(all) <= 10 {
+		all = slices.Sorted(slices.Values(all))
+		e.Hint += " (" + strings.Join(all, ", ") + ")"
+	}
+	return "", e
+}
+
+// isLocal reports whether a request comes from this machine and from nobody
+// behind it: a proxy's requests come from elsewhere.
+func isLocal(r *http.Request) bool {
+	if r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" {
+		return false
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,179 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// stub takes everything and remembers nothing, so that only the API is measured.
+type stub struct{ *world }
+
+func (stub) PutSubscriptions(_ context.Context, _ string, puts []registry.Put, results []registry.PutResult) error {
+	for i := range results {
+		results[i] = registry.PutResult{ID: "sub-1c00004e", Created: true}
+	}
+	return nil
+}
+
+func (s stub) Import(service string) Import {
+	return imports(func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error {
+		return s.PutSubscriptions(ctx, service, puts, results)
+	})
+}
+
+func (stub) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error) {
+	kept := make([]Kept, len(events))
+	for i := range kept {
+		kept[i].Ref = fanfare.EventRef{Day: 20000, Seq: fanfare.EventSeq(i)}
+	}
+	return kept, nil
+}
+
+func (s stub) api() *API {
+	return s.world.api(func(p *Parts) { p.Subscriptions, p.Intake = s, s })
+}
+
+// importLines is n subscriptions as an import has them.
+func importLines(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, `{"topic":"earthquakes","channel":"mail","to":"person-%07d@example.com","rule":"near","params":{"place":"Alaska","mag":%d.5}}`+"\n", i, i%7)
+	}
+	return b.Bytes()
+}
+
+func BenchmarkImport(b *testing.B) {
+	a := stub{newWorld()}.api()
+	const n = 200_000
+	body := importLines(n)
+	for _, mode := range []string{"", "?quiet=true"} {
+		b.Run("lines"+mode, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest("POST", "/v1/subscriptions"+mode, bytes.NewReader(body))
+				r.Header.Set("Authorization", "Bearer "+adminSecret)
+				r.Header.Set("Content-Type", ndjson)
+				w := &sinkWriter{header: http.Header{}}
+				a.ServeHTTP(w, r)
+				if w.status != 200 {
+					b.Fatal(w.status)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/line")
+		})
+	}
+}
+
+func BenchmarkSinglePost(b *testing.B) {
+	a := stub{newWorld()}.api()
+	for name, post := range map[string]struct{ path, body, contentType string }{
+		"subscription": {"/v1/subscriptions", strings.TrimSpace(string(importLines(1))), "application/json"},
+		"plain":        {intake, `{"mag":4.5,"place":"Alaska"}`, "application/json"},
+		"cloudevent":   {intake, quakeEvent, cloudEvent},
+		"read of huma": {"/v1/broadcasts", "", ""},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			method := "POST"
+			if post.body == "" {
+				method = "GET"
+			}
+			for b.Loop() {
+				r := httptest.NewRequest(method, post.path, strings.NewReader(post.body))
+				r.Header.Set("Authorization", "Bearer "+adminSecret)
+				r.Header.Set("Content-Type", post.contentType)
+				w := &sinkWriter{header: http.Header{}}
+				a.ServeHTTP(w, r)
+				if w.status > 202 {
+					b.Fatal(w.status)
+				}
+			}
+		})
+	}
+}
+
+// sinkWriter drops the answer.
+type sinkWriter struct {
+	header http.Header
+	status int
+}
+
+func (w *sinkWriter) Header() http.Header         { return w.header }
+func (w *sinkWriter) WriteHeader(status int)      { w.status = status }
+func (w *sinkWriter) Write(b []byte) (int, error) { return len(b), nil }
+
+// BenchmarkSocket posts single requests from 50 connections; the cost of the
+// client is in it.
+func BenchmarkSocket(b *testing.B) {
+	s, err := Listen(ServerOptions{Address: "127.0.0.1:0"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Shutdown(context.Background())
+	s.Open(stub{newWorld()}.api())
+	for name, post := range map[string]struct{ path, body string }{
+		"subscription": {"/v1/subscriptions", strings.TrimSpace(string(importLines(1)))},
+		"event":        {intake, `{"mag":4.5,"place":"Alaska"}`},
+		"bare":         {"/healthz", ""},
+	} {
+		b.Run(name, func(b *testing.B) {
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 50}}
+			b.SetParallelism(50 / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					method := "POST"
+					if post.body == "" {
+						method = "GET"
+					}
+					r, _ := http.NewRequest(method, "http://"+s.Addr().String()+post.path, strings.NewReader(post.body))
+					r.Header.Set("Authorization", "Bearer "+adminSecret)
+					r.Header.Set("Content-Type", "application/json")
+					response, err := client.Do(r)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					io.Copy(io.Discard, response.Body)
+					response.Body.Close()
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+		})
+	}
+}
+
+// BenchmarkLimits is what the limits of a key cost a request.
+func BenchmarkLimits(b *testing.B) {
+	for name, limits := range map[string]Limits{
+		"none":       {},
+		"as preset":  {Requests: 4096, RequestsPerKey: 2048},
+		"and a rate": {Requests: 4096, RequestsPerKey: 2048, RatePerSecond: 1_000_000},
+	} {
+		b.Run(name, func(b *testing.B) {
+			g := newGauges(limits)
+			h := http.Header{}
+			now := time.Unix(1_800_000_000, 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now = now.Add(time.Microsecond)
+				mine, err := g.enter(h, "key-1", now)
+				if err != nil {
+					b.Fatal(err)
+				}
+				mine.leave()
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// Page is part of the input of every list.
+type Page struct {
+	Named
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"how many members a page has at most"`
+	Cursor string `query:"cursor" maxLength:"600" doc:"next of the page before, with the same filters; left out: the first page"`
+}
+
+// A listing is one list with its filters: what a cursor belongs to. A cursor
+// tells where a page ended and nothing that the asker may not know; that it is
+// changed is noticed, not prevented.
+type listing string
+
+// listingOf names a list and what it was filtered by.
+func listingOf(list, service string, filters ...string) listing {
+	return listing(list + "\n" + service + "\n" + strings.Join(filters, "\n"))
+}
+
+// Cursors of another version are refused, as damaged ones are.
+const (
+	cursorVersion = 1
+	cursorSum     = 6
+)
+
+// cursor is the place after key in the list.
+func (l listing) cursor(key string) string {
+	return base64.RawURLEncoding.EncodeToString(append(append([]byte{cursorVersion}, l.sum(key)...), key...))
+}
+
+// next is the cursor after key, "" for none: the list ends there.
+func (l listing) next(key string) string {
+	if key == "" {
+		return ""
+	}
+	return l.cursor(key)
+}
+
+func (l listing) sum(key string) []byte {
+	sum := sha256.Sum256([]byte(string(l) + "\x00" + key))
+	return sum[:cursorSum]
+}
+
+// key returns what cursor was given: "" for no cursor.
+func (l listing) key(cursor string) (string, error) {
+	if cursor == "" {
+		return "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil && len(raw) > cursorSum && raw[0] == cursorVersion {
+		if key := string(raw[1+cursorSum:]); string(l.sum(key)) == string(raw[1:1+cursorSum]) {
+			return key, nil
+		}
+	}
+	return "", &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter cursor is not one that this list gave with these filters", Hint: "use next of the page before, or none"}
+}
+
+// pageOf cuts a page out of a list that is in memory as a whole, in the order
+// of its keys, which are unique. next is "" on the last page.
+func pageOf[T any](l listing, p *Page, all []T, key func(*T) string) (page []T, next string, err error) {
+	after, err := l.key(p.Cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range all {
+		k := key(&all[i])
+		if after != "" && k <= after {
+			continue
+		}
+		if len(page) == p.Limit {
+			return page, l.cursor(key(&page[len(page)-1])), nil
+		}
+		page = append(page, all[i])
+	}
+	return orEmpty(page), "", nil
+}

@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+// Bounds of what a dry run names.
+const (
+	defaultSample = 10
+	maxSample     = 1000
+)
+
+// dryRunRoutes tell what would be sent, and send nothing. They are operations of
+// their own, and no flag of those that send: an operation has one answer.
+func (a *API) dryRunRoutes() {
+	match := huma.Operation{OperationID: "match-event", Method: http.MethodPost, Path: "/v1/topics/{topic}/match", Tags: []string{"events"},
+		Summary: "For whom an event would be: how many, and a sample. Nothing is published",
+		Description: "The dry run of publish: the body is the event's data, or a CloudEvent in the structured or binary mode, and data, times and audience are checked as for publishing it. Nothing is kept and nothing is sent. " +
+			"A key that may publish and not look people up gets the numbers and an empty sample.",
+		Parameters: append(append([]*huma.Param{param("topic", "name of the topic")}, ofEvents()...),
+			query("sample", "how many subscriptions to name, 0 to 1000; 10")),
+		RequestBody: body[any](a, "An event", "application/json", cloudEvent)}
+	replies[wire.DryRun](a, &match, http.StatusOK, "For whom it would be", "application/json")
+	a.handle(match, mayTry, a.matchEvent)
+
+	try := huma.Operation{OperationID: "try-message", Method: http.MethodPost, Path: "/v1/dry-run/messages", Tags: []string{"messages"},
+		Summary:     "What a message would set off: how many, over which channel, and who would be refused. Nothing is sent",
+		Description: "The dry run of send-message: the body is the same, and is checked as for sending it: each message is written as it would leave. Nothing is kept and nothing is sent.",
+		Parameters:  []*huma.Param{service()},
+		RequestBody: body[wire.MessageRequest](a, "The message", "application/json")}
+	replies[wire.MessageRun](a, &try, http.StatusOK, "What it would set off", "application/json")
+	a.handle(try, mayPublish, a.tryMessage)
+}
+
+func (a *API) matchEvent(x *exchange, r *http.Request, c caller) error {
+	p, err := a.posting(r, c, r.PathValue("topic"))
+	if err != nil {
+		return err
+	}
+	sample, err := sampleFor(r, c)
+	if err != nil {
+		return err
+	}
+	text, err := readBody(x, r)
+	if err != nil {
+		return err
+	}
+	event, err := oneEvent(r, p, text, "application/json", cloudEvent)
+	if err != nil {
+		return err
+	}
+	posted, err := p.posted(event)
+	if err == nil {
+		err = a.check(&posted)
+	}
+	if err != nil {
+		return err
+	}
+	run, err := a.parts.Conditions.DryRun(r.Context(), &posted, sample)
+	if err != nil {
+		return err
+	}
+	return writeJSON(x, http.StatusOK, "application/json", run)
+}
+
+// sampleFor is how many people are named to the caller: none who may not look
+// them up.
+func sampleFor(r *http.Request, c caller) (int, error) {
+	sample := defaultSample
+	if text := r.URL.Query().Get("sample"); text != "" {
+		var err error
+		if sample, err = strconv.Atoi(text); err != nil || sample < 0 || sample > maxSample {
+			return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter sample is " + strconv.Quote(text), Hint: "give a number from 0 to " + strconv.Itoa(maxSample)}
+		}
+	}
+	if !c.principal.Scopes.Has(scopesOf[mayLookUp]) {
+		return 0, nil
+	}
+	return sample, nil
+}
+
+func (a *API) tryMessage(x *exchange, r *http.Request, c caller) error {
+	service, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	request, _, err := readMessage(x, r)
+	if err != nil {
+		return err
+	}
+	run, err := a.parts.Messages.Try(r.Context(), service, request)
+	if err != nil {
+		return err
+	}
+	return writeJSON(x, http.StatusOK, "application/json", run)
+}

@@ -1,0 +1,54 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html"
+	"html/template"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+//go:embed errors.html
+var errorsHTML string
+
+// errorRoutes serves the page that the type of every problem leads to.
+func (a *API) errorRoutes() {
+	var body bytes.Buffer
+	page := template.Must(template.New("errors").Funcs(template.FuncMap{"code": inlineCode}).Parse(errorsHTML))
+	if err := page.Execute(&body, codes()); err != nil {
+		panic(err) // the page and its rows are both compiled in
+	}
+	policy := "default-src 'none'; style-src " + styleHash(errorsHTML) + "; base-uri 'none'; frame-ancestors 'none'"
+	op := huma.Operation{OperationID: "show-errors", Method: http.MethodGet, Path: "/errors", Tags: []string{"reference"},
+		Summary: "Every code of a problem, and what to do about it", Description: "The type of a problem document leads here, to the place of its code."}
+	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
+	a.handle(op, anybody, func(x *exchange, _ *http.Request, _ caller) error {
+		h := x.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		writeAll(x, http.StatusOK, body.Bytes())
+		return nil
+	})
+}
+
+// styleHash is what a policy has to name so that the one style of a page counts.
+func styleHash(page string) string {
+	_, style, _ := strings.Cut(page, "<style>")
+	style, _, _ = strings.Cut(style, "</style>")
+	sum := sha256.Sum256([]byte(style))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+var backticks = regexp.MustCompile("`([^`]+)`")
+
+// inlineCode is text with its `code` marked as such.
+func inlineCode(text string) template.HTML {
+	return template.HTML(backticks.ReplaceAllString(html.EscapeString(text), "<code>$1</code>")) //nolint:gosec // G203: escaped right here
+}

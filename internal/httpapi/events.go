@@ -1,0 +1,359 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/cloudevents"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
+)
+
+const (
+	cloudEvent      = "application/cloudevents+json"
+	cloudEventBatch = "application/cloudevents-batch+json"
+)
+
+func (a *API) eventRoutes() {
+	op := func(id, path, summary, description string, extra ...*huma.Param) huma.Operation {
+		o := huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Tags: []string{"events"}, Summary: summary, Description: description,
+			Parameters: slices.Concat(extra, ofEvents(), []*huma.Param{
+				query("format", "NDJSON: data (each line is the data of an event) or cloudevents (each line is a CloudEvent)"),
+				flag("quiet", "NDJSON: answer only a summary")}),
+			RequestBody: body[any](a, "An event, or many", cloudEvent, cloudEventBatch, "application/json", ndjson)}
+		replies[wire.Accepteds](a, &o, http.StatusAccepted, "Kept; duplicates are answered with the id of the first one. Of NDJSON: one answer (a member of events, without the rest) or a LineError on each line", "application/json", ndjson)
+		orSummary[wire.EventSummary](a, &o, http.StatusAccepted)
+		return o
+	}
+	a.handle(op("publish", "/v1/topics/{topic}/events", "Publish events of a topic",
+		"CloudEvents 1.0 in the structured, batched and binary mode, plain JSON (the body is the data) and NDJSON. A batch is kept as a whole or not at all; of NDJSON each line stands by itself. "+
+			"An event with the id and source of one that is known already is answered with duplicate true and not kept again.",
+		param("topic", "name of the topic")), mayPublish,
+		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, r.PathValue("topic")) })
+	a.handle(op("publish-by-type", "/v1/events", "Publish CloudEvents whose type is the name of a topic", "As /v1/topics/{topic}/events, but for plain data."), mayPublish,
+		func(x *exchange, r *http.Request, c caller) error { return a.publish(x, r, c, "") })
+}
+
+// ofEvents are the parameters by which a request says more of its events than
+// they do.
+func ofEvents() []*huma.Param {
+	return []*huma.Param{service(),
+		query("lane", "urgent, normal or bulk; the header X-Fanfare-Lane does the same; without it the topic's lane counts"),
+		query("id", "JSON: id of the event; JSON and NDJSON: a JSON pointer to it in the data, such as /id"),
+		query("time", "a JSON pointer to the event's time in the data"),
+		query("audience_filter", "CEL over subscriber (id, locale, time_zone, attributes) and sub (params): of those that want the events, only who meets it gets them. A CloudEvent says its own in the extension audiencefilter"),
+		query("not_before", "RFC 3339: nothing leaves before this time; who gets it is found at once. A CloudEvent says its own in the extension notbefore"),
+		query("expires", "RFC 3339: nothing leaves after this time. A CloudEvent says its own in the extension expires or expirytime"),
+		query("source", "URI-reference of the sender, where the event has none")}
+}
+
+// A posting is what the request says about all of its events.
+type posting struct {
+	service string
+	topic   string // "": the type of each event
+	lane    fanfare.Lane
+	source  string
+	people  string // CEL over those who get the events, "" for all
+	times   times
+	mapping cloudevents.Mapping
+}
+
+func (a *API) publish(x *exchange, r *http.Request, c caller, topic string) error {
+	p, err := a.posting(r, c, topic)
+	if err != nil {
+		return err
+	}
+	mt := mediaType(r.Header)
+	if isNDJSON(mt) && !cloudevents.IsBinary(r.Header) {
+		return a.publishLines(x, r, p)
+	}
+	text, err := readBody(x, r)
+	if err != nil {
+		return err
+	}
+	if mt == cloudEventBatch {
+		return a.publishBatch(x, r, p, text)
+	}
+	e, err := oneEvent(r, p, text, "application/json", cloudEvent, cloudEventBatch, ndjson)
+	if err != nil {
+		return err
+	}
+	return a.publishOne(x, r, p, e)
+}
+
+// oneEvent reads a body that is one event; types are those that may be sent.
+func oneEvent(r *http.Request, p posting, text []byte, types ...string) (e fanfare.Event, err error) {
+	switch mt := mediaType(r.Header); {
+	case mt == cloudEvent:
+		return cloudevents.Decode(text)
+	case strings.HasPrefix(mt, "application/cloudevents"): // another form, also where headers say binary
+		return e, unknownType(mt, types...)
+	case cloudevents.IsBinary(r.Header):
+		return cloudevents.Binary(r.Header, text)
+	case mt == "" || cloudevents.IsJSON(mt):
+		e, err = cloudevents.Plain(r.Header, text, p.mapping)
+		if id := r.URL.Query().Get("id"); err == nil && e.ID == "" && p.mapping.ID == nil && id != "" {
+			err = cloudevents.Set(&e, "id", id)
+		}
+		return e, err
+	default:
+		return e, unknownType(mt, types...)
+	}
+}
+
+// posting reads what the path, the query and the headers say.
+func (a *API) posting(r *http.Request, c caller, topic string) (p posting, err error) {
+	p = posting{topic: topic, lane: fanfare.TopicLane}
+	if p.service, err = a.oneService(c); err != nil {
+		return p, err
+	}
+	lane := r.Header.Get("X-Fanfare-Lane")
+	if r.URL.RawQuery != "" {
+		q := r.URL.Query()
+		if v := q.Get("lane"); v != "" {
+			lane = v
+		}
+		if id := q.Get("id"); id != "" && id[0] == '/' {
+			if p.mapping.ID, err = cloudevents.ParsePointer(id); err != nil {
+				return p, err
+			}
+		}
+		if p.mapping.Time, err = cloudevents.ParsePointer(q.Get("time")); err != nil {
+			return p, err
+		}
+		p.people = q.Get("audience_filter")
+		if p.times, err = timesOf(q); err != nil {
+			return p, err
+		}
+		if p.source = q.Get("source"); p.source != "" {
+			if err := cloudevents.Set(&fanfare.Event{}, "source", p.source); err != nil {
+				return p, err
+			}
+		}
+	}
+	if lane != "" {
+		p.lane, err = fanfare.ParseLane(lane)
+	}
+	return p, err
+}
+
+// posted completes e with what its sender left out.
+func (p *posting) posted(e fanfare.Event) (fanfare.Posted, error) {
+	topic := p.topic
+	if topic == "" {
+		if topic = e.Type; topic == "" {
+			return fanfare.Posted{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "an event without a type names no topic", Hint: "send it to /v1/topics/{topic}/events"}
+		}
+	}
+	if fanfare.ReservedTopic(topic) {
+		return fanfare.Posted{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "nobody publishes to " + topic + " but Fanfare itself", Hint: "take a topic of your own"}
+	}
+	if e.Type == "" {
+		e.Type = topic
+	}
+	if e.ID == "" {
+		e.ID = rand.Text()
+	}
+	if e.Source == "" {
+		if e.Source = p.source; e.Source == "" {
+			e.Source = "/" + p.service
+		}
+	}
+	posted := fanfare.Posted{Service: p.service, Topic: topic, Lane: p.lane, Event: e}
+	if err := p.times.apply(&posted); err != nil {
+		return posted, err
+	}
+	filter, err := audienceOf(&e, p.people)
+	if filter != "" {
+		posted.Audience = &fanfare.AudienceFilter{Filter: filter}
+	}
+	return posted, err
+}
+
+// audienceExtension is by which a CloudEvent names its audience: names of extensions
+// have letters and digits only.
+const audienceExtension = "audiencefilter"
+
+// audienceOf is the audience that an event asks for, or otherwise.
+func audienceOf(e *fanfare.Event, otherwise string) (filter string, err error) {
+	raw, ok := e.Extensions[audienceExtension]
+	if !ok {
+		return otherwise, nil
+	}
+	if json.Unmarshal(raw, &filter) != nil {
+		err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + audienceExtension, Message: "is not a string", Hint: "write CEL, such as subscriber.locale == 'de'"}
+	}
+	return filter, err
+}
+
+func (a *API) publishOne(x *exchange, r *http.Request, p posting, e fanfare.Event) error {
+	posted, err := p.posted(e)
+	if err != nil {
+		return err
+	}
+	kept, err := a.parts.Intake.Post(r.Context(), []fanfare.Posted{posted})
+	if err != nil {
+		return err
+	}
+	if kept[0].Err != nil {
+		return kept[0].Err
+	}
+	writeKept(x, kept)
+	return nil
+}
+
+// publishBatch keeps all events of a batch, or none and names all bad ones.
+func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte) error {
+	events, err := cloudevents.DecodeBatch(text)
+	if err != nil {
+		return err
+	}
+	if len(events) > fanfare.MaxGroup {
+		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the batch has " + strconv.Itoa(len(events)) + " events, more than " + strconv.Itoa(fanfare.MaxGroup), Hint: "send NDJSON with format=cloudevents"}
+	}
+	batch := make([]fanfare.Posted, len(events))
+	var wrong []*fanfare.Error
+	for i, e := range events {
+		posted, err := p.posted(e)
+		if err == nil {
+			err = a.check(&posted)
+		}
+		if err != nil {
+			wrong = append(wrong, cloudevents.AtIndex(i, err)...)
+		}
+		batch[i] = posted
+	}
+	if wrong != nil {
+		return cloudevents.Refused(wrong)
+	}
+	var kept []Kept
+	if len(batch) > 0 {
+		if kept, err = a.parts.Intake.Post(r.Context(), batch); err != nil {
+			return err
+		}
+	}
+	for i := range kept {
+		if kept[i].Err != nil {
+			wrong = append(wrong, cloudevents.AtIndex(i, kept[i].Err)...)
+		}
+	}
+	if wrong != nil { // all had been checked: the store failed, or a topic changed this moment
+		return &fanfare.Error{Code: wrong[0].Code, Message: strconv.Itoa(len(wrong)) + " of " + strconv.Itoa(len(batch)) + " events could not be kept",
+			Hint: "send the batch again: what was kept is known by its ids", Details: wrong}
+	}
+	writeKept(x, kept)
+	return nil
+}
+
+// check tells before anything of a batch is kept what intake would refuse.
+func (a *API) check(p *fanfare.Posted) error {
+	topic, ok := a.parts.Topics.Topic(p.Service, p.Topic)
+	if !ok {
+		return notFound("topic", p.Topic)
+	}
+	if err := ingest.CheckTimes(p, a.now(), a.parts.Ahead); err != nil {
+		return err
+	}
+	if topic.ValidateData != nil {
+		if err := topic.ValidateData(p.Event.Data); err != nil {
+			return err
+		}
+	}
+	if p.Audience != nil {
+		return a.parts.Topics.CheckAudience(p.Service, p.Audience.Filter)
+	}
+	return nil
+}
+
+func writeKept(x *exchange, kept []Kept) {
+	out := make([]byte, 0, 32+64*len(kept))
+	out = append(out, `{"events":[`...)
+	for i := range kept {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendKept(out, &kept[i])
+	}
+	x.Header().Set("Content-Type", "application/json")
+	writeAll(x, http.StatusAccepted, append(out, "]}\n"...))
+}
+
+// appendKept appends a wire.Accepted.
+func appendKept(dst []byte, k *Kept) []byte {
+	dst = append(dst, `{"id":"`...)
+	dst = append(dst, k.Ref.String()...)
+	if k.Duplicate {
+		return append(dst, `","duplicate":true}`...)
+	}
+	return append(dst, `","duplicate":false}`...)
+}
+
+// Limits of NDJSON events.
+const (
+	eventLineBytes  = cloudevents.MaxDataBytes + 16<<10
+	eventChunkLines = 1000
+)
+
+// publishLines keeps the event on each line of the body.
+func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
+	quiet, err := wantsSummary(r)
+	if err != nil {
+		return err
+	}
+	var decode func([]byte) (fanfare.Event, error)
+	switch format := r.URL.Query().Get("format"); format {
+	case "", "data":
+		decode = p.mapping.Event
+	case "cloudevents":
+		decode = cloudevents.Decode
+	default:
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown format " + strconv.Quote(format), Hint: "use data or cloudevents"}
+	}
+	sum := wire.EventSummary{Errors: []wire.LineError{}}
+	return run(a, x, r, lineWork[fanfare.Posted]{
+		maxLineBytes: eventLineBytes, maxLines: eventChunkLines, status: http.StatusAccepted, quiet: quiet,
+		decode: func(line []byte, posted *fanfare.Posted) error {
+			e, err := decode(line)
+			if err == nil {
+				*posted, err = p.posted(e)
+			}
+			return err
+		},
+		keep: func(ctx context.Context, events []fanfare.Posted) (<-chan error, outcome) {
+			kept, err := a.parts.Intake.Post(ctx, events)
+			return over(err), func(dst []byte, i int) ([]byte, error) {
+				k := &kept[i]
+				switch {
+				case k.Err != nil:
+					return dst, k.Err
+				case k.Duplicate:
+					sum.Duplicates++
+				default:
+					sum.Accepted++
+				}
+				if !quiet {
+					return appendKept(dst, k), nil
+				}
+				if sum.Last = k.Ref.String(); sum.First == "" {
+					sum.First = sum.Last
+				}
+				return dst, nil
+			}
+		},
+		refused: func(e wire.LineError) {
+			sum.Failed++
+			if len(sum.Errors) < wire.MaxErrors {
+				sum.Errors = append(sum.Errors, e)
+			}
+		},
+		summary: func() any { return sum },
+	})
+}

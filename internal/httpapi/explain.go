@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+)
+
+// Explaining says why an event is for a subscription or not.
+type Explaining interface {
+	ExplainEvent(ctx context.Context, service, subscription string, event fanfare.EventRef) (fanfare.Explanation, error)
+	// ExplainData is about an event with these data that would come now; topic
+	// is what the asker takes for the subscription's topic, or "".
+	ExplainData(ctx context.Context, service, subscription, topic string, data json.RawMessage) (fanfare.Explanation, error)
+}
+
+type explainOf struct {
+	Named
+	ID    string `path:"id" doc:"of the subscription"`
+	Event string `query:"event" required:"true" doc:"evt-..., or the id that the sender gave"`
+}
+
+func (a *API) explainRoutes() {
+	tags := []string{"subscriptions"}
+	read(a, huma.Operation{OperationID: "explain-event", Method: http.MethodGet, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
+		Summary:     "Why an event was for a subscription or not",
+		Description: "What was recorded when the event was matched decides. The condition is shown part by part, as the topic defines it now."}, mayRead,
+		func(ctx context.Context, c caller, in *explainOf) (fanfare.Explanation, error) {
+			s, err := a.oneService(c)
+			if err != nil {
+				return fanfare.Explanation{}, err
+			}
+			ref, err := a.parts.Reports.FindEvent(ctx, s, in.Event)
+			if err != nil {
+				return fanfare.Explanation{}, err
+			}
+			return a.parts.Explaining.ExplainEvent(ctx, s, in.ID, ref)
+		})
+
+	post := huma.Operation{OperationID: "explain-data", Method: http.MethodPost, Path: "/v1/subscriptions/{id}/explain", Tags: tags,
+		Summary:     "Whether an event with these data would be for a subscription, and why",
+		Description: "The body is the event's data. Nothing is published.",
+		Parameters:  []*huma.Param{param("id", "of the subscription"), query("topic", "the topic that the data are of; the answer says whether it is the subscription's"), service()},
+		RequestBody: body[any](a, "The event's data", "application/json")}
+	replies[fanfare.Explanation](a, &post, http.StatusOK, "The explanation", "application/json")
+	a.handle(post, mayRead, a.explainData)
+}
+
+func (a *API) explainData(x *exchange, r *http.Request, c caller) error {
+	s, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
+		return unknownType(mt, "application/json")
+	}
+	text, err := readBody(x, r)
+	if err != nil {
+		return err
+	}
+	var data json.RawMessage
+	if err := json.Unmarshal(text, &data); err != nil {
+		return decodeError(text, err)
+	}
+	e, err := a.parts.Explaining.ExplainData(r.Context(), s, r.PathValue("id"), r.URL.Query().Get("topic"), data)
+	if err != nil {
+		return err
+	}
+	return writeJSON(x, http.StatusOK, "application/json", e)
+}

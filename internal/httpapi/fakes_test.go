@@ -1,0 +1,385 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// The keys that the fake knows.
+const (
+	adminSecret = "admin-secret"
+	newsSecret  = "news-secret" // of service news
+)
+
+// world stands behind the API in tests and notes what reached it.
+type world struct {
+	mu       sync.Mutex
+	services []string
+	subs     map[string]registry.Put
+	puts     []registry.Put // in the order in which they were put
+	posted   []fanfare.Posted
+	known    map[string]fanfare.EventRef
+	controls []string
+	tokens   []string
+	left     Leave
+	applied  []string
+	ended    []string
+	fail     error // of everything that writes
+	failFrom int   // puts from this one on fail with fail; 0: at once
+	notReady error
+	holdPuts chan struct{} // if not nil, each call of PutSubscriptions takes one
+}
+
+func newWorld() *world {
+	return &world{services: []string{"news"}, subs: map[string]registry.Put{}, known: map[string]fanfare.EventRef{}}
+}
+
+func (w *world) Authenticate(secret string) (registry.Principal, bool) {
+	switch secret {
+	case adminSecret:
+		return registry.Principal{KeyID: "key-1", Scopes: registry.ScopeAdmin}, true
+	case newsSecret:
+		return registry.Principal{KeyID: "key-2", Service: "news", Scopes: registry.ScopeAdmin}, true
+	}
+	return registry.Principal{}, false
+}
+
+// Nothing is configured in this world, and whatever is put is gone again.
+func (w *world) Configuration() registry.Configuration { return registry.Configuration{} }
+
+func (w *world) ApplyMember(_ context.Context, _ *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error) {
+	return registry.Configuration{}, check(registry.Configuration{})
+}
+
+func (w *world) DeleteMember(_ context.Context, _ registry.Member, check func(registry.Configuration) error) error {
+	return check(registry.Configuration{})
+}
+
+func (w *world) Plan(_ context.Context, d *registry.Document) (registry.Diff, error) {
+	return registry.Diff{Changes: []registry.Change{{Kind: "service", Name: d.Service, Action: "create"}}}, w.fail
+}
+
+func (w *world) Apply(ctx context.Context, d *registry.Document) (registry.Diff, error) {
+	if w.fail != nil {
+		return registry.Diff{}, w.fail
+	}
+	w.applied = append(w.applied, d.Service)
+	if len(w.applied) > 1 {
+		return registry.Diff{}, nil
+	}
+	return w.Plan(ctx, d)
+}
+
+func (w *world) Import(service string) Import {
+	return imports(func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error {
+		return w.PutSubscriptions(ctx, service, puts, results)
+	})
+}
+
+// imports is an Import whose steps are over when they have begun.
+type imports func(ctx context.Context, puts []registry.Put, results []registry.PutResult) error
+
+func (i imports) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
+	return over(i(ctx, puts, results))
+}
+
+func (w *world) PutSubscriptions(_ context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
+	if w.holdPuts != nil {
+		<-w.holdPuts
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fail != nil && len(w.puts) >= w.failFrom {
+		return w.fail
+	}
+	for i := range puts {
+		p := clonePut(puts[i])
+		if strings.ContainsAny(p.To, "\r\n") {
+			results[i].Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: "/to", Message: "has a line break"}
+			continue
+		}
+		if p.ID == "" {
+			p.ID = "sub-" + p.To
+		}
+		_, was := w.subs[service+"/"+p.ID]
+		w.subs[service+"/"+p.ID] = p
+		w.puts = append(w.puts, p)
+		results[i] = registry.PutResult{ID: p.ID, Created: !was}
+		if strings.Contains(p.Filter, "!=") {
+			results[i].Cost, results[i].Added = fanfare.Cost{Nanos: 40, Why: "!= leads to no index"}, 40
+		}
+	}
+	return nil
+}
+
+// clonePut copies what may lie in the buffer of a chunk.
+func clonePut(p registry.Put) registry.Put {
+	for _, s := range []*string{&p.ID, &p.Topic, &p.Channel, &p.To, &p.Filter, &p.Rule, &p.Locale, &p.TimeZone, &p.State} {
+		*s = strings.Clone(*s)
+	}
+	for _, b := range []*json.RawMessage{&p.Params, &p.Data, &p.Attributes} {
+		*b = bytes.Clone(*b)
+	}
+	return p
+}
+
+func (w *world) Subscription(_ context.Context, service, id string) (registry.Subscription, error) {
+	p, ok := w.subs[service+"/"+id]
+	if !ok {
+		return registry.Subscription{}, notFound("subscription", id)
+	}
+	return registry.Subscription{ID: id, Service: service, Topic: p.Topic, To: p.To, State: "active"}, nil
+}
+
+func (w *world) EndSubscriptionIf(_ context.Context, service, id, reason string, _ func(*registry.Subscription) error) error {
+	if _, ok := w.subs[service+"/"+id]; !ok {
+		return notFound("subscription", id)
+	}
+	w.ended = append(w.ended, id+": "+reason)
+	return w.fail
+}
+
+func (w *world) PauseSubscription(_ context.Context, service, id string, _ func(*registry.Subscription) error) error {
+	if _, ok := w.subs[service+"/"+id]; !ok {
+		return notFound("subscription", id)
+	}
+	return w.fail
+}
+
+func (w *world) ResumeSubscription(ctx context.Context, service, id string, check func(*registry.Subscription) error) error {
+	return w.PauseSubscription(ctx, service, id, check)
+}
+
+func (w *world) SubscriberPlaces(_ context.Context, service, who string) ([]fanfare.Place, error) {
+	if who != "a@example.com" {
+		return nil, notFound("subscriber", who)
+	}
+	return []fanfare.Place{7}, nil
+}
+
+func (w *world) Services() []string { return w.services }
+
+func (w *world) CheckAudience(_, filter string) error {
+	if filter == "wrong" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/audience_filter", Message: "unknown name"}
+	}
+	return nil
+}
+
+func (w *world) Topic(service, name string) (*registry.Topic, bool) {
+	if service != "news" || name != "quakes" {
+		return nil, false
+	}
+	return &registry.Topic{Service: service, Name: name, ValidateData: validate}, true
+}
+
+func validate(data json.RawMessage) error {
+	var d struct {
+		Mag *float64 `json:"mag"`
+	}
+	if json.Unmarshal(data, &d) != nil || d.Mag == nil {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data/mag", Message: "is not a number"}
+	}
+	return nil
+}
+
+func (w *world) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fail != nil {
+		return nil, w.fail
+	}
+	kept := make([]Kept, len(events))
+	for i, e := range events {
+		if _, ok := w.Topic(e.Service, e.Topic); !ok {
+			kept[i].Err = notFound("topic", e.Topic)
+			continue
+		}
+		if err := validate(e.Event.Data); err != nil {
+			kept[i].Err = err
+			continue
+		}
+		key := e.Event.Source + " " + e.Event.ID
+		if ref, ok := w.known[key]; ok {
+			kept[i] = Kept{Ref: ref, Duplicate: true}
+			continue
+		}
+		e.Event.Data = bytes.Clone(e.Event.Data)
+		w.posted = append(w.posted, e)
+		ref := fanfare.EventRef{Day: 20000, Seq: fanfare.EventSeq(len(w.posted))}
+		w.known[key] = ref
+		kept[i].Ref = ref
+	}
+	return kept, nil
+}
+
+func (w *world) Status(context.Context) (wire.Status, error) {
+	return wire.Status{Version: "test", Ready: true, Database: &wire.Database{Where: "fanfare@db:5432/fanfare"},
+		Broadcasts: []fanfare.Broadcast{{Event: "evt-a", Service: "news"}, {Event: "evt-b", Service: "other"}},
+		Services:   []wire.ServiceLimits{{Service: "news"}, {Service: "other"}},
+		Channels:   []wire.Channel{{Service: "news", Name: "mail"}, {Service: "other", Name: "mail"}},
+		Paused:     []wire.Paused{{Scope: fanfare.Scope{Kind: fanfare.ScopeService, Name: "other"}}, {Scope: fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "news/mail"}}},
+	}, w.fail
+}
+
+// The events that the fake has reports of.
+var (
+	newsEvent  = fanfare.EventRef{Day: 20000, Seq: 0x1000}
+	otherEvent = fanfare.EventRef{Day: 20000, Seq: 0x2000}
+)
+
+func (w *world) FindEvent(_ context.Context, service, id string) (fanfare.EventRef, error) {
+	if id == "boom" {
+		panic("boom with a secret")
+	}
+	if id == "broken" {
+		return fanfare.EventRef{}, errors.New("disk /dev/secret on fire")
+	}
+	if id == "usgs/1" {
+		return newsEvent, nil
+	}
+	if ref, ok := fanfare.ParseEventRef(id); ok && (ref == newsEvent || ref == otherEvent) {
+		return ref, nil
+	}
+	return fanfare.EventRef{}, notFound("event", id)
+}
+
+func (w *world) Broadcast(_ context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error) {
+	b := fanfare.Broadcast{Event: ref.String(), Service: "news", Topic: "quakes", State: "completed", Data: json.RawMessage(`{"mag":1}`)}
+	b.Counts[fanfare.Accepted] = 3
+	if ref == otherEvent {
+		b.Service = "other"
+	}
+	return b, nil
+}
+
+func (w *world) Broadcasts(_ context.Context, p report.Pick) ([]fanfare.Broadcast, string, error) {
+	return []fanfare.Broadcast{{Event: "evt-1", Service: p.Service, Messages: int64(p.Limit)}}, "", nil
+}
+
+func (w *world) Delivery(_ context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error) {
+	return fanfare.Delivery{ID: ref.String(), Service: "other"}, nil
+}
+
+func (w *world) Deliveries(_ context.Context, ref fanfare.EventRef, state, after string, limit int) ([]fanfare.Delivery, string, error) {
+	return []fanfare.Delivery{{ID: "dlv-" + after, State: state}}, "next-cursor", nil
+}
+
+func (w *world) WaitingOf(context.Context, fanfare.EventRef, string) ([]fanfare.Gathering, error) {
+	return nil, nil
+}
+
+func (w *world) DeliveryOf(_ context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error) {
+	return []fanfare.Delivery{{ID: "dlv-1", Address: recipient}}, nil
+}
+
+func (w *world) History(_ context.Context, places []fanfare.Place, p report.Pick) ([]fanfare.Delivery, string, error) {
+	return nil, "", nil
+}
+
+func (w *world) control(what string) func(context.Context, fanfare.Scope, string) error {
+	return func(_ context.Context, s fanfare.Scope, reason string) error {
+		w.controls = append(w.controls, what+" "+string(s.Kind)+" "+s.Name+" "+reason)
+		return w.fail
+	}
+}
+
+func (w *world) Pause(ctx context.Context, s fanfare.Scope, reason string) error {
+	return w.control("pause")(ctx, s, reason)
+}
+func (w *world) Resume(ctx context.Context, s fanfare.Scope, reason string) error {
+	return w.control("resume")(ctx, s, reason)
+}
+func (w *world) Cancel(ctx context.Context, s fanfare.Scope, reason string) error {
+	return w.control("cancel")(ctx, s, reason)
+}
+func (w *world) Approve(ctx context.Context, event, by string) error {
+	return w.control("approve")(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: event}, by)
+}
+func (w *world) SetRate(ctx context.Context, s fanfare.Scope, rate string) error {
+	return w.control("rate")(ctx, s, rate)
+}
+
+func (w *world) Parked(context.Context) ([]fanfare.Parked, error) {
+	return []fanfare.Parked{{ID: "p1"}}, nil
+}
+func (w *world) RetryParked(_ context.Context, id string) error {
+	w.controls = append(w.controls, "retry "+id)
+	return nil
+}
+func (w *world) DropParked(_ context.Context, id string) error {
+	if id != "p1" {
+		return notFound("parked work", id)
+	}
+	return nil
+}
+
+// api serves the world.
+func (w *world) api(change ...func(*Parts)) *API {
+	parts := Parts{Keys: w, Keyring: newKeyBox(), Documents: w, Subscriptions: w, Topics: w, Intake: w, Reports: w, Switches: w, Parking: w, Audit: new(ledger), Explaining: w, Previews: w,
+		Leaving: leavingWorld{w},
+		Ready:   func() error { return w.notReady },
+		Metrics: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "fanfare_up 1\n") }),
+		Version: "test", Log: slog.New(slog.DiscardHandler),
+	}
+	for _, c := range change {
+		c(&parts)
+	}
+	return New(parts)
+}
+
+// ask sends one request to a handler.
+func ask(t testing.TB, h http.Handler, method, path, body string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+adminSecret)
+	for i := 0; i < len(header); i += 2 {
+		if header[i+1] == "" {
+			r.Header.Del(header[i])
+		} else {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, r)
+	return rec
+}
+
+// problemIn reads the problem document of an answer and checks its frame.
+func problemIn(t testing.TB, rec *httptest.ResponseRecorder, status int, code fanfare.Code) wire.Problem {
+	t.Helper()
+	var p wire.Problem
+	if rec.Code != status {
+		t.Errorf("status is %d, not %d: %s", rec.Code, status, rec.Body)
+	}
+	if ct := rec.Header().Get("Content-Type"); ct != problemType {
+		t.Errorf("content type is %q", ct)
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil {
+		t.Fatalf("%v: %s", err, rec.Body)
+	}
+	if p.Code != code || p.Status != rec.Code || p.RequestID == "" || p.RequestID != rec.Header().Get("X-Request-Id") || p.Title == "" {
+		t.Errorf("problem is %+v, not %s", p, code)
+	}
+	return p
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, r)
+	return rec
+}

@@ -1,0 +1,48 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+)
+
+func (a *API) healthRoutes() {
+	op := func(id, path, summary, mediaType string) huma.Operation {
+		o := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"operations"}, Summary: summary}
+		replies[any](a, &o, http.StatusOK, "It is", mediaType)
+		return o
+	}
+	a.handle(op("is-alive", "/healthz", "Whether the process answers", "text/plain"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
+		writeText(x, "ok\n")
+		return nil
+	})
+	a.handle(op("is-ready", "/readyz", "Whether it takes work: 503 with the reason while it starts or stops, or its database is away", "text/plain"), anybody, func(x *exchange, _ *http.Request, _ caller) error {
+		if err := a.parts.Ready(); err != nil {
+			if fanfare.CodeOf(err) == fanfare.Internal {
+				err = &fanfare.Error{Code: fanfare.Unavailable, Message: err.Error()}
+			}
+			return err
+		}
+		writeText(x, "ready\n")
+		return nil
+	})
+	if a.parts.Metrics == nil {
+		return
+	}
+	a.handle(op("get-metrics", "/metrics", "Counters for Prometheus; from elsewhere than this machine it needs the operator's key", "text/plain"), anybody, func(x *exchange, r *http.Request, _ caller) error {
+		if !a.parts.MetricsOpen && !isLocal(r) {
+			if _, err := a.admitted(x, operator); err != nil {
+				return err
+			}
+		}
+		a.parts.Metrics.ServeHTTP(x, r)
+		return nil
+	})
+}
+
+func writeText(x *exchange, text string) {
+	x.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	writeAll(x, http.StatusOK, []byte(text))
+}

@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Limits of a bulk import.
+const (
+	importLineBytes  = 64 << 10
+	importChunkLines = 5000 // put with one call
+)
+
+// importSubscriptions puts the subscription on each line of the body.
+func (a *API) importSubscriptions(x *exchange, r *http.Request, service string, quiet bool) error {
+	steps := a.parts.Subscriptions.Import(service)
+	var spare [][]registry.PutResult // of steps that are over
+	sum := putSum{Errors: []wire.LineError{}}
+	defer a.noteImport(r, service, "subscriptions", &sum)
+	return run(a, x, r, lineWork[registry.Put]{
+		decode: registry.DecodePut, maxLineBytes: importLineBytes, maxLines: importChunkLines, ahead: 2, status: http.StatusOK, quiet: quiet,
+		keep: func(ctx context.Context, puts []registry.Put) (<-chan error, outcome) {
+			var results []registry.PutResult
+			if last := len(spare) - 1; last >= 0 {
+				results, spare = spare[last], spare[:last]
+			}
+			if cap(results) < len(puts) {
+				results = make([]registry.PutResult, len(puts))
+			}
+			results = results[:len(puts)]
+			clear(results)
+			return steps.Begin(registry.Unnoted(ctx), puts, results), func(dst []byte, i int) ([]byte, error) {
+				result := &results[i]
+				if i == len(results)-1 {
+					defer func() { spare = append(spare, results) }()
+				}
+				return sum.add(dst, result, quiet)
+			}
+		},
+		refused: sum.refused,
+		summary: func() any { return wire.PutSummary(sum) },
+	})
+}
+
+// putSum counts what came of the lines of an import.
+type putSum wire.PutSummary
+
+// add counts a line that was put or refused by the registry, and appends its
+// answer.
+func (s *putSum) add(dst []byte, result *registry.PutResult, quiet bool) ([]byte, error) {
+	switch {
+	case result.Err != nil:
+		return dst, result.Err
+	case result.Created:
+		s.Created++
+	default:
+		s.Updated++
+	}
+	if !result.Cost.Indexed() {
+		s.Unindexed++
+		s.NsPerEvent += result.Added
+	}
+	if quiet {
+		return dst, nil
+	}
+	return appendPut(dst, result, false), nil
+}
+
+func (s *putSum) refused(e wire.LineError) {
+	s.Failed++
+	if len(s.Errors) < wire.MaxErrors {
+		s.Errors = append(s.Errors, e)
+	}
+}
+
+// noteImport adds one line about a whole import to the audit, unless it had no line.
+func (a *API) noteImport(r *http.Request, service, kind string, s *putSum) {
+	if s.Created+s.Updated+s.Failed == 0 {
+		return
+	}
+	a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: service, Action: "import", Kind: kind},
+		&registry.Detail{Counts: map[string]int64{"created": s.Created, "updated": s.Updated, "failed": s.Failed}})
+}

@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// readJSON reads a small body into v, strictly: unknown members are refused.
+func readJSON(x *exchange, r *http.Request, v any) error {
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
+		return unknownType(mt, "application/json")
+	}
+	text, err := readBody(x, r)
+	if err != nil {
+		return err
+	}
+	return decodeStrictly(text, v)
+}
+
+// readDraft is readJSON for a body that may have a template with files.
+func readDraft(x *exchange, r *http.Request, v any) error {
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
+		return unknownType(mt, "application/json")
+	}
+	text, err := readLong(x, r, registry.MaxUploadBytes)
+	if err != nil {
+		return err
+	}
+	return decodeStrictly(text, v)
+}
+
+// decodeStrictly reads one JSON value without unknown members.
+func decodeStrictly(text []byte, v any) error {
+	if string(bytes.TrimSpace(text)) == "null" {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body is null, and not an object"}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return decodeError(text, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the body has more than one JSON value"}
+	}
+	return nil
+}
+
+// decodeError says where in text a decoder stopped, and why.
+func decodeError(text []byte, err error) error {
+	e := &fanfare.Error{Code: fanfare.Invalid, Message: "the body is not valid JSON"}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	var moment *time.ParseError
+	switch {
+	case errors.As(err, &syntax):
+		e.Line, e.Column = position(text, syntax.Offset)
+		e.Message += ": " + syntax.Error()
+	case errors.As(err, &kind):
+		e.Line, e.Column = position(text, kind.Offset)
+		e.Pointer = "/" + strings.ReplaceAll(kind.Field, ".", "/")
+		e.Message = "a " + kind.Value + " cannot stand here"
+	case errors.As(err, &moment):
+		// The decoder does not say whose value it was, but the value itself.
+		value := strings.Trim(moment.Value, `"`)
+		if at := bytes.Index(text, []byte(value)); at >= 0 {
+			e.Line, e.Column = position(text, int64(at))
+		}
+		e.Message, e.Hint = fmt.Sprintf("%q is not a time", value), timeForm
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		e.Message += ": it ends early"
+	case strings.HasPrefix(err.Error(), "json: unknown field "):
+		e.Message = strings.TrimPrefix(err.Error(), "json: ")
+		e.Hint = "/openapi.json says which there are"
+	}
+	return e
+}
+
+func position(text []byte, offset int64) (line, column int) {
+	before := text[:min(int(offset), len(text))]
+	return bytes.Count(before, []byte{'\n'}) + 1, max(1, len(before)-1-bytes.LastIndexByte(before, '\n'))
+}

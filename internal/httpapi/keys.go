@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// keyRoutes serves keys: to the operator all of them, to the admin of a service
+// those of that service.
+func (a *API) keyRoutes() {
+	op := func(id, method, path, summary string, parameters ...*huma.Param) huma.Operation {
+		return huma.Operation{OperationID: id, Method: method, Path: path, Tags: []string{"keys"}, Summary: summary, Parameters: parameters}
+	}
+	id := param("id", "of the key, key-1 and so on")
+
+	create := op("create-key", http.MethodPost, "/v1/keys", "Make a key", service())
+	create.Description = "The key is shown this once: only a hash of it is kept."
+	create.RequestBody = body[wire.KeyRequest](a, "What the key is for", "application/json")
+	replies[wire.NewKey](a, &create, http.StatusCreated, "The key", "application/json")
+	a.handle(create, mayConfigure, a.createKey)
+
+	read(a, op("list-keys", http.MethodGet, "/v1/keys", "The keys, in the order in which they were made"), mayConfigure,
+		func(_ context.Context, c caller, in *Page) (wire.KeyPage, error) {
+			keys, next, err := pageOf(listingOf("keys", c.service), in, a.parts.Keyring.Keys(c.service), func(k *registry.Key) string { return padded(k.ID) })
+			page := wire.KeyPage{Keys: make([]wire.Key, len(keys)), Next: next}
+			for i, k := range keys {
+				page.Keys[i] = keyOf(k)
+			}
+			return page, err
+		})
+	type One struct {
+		Named
+		ID string `path:"id" doc:"of the key, key-1 and so on"`
+	}
+	read(a, op("get-key", http.MethodGet, "/v1/keys/{id}", "One key, without its secret"), mayConfigure,
+		func(_ context.Context, c caller, in *One) (wire.Key, error) {
+			k, err := a.parts.Keyring.Key(c.service, in.ID)
+			return keyOf(k), err
+		})
+
+	change := op("change-key", http.MethodPatch, "/v1/keys/{id}", "Change the name, scopes or expiry of a key, or disable it", id, service())
+	change.RequestBody = body[wire.KeyPatch](a, "What is to be another", mergePatch, "application/json")
+	replies[wire.Key](a, &change, http.StatusOK, "The key as it is now", "application/json")
+	a.handle(change, mayConfigure, a.changeKey)
+
+	rotate := op("rotate-key", http.MethodPost, "/v1/keys/{id}/rotate", "Give a key a new secret", id, service())
+	rotate.Description = "The new secret works at once and is shown this once; the old one goes on to work for grace seconds."
+	rotate.RequestBody = body[wire.Rotation](a, "How long the old secret works", "application/json")
+	rotate.RequestBody.Required = false
+	replies[wire.NewKey](a, &rotate, http.StatusOK, "The key with its new secret", "application/json")
+	a.handle(rotate, mayConfigure, a.rotateKey)
+
+	act(a, op("delete-key", http.MethodDelete, "/v1/keys/{id}", "End a key for good"), mayConfigure,
+		func(ctx context.Context, c caller, in *One) error {
+			return a.parts.Keyring.DeleteKey(ctx, c.service, in.ID)
+		})
+}
+
+// padded makes ids sort by their numbers.
+func padded(id string) string {
+	const width = 16
+	return "                "[:max(0, width-len(id))] + id
+}
+
+func keyOf(k registry.Key) wire.Key {
+	return wire.Key{ID: k.ID, Name: k.Name, Service: k.Service, Scopes: k.Scopes.Names(), CreatedAt: k.CreatedAt,
+		ExpiresAt: k.ExpiresAt, Disabled: k.Disabled, LastUsed: k.LastUsed, OldValidUntil: k.OldUntil, OldLastUsed: k.OldUsed}
+}
+
+func (a *API) createKey(x *exchange, r *http.Request, c caller) error {
+	var in wire.KeyRequest
+	if err := readJSON(x, r, &in); err != nil {
+		return err
+	}
+	if in.Service == "" && !in.AllServices {
+		in.Service = c.service
+	}
+	switch {
+	case in.Service != "" && in.AllServices:
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "a key is for one service or for all, not both"}
+	case in.Service == "" && !in.AllServices:
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/service", Message: "must name the service that the key is for", Hint: "or set all_services"}
+	case in.AllServices && c.principal.Service != "":
+		return c.must(operator)
+	case !c.principal.May(in.Service):
+		return &fanfare.Error{Code: fanfare.Forbidden, Pointer: "/service", Message: "this key is not for service " + in.Service, Hint: "a key for all services may make this one"}
+	}
+	if in.Scopes != nil && len(in.Scopes) == 0 { // who leaves them out asks for admin, who lists none does not
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "name what it may do; without scopes it would be an admin"}
+	}
+	scopes, err := registry.ParseScopes(in.Scopes)
+	if err == nil {
+		err = a.checkExpiry(in.ExpiresAt)
+	}
+	if err != nil {
+		return err
+	}
+	key, secret, err := a.parts.Keyring.CreateKey(r.Context(), in.Service, registry.KeySettings{Name: in.Name, Scopes: scopes, ExpiresAt: in.ExpiresAt})
+	if err != nil {
+		return err
+	}
+	x.Header().Set("Location", "/v1/keys/"+key.ID)
+	return writeSecret(x, http.StatusCreated, key, secret)
+}
+
+func (a *API) checkExpiry(at time.Time) error {
+	if at.IsZero() || at.After(a.now()) {
+		return nil
+	}
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/expires_at", Message: "lies in the past"}
+}
+
+// writeSecret answers with a key and its secret, which no cache may keep.
+func writeSecret(x *exchange, status int, key registry.Key, secret string) error {
+	x.Header().Set("Cache-Control", "no-store")
+	return writeJSON(x, status, "application/json", wire.NewKey{Key: keyOf(key), Secret: secret})
+}
+
+func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
+	p, err := readPatch[wire.KeyPatch](x, r)
+	if err != nil {
+		return err
+	}
+	key, err := a.parts.Keyring.ChangeKey(r.Context(), c.service, r.PathValue("id"), func(k *registry.KeySettings) error {
+		scopes := k.Scopes.Names()
+		err := errors.Join(p.into("name", &k.Name), p.into("scopes", &scopes), p.into("expires_at", &k.ExpiresAt), p.into("disabled", &k.Disabled))
+		if err != nil {
+			return err
+		}
+		if _, changed := p["expires_at"]; changed {
+			if err := a.checkExpiry(k.ExpiresAt); err != nil {
+				return err
+			}
+		}
+		k.Scopes, err = registry.ParseScopes(scopes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(x, http.StatusOK, "application/json", keyOf(key))
+}
+
+func (a *API) rotateKey(x *exchange, r *http.Request, c caller) error {
+	var in wire.Rotation
+	if r.ContentLength != 0 {
+		if err := readJSON(x, r, &in); err != nil {
+			return err
+		}
+	}
+	if most := int(registry.MaxGrace / time.Second); in.Grace < 0 || in.Grace > most {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/grace", Message: "must be a number of seconds up to seven days"}
+	}
+	key, secret, err := a.parts.Keyring.RotateKey(r.Context(), c.service, r.PathValue("id"), time.Duration(in.Grace)*time.Second)
+	if err != nil {
+		return err
+	}
+	return writeSecret(x, http.StatusOK, key, secret)
+}

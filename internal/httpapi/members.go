@@ -1,0 +1,200 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Documents takes what is to be configured. Plan changes nothing.
+type Documents interface {
+	Configuration() registry.Configuration
+	Plan(ctx context.Context, d *registry.Document) (registry.Diff, error)
+	Apply(ctx context.Context, d *registry.Document) (registry.Diff, error)
+	// ApplyMember and DeleteMember ask check about the very configuration that
+	// they change.
+	ApplyMember(ctx context.Context, d *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error)
+	DeleteMember(ctx context.Context, m registry.Member, check func(registry.Configuration) error) error
+}
+
+// A memberKind is one kind of configured thing as a resource: to put it is to
+// apply a document that has it alone.
+type memberKind[T any] struct {
+	kind   string // as the registry calls it
+	path   string // of one
+	tag    string
+	change access
+	params []*huma.Param
+	about  string // what there is to know about putting one
+	gone   string // what there is to know about deleting one; "": what is needed is a conflict
+
+	// see is the member as it is shown, false if there is none.
+	see func(c registry.Configuration, m registry.Member) (T, bool)
+}
+
+// addMember adds the endpoints that read, put and delete one member.
+func addMember[T any](a *API, k memberKind[T]) {
+	params := func(extra ...*huma.Param) []*huma.Param {
+		all := append([]*huma.Param{}, k.params...)
+		if k.kind != "service" {
+			all = append(all, service())
+		}
+		return append(all, extra...)
+	}
+	op := func(id, method, summary string, extra ...*huma.Param) huma.Operation {
+		return huma.Operation{OperationID: id + "-" + k.kind, Method: method, Path: k.path, Tags: []string{k.tag}, Summary: summary, Parameters: params(extra...)}
+	}
+	get := op("get", http.MethodGet, "One "+k.kind, ifNoneMatch("answer 304 without a body while it still has this ETag"))
+	replies[T](a, &get, http.StatusOK, "As it is", "application/json")
+	replies[any](a, &get, http.StatusNotModified, "It still has the ETag that was given")
+	a.handle(get, mayRead, func(x *exchange, r *http.Request, c caller) error {
+		m, err := a.member(k.kind, r, c)
+		if err != nil {
+			return err
+		}
+		v, ok := k.see(a.parts.Documents.Configuration(), m)
+		if !ok {
+			return notFound(k.kind, named(m))
+		}
+		if err := setTag(x, v); err != nil {
+			return err
+		}
+		if isKnown(r.Header, x.Header().Get("ETag")) {
+			x.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+		return writeJSON(x, http.StatusOK, "application/json", v)
+	})
+
+	put := op("put", http.MethodPut, "Make or replace a "+k.kind, ifMatch(), ifNoneMatch("*: only make it, do not replace one"))
+	put.Description = k.about
+	put.RequestBody = body[T](a, "What it shall be; what is left out is at its default", "application/json", "application/yaml")
+	replies[T](a, &put, http.StatusCreated, "Made", "application/json")
+	replies[T](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
+	a.handle(put, k.change, func(x *exchange, r *http.Request, c caller) error { return putMember(a, k, x, r, c) })
+
+	del := op("delete", http.MethodDelete, "Delete a "+k.kind, ifMatch())
+	del.Description = "To delete it again is no error. " + cmp.Or(k.gone, "What active or paused subscriptions need is a conflict.")
+	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
+	a.handle(del, k.change, func(x *exchange, r *http.Request, c caller) error {
+		m, err := a.member(k.kind, r, c)
+		if err != nil {
+			return err
+		}
+		err = a.parts.Documents.DeleteMember(r.Context(), m, func(now registry.Configuration) error {
+			_, err := checkMember(k, now, m, r.Header)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		x.WriteHeader(http.StatusNoContent)
+		return nil
+	})
+}
+
+func putMember[T any](a *API, k memberKind[T], x *exchange, r *http.Request, c caller) error {
+	m, err := a.member(k.kind, r, c)
+	if err != nil {
+		return err
+	}
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" && mt != "application/yaml" {
+		return unknownType(mt, "application/json", "application/yaml")
+	}
+	text, err := readLong(x, r, registry.MaxUploadBytes)
+	if err != nil {
+		return err
+	}
+	document, err := registry.ParseMember(m, text, "")
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	after, err := a.parts.Documents.ApplyMember(r.Context(), document, func(now registry.Configuration) error {
+		there, err := checkMember(k, now, m, r.Header)
+		if status = http.StatusOK; !there {
+			status = http.StatusCreated
+		}
+		if err == nil && k.kind != "service" && now.Service(m.Service) == nil {
+			err = notFound("service", m.Service)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v, _ := k.see(after, m)
+	if err := setTag(x, v); err != nil {
+		return err
+	}
+	if status == http.StatusCreated {
+		x.Header().Set("Location", r.URL.EscapedPath())
+	}
+	return writeJSON(x, status, "application/json", v)
+}
+
+// checkMember asks the preconditions of a request about the member as it is, and
+// tells whether it is there.
+func checkMember[T any](k memberKind[T], now registry.Configuration, m registry.Member, h http.Header) (there bool, err error) {
+	v, there := k.see(now, m)
+	tag := ""
+	if there {
+		if tag, err = tagOf(v); err != nil {
+			return there, err
+		}
+	}
+	return there, mayChange(h, tag)
+}
+
+// member is what the path names.
+func (a *API) member(kind string, r *http.Request, c caller) (registry.Member, error) {
+	m := registry.Member{Kind: kind, Name: r.PathValue(kind)}
+	switch kind {
+	case "service":
+		m.Service = m.Name
+		if c.service != "" && c.service != m.Service {
+			return m, notFound("service", m.Name) // another service's things do not exist
+		}
+		return m, nil
+	case "draft":
+		m.Name = r.PathValue("template")
+	case "rule":
+		m.Name, m.Rule = r.PathValue("topic"), r.PathValue("rule")
+	}
+	var err error
+	m.Service, err = a.oneService(c)
+	return m, err
+}
+
+// named is what an error calls the member.
+func named(m registry.Member) string {
+	if m.Rule != "" {
+		return m.Name + "/" + m.Rule
+	}
+	return m.Name
+}
+
+func ifNoneMatch(doc string) *huma.Param {
+	return &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"}, Description: doc}
+}
+
+// shownAs turns what the registry has into the shape of the API, which is the
+// same in JSON but for the types of Go.
+func shownAs[T any](parts ...any) T {
+	var v T
+	for _, part := range parts {
+		text, err := json.Marshal(part)
+		if err == nil {
+			err = json.Unmarshal(text, &v)
+		}
+		if err != nil {
+			panic(err) // the types stand in this program
+		}
+	}
+	return v
+}

@@ -1,0 +1,316 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+// Messages takes direct sends and tells what became of them.
+type Messages interface {
+	// Send returns when the message is durable. Its error means that nothing
+	// was kept.
+	Send(ctx context.Context, service string, m *wire.MessageRequest, once Once) (Sent, error)
+	// Try says what a message would set off, and keeps nothing.
+	Try(ctx context.Context, service string, m *wire.MessageRequest) (wire.MessageRun, error)
+	// Message returns a message of a service, or of any (""); else NotFound.
+	Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error)
+	// WithReference lists the messages of a service with a reference, those
+	// before a given one (zero: all), the latest first.
+	WithReference(ctx context.Context, service, reference string, before fanfare.EventRef, limit int) ([]wire.Message, error)
+	// Await returns a channel that is closed when a message is settled from now
+	// on. forget ends the waiting and may be called twice.
+	Await(ref fanfare.EventRef) (done <-chan struct{}, forget func())
+}
+
+// Once is what makes a send happen once however often it comes: the client's
+// Idempotency-Key, "" without one, and a digest of the body.
+type Once struct{ Key, Digest string }
+
+// Sent is what came of a send.
+type Sent struct {
+	Ref     fanfare.EventRef
+	Message wire.Message
+	Again   bool // it is the message that came with the same key before
+}
+
+// maxWaiting is how many requests may wait for the end of a message at the same
+// time; more are answered 503, before anything of them is kept.
+const maxWaiting = 2000
+
+func (a *API) messageRoutes() {
+	tags := []string{"messages"}
+	wait := query("wait", "such as 5s, at most "+strconv.Itoa(wire.MaxWaitSeconds)+"s: answer when everything is settled, or after so long with what is true then")
+	post := huma.Operation{OperationID: "send-message", Method: http.MethodPost, Path: "/v1/messages", Tags: tags,
+		Summary: "Write to people who are named, not matched",
+		Description: "One recipient (to, or subscriber) or a list (recipients, at most " + strconv.Itoa(wire.MaxRecipients) + "), with a template or content of its own. " +
+			"Before anything is kept, each message is written as it would leave: a variable that is not there is named at once. " +
+			"Of a list, wrong recipients are left out and named in errors, unless all_or_nothing is set. " +
+			"With the header Idempotency-Key a message is sent once however often the request comes: the same key and body are answered with the first message " +
+			"(and the header Idempotency-Replayed) for an hour at least, also over a restart; the same key with another body is refused.",
+		Parameters: []*huma.Param{service(), wait,
+			{Name: "Idempotency-Key", In: "header", Description: "yours, new for each message: visible ASCII, at most " + strconv.Itoa(wire.MaxKeyBytes) + " bytes, in quotes or not", Schema: &huma.Schema{Type: "string"}}},
+		RequestBody: body[wire.MessageRequest](a, "The message", "application/json")}
+	replies[wire.Message](a, &post, http.StatusCreated, "Kept: it will be delivered, whatever happens to the server", "application/json")
+	a.handle(post, mayPublish, a.sendMessage)
+
+	one := huma.Operation{OperationID: "get-message", Method: http.MethodGet, Path: "/v1/messages/{id}", Tags: tags,
+		Summary: "A message and what became of it", Parameters: []*huma.Param{param("id", "msg-..."), service(), wait}}
+	replies[wire.Message](a, &one, http.StatusOK, "As it is now", "application/json")
+	a.handle(one, mayFollow, a.getMessage)
+
+	type withReference struct {
+		Page
+		Reference string `query:"reference" required:"true" minLength:"1" maxLength:"200" doc:"the text of yours that they were sent with"`
+	}
+	read(a, huma.Operation{OperationID: "list-messages", Method: http.MethodGet, Path: "/v1/messages", Tags: tags,
+		Summary: "The messages with a reference, the latest first", Description: "Those that are matched, which takes a moment after they were sent. /v1/broadcasts?kind=message lists all, whatever their reference."}, mayFollow,
+		func(ctx context.Context, c caller, in *withReference) (page wire.MessagePage, err error) {
+			service, err := a.oneService(c)
+			if err != nil {
+				return page, err
+			}
+			list := listingOf("messages", service, in.Reference)
+			key, err := list.key(in.Cursor)
+			if err != nil {
+				return page, err
+			}
+			before, _ := fanfare.ParseEventRef(key) // zero on the first page
+			if page.Messages, err = a.parts.Messages.WithReference(ctx, service, in.Reference, before, in.Limit+1); err != nil {
+				return page, err
+			}
+			if len(page.Messages) > in.Limit {
+				page.Messages = page.Messages[:in.Limit]
+				page.Next = list.cursor(page.Messages[in.Limit-1].ID)
+			}
+			return page, nil
+		})
+}
+
+func (a *API) sendMessage(x *exchange, r *http.Request, c caller) error {
+	service, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	patience, leave, err := a.mayWait(r)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	request, digest, err := readMessage(x, r)
+	if err != nil {
+		return err
+	}
+	once := Once{Key: key}
+	if key != "" {
+		once.Digest = digest
+	}
+	sent, err := a.parts.Messages.Send(r.Context(), service, request, once)
+	if err != nil {
+		return err
+	}
+	if patience > 0 {
+		refused := sent.Message.Errors
+		if sent.Message, err = a.settled(x, r, service, sent.Ref, patience); err != nil {
+			return err
+		}
+		sent.Message.Errors = refused
+	}
+	if sent.Again {
+		x.Header().Set("Idempotency-Replayed", "true")
+	}
+	x.Header().Set("Location", "/v1/messages/"+url.PathEscape(sent.Message.ID))
+	return writeJSON(x, http.StatusCreated, "application/json", sent.Message)
+}
+
+func (a *API) getMessage(x *exchange, r *http.Request, c caller) error {
+	patience, leave, err := a.mayWait(r)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	id := r.PathValue("id")
+	ref, ok := fanfare.ParseEventRef(id)
+	if !ok {
+		return notFound("message", id)
+	}
+	message, err := a.parts.Messages.Message(r.Context(), c.service, ref)
+	if err == nil && patience > 0 && !message.Settled() {
+		message, err = a.settled(x, r, c.service, ref, patience)
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(x, http.StatusOK, "application/json", message)
+}
+
+// settled waits until a message is settled, or for as long as the client has
+// patience, and returns it as it is then.
+func (a *API) settled(x *exchange, r *http.Request, service string, ref fanfare.EventRef, patience time.Duration) (wire.Message, error) {
+	// A connection on which nothing is read for readTimeout ends its request.
+	if err := http.NewResponseController(x).SetReadDeadline(time.Now().Add(patience + readTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return wire.Message{}, err
+	}
+	ctx := r.Context()
+	done, forget := a.parts.Messages.Await(ref)
+	defer forget()
+	message, err := a.parts.Messages.Message(ctx, service, ref) // it may have been settled before the waiting began
+	if err != nil || message.Settled() {
+		return message, err
+	}
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+	case <-a.stopping:
+	case <-ctx.Done():
+		return message, ctx.Err()
+	}
+	return a.parts.Messages.Message(ctx, service, ref)
+}
+
+// mayWait returns how long a request wants to wait, and takes its place among
+// those that do, until leave is called.
+func (a *API) mayWait(r *http.Request) (patience time.Duration, leave func(), err error) {
+	patience, err = waitOf(r)
+	if err != nil || patience == 0 {
+		return 0, func() {}, err
+	}
+	select {
+	case a.waiting <- struct{}{}:
+		return patience, func() { <-a.waiting }, nil
+	default:
+		return 0, nil, &fanfare.Error{Code: fanfare.Unavailable, Message: "too many requests wait for a result", Hint: "ask without wait, or in a moment"}
+	}
+}
+
+// waitOf reads the query parameter wait; 0 is not to wait.
+func waitOf(r *http.Request) (time.Duration, error) {
+	text := r.URL.Query().Get("wait")
+	if text == "" {
+		return 0, nil
+	}
+	wait, err := time.ParseDuration(text)
+	if seconds, plain := strconv.Atoi(text); plain == nil {
+		wait, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || wait < 0 || wait > wire.MaxWaitSeconds*time.Second {
+		return 0, &fanfare.Error{Code: fanfare.Invalid, Message: "wait=" + strconv.Quote(text) + " is not a time to wait", Hint: fmt.Sprintf("write 5s, or another time from 0s to %ds", wire.MaxWaitSeconds)}
+	}
+	return wait, nil
+}
+
+// idempotencyKey reads the header of draft-ietf-httpapi-idempotency-key-header:
+// a string in quotes (RFC 8941, section 3.3.3), or, as many clients send it,
+// without them.
+func idempotencyKey(r *http.Request) (string, error) {
+	values := r.Header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	wrong := &fanfare.Error{Code: fanfare.Invalid, Message: "the Idempotency-Key is not one", Hint: fmt.Sprintf("send one value of visible ASCII with 1 to %d bytes, such as a UUID", wire.MaxKeyBytes)}
+	key := strings.TrimSpace(values[0])
+	if len(key) >= 2 && key[0] == '"' && key[len(key)-1] == '"' {
+		key = key[1 : len(key)-1]
+	}
+	if len(values) > 1 || key == "" || len(key) > wire.MaxKeyBytes {
+		return "", wrong
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' || key[i] == '"' {
+			return "", wrong
+		}
+	}
+	return key, nil
+}
+
+// readMessage reads the body and checks all that can be told from it alone. The
+// digest is of the body as it came.
+func readMessage(x *exchange, r *http.Request) (*wire.MessageRequest, string, error) {
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" {
+		return nil, "", unknownType(mt, "application/json")
+	}
+	text, err := readLong(x, r, wire.MaxMessageBytes)
+	if err != nil {
+		return nil, "", err
+	}
+	m := &wire.MessageRequest{}
+	if err := decodeStrictly(text, m); err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(text)
+	return m, hex.EncodeToString(sum[:16]), checkMessage(m)
+}
+
+// checkMessage tells what in a request is wrong by itself, but for the members
+// of a list: of these each stands for itself.
+func checkMessage(m *wire.MessageRequest) error {
+	wrong := func(pointer, hint, message string) error {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: pointer, Message: message, Hint: hint}
+	}
+	ways := 0
+	for _, given := range []bool{m.To != "", m.Subscriber != "", m.Recipients != nil} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return wrong("/to", "give one of to (an address), subscriber (an id) and recipients (a list)", "it does not say to whom")
+	case m.Recipients != nil && len(m.Recipients) == 0:
+		return wrong("/recipients", "name at least one", "the list is empty")
+	case len(m.Recipients) > wire.MaxRecipients:
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/recipients", Message: fmt.Sprintf("%d recipients, more than %d", len(m.Recipients), wire.MaxRecipients), Hint: "send the list in parts, or let people subscribe to a topic"}
+	case (m.Template != "") == (m.Content != nil):
+		return wrong("/template", "give the name of a template, or content with subject and text or html", "it has no template and no content, or both")
+	case m.AllOrNothing && m.Recipients == nil:
+		return wrong("/all_or_nothing", "leave it out", "all_or_nothing is for a list of recipients")
+	case len(m.Reference) > wire.MaxReferenceBytes || !utf8.ValidString(m.Reference) || strings.ContainsFunc(m.Reference, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return wrong("/reference", fmt.Sprintf("use at most %d bytes on one line", wire.MaxReferenceBytes), "not a reference")
+	case !isObject(m.Data):
+		return wrong("/data", "", "data must be an object")
+	case len(m.Attachments) > wire.MaxMessageFiles:
+		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("%d files, more than %d", len(m.Attachments), wire.MaxMessageFiles), Hint: "put them into one, or link to them"}
+	}
+	size := 0
+	for i := range m.Attachments {
+		if size += len(m.Attachments[i].Content); size > wire.MaxFilesBytes {
+			return &fanfare.Error{Code: fanfare.TooLarge, Pointer: fmt.Sprintf("/attachments/%d/content", i), Message: fmt.Sprintf("with this file they have %d bytes, more than %d", size, wire.MaxFilesBytes),
+				Hint: "link to what is large, or attach it to a template"}
+		}
+		if cid := m.Attachments[i].CID; cid != "" && !cidPattern.MatchString(cid) {
+			return wrong(fmt.Sprintf("/attachments/%d/cid", i), "use lower case letters, digits and _ . -, at most 64", "not the name of an image")
+		}
+	}
+	return nil
+}
+
+// cidPattern is that of the names under which HTML shows images.
+var cidPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
+
+// isObject reports whether JSON that was read is an object, or was not there.
+func isObject(raw json.RawMessage) bool {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	return len(raw) == 0 || raw[0] == '{'
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Moves moves all that is kept into another database, while the server works.
+type Moves interface {
+	// Start begins a move, which goes on when it has returned, and tells what it
+	// is called in the audit.
+	Start(ctx context.Context, to string) (wire.Move, error)
+	// Move is the one that is under way, or the last; false if there was none.
+	Move() (wire.Move, bool)
+	// Stop ends the one that is under way, if any, and returns when it has ended.
+	Stop()
+}
+
+func (a *API) moveRoutes() {
+	tags := []string{"operations"}
+	op := huma.Operation{OperationID: "start-move", Method: http.MethodPost, Path: "/v1/move", Tags: tags,
+		Summary: "Move all that is kept into another database, while the server works",
+		Description: "The new database must be empty, or have what an unfinished move from here has left. Everything is copied, what is written meanwhile is done again there, " +
+			"both are compared, and then writes wait for a moment while the new one takes over. Set db to it before the next start: the server refuses the old one.",
+		RequestBody: body[wire.MoveRequest](a, "Where to", "application/json")}
+	replies[wire.Move](a, &op, http.StatusAccepted, "The move has begun", "application/json")
+	a.handle(op, operator, a.startMove)
+
+	read(a, huma.Operation{OperationID: "get-move", Method: http.MethodGet, Path: "/v1/move", Tags: tags,
+		Summary: "How far the move is, or what came of the last", Description: "404 where none was started since the server was."},
+		operator, func(context.Context, caller, *struct{}) (wire.Move, error) {
+			m, ok := a.parts.Moves.Move()
+			if !ok {
+				return m, &fanfare.Error{Code: fanfare.NotFound, Message: "no move was started since the server was"}
+			}
+			return m, nil
+		})
+	act(a, huma.Operation{OperationID: "stop-move", Method: http.MethodDelete, Path: "/v1/move", Tags: tags,
+		Summary: "End the move that is under way", Description: "The old database stays in charge. Done also where none is under way."},
+		operator, func(ctx context.Context, _ caller, _ *struct{}) error {
+			a.parts.Moves.Stop()
+			a.note(ctx, registry.Deed{Action: "stop", Kind: "move"}, nil)
+			return nil
+		})
+}
+
+func (a *API) startMove(x *exchange, r *http.Request, _ caller) error {
+	var in wire.MoveRequest
+	if err := readJSON(x, r, &in); err != nil {
+		return err
+	}
+	patient(x) // the other database may be slow to answer
+	m, err := a.parts.Moves.Start(r.Context(), in.To)
+	if err != nil {
+		return err
+	}
+	a.note(r.Context(), registry.Deed{Action: "start", Kind: "move", Name: m.To}, nil)
+	return writeJSON(x, http.StatusAccepted, "application/json", m)
+}

@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+// accessKey is where an operation's metadata has who may use it.
+const accessKey = "access"
+
+// openAPI returns what huma works with.
+func (a *API) openAPI() huma.Config {
+	c := huma.DefaultConfig("Fanfare", a.parts.Version)
+	c.Info.Description = "Publish one event; everybody who wants it gets a personal message. Errors are problem documents (RFC 9457) with a code."
+	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
+	c.CreateHooks = nil // no $schema members in answers
+	c.DocsPath, c.SchemasPath = "", ""
+	c.RejectUnknownQueryParameters = true
+	c.Transformers = []huma.Transformer{a.transform}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"key": {Type: "http", Scheme: "bearer", Description: "An admin key, or the key of a service."},
+	}
+	c.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[fanfare.Counts](), reflect.TypeFor[map[string]int64]())
+	return c
+}
+
+// describe completes what every operation has in common.
+func (a *API) describe(op *huma.Operation, who access) {
+	op.Metadata = map[string]any{accessKey: who}
+	if who != anybody {
+		op.Security = []map[string][]string{{"key": scopeNames(who)}}
+	}
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{}
+	}
+	schemas := a.spec.OpenAPI().Components.Schemas
+	op.Responses["default"] = &huma.Response{Description: "What was wrong",
+		Content: map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(reflect.TypeFor[wire.Problem](), true, "Problem")}}}
+}
+
+// transform gives huma's own refusals the form that all others have.
+func (a *API) transform(ctx huma.Context, status string, v any) (any, error) {
+	refusal, ok := v.(*huma.ErrorModel)
+	if !ok {
+		if p, ok := v.(*problem); ok {
+			return p.Problem, nil
+		}
+		return v, nil
+	}
+	m := wire.Member{Code: fanfare.Invalid, Detail: refusal.Detail}
+	for _, d := range refusal.Errors {
+		where, name, _ := strings.Cut(d.Location, ".")
+		one := wire.Member{Code: fanfare.Invalid, Detail: where + " parameter " + name + ": " + d.Message}
+		if d.Message == unknownQuery {
+			one.Detail, one.Hint = d.Message+" "+name, knownQuery(ctx.Operation())
+		}
+		m.Errors = append(m.Errors, one)
+	}
+	if len(m.Errors) == 1 {
+		m = m.Errors[0]
+	}
+	p := wire.Problem{Type: typeOf(m.Code), Title: http.StatusText(refusal.Status), Status: refusal.Status, Member: m}
+	if refusal.Status >= 500 {
+		p.Type, p.Code, p.Detail = typeOf(fanfare.Internal), fanfare.Internal, "something went wrong inside the server"
+	}
+	if x, ok := ctx.Context().Value(exchangeKey{}).(*exchange); ok {
+		p.RequestID = x.id
+	}
+	return p, nil
+}
+
+// unknownQuery is what huma says of a parameter that an operation does not have.
+const unknownQuery = "unknown query parameter"
+
+// knownQuery says which parameters of the query an operation has.
+func knownQuery(op *huma.Operation) string {
+	var names []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "it takes none"
+	}
+	slices.Sort(names)
+	return "known are " + strings.Join(names, ", ")
+}
+
+// body describes a request body: the shape of T under each media type.
+func body[T any](a *API, description string, mediaTypes ...string) *huma.RequestBody {
+	b := &huma.RequestBody{Description: description, Required: true, Content: map[string]*huma.MediaType{}}
+	for _, m := range mediaTypes {
+		b.Content[m] = &huma.MediaType{Schema: schemaIn[T](a, m)}
+	}
+	return b
+}
+
+// replies describes a response: the shape of T under each media type.
+func replies[T any](a *API, op *huma.Operation, status int, description string, mediaTypes ...string) {
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{}
+	}
+	r := &huma.Response{Description: description}
+	for _, m := range mediaTypes {
+		if r.Content == nil {
+			r.Content = map[string]*huma.MediaType{}
+		}
+		r.Content[m] = &huma.MediaType{Schema: schemaIn[T](a, m)}
+	}
+	op.Responses[strconv.Itoa(status)] = r
+}
+
+func schemaOf[T any](a *API) *huma.Schema {
+	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Interface {
+		return &huma.Schema{} // anything
+	}
+	return a.spec.OpenAPI().Components.Schemas.Schema(t, true, t.Name())
+}
+
+// query describes a parameter of the query; param one of the path.
+func query(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: "string"}}
+}
+
+func flag(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: "boolean"}}
+}
+
+func param(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "path", Required: true, Description: doc, Schema: &huma.Schema{Type: "string"}}
+}
+
+// service describes how an admin names the service.
+func service() *huma.Param {
+	return query("service", "the service that an admin key means; the header X-Fanfare-Service does the same")
+}

@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+func (a *API) parkingRoutes() {
+	tags := []string{"operations"}
+	type one struct {
+		Named
+		ID string `path:"id" doc:"of the parked work"`
+	}
+	read(a, huma.Operation{OperationID: "list-parked", Method: http.MethodGet, Path: "/v1/parked", Tags: tags,
+		Summary: "Work that failed too often and waits for an operator"}, mayRead,
+		func(ctx context.Context, c caller, in *Page) (wire.ParkedList, error) {
+			all, err := a.parked(ctx, c)
+			if err != nil {
+				return wire.ParkedList{}, err
+			}
+			list, next, err := pageOf(listingOf("parked", c.service), in, all, func(p *fanfare.Parked) string { return parkedOrder(p.ID) })
+			return wire.ParkedList{Parked: orEmpty(list), Next: next}, err
+		})
+	act(a, huma.Operation{OperationID: "retry-parked", Method: http.MethodPost, Path: "/v1/parked/{id}/retry", Tags: tags,
+		Summary: "Try parked work again"}, mayConfigure,
+		func(ctx context.Context, c caller, in *one) error {
+			return a.unpark(ctx, c, "retry", in.ID, a.parts.Parking.RetryParked)
+		})
+	act(a, huma.Operation{OperationID: "drop-parked", Method: http.MethodDelete, Path: "/v1/parked/{id}", Tags: tags,
+		Summary: "Give parked work up; its deliveries are settled as cancelled"}, mayConfigure,
+		func(ctx context.Context, c caller, in *one) error {
+			return a.unpark(ctx, c, "drop", in.ID, a.parts.Parking.DropParked)
+		})
+}
+
+// parkedOrder makes the ids prk-<day>-<hex> sort by day and number.
+func parkedOrder(id string) string {
+	i := strings.LastIndexByte(id, '-') + 1
+	return id[:i] + strings.Repeat("0", max(0, 16-len(id[i:]))) + id[i:]
+}
+
+// parked lists the parked work that the key may see: one of a service sees what
+// its own events set off. What is of several services, or too damaged to tell, is
+// the operator's: one service must not drop what another was promised.
+func (a *API) parked(ctx context.Context, c caller) ([]fanfare.Parked, error) {
+	list, err := a.parts.Parking.Parked(ctx)
+	if err != nil || c.principal.Service == "" {
+		return list, err
+	}
+	var failed error
+	own := slices.DeleteFunc(list, func(p fanfare.Parked) bool {
+		ref, ok := fanfare.ParseEventRef(p.Event)
+		if !ok || ref.Seq == 0 || p.Shared {
+			return true
+		}
+		_, _, err := a.event(ctx, c, p.Event)
+		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
+			failed = err
+		}
+		return err != nil
+	})
+	return own, failed
+}
+
+// unpark does something with parked work that is the key's.
+func (a *API) unpark(ctx context.Context, c caller, action, id string, do func(context.Context, string) error) error {
+	if c.principal.Service != "" {
+		own, err := a.parked(ctx, c)
+		if err == nil && !slices.ContainsFunc(own, func(p fanfare.Parked) bool { return p.ID == id }) {
+			err = notFound("parked work", id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := do(ctx, id); err != nil {
+		return err
+	}
+	a.note(ctx, registry.Deed{Service: c.service, Action: action, Kind: "parked", Name: id}, nil)
+	return nil
+}

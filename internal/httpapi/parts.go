@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Parts are what the API stands on. All are required but Metrics, and what pages need.
+type Parts struct {
+	Keys              Keys
+	Keyring           Keyring
+	Documents         Documents
+	Subscriptions     Subscriptions
+	Subscribers       Subscribers
+	Merging           Merging
+	Personal          Personal
+	Forgetting        Forgetting
+	Suppressions      Suppressions
+	SubscriptionLists SubscriptionLists
+	Topics            Topics
+	Intake            Intake
+	Reports           Reports
+	Explaining        Explaining
+	Conditions        Conditions
+	States            States
+	Secrets           Secrets
+	Previews          Previews
+	Switches          Switches
+	Destinations      Destinations
+	Parking           Parking
+	Messages          Messages
+	Audit             Audit
+	Backups           Backups
+	Moves             Moves
+
+	Receipts Receipts
+
+	Leaving  Leaving // these three are nil without a public URL, and there are no pages then
+	Signups  Signups
+	Choices  Choices
+	Consents Consents
+	Seals    *linktoken.Key // of forms
+
+	Ready       func() error // nil: ready; else why not, while starting or draining
+	Metrics     http.Handler // nil leaves the endpoint away
+	MetricsOpen bool         // serve it without a key to others than this machine
+
+	Limits    Limits
+	Origins   []string       // whose scripts may read answers (CORS)
+	Proxies   []netip.Prefix // whose X-Forwarded-For is believed
+	AccessLog string         // LogNone, LogErrors or LogAll
+
+	Version string
+	Now     func() time.Time // nil: time.Now
+	Ahead   time.Duration    // how far ahead an event may say when it is to leave
+	Log     *slog.Logger     // nil: slog.Default
+}
+
+// Keys knows who a key speaks for.
+type Keys interface {
+	Authenticate(secret string) (registry.Principal, bool)
+}
+
+// Keyring makes and changes keys. With a service, the keys of others do not
+// exist; "" is all of them.
+type Keyring interface {
+	Keys(service string) []registry.Key
+	Key(service, id string) (registry.Key, error)
+	CreateKey(ctx context.Context, service string, settings registry.KeySettings) (key registry.Key, secret string, err error)
+	ChangeKey(ctx context.Context, service, id string, change func(*registry.KeySettings) error) (registry.Key, error)
+	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key registry.Key, secret string, err error)
+	DeleteKey(ctx context.Context, service, id string) error
+}
+
+// Subscriptions are durable when a method returns.
+type Subscriptions interface {
+	// PutSubscriptions sets one result per put. Its error means that nothing was kept.
+	PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error
+	Import(service string) Import
+	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
+	// EndSubscriptionIf returns when no letter for it can leave any more.
+	EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *registry.Subscription) error) error
+	// PauseSubscription returns when no letter for it can leave any more.
+	PauseSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
+	ResumeSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
+	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
+	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
+}
+
+// An Import puts subscriptions step by step, of which two may be under way.
+type Import interface {
+	// Begin sets the results and gives one error on over, as PutSubscriptions
+	// returns it. Steps are done in their order; one that was begun before the
+	// failure of an earlier one was known fails too.
+	Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) (over <-chan error)
+}
+
+// Topics tells the topics of a service.
+type Topics interface {
+	// CheckAudience refuses a sender's condition over people that is none.
+	CheckAudience(service, filter string) error
+	Topic(service, name string) (*registry.Topic, bool)
+	Services() []string
+}
+
+// Intake keeps events.
+type Intake interface {
+	// Post returns one result per event, when all that have no Err are durable.
+	// Its error means that nothing was kept. The data of the events belongs to
+	// the caller again when Post has returned.
+	Post(ctx context.Context, events []fanfare.Posted) ([]Kept, error)
+}
+
+// Kept is what came of one event.
+type Kept struct {
+	Ref       fanfare.EventRef // of the first one, where it is a duplicate
+	Duplicate bool
+	Err       error
+}
+
+// Reports tells what happened. A service of "" means all of them.
+type Reports interface {
+	Status(ctx context.Context) (wire.Status, error)
+	FindEvent(ctx context.Context, service, id string) (fanfare.EventRef, error)
+	Broadcast(ctx context.Context, ref fanfare.EventRef) (fanfare.Broadcast, error)
+	Broadcasts(ctx context.Context, p report.Pick) (page []fanfare.Broadcast, next string, err error)
+	Delivery(ctx context.Context, ref fanfare.DeliveryRef) (fanfare.Delivery, error)
+	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
+	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
+	WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Gathering, error)
+	History(ctx context.Context, places []fanfare.Place, p report.Pick) (page []fanfare.Delivery, next string, err error)
+}
+
+// Switches stop and start what a scope reaches. They are durable on return.
+type Switches interface {
+	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
+	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
+	Cancel(ctx context.Context, scope fanfare.Scope, reason string) error
+	// Approve lets a broadcast leave that waits for approval; by says who did.
+	Approve(ctx context.Context, event, by string) error
+	// SetRate sets the rate of a channel or a broadcast, as documents write it.
+	SetRate(ctx context.Context, scope fanfare.Scope, rate string) error
+}
+
+// Parking has the work that failed too often.
+type Parking interface {
+	Parked(ctx context.Context) ([]fanfare.Parked, error)
+	RetryParked(ctx context.Context, id string) error
+	DropParked(ctx context.Context, id string) error
+}
+
+// Audit keeps who changed what. The actor is in the context (registry.As).
+type Audit interface {
+	Audit(ctx context.Context, q registry.AuditQuery) (lines []registry.AuditRecord, next int64, err error)
+	Record(ctx context.Context, d registry.Deed, detail *registry.Detail) error
+}
+
+// Backups takes backups of the running server, and tells whether it was
+// restored from one.
+type Backups interface {
+	// Backup writes to w until all is written or ctx ends; at most
+	// bytesPerSecond, where that is not 0. Conflict: one is being taken.
+	Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error
+	// Restored lists what was uncertain from an offset on, and tells the offset
+	// of the next, 0 at the end. It is nil where the server was not restored.
+	Restored(offset int64, limit int) (from *wire.RestoredFrom, list []wire.Uncertain, next int64, err error)
+}

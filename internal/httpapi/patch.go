@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+const mergePatch = "application/merge-patch+json"
+
+// A patch is a JSON Merge Patch (RFC 7396) of a flat object: by member its new
+// value, null where it is to go.
+type patch map[string]json.RawMessage
+
+// readPatch reads a patch that may have the members that T has, by their names
+// in JSON.
+func readPatch[T any](x *exchange, r *http.Request) (patch, error) {
+	if mt := mediaType(r.Header); mt != "" && mt != "application/json" && mt != mergePatch {
+		return nil, unknownType(mt, mergePatch, "application/json")
+	}
+	text, err := readBody(x, r)
+	if err != nil {
+		return nil, err
+	}
+	var p patch
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, decodeError(text, err)
+	}
+	if p == nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "the body is not an object"}
+	}
+	known := map[string]bool{}
+	for f := range reflect.TypeFor[T]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		known[name] = true
+	}
+	for name := range p {
+		if !known[name] {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "cannot be changed, or does not exist", Hint: "/openapi.json says which there are"}
+		}
+	}
+	return p, nil
+}
+
+// into sets v where the patch has the member: null sets it to its zero value.
+func (p patch) into(name string, v any) error {
+	text, there := p[name]
+	if !there {
+		return nil
+	}
+	target := reflect.ValueOf(v).Elem()
+	if string(text) == "null" {
+		target.SetZero()
+		return nil
+	}
+	fresh := reflect.New(target.Type())
+	if err := json.Unmarshal(text, fresh.Interface()); err != nil {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: "has the wrong form", Hint: "/openapi.json says which it has"}
+	}
+	target.Set(fresh.Elem())
+	return nil
+}

@@ -1,0 +1,107 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Personal has everything that is kept of one person, and makes one of two.
+type Personal interface {
+	Export(ctx context.Context, service, id string, visit func(*PersonalLine) error) error
+}
+
+// Merging makes one subscriber of two.
+type Merging interface {
+	MergeSubscriber(ctx context.Context, service, id, into string) (registry.Subscriber, error)
+}
+
+// A PersonalLine is a part of what is kept of a person; the member of its type is
+// there.
+type PersonalLine struct {
+	Type         string                 `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
+	Subscriber   *registry.Subscriber   `json:"subscriber,omitempty"`
+	Subscription *registry.Subscription `json:"subscription,omitempty"`
+	Suppression  *registry.Suppression  `json:"suppression,omitempty"`
+	Consent      *registry.Consent      `json:"consent,omitempty"`
+	Delivery     *fanfare.Delivery      `json:"delivery,omitempty"`
+	Message      *PersonalMessage       `json:"message,omitempty"`
+	Waiting      *PersonalWaiting       `json:"waiting,omitempty"`
+	Audit        *wire.AuditEntry       `json:"audit,omitempty"`
+}
+
+// A PersonalMessage is what a message said to one person.
+type PersonalMessage struct {
+	ID        string          `json:"id" doc:"msg-..."`
+	Reference string          `json:"reference,omitempty" doc:"the sender's own text"`
+	Data      json.RawMessage `json:"data,omitempty" doc:"object: what all its recipients saw"`
+	Recipient json.RawMessage `json:"recipient,omitempty" doc:"object: what this one alone saw"`
+	Content   json.RawMessage `json:"content,omitempty" doc:"object: subject, text and html, where it had its own"`
+}
+
+// PersonalWaiting is an event that waits to be told in a digest.
+type PersonalWaiting struct {
+	Event   string    `json:"event" doc:"evt-..."`
+	Cadence string    `json:"cadence" doc:"such as daily 08:00"`
+	Zone    string    `json:"time_zone,omitempty" doc:"on whose clock"`
+	Due     time.Time `json:"due" doc:"when the digest is sent"`
+}
+
+// A MergeRequest names the subscriber that stays.
+type MergeRequest struct {
+	Into string `json:"into" doc:"id of the subscriber that stays"`
+}
+
+// AuditEntryOf is an entry of the audit as it is shown.
+func AuditEntryOf(l *registry.AuditRecord) wire.AuditEntry { return auditEntry(l) }
+
+func (a *API) personalRoutes() {
+	tags := []string{"subscribers"}
+	merge := huma.Operation{OperationID: "merge-subscriber", Method: http.MethodPost, Path: "/v1/subscribers/{id}/merge", Tags: tags,
+		Summary: "Make one subscriber of two",
+		Description: "All addresses, what is subscribed for them, and the history of this subscriber belong to the other from then on. What the other does not say of itself (locale, time zone, single attributes) it takes over. " +
+			"This id is not found any more; the hint of that answer names the other.",
+		Parameters:  []*huma.Param{param("id", "of the subscriber that goes"), service()},
+		RequestBody: body[MergeRequest](a, "The one that stays", "application/json")}
+	replies[registry.Subscriber](a, &merge, http.StatusOK, "The one that stays, as it is now", "application/json")
+	a.handle(merge, maySubscribe, func(x *exchange, r *http.Request, c caller) error {
+		s, err := a.oneService(c)
+		if err != nil {
+			return err
+		}
+		var in MergeRequest
+		if err := readJSON(x, r, &in); err != nil {
+			return err
+		}
+		merged, err := a.parts.Merging.MergeSubscriber(r.Context(), s, r.PathValue("id"), in.Into)
+		if err != nil {
+			return err
+		}
+		return answerSubscriber(x, http.StatusOK, &merged)
+	})
+
+	export := huma.Operation{OperationID: "export-subscriber", Method: http.MethodGet, Path: "/v1/subscribers/{id}/export", Tags: tags,
+		Summary: "Everything that is kept of a person",
+		Description: "A stream of lines: the subscriber, all subscriptions, active and ended, what they agreed to, all deliveries with their attempts of all days that are kept, the latest first, " +
+			"what messages said, and the audit. Deleted subscribers are found, too. It is what a person may ask for (GDPR, articles 15 and 20).",
+		Parameters: []*huma.Param{param("id", "chosen by the client, or per-..."), service()}}
+	replies[PersonalLine](a, &export, http.StatusOK, "One part on each line", ndjson)
+	a.handle(export, mayLookUp, func(x *exchange, r *http.Request, c caller) error {
+		s, err := a.oneService(c)
+		if err != nil {
+			return err
+		}
+		out := newLineStream(x)
+		if err := a.parts.Personal.Export(r.Context(), s, r.PathValue("id"), func(line *PersonalLine) error { return out.write(line) }); err != nil {
+			return err
+		}
+		return out.flush()
+	})
+}

@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+// Previews says what a template would say. Nothing is kept or sent.
+type Previews interface {
+	Preview(ctx context.Context, service, template string, in wire.PreviewRequest) (wire.Preview, error)
+	// Lint says what readers are going to mind of it.
+	Lint(ctx context.Context, service, template string, in wire.LintRequest) (wire.Lint, error)
+}
+
+func (a *API) previewRoutes() {
+	op := huma.Operation{OperationID: "preview-template", Method: http.MethodPost, Path: "/v1/templates/{template}/preview", Tags: []string{"templates"},
+		Summary:     "What a template would say, stored or as a draft",
+		Description: "Answers subject, text, HTML and the whole message for an event and a person, given or made up. An error names the part of the template and its line. Nothing is kept or sent.",
+		Parameters:  []*huma.Param{param("template", "its name; of a draft any"), service()},
+		RequestBody: body[wire.PreviewRequest](a, "What to take; {} takes samples", "application/json")}
+	replies[wire.Preview](a, &op, http.StatusOK, "What it says", "application/json")
+	a.handle(op, mayRead, func(x *exchange, r *http.Request, c caller) error {
+		s, err := a.oneService(c)
+		if err != nil {
+			return err
+		}
+		var in wire.PreviewRequest
+		if err := readDraft(x, r, &in); err != nil {
+			return err
+		}
+		name := r.PathValue("template")
+		p, err := a.parts.Previews.Preview(r.Context(), s, name, in)
+		if err != nil {
+			if in.Template != nil {
+				err = inDraft(name, err)
+			}
+			return err
+		}
+		return writeJSON(x, http.StatusOK, "application/json", p)
+	})
+}
+
+// inDraft makes pointers into a document point into the draft of the request.
+func inDraft(name string, err error) error {
+	e, ok := errors.AsType[*fanfare.Error](err)
+	if !ok {
+		return err
+	}
+	at := *e
+	if part, ok := strings.CutPrefix(e.Pointer, "/templates/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)); ok {
+		at.Pointer = "/template" + part
+	}
+	at.Details = nil
+	for _, d := range e.Details {
+		if one, ok := errors.AsType[*fanfare.Error](inDraft(name, d)); ok {
+			at.Details = append(at.Details, one)
+		}
+	}
+	return &at
+}

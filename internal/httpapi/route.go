@@ -1,0 +1,162 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"fanfare.dev/fanfare"
+)
+
+// A handler answers a request, or returns an error before it has answered.
+type handler func(x *exchange, r *http.Request, c caller) error
+
+// handle adds an endpoint that reads its body itself. op describes it; its
+// parameters are the only ones that the query may have.
+func (a *API) handle(op huma.Operation, who access, h handler) {
+	a.describe(&op, who)
+	a.spec.OpenAPI().AddOperation(&op)
+	known := map[string]string{"service": "string"} // parameters of the query and their types
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			known[p.Name] = p.Schema.Type
+		}
+	}
+	a.mux.HandleFunc(op.Method+" "+op.Path, func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		c, err := a.admitted(x, who)
+		if err == nil {
+			err = checkQuery(r, known)
+		}
+		if err == nil {
+			err = h(x, r.WithContext(c.acting(r.Context(), x, who)), c)
+		}
+		if err != nil {
+			a.fail(x, err)
+		}
+	})
+}
+
+// checkQuery holds a query to the parameters that are known, with their types.
+func checkQuery(r *http.Request, known map[string]string) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the query cannot be read", Hint: "escape special characters by percent"}
+	}
+	for name, values := range query {
+		kind, ok := known[name]
+		switch {
+		case !ok:
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown query parameter " + name, Hint: "known are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")}
+		case len(values) > 1:
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " stands twice", Hint: "say it once"}
+		case kind == huma.TypeBoolean:
+			if _, err := strconv.ParseBool(values[0]); err != nil {
+				return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + name + " is neither true nor false"}
+			}
+		}
+	}
+	return nil
+}
+
+// checkGiven refuses a parameter of the query that is there and empty, where that is
+// no value: huma takes it for one that is left out. Of one that is there twice huma
+// would take the first.
+func checkGiven(r *http.Request, known []*huma.Param) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	query := r.URL.Query()
+	for _, p := range known {
+		if p.In != "query" {
+			continue
+		}
+		if len(query[p.Name]) > 1 && p.Schema.Type != huma.TypeArray {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " stands twice", Hint: "say it once"}
+		}
+		if query.Has(p.Name) && query.Get(p.Name) == "" && (p.Schema.Type != huma.TypeString || p.Schema.Format != "" || p.Schema.Enum != nil) {
+			return &fanfare.Error{Code: fanfare.Invalid, Message: "query parameter " + p.Name + " is empty", Hint: "leave it out"}
+		}
+	}
+	return nil
+}
+
+// Named is part of every input: admins name the service that they mean. It is
+// exported because huma sees only exported fields, also embedded ones.
+type Named struct {
+	Service string `query:"service" doc:"the service that an admin key means; the header X-Fanfare-Service does the same"`
+}
+
+// answer is an output with a JSON body.
+type answer[T any] struct{ Body T }
+
+// read adds an endpoint without a body: huma checks its parameters.
+func read[I, T any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (T, error)) {
+	a.describe(&op, who)
+	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*answer[T], error) {
+		body, err := h(ctx, ctx.Value(callerKey{}).(caller), in)
+		if err != nil {
+			return nil, a.shown(ctx, err)
+		}
+		if x := ctx.Value(exchangeKey{}).(*exchange); isKnown(x.request.Header, x.Header().Get("ETag")) {
+			return nil, huma.Status304NotModified()
+		}
+		return &answer[T]{body}, nil
+	})
+}
+
+// act is read for what has nothing to answer but that it is done.
+func act[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) error) {
+	a.describe(&op, who)
+	op.DefaultStatus = http.StatusNoContent
+	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*struct{}, error) {
+		if err := h(ctx, ctx.Value(callerKey{}).(caller), in); err != nil {
+			return nil, a.shown(ctx, err)
+		}
+		return nil, nil
+	})
+}
+
+type (
+	callerKey   struct{}
+	exchangeKey struct{}
+)
+
+// admit is the gate before every endpoint of huma.
+func (a *API) admit(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	x := w.(*exchange)
+	who, _ := ctx.Operation().Metadata[accessKey].(access)
+	c, err := a.admitted(x, who)
+	if err == nil {
+		err = checkGiven(r, ctx.Operation().Parameters)
+	}
+	if err != nil {
+		a.fail(x, err)
+		return
+	}
+	of := context.WithValue(context.WithValue(ctx.Context(), callerKey{}, c), exchangeKey{}, x)
+	next(huma.WithContext(ctx, c.acting(of, x, who)))
+}
+
+// shown turns err into what huma writes.
+func (a *API) shown(ctx context.Context, err error) error {
+	x := ctx.Value(exchangeKey{}).(*exchange)
+	p := problemOf(err, x.id)
+	if p.Status == http.StatusInternalServerError && (!errors.Is(err, context.Canceled) || x.request.Context().Err() == nil) {
+		a.log.Log(ctx, a.failureLevel(), "request failed", "request_id", x.id, "method", x.request.Method, "route", x.request.Pattern, "err", err)
+	}
+	p.headers(x.Header())
+	return p
+}

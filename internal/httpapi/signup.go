@@ -1,0 +1,213 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people/pages"
+)
+
+// signupRoutes serve the pages to sign up and to confirm, and the same for programs.
+func (a *API) signupRoutes() {
+	type SignupIn struct {
+		Named
+		Body SignupAsk
+	}
+	act(a, huma.Operation{OperationID: "sign-up", Method: http.MethodPost, Path: "/v1/signups", Tags: []string{"subscriptions"},
+		Summary: "Mail somebody a link to confirm a subscription",
+		Description: "Nothing is kept before they confirm, within two days. Who has the subscription gets another mail, with a link to what they get; " +
+			"a suppressed address gets none, nor does one that has had three within hours: the answer is the same. Without public_url it is refused."}, maySubscribe,
+		func(ctx context.Context, c caller, in *SignupIn) error {
+			s, err := a.oneService(c)
+			if err != nil {
+				return err
+			}
+			if a.parts.Signups == nil {
+				return &fanfare.Error{Code: fanfare.Conflict, Message: "the server has no public_url, so that a link would lead nowhere", Hint: "set public_url to where recipients reach the server"}
+			}
+			return a.parts.Signups.Ask(ctx, s, &in.Body, a.mayMail)
+		})
+	if a.parts.Signups == nil {
+		return
+	}
+	form := huma.Operation{OperationID: "show-signup", Method: http.MethodGet, Path: "/s/{service}/{topic}", Tags: []string{"recipients"}, Summary: "The form to subscribe to a topic; changes nothing",
+		Parameters: []*huma.Param{param("service", "name of the service"), param("topic", "name of a topic whose document says signup")}}
+	a.pageRoute(form, a.showSignup)
+	form.OperationID, form.Method, form.Summary = "send-signup", http.MethodPost, "Ask for a subscription; no key is needed"
+	form.Responses = nil
+	replies[any](a, &form, http.StatusTooManyRequests, "A page that says to try again later", "text/html")
+	a.pageRoute(form, a.sendSignup)
+	a.pageRoute(linked("show-confirmation", http.MethodGet, "/c/{token}", "Ask whether to confirm a subscription; changes nothing"), a.confirm)
+	a.pageRoute(linked("confirm", http.MethodPost, "/c/{token}", "Confirm a subscription; no key is needed"), a.confirm)
+}
+
+func (a *API) showSignup(_ context.Context, _ *exchange, r *http.Request) (*pages.Page, error) {
+	return a.signupPage(r, url.Values{})
+}
+
+// signupPage is the form, with what was filled in before.
+func (a *API) signupPage(r *http.Request, sent url.Values) (*pages.Page, error) {
+	service, topic := r.PathValue("service"), r.PathValue("topic")
+	f, err := a.parts.Signups.Form(service, topic)
+	if err != nil {
+		return nil, err
+	}
+	token, err := a.doors.token(service+"/"+topic, a.now())
+	if err != nil {
+		return nil, err
+	}
+	form := &pages.SigningUp{Token: token, Bits: proofBits, To: sent.Get("to"), Rules: ruleChoices(f.Rules, sent), Cadences: f.Cadences, Cadence: sent.Get("cadence"),
+		Channel: sent.Get("channel"), Terms: f.Signup.Terms, TermsLink: strings.HasPrefix(f.Signup.Terms, "https://")}
+	if len(f.Channels) > 1 {
+		form.Channels = f.Channels
+	}
+	if form.AskZone = len(f.Cadences) > 0; form.AskZone {
+		form.TimeZone = sent.Get("zone")
+	}
+	if len(f.Locales) > 1 {
+		form.Locales, form.Locale = offered(f.Locales, chosenLocale(r, sent))
+	}
+	p := &pages.Page{Kind: pages.SignUp, Site: f.Site, Locale: localeOf(r), Title: pages.Say("signup_title", f.Title), Form: form}
+	if f.Signup.Intro != "" {
+		p.Notes = []pages.Text{{Name: "plain", Values: []string{f.Signup.Intro}}}
+	}
+	return p, nil
+}
+
+// localeOf is the first language that a browser asks for, "" without one.
+func localeOf(r *http.Request) string {
+	first, _, _ := strings.Cut(r.Header.Get("Accept-Language"), ",")
+	first, _, _ = strings.Cut(first, ";")
+	if first = strings.TrimSpace(first); len(first) > 35 || strings.ContainsFunc(first, func(c rune) bool {
+		return c != '-' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
+	}) {
+		return ""
+	}
+	return first
+}
+
+func (a *API) sendSignup(ctx context.Context, x *exchange, r *http.Request) (*pages.Page, error) {
+	sent := readForm(x, r)
+	service, topic := r.PathValue("service"), r.PathValue("topic")
+	page, err := a.signupPage(r, sent)
+	if err != nil {
+		return nil, err
+	}
+	form, _ := page.Form.(*pages.SigningUp)
+	f, err := a.parts.Signups.Form(service, topic)
+	if err != nil {
+		return nil, err
+	}
+	ask := SignupAsk{Topic: topic, Channel: sent.Get("channel"), To: strings.TrimSpace(sent.Get("to")), Rule: sent.Get("rule"), Cadence: sent.Get("cadence"),
+		Locale: chosenLocale(r, sent), TimeZone: strings.TrimSpace(sent.Get("zone")), Terms: f.Signup.Terms, Source: "page /s/" + service + "/" + topic}
+	switch {
+	case !sent.Has("token"): // of a form on another site, which is gone on with here
+		return page, nil
+	case f.Signup.Terms != "" && sent.Get("agree") == "":
+		page.Fault = pages.Say("agree_first")
+		return page, nil
+	case !among(channelNames(f.Channels), &ask.Channel):
+		page.Fault = pages.Say("entry_wrong", "channel")
+		return page, nil
+	case len(f.Cadences) == 0 || !among(f.Cadences, &ask.Cadence):
+		ask.Cadence = ""
+	}
+	if ask.Params, err = paramsOf(f.Rules, &ask.Rule, sent); err != nil {
+		page.Fault = pages.Say("entry_wrong", err.Error())
+		return page, nil
+	}
+	if !strings.Contains(ask.To, "@") {
+		page.Fault, form.Wrong = pages.Say("address_wrong"), "to"
+		return page, nil
+	}
+	defer a.even(ctx, a.now())
+	told := &pages.Page{Kind: pages.Notice, Site: f.Site, Locale: page.Locale, Title: pages.Say("sent_title"), Notes: []pages.Text{pages.Say("sent", ask.To)}}
+	switch a.doors.enter(a.guesses.from(r), service, topic, sent, a.now()) {
+	case tooSoon:
+		page.Fault, form.Token = pages.Say("slowly"), sent.Get("token") // which will be old enough
+		return page, nil
+	case tooQuick:
+		page.Fault = pages.Say("slowly")
+		return page, nil
+	case tooMany:
+		return nil, &fanfare.Error{Code: fanfare.RateLimited, Message: "too many sign-ups"}
+	case robot:
+		return told, nil
+	}
+	if err = a.parts.Signups.Ask(ctx, service, &ask, a.mayMail); pointerOf(err) == "/locale" { // which the browser said, and nobody chose
+		ask.Locale = ""
+		err = a.parts.Signups.Ask(ctx, service, &ask, a.mayMail)
+	}
+	if fanfare.CodeOf(err) == fanfare.Invalid || fanfare.CodeOf(err) == fanfare.TooLarge {
+		if page.Fault = pages.Say("entry_wrong", reasonOf(err)); pointerOf(err) == "/to" {
+			page.Fault, form.Wrong = pages.Say("address_wrong"), "to"
+		}
+		return page, nil
+	}
+	return told, err
+}
+
+// even waits until an answer has taken as long as any.
+func (a *API) even(ctx context.Context, began time.Time) {
+	rest := time.NewTimer(evenly - a.now().Sub(began))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-ctx.Done():
+	}
+}
+
+// among makes the first of a list of what is empty, and reports whether it is in it.
+func among(list []string, one *string) bool {
+	if *one == "" && len(list) > 0 {
+		*one = list[0]
+	}
+	for _, of := range list {
+		if of == *one {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *API) confirm(ctx context.Context, x *exchange, r *http.Request) (*pages.Page, error) {
+	token := r.PathValue("token")
+	if r.Method == http.MethodGet {
+		c, err := a.parts.Signups.Look(ctx, token)
+		if err != nil {
+			return nil, err
+		}
+		if c.Late {
+			return latePage(&c), nil
+		}
+		facts := []pages.Fact{{Name: "topic", Value: c.Title}}
+		for _, fact := range []pages.Fact{{Name: "about", Value: c.About}, {Name: "detail", Value: c.Detail}, {Name: "address", Value: c.Address}, {Name: "terms", Value: c.Terms}} {
+			if fact.Value != "" {
+				facts = append(facts, fact)
+			}
+		}
+		return &pages.Page{Kind: pages.Confirm, Site: c.Site, Locale: c.Locale, Title: pages.Say("confirm_title", c.Title), Notes: []pages.Text{pages.Say("confirm_ask")},
+			Form: &pages.Confirming{Facts: facts, Label: pages.Say("confirm_button")}}, nil
+	}
+	readForm(x, r)
+	patient(x)
+	c, err := a.parts.Signups.Confirm(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	if c.Late {
+		return latePage(&c), nil
+	}
+	return &pages.Page{Kind: pages.Notice, Site: c.Site, Locale: c.Locale, Title: pages.Say("confirmed_title"), Notes: []pages.Text{pages.Say("confirmed", c.Title), pages.Say("close")},
+		Form: &pages.Button{Link: "../" + c.Preferences, Other: pages.Say("to_preferences")}}, nil
+}
+
+func latePage(c *Confirmation) *pages.Page {
+	return &pages.Page{Kind: pages.Notice, Site: c.Site, Locale: c.Locale, Title: pages.Say("later_title"), Notes: []pages.Text{pages.Say("confirm_late")}}
+}

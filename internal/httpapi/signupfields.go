@@ -1,0 +1,131 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people/pages"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// fieldOf is the name of a param's field.
+func fieldOf(rule, param string) string { return "p-" + rule + "-" + param }
+
+// ruleChoices are the rules of a topic with a field for each param, filled in as sent.
+func ruleChoices(rules []registry.Rule, sent url.Values) []pages.RuleChoice {
+	var list []pages.RuleChoice
+	for i := range rules {
+		r := &rules[i]
+		one := pages.RuleChoice{Name: r.Name, Title: r.Title, About: r.Description, Labelled: r.Title != "" || r.Description != "", Checked: sent.Get("rule") == r.Name || i == 0 && sent.Get("rule") == ""}
+		if one.Title == "" {
+			one.Title = pages.OfName(r.Name)
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Params)) {
+			p := pages.Param{ID: fieldOf(r.Name, name), Title: pages.OfName(name), Kind: r.Params[name], Value: sent.Get(fieldOf(r.Name, name))}
+			if len(rules) > 1 {
+				p.Of = one.Title
+			}
+			one.Params = append(one.Params, p)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// paramsOf reads the params of the chosen rule, the first where none is chosen. The
+// error names the field.
+func paramsOf(rules []registry.Rule, chosen *string, sent url.Values) (json.RawMessage, error) {
+	if len(rules) == 0 {
+		*chosen = ""
+		return nil, nil
+	}
+	if *chosen == "" {
+		*chosen = rules[0].Name
+	}
+	i := slices.IndexFunc(rules, func(r registry.Rule) bool { return r.Name == *chosen })
+	if i < 0 {
+		return nil, errors.New("rule")
+	}
+	if len(rules[i].Params) == 0 {
+		return nil, nil
+	}
+	values := map[string]any{}
+	for name, kind := range rules[i].Params {
+		text := strings.TrimSpace(sent.Get(fieldOf(*chosen, name)))
+		switch kind {
+		case "number":
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+				return nil, errors.New(pages.OfName(name))
+			}
+			values[name] = n
+		case "boolean":
+			values[name] = text == "true"
+		case "strings":
+			list := []string{}
+			for one := range strings.SplitSeq(text, ",") {
+				if one = strings.TrimSpace(one); one != "" {
+					list = append(list, one)
+				}
+			}
+			values[name] = list
+		default:
+			if text == "" {
+				return nil, errors.New(pages.OfName(name))
+			}
+			values[name] = text
+		}
+	}
+	return json.Marshal(values)
+}
+
+// reasonOf is what an error says, and pointerOf of what.
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+func pointerOf(err error) string {
+	if e, ok := errors.AsType[*fanfare.Error](err); ok {
+		return e.Pointer
+	}
+	return ""
+}
+
+// chosenLocale is the language that a form says, and else that of the browser.
+func chosenLocale(r *http.Request, sent url.Values) string {
+	if sent.Get("locale") != "" {
+		return sent.Get("locale")
+	}
+	return localeOf(r)
+}
+
+// offered are the languages to choose from, with the wanted one, and which of them is
+// chosen. A wanted one that differs from an offered one in its case alone is that.
+func offered(locales []string, wanted string) (list []string, chosen string) {
+	if i := slices.IndexFunc(locales, func(tag string) bool { return strings.EqualFold(tag, wanted) }); i >= 0 {
+		return locales, locales[i]
+	}
+	if !pages.IsLanguage(wanted) {
+		return locales, "en"
+	}
+	return append([]string{wanted}, locales...), wanted
+}
+
+func channelNames(channels []pages.Channel) []string {
+	names := make([]string, len(channels))
+	for i, c := range channels {
+		names[i] = c.Name
+	}
+	return names
+}

@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+func (a *API) statusRoutes() {
+	read(a, huma.Operation{OperationID: "get-status", Method: http.MethodGet, Path: "/v1/status", Tags: []string{"operations"},
+		Summary: "How the server is doing"}, mayRead,
+		func(ctx context.Context, c caller, _ *Named) (wire.Status, error) {
+			s, err := a.parts.Reports.Status(ctx)
+			if c.service != "" {
+				s = ofService(s, c.service, c.principal.Service == "")
+			}
+			s.Broadcasts, s.Channels, s.Paused = orEmpty(s.Broadcasts), orEmpty(s.Channels), orEmpty(s.Paused)
+			return s, err
+		})
+}
+
+// ofService leaves out of s what belongs to other services, and for keys of the service
+// what belongs to all.
+func ofService(s wire.Status, service string, ofAll bool) wire.Status {
+	if !ofAll {
+		s.Restored, s.Database, s.Inbound, s.MatchCheck, s.Suppressions, s.Untold = nil, nil, nil, nil, 0, 0
+	}
+	s.Broadcasts = slices.DeleteFunc(slices.Clone(s.Broadcasts), func(b fanfare.Broadcast) bool { return b.Service != service })
+	s.Channels = slices.DeleteFunc(slices.Clone(s.Channels), func(c wire.Channel) bool { return c.Service != service })
+	s.Services = slices.DeleteFunc(slices.Clone(s.Services), func(l wire.ServiceLimits) bool { return l.Service != service })
+	s.Gathered = slices.DeleteFunc(slices.Clone(s.Gathered), func(g wire.Gathered) bool { return g.Service != service })
+	s.TemplateFaults = slices.DeleteFunc(slices.Clone(s.TemplateFaults), func(f wire.TemplateFault) bool { return f.Service != service })
+	own := map[string]bool{}
+	for _, b := range s.Broadcasts {
+		own[b.Event] = true
+	}
+	s.Paused = slices.DeleteFunc(slices.Clone(s.Paused), func(p wire.Paused) bool {
+		switch p.Scope.Kind {
+		case fanfare.ScopeService:
+			return p.Scope.Name != service
+		case fanfare.ScopeChannel, fanfare.ScopeRelay:
+			return !strings.HasPrefix(p.Scope.Name, service+"/")
+		case fanfare.ScopeBroadcast:
+			return !own[p.Scope.Name]
+		}
+		return false
+	})
+	return s
+}

@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// subscriberChunkLines is how many lines of subscribers are put with one call.
+const subscriberChunkLines = 1000
+
+// importSubscribers puts the subscriber on each line of the body.
+func (a *API) importSubscribers(x *exchange, r *http.Request, service string, quiet bool) error {
+	sum := putSum{Errors: []wire.LineError{}}
+	defer a.noteImport(r, service, "subscribers", &sum)
+	return run(a, x, r, lineWork[registry.SubscriberLine]{
+		decode:       func(line []byte, l *registry.SubscriberLine) error { return decodeStrictly(line, l) },
+		maxLineBytes: importLineBytes, maxLines: subscriberChunkLines, status: http.StatusOK, quiet: quiet,
+		keep: func(ctx context.Context, lines []registry.SubscriberLine) (<-chan error, outcome) {
+			results := make([]registry.PutResult, len(lines))
+			done := make(chan error, 1)
+			done <- a.parts.Subscribers.PutSubscribers(registry.Unnoted(ctx), service, lines, results)
+			return done, func(dst []byte, i int) ([]byte, error) {
+				return sum.add(dst, &results[i], quiet)
+			}
+		},
+		refused: sum.refused,
+		summary: func() any { return wire.PutSummary(sum) },
+	})
+}
+
+// exportPage is how many subscribers an export has in memory.
+const exportPage = 1000
+
+// exportSubscribers streams all subscribers as the lines that an import takes.
+// Ids of ours are left out: they are places, which are given anew.
+func (a *API) exportSubscribers(ctx context.Context, x *exchange, service string) error {
+	out := newLineStream(x)
+	for after, more := fanfare.Place(0), true; more; {
+		page, next, err := a.parts.Subscribers.SubscriberPage(ctx, service, after, exportPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			s := &page[i]
+			line := registry.SubscriberLine{ID: s.ID, SubscriberPut: registry.SubscriberPut{Addresses: s.Addresses, Locale: s.Locale, TimeZone: s.TimeZone, Attributes: s.Attributes}}
+			if _, ours := registry.ParseSubscriberID(s.ID); ours {
+				line.ID = ""
+			}
+			if err := out.write(line); err != nil {
+				return err
+			}
+		}
+		after, more = next, next != 0
+	}
+	return out.flush()
+}

@@ -1,0 +1,285 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// Subscribers are people and machines with their addresses. What a method
+// changed is durable when it returns.
+type Subscribers interface {
+	Subscriber(ctx context.Context, service, id string) (registry.Subscriber, error)
+	SubscriberByAddress(ctx context.Context, service, address string) (registry.Subscriber, error)
+	// SubscriberPage may return fewer than limit although next says that more follow.
+	SubscriberPage(ctx context.Context, service string, after fanfare.Place, limit int) (page []registry.Subscriber, next fanfare.Place, err error)
+	CreateSubscriber(ctx context.Context, service string, p registry.SubscriberPut) (registry.Subscriber, error)
+	PutSubscriber(ctx context.Context, service, id string, p registry.SubscriberPut, check registry.Check) (s registry.Subscriber, created bool, err error)
+	// PutSubscribers sets one result per line. Its error means that nothing was kept.
+	PutSubscribers(ctx context.Context, service string, lines []registry.SubscriberLine, results []registry.PutResult) error
+	PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check registry.Check) (registry.Subscriber, error)
+	// DeleteSubscriber returns when no letter for it can leave any more.
+	DeleteSubscriber(ctx context.Context, service, id string, check registry.Check) error
+}
+
+// SubscriberList is a page of subscribers.
+type SubscriberList struct {
+	Subscribers []registry.Subscriber `json:"subscribers" doc:"in the order in which they are kept"`
+	Next        string                `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+}
+
+// OneSubscriber names a subscriber.
+type OneSubscriber struct {
+	Named
+	ID string `path:"id" doc:"chosen by the client, or per-..."`
+}
+
+type subscribersBy struct {
+	Page
+	ID      string `query:"id" doc:"only the one with this id"`
+	Address string `query:"address" doc:"only the one that has this address"`
+	Accept  string `header:"Accept" doc:"application/x-ndjson: all of them as a stream"`
+}
+
+func (a *API) subscriberRoutes() {
+	tags := []string{"subscribers"}
+	const path, one = "/v1/subscribers", "/v1/subscribers/{id}"
+	list := huma.Operation{OperationID: "list-subscribers", Method: http.MethodGet, Path: path, Tags: tags,
+		Summary: "The subscribers of a service in the order in which they are kept, or all of them as a stream",
+		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all subscribers " +
+			"are streamed, each on a line of the form that an import takes. Ids of ours (per-) are left out."}
+	replies[SubscriberList](a, &list, http.StatusOK, "A page, or everybody", "application/json")
+	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[registry.SubscriberLine](a, ndjson)}
+	streamed(a, list, mayLookUp, a.subscribers)
+	read(a, huma.Operation{OperationID: "get-subscriber", Method: http.MethodGet, Path: one, Tags: tags, Summary: "One subscriber with all addresses",
+		Description: "A subscriber that was merged into another is not found; the hint of the answer names the one that it was merged into. Change that one: an old id is never followed silently."}, mayLookUp,
+		func(ctx context.Context, c caller, in *OneSubscriber) (registry.Subscriber, error) {
+			s, err := a.oneService(c)
+			if err != nil {
+				return registry.Subscriber{}, err
+			}
+			found, err := a.parts.Subscribers.Subscriber(ctx, s, in.ID)
+			if err == nil {
+				err = setTag(ctx.Value(exchangeKey{}).(*exchange), found)
+			}
+			return found, err
+		})
+
+	post := huma.Operation{OperationID: "create-subscriber", Method: http.MethodPost, Path: path, Tags: tags,
+		Summary:     "Add a subscriber with an id of ours, or, as NDJSON, add or replace any number",
+		Description: "NDJSON is streamed: each line is put by itself, under its id where it has one, and answered by a line, in order; a bad line does not stop the others.",
+		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
+		RequestBody: body[registry.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
+	post.RequestBody.Content[ndjson] = &huma.MediaType{Schema: schemaIn[registry.SubscriberLine](a, ndjson)}
+	replies[registry.Subscriber](a, &post, http.StatusCreated, "Added", "application/json")
+	replies[wire.PutSummary](a, &post, http.StatusOK, "Of NDJSON: one answer or error on each line, or with quiet=true a summary", "application/json")
+	post.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[wire.Subscribed](a, ndjson)}
+	a.handle(post, maySubscribe, a.postSubscriber)
+
+	put := huma.Operation{OperationID: "put-subscriber", Method: http.MethodPut, Path: one, Tags: tags,
+		Summary:     "Add the subscriber with this id, or replace it as a whole",
+		Description: "Subscriptions to addresses that it has no more end. An address belongs to one subscriber: one of somebody else is a conflict.",
+		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
+		RequestBody: body[registry.SubscriberPut](a, "The subscriber; the first address of each kind is its default", "application/json")}
+	replies[registry.Subscriber](a, &put, http.StatusCreated, "Added", "application/json")
+	replies[registry.Subscriber](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
+	a.handle(put, maySubscribe, a.putSubscriber)
+
+	patch := huma.Operation{OperationID: "patch-subscriber", Method: http.MethodPatch, Path: one, Tags: tags,
+		Summary:     "Change what a JSON merge patch (RFC 7396) names",
+		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()},
+		RequestBody: body[registry.SubscriberPut](a, "What changes; null removes a member", mergePatch, "application/json")}
+	replies[registry.Subscriber](a, &patch, http.StatusOK, "As it is now", "application/json")
+	a.handle(patch, maySubscribe, a.patchSubscriber)
+
+	del := huma.Operation{OperationID: "delete-subscriber", Method: http.MethodDelete, Path: one, Tags: tags,
+		Summary:     "End all subscriptions of a subscriber and take it out of the lists",
+		Description: "It answers when no message for it can leave any more. The history is kept; erase forgets it.",
+		Parameters:  []*huma.Param{param("id", "chosen by the client, or per-..."), service(), ifMatch()}}
+	replies[any](a, &del, http.StatusNoContent, "Done, or it was not there")
+	a.handle(del, maySubscribe, a.deleteSubscriber)
+}
+
+func ifMatch() *huma.Param {
+	return &huma.Param{Name: "If-Match", In: "header", Schema: &huma.Schema{Type: "string"},
+		Description: "change it only if it still has this ETag; else 412"}
+}
+
+// subscribers returns how to answer who asks for a list.
+func (a *API) subscribers(ctx context.Context, c caller, in *subscribersBy) (func(context.Context, *exchange) error, error) {
+	if acceptsLines(in.Accept) {
+		s, err := a.oneService(c)
+		if err == nil && (in.ID != "" || in.Address != "" || in.Cursor != "") {
+			err = &fanfare.Error{Code: fanfare.Invalid, Message: "an export has all subscribers: it knows no cursor and no filters", Hint: "ask for application/json to have pages"}
+		}
+		return func(ctx context.Context, x *exchange) error { return a.exportSubscribers(ctx, x, s) }, err
+	}
+	list, err := a.listSubscribers(ctx, c, in)
+	return func(_ context.Context, x *exchange) error {
+		return writeJSON(x, http.StatusOK, "application/json", list)
+	}, err
+}
+
+func (a *API) listSubscribers(ctx context.Context, c caller, in *subscribersBy) (list SubscriberList, err error) {
+	list.Subscribers = []registry.Subscriber{}
+	s, err := a.oneService(c)
+	if err != nil {
+		return list, err
+	}
+	if in.ID != "" || in.Address != "" {
+		list.Subscribers, err = a.subscribersNamed(ctx, s, in)
+		return list, err
+	}
+	l := listingOf("subscribers", s)
+	after, err := placeAfter(l, in.Cursor)
+	if err != nil {
+		return list, err
+	}
+	page, next, err := a.parts.Subscribers.SubscriberPage(ctx, s, after, in.Limit)
+	if next != 0 {
+		list.Next = l.cursor(placeKey(next))
+	}
+	list.Subscribers = orEmpty(page)
+	return list, err
+}
+
+// subscribersNamed is the list of the one that is named, or of none.
+func (a *API) subscribersNamed(ctx context.Context, service string, in *subscribersBy) ([]registry.Subscriber, error) {
+	var found registry.Subscriber
+	var err error
+	if in.ID != "" {
+		found, err = a.parts.Subscribers.Subscriber(ctx, service, in.ID)
+	}
+	if in.Address != "" && err == nil {
+		byID := found.ID
+		if found, err = a.parts.Subscribers.SubscriberByAddress(ctx, service, in.Address); err == nil && byID != "" && found.ID != byID {
+			return []registry.Subscriber{}, nil
+		}
+	}
+	switch {
+	case err == nil:
+		return []registry.Subscriber{found}, nil
+	case fanfare.CodeOf(err) == fanfare.NotFound:
+		return []registry.Subscriber{}, nil
+	}
+	return nil, err
+}
+
+// placeKey and placeAfter turn a place into the key of a cursor and back.
+func placeKey(p fanfare.Place) string { return strconv.FormatUint(uint64(p), 16) }
+
+func placeAfter(l listing, cursor string) (fanfare.Place, error) {
+	key, err := l.key(cursor)
+	if err != nil || key == "" {
+		return 0, err
+	}
+	p, err := strconv.ParseUint(key, 16, 32)
+	return fanfare.Place(p), err
+}
+
+func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {
+	if isNDJSON(mediaType(r.Header)) {
+		service, err := a.oneService(c)
+		if err != nil {
+			return err
+		}
+		quiet, err := wantsSummary(r)
+		if err != nil {
+			return err
+		}
+		return a.importSubscribers(x, r, service, quiet)
+	}
+	service, p, err := a.subscriberBody(x, r, c)
+	if err != nil {
+		return err
+	}
+	s, err := a.parts.Subscribers.CreateSubscriber(r.Context(), service, p)
+	if err != nil {
+		return err
+	}
+	return answerSubscriber(x, http.StatusCreated, &s)
+}
+
+func (a *API) putSubscriber(x *exchange, r *http.Request, c caller) error {
+	service, p, err := a.subscriberBody(x, r, c)
+	if err != nil {
+		return err
+	}
+	patient(x)
+	s, created, err := a.parts.Subscribers.PutSubscriber(r.Context(), service, r.PathValue("id"), p, preconditions[registry.Subscriber](r))
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return answerSubscriber(x, status, &s)
+}
+
+func (a *API) patchSubscriber(x *exchange, r *http.Request, c caller) error {
+	service, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	if mt := mediaType(r.Header); mt != "" && mt != mergePatch && mt != "application/json" {
+		return unknownType(mt, mergePatch, "application/json")
+	}
+	text, err := readBody(x, r)
+	if err != nil {
+		return err
+	}
+	patient(x)
+	s, err := a.parts.Subscribers.PatchSubscriber(r.Context(), service, r.PathValue("id"), text, preconditions[registry.Subscriber](r))
+	if err != nil {
+		return err
+	}
+	return answerSubscriber(x, http.StatusOK, &s)
+}
+
+func (a *API) deleteSubscriber(x *exchange, r *http.Request, c caller) error {
+	service, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	patient(x)
+	if err := a.parts.Subscribers.DeleteSubscriber(r.Context(), service, r.PathValue("id"), preconditions[registry.Subscriber](r)); err != nil {
+		return err
+	}
+	x.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (a *API) subscriberBody(x *exchange, r *http.Request, c caller) (service string, p registry.SubscriberPut, err error) {
+	if service, err = a.oneService(c); err == nil {
+		err = readJSON(x, r, &p)
+	}
+	return service, p, err
+}
+
+func answerSubscriber(x *exchange, status int, s *registry.Subscriber) error {
+	if err := setTag(x, s); err != nil {
+		return err
+	}
+	if status == http.StatusCreated {
+		x.Header().Set("Location", "/v1/subscribers/"+url.PathEscape(s.ID))
+	}
+	return writeJSON(x, status, "application/json", s)
+}
+
+// setTag gives the answer the entity tag of what it shows.
+func setTag(x *exchange, v any) error {
+	tag, err := tagOf(v)
+	if err == nil {
+		x.Header().Set("ETag", tag)
+	}
+	return err
+}

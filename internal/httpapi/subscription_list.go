@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// SubscriptionLists reads many subscriptions a part at a time.
+type SubscriptionLists interface {
+	// SubscriptionPage may return fewer than limit although next says that more follow.
+	SubscriptionPage(ctx context.Context, service string, f registry.SubscriptionFilter, after fanfare.Place, limit int) (page []registry.Subscription, next fanfare.Place, err error)
+	// ExportSubscriptions visits those that have not ended as the puts that make them again.
+	ExportSubscriptions(ctx context.Context, service string, f registry.SubscriptionFilter, visit func(p *registry.Put) error) error
+}
+
+// SubscriptionList is a page of subscriptions.
+type SubscriptionList struct {
+	Subscriptions []registry.Subscription `json:"subscriptions" doc:"in the order in which they are kept"`
+	Next          string                  `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+}
+
+type subscriptionsBy struct {
+	Page
+	Topic      string `query:"topic" doc:"only those to this topic"`
+	Channel    string `query:"channel" doc:"only those over this channel"`
+	Subscriber string `query:"subscriber" doc:"only those of this subscriber (id), or to this address"`
+	State      string `query:"state" enum:"active,paused,ended" doc:"only those in this state"`
+	Accept     string `header:"Accept" doc:"application/x-ndjson: all that have not ended as a stream"`
+}
+
+func (in *subscriptionsBy) filter() registry.SubscriptionFilter {
+	return registry.SubscriptionFilter{Topic: in.Topic, Channel: in.Channel, Subscriber: in.Subscriber, State: in.State}
+}
+
+func (a *API) subscriptionListRoutes() {
+	op := huma.Operation{OperationID: "list-subscriptions", Method: http.MethodGet, Path: "/v1/subscriptions", Tags: []string{"subscriptions"},
+		Summary: "The subscriptions of a service in the order in which they are kept, or all of them as a stream",
+		Description: "A page may have fewer members than limit although next is there: more follow. With Accept: application/x-ndjson all active and paused subscriptions " +
+			"that the filters choose are streamed, each on a line of the form that an import takes: what is exported can be imported into an empty service. Ids of ours (sub-, per-) are left out."}
+	replies[SubscriptionList](a, &op, http.StatusOK, "A page, or everything", "application/json")
+	op.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaOf[wire.SubscriptionRequest](a)}
+	streamed(a, op, mayLookUp, a.listSubscriptions)
+}
+
+// streamed is read for an answer that may be too large to be made as a whole: h
+// returns how to write it.
+func streamed[I any](a *API, op huma.Operation, who access, h func(ctx context.Context, c caller, in *I) (func(context.Context, *exchange) error, error)) {
+	a.describe(&op, who)
+	huma.Register(a.spec, op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
+		answer, err := h(ctx, ctx.Value(callerKey{}).(caller), in)
+		if err != nil {
+			return nil, a.shown(ctx, err)
+		}
+		return &huma.StreamResponse{Body: func(hc huma.Context) {
+			r, w := humago.Unwrap(hc)
+			x := w.(*exchange)
+			if err := answer(r.Context(), x); err != nil {
+				a.fail(x, err)
+			}
+		}}, nil
+	})
+}
+
+// listSubscriptions returns how to answer.
+func (a *API) listSubscriptions(ctx context.Context, c caller, in *subscriptionsBy) (func(context.Context, *exchange) error, error) {
+	s, err := a.oneService(c)
+	if err != nil {
+		return nil, err
+	}
+	if acceptsLines(in.Accept) {
+		if in.State == "ended" || in.Cursor != "" {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has active and paused subscriptions: it knows no cursor, and no ended ones",
+				Hint: "ask for application/json to have pages"}
+		}
+		return func(ctx context.Context, x *exchange) error { return a.exportSubscriptions(ctx, x, s, in.filter()) }, nil
+	}
+	l := listingOf("subscriptions", s, in.Topic, in.Channel, in.Subscriber, in.State)
+	after, err := placeAfter(l, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := a.parts.SubscriptionLists.SubscriptionPage(ctx, s, in.filter(), after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := SubscriptionList{Subscriptions: orEmpty(page)}
+	if next != 0 {
+		list.Next = l.cursor(placeKey(next))
+	}
+	return func(_ context.Context, x *exchange) error {
+		return writeJSON(x, http.StatusOK, "application/json", list)
+	}, nil
+}
+
+// acceptsLines reports whether the client asks for NDJSON by name.
+func acceptsLines(accept string) bool {
+	for mt := range strings.SplitSeq(accept, ",") {
+		mt, _, _ = strings.Cut(mt, ";")
+		if isNDJSON(strings.ToLower(strings.TrimSpace(mt))) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	streamPieceBytes = 64 << 10         // written at once
+	streamPatience   = 60 * time.Second // for a client to take a piece
+)
+
+// A lineStream writes values as NDJSON, a piece at a time.
+type lineStream struct {
+	x    *exchange
+	buf  bytes.Buffer
+	json *json.Encoder
+}
+
+func newLineStream(x *exchange) *lineStream {
+	s := &lineStream{x: x}
+	s.json = json.NewEncoder(&s.buf)
+	s.json.SetEscapeHTML(false)
+	x.Header().Set("Content-Type", ndjson)
+	return s
+}
+
+func (s *lineStream) write(v any) error {
+	if err := s.json.Encode(v); err != nil {
+		return err
+	}
+	if s.buf.Len() < streamPieceBytes {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *lineStream) flush() error {
+	http.NewResponseController(s.x).SetWriteDeadline(time.Now().Add(streamPatience))
+	_, err := s.x.Write(s.buf.Bytes())
+	s.buf.Reset()
+	return err
+}
+
+func (a *API) exportSubscriptions(ctx context.Context, x *exchange, service string, f registry.SubscriptionFilter) error {
+	out := newLineStream(x)
+	err := a.parts.SubscriptionLists.ExportSubscriptions(ctx, service, f, func(p *registry.Put) error {
+		return out.write(wire.SubscriptionRequest{ID: p.ID, Topic: p.Topic, Channel: p.Channel, To: p.To, Subscriber: p.Subscriber, Filter: p.Filter, Rule: p.Rule,
+			Params: p.Params, Data: p.Data, Locale: p.Locale, TimeZone: p.TimeZone, Attributes: p.Attributes, State: p.State, Cadence: p.Cadence})
+	})
+	if err != nil {
+		return err
+	}
+	return out.flush()
+}

@@ -1,0 +1,213 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+const ndjson = "application/x-ndjson"
+
+func (a *API) subscriptionRoutes() {
+	a.pauseRoutes()
+	tags := []string{"subscriptions"}
+	post := huma.Operation{OperationID: "put-subscriptions", Method: http.MethodPost, Path: "/v1/subscriptions", Tags: tags,
+		Summary: "Add or replace one subscription, or, as NDJSON, any number",
+		Description: "NDJSON is streamed: each line is put by itself and answered by a line, in order; a bad line does not stop the others. " +
+			"Read the answers while you send, or ask for a summary with quiet=true or Prefer: return=minimal. Where a body breaks off, its whole lines are stored.",
+		Parameters:  []*huma.Param{service(), flag("quiet", "NDJSON: answer only a summary")},
+		RequestBody: body[wire.SubscriptionRequest](a, "A subscription, or one on each line", "application/json", ndjson)}
+	replies[wire.Subscribed](a, &post, http.StatusCreated, "Added", "application/json")
+	replies[wire.Subscribed](a, &post, http.StatusOK, "It was there, and is now as asked; of NDJSON: one answer or error on each line", "application/json", ndjson)
+	orSummary[wire.PutSummary](a, &post, http.StatusOK)
+	a.handle(post, maySubscribe, a.postSubscriptions)
+
+	put := huma.Operation{OperationID: "put-subscription", Method: http.MethodPut, Path: "/v1/subscriptions/{id}", Tags: tags,
+		Summary:     "Add or replace the subscription with this id",
+		Parameters:  []*huma.Param{param("id", "chosen by the client"), service(), ifMatch()},
+		RequestBody: body[wire.SubscriptionRequest](a, "The subscription", "application/json")}
+	replies[wire.Subscribed](a, &put, http.StatusCreated, "Added", "application/json")
+	replies[wire.Subscribed](a, &put, http.StatusOK, "It was there, and is now as asked", "application/json")
+	a.handle(put, maySubscribe, a.putSubscription)
+
+	type One struct {
+		Named
+		ID string `path:"id" doc:"of the subscription"`
+	}
+	read(a, huma.Operation{OperationID: "get-subscription", Method: http.MethodGet, Path: "/v1/subscriptions/{id}", Tags: tags,
+		Summary: "One subscription, active, paused or ended"}, mayLookUp,
+		func(ctx context.Context, c caller, in *One) (registry.Subscription, error) {
+			s, err := a.oneService(c)
+			if err != nil {
+				return registry.Subscription{}, err
+			}
+			found, err := a.parts.Subscriptions.Subscription(ctx, s, in.ID)
+			if err == nil {
+				err = setTag(ctx.Value(exchangeKey{}).(*exchange), found)
+			}
+			return found, err
+		})
+
+	type end struct {
+		One
+		Reason  string `query:"reason" maxLength:"200" doc:"kept with the subscription"`
+		IfMatch string `header:"If-Match" doc:"end it only if it still has this ETag; else 412"`
+	}
+	act(a, huma.Operation{OperationID: "end-subscription", Method: http.MethodDelete, Path: "/v1/subscriptions/{id}", Tags: tags,
+		Summary: "End a subscription", Description: "Answers when no message for it can leave any more; that can take as long as a message that is on the wire."}, maySubscribe,
+		func(ctx context.Context, c caller, in *end) error {
+			s, err := a.oneService(c)
+			if err != nil {
+				return err
+			}
+			if in.Reason == "" {
+				in.Reason = "ended over the API"
+			}
+			x := ctx.Value(exchangeKey{}).(*exchange)
+			patient(x)
+			return a.parts.Subscriptions.EndSubscriptionIf(ctx, s, in.ID, in.Reason, preconditions[registry.Subscription](x.request))
+		})
+}
+
+// patient allows an answer to take as long as a letter may be on the wire.
+func patient(x *exchange) {
+	http.NewResponseController(x).SetWriteDeadline(time.Now().Add(10 * time.Minute))
+}
+
+func (a *API) postSubscriptions(x *exchange, r *http.Request, c caller) error {
+	s, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	switch mt := mediaType(r.Header); {
+	case isNDJSON(mt):
+		quiet, err := wantsSummary(r)
+		if err != nil {
+			return err
+		}
+		return a.importSubscriptions(x, r, s, quiet)
+	case mt == "application/json" || mt == "":
+		return a.keepSubscription(x, r, s, "")
+	default:
+		return unknownType(mt, "application/json", ndjson)
+	}
+}
+
+func (a *API) putSubscription(x *exchange, r *http.Request, c caller) error {
+	s, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	return a.keepSubscription(x, r, s, r.PathValue("id"))
+}
+
+// keepSubscription puts the one subscription in the body; id is that of the
+// path, or "".
+func (a *API) keepSubscription(x *exchange, r *http.Request, service, id string) error {
+	text, err := readBody(x, r)
+	if err != nil {
+		return err
+	}
+	puts := make([]registry.Put, 1)
+	if err := registry.DecodePut(text, &puts[0]); err != nil {
+		return err
+	}
+	if id != "" {
+		if puts[0].ID != "" && puts[0].ID != id {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/id", Message: "is not the id of the path", Hint: "leave it out"}
+		}
+		puts[0].ID = id
+		puts[0].Check = preconditions[registry.Subscription](r)
+	}
+	results := make([]registry.PutResult, 1)
+	if err := a.parts.Subscriptions.PutSubscriptions(r.Context(), service, puts, results); err != nil {
+		return err
+	}
+	if results[0].Err != nil {
+		return results[0].Err
+	}
+	status := http.StatusOK
+	if results[0].Created {
+		status = http.StatusCreated
+		x.Header().Set("Location", "/v1/subscriptions/"+url.PathEscape(results[0].ID))
+	}
+	x.Header().Set("Content-Type", "application/json")
+	writeAll(x, status, append(appendPut(nil, &results[0], true), '\n'))
+	return nil
+}
+
+// appendPut appends a wire.Subscribed; with the cost of its condition where that
+// is asked for, or no index leads to it.
+func appendPut(dst []byte, r *registry.PutResult, cost bool) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = appendString(dst, r.ID)
+	dst = append(dst, `,"created":`...)
+	dst = strconv.AppendBool(dst, r.Created)
+	switch {
+	case !r.Cost.Indexed():
+		dst = append(dst, `,"matching":{"indexed":false,"ns_per_event":`...)
+		dst = strconv.AppendInt(dst, r.Cost.Nanos, 10)
+		dst = append(dst, `,"reason":`...)
+		dst = append(appendString(dst, r.Cost.Why), '}')
+	case cost:
+		dst = append(dst, `,"matching":{"indexed":true}`...)
+	}
+	return append(dst, '}')
+}
+
+// appendString appends s as JSON. Ids hardly ever need an escape.
+func appendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			quoted, _ := json.Marshal(s) // a string cannot fail
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+// mediaType returns the type of the body without its parameters.
+func mediaType(h http.Header) string {
+	v := h.Get("Content-Type")
+	if v == "application/json" {
+		return v
+	}
+	v, _, _ = strings.Cut(v, ";")
+	return strings.ToLower(strings.TrimSpace(v))
+}
+
+func isNDJSON(mediaType string) bool {
+	switch mediaType {
+	case ndjson, "application/ndjson", "application/jsonl", "application/jsonlines":
+		return true
+	}
+	return false
+}
+
+func unknownType(mediaType string, known ...string) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "a body of type " + mediaType + " cannot be read",
+		Hint: "send the header Content-Type with one of " + strings.Join(known, ", ")}
+}
+
+// wantsSummary reports whether the client asks for a short answer (quiet, or
+// return=minimal of RFC 7240, section 4.2).
+func wantsSummary(r *http.Request) (bool, error) {
+	for _, v := range r.Header["Prefer"] {
+		if strings.Contains(strings.ToLower(v), "return=minimal") {
+			return true, nil
+		}
+	}
+	return boolean(r, "quiet")
+}

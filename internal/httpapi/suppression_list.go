@@ -1,0 +1,183 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// suppressionChunkLines is how many lines of a list are kept with one call.
+const suppressionChunkLines = 2000
+
+type suppressionsBy struct {
+	Page
+	Reason      string `query:"reason" enum:"soft_bounces,imported,unsubscribed,hard_bounce,manual,complaint,erased" doc:"only those for this reason"`
+	AllServices bool   `query:"all_services" doc:"those that hold for all services; asks for a key with the scope admin that is for all services"`
+	Accept      string `header:"Accept" doc:"application/x-ndjson: all of them as a stream"`
+}
+
+// SuppressionSummary is the short answer to an import.
+type SuppressionSummary struct {
+	Added  int64            `json:"added" doc:"so many were not on the list, or for a weaker reason, or for less long"`
+	Kept   int64            `json:"kept" doc:"of so many the list said as much already"`
+	Failed int64            `json:"failed"`
+	Errors []wire.LineError `json:"errors" doc:"the first 100 bad lines"`
+}
+
+func (a *API) suppressionListRoutes() {
+	const path = "/v1/suppression-list"
+	tags := []string{"subscribers"}
+	list := huma.Operation{OperationID: "list-suppressions", Method: http.MethodGet, Path: path, Tags: tags,
+		Summary: "The suppressed addresses of a service, the latest first, or all of them as a stream",
+		Description: "Of whoever was forgotten there is no address, but a hash. " +
+			"With Accept: application/x-ndjson all are streamed, each on a line of the form that an import takes. What holds for all services is a list of its own."}
+	replies[SuppressionList](a, &list, http.StatusOK, "A page, or everything", "application/json")
+	list.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[SuppressionRequest](a, ndjson)}
+	streamed(a, list, mayLookUp, a.listSuppressions)
+
+	fill := huma.Operation{OperationID: "import-suppressions", Method: http.MethodPost, Path: path, Tags: tags,
+		Summary:     "Put the address on each line on the suppression list",
+		Description: "NDJSON is streamed: each line is kept by itself and answered by a line, in order; a bad line does not stop the others. Read the answers while you send, or ask for a summary with quiet=true.",
+		Parameters: []*huma.Param{service(), flag("quiet", "answer only a summary"),
+			flag("all_services", "for all services; asks for a key with the scope admin that is for all services")},
+		RequestBody: body[SuppressionRequest](a, "An address on each line", ndjson)}
+	replies[SuppressionSummary](a, &fill, http.StatusOK, "One answer or error on each line, or with quiet=true a summary", "application/json")
+	fill.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: schemaIn[SuppressionAdded](a, ndjson)}
+	a.handle(fill, maySubscribe, a.importSuppressions)
+}
+
+// listSuppressions returns how to answer.
+func (a *API) listSuppressions(ctx context.Context, c caller, in *suppressionsBy) (func(context.Context, *exchange) error, error) {
+	s, err := a.suppressionScope(c, in.AllServices)
+	if err != nil {
+		return nil, err
+	}
+	f := registry.SuppressionFilter{Service: s, Reason: in.Reason}
+	if acceptsLines(in.Accept) {
+		if in.Cursor != "" {
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Message: "an export has the whole list: it knows no cursor", Hint: "ask for application/json to have pages"}
+		}
+		return func(ctx context.Context, x *exchange) error { return a.exportSuppressions(ctx, x, f) }, nil
+	}
+	l := listingOf("suppressions", s, in.Reason)
+	after, err := suppressionAfter(l, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	page, next, err := a.parts.Suppressions.Suppressions(ctx, f, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	list := SuppressionList{Suppressions: orEmpty(page)}
+	if next != nil {
+		list.Next = l.cursor(fmt.Sprintf("%x.%x.%x", next.At, next.Kind, next.Hash))
+	}
+	return func(_ context.Context, x *exchange) error {
+		return writeJSON(x, http.StatusOK, "application/json", list)
+	}, nil
+}
+
+func suppressionAfter(l listing, cursor string) (*registry.SuppressionCursor, error) {
+	key, err := l.key(cursor)
+	if err != nil || key == "" {
+		return nil, err
+	}
+	var after registry.SuppressionCursor
+	var hash string
+	_, err = fmt.Sscanf(key, "%x.%x.%64s", &after.At, &after.Kind, &hash)
+	if err == nil {
+		_, err = hex.Decode(after.Hash[:], []byte(hash))
+	}
+	if err != nil {
+		_, err = l.key("damaged")
+	}
+	return &after, err
+}
+
+// exportSuppressions streams the list.
+func (a *API) exportSuppressions(ctx context.Context, x *exchange, f registry.SuppressionFilter) error {
+	out := newLineStream(x)
+	if err := a.parts.Suppressions.EachSuppression(ctx, f, func(s *registry.Suppression) error { return out.write(s) }); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// importSuppressions puts the address on each line of the body on the list.
+func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
+	quiet, err := wantsSummary(r)
+	if err != nil {
+		return err
+	}
+	all, err := boolean(r, "all_services")
+	if err != nil {
+		return err
+	}
+	s, err := a.suppressionScope(c, all)
+	if err != nil {
+		return err
+	}
+	if mt := mediaType(r.Header); !isNDJSON(mt) {
+		return unknownType(mt, ndjson)
+	}
+	sum := SuppressionSummary{Errors: []wire.LineError{}}
+	defer func() {
+		if sum.Added+sum.Kept+sum.Failed == 0 {
+			return
+		}
+		a.note(context.WithoutCancel(r.Context()), registry.Deed{Service: s, Action: "import", Kind: "suppressions"},
+			&registry.Detail{Counts: map[string]int64{"added": sum.Added, "kept": sum.Kept, "failed": sum.Failed}})
+	}()
+	return run(a, x, r, lineWork[registry.SuppressionRecord]{
+		decode:       func(line []byte, to *registry.SuppressionRecord) error { return a.decodeSuppression(line, s, all, to) },
+		maxLineBytes: importLineBytes, maxLines: suppressionChunkLines, status: http.StatusOK, quiet: quiet,
+		keep: func(ctx context.Context, records []registry.SuppressionRecord) (<-chan error, outcome) {
+			added, err := a.parts.Suppressions.SuppressRecords(registry.Unnoted(ctx), records)
+			done := make(chan error, 1)
+			done <- err
+			return done, func(dst []byte, i int) ([]byte, error) { return sum.add(dst, added[i], quiet), nil }
+		},
+		refused: func(e wire.LineError) {
+			sum.Failed++
+			if len(sum.Errors) < wire.MaxErrors {
+				sum.Errors = append(sum.Errors, e)
+			}
+		},
+		summary: func() any { return sum },
+	})
+}
+
+// add counts a line that was kept, and appends its answer.
+func (s *SuppressionSummary) add(dst []byte, added, quiet bool) []byte {
+	answer := `{"added":false}`
+	if added {
+		answer = `{"added":true}`
+		s.Added++
+	} else {
+		s.Kept++
+	}
+	if quiet {
+		return dst
+	}
+	return append(dst, answer...)
+}
+
+func (a *API) decodeSuppression(line []byte, service string, all bool, to *registry.SuppressionRecord) (err error) {
+	var in SuppressionRequest
+	if err := decodeStrictly(line, &in); err != nil {
+		return err
+	}
+	if in.AllServices && !all {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/all_services", Message: "the line is for all services, and the list is that of one",
+			Hint: "send it with ?all_services=true, or leave that out"}
+	}
+	*to, err = a.parts.Suppressions.CheckSuppression(in.ask(service, registry.Imported))
+	return err
+}

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// What names templates and their versions.
+type (
+	OfTemplates struct {
+		Page
+		State string `query:"state" enum:"published,draft" default:"published" doc:"what is published, or the drafts beside it"`
+	}
+	OfTemplate struct {
+		Page
+		Template string `path:"template" doc:"name of the template"`
+	}
+	OfVersion struct {
+		Named
+		Template string `path:"template" doc:"name of the template"`
+		Version  int    `path:"version" minimum:"1" doc:"number of the version, from 1"`
+	}
+)
+
+func (a *API) templateRoutes() {
+	read(a, listOp("list-templates", "/v1/templates", "templates", "The templates of a service, by name: what is published, or the drafts"), mayRead, a.listTemplates)
+	template := param("template", "name of the template")
+	addMember(a, memberKind[wire.Template]{kind: "template", path: "/v1/templates/{template}", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
+		about: "It is tried against each topic that uses it before it is taken, and is published at once; to look at it first, keep a draft. Every change makes a new version; messages that are under way keep theirs.",
+		see: func(c registry.Configuration, m registry.Member) (wire.Template, bool) {
+			t := c.Template(m.Service, m.Name)
+			if t == nil {
+				return wire.Template{}, false
+			}
+			return seen(&registry.TemplateVersion{TemplateSource: t, State: registry.VersionPublished}), true
+		}})
+	addMember(a, memberKind[wire.Template]{kind: "draft", path: "/v1/templates/{template}/draft", tag: "templates", change: mayConfigure, params: []*huma.Param{template},
+		about: "A draft stands beside what is published. It is checked and tried as that is, and nobody is written to with it until it is published.",
+		gone:  "What is published stays.",
+		see: func(c registry.Configuration, m registry.Member) (wire.Template, bool) {
+			d := c.Draft(m.Service, m.Name)
+			if d == nil {
+				return wire.Template{}, false
+			}
+			return seen(d), true
+		}})
+	a.publicationRoute(template)
+	read(a, listOp("list-versions", "/v1/templates/{template}/versions", "templates", "All versions that a template ever had, the oldest first, and its draft"), mayRead, a.listVersions)
+	read(a, listOp("get-version", "/v1/templates/{template}/versions/{version}", "templates", "One version of a template"), mayRead, a.getVersion)
+	a.versionDiffRoute()
+}
+
+// seen is a version as it is shown.
+func seen(v *registry.TemplateVersion) wire.Template {
+	return wire.Template{Name: v.Name, Version: v.Version, State: v.State, Base: v.Base, At: v.At, Key: v.Key, KeyName: v.KeyName, Note: v.Note,
+		TemplateParts: shownAs[wire.TemplateParts](v.TemplateParts)}
+}
+
+func (a *API) listTemplates(_ context.Context, c caller, in *OfTemplates) (page wire.TemplatePage, err error) {
+	service, err := a.oneService(c)
+	if err != nil {
+		return page, err
+	}
+	now := a.parts.Documents.Configuration()
+	var all []wire.Template
+	if in.State == registry.VersionDraft {
+		for _, d := range now.Drafts(service) {
+			all = append(all, seen(d))
+		}
+	} else {
+		for _, t := range now.Templates(service) {
+			all = append(all, seen(&registry.TemplateVersion{TemplateSource: t, State: registry.VersionPublished}))
+		}
+	}
+	page.Templates, page.Next, err = pageOf(listingOf("templates", service, in.State), &in.Page, all, func(t *wire.Template) string { return t.Name })
+	return page, err
+}
+
+func (a *API) listVersions(_ context.Context, c caller, in *OfTemplate) (page wire.TemplatePage, err error) {
+	service, err := a.oneService(c)
+	if err != nil {
+		return page, err
+	}
+	versions := a.parts.Documents.Configuration().TemplateVersions(service, in.Template)
+	if len(versions) == 0 {
+		return page, notFound("template", in.Template)
+	}
+	all := make([]wire.Template, len(versions))
+	for i, v := range versions {
+		all[i] = seen(v)
+	}
+	page.Templates, page.Next, err = inOrder(listingOf("versions", service, in.Template), &in.Page, all)
+	return page, err
+}
+
+func (a *API) getVersion(_ context.Context, c caller, in *OfVersion) (wire.Template, error) {
+	service, err := a.oneService(c)
+	if err != nil {
+		return wire.Template{}, err
+	}
+	if v := a.parts.Documents.Configuration().TemplateVersion(service, in.Template, in.Version); v != nil {
+		return seen(v), nil
+	}
+	return wire.Template{}, notFound("version", in.Template+"@"+strconv.Itoa(in.Version))
+}
+
+func (a *API) publicationRoute(template *huma.Param) {
+	op := huma.Operation{OperationID: "publish-template", Method: http.MethodPost, Path: "/v1/templates/{template}/publish", Tags: []string{"templates"},
+		Summary: "Publish the draft of a template, or one of its earlier versions again",
+		Description: "From the answer on, events that are accepted and messages that are sent are written with that version; what is under way keeps its own. It is tried against each topic that uses it first. " +
+			"A draft that was kept before something else was published is a conflict. To publish what is published changes nothing.",
+		Parameters:  []*huma.Param{template, service(), ifMatch()},
+		RequestBody: body[wire.Publication](a, "What to publish; {} takes the draft", "application/json")}
+	replies[wire.Template](a, &op, http.StatusOK, "What is published now", "application/json")
+	a.handle(op, mayConfigure, a.publishTemplate)
+}
+
+func (a *API) publishTemplate(x *exchange, r *http.Request, c caller) error {
+	service, err := a.oneService(c)
+	if err != nil {
+		return err
+	}
+	var in wire.Publication
+	if err := readJSON(x, r, &in); err != nil {
+		return err
+	}
+	name := r.PathValue("template")
+	publication, err := registry.Publication(service, name, in.Version, in.Note)
+	if err != nil {
+		return err
+	}
+	after, err := a.parts.Documents.ApplyMember(r.Context(), publication, func(now registry.Configuration) error {
+		if len(now.TemplateVersions(service, name)) == 0 {
+			return notFound("template", name)
+		}
+		tag := ""
+		if t := now.Template(service, name); t != nil {
+			if tag, err = tagOf(seen(&registry.TemplateVersion{TemplateSource: t, State: registry.VersionPublished})); err != nil {
+				return err
+			}
+		}
+		return mayChange(r.Header, tag)
+	})
+	if err != nil {
+		return err
+	}
+	shown := seen(&registry.TemplateVersion{TemplateSource: after.Template(service, name), State: registry.VersionPublished})
+	if err := setTag(x, shown); err != nil {
+		return err
+	}
+	return writeJSON(x, http.StatusOK, "application/json", shown)
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// The extension attributes by which a CloudEvent says when it may leave;
+// expirytime is the one that the CloudEvents project documents.
+const (
+	notBeforeExtension = "notbefore"
+	expiresExtension   = "expires"
+	expirytime         = "expirytime"
+)
+
+// timeForm is what to do about a time that cannot be read.
+const timeForm = "write it with its zone, as 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00 (RFC 3339)"
+
+// times is when the messages of an event may leave. Zero: at any time.
+type times struct{ notBefore, expires time.Time }
+
+// timesOf reads what the query says of all events of a request.
+func timesOf(q url.Values) (t times, err error) {
+	if t.notBefore, err = timeIn("not_before", q.Get("not_before")); err == nil {
+		t.expires, err = timeIn("expires", q.Get("expires"))
+	}
+	return t, err
+}
+
+// apply puts the times into an event; what the event says itself counts more.
+func (t times) apply(p *fanfare.Posted) (err error) {
+	p.NotBefore, p.Expires = t.notBefore, t.expires
+	for _, of := range []struct {
+		name string
+		to   *time.Time
+	}{{notBeforeExtension, &p.NotBefore}, {expirytime, &p.Expires}, {expiresExtension, &p.Expires}} {
+		raw, ok := p.Event.Extensions[of.name]
+		if !ok {
+			continue
+		}
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		if *of.to, err = timeIn(of.name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func timeIn(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf("%q is not a time", text), Hint: timeForm}
+	}
+	return at.UTC(), nil
+}

@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
+)
+
+// OneEvent names an event, by its public id or by the id that its sender gave.
+type OneEvent struct {
+	Named
+	ID string `path:"id" doc:"evt-..., or the id that the sender gave"`
+}
+
+type deliveriesOf struct {
+	OneEvent
+	Recipient string `query:"recipient" doc:"only those to this address or subscriber"`
+	State     string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only those in this state"`
+	Cursor    string `query:"cursor" maxLength:"600" doc:"next of the page before, with the same filters; left out: the first page"`
+	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"how many members a page has at most"`
+}
+
+// Picked are the filters of what happened. It is exported because huma sees
+// only exported fields, also embedded ones.
+type Picked struct {
+	Page
+	Topic string    `query:"topic" doc:"only of this topic"`
+	Since time.Time `query:"since" doc:"only of events that were kept at this time (RFC 3339) or later"`
+	Until time.Time `query:"until" doc:"only of events that were kept before this time (RFC 3339)"`
+}
+
+type broadcastsBy struct {
+	Picked
+	State string `query:"state" enum:"running,paused,cancelled,completed" doc:"only those in this state"`
+	Lane  string `query:"lane" enum:"urgent,normal,bulk" doc:"only those of this lane"`
+	Kind  string `query:"kind" enum:"event,message,digest" doc:"only events of topics, only messages to people who were named, or only digests"`
+}
+
+type historyOf struct {
+	Picked
+	Subscriber string `path:"subscriber" doc:"address or id"`
+	Channel    string `query:"channel" doc:"only those over this channel"`
+	State      string `query:"state" enum:"pending,deferred,accepted,delivered,failed,expired,cancelled,suppressed" doc:"only those in this state"`
+}
+
+// pick joins the filters that all lists of the past have.
+func (p *Picked) pick(service string) report.Pick {
+	return report.Pick{Service: service, Topic: p.Topic, Since: p.Since, Until: p.Until, Limit: p.Limit}
+}
+
+// listing names the list with these filters.
+func (p *Picked) listing(list, service string, more ...string) listing {
+	return listingOf(list, service, append(more, p.Topic, p.Since.Format(time.RFC3339Nano), p.Until.Format(time.RFC3339Nano))...)
+}
+
+func (a *API) traceRoutes() {
+	get := func(id, path, summary string) huma.Operation {
+		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"traces"}, Summary: summary}
+	}
+	const short = "What comes while you page stands on no later page, and nothing stands on two. A page may have fewer members than limit although next is there: more follow."
+	read(a, get("get-event", "/v1/events/{id}", "What one event set off: its stages and counts"), mayRead,
+		func(ctx context.Context, c caller, in *OneEvent) (fanfare.Broadcast, error) {
+			_, b, err := a.event(ctx, c, in.ID)
+			return b, err
+		})
+	read(a, get("list-deliveries", "/v1/events/{id}/deliveries", "Who got an event, and how"), mayRead, a.deliveries)
+	read(a, get("get-delivery", "/v1/deliveries/{id}", "One delivery with its attempts"), mayRead, a.delivery)
+
+	events := get("list-events", "/v1/events", "The events, the newest first")
+	events.Description = "An event stands here when it is matched. " + short
+	read(a, events, mayRead, func(ctx context.Context, c caller, in *broadcastsBy) (page wire.Events, err error) {
+		page.Events, page.Next, err = a.broadcasts(ctx, c, "events", in)
+		return page, err
+	})
+	broadcasts := get("list-broadcasts", "/v1/broadcasts", "What events set off, the newest first")
+	broadcasts.Description = short
+	read(a, broadcasts, mayRead, func(ctx context.Context, c caller, in *broadcastsBy) (page wire.Broadcasts, err error) {
+		page.Broadcasts, page.Next, err = a.broadcasts(ctx, c, "broadcasts", in)
+		return page, err
+	})
+	history := get("list-history", "/v1/subscribers/{subscriber}/deliveries", "What one person got, the newest first")
+	history.Description = short
+	read(a, history, mayRead, a.history)
+}
+
+// broadcasts reads a page of a list of broadcasts.
+func (a *API) broadcasts(ctx context.Context, c caller, list string, in *broadcastsBy) (page []fanfare.Broadcast, next string, err error) {
+	l := in.listing(list, c.service, in.State, in.Lane, in.Kind)
+	p := in.pick(c.service)
+	p.State, p.Lane, p.Kind = in.State, in.Lane, in.Kind
+	if p.After, err = l.key(in.Cursor); err != nil {
+		return nil, "", err
+	}
+	page, next, err = a.parts.Reports.Broadcasts(ctx, p)
+	return orEmpty(page), l.next(next), err
+}
+
+func (a *API) history(ctx context.Context, c caller, in *historyOf) (page wire.DeliveryPage, err error) {
+	s, err := a.oneService(c)
+	if err != nil {
+		return page, err
+	}
+	places, err := a.parts.Subscriptions.SubscriberPlaces(ctx, s, in.Subscriber)
+	if err != nil {
+		return page, err
+	}
+	l := in.listing("history", s, in.Subscriber, in.Channel, in.State)
+	p := in.pick(s)
+	p.Channel, p.State = in.Channel, in.State
+	if p.After, err = l.key(in.Cursor); err != nil {
+		return page, err
+	}
+	list, next, err := a.parts.Reports.History(ctx, places, p)
+	return wire.DeliveryPage{Deliveries: orEmpty(list), Next: l.next(next)}, err
+}
+
+func (a *API) deliveries(ctx context.Context, c caller, in *deliveriesOf) (page wire.DeliveryPage, err error) {
+	ref, _, err := a.event(ctx, c, in.ID)
+	if err != nil {
+		return page, err
+	}
+	if in.Recipient != "" {
+		if page.Deliveries, err = a.parts.Reports.DeliveryOf(ctx, ref, in.Recipient); err == nil {
+			page.Gathered, err = a.parts.Reports.WaitingOf(ctx, ref, in.Recipient)
+		}
+	} else {
+		l := listingOf("deliveries", ref.String(), in.State)
+		after, bad := l.key(in.Cursor)
+		if bad != nil {
+			return page, bad
+		}
+		page.Deliveries, page.Next, err = a.parts.Reports.Deliveries(ctx, ref, in.State, after, in.Limit)
+		page.Next = l.next(page.Next)
+	}
+	page.Deliveries = orEmpty(page.Deliveries)
+	return page, err
+}
+
+type oneDelivery struct {
+	Named
+	ID string `path:"id" doc:"dlv-..."`
+}
+
+// delivery finds a delivery that the caller may see. Another service's does not exist.
+func (a *API) delivery(ctx context.Context, c caller, in *oneDelivery) (fanfare.Delivery, error) {
+	ref, ok := fanfare.ParseDeliveryRef(in.ID)
+	if !ok {
+		return fanfare.Delivery{}, notFound("delivery", in.ID)
+	}
+	d, err := a.parts.Reports.Delivery(ctx, ref)
+	if err == nil && c.service != "" && d.Service != c.service {
+		err = notFound("delivery", in.ID)
+	}
+	if err != nil {
+		return fanfare.Delivery{}, err
+	}
+	return d, nil
+}
+
+// event finds an event that the caller may see. Another service's does not exist.
+func (a *API) event(ctx context.Context, c caller, id string) (fanfare.EventRef, fanfare.Broadcast, error) {
+	service := c.service
+	if _, public := fanfare.ParseEventRef(id); !public { // the sender's own ids are apart for each service
+		var err error
+		if service, err = a.oneService(c); err != nil {
+			return fanfare.EventRef{}, fanfare.Broadcast{}, err
+		}
+	}
+	ref, err := a.parts.Reports.FindEvent(ctx, service, id)
+	if err != nil {
+		return ref, fanfare.Broadcast{}, err
+	}
+	b, err := a.parts.Reports.Broadcast(ctx, ref)
+	if err == nil && c.service != "" && b.Service != c.service {
+		err = notFound("event", id)
+	}
+	if err != nil {
+		return ref, fanfare.Broadcast{}, err
+	}
+	return ref, b, nil
+}
+
+// orEmpty makes a list that is shown as [] and not as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	swagger "github.com/swaggest/swgui/v5/static"
+)
+
+//go:embed viewer
+var viewerFiles embed.FS
+
+// viewerPolicy lets the viewer load and ask nothing but this server. It sets
+// styles and draws icons by itself.
+const viewerPolicy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+
+// viewerRoutes serves the document for people: Swagger UI (Apache License 2.0),
+// compiled in, so that it needs no internet.
+func (a *API) viewerRoutes() {
+	op := huma.Operation{OperationID: "show-documentation", Method: http.MethodGet, Path: "/docs", Tags: []string{"reference"},
+		Summary: "This document for people, to read and to try"}
+	replies[any](a, &op, http.StatusOK, "A page for people", "text/html")
+	a.handle(op, anybody, func(x *exchange, _ *http.Request, _ caller) error { return a.view(x, "index.html") })
+	for _, name := range []string{"start.js", "swagger-ui.css", "swagger-ui-bundle.js"} { // parts of the page, no endpoints
+		a.mux.HandleFunc("GET /docs/"+name, func(w http.ResponseWriter, _ *http.Request) {
+			x := w.(*exchange)
+			if err := a.view(x, name); err != nil {
+				a.fail(x, err)
+			}
+		})
+	}
+}
+
+// view answers with a file of the viewer.
+func (a *API) view(x *exchange, name string) error {
+	h := x.Header()
+	h.Set("Content-Security-Policy", viewerPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	switch {
+	case strings.HasSuffix(name, ".js"):
+		h.Set("Content-Type", "text/javascript; charset=utf-8")
+	case strings.HasSuffix(name, ".css"):
+		h.Set("Content-Type", "text/css; charset=utf-8")
+	default:
+		h.Set("Content-Type", "text/html; charset=utf-8")
+	}
+	if body, err := viewerFiles.ReadFile("viewer/" + name); err == nil {
+		writeAll(x, http.StatusOK, body)
+		return nil
+	}
+	packed, err := swagger.FS.ReadFile(name + ".gz")
+	if err != nil {
+		return err
+	}
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Cache-Control", "max-age=3600")
+	if strings.Contains(x.request.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		writeAll(x, http.StatusOK, packed)
+		return nil
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(unpacked)
+	if err != nil {
+		return err
+	}
+	writeAll(x, http.StatusOK, body)
+	return nil
+}

@@ -1,0 +1,23 @@
+package words
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Who writes texts of their own reads there which there are.
+func TestTheReferenceHasEveryText(t *testing.T) {
+	reference, err := os.ReadFile("../../../../docs/reference/page-texts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		if line := "| `" + name + "` | " + english[name] + " |\n"; !strings.Contains(string(reference), line) {
+			t.Errorf("docs/reference/page-texts.md lacks this line:\n%s", line)
+		}
+	}
+	if is := strings.Count(string(reference), "\n| `"); is != len(Names()) {
+		t.Errorf("it has %d texts, of %d", is, len(Names()))
+	}
+}

@@ -1,0 +1,146 @@
+package deliver
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
+)
+
+// destination is one of whom jobs go to, as its answers show it.
+type destination struct {
+	name    string
+	rate    limit.Rate  // as configured
+	found   limit.Found // as its refusals tell
+	window  limit.Window
+	breaker limit.Breaker
+	latency limit.Median
+
+	underway int
+	groups   map[uint64]int // recipients under way of each group that has some here
+	overdue  int            // of these, what takes too long
+	quick    int64          // letters that did not take long
+	late     int            // letters in a row that did, while the relay was quick with those to others
+	slow     bool           // takes much longer than others
+	unwell   bool           // is in the list of those
+
+	aside   line      // jobs that wait for it
+	readied int       // of these, brought back and not yet taken
+	booked  time.Time // until when its time is given to what was put off
+	wake    time.Time // when an aside may leave
+	place   int       // in the alarm, from 1; 0: it has none
+	lined   bool      // in the line for the share of the slow ones
+
+	taken, refused int64 // since it is known
+	lastText       string
+	lastAt         time.Time
+	heard          time.Time // of the answer behind lastText, which may be that of several letters
+
+	used         time.Time
+	newer, older *destination
+}
+
+// firstWindow is how many messages may be under way to a destination of which
+// nothing is known, where connections go to it. A relay is known to stand for its
+// destinations: of these each may have all connections until it refuses.
+const firstWindow = 4
+
+// restrict puts what is configured in force.
+func (d *destination) restrict(own DestinationLimit, now time.Time) {
+	if own.Rate == 0 {
+		own.Rate = math.Inf(1)
+	}
+	d.rate.Set(own.Rate, now)
+	d.window.Bound(own.Connections)
+	d.booked = time.Time{}
+}
+
+// limited reports whether a rate is to be kept.
+func (d *destination) limited() bool { return d != nil && (d.rate.Limited() || d.found.Limited()) }
+
+// wait is how long the rate lets nothing pass.
+func (d *destination) wait(now time.Time) time.Duration {
+	return max(d.rate.Wait(now), d.found.Wait(now))
+}
+
+// waitFor is how long the rate does not let n messages pass together.
+func (d *destination) waitFor(n int, now time.Time) time.Duration {
+	return max(d.rate.WaitFor(n, false, now), d.found.WaitFor(n, false, now))
+}
+
+// take counts n messages that leave together.
+func (d *destination) take(n int, now time.Time) {
+	d.rate.TakeFor(n, now)
+	d.found.TakeFor(n, now)
+}
+
+// group returns how many of the jobs that wait aside leave together next, where the channel
+// lets most do so. It is counted if the rate of the destination counted them before: another
+// connection took the place for which they were brought back.
+func (d *destination) group(most int) (n int, counted bool) {
+	for _, jobs := range d.aside {
+		if len(jobs) == 0 {
+			continue
+		}
+		if jobs[0].Letter.Share == 0 {
+			return 1, jobs[0].allowed
+		}
+		if counted = jobs[0].allowed; !counted {
+			most = min(d.rate.Group(most), d.found.Group(most))
+		}
+		end := slices.IndexFunc(jobs, func(job *Job) bool { return job.allowed != counted })
+		if end < 0 {
+			end = len(jobs)
+		}
+		return groupIn(jobs[:end], most), counted
+	}
+	return 1, false
+}
+
+// room reports whether one more of those that wait aside may come back.
+func (d *destination) room(now time.Time) bool {
+	return d.wait(now) == 0 && d.window.Room(d.underway+d.readied) && (d.readied == 0 || !d.limited())
+}
+
+// spacing is about how long after one message the next one leaves; 0 if that is
+// not known yet.
+func (d *destination) spacing() time.Duration {
+	return max(d.rate.Interval(), d.found.Interval(), d.latency.Value()/time.Duration(d.window.Size()))
+}
+
+// learn takes an answer in.
+func (d *destination) learn(outcome *fanfare.Outcome, bad, probe bool, advice Advice, now time.Time) {
+	taken, throttled := outcome.Verdict == fanfare.Taken, outcome.Class == fanfare.ClassThrottled
+	d.window.Answered(!bad, d.underway)
+	if taken || throttled {
+		d.found.Answered(throttled, now)
+	}
+	switch {
+	case taken:
+		d.taken++
+		d.breaker.Worked(now, probe)
+	case bad:
+		d.refused++
+		d.lastText, d.lastAt, d.heard = outcome.Text, now, outcome.At
+		d.breaker.Failed(now, probe, d.underway, rand.Float64())
+		advice.Suspend = max(advice.Suspend, min(outcome.RetryAfter, longestAsked))
+	case outcome.Verdict == fanfare.Lost || outcome.Class == fanfare.ClassNetwork: // the way there, and not the destination
+		if probe {
+			d.breaker.Unsent()
+		}
+	case probe || outcome.Class != "": // it answers, about one letter
+		d.breaker.Worked(now, probe)
+	}
+	if advice.Suspend > 0 {
+		d.breaker.Suspend(now, advice.Suspend)
+	}
+	if advice.Slow {
+		d.window.Narrow()
+	}
+}
+
+// longestAsked bounds for how long a destination may ask to be left alone.
+const longestAsked = 24 * time.Hour

@@ -1,0 +1,242 @@
+package fairqueue
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A parcel is an item that knows what it is.
+type parcel struct{ flow, number, cost int }
+
+const mostCost = 20
+
+func drawCost(t *rapid.T) int { return rapid.IntRange(1, mostCost).Draw(t, "cost") }
+
+func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := New[int, parcel](rapid.IntRange(1, 2*mostCost).Draw(t, "quantum"))
+		model := map[int][]parcel{}
+		var last *parcel // popped by the step before
+		number, waiting := 0, 0
+		pop := func(t *rapid.T, may func(int) bool) {
+			flow, got, ok := q.PopOf(may)
+			some := false
+			for key, items := range model {
+				some = some || len(items) > 0 && may(key)
+			}
+			if ok != some {
+				t.Fatalf("popped %v, and something may leave: %v", ok, some)
+			}
+			if last = nil; !ok {
+				return
+			}
+			if flow != got.flow || !may(flow) || got != model[flow][0] {
+				t.Fatalf("popped %+v of flow %d, whose first is %+v", got, flow, model[flow][0])
+			}
+			model[flow] = model[flow][1:]
+			last = &got
+			waiting--
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				number++
+				p := parcel{rapid.IntRange(0, 5).Draw(t, "flow"), number, drawCost(t)}
+				q.Push(p.flow, p, p.cost)
+				model[p.flow] = append(model[p.flow], p)
+				last = nil
+				waiting++
+			},
+			"pop": func(t *rapid.T) { pop(t, func(int) bool { return true }) },
+			"pop of some": func(t *rapid.T) {
+				some := rapid.IntRange(0, 63).Draw(t, "flows")
+				pop(t, func(flow int) bool { return some&(1<<flow) != 0 })
+			},
+			"pop like": func(t *rapid.T) {
+				flow, rest := rapid.IntRange(0, 5).Draw(t, "flow"), rapid.IntRange(0, 2).Draw(t, "rest")
+				like := func(p parcel) bool { return p.number%3 == rest }
+				got, ok := q.PopLike(flow, like)
+				if some := len(model[flow]) > 0 && like(model[flow][0]); ok != some {
+					t.Fatalf("popped %v, and the first of the flow is like that: %v", ok, some)
+				}
+				if last = nil; !ok {
+					return
+				}
+				if got != model[flow][0] {
+					t.Fatalf("popped %+v of flow %d, whose first is %+v", got, flow, model[flow][0])
+				}
+				model[flow] = model[flow][1:]
+				waiting--
+			},
+			"unpop": func(t *rapid.T) {
+				if last == nil {
+					return
+				}
+				back := *last
+				q.Unpop(back.flow, back, back.cost)
+				model[back.flow] = slices.Insert(slices.Clone(model[back.flow]), 0, back)
+				waiting++
+				pop(t, func(int) bool { return true })
+				if last == nil || *last != back {
+					t.Fatalf("%+v went back in front, and %+v is next", back, last)
+				}
+			},
+			"remove": func(t *rapid.T) {
+				rest := rapid.IntRange(0, 2).Draw(t, "rest")
+				gone := func(p parcel) bool { return p.number%3 == rest }
+				removed := q.Remove(gone)
+				for _, p := range removed {
+					if at := slices.Index(model[p.flow], p); at < 0 || !gone(p) {
+						t.Fatalf("removed %+v", p)
+					}
+				}
+				waiting -= len(removed)
+				for flow := range model {
+					model[flow] = slices.DeleteFunc(slices.Clone(model[flow]), gone)
+				}
+				last = nil
+			},
+			"": func(t *rapid.T) {
+				flows := 0
+				for _, items := range model {
+					if len(items) > 0 {
+						flows++
+					}
+				}
+				if q.Len() != waiting || q.Flows() != flows {
+					t.Fatalf("%d items in %d flows, want %d in %d", q.Len(), q.Flows(), waiting, flows)
+				}
+			},
+		})
+	})
+}
+
+// TestNoFlowGetsMoreThanItsShare has flows that never run dry: what two of them
+// were given differs by no more than a quantum and two of the largest items.
+func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
+		q := New[int, int](quantum)
+		given := make([]int, rapid.IntRange(2, 6).Draw(t, "flows"))
+		for flow := range given {
+			for range 300 {
+				cost := drawCost(t)
+				q.Push(flow, cost, cost)
+			}
+		}
+		for range 300 {
+			flow, cost, _ := q.PopOf(func(int) bool { return true })
+			given[flow] += cost
+			if most, least := slices.Max(given), slices.Min(given); most-least > quantum+2*mostCost {
+				t.Fatalf("given were %v with a quantum of %d", given, quantum)
+			}
+		}
+	})
+}
+
+// TestWhoComesIsServedWithinABound lets a flow come to others that have as much as
+// they like: it waits for as many turns of each as its item needs quanta, and no
+// turn is larger than a quantum, but for what one item may be beyond the first.
+func TestWhoComesIsServedWithinABound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
+		q := New[int, int](quantum)
+		others := rapid.IntRange(1, 6).Draw(t, "others")
+		for flow := range others {
+			for range 400 {
+				cost := drawCost(t)
+				q.Push(flow, cost, cost)
+			}
+		}
+		for range rapid.IntRange(0, 100).Draw(t, "before") {
+			q.Pop()
+		}
+		cost := drawCost(t)
+		q.Push(others, cost, cost)
+		turns := (cost + quantum - 1) / quantum
+		given := make([]int, others+1)
+		for given[others] == 0 {
+			flow, cost, _ := q.PopOf(func(int) bool { return true })
+			given[flow] += cost
+		}
+		for flow, sum := range given[:others] {
+			if most := turns*quantum + mostCost - 1; sum > most {
+				t.Fatalf("flow %d was given %d before one that came with an item of %d, at most %d is its due (quantum %d)", flow, sum, cost, most, quantum)
+			}
+		}
+	})
+}
+
+func TestWhatAnItemTurnedOutToCostIsPaidLater(t *testing.T) {
+	q := New[string, int](1)
+	for i := range 10 {
+		q.Push("large", i, 1)
+		q.Push("small", i, 1)
+	}
+	flow, _, _ := q.PopOf(func(string) bool { return true })
+	q.Charge(flow, 3)
+	q.Charge("nobody", 1000)
+	var order []string
+	for range 6 {
+		flow, _, _ := q.PopOf(func(string) bool { return true })
+		order = append(order, flow)
+	}
+	if want := []string{"small", "small", "small", "small", "large", "small"}; flow != "large" || !slices.Equal(order, want) {
+		t.Errorf("%s was charged, and then left %v, want %v", flow, order, want)
+	}
+}
+
+// BenchmarkTurns is what a turn costs with many flows.
+func BenchmarkTurns(b *testing.B) {
+	q := New[int, *int](1)
+	for flow := range 1000 {
+		q.Push(flow, nil, 1)
+		q.Push(flow, nil, 1)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		flow, v, _ := q.PopOf(func(int) bool { return true })
+		q.Push(flow, v, 1)
+	}
+}
+
+func TestAFlowPaysForWhatItWasGivenBeforeItsTurn(t *testing.T) {
+	q := New[string, int](1)
+	for i := range 20 {
+		q.Push("a", i, 1)
+		q.Push("b", i, 1)
+	}
+	for range 5 {
+		q.PopLike("a", func(int) bool { return true })
+	}
+	given := map[string]int{"a": 5, "b": 0}
+	for range 15 {
+		flow, _, _ := q.PopOf(func(string) bool { return true })
+		given[flow]++
+	}
+	if given["a"] != 10 || given["b"] != 10 {
+		t.Errorf("of the first 20, %v were of each flow, want 10", given)
+	}
+}
+
+func TestItemsThatAreAlikeAreCountedUpToTheFirstThatIsNot(t *testing.T) {
+	q := New[string, int](1)
+	for _, item := range []int{2, 4, 6, 7, 8} {
+		q.Push("a", item, 1)
+	}
+	q.Push("b", 2, 1)
+	even := func(n int) bool { return n%2 == 0 }
+	for most, want := range map[int]int{0: 0, 2: 2, 3: 3, 100: 3} {
+		if n := q.CountLike("a", even, most); n != want {
+			t.Errorf("of %d at most %d are counted, want %d", most, n, want)
+		}
+	}
+	if n := q.CountLike("c", even, 10); n != 0 {
+		t.Errorf("%d are counted of a flow that has nothing", n)
+	}
+	q.PopLike("a", even)
+	if n := q.CountLike("a", even, 10); n != 2 || q.Len() != 5 {
+		t.Errorf("%d are counted behind one that left, and %d wait", n, q.Len())
+	}
+}

@@ -1,0 +1,57 @@
+package file
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
+)
+
+func TestTheDriverKeepsTheContract(t *testing.T) {
+	delivertest.Run(t, func(t *testing.T) *delivertest.World {
+		folder := filepath.Join(t.TempDir(), "mails")
+		return &delivertest.World{
+			Driver: New(folder, Mark{"news7", "one"}), Relay: folder, Encloses: true, Replaces: true,
+			Letter: func(n int, text string) *fanfare.Letter {
+				return &fanfare.Letter{From: "s@example.com", To: fmt.Sprintf("r%d@example.com", n), Body: []byte("Subject: x\r\n\r\n" + text)}
+			},
+			Behave: func(b delivertest.Behaviour) {
+				var err error
+				if b == delivertest.Absent { // a file has the folder's name
+					err = os.WriteFile(folder, nil, 0o600)
+				} else if info, found := os.Stat(folder); found == nil && !info.IsDir() {
+					err = os.Remove(folder)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			},
+			Knows: []delivertest.Behaviour{delivertest.Absent},
+			Watch: func(func([]byte)) {}, // a folder says nothing
+			Got:   func() [][]byte { return mails(t, folder) },
+		}
+	})
+}
+
+// mails are the bodies of the files in a folder, in the order of their ids.
+func mails(t *testing.T, folder string) (all [][]byte) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.eml"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+		}
+		_, after, _ := bytes.Cut(text, []byte("Delivered-To: "))
+		_, body, _ := bytes.Cut(after, []byte("\r\n"))
+		all = append(all, body)
+	}
+	return all
+}

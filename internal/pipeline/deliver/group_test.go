@@ -1,0 +1,299 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
+)
+
+// groups are what left of a channel that sends up to a hundred at once, with when.
+type groups struct {
+	mu    sync.Mutex
+	sizes []int
+	at    []time.Time
+}
+
+// left returns to how many each message went so far, and when.
+func (g *groups) left() (sizes []int, at []time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.sizes), slices.Clone(g.at)
+}
+
+// all are the sizes alone.
+func (g *groups) all() []int {
+	sizes, _ := g.left()
+	return sizes
+}
+
+// answer is a driver whose next hop answers after a time.
+func (g *groups) answer(after time.Duration) driverFunc {
+	return func(ctx context.Context, desk fanfare.Desk) error {
+		for {
+			letter, err := desk.Next(ctx, true)
+			if letter == nil {
+				return err
+			}
+			all := []*fanfare.Letter{letter}
+			if letter.Share != 0 {
+				all = desk.(fanfare.Companions).Companions(all, letter, 99)
+			}
+			if _, released := desk.(fanfare.Companions).ReleaseAll(all); !released {
+				continue
+			}
+			g.mu.Lock()
+			g.sizes, g.at = append(g.sizes, len(all)), append(g.at, time.Now())
+			g.mu.Unlock()
+			<-time.After(after)
+			outcomes := slices.Repeat([]fanfare.Outcome{{Verdict: fanfare.Taken, Code: 250, At: time.Now()}}, len(all))
+			if err := desk.(fanfare.Companions).ReportAll(all, outcomes); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// mostInASecond is how many left at most in any one second.
+func (g *groups) mostInASecond() (most int) {
+	sizes, at := g.left()
+	for i := range at {
+		n := 0
+		for j := i; j < len(at) && at[j].Sub(at[i]) < time.Second; j++ {
+			n += sizes[j]
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// newGroups is an outlet that sends in groups; all recipients have one destination.
+func newGroups(t *testing.T, after time.Duration, change func(*Settings)) (*bench, *groups) {
+	g := &groups{}
+	s := settings(g.answer(after))
+	s.Connections, s.Multicast = 1, 100
+	change(&s)
+	return newBench(t, gateFunc(open), s), g
+}
+
+// toOne makes a batch of one message to several people of one destination.
+func (b *bench) toOne(lane fanfare.Lane, n int) *Batch {
+	batch := b.sharing(Flow{}, lane, repeat(1, n)...)
+	for i := range batch.Jobs {
+		batch.Jobs[i].Destination = "example.org"
+	}
+	return batch
+}
+
+func TestRecipientsOfOneMessageLeaveInGroupsThatARateAllowsInASecond(t *testing.T) {
+	const fast, slow = 5 * time.Millisecond, 400 * time.Millisecond
+	for _, c := range []struct {
+		perSecond   int // 0: no limit
+		connections int
+		after       time.Duration
+		group       int
+		within      time.Duration
+	}{
+		{30, 1, fast, 30, 33500 * time.Millisecond}, {30, 4, fast, 30, 33500 * time.Millisecond},
+		{30, 1, slow, 30, 34 * time.Second}, {30, 4, slow, 30, 34 * time.Second},
+		{600, 1, fast, 100, 1600 * time.Millisecond}, {600, 4, fast, 100, 1600 * time.Millisecond},
+		{600, 1, slow, 100, 4100 * time.Millisecond}, {600, 2, slow, 100, 2200 * time.Millisecond},
+		{250, 1, fast, 84, 4 * time.Second}, {250, 4, fast, 84, 4 * time.Second}, // 83, 83, 84
+		{3000, 1, fast, 100, 400 * time.Millisecond}, {3000, 4, fast, 100, 400 * time.Millisecond},
+		{3000, 1, slow, 100, 4100 * time.Millisecond}, {3000, 2, slow, 100, 2100 * time.Millisecond},
+		{0, 1, fast, 100, 60 * time.Millisecond}, {0, 2, slow, 100, 2100 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("%d/s, %d connections, %v", c.perSecond, c.connections, c.after), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, g := newGroups(t, c.after, func(s *Settings) {
+					s.Connections = c.connections
+					if c.perSecond > 0 {
+						s.Rate = rateLimit(float64(c.perSecond))
+					}
+				})
+				batch := b.toOne(fanfare.Normal, 1000)
+				b.Submit(batch)
+				<-time.After(c.within)
+				b.mustEnd(batch, ending{})
+				if full := (1000 + c.group - 1) / c.group; len(g.all()) != full {
+					t.Errorf("%d messages left, %d are full: %v", len(g.all()), full, g.all())
+				}
+				if most := g.mostInASecond(); c.perSecond > 0 && most > c.perSecond {
+					t.Errorf("%d left in one second, of %d", most, c.perSecond)
+				}
+				b.Stop()
+			})
+		})
+	}
+}
+
+// TestAnUrgentMessageDoesNotWaitForAGroup has every connection wait for the rate to
+// allow a whole group.
+func TestAnUrgentMessageDoesNotWaitForAGroup(t *testing.T) {
+	for _, connections := range []int{1, 4} {
+		t.Run(fmt.Sprint(connections), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, g := newGroups(t, time.Millisecond, func(s *Settings) { s.Rate, s.Connections = 30, connections })
+				b.Submit(b.toOne(fanfare.Bulk, 300))
+				<-time.After(1500 * time.Millisecond) // in the middle of the wait for a group
+				for range 5 {
+					came := time.Now()
+					urgent := b.batch(fanfare.Urgent, 1)
+					b.Submit(urgent)
+					<-time.After(40 * time.Millisecond)
+					synctest.Wait()
+					b.mustEnd(urgent, ending{})
+					sizes, at := g.left()
+					if last := len(at) - 1; at[last].Sub(came) > 34*time.Millisecond || sizes[last] != 1 {
+						t.Errorf("%v after an urgent message %d left together", at[last].Sub(came), sizes[last])
+					}
+				}
+				<-time.After(12 * time.Second)
+				grouped := slices.DeleteFunc(g.all(), func(n int) bool { return n == 1 })
+				if !slices.Equal(grouped, repeatInt(30, 10)) {
+					t.Errorf("groups of %v left beside urgent messages, want ten of 30", grouped)
+				}
+				b.Stop()
+			})
+		})
+	}
+}
+
+func repeatInt(value, n int) []int { return slices.Repeat([]int{value}, n) }
+
+func TestOutletsThatShareARateLeaveInGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shared limit.Shared
+		shared.Set(100, time.Now())
+		var all [2]*groups
+		var both [2]*bench
+		var batches [2]*Batch
+		for i := range both {
+			both[i], all[i] = newGroups(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{shared.Share()} })
+			batches[i] = both[i].toOne(fanfare.Normal, 500)
+			both[i].Submit(batches[i])
+		}
+		<-time.After(11 * time.Second)
+		for i, b := range both {
+			b.mustEnd(batches[i], ending{})
+			if !slices.Equal(all[i].all(), repeatInt(100, 5)) {
+				t.Errorf("channel %d of two at 100/s together sent groups of %v", i, all[i].all())
+			}
+			b.Stop()
+		}
+	})
+}
+
+// TestABroadcastWithARateLeavesInGroups has a rate of the broadcast below that of the
+// channel.
+func TestABroadcastWithARateLeavesInGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rates := &flowRates{}
+		b, g := newGroups(t, time.Millisecond, func(s *Settings) { s.Rate = 600 })
+		b.options.Flows = rates
+		batch, event := b.cast(300, 5)
+		for i := range batch.Jobs {
+			batch.Jobs[i].Letter.Share = 1
+		}
+		rates.set(event, 50)
+		b.Submit(batch)
+		<-time.After(6 * time.Second)
+		b.mustEnd(batch, ending{})
+		if !slices.Equal(g.all(), repeatInt(50, 6)) || g.mostInASecond() > 50 {
+			t.Errorf("groups of %v left at 50/s, %d in one second", g.all(), g.mostInASecond())
+		}
+		b.Stop()
+	})
+}
+
+// TestADestinationWithARateGetsGroups has people of a destination with a rate among
+// others.
+func TestADestinationWithARateGetsGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, g := newGroups(t, time.Millisecond, func(s *Settings) {
+			s.Destinations.Only = map[string]DestinationLimit{"slow.example": {Rate: 20}}
+		})
+		batch := b.toOne(fanfare.Normal, 160)
+		for i := range 80 {
+			batch.Jobs[2*i].Destination = "slow.example"
+		}
+		b.Submit(batch)
+		<-time.After(5 * time.Second)
+		b.mustEnd(batch, ending{})
+		// The alarm of the destination may fire when one of its recipients waits, before the
+		// other 79 are looked at: that one leaves with the 80.
+		if !slices.Equal(g.all(), []int{80, 20, 20, 20, 20}) && !slices.Equal(g.all(), []int{81, 20, 20, 20, 19}) {
+			t.Errorf("groups of %v left, want the 80 without a rate, and 20 in each second", g.all())
+		}
+		b.Stop()
+	})
+}
+
+// TestOneDestinationIsOneForAllOfAGroup has groups of which every recipient is at the
+// destination that may have two messages under way. The connections that find no room
+// for a message of theirs may leave a group at the beginning, and the last, with less.
+func TestOneDestinationIsOneForAllOfAGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, g := newGroups(t, 400*time.Millisecond, func(s *Settings) {
+			s.Connections, s.Destinations.Each = 4, DestinationLimit{Connections: 2}
+		})
+		batch := b.toOne(fanfare.Normal, 1000)
+		b.Submit(batch)
+		<-time.After(2500 * time.Millisecond)
+		b.mustEnd(batch, ending{})
+		if len(g.all()) > 12 {
+			t.Errorf("groups of %v left", g.all())
+		}
+		if d := b.limits.destinations.known["example.org"]; d.underway != 0 {
+			t.Errorf("%d are counted as under way to it", d.underway)
+		}
+		b.Stop()
+	})
+}
+
+// TestADayEndsWithAGroupOfWhatIsLeft has a quota that ends in the middle of a group.
+func TestADayEndsWithAGroupOfWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		granted := int64(0)
+		var q *limit.Quota
+		q = limit.NewQuota(250, time.UTC, func(day string, block int64) {
+			n := min(block, 250-granted)
+			granted += n
+			time.AfterFunc(time.Millisecond, func() { q.Grant(day, block, n) })
+		})
+		b, g := newGroups(t, time.Millisecond, func(s *Settings) { s.Budgets = []Budget{q} })
+		batch := b.toOne(fanfare.Normal, 1000)
+		b.Submit(batch)
+		<-time.After(time.Second)
+		if !slices.Equal(g.all(), []int{100, 100, 50}) {
+			t.Errorf("groups of %v left of a quota of 250", g.all())
+		}
+		b.Stop()
+	})
+}
+
+// TestWhatIsCountedForAGroupThatStaysSmallerIsGivenBack has a next hop that takes fewer
+// at once than the rate was asked for.
+func TestWhatIsCountedForAGroupThatStaysSmallerIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		b, _ := newGroups(t, 0, func(s *Settings) {
+			s.Relays = relaysOf(together(20, &sizes, allTaken))
+			s.Rate, s.Budgets = 100, []Budget{&allowance{left: 400, until: time.Now().Add(time.Hour)}}
+		})
+		batch := b.toOne(fanfare.Normal, 400)
+		b.Submit(batch)
+		<-time.After(5 * time.Second)
+		b.mustEnd(batch, ending{})
+		if !slices.Equal(sizes, repeatInt(20, 20)) {
+			t.Errorf("groups of %v left", sizes)
+		}
+		b.Stop()
+	})
+}

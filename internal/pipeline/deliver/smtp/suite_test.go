@@ -1,0 +1,71 @@
+package smtp
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
+)
+
+func TestTheDriverKeepsTheContractInEachMode(t *testing.T) {
+	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
+		t.Run(grouping, func(t *testing.T) {
+			delivertest.Run(t, func(t *testing.T) *delivertest.World { return world(t, grouping) })
+		})
+	}
+}
+
+func world(t *testing.T, grouping string) *delivertest.World {
+	var mu sync.Mutex
+	var got [][]byte
+	var watch func([]byte)
+	behaviour := delivertest.Takes
+	answers := map[delivertest.Behaviour]map[string]string{
+		delivertest.RefusesForNow: {atRcpt: "450 4.2.1 later"},
+		delivertest.RefusesAll:    {atRcpt: "550 5.1.1 no such user"},
+		delivertest.Drops:         {atBody: hangUp},
+		delivertest.Silent:        {atBody: silence},
+		delivertest.Drips:         {atBody: dripping},
+		delivertest.Absent:        {atConnect: hangUp},
+	}
+	p := startPeer(t, func(at turn) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if at.at == atBody {
+			if watch != nil {
+				watch([]byte(at.line))
+			}
+			if behaviour == delivertest.Takes {
+				got = append(got, []byte(at.line))
+			}
+		}
+		return answers[behaviour][at.at]
+	}, "PIPELINING", "8BITMIME", "SIZE 10000000")
+	config := short(p.addr)
+	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, time.Second, 10
+	return &delivertest.World{
+		Driver: New(config), Relay: p.addr, Encloses: true,
+		Letter: func(n int, text string) *fanfare.Letter {
+			to := fmt.Sprintf("r%d@example.com", n)
+			return &fanfare.Letter{From: "s@example.com", To: to, Body: []byte("To: " + to + "\r\n\r\n" + text + "\r\n")}
+		},
+		Behave: func(b delivertest.Behaviour) {
+			mu.Lock()
+			defer mu.Unlock()
+			behaviour = b
+		},
+		Knows: []delivertest.Behaviour{
+			delivertest.RefusesForNow, delivertest.RefusesAll, delivertest.Drops, delivertest.Silent, delivertest.Drips, delivertest.Absent,
+		},
+		Watch: func(f func([]byte)) { watch = f },
+		Got: func() [][]byte {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(got)
+		},
+	}
+}

@@ -1,0 +1,269 @@
+package digest
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/plan"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+)
+
+const (
+	// maxPairs is how many (subscriber, event) are merged at a time. A single
+	// partition may have more.
+	maxPairs = 4_000_000
+	// eventsAtOnce is how many events are read at a time.
+	eventsAtOnce = 1000
+)
+
+// Merge makes of what was gathered for a run what is to be frozen. Until the round
+// ends, nothing is carried over. Of a run that is frozen there is nothing.
+func (g *Gathering) Merge(ctx context.Context, round *Round, posted *fanfare.Posted) (*fanfare.Frozen, error) {
+	if round.held == nil {
+		g.running.Lock()
+		round.held = &g.running
+	}
+	f := &fanfare.Frozen{Posted: posted, MatchedAt: g.Clock.Now()}
+	run := posted.Run
+	if _, frozen, err := g.Store.RunAt(ctx, run.Slot, run.Due); err != nil || frozen {
+		return f, err
+	}
+	if !round.learned { // what an error hid may have been kept all the same
+		if err := g.learnAll(ctx); err != nil {
+			return nil, err
+		}
+		round.learned = true
+	}
+	m := &merging{Gathering: g, posted: posted, topics: map[string]int{}, versions: map[version]int{}}
+	m.digest.Wants = g.Live
+	var err error
+	if slot, known := g.Slots.Slot(run.Slot); known && slot.Cadence.OfState() {
+		err = m.state(ctx, slot)
+	} else {
+		err = m.gathered(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.Manifests = m.manifests
+	for i := range f.Manifests {
+		f.Messages += int64(f.Manifests[i].Members())
+		for j := range f.Manifests[i].Sections {
+			f.Matched += int64(len(f.Manifests[i].Sections[j].Members.Subscriptions()))
+		}
+	}
+	used := m.digest.Used()
+	m.digest = plan.Digest{} // what it has sorted is not needed any more
+	f.Items = func(visit func(fanfare.RunItem) error) error { return m.items(ctx, used, visit) }
+	f.MatchedAt = g.Clock.Now()
+	return f, nil
+}
+
+// merging is one run on its way to its manifests.
+type merging struct {
+	*Gathering
+	posted    *fanfare.Posted
+	days      []fanfare.Day
+	events    []fanfare.EventRef // by number
+	digest    plan.Digest
+	manifests []fanfare.Manifest
+
+	topics   map[string]int // their numbers in the run
+	known    []Topic        // by number; without a template: it tells of nothing together
+	versions map[version]int
+	kept     map[uint32]*fanfare.Posted // of a run of state: events that are in no day
+}
+
+type version struct {
+	topic int
+	key   string
+}
+
+// gathered merges the rows of the run.
+func (m *merging) gathered(ctx context.Context) error {
+	m.days = m.daysOfRun(m.posted.Run)
+	pairs := [fanfare.Partitions]int{}
+	events := map[fanfare.EventRef]struct{}{}
+	err := m.rows(ctx, func(day fanfare.Day, row *fanfare.Manifest) {
+		events[fanfare.EventRef{Day: day, Seq: row.ID.Event()}] = struct{}{}
+		for i := range row.Sections {
+			for _, place := range row.Sections[i].Members.Subscriptions() {
+				pairs[place.Partition()]++
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	m.events = slices.SortedFunc(maps.Keys(events), inOrder)
+	if err := m.read(ctx); err != nil {
+		return err
+	}
+	for from := 0; from < fanfare.Partitions; {
+		to, n := from+1, pairs[from]
+		for to < fanfare.Partitions && n+pairs[to] <= maxPairs {
+			n += pairs[to]
+			to++
+		}
+		if n > 0 {
+			err := m.rows(ctx, func(day fanfare.Day, row *fanfare.Manifest) {
+				number, _ := slices.BinarySearchFunc(m.events, fanfare.EventRef{Day: day, Seq: row.ID.Event()}, inOrder)
+				m.add(uint32(number), row, from, to)
+			})
+			if err != nil {
+				return err
+			}
+			m.manifests = append(m.manifests, m.digest.Manifests(m.posted.Seq)...)
+		}
+		from = to
+	}
+	return nil
+}
+
+func (m *merging) add(number uint32, row *fanfare.Manifest, from, to int) {
+	if m.digest.Sources[number].Template != 0 { // else its topic, or how it is told, is gone
+		m.digest.Add(number, row, from, to)
+	}
+}
+
+func inOrder(a, b fanfare.EventRef) int {
+	return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Seq, b.Seq))
+}
+
+// daysOfRun are the days on which something waits for a run.
+func (g *Gathering) daysOfRun(of *fanfare.Run) (days []fanfare.Day) {
+	for _, r := range g.those(func(r *run) bool { return r.key() == runKey{of.Slot, of.Due.Unix()} }) {
+		days = g.daysOf(r)
+	}
+	return days
+}
+
+// rows visits what was gathered.
+func (m *merging) rows(ctx context.Context, visit func(fanfare.Day, *fanfare.Manifest)) error {
+	for _, day := range m.days {
+		err := m.Store.Gathered(ctx, day, m.posted.Run.Slot, m.posted.Run.Due, func(row *fanfare.Manifest) error {
+			visit(day, row)
+			return nil
+		})
+		if err = unlessGone(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read finds out how each event is told.
+func (m *merging) read(ctx context.Context) error {
+	numbers := make([]uint32, len(m.events))
+	for i := range numbers {
+		numbers[i] = uint32(i)
+	}
+	m.digest.Sources = make([]plan.Source, len(m.events))
+	return m.each(ctx, numbers, func(number uint32, posted *fanfare.Posted) error {
+		m.digest.Sources[number] = m.source(posted)
+		return nil
+	})
+}
+
+// each visits events by number.
+func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32, *fanfare.Posted) error) error {
+	for len(numbers) > 0 {
+		day := m.events[numbers[0]].Day
+		n := 1
+		for n < min(len(numbers), eventsAtOnce) && m.events[numbers[n]].Day == day {
+			n++
+		}
+		some := numbers[:n]
+		numbers = numbers[n:]
+		seqs := make([]fanfare.EventSeq, n)
+		for i, number := range some {
+			seqs[i] = m.events[number].Seq
+		}
+		err := m.Store.Moment(ctx, day, func(moment *deliveries.Moment) error {
+			i := 0
+			var failed error
+			err := moment.Posted(seqs, func(posted *fanfare.Posted) {
+				if failed == nil {
+					failed = visit(some[i], posted)
+				}
+				i++
+			})
+			return cmp.Or(err, failed)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source says how an event is told.
+func (m *merging) source(posted *fanfare.Posted) plan.Source {
+	number, known := m.topics[posted.Topic]
+	if !known {
+		topic, _ := m.Topic(posted.Service, posted.Topic)
+		number = len(m.known)
+		m.topics[posted.Topic] = number
+		m.known, m.digest.Max = append(m.known, topic), append(m.digest.Max, topic.Max)
+	}
+	topic := &m.known[number]
+	source := plan.Source{Topic: number, Template: topic.Template, Bytes: len(posted.Event.Data) + len(posted.Event.Binary)}
+	if topic.Key == nil {
+		return source
+	}
+	if key, has := topic.Key(&posted.Event); has {
+		of := version{number, key}
+		if m.versions[of] == 0 {
+			m.versions[of] = len(m.versions) + 1
+		}
+		source.Version = m.versions[of]
+	}
+	return source
+}
+
+// items visits the events of some numbers, which are ascending.
+func (m *merging) items(ctx context.Context, numbers []uint32, visit func(fanfare.RunItem) error) error {
+	if m.kept != nil {
+		for _, number := range numbers {
+			if err := visit(fanfare.RunItem{Number: number, Posted: m.kept[number]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return m.each(ctx, numbers, func(number uint32, posted *fanfare.Posted) error {
+		return visit(fanfare.RunItem{Number: number, Posted: posted})
+	})
+}
+
+// state merges what is the case now: the last event of each key.
+func (m *merging) state(ctx context.Context, of Slot) error {
+	type event struct {
+		posted *fanfare.Posted
+		hits   []fanfare.Hit
+	}
+	var events []event
+	err := m.State(ctx, of, func(posted *fanfare.Posted, hits []fanfare.Hit) error {
+		events = append(events, event{posted, hits})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(events, func(a, b event) int { return inOrder(a.posted.Ref(), b.posted.Ref()) })
+	m.kept = map[uint32]*fanfare.Posted{}
+	for i, e := range events {
+		m.kept[uint32(i)] = e.posted
+		m.digest.Sources = append(m.digest.Sources, m.source(e.posted))
+	}
+	for i, e := range events {
+		for _, row := range plan.Manifests(e.posted.Seq, e.hits, &plan.Pins{}) {
+			m.add(uint32(i), &row, 0, fanfare.Partitions)
+		}
+	}
+	m.manifests = m.digest.Manifests(m.posted.Seq)
+	return nil
+}

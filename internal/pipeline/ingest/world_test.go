@@ -1,0 +1,152 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// appended is one group as the log has it.
+type appended struct {
+	seq    uint64
+	lane   fanfare.Lane
+	at     time.Time
+	group  []byte
+	events []*fanfare.Posted
+}
+
+// memoryLog is a log that can be held up, and that can fail, with or without
+// having kept the group.
+type memoryLog struct {
+	mu       sync.Mutex
+	next     uint64
+	groups   []appended
+	fail     error         // of each append
+	failKept bool          // the append that fails has kept the group
+	failRead error         // of a replay
+	hold     chan struct{} // an append waits for it
+}
+
+func (l *memoryLog) AppendEvents(_ context.Context, lane fanfare.Lane, group []byte) (uint64, error) {
+	l.mu.Lock()
+	hold := l.hold
+	l.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail != nil && !l.failKept {
+		return 0, l.fail
+	}
+	l.next++
+	events, err := Decode(group, l.next)
+	if err != nil {
+		return 0, err
+	}
+	l.groups = append(l.groups, appended{l.next, lane, time.Now(), bytes.Clone(group), events})
+	return l.next, l.fail
+}
+
+func (l *memoryLog) ReplayEvents(_ context.Context, since time.Time, visit func(uint64, time.Time, []byte) error) error {
+	l.mu.Lock()
+	groups, err := slices.Clone(l.groups), l.failRead
+	l.mu.Unlock()
+	for _, g := range groups {
+		if err == nil && !g.at.Before(since) {
+			err = visit(g.seq, g.at, g.group)
+		}
+	}
+	return err
+}
+
+func (l *memoryLog) set(change func(*memoryLog)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l)
+}
+
+func (l *memoryLog) kept() []appended {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.groups)
+}
+
+// fixed are topics that accept what is a JSON object.
+type fixed struct{}
+
+func (fixed) CheckAudience(_, filter string) error {
+	if filter == "wrong" {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/audience_filter"}
+	}
+	return nil
+}
+
+func (fixed) Intake(_, topic string) (fanfare.Lane, func(json.RawMessage) error, error) {
+	switch topic {
+	case "story":
+		return fanfare.Normal, nil, nil
+	case "strict":
+		return fanfare.Bulk, func(json.RawMessage) error {
+			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data/title", Message: "is missing"}
+		}, nil
+	}
+	return 0, nil, &fanfare.Error{Code: fanfare.NotFound, Message: "no such topic"}
+}
+
+func (fixed) ChangeSeq() uint64 { return 77 }
+
+// clock is set by hand.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func newClock() *clock { return &clock{now: time.Now().UTC()} }
+
+func noFloor() error { return nil }
+
+func event(id string) fanfare.Posted {
+	return fanfare.Posted{Service: "news", Topic: "story", Lane: fanfare.TopicLane, Event: fanfare.Event{ID: id, Source: "/test", Data: json.RawMessage(`{"a":1}`)}}
+}
+
+func events(ids ...string) []fanfare.Posted {
+	list := make([]fanfare.Posted, len(ids))
+	for i, id := range ids {
+		list[i] = event(id)
+	}
+	return list
+}
+
+// bubble runs a test with a collector on a log in memory, in a bubble of time.
+func bubble(t *testing.T, test func(t *testing.T, c *Collector, log *memoryLog, clock *clock)) {
+	synctest.Test(t, func(t *testing.T) {
+		log, clock := &memoryLog{}, newClock()
+		c := Start(Options{Log: log, Topics: fixed{}, Clock: clock, Floor: noFloor})
+		defer c.Stop()
+		test(t, c, log, clock)
+	})
+}
+
+// post keeps events and fails the test where nothing was taken.
+func post(t *testing.T, c *Collector, list ...fanfare.Posted) []Result {
+	t.Helper()
+	results, err := c.Post(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}

@@ -1,0 +1,147 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/condition/evaluator"
+)
+
+// A Quarantined is a condition about which the index was wrong.
+type Quarantined struct {
+	Topic uint32
+
+	Filter       string        // a filter, for all subscriptions that have it
+	Subscription fanfare.Place // or one subscription to a rule
+	Hash         uint64        // of the rule and its params: with another one the condition has changed
+
+	Since     time.Time
+	Event     string // at which it was found
+	Index     string // the answer of the index: true, or not true
+	Evaluator string // that of the evaluator: true, false or error
+}
+
+const (
+	// maxQuarantined is how many conditions of a topic are in quarantine. From then on
+	// every condition that the index reports for the topic is checked at every event, and
+	// no further one goes into quarantine.
+	maxQuarantined = 1000
+	// maxQuarantineTime is how long the conditions in quarantine may take for one event.
+	maxQuarantineTime = time.Second
+)
+
+// quarantined makes the entry of a condition.
+func quarantined(topic uint32, c *condition.Condition) Quarantined {
+	if c.Rule == "" {
+		return Quarantined{Topic: topic, Filter: c.Filter}
+	}
+	return Quarantined{Topic: topic, Subscription: c.Place, Hash: hashOf(c)}
+}
+
+// is reports whether q is the entry of a condition.
+func (q *Quarantined) is(c *condition.Condition) bool {
+	if c.Rule == "" {
+		return q.Subscription == 0 && q.Filter == c.Filter
+	}
+	return q.Subscription == c.Place && q.Hash == hashOf(c)
+}
+
+// hashOf tells whether the rule or the params of a subscription have changed.
+func hashOf(c *condition.Condition) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00", c.Rule)
+	canonical(h, c.Params)
+	return h.Sum64()
+}
+
+// applyQuarantine has the evaluator decide on all conditions in quarantine.
+func (x *examination) applyQuarantine(ctx context.Context) error {
+	if len(x.quarantine) == 0 {
+		return nil
+	}
+	ignored := map[fanfare.Place]bool{} // subscriptions about which the index is not asked
+	var found []condition.Hit
+	var changed []Quarantined
+	for i := range x.quarantine {
+		q := &x.quarantine[i]
+		of, ok := x.conditionOf(q)
+		if !ok {
+			changed = append(changed, *q)
+			continue
+		}
+		verdict := x.evaluate(&of)
+		if verdict.Result == evaluator.Undecided {
+			return fmt.Errorf("%w: a condition in quarantine is undecided: %s", ErrUndecided, verdict.Reason)
+		}
+		if x.elapsed() > maxQuarantineTime {
+			return fmt.Errorf("%w: the conditions in quarantine take longer than %s", ErrUndecided, maxQuarantineTime)
+		}
+		hits := x.hitsOf(&of)
+		for _, h := range hits {
+			ignored[h.Place] = true
+		}
+		if verdict.Result == evaluator.True {
+			found = append(found, hits...)
+		}
+	}
+	if len(changed) > 0 {
+		if err := x.release(ctx, changed); err != nil {
+			return err
+		}
+	}
+	x.hits = slices.DeleteFunc(x.hits, func(h condition.Hit) bool { return ignored[h.Place] })
+	x.addHits(found)
+	return nil
+}
+
+// conditionOf returns the condition of an entry; false where it has changed. A filter that
+// nobody has any more may come back.
+func (x *examination) conditionOf(q *Quarantined) (condition.Condition, bool) {
+	if q.Subscription == 0 {
+		return condition.Condition{Filter: q.Filter}, true
+	}
+	c, ok := x.v.opt.Index.ConditionAt(x.t.Key, q.Subscription)
+	return c, ok && q.is(&c)
+}
+
+// hitsOf are the hits of all subscriptions that have a condition.
+func (x *examination) hitsOf(c *condition.Condition) []condition.Hit {
+	if c.Rule == "" {
+		return x.v.opt.Index.FilterHits(x.t.Key, c.Filter, nil)
+	}
+	return []condition.Hit{{Place: c.Place, Subscriber: c.Subscriber, Channel: c.Channel, Slot: c.Slot, Rule: x.language.rules[c.Rule].order}}
+}
+
+// addHits puts hits among those of the event, in the order of their places.
+func (x *examination) addHits(found []condition.Hit) {
+	if len(found) == 0 {
+		return
+	}
+	x.hits = append(x.hits, found...)
+	slices.SortFunc(x.hits, func(a, b condition.Hit) int { return cmp.Compare(a.Place, b.Place) })
+	x.hits = slices.CompactFunc(x.hits, func(a, b condition.Hit) bool { return a.Place == b.Place })
+}
+
+// release takes conditions that have changed out of the quarantine.
+func (x *examination) release(ctx context.Context, changed []Quarantined) error {
+	if err := x.v.opt.Store.Release(ctx, changed); err != nil {
+		return err
+	}
+	x.t.set(func(list []Quarantined) []Quarantined {
+		return slices.DeleteFunc(list, func(q Quarantined) bool { return slices.Contains(changed, q) })
+	})
+	return nil
+}
+
+// set replaces the quarantine of a topic.
+func (t *topic) set(change func([]Quarantined) []Quarantined) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.quarantine = change(slices.Clone(t.quarantine))
+}

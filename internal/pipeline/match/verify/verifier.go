@@ -1,0 +1,200 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/condition/evaluator"
+)
+
+// Index is the matching index, as far as it is checked. Package match says what each
+// method promises.
+type Index interface {
+	MatchReported(key condition.Key, event condition.Event, hits []condition.Hit, r *condition.Report) ([]condition.Hit, error)
+	DefinitionOf(key condition.Key) *condition.Definition
+	FilterAt(key condition.Key, number uint32) (condition.Condition, bool)
+	ConditionAt(key condition.Key, place fanfare.Place) (condition.Condition, bool)
+	FilterHits(key condition.Key, filter string, hits []condition.Hit) []condition.Hit
+	Conditions(key condition.Key, at *condition.Cursor, n int, visit func(condition.Condition)) int
+}
+
+// Store keeps subscriptions and the quarantine.
+type Store interface {
+	// Entries visits the active subscriptions that some subscribers have to a topic, as
+	// they are stored. Nothing of an entry may be kept but its strings.
+	Entries(ctx context.Context, topic uint32, subscribers []fanfare.Place, visit func(*condition.Entry) error) error
+	// Quarantine stores conditions durably before it returns.
+	Quarantine(ctx context.Context, list []Quarantined) error
+	// Release takes conditions out of the quarantine.
+	Release(ctx context.Context, list []Quarantined) error
+	// Quarantined lists what is in quarantine.
+	Quarantined() []Quarantined
+}
+
+// Options are what a Verifier works with.
+type Options struct {
+	Index  Index
+	Store  Store
+	Share  Share
+	Meter  Meter
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// A Verifier matches events and checks what the index says. It is safe for concurrent use.
+type Verifier struct {
+	opt    Options
+	budget *budget
+
+	mu     sync.Mutex
+	topics map[condition.Key]*topic
+
+	reports sync.Pool // of *match.Report
+	counts  counts
+}
+
+type counts struct {
+	events, reported, unreported, undecided, extra, missing atomic.Int64
+	time                                                    atomic.Int64 // nanoseconds
+}
+
+// A Topic names a topic as the index and as the store do.
+type Topic struct {
+	condition.Key
+	Number uint32
+}
+
+// topic is what a Verifier knows of one.
+type topic struct {
+	Topic
+
+	mu         sync.Mutex
+	language   *language
+	nextFilter uint32        // the reported filters from this number on are checked next
+	nextPlace  fanfare.Place // and of the reported subscriptions to rules those from here on
+	others     condition.Cursor
+	quarantine []Quarantined // replaced as a whole
+}
+
+// New returns a Verifier. What is in quarantine stays there.
+func New(opt Options) *Verifier {
+	v := &Verifier{opt: opt, budget: newBudget(opt.Share, opt.Meter), topics: map[condition.Key]*topic{}}
+	v.reports.New = func() any { return new(condition.Report) }
+	return v
+}
+
+// Match returns the hits of an event as the index finds them, but for conditions that the
+// evaluator contradicts: for these, the evaluator decides. name is what the log calls the
+// event. The hits are appended to nothing: their room is used again.
+func (v *Verifier) Match(ctx context.Context, of Topic, name string, event condition.Event, hits []condition.Hit) ([]condition.Hit, error) {
+	r := v.reports.Get().(*condition.Report)
+	defer v.reports.Put(r)
+	hits, err := v.opt.Index.MatchReported(of.Key, event, hits[:0], r)
+	if err != nil {
+		return hits, err
+	}
+	v.counts.events.Add(1)
+	t := v.topic(of)
+	t.mu.Lock()
+	quarantine := t.quarantine
+	t.mu.Unlock()
+	slice := v.budget.take()
+	all := v.opt.Share == Unlimited || len(quarantine) >= maxQuarantined
+	if slice == 0 && !all && len(quarantine) == 0 {
+		return hits, nil
+	}
+	x := examination{v: v, t: t, name: name, event: event, report: r, hits: hits, quarantine: quarantine, begun: v.opt.Meter.Elapsed()}
+	err = x.run(ctx, slice, all)
+	return x.hits, err
+}
+
+// topic returns what is known of a topic. What is in quarantine is looked up when the
+// topic is met for the first time.
+func (v *Verifier) topic(of Topic) *topic {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	t := v.topics[of.Key]
+	if t == nil || t.Number != of.Number { // a topic of the same name may be another one
+		t = &topic{Topic: of}
+		for _, q := range v.opt.Store.Quarantined() {
+			if q.Topic == of.Number {
+				t.quarantine = append(t.quarantine, q)
+			}
+		}
+		v.topics[of.Key] = t
+	}
+	return t
+}
+
+// of returns the language of a definition of the topic.
+func (t *topic) of(def *condition.Definition) (*language, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.language == nil || t.language.definition != def {
+		l, err := newLanguage(def)
+		if err != nil {
+			return nil, err
+		}
+		t.language = l
+	}
+	return t.language, nil
+}
+
+// Evaluate evaluates the condition of a subscription for an event, independently of the
+// index. Of the entry the condition alone is used.
+func (v *Verifier) Evaluate(of Topic, entry *condition.Entry, event condition.Event) (evaluator.Verdict, error) {
+	def := v.opt.Index.DefinitionOf(of.Key)
+	if def == nil {
+		return evaluator.Verdict{}, &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("the service %s has no topic %s", of.Service, of.Topic)}
+	}
+	l, err := v.topic(of).of(def)
+	if err != nil {
+		return evaluator.Verdict{}, err
+	}
+	in, err := l.input(&event)
+	if err != nil {
+		return evaluator.Verdict{}, err
+	}
+	return l.evaluate(&condition.Condition{Filter: entry.Filter, Rule: entry.Rule, Params: entry.Params}, in), nil
+}
+
+// InQuarantine returns the entry of the quarantine for the condition of a subscription.
+func (v *Verifier) InQuarantine(of Topic, entry *condition.Entry) (q Quarantined, is bool) {
+	t := v.topic(of)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := condition.Condition{Filter: entry.Filter, Rule: entry.Rule, Params: entry.Params, Place: entry.Place}
+	for _, q := range t.quarantine {
+		if q.is(&c) {
+			return q, true
+		}
+	}
+	return Quarantined{}, false
+}
+
+// Status is what a Verifier has done since the start, and what is in quarantine.
+type Status struct {
+	Share      Share
+	Events     int64         // that were matched
+	Reported   int64         // checks of conditions that the index reported
+	Unreported int64         // and of others
+	Undecided  int64         // of these, those about which the evaluator could not decide
+	Time       time.Duration // that the checks took
+
+	Extra       int64 // conditions that the index reported and the evaluator denies
+	Missing     int64 // conditions that are true and that the index did not report
+	Quarantined []Quarantined
+}
+
+// Status tells what was done.
+func (v *Verifier) Status() Status {
+	c := &v.counts
+	return Status{Share: v.opt.Share, Events: c.events.Load(), Reported: c.reported.Load(), Unreported: c.unreported.Load(), Undecided: c.undecided.Load(),
+		Time: time.Duration(c.time.Load()), Extra: c.extra.Load(), Missing: c.missing.Load(), Quarantined: v.opt.Store.Quarantined()}
+}

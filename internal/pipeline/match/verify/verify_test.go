@@ -1,0 +1,349 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition"
+)
+
+// A clock advances by a microsecond each time it is read, so that every check takes about
+// as long as every other. The processor time is what a test sets.
+type clock struct{ elapsed, processor time.Duration }
+
+func (c *clock) Elapsed() time.Duration {
+	c.elapsed += time.Microsecond
+	return c.elapsed
+}
+func (c *clock) Processor() time.Duration { return c.processor }
+
+// A lyingIndex is an index that takes some conditions for true, or for not true, whatever
+// they say.
+type lyingIndex struct {
+	*condition.Index
+	extra, lost func(c *condition.Condition) bool
+	truths      int // matches that are answered truthfully before the lies begin again
+}
+
+func (x *lyingIndex) MatchReported(key condition.Key, event condition.Event, hits []condition.Hit, r *condition.Report) ([]condition.Hit, error) {
+	hits, err := x.Index.MatchReported(key, event, hits, r)
+	if x.truths > 0 {
+		x.truths--
+		return hits, err
+	}
+	var at condition.Cursor
+	var wrong, gone []condition.Condition
+	for more := true; more; {
+		more = x.Conditions(key, &at, 100, func(c condition.Condition) {
+			if x.extra != nil && x.extra(&c) {
+				wrong = append(wrong, c)
+			}
+			if x.lost != nil && x.lost(&c) {
+				gone = append(gone, c)
+			}
+		}) == 100
+	}
+	drop := func(c *condition.Condition) {
+		r.Filters = slices.DeleteFunc(r.Filters, func(n uint32) bool { return c.Rule == "" && n == c.Number })
+		for _, h := range x.hitsOf(key, c) {
+			hits = slices.DeleteFunc(hits, func(o condition.Hit) bool { return o.Place == h.Place })
+		}
+	}
+	for i := range gone {
+		drop(&gone[i])
+	}
+	for i := range wrong {
+		drop(&wrong[i])
+		if wrong[i].Rule == "" {
+			r.Filters = append(r.Filters, wrong[i].Number)
+		}
+		hits = append(hits, x.hitsOf(key, &wrong[i])...)
+	}
+	slices.SortFunc(hits, func(a, b condition.Hit) int { return cmp.Compare(a.Place, b.Place) })
+	return hits, err
+}
+
+func (x *lyingIndex) hitsOf(key condition.Key, c *condition.Condition) []condition.Hit {
+	if c.Rule == "" {
+		return x.FilterHits(key, c.Filter, nil)
+	}
+	return []condition.Hit{{Place: c.Place, Subscriber: c.Subscriber, Channel: c.Channel}}
+}
+
+// A memoryStore keeps entries and the quarantine as the registry does.
+type memoryStore struct {
+	entries    map[fanfare.Place]condition.Entry
+	quarantine []Quarantined
+	fails      error
+}
+
+func (s *memoryStore) Entries(_ context.Context, _ uint32, subscribers []fanfare.Place, visit func(*condition.Entry) error) error {
+	for _, e := range s.entries {
+		if slices.Contains(subscribers, e.Subscriber) {
+			if err := visit(&e); err != nil {
+				return err
+			}
+		}
+	}
+	return s.fails
+}
+
+func (s *memoryStore) Quarantine(_ context.Context, list []Quarantined) error {
+	if s.fails == nil {
+		s.quarantine = append(s.quarantine, list...)
+	}
+	return s.fails
+}
+
+func (s *memoryStore) Release(_ context.Context, list []Quarantined) error {
+	s.quarantine = slices.DeleteFunc(s.quarantine, func(q Quarantined) bool { return slices.Contains(list, q) })
+	return s.fails
+}
+
+func (s *memoryStore) Quarantined() []Quarantined { return slices.Clone(s.quarantine) }
+
+// A bench is a Verifier with all that it works on.
+type bench struct {
+	t        *testing.T
+	index    *lyingIndex
+	store    *memoryStore
+	clock    *clock
+	log      strings.Builder
+	verifier *Verifier
+	topic    Topic
+}
+
+func newBench(t *testing.T, share Share) *bench {
+	b := &bench{t: t, index: &lyingIndex{Index: condition.New()}, store: &memoryStore{entries: map[fanfare.Place]condition.Entry{}}, clock: &clock{},
+		topic: Topic{condition.Key{Service: "ops", Topic: "load"}, 7}}
+	err := b.index.Define(b.topic.Key, condition.Definition{
+		Schema: json.RawMessage(`{"properties":{"n":{"type":"integer"},"s":{"type":"string"}}}`),
+		Rules:  []condition.Rule{{Name: "least", When: "event.n >= sub.least", Params: map[string]string{"least": "number"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.restart(share)
+	return b
+}
+
+// restart makes a Verifier that knows what is stored.
+func (b *bench) restart(share Share) {
+	b.verifier = New(Options{Index: b.index, Store: b.store, Share: share, Meter: b.clock, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
+}
+
+// filter puts a subscription in; its subscriber is place / 10.
+func (b *bench) filter(place fanfare.Place, filter string) {
+	b.put(condition.Entry{Place: place, Subscriber: place / 10, Filter: filter})
+}
+
+func (b *bench) rule(place fanfare.Place, least int) {
+	b.put(condition.Entry{Place: place, Subscriber: place / 10, Rule: "least", Params: json.RawMessage(fmt.Sprintf(`{"least": %d}`, least))})
+}
+
+func (b *bench) put(e condition.Entry) {
+	b.t.Helper()
+	if err := b.index.Add(b.topic.Key, []condition.Entry{e}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.store.entries[e.Place] = e
+}
+
+// match returns the places that an event with n reaches.
+func (b *bench) match(n int) (places []fanfare.Place) {
+	b.t.Helper()
+	hits, err := b.verifier.Match(b.t.Context(), b.topic, "evt-1", condition.Event{Data: fmt.Appendf(nil, `{"n":%d,"s":"x"}`, n)}, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, h := range hits {
+		places = append(places, h.Place)
+	}
+	return places
+}
+
+func (b *bench) want(n int, want ...fanfare.Place) {
+	b.t.Helper()
+	if got := b.match(n); !slices.Equal(got, want) {
+		b.t.Errorf("an event with %d reaches %v, want %v", n, got, want)
+	}
+}
+
+func isFilter(text string) func(*condition.Condition) bool {
+	return func(c *condition.Condition) bool { return c.Rule == "" && c.Filter == text }
+}
+
+func TestNobodyIsNotifiedWhoseConditionTheIndexTakesForTrueInError(t *testing.T) {
+	b := newBench(t, Unlimited)
+	b.filter(11, "event.n > 5")
+	b.filter(12, "event.n > 100")
+	b.filter(21, "event.n > 100")
+	b.filter(31, "event.n > 6")
+	b.rule(32, 5)
+	b.rule(41, 500)
+	b.index.extra = func(c *condition.Condition) bool { return c.Filter == "event.n > 100" || c.Place == 41 }
+	b.want(7, 11, 31, 32)
+	s := b.verifier.Status()
+	if s.Extra != 2 || s.Missing != 0 || len(s.Quarantined) != 2 {
+		t.Errorf("status is %+v", s)
+	}
+	for _, text := range []string{"event.n > 100", "evt-1", "index=true", "evaluator=false", "ops/load", "event.n >= sub.least"} {
+		if !strings.Contains(b.log.String(), text) {
+			t.Errorf("the log does not say %q:\n%s", text, b.log.String())
+		}
+	}
+	b.want(7, 11, 31, 32)
+	b.want(101, 11, 12, 21, 31, 32)
+	b.want(501, 11, 12, 21, 31, 32, 41)
+	if s := b.verifier.Status(); s.Extra != 2 {
+		t.Errorf("conditions in quarantine are counted again: %+v", s)
+	}
+	b.restart(0) // even without any check, what is stored counts
+	b.want(7, 11, 31, 32)
+	b.want(501, 11, 12, 21, 31, 32, 41)
+}
+
+func TestAConditionThatTheIndexMissesIsFoundAmongTheOthers(t *testing.T) {
+	b := newBench(t, DefaultShare)
+	for place := fanfare.Place(10); place < 60; place++ {
+		b.filter(place, fmt.Sprintf("event.n > %d", 1000+place))
+	}
+	b.filter(61, "event.n > 5")
+	b.rule(71, 6)
+	b.index.lost = func(c *condition.Condition) bool { return c.Filter == "event.n > 5" || c.Place == 71 }
+	for range 200 {
+		b.clock.processor += 10 * time.Millisecond
+		b.clock.elapsed += 3 * time.Millisecond
+		if b.match(7); b.verifier.Status().Missing == 2 {
+			b.want(7, 61, 71)
+			return
+		}
+	}
+	t.Errorf("not found: %+v", b.verifier.Status())
+}
+
+func TestAReportedConditionIsCheckedAgainWithinTheEventsOfTheFormula(t *testing.T) {
+	for _, c := range []struct {
+		conditions int
+		perEvent   time.Duration // processor time
+	}{{10, time.Millisecond}, {100, time.Millisecond}, {1000, 2 * time.Millisecond}, {1000, 20 * time.Millisecond}} {
+		t.Run(fmt.Sprint(c.conditions, " at ", c.perEvent), func(t *testing.T) {
+			for wrong := range 4 {
+				b := newBench(t, DefaultShare)
+				for i := range c.conditions / 2 {
+					b.filter(fanfare.Place(10+i), fmt.Sprintf("event.n > %d", -i))
+					b.rule(fanfare.Place(5000+i), -i)
+				}
+				liar := fmt.Sprintf("event.n > %d", 1_000_000+wrong) // false, whatever the index says
+				b.filter(fanfare.Place(4000+wrong), liar)
+				event := func() {
+					b.clock.processor += c.perEvent
+					b.clock.elapsed += readEvery
+					b.match(5)
+				}
+				for range 2 + 5*wrong { // so that the lies begin anywhere in the round
+					event()
+				}
+				before, events := b.verifier.Status(), 0
+				b.index.extra = isFilter(liar)
+				for b.verifier.Status().Extra == 0 && events < 100_000 {
+					events++
+					event()
+				}
+				now := b.verifier.Status()
+				checks := now.Reported + now.Unreported - before.Reported - before.Unreported
+				cost := float64(now.Time-before.Time) / float64(checks)
+				slice := min(float64(c.perEvent)*float64(DefaultShare), float64(maxSlice))
+				k := slice / cost
+				if bound := int(math.Ceil(2 * float64(c.conditions+1) / k)); events > bound+1 {
+					t.Errorf("found at event %d, the formula says %d: %.1f checks of %.1f us for each event", events, bound, k, cost/1000)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatChangedBetweenMatchAndCheckIsNoContradiction(t *testing.T) {
+	b := newBench(t, Unlimited)
+	b.filter(11, "event.n > 100")
+	b.index.extra = isFilter("event.n > 100")
+	first := true
+	b.index.extra = func(c *condition.Condition) bool {
+		was := first
+		first = false // the second match tells the truth, as if somebody had changed something
+		return was && c.Filter == "event.n > 100"
+	}
+	b.match(7)
+	if s := b.verifier.Status(); s.Extra != 0 || len(s.Quarantined) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestASubscriptionThatIsChangedLeavesTheQuarantine(t *testing.T) {
+	b := newBench(t, Unlimited)
+	b.rule(41, 500)
+	b.index.extra = func(c *condition.Condition) bool { return c.Place == 41 && strings.Contains(string(c.Params), "500") }
+	b.want(7)
+	if n := len(b.store.quarantine); n != 1 {
+		t.Fatalf("%d conditions in quarantine", n)
+	}
+	b.rule(41, 3)
+	b.want(7, 41)
+	if n := len(b.store.quarantine); n != 0 {
+		t.Errorf("%d conditions in quarantine", n)
+	}
+}
+
+func TestAnEventIsHeldBackWhileTheStoreFails(t *testing.T) {
+	b := newBench(t, Unlimited)
+	b.filter(11, "event.n > 100")
+	b.index.extra = isFilter("event.n > 100")
+	b.store.fails = errors.New("away")
+	_, err := b.verifier.Match(t.Context(), b.topic, "evt-1", condition.Event{Data: []byte(`{"n":1}`)}, nil)
+	if err == nil || errors.Is(err, ErrUndecided) {
+		t.Errorf("error is %v, want that of the store", err)
+	}
+	b.store.fails = nil
+	b.want(1)
+}
+
+func TestAnEventIsParkedThatAConditionInQuarantineCannotDecide(t *testing.T) {
+	b := newBench(t, Unlimited)
+	const long = "event.l.all(a, event.l.all(b, event.l.all(c, a == b || b == c || a != c)))"
+	if err := b.index.Define(b.topic.Key, condition.Definition{}); err != nil {
+		t.Fatal(err)
+	}
+	b.filter(11, long)
+	b.store.quarantine = []Quarantined{{Topic: b.topic.Number, Filter: long}}
+	data := `{"l":[1` + strings.Repeat(",1", 500) + `]}`
+	_, err := b.verifier.Match(t.Context(), b.topic, "evt-1", condition.Event{Data: []byte(data)}, nil)
+	if !errors.Is(err, ErrUndecided) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestTheShareIsKept(t *testing.T) {
+	b := newBench(t, DefaultShare)
+	for i := range 500 {
+		b.filter(fanfare.Place(10+i), fmt.Sprintf("event.n > %d", -i))
+	}
+	for range 2000 {
+		b.clock.processor += 100 * time.Microsecond
+		b.clock.elapsed += 100 * time.Microsecond
+		b.match(7)
+	}
+	used, all := b.verifier.Status().Time, b.clock.processor
+	if share := float64(used) / float64(all); share > float64(DefaultShare)*1.05 || share < float64(DefaultShare)*0.5 {
+		t.Errorf("the checks took %.4f of the processor time, %v of %v", share, used, all)
+	}
+}

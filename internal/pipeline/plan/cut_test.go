@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare"
+)
+
+// audienceOf makes the manifests of a direct send of n, spread over partitions.
+func audienceOf(seq fanfare.EventSeq, channel uint16, n int) []fanfare.Manifest {
+	d := &fanfare.Direct{Channel: channel}
+	for i := range n {
+		d.Recipients = append(d.Recipients, fanfare.Recipient{Subscriber: place(i*fanfare.Partitions/n, uint32(i))})
+	}
+	return Audience(seq, d)
+}
+
+func TestWhatIsLargeHasItsOwnBatchesAndWhatIsSmallSharesThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type of struct {
+			channel uint16
+			event   fanfare.EventSeq
+		}
+		want, got := map[of]int{}, map[of]int{}
+		var cutter Cutter
+		for seq := range fanfare.EventSeq(rapid.IntRange(1, 12).Draw(t, "events")) {
+			n := rapid.SampledFrom([]int{1, 2, Small - 1, Small, 1000, 1001, 2500}).Draw(t, "members")
+			channel := rapid.Uint16Range(1, 2).Draw(t, "channel")
+			manifests := audienceOf(seq, channel, n)
+			for i := range manifests {
+				cutter.Add(7, fanfare.Bulk, &manifests[i])
+			}
+			want[of{channel, seq}] += n
+		}
+		large := false
+		shared := map[uint16]int{}
+		for _, batch := range cutter.Batches() {
+			if m := batch.Members(); m > fanfare.MaxBatch || m == 0 || batch.Day != 7 || batch.Lane != fanfare.Bulk {
+				t.Fatalf("%+v", batch)
+			}
+			events := map[fanfare.EventSeq]bool{}
+			for _, slice := range batch.Slices {
+				key := of{batch.Channel, slice.Manifest.Event()}
+				got[key] += slice.Len()
+				events[key.event] = true
+				if small := want[key] < Small; small && large {
+					t.Fatal("a small event comes behind a large one")
+				} else if !small {
+					large = true
+					if len(events) > 1 {
+						t.Fatalf("an event of %d members shares a batch: %+v", want[key], batch)
+					}
+				}
+			}
+			if !large {
+				shared[batch.Channel]++
+			}
+		}
+		for key, n := range want {
+			if got[key] != n {
+				t.Fatalf("%d members of %+v are in batches, want %d", got[key], key, n)
+			}
+		}
+		for channel, n := range shared {
+			if n > 1+12*Small/(fanfare.MaxBatch-Small) {
+				t.Fatalf("small events of channel %d are spread over %d batches", channel, n)
+			}
+		}
+		if left := cutter.Batches(); len(left) > 0 {
+			t.Fatalf("cut twice: %+v", left)
+		}
+	})
+}

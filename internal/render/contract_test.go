@@ -1,0 +1,116 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare"
+	ours "fanfare.dev/fanfare/internal/mail/dkim"
+)
+
+// keepsItsWord looks at what a letter says of itself, on which drivers rely without
+// looking: a dot at the start of a line that is not doubled would end the message early.
+func keepsItsWord(t tester, letter *fanfare.Letter) {
+	t.Helper()
+	if dotted := bytes.HasPrefix(letter.Body, []byte(".")) || bytes.Contains(letter.Body, lineDot); dotted && letter.Undotted {
+		t.Fatalf("a line of the body begins with a dot, and none is said to:\n%s", letter.Body)
+	}
+	if !bytes.HasSuffix(letter.Body, []byte("\r\n")) || bytes.Count(letter.Body, []byte("\n")) != bytes.Count(letter.Body, []byte("\r\n")) {
+		t.Fatalf("the body has lines that do not end with CRLF:\n%q", letter.Body)
+	}
+	if len(letter.Enclosed) == 0 {
+		return
+	}
+	lines, ended := strings.CutSuffix(string(letter.Enclosed), "\r\n")
+	if !ended || !isASCII(lines) {
+		t.Fatalf("what is enclosed is not ASCII in lines:\n%q", letter.Enclosed)
+	}
+	for line := range strings.SplitSeq(lines, "\r\n") {
+		if strings.HasPrefix(line, ".") || strings.ContainsAny(line, "\r\n") {
+			t.Fatalf("what is enclosed has the line %q", line)
+		}
+	}
+}
+
+// TestALetterKeepsItsWordInWhateverWayItIsMade draws mailings of one event and of
+// several, for one and for many, with links, files and signatures, out of pieces in
+// which dots stand wherever they could come to the start of a line.
+func TestALetterKeepsItsWordInWhateverWayItIsMade(t *testing.T) {
+	piece := rapid.SampledFrom([]string{".", "..", "\n", "\r\n", "x", " ", "=", "ü", "--=_", "{{ unsubscribe_url }}", "{{ event.title }}", "{{ subscriber.id }}", strings.Repeat("long.", 20)})
+	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces"), "") })
+	value := rapid.StringMatching(`[.x\n ü=]{0,6}`)
+	undotted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		source := Source{Subject: "S" + value.Draw(t, "subject"), Text: "x" + text.Draw(t, "text")}
+		if rapid.Bool().Draw(t, "html") {
+			source.HTML = "<p>" + text.Draw(t, "inside") + "</p>"
+		}
+		kept := contents{}
+		if rapid.Bool().Draw(t, "files") {
+			name := rapid.SampledFrom([]string{"terms.pdf", "..pdf", strings.Repeat("a.", 60) + "pdf", strings.Repeat("ü.", 60) + "pdf"}).Draw(t, "name")
+			source.Files = []fanfare.File{kept.file(name, "application/pdf", "", value.Draw(t, "content"))}
+		}
+		several := rapid.Bool().Draw(t, "several")
+		m := drawMailing(t, source, several, value)
+		m.Multicast, m.Enclose = rapid.Bool().Draw(t, "multicast"), kept.enclose
+		var signing ours.Signing
+		if keys := rapid.SampledFrom([][]*ours.Key{nil, signers[:1]}).Draw(t, "keys"); keys != nil {
+			signing.Begin(keys, time.Unix(1_790_000_000, 0))
+			m.Sign = signing.Sign
+		}
+		w, err := m.Writer()
+		if err != nil {
+			return // it says so, and makes nothing
+		}
+		var dst []byte
+		var letters []fanfare.Letter
+		for n := range 3 {
+			r := another(n)
+			if r.ID = "id" + value.Draw(t, "id"); several {
+				r.Items = told(0, uint32(n%2)).Items
+			}
+			letter, longer, err := w.Write(dst, r)
+			if err != nil {
+				continue // so does a message
+			}
+			dst, letters = longer, append(letters, letter)
+		}
+		if err := signing.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range letters {
+			if keepsItsWord(t, &letters[i]); letters[i].Undotted {
+				undotted++
+			}
+		}
+	})
+	if undotted == 0 {
+		t.Error("no letter was said to have no dots: nothing was looked at")
+	}
+}
+
+// drawMailing is of one event, or of two.
+func drawMailing(t *rapid.T, source Source, several bool, value *rapid.Generator[string]) Mailing {
+	data := func() string {
+		b, err := json.Marshal(map[string]string{"title": value.Draw(t, "title")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if !several {
+		return newMailing(t, source, data())
+	}
+	for _, part := range []*string{&source.Text, &source.HTML} {
+		if *part != "" {
+			*part = strings.ReplaceAll(*part, "{{ event.title }}", "{% for item in items %}{{ item.event.title }}{% endfor %}")
+		}
+	}
+	first, second := data(), data()
+	return newDigest(t, source, first, second)
+}

@@ -1,0 +1,129 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Each of these kept a core for hours, or took all memory of the machine. What is
+// looked at is that they end, and say why.
+func TestNoTemplateTakesTheServerForItself(t *testing.T) {
+	double := func(what string) string {
+		return `{% assign s = "abcdefgh" %}` + strings.Repeat(what, 60) + "{{ s | size }}"
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"loops in loops":             {"{% tablerow i in (1..1000) %}{% for j in event.list %}{% for k in event.list %}{% endfor %}{% endfor %}{% endtablerow %}", errTurns.Error()},
+		"appended to itself":         {double("{% assign s = s | append: s %}"), errValue.Error()},
+		"prepended to itself":        {double("{% assign s = s | prepend: s %}"), errValue.Error()},
+		"replaced by more":           {double(`{% assign s = s | replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa" %}`), errValue.Error()},
+		"replaced, in one":           {`{% assign s = "a" %}{{ s ` + strings.Repeat(`| replace: "a", "aaaaaaaaaaaaaaaaaaaaaaaaa"`, 60) + ` | size }}`, errValue.Error()},
+		"joined by itself":           {double(`{% assign s = s | split: "" | join: s %}`), errValue.Error()},
+		"quoted again and again":     {`{% assign s = '"' %}` + strings.Repeat("{% assign s = s | inspect %}", 60) + "{{ s | size }}", errValue.Error()},
+		"a list joined to itself":    {`{% assign l = event.list %}` + strings.Repeat("{% assign l = l | concat: l %}", 60) + "{{ l | size }}", errValue.Error()},
+		"captured twice":             {double("{% capture s %}{{ s }}{{ s }}{% endcapture %}"), "the rendered template is over 4 MB"},
+		"many variables":             {"{% for i in (1..1000) %}{% assign s = event.long %}{% endfor %}", errHeld.Error()},
+		"sorted in loops":            {"{% for i in (1..1000) %}{% for j in (1..1000) %}{{ event.list | sort | size }}{% endfor %}{% endfor %}", errSpent.Error()},
+		"a line break to a new line": {`{% assign s = event.lines %}` + strings.Repeat("{% assign s = s | newline_to_br %}", 100) + "{{ s | size }}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMailing(t, Source{Subject: "s", HTML: test.text}, `{"list":[`+strings.Repeat("1,", 2000)+`1],"long":"`+strings.Repeat("x", 200<<10)+`","lines":"`+strings.Repeat(`\n`, 1000)+`"}`)
+			w, err := m.Writer()
+			if err == nil {
+				_, _, err = w.Write(nil, newRecipient())
+			}
+			if test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+}
+
+func TestWhatGoesThroughAllOfAValueIsCounted(t *testing.T) {
+	for source, want := range map[string]string{
+		"x | upcase | size":               "x | fanfare_spend: fanfare_effort, 1 | upcase | size",
+		`x | default: "a" | sort: "n"`:    `x | default: "a" | fanfare_spend: fanfare_effort, 16 | sort: "n"`,
+		"x | plus: 1 | round | times: 2":  "x | plus: 1 | round | times: 2",
+		"x | split: ',' | first | append": "x | fanfare_spend: fanfare_effort, 1 | split: ',' | first | fanfare_spend: fanfare_effort, 1 | append",
+	} {
+		if got := rewrite(source, 1, false, 0).source; got != want {
+			t.Errorf("%s becomes %s, want %s", source, got, want)
+		}
+	}
+	deep := map[string]any{"a": []any{strings.Repeat("x", 1000), map[string]any{"b": strings.Repeat("x", 1000)}}}
+	if n := through(deep, maxSpentBytes); n < 2000 || n > 2200 {
+		t.Errorf("it has %d bytes", n)
+	}
+	e := &effort{}
+	for n := 0; ; n++ {
+		if err := e.spend(strings.Repeat("x", 1<<20), 1); err != nil {
+			if n != maxSpentBytes>>20-1 { // each counts for some bytes more
+				t.Errorf("%v after %d MB", err, n)
+			}
+			break
+		}
+	}
+}
+
+// An event with many tags took a minute: each was compared with all others.
+func TestManyThingsThatAreUnlikeAreToldApartAtOnce(t *testing.T) {
+	const many = 12_000
+	var tags, objects []string
+	for n := range many {
+		tags, objects = append(tags, strconv.Quote(strconv.Itoa(n))), append(objects, fmt.Sprintf(`{"n":%d}`, n))
+	}
+	m := newMailing(t, Source{Subject: "s", Text: "{{ event.tags | uniq | size }} {{ event.objects | uniq | size }}"}, `{"tags":[`+strings.Join(tags, ",")+`],"objects":[`+strings.Join(objects, ",")+`]}`)
+	if out := string(write(t, m, newRecipient()).Body); !strings.Contains(out, "12000 12000") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestOfEqualThingsOneIsKept(t *testing.T) {
+	m := newMailing(t, Source{Subject: "s", Text: "{{ event.all | uniq | json }}"}, `{"all":["b","a","b",1,1,null,null,{"x":1,"y":[2]},{"y":[2],"x":1},[1],[1],[2],true,true]}`)
+	if out, want := string(write(t, m, newRecipient()).Body), `["b","a",1,null,{"x":1,"y":[2]},[1],[2],true]`; !strings.Contains(out, want) {
+		t.Errorf("%s, want %s", out, want)
+	}
+}
+
+func TestNamesOfTheCompilerAreNotForTemplates(t *testing.T) {
+	for _, source := range []string{"{% assign fanfare_effort = 1 %}", "{% capture fanfare_effort %}x{% endcapture %}", "{% for fanfare_effort in event.list %}{% endfor %}", "{{ fanfare_effort }}", "{{ 1 | fanfare_spend: 1, 1 }}"} {
+		if _, err := Compile(Source{Name: "x", Subject: "s", Text: source}); err == nil {
+			t.Errorf("%s is taken", source)
+		}
+	}
+}
+
+// What is somebody's own is rendered piece by piece, with what all have in between.
+func TestThePiecesOfAPartHaveOneLimitTogether(t *testing.T) {
+	piece := "{% for i in (1..100) %}{{ event.long | append: subscriber.id | upcase | size }}{% endfor %} and {{ event.title }} " // which takes 40 MB
+	m := newMailing(t, Source{Subject: "s", Text: strings.Repeat(piece, 5)}, `{"title":"x","long":"`+strings.Repeat("x", 200<<10)+`"}`)
+	w, err := m.Writer()
+	if err == nil {
+		_, _, err = w.Write(nil, newRecipient())
+	}
+	if err == nil || !strings.Contains(err.Error(), errSpent.Error()) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func TestWhatOneMessageTookIsNotAnothers(t *testing.T) {
+	m := newMailing(t, Source{Subject: "s", Text: "{% for i in (1..600) %}{% for j in (1..600) %}{% endfor %}{% endfor %}{% assign s = event.long %}{{ subscriber.id }}"}, `{"long":"`+strings.Repeat("x", 200<<10)+`"}`)
+	w, err := m.Writer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, _, err := w.Write(nil, newRecipient()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTagsOfTheCompilerAreUnknownToTemplates(t *testing.T) {
+	for _, source := range []string{"{% fanfare_turn %}", "{% fanfare_capture a %}x{% endfanfare_capture %}"} {
+		if _, err := Compile(Source{Name: "x", Subject: "s", Text: source}); err == nil || !strings.Contains(err.Error(), "undefined tag") {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"fanfare.dev/fanfare/internal/render/bodies"
+	"github.com/osteele/liquid"
+)
+
+// mode says how values become text in a part.
+type mode uint8
+
+const (
+	plain  mode = iota // subject and text: as they are
+	markup             // HTML: escaped, unless safe
+	quoted             // JSON: as they stand between quotes, unless safe
+	modes              // how many there are
+)
+
+// safe is text that is HTML or JSON already and is not escaped again.
+type safe string
+
+// Filters that only the compiler writes. A template that names one is refused,
+// as one that names an unknown filter.
+const (
+	needFilter  = "fanfare_need"  // base | need: effort, "path", segment... : the value, or nil where it is missing, which is noticed
+	maybeFilter = "fanfare_maybe" // base | maybe: "path", segment... : the same, unnoticed
+	listFilter  = "fanfare_list"  // value | list: nil is an empty list
+	boundFilter = "fanfare_bound" // value | bound: nil is no limit of a loop, and no offset
+	slotFilter  = "fanfare_slot"  // n | slot: marks the place of the nth personal unit
+	outFilter   = "fanfare_out"   // value | out: its text, escaped as the part needs
+)
+
+// filterNames lists the filters that templates may use.
+const filterNames = " abs append capitalize ceil compact concat date default divided_by downcase escape escape_once" +
+	" first floor inspect join json last lstrip map minus modulo newline_to_br plus prepend raw remove remove_first" +
+	" replace replace_first reverse round rstrip safe size slice sort sort_natural split strip strip_html" +
+	" strip_newlines sum times truncate truncatewords underline uniq upcase url_decode url_encode where "
+
+func knownFilter(name string) bool { return strings.Contains(filterNames+voicedNames, " "+name+" ") }
+
+// newEngine returns a Liquid engine with the standard filters and those above.
+// An engine must not change after its first template, so each part has its own.
+func newEngine(m mode) *liquid.Engine {
+	e := liquid.NewEngine()
+	e.UnregisterTag("include") // would read files of the server
+	e.UnregisterTag("render")
+	e.RegisterFilter(needFilter, func(base any, e *effort, name string, path ...any) (any, error) {
+		value, object, ok := follow(base, path)
+		if !ok {
+			return nil, e.absent.lacks(name, object)
+		}
+		return value, nil
+	})
+	e.RegisterFilter(maybeFilter, func(base any, _ string, path ...any) any {
+		value, _ := lookup(base, path)
+		return value
+	})
+	e.RegisterFilter(listFilter, func(value any) any {
+		if value == nil {
+			return []any{}
+		}
+		return value
+	})
+	e.RegisterFilter(boundFilter, func(value any) any {
+		if value == nil {
+			return -1
+		}
+		return value
+	})
+	e.RegisterFilter("divided_by", divided)
+	e.RegisterFilter("underline", func(value any, sign func(string) string) (string, error) { return underlined(value, sign("-")) })
+	e.RegisterFilter(slotFilter, func(n int) string { return slotMark + strconv.Itoa(n) + slotMark })
+	e.RegisterFilter(outFilter, func(value any) string { return string(appendValue(nil, value, m)) })
+	registerVoiced(e)
+	registerEffort(e)
+	markSafe := func(value any) any { return safe(appendValue(nil, value, plain)) }
+	e.RegisterFilter("raw", markSafe)
+	e.RegisterFilter("safe", markSafe)
+	if m == quoted {
+		e.RegisterFilter("json", func(value any) (any, error) {
+			text, err := json.Marshal(value)
+			if err != nil {
+				return nil, err
+			}
+			return safely(text)
+		})
+	}
+	if m == markup {
+		e.RegisterFilter("escape", func(value any) (any, error) { return safely(appendValue(nil, value, markup)) })
+		e.RegisterFilter("escape_once", func(s string) any { return safe(html.EscapeString(html.UnescapeString(s))) })
+		e.RegisterFilter("newline_to_br", func(value any) (any, error) {
+			return safely(bytes.ReplaceAll(appendValue(nil, value, markup), []byte("\n"), []byte("<br>\n")))
+		})
+	}
+	return e
+}
+
+// underlined is the filter underline: a line as wide as the value, to stand below it as
+// below a heading.
+func underlined(value any, sign string) (string, error) {
+	switch {
+	case sign == "": // the template reads a sign that is absent
+		sign = "-"
+	case len(sign) > 1:
+		return "", errSign
+	}
+	return bodies.Underline(string(appendValue(nil, value, plain)), sign), nil
+}
+
+var errSign = errors.New("underline needs one ASCII character, such as underline: \"=\"")
+
+// divided is the filter divided_by: whole numbers give a whole one, and nothing gives
+// nothing.
+func divided(a float64, b any) (any, error) {
+	switch b := b.(type) {
+	case nil:
+		return nil, nil
+	case float64:
+		if b != 0 {
+			return a / b, nil
+		}
+		return nil, errDivision
+	}
+	n := reflect.ValueOf(b)
+	switch {
+	case !n.CanInt():
+		return nil, fmt.Errorf("%.60q is no number", fmt.Sprint(b))
+	case n.Int() == 0:
+		return nil, errDivision
+	}
+	return int64(a) / n.Int(), nil
+}
+
+var errDivision = errors.New("division by zero")
+
+// A missingError is the name of a variable that a message needed and that is not
+// there.
+type missingError string
+
+func (e missingError) Error() string { return undefined + string(e) }
+
+const undefined = "undefined variable "

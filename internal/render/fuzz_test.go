@@ -1,0 +1,123 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/mail"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzMessage puts arbitrary values everywhere: what comes out is a valid message
+// with the same header fields, or an error.
+func FuzzMessage(f *testing.F) {
+	f.Add("title", "Ada", "ada@example.net", "id", "en", "link", "Watch", "a@example.org", "list", []byte(`{"a":1}`), int64(1700000000))
+	f.Add("a\r\nBcc: x", "\x00", "дмитрий@почта.example", "\r", "--=_", "<&>", "Ärger", "a@bücher.example", "x.y", []byte(`{"a":"\u0000\r\n"}`), int64(0))
+	f.Add("a\n", ".", "ada@example.net", ".\n.", "\n", ".\r\n.\r\n", "Watch", "a@example.org", "list", []byte(`{}`), int64(1700000000))
+	f.Add(strings.Repeat("x", 1000), "\xff", `"a b"@c.d`, "{{", "\n--=_evt-20261120-1001--\n", "=", "a\"b\\", "a@b.c", "", []byte(`[`), int64(1<<60))
+	source := Source{
+		Subject: "{{ event.title }} {{ subscriber.attributes.name }}",
+		Text:    "{{ event.title }}{{ subscriber.id }}\n{{ subscription.data.a }}{{ subscriber.locale }}\n{{ subscription.data.link }}",
+		HTML:    "<p>{{ event.title }}{{ subscriber.locale | raw }}{% for s in subscriptions %}{{ s.data.link }}{% endfor %}</p>",
+	}
+	template := newMailing(f, source, `{}`).Template
+	f.Fuzz(func(t *testing.T, title, name, to, id, locale, link, display, from, list string, data []byte, at int64) {
+		m, r := newMailing(t, Source{Text: "x"}, `{}`), newRecipient()
+		m.Template = template
+		m.Event.Data, _ = json.Marshal(map[string]string{"title": title})
+		m.From = mail.Address{Name: display, Address: from}
+		m.ListID, m.Event.ID, m.Topic = list, id, locale
+		r.Address, r.ID, r.Locale, r.Date = to, id, locale, time.Unix(at, 0)
+		r.Attributes, _ = json.Marshal(map[string]string{"name": name})
+		r.Subscriptions[0].ID = link
+		r.Subscriptions[0].Data, _ = json.Marshal(map[string]string{"a": name, "link": link})
+		r.Subscriptions[1].Data = data
+		w, err := m.Writer()
+		if err != nil {
+			problem(t, err)
+			return
+		}
+		letter, _, err := w.Write(nil, r)
+		if err != nil {
+			problem(t, err)
+			return
+		}
+		p := parse(t, letter.Body)
+		want := 13
+		if list == "" {
+			want--
+		}
+		if p.count != want || len(p.parts) != 2 || len(p.header) != want {
+			t.Fatalf("%d header fields, %d parts, want %d and 2:\n%s", p.count, len(p.parts), want, letter.Body)
+		}
+		if !letter.UTF8 && !isASCII(letter.Body) {
+			t.Fatal("not ASCII, and nobody is told")
+		}
+		if letter.Undotted && bytes.Contains(letter.Body, []byte("\n.")) {
+			t.Fatalf("said to have no dot at the start of a line: %q", letter.Body)
+		}
+		signedLetter(t, m, r)
+		m.Template = undivided(template)
+		if w, err = m.Writer(); err != nil {
+			t.Fatal(err)
+		}
+		whole, _, err := w.Write(nil, r)
+		if err != nil || !bytes.Equal(whole.Body, letter.Body) {
+			t.Fatalf("whole, %v:\n%s\nsplit:\n%s", err, whole.Body, letter.Body)
+		}
+	})
+}
+
+// FuzzField reads a value where it stands and expects what decoding gives.
+func FuzzField(f *testing.F) {
+	for _, s := range []string{`{"a":{"b":"x"}}`, `{"a":1,"a":2}`, `{"\u0061":1}`, `{"a":[1,2]}`, `{"a":"\ud83c\udf0b"}`, ` { "a" : -0.0 } `,
+		`{"a":1e400}`, `{"a":{"b":{"size":1}}}`, `{"a":"b\"}`, `{"x":"}","a":true}`, "{\"a\":\"\xff\"}", `{"a":007}`, `{"a":nul}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, path := range [][]string{{"a"}, {"a", "b"}, {"a", "b", "size"}, {}} {
+			fd := field{from: subscriptionData, path: path}
+			for _, p := range path {
+				fd.rest = append(fd.rest, p)
+			}
+			r := &Recipient{Subscriptions: []Subscription{{Data: raw}}}
+			got, ok := fd.append(nil, r, nil, markup)
+			if bytes.ContainsAny(got, "\x00\r<>") {
+				t.Fatalf("%q", got)
+			}
+			if !json.Valid(raw) {
+				continue // promised to be valid; only that nothing bad comes out matters
+			}
+			value, err := decode(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, found := lookup(value, fd.rest)
+			if want := appendValue(nil, value, markup); ok != found || ok && !bytes.Equal(got, want) {
+				t.Fatalf("%q: %q, %v; decoded %q, %v", raw, got, ok, want, found)
+			}
+		}
+	})
+}
+
+// FuzzCompile compiles arbitrary sources: never a panic, and what compiles can be
+// tried.
+func FuzzCompile(f *testing.F) {
+	for _, s := range append(templatePieces(), "{{ event.a", "{%", "{{{ x }}}", "{% for x in (1..3) %}{{ x }}{% endfor %}", "{{ 'a' | date }}") {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		template, err := Compile(Source{Name: "x", Subject: "s", HTML: source})
+		if err != nil {
+			problem(t, err)
+			return
+		}
+		if err := template.Check(json.RawMessage(`{"properties":{"a":{"type":"string"}}}`), []string{"a"}); err != nil {
+			problem(t, err)
+		}
+		if _, _, _, err := template.DryRun(nil); err != nil {
+			problem(t, err)
+		}
+	})
+}

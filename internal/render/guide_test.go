@@ -1,0 +1,51 @@
+package render
+
+import (
+	"net/mail"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"fanfare.dev/fanfare"
+)
+
+// The guide names all variables that make a message somebody's own.
+func TestTheGuideListsEveryPersonalVariable(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/how-to/multicast.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := os.ReadFile("../../docs/reference/template-variables.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(reference), "A template that reads one of the next four")
+	personal := 0
+	check := func(name string, source Source) {
+		source.Name, source.Subject = "x", "x"
+		template, err := Compile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := Mailing{Template: template, From: mail.Address{Address: "news@example.org"}, Domain: "example.org", Multicast: true,
+			Event: &fanfare.Event{ID: "1", Source: "/x", Type: "x", Data: []byte(`{"title":"x"}`)}, Topic: "x", Service: "x"}.Writer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !w.shared.on {
+			personal++
+			if !strings.Contains(string(guide), "`"+name+"`") {
+				t.Errorf("the guide does not list %s", name)
+			}
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(before, -1) {
+		check(row[1], Source{Text: "{{ " + row[1] + " | json }}"})
+	}
+	check("plain", Source{Markdown: "Hello", Layout: "plain"})
+	check("letter", Source{Markdown: "Hello", Layout: "letter"})
+	if personal < 6 {
+		t.Errorf("%d variables are personal", personal)
+	}
+}

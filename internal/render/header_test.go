@@ -1,0 +1,135 @@
+package render
+
+import (
+	"encoding/json"
+	"mime"
+	"net/mail"
+	"strings"
+	"testing"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+const injection = "x\r\nBcc: all@example.org\r\n\r\nbody"
+
+func TestNoValueCanAddAHeader(t *testing.T) {
+	tests := []struct {
+		name    string
+		change  func(*Mailing, *Recipient)
+		pointer string // of the error, or "" where the value is made harmless
+	}{
+		{"from name", func(m *Mailing, _ *Recipient) { m.From.Name = injection }, "/from"},
+		{"from name, tab", func(m *Mailing, _ *Recipient) { m.From.Name = "a\tb" }, "/from"},
+		{"from address", func(m *Mailing, _ *Recipient) { m.From.Address = "a@example.org\r\nBcc: b@example.org" }, "/from"},
+		{"from address, second", func(m *Mailing, _ *Recipient) { m.From.Address = "a@example.org>, <b@example.org" }, "/from"},
+		{"reply to", func(m *Mailing, _ *Recipient) { m.ReplyTo = "a@example.org\r\nBcc: b@example.org" }, "/reply_to"},
+		{"sender", func(m *Mailing, _ *Recipient) { m.Sender = "a@example.org>\r\nRCPT TO:<b@example.org" }, "/sender"},
+		{"domain", func(m *Mailing, _ *Recipient) { m.Domain = "example.org>\r\nBcc: x" }, "/domain"},
+		{"list id", func(m *Mailing, _ *Recipient) { m.ListID = "list\r\nBcc: x" }, "/list_id"},
+		{"unsubscribe mailto", func(m *Mailing, _ *Recipient) { m.UnsubscribeMailto = "a@example.org\r\nx" }, "/unsubscribe_mailto"},
+		{"unsubscribe link", func(m *Mailing, r *Recipient) { r.ID = injection }, "/unsubscribe_url"},
+		{"to", func(_ *Mailing, r *Recipient) { r.Address = "a@example.net\r\nBcc: b@example.net" }, "/to"},
+		{"to, line feed", func(_ *Mailing, r *Recipient) { r.Address = "a@example.net\n" }, "/to"},
+		{"to, in quotes", func(_ *Mailing, r *Recipient) { r.Address = "\"a\r\nb\"@example.net" }, "/to"},
+		{"to, NUL", func(_ *Mailing, r *Recipient) { r.Address = "a\x00@example.net" }, "/to"},
+		{"to, second", func(_ *Mailing, r *Recipient) { r.Address = "a@example.net, b@example.net" }, "/to"},
+		{"to, NEL", func(_ *Mailing, r *Recipient) { r.Address = "a\u0085b@example.net" }, "/to"},
+		{"date", func(_ *Mailing, r *Recipient) { r.Date = time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC) }, "/date"},
+		{"subject from the event", func(m *Mailing, _ *Recipient) {
+			m.Event.Data, _ = json.Marshal(map[string]string{"title": injection})
+		}, ""},
+		{"subject from the subscription", func(_ *Mailing, r *Recipient) {
+			r.Subscriptions[0].Data, _ = json.Marshal(map[string]string{"link": injection})
+		}, ""},
+		{"event id", func(m *Mailing, _ *Recipient) { m.Event.ID = injection }, ""},
+		{"locale", func(_ *Mailing, r *Recipient) { r.Locale = injection }, ""},
+	}
+	source := Source{Subject: "{{ event.title }} {{ subscription.data.link }} {{ meta.id }} {{ subscriber.locale }}", Text: "t"}
+	clean := newMailing(t, source, `{"title":"x"}`)
+	fields := parse(t, write(t, clean, newRecipient()).Body).count
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, r := newMailing(t, source, `{"title":"x"}`), newRecipient()
+			tt.change(&m, r)
+			w, err := m.Writer()
+			var letter fanfare.Letter
+			if err == nil {
+				letter, _, err = w.Write(nil, r)
+			}
+			if tt.pointer != "" {
+				if err == nil {
+					t.Fatalf("written:\n%s", letter.Body)
+				}
+				if e := problem(t, err); e.Pointer != tt.pointer || e.Code != fanfare.Invalid {
+					t.Errorf("%+v, want %s", *e, tt.pointer)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := parse(t, letter.Body)
+			if p.count != fields || p.header.Get("Bcc") != "" {
+				t.Errorf("%d header fields, want %d:\n%s", p.count, fields, letter.Body)
+			}
+		})
+	}
+}
+
+func TestHeadersAreFoldedAndEncoded(t *testing.T) {
+	long := strings.Repeat("Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. ", 4)
+	tests := []struct{ name, subject, want string }{
+		{"plain", "a b", "a b"},
+		{"white space", "  a \t\r\n b  ", "a b"},
+		{"folded", strings.Repeat("word ", 60) + "end", strings.Repeat("word ", 60) + "end"},
+		{"one long word", strings.Repeat("x", 500), strings.Repeat("x", 500)},
+		{"a word over the limit", strings.Repeat("x", 1000), strings.Repeat("x", 1000)},
+		{"looks encoded", "=?utf-8?q?a?= b", "=?utf-8?q?a?= b"},
+		{"mostly ASCII", long, strings.TrimSpace(long)},
+		{"mostly not", strings.Repeat("東京都", 40), strings.Repeat("東京都", 40)},
+		{"emoji", strings.Repeat("🌋", 60), strings.Repeat("🌋", 60)},
+		{"controls", "a\x00\x07\x1bb\u0085c\u2028d", "ab c d"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newMailing(t, Source{Subject: "{{ event.s }}", Text: "x"}, "{}")
+			m.Event.Data, _ = json.Marshal(map[string]string{"s": tt.subject})
+			letter := write(t, m, newRecipient())
+			if got := parse(t, letter.Body).subject(t); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+			head, _, _ := strings.Cut(string(letter.Body), "\r\n\r\n")
+			for line := range strings.SplitSeq(head, "\r\n") {
+				if strings.Contains(line, "=?utf-8?") && len(line) > encodedLine {
+					t.Errorf("line of %d bytes: %s", len(line), line)
+				}
+				if len(line) > softLine && strings.Contains(strings.TrimSpace(strings.TrimPrefix(line, "Subject: ")), " ") {
+					t.Errorf("not folded: %s", line)
+				}
+			}
+		})
+	}
+}
+
+func TestDisplayNamesSurvive(t *testing.T) {
+	for _, name := range []string{"", "Ada", "Ada Lovelace", "Lovelace, Ada", `A "quoted" \ name`, "Ärger & Söhne", "=?utf-8?q?x?=",
+		strings.Repeat("long name ", 20), strings.Repeat("東", 80), "a  b", " trimmed ", "<x@y.z>"} {
+		line, _, err := appendMailbox(nil, "From", "from", mail.Address{Name: name, Address: "a@example.org"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := mail.ReadMessage(strings.NewReader(string(line) + "\r\n"))
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		parser := mail.AddressParser{WordDecoder: new(mime.WordDecoder)}
+		a, err := parser.Parse(m.Header.Get("From"))
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if a.Name != strings.TrimSpace(name) || a.Address != "a@example.org" {
+			t.Errorf("%q became %q", name, a.Name)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package render
+
+import (
+	"encoding/json"
+	"net/mail"
+	"time"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Mailing is all that is the same for every recipient of a batch.
+type Mailing struct {
+	Template *Template
+	From     mail.Address // the header From
+	ReplyTo  string       // an address, with or without a display name, or ""
+	Sender   string       // the envelope sender; "" is the null sender
+	Domain   string       // the right side of Message-ID
+
+	// Multicast makes one message for all whom a template says the same: it is not
+	// addressed to anybody by name, its Message-ID is that of its content, and it has
+	// no link to unsubscribe, which would be somebody's. Its letters can be made into
+	// messages to one recipient (Letter.Alone), for which Alone is asked.
+	Multicast bool
+	Alone     func() Alone
+
+	Event    *fanfare.Event
+	EventRef fanfare.EventRef
+	Topic    string
+	Service  string
+
+	Digest *Digest // instead of Event, which is nil then
+
+	Absent   func(variable string) // told each variable, once a writer, that no schema knows and that was not there; nil: nobody
+	Complete bool                  // refuses a message that lacks one of these
+
+	// Sign puts what vouches for a message before it, where there is something, and
+	// returns the longer out: the message begins at start, and files follow it. It may
+	// leave room that is filled in before the letter is handed on. Nil: nothing.
+	Sign func(out []byte, start int, files []byte) []byte
+
+	Files   []fanfare.File                      // that are attached beside those of the template
+	Enclose func(Enclosing) (*Enclosure, error) // encodes files, or has them encoded; asked where there are some
+
+	ListID            string                                // RFC 2919, without angle brackets, or ""
+	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
+	Preferences       func(dst []byte, r *Recipient) []byte // the same to what they get; nil for none
+	UnsubscribeMailto string                                // an address that takes unsubscribe mails, or ""
+
+	// Returns appends an address of its own for a delivery, which tells what comes
+	// back; nil: all goes to Sender. With Leave the address of the other kind is in
+	// List-Unsubscribe, in place of UnsubscribeMailto.
+	Returns func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
+	Leave   bool
+}
+
+// A Recipient is what differs.
+type Recipient struct {
+	Delivery      fanfare.DeliveryRef
+	Address       string
+	ID            string
+	Locale        string
+	TimeZone      string
+	Attributes    json.RawMessage // of the subscriber; valid JSON or nil
+	Data          json.RawMessage // of a direct send: what only this recipient's message sees; valid JSON or nil
+	Subscriptions []Subscription  // all that matched, the one that picked the template first; none of a direct send
+	Items         []ItemOf        // of a digest: what it tells of, oldest first
+	More          int             // of a digest: how many were left out
+	Sole          bool            // nobody else gets the mailing: with Multicast he has a message of his own
+	Date          time.Time       // of the first attempt, so that a later one has the same bytes
+}
+
+// count is how many events a digest has for the recipient.
+func (r *Recipient) count() int { return len(r.Items) + r.More }
+
+// A Subscription is one that matched.
+type Subscription struct {
+	Place  fanfare.Place // for the link; not visible to templates
+	ID     string
+	Rule   string          // "" for one with its own filter
+	Params json.RawMessage // valid JSON or nil
+	Data   json.RawMessage // valid JSON or nil
+}
+
+// A Writer writes the messages of one mailing. It is not safe for concurrent
+// use; make one for each goroutine.
+type Writer struct {
+	rendering
+	several *voices[*Writer] // and nothing else: each recipient has one of these
+
+	mailing     Mailing
+	utf8        bool       // a header that all share needs SMTPUTF8
+	head        []byte     // From, Reply-To
+	subject     []byte     // the whole Subject line, if it is the same for all
+	list        []byte     // List-Id
+	mailto      []byte     // what follows the link in List-Unsubscribe, if it is the same for all
+	address     []byte     // of what comes back
+	tail        []byte     // Auto-Submitted to MIME-Version
+	boundary    string     // of multipart/alternative
+	enclosed    *Enclosure // nil: no files go with the messages
+	subjectPart *prepared
+	textPart    *prepared // nil if the template has none
+	htmlPart    *prepared
+
+	shared shared // without Multicast, or where something is personal: nothing
+
+	second  int64 // that date is of
+	date    []byte
+	cleaned []byte
+	line    []byte
+	dots    bool // a line of the parts of the message at hand may begin with a dot
+}
+
+// Writer prepares the mailing: it decodes the event, renders what all recipients
+// share and checks the header values. An error about a header value has the
+// pointer /from, /reply_to, /sender, /domain, /list_id or /unsubscribe_mailto;
+// one about the template has its pointer and line.
+func (m Mailing) Writer() (*Writer, error) {
+	if m.Template.alike() {
+		return m.writer(m.Template, nil)
+	}
+	return &Writer{several: newVoices(m.Template, m.writer)}, nil
+}
+
+// writer prepares the mailing for those who are written to in one voice.
+func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
+	w := &Writer{mailing: m, second: -1 << 62}
+	if err := w.prepareHeaders(); err != nil {
+		return nil, err
+	}
+	if t.subject == nil {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for programs and has nothing for mail", Hint: "give it a subject and a text"}
+	}
+	var err error
+	if w.enclosed, err = m.enclose(t); err != nil {
+		return nil, err
+	}
+	if w.rendering, err = newRendering(t, about{m.Event, m.Digest, m.Topic, m.Service}, v, t.aboutAbsences(m.Absent, m.Complete)); err != nil {
+		return nil, err
+	}
+	for _, slot := range []struct {
+		part *part
+		into **prepared
+	}{{t.subject, &w.subjectPart}, {t.text, &w.textPart}, {t.html, &w.htmlPart}} {
+		if slot.part == nil {
+			continue
+		}
+		p, err := w.prepare(slot.part)
+		if err != nil {
+			return nil, t.rendered(slot.part, err)
+		}
+		*slot.into = p
+	}
+	if s := w.subjectPart; !s.whole && len(s.pieces) == 0 {
+		w.subject = appendSubject(nil, cleanSubject(append([]byte(nil), s.chunks[0].text...)))
+	}
+	w.shared.on = m.Multicast && !w.subjectPart.personal() && !w.textPart.personal() && !w.htmlPart.personal()
+	if w.shared.on {
+		w.shared.sender = w.sender(fanfare.DeliveryRef{Day: m.EventRef.Day, Manifest: fanfare.NewManifestID(m.EventRef.Seq, 0)}, true)
+	}
+	return w, nil
+}
+
+// enclose returns the files of the messages of a template, nil without any.
+func (m *Mailing) enclose(t *Template) (*Enclosure, error) {
+	of := t.enclosing(m.Files)
+	if len(of.Files) == 0 {
+		return nil, nil
+	}
+	return m.Enclose(of)
+}
+
+func (w *Writer) prepareHeaders() error {
+	m := &w.mailing
+	var err error
+	if w.head, w.utf8, err = appendMailbox(nil, "From", "from", m.From); err != nil {
+		return err
+	}
+	if m.ReplyTo != "" {
+		a, err := mail.ParseAddress(m.ReplyTo)
+		if err != nil {
+			return refused("reply_to", "%q is not a mail address", m.ReplyTo)
+		}
+		var unicode bool
+		if w.head, unicode, err = appendMailbox(w.head, "Reply-To", "reply_to", *a); err != nil {
+			return err
+		}
+		w.utf8 = w.utf8 || unicode
+	}
+	if m.Sender != "" {
+		normal, err := ParseAddress(m.Sender)
+		if err != nil {
+			return refused("sender", "%s", err.Error())
+		}
+		var unicode bool
+		if m.Sender, unicode, err = route(normal); err != nil {
+			return refused("sender", "%s", err.Error())
+		}
+		w.utf8 = w.utf8 || unicode
+	}
+	if err := hostName(m.Domain, "domain"); err != nil {
+		return err
+	}
+	if m.ListID != "" {
+		if err := hostName(m.ListID, "list_id"); err != nil {
+			return err
+		}
+		w.list = []byte("List-Id: <" + m.ListID + ">\r\n")
+	}
+	if m.UnsubscribeMailto != "" {
+		address, err := ParseAddress(m.UnsubscribeMailto)
+		if err != nil {
+			return refused("unsubscribe_mailto", "%s", err.Error())
+		}
+		w.mailto = []byte("<mailto:" + address + ">")
+		if err := headerURL(w.mailto[1:len(w.mailto)-1], "unsubscribe_mailto"); err != nil {
+			return err
+		}
+	}
+	ref := m.EventRef.String()
+	w.tail = []byte("Auto-Submitted: auto-generated\r\nX-Fanfare-Event: " + ref + "\r\nMIME-Version: 1.0\r\n")
+	// "=_" cannot occur in quoted-printable text; a part that has it is not sent
+	// in another encoding. Messages with files have boundaries of their own.
+	w.boundary = "=_" + ref
+	return nil
+}

@@ -1,0 +1,203 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"sync"
+
+	"fanfare.dev/fanfare"
+)
+
+// shared are the messages of a mailing that are the same for many recipients, by
+// what they tell of: of an event that is one, of a digest one for each list of items.
+type shared struct {
+	on    bool
+	known map[string]sharedBody
+	bytes int
+	key   []byte
+
+	sender string // of all of them: it names the event, and no delivery
+
+	// making guards what messages to one recipient are made with.
+	making sync.Mutex
+	alone  *Alone
+}
+
+// A sharedBody is a message that never changes.
+type sharedBody struct {
+	body  []byte
+	share uint64
+	dots  bool // a line may begin with one
+
+	// Of the message without its signatures: what stands before and behind the headers
+	// To and List-Unsubscribe, which are all that differs in a message to one recipient.
+	before, between, behind []byte
+}
+
+// Alone has the functions of a Mailing for messages to one recipient, which are made
+// while the writer is in use. They share nothing with those of the Mailing, and are
+// called one at a time. What Sign returns is signed.
+type Alone struct {
+	Unsubscribe func(dst []byte, r *Recipient) []byte
+	Returns     func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte
+	Sign        func(message, files []byte) ([]byte, error)
+}
+
+// maxSharedBytes bounds the messages that are kept for the next recipients, beside
+// those that letters have. Beyond it all are forgotten, and made again where they are
+// needed: with the same bytes and the same share.
+const maxSharedBytes = 4 << 20
+
+// personal reports whether the part says something to a recipient that it may not
+// say to another.
+func (p *prepared) personal() bool {
+	switch {
+	case p == nil:
+		return false
+	case p.whole:
+		return p.part.reach == ofRecipient
+	}
+	return slices.ContainsFunc(p.pieces, func(piece piece) bool { return piece.reach == ofRecipient })
+}
+
+// writeShared makes the letter of a recipient with the message that others get, too.
+func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
+	to, utf8Needed, err := recipientPath(r.Address)
+	if err != nil {
+		return fanfare.Letter{}, err
+	}
+	s := &w.shared
+	s.key = binary.AppendVarint(s.key[:0], r.Date.Unix())
+	s.key = binary.AppendUvarint(s.key, uint64(r.More))
+	for i := range r.Items {
+		s.key = binary.AppendUvarint(s.key, uint64(r.Items[i].Number))
+	}
+	message, ok := s.known[string(s.key)]
+	if !ok {
+		// Who asks first is nobody in it.
+		if message, err = w.makeShared(&Recipient{Items: r.Items, More: r.More, Date: r.Date}); err != nil {
+			return fanfare.Letter{}, err
+		}
+		if s.bytes += len(s.key) + len(message.body); s.known == nil || s.bytes > maxSharedBytes {
+			s.known, s.bytes = map[string]sharedBody{}, len(s.key)+len(message.body)
+		}
+		s.known[string(s.key)] = message
+	}
+	letter := fanfare.Letter{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Enclosed: w.enclosed.bytes(), UTF8: utf8Needed || w.utf8, Undotted: !message.dots, Share: message.share}
+	if utf8Needed {
+		letter.Share++ // it takes another envelope
+	}
+	if w.mailing.Alone != nil {
+		plain := letter
+		letter.Alone = func() (fanfare.Letter, error) { return w.writeAlone(plain, message, r) }
+	}
+	return letter, nil
+}
+
+// writeAlone makes a shared message into one to its recipient. The Message-ID stays:
+// an earlier attempt that nobody knows the outcome of may have gone to several.
+func (w *Writer) writeAlone(letter fanfare.Letter, message sharedBody, r *Recipient) (fanfare.Letter, error) {
+	s := &w.shared
+	s.making.Lock()
+	defer s.making.Unlock()
+	if s.alone == nil {
+		made := w.mailing.Alone()
+		s.alone = &made
+	}
+	var url, mailto []byte
+	if s.alone.Unsubscribe != nil {
+		url = s.alone.Unsubscribe(nil, r)
+		if err := headerURL(url, "unsubscribe_url"); err != nil {
+			return letter, err
+		}
+	}
+	if w.leaveOfEach() {
+		mailto = appendLeave(nil, s.alone.Returns, r.Delivery)
+	} else {
+		mailto = w.mailto
+	}
+	out := make([]byte, 0, len(message.body)+len(letter.To)+2*(len(url)+len(mailto))+128)
+	out = append(out, message.before...)
+	out = append(out, "To: "...)
+	out = append(out, letter.To...)
+	out = append(out, "\r\n"...)
+	out = append(out, message.between...)
+	out = appendUnsubscribe(out, url, mailto)
+	out = append(out, message.behind...)
+	if s.alone.Sign != nil {
+		var err error
+		if out, err = s.alone.Sign(out, letter.Enclosed); err != nil {
+			return letter, err
+		}
+	}
+	letter.Body, letter.Share = out, 0
+	if s.alone.Returns != nil {
+		letter.From = string(s.alone.Returns(nil, BounceReturn, r.Delivery, false))
+	}
+	return letter, nil
+}
+
+// makeShared writes a message for all who have the items of r. Its Message-ID comes
+// from what it says, so that a later attempt has the same, and a reader in several
+// lists is told that it is one message.
+func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
+	var message sharedBody
+	if err := w.setDate(r.Date); err != nil {
+		return message, err
+	}
+	var vars map[string]any
+	var err error
+	w.url = w.url[:0]
+	if w.needs.any {
+		if vars, err = w.variables(r); err != nil {
+			return message, err
+		}
+	}
+	out := append([]byte(nil), w.head...)
+	message.before = w.head
+	out = append(out, "To: undisclosed-recipients:;\r\n"...)
+	beyond := len(out)
+	if out, err = w.appendSubject(out, r, vars); err != nil {
+		return message, err
+	}
+	out = append(out, "Date: "...)
+	out = append(out, w.date...)
+	out = append(out, "\r\n"...)
+	rest := append([]byte(nil), w.list...)
+	if !w.leaveOfEach() {
+		rest = appendUnsubscribe(rest, nil, w.mailto)
+	}
+	leave := len(rest)
+	rest = append(rest, w.tail...)
+	if rest, err = w.appendParts(rest, r, vars); err != nil {
+		return message, err
+	}
+	content := sha256.New()
+	content.Write(out)
+	content.Write(rest)
+	if w.enclosed != nil {
+		content.Write([]byte(w.enclosed.of.Key()))
+	}
+	sum := content.Sum(nil)
+	out = append(out, "Message-ID: <"...)
+	out = append(out, w.mailing.EventRef.String()...)
+	out = append(out, '.')
+	out = hex.AppendEncode(out, sum[:8])
+	out = append(out, '@')
+	out = append(out, w.mailing.Domain...)
+	out = append(out, ">\r\n"...)
+	out = append(out, w.list...)
+	unsubscribe := len(out)
+	out = append(out, rest[len(w.list):]...)
+	plain := len(out)
+	out = w.sign(out, 0)
+	unsigned := out[len(out)-plain:]
+	message.between, message.behind = unsigned[beyond:unsubscribe], unsigned[unsubscribe+leave-len(w.list):]
+	message.body, message.dots = slices.Clip(out), w.dots
+	// What vouches for the message is a part of it, too.
+	whole := sha256.Sum256(out)
+	message.share = binary.BigEndian.Uint64(whole[:8])&^1 | 2
+	return message, nil
+}

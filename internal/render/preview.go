@@ -1,0 +1,85 @@
+package render
+
+import (
+	"encoding/json"
+
+	"fanfare.dev/fanfare"
+)
+
+// A Preview is one message, and what it says.
+type Preview struct {
+	Letter              fanfare.Letter
+	Subject, Text, HTML string // as rendered; "" for a part that the template has not
+	Files               []fanfare.File
+}
+
+// Preview writes the message for r, as Write does, and keeps it readable beside.
+func (w *Writer) Preview(r *Recipient) (Preview, error) {
+	if w.several != nil {
+		one, err := w.several.of(r)
+		if err != nil {
+			return Preview{}, err
+		}
+		return one.Preview(r)
+	}
+	letter, _, err := w.Write(nil, r)
+	if err != nil {
+		return Preview{}, err
+	}
+	p := Preview{Letter: letter}
+	if w.enclosed != nil {
+		p.Files = w.enclosed.of.Files
+	}
+	for _, one := range []struct {
+		part *prepared
+		into *string
+	}{{w.textPart, &p.Text}, {w.htmlPart, &p.HTML}} {
+		if one.part != nil {
+			*one.into = string(one.part.appendText(nil))
+		}
+	}
+	// Write fills the subject only where it differs from one recipient to the next.
+	if subject := w.subjectPart; w.subject != nil {
+		p.Subject = string(cleanSubject(append([]byte(nil), subject.chunks[0].text...)))
+	} else {
+		p.Subject = string(cleanSubject(subject.appendText(nil)))
+	}
+	return p, nil
+}
+
+// Sample makes event data and a recipient with which the template renders, as
+// DryRun does: data that fit the schema, which may be empty, and stand-ins for
+// whatever else the template reads. Only Address, ID, Locale, TimeZone,
+// Attributes and Subscriptions of the recipient are set.
+func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recipient, err error) {
+	root, err := readSchema(schema)
+	if err != nil {
+		return nil, r, err
+	}
+	vars, err := t.sampleVars(root)
+	if err != nil {
+		return nil, r, err
+	}
+	if items, ok := vars["items"].([]any); ok && t.Digest() { // the sample is of each item
+		item, _ := items[0].(map[string]any)
+		vars["event"] = item["event"]
+	}
+	subscriber, _ := vars["subscriber"].(map[string]any)
+	subscription, _ := vars["subscription"].(map[string]any)
+	text := func(from map[string]any, name string) string {
+		s, _ := from[name].(string)
+		return s
+	}
+	r = Recipient{ID: text(subscriber, "id"), Address: text(subscriber, "address"), Locale: text(subscriber, "locale"), TimeZone: text(subscriber, "time_zone")}
+	one := Subscription{ID: text(subscription, "id"), Rule: text(subscription, "rule")}
+	for _, raw := range []struct {
+		value any
+		into  *json.RawMessage
+	}{{vars["event"], &data}, {subscriber["attributes"], &r.Attributes}, {subscription["params"], &one.Params}, {subscription["data"], &one.Data}} {
+		if *raw.into, err = json.Marshal(raw.value); err != nil {
+			return nil, r, refused("sample", "the sample cannot be written as JSON")
+		}
+	}
+	r.Subscriptions = []Subscription{one}
+	return data, r, nil
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"encoding/json"
+
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/render"
+)
+
+// compileTemplate checks a template by itself, and that its files take most bytes.
+func compileTemplate(most int) func(src *registry.TemplateSource) error {
+	return func(src *registry.TemplateSource) error {
+		t, err := render.Compile(sourceOf(src))
+		if err != nil {
+			return err
+		}
+		return t.CheckFiles(most)
+	}
+}
+
+func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params map[string]string) error {
+	t, err := render.Compile(sourceOf(src))
+	if err != nil {
+		return err
+	}
+	var names []string
+	for name := range params {
+		names = append(names, name)
+	}
+	if schema == nil && t.Digest() { // nothing uses it yet
+		return dryRunDigest(src, nil)
+	}
+	if err := t.Check(schema, names); err != nil {
+		return err
+	}
+	_, _, _, err = t.DryRun(schema)
+	return err
+}
+
+func dryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error {
+	t, err := render.Compile(sourceOf(src))
+	if err != nil {
+		return err
+	}
+	if err := t.CheckDigest(schemas); err != nil {
+		return err
+	}
+	return t.DryRunDigest(schemas)
+}
+
+func sourceOf(src *registry.TemplateSource) render.Source {
+	s := sourceOfParts(src.Name, src.TemplateParts)
+	s.Version = src.Version
+	return s
+}
+
+func sourceOfParts(name string, p registry.TemplateParts) render.Source {
+	return render.Source{Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout, Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Files: p.Files(), Variants: variantsOf(p.TemplateVariants)}
+}

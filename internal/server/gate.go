@@ -1,0 +1,64 @@
+package server
+
+import (
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/registry"
+)
+
+// gate is asked before each message of one channel leaves.
+type gate struct {
+	registry *registry.Registry
+	switches *switches
+	channel  uint16
+	captured captured
+}
+
+// Check refuses what is stopped, and what nobody wants any more.
+func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
+	channel, ok := g.registry.Channel(g.channel)
+	if !ok {
+		return deliver.Cancel, channelGone
+	}
+	event := fanfare.EventRef{Day: job.Letter.Delivery.Day, Seq: job.Letter.Delivery.Manifest.Event()}
+	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
+		return decision, why
+	}
+	if g.captured.refuses(job.Letter.To) {
+		return deliver.Suppress, notAllowed
+	}
+	if why := g.registry.Suppressing(channel, job.Letter.To, &job.Seen); why != "" && !welcome(job.Asked, why) {
+		return deliver.Suppress, suppressedFor(why)
+	}
+	return wanted(job, g.registry.Live)
+}
+
+// welcome reports whether a message leaves although its address is suppressed: who
+// wanted nothing at all has asked for this one.
+func welcome(asked bool, why string) bool { return asked && why == registry.NotWanted }
+
+// suppressedFor is what traces say of a message to an address on the suppression list.
+func suppressedFor(why string) string { return "the address is on the suppression list: " + why }
+
+// wanted refuses what nobody wants any more, and what tells of something that
+// somebody does not want any more.
+func wanted(job *deliver.Job, live func(fanfare.Place) bool) (deliver.Decision, string) {
+	if len(job.Subscriptions) == 0 { // of an audience: there is nothing that could have been ended
+		return deliver.Go, ""
+	}
+	left := 0
+	for _, place := range job.Subscriptions {
+		if live(place) {
+			if left++; !job.OfEach {
+				return deliver.Go, ""
+			}
+		}
+	}
+	switch left {
+	case 0:
+		return deliver.Suppress, unsubscribed
+	case len(job.Subscriptions):
+		return deliver.Go, ""
+	}
+	return deliver.Anew, ""
+}

@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match/verify"
+	"fanfare.dev/fanfare/internal/pipeline/record"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+// A house is what a start builds, one room after the other: each is opened by one
+// of its methods, in the order of its fields, and knows those that were opened before.
+type house struct {
+	*App
+	version string
+	started time.Time
+	dir     string
+	index   *condition.Index
+	copying turn // of a backup, an erasure, a move, or the states
+
+	// openStore
+	note    *backup.Note // of a backup that this was restored from
+	db      *database
+	store   *deliveries.Store
+	late    *deliveries.Store // may be a little behind
+	kept    *control.Store
+	days    []fanfare.Day
+	highest fanfare.EventSeq
+
+	// openRegistry
+	outlets *outlets
+	keys    ownKeys
+	people  *registry.Registry
+
+	// openBus
+	hops     *bus.Bus
+	lost     bool // there was one before, and this is not it
+	restored restoring
+
+	// openRecord
+	waiting  *due
+	freeing  *releasing
+	stops    *switches
+	notifier *notifier.Notifier
+	recorder *record.Recorder
+
+	// openStates
+	following *carrying
+	history   *indexing
+	rates     *rates
+
+	// openVerifier
+	verifier *verify.Verifier
+
+	// openMatching
+	samples   *samples
+	narrowing *audiences
+
+	// openIntake
+	floor     *diskFloor
+	collector *ingest.Collector
+
+	// openReturns
+	mails *inbound.Server // nil: none
+}
+
+// openStore opens what is kept of the past.
+func (h *house) openStore(ctx context.Context) (err error) {
+	if h.note, err = backup.ReadNote(h.dir); err != nil {
+		return err
+	}
+	if h.db, err = h.openDatabase(ctx, h.version); err != nil {
+		return err
+	}
+	h.later(h.db.Close)
+	h.watch(h.db)
+	h.store, h.late, h.kept = deliveries.New(h.db), deliveries.New(h.db.Late()), control.New(h.db)
+	if h.days, err = h.store.Days(ctx); err != nil {
+		return err
+	}
+	h.highest, err = h.store.Highest(ctx)
+	return err
+}
+
+// openRegistry reads who subscribes to what, and the server's own keys.
+func (h *house) openRegistry(ctx context.Context) (err error) {
+	h.outlets = &outlets{store: h.store, claims: newClaims(), lease: h.config.Lease, clock: h.clock, logger: h.log, open: map[uint16]*outlet{}}
+	h.outlets.ctx, h.outlets.stop = context.WithCancel(context.Background())
+	resolver := resolverAt(h.config.Resolver)
+	h.outlets.sites = newSites(resolver, h.clock)
+	h.outlets.records = newRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
+	h.laterDo(h.outlets.sites.Stop)
+	h.outlets.captured = newCaptured(h.config.Capture, h.config.AllowRecipients)
+	if h.keys, err = readKeys(h.dir); err != nil {
+		return err
+	}
+	h.people, err = registry.Open(ctx, registry.Options{
+		Store: h.kept, Conditions: h.index, ParseAddress: render.ParseAddress, ParseURL: render.ParseURL,
+		CheckKey: h.outlets.captured.checkKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
+		AfterEnd: h.afterEnd(h.outlets), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
+		Away: h.absence.check, Patience: h.db.patience(), Logger: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.laterDo(h.people.Close)
+	if err := h.db.belong(h.dir, h.people, h.note.New()); err != nil {
+		return err
+	}
+	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), signing(h.people)); err != nil {
+		return err
+	}
+	return h.keys.keep()
+}
+
+// openBus opens the two durable hops. After a restore what was open is held.
+func (h *house) openBus(ctx context.Context) (err error) {
+	if !h.note.New() {
+		if h.lost, err = lostBus(h.dir, h.config.NATS != "", h.highest); err != nil {
+			return err
+		}
+	}
+	h.hops, err = bus.Open(ctx, bus.Options{
+		Dir: filepath.Join(h.dir, busDir), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
+		FirstSeq: firstGroup(h.highest, h.note), Logger: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.later(h.hops.Close)
+	h.restored = restoring{dir: h.dir, note: h.note, store: h.store, registry: h.people, bus: h.hops}
+	if !h.note.New() {
+		return nil
+	}
+	if err := h.restored.finish(ctx, h.days, firstGroup(h.highest, h.note)); err != nil {
+		return err
+	}
+	h.log.Warn("restored, and everything is paused", "backup", h.note.Backup, "broadcasts", h.note.Broadcasts, "unsettled", h.note.Deliveries, "unmatched", h.note.Unmatched)
+	return nil
+}
+
+// openRecord begins to keep outcomes, with what an earlier run left open.
+func (h *house) openRecord(ctx context.Context) error {
+	h.waiting = newDue(h.store, h.hops, h.clock, h.log)
+	h.freeing = newReleasing(h.waiting, h.store, h.log)
+	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: &faults{}, resumed: h.freeing.release, soon: h.freeing.soon,
+		reconfigured: h.outlets.reconcile, stopped: h.outlets.sweep, hurry: h.outlets.hurry, relay: h.outlets.drainRelay}
+	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
+	h.recorder = record.Start(record.Options{
+		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
+		Sour: func(ref fanfare.EventRef) {
+			ctx := h.outlets.ctx
+			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
+				h.log.Log(ctx, levelOfFailure(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
+			}
+		},
+	})
+	h.laterDo(h.recorder.Stop)
+	h.stops.recorder, h.freeing.switches = h.recorder, h.stops
+	if err := h.recover(ctx); err != nil || !h.lost {
+		return err
+	}
+	open, err := h.restored.mend(ctx, h.days, h.waiting)
+	if err != nil {
+		return err
+	}
+	h.log.Warn("the bus was lost and is new: what was open goes on, events that were not matched are gone", "broadcasts", open)
+	return nil
+}
+
+// recover learns what an earlier run left open.
+func (h *house) recover(ctx context.Context) error {
+	for _, day := range h.days {
+		err := h.store.Open(ctx, day, func(seq fanfare.EventSeq, messages int64, progress fanfare.Progress) {
+			h.recorder.Begin(fanfare.EventRef{Day: day, Seq: seq}, messages, progress)
+		})
+		if err != nil {
+			return err
+		}
+		if err := h.waiting.learn(ctx, day); err != nil {
+			return err
+		}
+	}
+	return h.stops.load(ctx, h.days)
+}

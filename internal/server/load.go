@@ -1,0 +1,250 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/record"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+)
+
+// loader turns a batch, which is a hint, into messages: it reads what is
+// settled already, then people and subscriptions in bulk, and writes the
+// messages. Each goroutine has its own.
+type loader struct {
+	store    *deliveries.Store
+	registry *registry.Registry
+	recorder *record.Recorder
+	switches *switches
+	claims   *claims
+	signer   *render.Signer // nil without a public URL
+	returns  *render.Signer // of return addresses
+	domains  []string       // of which mail comes in here
+	sites    *mx.Sites
+	clock    kit.Clock
+
+	templates  *templates
+	enclosures *enclosures
+	memory     *memory
+	faults     *templateFaults
+
+	keys    *keyring
+	signing dkim.Signing
+	signers []*dkim.Key // of the last batch
+
+	manifests cache[manifestKey, *fanfare.Manifest]
+	mailings  cache[mailingKey, *mailing]
+}
+
+type manifestKey struct {
+	day fanfare.Day
+	id  fanfare.ManifestID
+}
+
+// loaded is what came of a batch.
+type loaded struct {
+	jobs  []deliver.Job
+	held  []fanfare.Slice       // paused: to be kept until they are resumed
+	later []fanfare.Due         // in their quiet hours: to be kept until these are over
+	mine  []fanfare.DeliveryRef // claimed
+	busy  int                   // members in other hands: the batch has to come again
+	left  int                   // members with files for which there was no room: the batch comes again when the others are sent
+
+	enclosed int // bytes of files that letters have for themselves
+
+	slabs []*slab // the memory of the letters; goes back when the jobs are done
+}
+
+// pending is a member on its way to a job.
+type pending struct {
+	ref     fanfare.DeliveryRef
+	attempt uint16
+	section *fanfare.Section
+	member  fanfare.Member
+}
+
+// load makes the jobs of a batch. Its claims end with the jobs; after an error
+// nothing is claimed.
+func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *registry.Channel) (out *loaded, err error) {
+	out = &loaded{}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("loading panicked: %v", p)
+		}
+		if err != nil {
+			l.claims.release(out.mine...)
+		}
+	}()
+	var open, cancelled []claimed
+	for i := range batch.Slices {
+		slice := &batch.Slices[i]
+		event := fanfare.EventRef{Day: batch.Day, Seq: slice.Manifest.Event()}
+		switch decision, why := l.switches.now.Load().decide(event, channel); decision {
+		case deliver.Hold:
+			out.held = append(out.held, *slice)
+		case deliver.Cancel:
+			cancelled = append(cancelled, l.claim(batch.Day, slice, why, out))
+		default:
+			open = append(open, l.claim(batch.Day, slice, "", out))
+		}
+	}
+	if err := l.cancel(ctx, batch.Day, cancelled); err != nil {
+		return out, err
+	}
+	members, err := l.unsettled(ctx, batch.Day, open)
+	if err != nil {
+		return out, err
+	}
+	if len(members) == 0 {
+		return out, nil
+	}
+	people, err := l.read(ctx, members)
+	if err != nil {
+		return out, err
+	}
+	quiet := &quietTimes{topics: l.topicsOf, channel: channel, lane: batch.Lane, now: l.clock.Now()}
+	if err := l.write(ctx, channel, members, people, quiet, out); err != nil {
+		return out, err
+	}
+	if channel.Destinations.By == registry.ByMX && batch.Lane != fanfare.Urgent {
+		awaitSites(ctx, l.sites, out.jobs)
+	}
+	return out, l.recorder.Postpone(batch.Day, out.later)
+}
+
+// failuresAtOnce is how many messages may fail before the gate is asked again:
+// a broadcast whose first messages all fail pauses itself.
+const failuresAtOnce = 100
+
+// write makes the messages. Members whose message cannot be made, or is not
+// wanted any more, are settled on the way.
+func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, quiet *quietTimes, out *loaded) (err error) {
+	l.signFrom(l.clock.Now())
+	defer func() { err = errors.Join(err, l.sign()) }() // what is kept for others is signed, too
+	out.jobs = make([]deliver.Job, 0, len(members))
+	var page []byte
+	var settled []fanfare.Entry
+	events := &ahead{store: l.store}
+	passed := map[fanfare.EventRef]bool{}
+	for i := range members {
+		m := &members[i]
+		if len(settled) >= failuresAtOnce {
+			if err := l.recorder.RecordAll(settled); err != nil {
+				return err
+			}
+			settled = settled[:0]
+		}
+		event := eventOf(m)
+		if decision, _ := l.switches.now.Load().decide(event, channel); decision != deliver.Go {
+			out.held = append(out.held, heldSlice(m))
+			continue
+		}
+		mailing, err := l.mailingFor(ctx, events, members[i:], channel)
+		if err != nil {
+			return err
+		}
+		if out.enclosed >= maxEnclosedOfBatch && mailing.filed > 0 {
+			out.left += len(members) - i
+			break
+		}
+		out.enclosed, mailing.filed = out.enclosed+mailing.filed, 0
+		expires := expiry(mailing, channel)
+		recipient := l.recipient(m, mailing, people)
+		switch {
+		case recipient == nil:
+			settled = append(settled, l.entry(m, fanfare.Suppressed, unwanted(mailing)))
+			continue
+		case !expires.IsZero() && l.clock.Now().After(expires):
+			settled = append(settled, l.entry(m, fanfare.Expired, "not sent before "+expires.Format(time.RFC3339)))
+			continue
+		}
+		var seen uint64
+		if why := l.registry.Suppressing(channel, recipient.Address, &seen); why != "" && !welcome(mailing.asked, why) {
+			settled = append(settled, l.entry(m, fanfare.Suppressed, suppressedFor(why)))
+			continue
+		}
+		hush := quiet.of(mailing, recipient.TimeZone, m.member.Subscriber, expires)
+		if hush.At(l.clock.Now()) {
+			out.later = append(out.later, fanfare.Due{
+				At: wholeSecond(hush.Until), Channel: channel.Number, Lane: quiet.lane,
+				Slice: fanfare.Slice{Manifest: m.ref.Manifest, Positions: []uint32{m.ref.Position}, Attempt: m.attempt},
+				Why:   hush.Why,
+			})
+			continue
+		}
+		if cap(page)-len(page) < slabReserve {
+			page = out.page(l.memory)
+		}
+		letter, longer, by, err := l.letter(ctx, members[i:], mailing, channel, recipient, page)
+		if errors.Is(err, errLater) {
+			return err
+		}
+		if err != nil {
+			held, wrong := l.unwritten(ctx, events, members, i, by, channel, people, passed, err)
+			if wrong != nil {
+				return wrong
+			}
+			if held {
+				out.held = append(out.held, heldSlice(m))
+			} else {
+				settled = append(settled, l.entry(m, fanfare.Failed, err.Error()))
+			}
+			continue
+		}
+		page = longer
+		letter.Delivery = m.ref
+		out.jobs = append(out.jobs, deliver.Job{
+			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
+			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen, Asked: mailing.asked,
+		})
+		if mailing.items != nil {
+			job := &out.jobs[len(out.jobs)-1]
+			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
+		}
+	}
+	l.mailings.forget((*mailing).hasFiles)
+	if err := l.sign(); err != nil {
+		return err
+	}
+	together(out.jobs)
+	return l.recorder.RecordAll(settled)
+}
+
+// heldSlice is a member whose broadcast is paused.
+func heldSlice(m *pending) fanfare.Slice {
+	return fanfare.Slice{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt}
+}
+
+// mailingFor is the mailing of the first of members, with what it tells of the next.
+func (l *loader) mailingFor(ctx context.Context, events *ahead, members []pending, channel *registry.Channel) (*mailing, error) {
+	m, err := l.mailings.get(mailingKey{eventOf(&members[0]), members[0].section.Template}, func(k mailingKey) (*mailing, error) {
+		posted, err := events.posted(ctx, members)
+		if err != nil {
+			return nil, err
+		}
+		return l.mailing(ctx, posted, k, channel)
+	})
+	if err == nil && m.items != nil {
+		err = m.items.ahead(ctx, members)
+	}
+	return m, err
+}
+
+// together puts the letters that are one message next to each other.
+func together(jobs []deliver.Job) {
+	shared := func(j deliver.Job) bool { return j.Letter.Share != 0 }
+	if slices.ContainsFunc(jobs, shared) {
+		slices.SortStableFunc(jobs, func(a, b deliver.Job) int { return cmp.Compare(a.Letter.Share, b.Letter.Share) })
+	}
+}

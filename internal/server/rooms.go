@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
+	"fanfare.dev/fanfare/internal/render"
+)
+
+// openOutlets begins to deliver.
+func (h *house) openOutlets(ctx context.Context) (err error) {
+	o := h.outlets
+	if h.config.PublicURL != "" {
+		if o.signer, err = render.NewSigner(h.config.PublicURL, h.keys.links.bytes); err != nil {
+			return err
+		}
+	}
+	if o.returns, err = render.NewReturnSigner(h.keys.links.bytes); err != nil {
+		return err
+	}
+	o.domains = h.config.InboundDomains
+	o.bus, o.registry, o.recorder, o.switches = h.hops, h.people, h.recorder, h.stops
+	o.budgets = &budgets{quotas: quotas{registry: h.people, clock: h.clock, logger: h.log}, clock: h.clock}
+	o.marks = newFileMarks(h.dir, h.keys.links.bytes, h.started)
+	o.hooks = hooks{key: h.keys.webhooks.bytes, networks: h.config.Networks()}
+	if o.captured.inForce() {
+		h.log.Warn(o.captured.said(), "capture", h.config.Capture, "allow_recipients", len(h.config.AllowRecipients))
+	}
+	o.replies = newReplies(h.config.ReplyRules, h.log)
+	h.background(o.replies.run)
+	h.background(o.rereadKeys, o.awaitRecords)
+	o.templates, o.memory = &templates{registry: h.people}, newMemory()
+	o.faults = newTemplateFaults(h.people, h.clock, h.log)
+	o.enclosures = &enclosures{registry: h.people, store: h.store}
+	if _, err := o.configure(ctx); err != nil { // a channel that cannot send must not keep the others from it
+		return err
+	}
+	h.laterDo(func() { o.drain(h.config.DrainTimeout) })
+	return nil
+}
+
+// openStates opens what topics remember, and begins what is done behind: the index
+// of the history, retries, retention.
+func (h *house) openStates(ctx context.Context) error {
+	h.following = &carrying{states: topicstate.New(), days: h.store, control: h.kept, series: seriesOf(h.people), copying: h.copying, logger: h.log}
+	if err := h.following.load(ctx, h.days); err != nil {
+		return fmt.Errorf("states: %w", err)
+	}
+	h.history = &indexing{store: h.store, recorder: h.recorder, carry: h.following.day, clock: h.clock, logger: h.log, retention: time.Duration(h.config.Retention) * 24 * time.Hour}
+	if err := h.history.sweep(ctx); err != nil {
+		return err
+	}
+	h.rates = &rates{recorder: h.recorder, outlets: h.outlets}
+	h.background(h.waiting.run, h.freeing.run, h.history.run, h.history.merge, h.history.remove, h.following.run, h.rates.run, (&mending{switches: h.stops, registry: h.people, logger: h.log}).run)
+	return nil
+}
+
+// openMatching begins to gather digests, and to match.
+func (h *house) openMatching(ctx context.Context) error {
+	gathering := newGathering(h.store, h.people, &cases{verifier: h.verifier, registry: h.people, states: h.following.states, store: h.store}, h.hops, h.clock, h.log)
+	if err := gathering.Load(ctx, h.days); err != nil {
+		return fmt.Errorf("digests: %w", err)
+	}
+	h.background(gathering.Run)
+	h.samples, h.narrowing = newSamples(), &audiences{registry: h.people}
+	for _, lane := range fanfare.Lanes {
+		queue, err := h.hops.Events(ctx, lane)
+		if err != nil {
+			return err
+		}
+		m := &matching{lane: lane, queue: queue, bus: h.hops, index: h.index, verifier: h.verifier, registry: h.people, store: h.store, recorder: h.recorder, switches: h.stops,
+			states: h.following.states, samples: h.samples, people: h.narrowing, gathering: gathering, clock: h.clock, logger: h.log}
+		h.background(m.run)
+	}
+	return nil
+}
+
+// openIntake begins to take events: those that services send, and those that tell
+// them what became of deliveries.
+func (h *house) openIntake(ctx context.Context) error {
+	h.floor = &diskFloor{dir: h.dir, floor: h.config.DiskFloor}
+	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.narrowing}, Clock: h.clock, Floor: h.floor.Check, Ahead: h.config.Ahead()})
+	h.laterDo(h.collector.Stop)
+	err := h.hops.ReplayEvents(ctx, h.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
+		events, err := ingest.Decode(group, seq)
+		h.collector.Remember(events)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("known ids: %w", err)
+	}
+	h.notifier.PostTo(h.collector)
+	h.background(h.notifier.Run)
+	h.background(func(ctx context.Context) { trim(ctx, h.hops, h.clock, h.log) })
+	return nil
+}
+
+// openReturns begins to take what comes back: bounces, complaints, receipts and
+// mails that unsubscribe.
+func (h *house) openReturns(context.Context) (err error) {
+	h.returns = (&returnTaker{store: h.store, control: h.kept, registry: h.people, recorder: h.recorder, signer: h.outlets.returns, clock: h.clock, logger: h.log}).ready()
+	h.background(h.returns.run)
+	h.background((&housekeeping{registry: h.people, clock: h.clock, log: h.log, audit: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).run)
+	h.mails, err = h.listenInbound(h.outlets, h.returns)
+	return err
+}

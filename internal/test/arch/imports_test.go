@@ -1,0 +1,271 @@
+package arch
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A grant lists the packages of this module that a package may import, as paths
+// from the root of the module ("." is the root package). A row holds for its
+// folder and those below that have no row of their own; "x/..." grants x and
+// all below it. A folder may always import itself and what lies below it.
+type grant struct {
+	dir string
+	may []string
+	why string
+}
+
+// grants is the whole dependency direction: cmd -> app -> stages, api, drivers
+// -> contracts -> root. A package without a row may not exist.
+var grants = []grant{
+	{".", nil,
+		"the root package is the vocabulary: everybody imports it, so it imports nobody"},
+	{"client", []string{".", "internal/httpapi/wire"},
+		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
+	{"examples", []string{".", "client"},
+		"an example shows what a user can do, and a user has only the client"},
+	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/bench", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/kit", "internal/registry", "internal/mail/reply", "internal/sink"},
+		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
+
+	{"internal/pipeline/deliver/limit", nil,
+		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
+	{"internal/mail/mx", []string{"internal/kit"},
+		"whose exchangers take the mail of a domain is asked of the DNS; what follows from it is the business of who asks"},
+	{"internal/mail/linktoken", nil,
+		"a pass is bytes under a seal: what they mean is the business of who seals"},
+	{"internal/people/pages/words", nil,
+		"texts are known to who writes pages, and to who reads what a service says instead"},
+	{"internal/people/pages", []string{"internal/people/pages/words"},
+		"what stands on a page comes with the call: the looks are apart from what they are about"},
+	{"internal/kit", nil,
+		"kit is below everything: it knows nothing of the domain"},
+	{"internal/pipeline/deliver/fairqueue", nil,
+		"turns are taken without knowing what waits or whose it is"},
+	{"internal/config", []string{".", "internal/kit"},
+		"configuration is plain values; who uses them imports config, never the other way round"},
+	{"internal/bus", []string{".", "internal/kit"},
+		"the bus carries values of the root package and does not know who sends or takes them"},
+	{"internal/store", []string{".", "internal/kit"},
+		"the contract between what is kept and the databases knows the words and nothing of either side"},
+	{"internal/store/control", []string{".", "internal/kit", "internal/store", "internal/registry"}, whyKept},
+	{"internal/store/deliveries", []string{".", "internal/kit", "internal/store"}, whyKept},
+	{"internal/store/sqlite", []string{".", "internal/kit", "internal/store"}, whyDatabase},
+	{"internal/store/postgres", []string{".", "internal/kit", "internal/store", "internal/registry"}, whyDatabase},
+	{"internal/test/dnstest", nil,
+		"a DNS for tests knows what it is told"},
+	{"internal/store/storetest", []string{".", "internal/kit", "internal/store", "internal/store/...", "internal/registry", "internal/pipeline/plan", "internal/test/pgtest"},
+		"the suite has every driver keep the same promises"},
+	{"internal/store/move", []string{".", "internal/kit", "internal/store"},
+		"a move copies from one database to another, and knows neither"},
+	{"internal/test/pgtest", []string{"."},
+		"a PostgreSQL for tests is started as what it is: a program of others"},
+	{"internal/test/pgtest/with", []string{"internal/test/pgtest", "internal/store/postgres"},
+		"the command that starts one for others"},
+
+	{"internal/pipeline/ingest", []string{".", "internal/kit"}, whyStage},
+	{"internal/condition", []string{".", "internal/kit"}, whyStage},
+	{"internal/pipeline/match/topicstate", []string{".", "internal/kit"}, whyStage},
+	{"internal/condition/evaluator", nil,
+		"the evaluator decides conditions a second time: sharing code with the index that it checks would hide the same mistake twice"},
+	{"internal/test/mutation", nil,
+		"it changes the text of another package and runs its tests, and knows neither"},
+	{"internal/condition/conditiontest", []string{".", "internal/condition/evaluator", "internal/condition"},
+		"it compares the two implementations of the language, and belongs to neither"},
+	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
+		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
+	{"internal/pipeline/plan", []string{".", "internal/kit"}, whyStage},
+	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/render", "internal/kit", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
+		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
+	{"internal/notifier", []string{".", "internal/kit", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+		"the notifier reads what the recorder and the registry stored and posts events as any sender does"},
+	{"internal/store/retry", []string{"internal/store"},
+		"work is repeated while the database is away, whatever the work is"},
+	{"internal/pipeline/digest", []string{".", "internal/kit", "internal/schedule/cadence", "internal/pipeline/plan", "internal/store/deliveries"},
+		"what waits for a digest stands between matching, generation and the record, and knows neither the registry nor the bus"},
+	{"internal/render", []string{".", "internal/kit", "internal/render/locale", "internal/render/bodies"}, whyStage},
+	{"internal/render/bodies", []string{"."}, "what is made of a template when it is compiled needs nothing of messages"},
+	{"internal/render/lint", []string{"internal/render/bodies"}, "what readers will mind of a template is judged by its text alone"},
+	{"internal/pipeline/deliver", []string{".", "internal/kit", "internal/pipeline/deliver/fairqueue", "internal/pipeline/deliver/limit"},
+		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
+	{"internal/pipeline/deliver/smtp", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/capture", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/file", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/webhook", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/delivertest", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/mail/inbound", []string{".", "internal/kit", "internal/mail/bounce"},
+		"mail comes in knowing addresses by a function and what follows from it by another"},
+	{"internal/pipeline/record", []string{".", "internal/kit"}, whyStage},
+	{"internal/schedule/quiethours", nil,
+		"when it is quiet is arithmetic over a clock that is told"},
+	{"internal/mail/dkim", []string{"."},
+		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of app"},
+	{"internal/render/locale", nil,
+		"how things are written in a language is a table, and knows nothing of messages"},
+	{"internal/schedule/cadence", []string{"."},
+		"when something is due is arithmetic over a clock that is told"},
+	{"internal/filetype", []string{"."},
+		"of what type a file is follows from its name and its bytes alone"},
+	{"internal/mail/reply", []string{"."},
+		"what an answer means is decided by rules alone: no clock, no state, no other stage"},
+	{"internal/mail/bounce", []string{".", "internal/mail/reply"},
+		"what came back is told apart by its text alone: no clock, no state; the words of servers have the meaning that answers have"},
+	{"internal/registry", []string{".", "internal/schedule/cadence", "internal/mail/dkim", "internal/filetype", "internal/schedule/quiethours", "internal/kit", "internal/condition", "internal/people/pages/words"},
+		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
+	{"internal/admin/report", []string{".", "internal/kit", "internal/registry"},
+		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
+
+	{"internal/admin/backup", []string{".", "internal/kit"},
+		"a backup is files and bytes: what takes part in it reaches it as functions, and what is restored is taken up by app"},
+
+	{"internal/httpapi", []string{".", "internal/kit", "internal/registry", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/linktoken"},
+		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
+	{"internal/admin/doctor", []string{".", "internal/config", "internal/mail/dkim", "internal/registry"},
+		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions; that a record belongs to a key is the business of dkim"},
+	{"internal/sink", []string{".", "internal/kit"},
+		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
+	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/pipeline/deliver/...", "internal/condition", "internal/render", "examples/..."},
+		"experiments run against a real server through its API; the raw limits beside them, and what is measured by itself (conditions, formatting), use single parts, never app"},
+	{"internal/demo", []string{".", "client", "examples/...", "internal/kit", "internal/sink", "internal/server", "internal/config", "internal/registry"},
+		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
+	{"internal/test/crash", []string{".", "client", "internal/kit", "internal/sink"},
+		"the crash test judges the product from outside: what it expects comes from its input files"},
+	{"internal/test/e2e", []string{".", "client", "internal/sink"},
+		"the tests drive the built program from outside"},
+	{"internal/test/docexamples", []string{"internal/render", "internal/registry", "."},
+		"the examples are run from outside; what they show of templates is rendered as the server does"},
+	{"internal/test/receivers", []string{".", "client"},
+		"receivers of others judge from outside what the built program sends"},
+	{"internal/test/upgrade", []string{".", "internal/sink"},
+		"what each release left is judged from outside"},
+	{"internal/test/peers", []string{".", "client", "internal/pipeline/deliver/smtp", "internal/condition/evaluator", "internal/condition/conditiontest"},
+		"real mail servers judge the driver, and the whole program, from outside; whom it must tell of real events is for an evaluator that shares nothing with it"},
+	{"internal/server", []string{".", "client", "internal/..."},
+		"app is the one place that names concretes"},
+	{"internal/test/arch", nil,
+		"the rules read sources; they need none of them"},
+}
+
+const (
+	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
+	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
+	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
+	whyDriver   = "a driver knows deliver's contracts and nothing of what happens to its answers"
+)
+
+// testGrants is what tests may import beside that: the embedded real things
+// rather than imitations of them.
+var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
+
+func grantOf(dir string) (grant, bool) {
+	for {
+		if i := slices.IndexFunc(grants, func(g grant) bool { return g.dir == dir }); i >= 0 {
+			return grants[i], true
+		}
+		i := strings.LastIndexByte(dir, '/')
+		if i < 0 {
+			return grant{}, false
+		}
+		dir = dir[:i]
+	}
+}
+
+func granted(list []string, target string) bool {
+	return slices.ContainsFunc(list, func(may string) bool {
+		base, below := strings.CutSuffix(may, "/...")
+		return target == base || below && strings.HasPrefix(target, base+"/")
+	})
+}
+
+// imports calls visit for each import of a Go file.
+func imports(f *file, visit func(target string, line int)) {
+	for _, spec := range f.ast.Imports {
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			panic(err) // the parser took it
+		}
+		visit(target, f.line(spec.Pos()))
+	}
+}
+
+// inModule returns the path of target from the root of the module.
+func inModule(target string) (string, bool) {
+	if target == module {
+		return ".", true
+	}
+	return strings.CutPrefix(target, module+"/")
+}
+
+func direction(f *file) []finding {
+	if !f.isGo() {
+		return nil
+	}
+	g, known := grantOf(f.dir())
+	if !known {
+		return []finding{{f.path, 1, "package " + f.dir() + " has no place in the tree",
+			"who may import whom is decided once, in one table",
+			"add a row to grants in internal/test/arch/imports_test.go that says what it may import and why"}}
+	}
+	var found []finding
+	imports(f, func(target string, line int) {
+		to, ours := inModule(target)
+		if !ours || to == f.dir() || f.dir() != "." && strings.HasPrefix(to, f.dir()+"/") {
+			return
+		}
+		if granted(g.may, to) || f.isTest() && granted(testGrants, to) {
+			return
+		}
+		found = append(found, finding{f.path, line, g.dir + " imports " + to, g.why,
+			"declare the interface that you need here and let app pass the concrete in, or move the shared word to the root package"})
+	})
+	return found
+}
+
+func TestImportsFollowTheDirectionOfTheHouse(t *testing.T) { check(t, direction) }
+
+// onlyStandard makes the rule that a package imports no library at all.
+func onlyStandard(dir, name, why, do string) func(*file) []finding {
+	return func(f *file) []finding {
+		if !f.isGo() || f.dir() != dir || f.isTest() {
+			return nil
+		}
+		var found []finding
+		imports(f, func(target string, line int) {
+			if first, _, _ := strings.Cut(target, "/"); strings.Contains(first, ".") {
+				found = append(found, finding{f.path, line, name + " imports " + target, why, do})
+			}
+		})
+		return found
+	}
+}
+
+var (
+	rootIsPure = onlyStandard(".", "the root package",
+		"its words outlive every library", "keep the library behind a stage or a driver")
+	evaluatorIsPure = onlyStandard("internal/condition/evaluator", "the evaluator",
+		"the index is built on a library for CEL, and what checks the index may not have the mistakes of that library",
+		"write what is needed with the standard library; a test may compare it with the library")
+)
+
+func TestRootImportsOnlyTheStandardLibrary(t *testing.T) { check(t, rootIsPure) }
+
+func TestEvaluatorImportsOnlyTheStandardLibrary(t *testing.T) { check(t, evaluatorIsPure) }
+
+func TestEveryGrantNamesAPackageThatMayExist(t *testing.T) {
+	for i, g := range grants {
+		if g.why == "" {
+			t.Errorf("%s: no reason given", g.dir)
+		}
+		if slices.ContainsFunc(grants[:i], func(other grant) bool { return other.dir == g.dir }) {
+			t.Errorf("%s: two rows", g.dir)
+		}
+		for _, may := range g.may {
+			if base, _ := strings.CutSuffix(may, "/..."); base != "internal" {
+				if _, known := grantOf(base); !known {
+					t.Errorf("%s may import %s, which has no row", g.dir, may)
+				}
+			}
+		}
+	}
+}

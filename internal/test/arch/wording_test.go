@@ -1,0 +1,232 @@
+package arch
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// The rules of wording: standard terms instead of private ones, and sentences that have a
+// subject and a verb. docs/reference/glossary.md has the standard terms.
+//
+// Older code still breaks these rules. wording-allowed.txt counts the breaches of each folder.
+// A folder may not have more than that, and the count is lowered as soon as it has fewer.
+
+const (
+	allowedFile   = "wording-allowed.txt"
+	wordingReason = "a newcomer who meets a private word or a riddle cannot find the right file"
+)
+
+var updateWording = flag.Bool("update-wording", false, "lower the counts in "+allowedFile+" to what the tree has")
+
+// privateTerms are words that the project once used for things that have a standard name.
+var privateTerms = map[string]string{
+	"album": "samples", "companions": "recipients of the same content", "dear": "expensive, or unindexed", "dearest": "most expensive", "desk": "queue",
+	"door": "listener, or signupLimit", "house": "server", "ladder": "pipeline mode", "letter": "message", "letterbox": "mailbox", "lookout": "scratch",
+	"mute": "not localized", "needle": "n-gram index", "noticing": "notifier", "outlet": "sender", "parcel": "transaction", "pile": "batch", "rehoused": "address change",
+	"room": "capacity", "saboteur": "fault injector", "sheet": "temporary file", "slip": "pending write", "sour": "on all failed", "standstill": "broken driver",
+	"strain": "latency detector", "tidings": "event batch", "unwell": "destination health", "voiced": "localized filter",
+}
+
+// opening matches a clause as the subject of a sentence.
+var (
+	opening     = regexp.MustCompile(`^(?:What|Whatever|Who|Whoever|Whom|Whose|That|Nothing that|Nobody who|Those who)\b`)
+	sentenceEnd = regexp.MustCompile(`[.!?:]\s+|\n\n`)
+)
+
+// openings returns the sentences of a text that begin with a clause. Questions and "What to
+// read next" may begin so.
+func openings(text string) (found []string) {
+	begin := 0
+	for _, end := range append(sentenceEnd.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
+		sentence := strings.TrimSpace(text[begin:end[1]])
+		if opening.MatchString(sentence) && !strings.HasSuffix(sentence, "?") && !strings.HasPrefix(sentence, "What to ") {
+			found = append(found, sentence)
+		}
+		begin = end[1]
+	}
+	return found
+}
+
+// termsOf returns the private terms among the words of a text or the parts of a name.
+func termsOf(text string) (found []string) {
+	word := func(lower string) {
+		if _, is := privateTerms[lower]; is {
+			found = append(found, lower)
+		} else if _, is := privateTerms[strings.TrimSuffix(lower, "s")]; is {
+			found = append(found, lower)
+		}
+	}
+	begin := 0
+	runes := []rune(text)
+	for i := 0; i <= len(runes); i++ {
+		switch {
+		case i == len(runes) || !unicode.IsLetter(runes[i]):
+			word(strings.ToLower(string(runes[begin:i])))
+			begin = i + 1
+		case i > begin && unicode.IsUpper(runes[i]) && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
+			word(strings.ToLower(string(runes[begin:i])))
+			begin = i
+		}
+	}
+	return found
+}
+
+// wording finds private terms and sentences without a subject.
+func wording(f *file) []finding {
+	switch {
+	case f.dir() == "internal/test/arch", lockFiles.MatchString(f.path), strings.Contains(f.path, "/testdata/"), f.path == "docs/reference/glossary.md":
+		return nil
+	case f.isGo():
+		return goWording(f)
+	case strings.HasSuffix(f.path, ".md"):
+		return proseWording(f)
+	}
+	return nil
+}
+
+func (f *file) breaches(line int, text string, sentences bool) (found []finding) {
+	for _, term := range termsOf(text) {
+		found = append(found, finding{f.path, line, "the private term " + strconv.Quote(term), wordingReason,
+			"use the standard term (" + privateTerms[termKey(term)] + "), see docs/reference/glossary.md"})
+	}
+	if sentences {
+		for _, sentence := range openings(text) {
+			found = append(found, finding{f.path, line, "a sentence begins with a clause: " + sentence, wordingReason, "begin with the noun that acts"})
+		}
+	}
+	return found
+}
+
+func termKey(term string) string {
+	if _, is := privateTerms[term]; is {
+		return term
+	}
+	return strings.TrimSuffix(term, "s")
+}
+
+func goWording(f *file) (found []finding) {
+	for _, group := range f.ast.Comments {
+		if text := group.Text(); text != "" {
+			found = append(found, f.breaches(f.line(group.Pos()), text, true)...)
+		}
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Ident:
+			found = append(found, f.breaches(f.line(n.Pos()), n.Name, false)...)
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && strings.Contains(text, " ") {
+				found = append(found, f.breaches(f.line(n.Pos()), text, true)...)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// fence begins or ends a block of code in Markdown.
+var fence = regexp.MustCompile("^\\s*```")
+
+func proseWording(f *file) (found []finding) {
+	inCode := false
+	for i, line := range strings.Split(f.text, "\n") {
+		if fence.MatchString(line) {
+			inCode = !inCode
+			continue
+		}
+		if !inCode && !strings.HasPrefix(line, "    ") {
+			found = append(found, f.breaches(i+1, strings.TrimLeft(line, "->| *"), true)...) // a heading, which has its "#" still, is no sentence
+		}
+	}
+	return found
+}
+
+func TestWordingIsStandard(t *testing.T) {
+	now := map[string][]finding{}
+	for _, f := range load(t) {
+		if found := wording(f); len(found) > 0 {
+			now[f.dir()] = append(now[f.dir()], found...)
+		}
+	}
+	allowed := allowedWording(t)
+	if *updateWording {
+		var text strings.Builder
+		for _, dir := range slices.Sorted(maps.Keys(now)) {
+			fmt.Fprintf(&text, "%s %d\n", dir, len(now[dir]))
+		}
+		if err := os.WriteFile(allowedFile, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		allowed = allowedWording(t)
+	}
+	total := 0
+	for dir, found := range now {
+		total += len(found)
+		if len(found) > allowed[dir] {
+			t.Errorf("%s has %d breaches of the rules of wording and may have %d:", dir, len(found), allowed[dir])
+			report(t, found)
+		}
+	}
+	for dir, count := range allowed {
+		if len(now[dir]) < count {
+			t.Errorf("%s has %d breaches of the rules of wording, fewer than the %d allowed: run go test ./internal/test/arch -run Wording -update-wording", dir, len(now[dir]), count)
+		}
+	}
+	t.Logf("%d breaches of the rules of wording are left", total)
+}
+
+func allowedWording(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(allowedFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		dir, count, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			t.Fatalf("%s: %q is not a folder and a count", allowedFile, line)
+		}
+		allowed[dir] = n
+	}
+	return allowed
+}
+
+func TestWordingRulesSeeTheirBreaches(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		terms int
+		opens int
+	}{
+		{"Server holds the components in start order.", 0, 0},
+		{"A house is what a start builds.", 1, 0},
+		{"What was built is kept. Who asks is told.", 0, 2},
+		{"What do you want to do?", 0, 0},
+		{"openDoors", 1, 0},
+		{"The event is stored. That is durable.", 0, 1},
+		{"roommate, doorway and penhouse", 0, 0},
+		{"HTTPOutlets", 1, 0},
+		{"What to read next", 0, 0},
+		{"smtp.parcels", 1, 0},
+	} {
+		if got := len(termsOf(c.text)); got != c.terms {
+			t.Errorf("%q has %d private terms, want %d", c.text, got, c.terms)
+		}
+		if got := len(openings(c.text)); got != c.opens {
+			t.Errorf("%q has %d openings, want %d", c.text, got, c.opens)
+		}
+	}
+}

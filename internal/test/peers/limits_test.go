@@ -1,0 +1,83 @@
+//go:build peers
+
+package peers
+
+import (
+	"testing"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
+)
+
+// A peer that takes only so many mails on a connection ends it with 421. That is
+// no judgement on the letter that came next: it leaves on another connection,
+// and nobody waits for a retry.
+func endsConnections(t *testing.T, p *peer, address string, m manner, n int) {
+	t.Helper()
+	driver := smtp.New(smtp.Config{Address: address})
+	letters := crowd(n, allGood)
+	s := send(t, driver, 2, letters...)
+	m.judged(t, s)
+	if len(s.broken) > 0 {
+		t.Errorf("connections ended with %v", s.broken)
+	}
+	arrivedOnce(t, p.delivered(), letters)
+	if got := driver.Status(); got.Mode != m.mode {
+		t.Errorf("the driver ended in %+v, want %s", got, m.mode)
+	}
+}
+
+func TestEximThatEndsConnectionsAfterTenMails(t *testing.T) {
+	t.Parallel()
+	p := startExim(t, 10)
+	endsConnections(t, p.peer, p.address["relay"], eximManner, 100)
+}
+
+// OpenSMTPD ends a connection after a hundred mails by default.
+func TestOpenSMTPDEndsConnectionsAfterAHundredMails(t *testing.T) {
+	t.Parallel()
+	p, address := startOpenSMTPD(t)
+	endsConnections(t, p, address, opensmtpdManner, 350)
+}
+
+// limitBytes is the largest mail that every peer is told to take.
+const limitBytes = 200_000
+
+// keepsItsLimit sends letters of almost the size that the peer states, and of
+// more, which do not touch the wire.
+func keepsItsLimit(t *testing.T, p *peer, address string) {
+	t.Helper()
+	t.Run("a letter over the size it states is refused alone", func(t *testing.T) {
+		letters := crowd(20, allGood)
+		large := map[*fanfare.Letter]bool{}
+		for i := 3; i < 20; i += 6 {
+			letters[i-1] = addressed(letters[i-1].From, letters[i-1].To, limitBytes-2000)
+			letters[i] = addressed(letters[i].From, letters[i].To, limitBytes+1)
+			large[letters[i]] = true
+		}
+		s := send(t, smtp.New(smtp.Config{Address: address}), 2, letters...)
+		for l, got := range s.outcomes {
+			if large[l] != (got.Verdict == fanfare.Permanent) || !large[l] && got.Verdict != fanfare.Taken {
+				t.Errorf("%s with %d bytes: %+v", l.To, len(l.Body), got)
+			}
+		}
+		arrivedOnce(t, p.delivered(), without(letters, func(l *fanfare.Letter) bool { return large[l] }))
+		if len(s.broken) > 0 {
+			t.Errorf("connections ended with %v", s.broken)
+		}
+	})
+}
+
+// inLockStep sends letters of all kinds to a peer that offers no PIPELINING.
+func inLockStep(t *testing.T, p *peer, address string, m manner) {
+	t.Helper()
+	kinds := []string{good, soft, good, hard, good, good, hardSender, softSender}
+	driver := smtp.New(smtp.Config{Address: address})
+	letters := crowd(48, func(i int) string { return kinds[i%len(kinds)] })
+	s := send(t, driver, 3, letters...)
+	m.judged(t, s)
+	arrivedOnce(t, p.delivered(), without(letters, isRefused))
+	if got := driver.Status(); got.Mode != smtp.LockStep || got.Reason == "" || len(s.broken) > 0 {
+		t.Errorf("the driver ended in %+v, connections with %v", got, s.broken)
+	}
+}
