@@ -77,7 +77,7 @@ func (s *memoryStore) completions() []fanfare.Completion {
 // clock is the time of the bubble.
 type testClock struct{}
 
-func (clock) Now() time.Time { return time.Now().UTC() }
+func (testClock) Now() time.Time { return time.Now().UTC() }
 
 // bench is a recorder with what it tells.
 type bench struct {
