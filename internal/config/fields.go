@@ -88,9 +88,9 @@ func Flags(fs *pflag.FlagSet) {
 // Reference returns a commented YAML file with every key at its default.
 func Reference() string {
 	var b strings.Builder
-	b.WriteString("# Configuration of fanfare serve. Every key can be left out; what is shown is its default.\n" +
-		"# A flag (--data-dir) is stronger than the environment (FANFARE_DATA_DIR), and that is\n" +
-		"# stronger than this file.\n")
+	b.WriteString("# Settings of fanfare serve. Every key is optional; the values below are the defaults.\n" +
+		"# A flag (--data-dir) overrides the environment (FANFARE_DATA_DIR), and the\n" +
+		"# environment overrides this file.\n")
 	for _, f := range fields() {
 		b.WriteString("\n")
 		for _, line := range wrap(f.doc, 98) {
@@ -112,16 +112,16 @@ func Reference() string {
 // Markdown returns docs/reference/settings.md: every key, explained.
 func Markdown() string {
 	var b strings.Builder
-	b.WriteString(`# Settings of the server
+	b.WriteString(`# Server settings
 
-<!-- Written from the fields: go test ./internal/config -run TestConfigurationReferenceIsFresh -update -->
+<!-- Generated from the fields: go test ./internal/config -run TestConfigurationReferenceIsFresh -update -->
 
-What "fanfare serve" is told. A flag is stronger than the environment, and that is stronger than the file that --config (or
-FANFARE_CONFIG) names. A key that does not exist is an error with its line. A change needs a restart.
+These are the settings of "fanfare serve". A flag overrides the environment, and the environment overrides the file that --config (or
+FANFARE_CONFIG) names. An unknown key is an error, which names its line. A changed setting takes effect after a restart.
 
-"fanfare config reference" prints all of this as a file to begin with, "fanfare config check" reads a configuration and says
-what is wrong with it, and "fanfare doctor" looks at what it names. What people configure while the server runs (topics,
-templates, channels) is none of this: see "fanfare apply".
+"fanfare config reference" prints all settings as a file to start from, "fanfare config check" validates a configuration, and
+"fanfare doctor" checks the paths, addresses and databases in it. Topics, templates and channels are not settings of the server: see
+"fanfare apply".
 
 | key | flag, variable | kind | default |
 |---|---|---|---|

@@ -6,57 +6,57 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A codeRow is what there is to know about one code.
+// A codeRow describes one error code.
 type codeRow struct {
 	Code    fanfare.Code
 	Status  int    // HTTP
 	Meaning string // what happened
-	Action  string // what a client does about it
+	Action  string // what a client should do
 }
 
-// codes is the one table of codes. The page /errors and docs/reference/errors.md are
-// written from it.
+// codes returns the table of error codes. The page /errors and docs/reference/errors.md
+// are generated from it.
 func codes() []codeRow {
 	return []codeRow{
 		{fanfare.Invalid, http.StatusUnprocessableEntity,
-			"The request was understood and something in it is wrong. `pointer`, `line` and `column` say where, `errors` lists every other place.",
-			"Correct it. The same request again gives the same answer."},
+			"A value in the request is invalid. `pointer`, `line` and `column` give its position; `errors` lists all other invalid values.",
+			"Correct the request. Sending the same request again gives the same response."},
 		{fanfare.Unauthenticated, http.StatusUnauthorized,
-			"There is no key in the header `Authorization`, or nobody knows it, or it has expired or was replaced.",
-			"Send `Authorization: Bearer <key>`. Keys are made with `fanfare key create`; the first one is in `admin.key` of the data directory."},
+			"The header `Authorization` has no key, or the key is unknown, expired, revoked or replaced.",
+			"Send `Authorization: Bearer <key>`. Create a key with `fanfare key create`; the first key is in `admin.key` of the data directory."},
 		{fanfare.Forbidden, http.StatusForbidden,
-			"The key is good, but it has not the scope for this, or the request names another service than the key's.",
-			"Use a key with the scope that the message names, or leave the service out."},
+			"The key is valid but lacks the scope for this request, or the request names another service than that of the key.",
+			"Use a key with the scope that the message names, or leave out the service."},
 		{fanfare.NotFound, http.StatusNotFound,
-			"There is no such thing in the service of the key, or no such path. What belongs to another service is answered in the same way.",
-			"Check the name and the service. What was removed, or is older than the retention, does not come back."},
+			"The object does not exist in the service of the key, or the path does not exist. Objects of other services get the same response.",
+			"Check the name and the service. Objects that were removed, or are older than the retention, cannot be restored."},
 		{fanfare.MethodNotAllowed, http.StatusMethodNotAllowed,
-			"The path exists, but not with this method.",
+			"The path exists but does not support this method.",
 			"Use one of the methods in the header `Allow`."},
 		{fanfare.Conflict, http.StatusConflict,
-			"The thing is in a state that does not allow this, or something else would be left without what it stands on.",
-			"Read the message: it names what is in the way. Change that first."},
+			"The object is in a state that does not allow this, or another object still depends on it.",
+			"The message names the obstacle. Remove it first, then send the request again."},
 		{fanfare.PreconditionFailed, http.StatusPreconditionFailed,
-			"`If-Match` does not fit: somebody has changed the thing since you read it. Nothing was changed now.",
-			"Read it again, make your change to what is there now, and send it with the new `ETag`."},
+			"The `ETag` in `If-Match` is out of date: the object has changed since you read it. This request changed nothing.",
+			"Read the object again, apply your change to it, and send it with the new `ETag`."},
 		{fanfare.KeyReused, http.StatusUnprocessableEntity,
-			"The `Idempotency-Key` came with another body within the last hour. Nothing was sent now.",
-			"Make a new key for each new message, and use it again only to repeat the same one."},
+			"The same `Idempotency-Key` was used with another body within the last hour. This request sent nothing.",
+			"Generate a new key for each message, and reuse it only to repeat the same request."},
 		{fanfare.TooLarge, http.StatusRequestEntityTooLarge,
-			"The body, a line of it or a list in it is over a limit, which the message states.",
-			"Send less at a time. Many events or subscriptions go as NDJSON, which is streamed."},
+			"The body, one of its lines or a list in it exceeds a limit. The message states the limit.",
+			"Send less at a time. Send many events or subscriptions as NDJSON, which is streamed."},
 		{fanfare.RateLimited, http.StatusTooManyRequests,
-			"This key sends more at a time than it may, or wrong keys have come from this address too often.",
-			"Wait as many seconds as `Retry-After` says. `RateLimit` and `RateLimit-Policy` in every answer show what is left."},
+			"The key exceeds its rate or its number of concurrent requests, or this address has sent too many wrong keys.",
+			"Wait for the number of seconds in `Retry-After`. With a rate, the headers `RateLimit` and `RateLimit-Policy` of each response show the remaining quota."},
 		{fanfare.DiskFull, http.StatusInsufficientStorage,
-			"The server has less free disk than its floor, or the disk of its database is full. Nothing new is taken in; what was accepted goes on to be delivered.",
-			"Send it again later (`Retry-After`). The operator makes room, or lowers `disk_floor`."},
+			"The server has less free disk space than `disk_floor`, or the disk of its database is full. It accepts no new events and continues to deliver the accepted ones.",
+			"Send the request again later (`Retry-After`). The operator frees disk space or lowers `disk_floor`."},
 		{fanfare.Unavailable, http.StatusServiceUnavailable,
-			"Not now: the server is starting, stopping or has too much to do at once, or its database is away. Nothing of the request was kept, unless the detail says that it may have been; of NDJSON what stands before the line that is named.",
-			"Send it again after as many seconds as `Retry-After` says."},
+			"The server is starting, stopping or overloaded, or cannot reach its database. It stored nothing of the request, unless `detail` says that it may have; of an NDJSON body it stored the lines before the one that is named.",
+			"Send the request again after the number of seconds in `Retry-After`."},
 		{fanfare.Internal, http.StatusInternalServerError,
-			"Something went wrong inside the server. It is not your fault.",
-			"Give the operator the `request_id`: the server's log has more under it."},
+			"The server failed because of an internal error. The request is not the cause.",
+			"Report the `request_id` to the operator; the server log has the details under it."},
 	}
 }
 

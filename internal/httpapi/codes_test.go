@@ -22,20 +22,20 @@ func errorsMarkdown(rows []codeRow) string {
 	var b strings.Builder
 	b.WriteString(`# Errors
 
-<!-- Written from the table in internal/httpapi/codes.go: go test ./internal/httpapi -run TestErrorsPageIsFresh -update -->
+<!-- Generated from the table in internal/httpapi/codes.go: go test ./internal/httpapi -run TestErrorsPageIsFresh -update -->
 
-Every answer of 400 and above is a problem document (RFC 9457, ` + "`application/problem+json`" + `):
+Every response with a status of 400 or above is a problem document (RFC 9457, ` + "`application/problem+json`" + `):
 
 ` + "```json" + `
 {"type":"/errors#invalid","title":"Unprocessable Entity","status":422,"code":"invalid",
  "detail":"is not a number","pointer":"/data/mag","request_id":"5e0c7f4d7f1a2b3c"}
 ` + "```" + `
 
-- ` + "`code`" + ` is for programs: one of those below, and nothing else. A program need not look at ` + "`detail`" + `.
-- ` + "`detail`" + ` says what was wrong, ` + "`hint`" + ` what to do. Both may be worded better in a later release.
-- ` + "`pointer`" + ` (RFC 6901), ` + "`line`" + ` and ` + "`column`" + ` say where in the input; ` + "`errors`" + ` lists the other places.
-- ` + "`type`" + ` leads to the code's place on the page /errors, which every server has.
-- ` + "`request_id`" + ` is the id in the header X-Request-Id; the server's log has it too.
+- ` + "`code`" + ` is for programs and is always one of the codes below. A program does not need to parse ` + "`detail`" + `.
+- ` + "`detail`" + ` describes the error, and ` + "`hint`" + ` the remedy. Their wording can change in a later release.
+- ` + "`pointer`" + ` (RFC 6901), ` + "`line`" + ` and ` + "`column`" + ` give the position in the input; ` + "`errors`" + ` lists further errors.
+- ` + "`type`" + ` is a link to the code on the page /errors of the server.
+- ` + "`request_id`" + ` is the id from the header X-Request-Id; the server log has it too.
 
 | code | status | meaning | what to do |
 |---|---|---|---|
