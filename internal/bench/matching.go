@@ -87,7 +87,7 @@ func (m matching) run(l *lab, r *Record) error {
 	rate, bare := got.Events, got.Bare
 	r.Value = rate.Events
 	r.limit(bare.Events)
-	r.P50Millis, r.P99Millis = rate.P50/1000, rate.P99/1000
+	r.P50Millis, r.P99Millis, r.CPUMicros = rate.P50/1000, rate.P99/1000, rate.CPU/1000
 	if m.ids {
 		r.Value = rate.IDs
 		r.limit(bare.IDs)
@@ -184,7 +184,7 @@ func (l *lab) profile(name string) (string, error) {
 // inProcess runs a part that answers with one line, and notes what it took, and
 // what others took meanwhile.
 func (l *lab) inProcess(r *Record, part string, spec, result any) error {
-	before, own := machineNow(), ownCPU()
+	before, own := readCPUTimes(), ownCPU()
 	c, err := l.part(part, spec)
 	if err != nil {
 		return err
@@ -201,6 +201,6 @@ func (l *lab) inProcess(r *Record, part string, spec, result any) error {
 	}
 	r.RSSMiB = max(r.RSSMiB, c.final.peakMiB)
 	r.CPUSeconds += c.final.cpu.Seconds()
-	r.noteOthers(machineNow().others(before, c.final.cpu+ownCPU()-own))
+	r.noteOthers(readCPUTimes().others(before, c.final.cpu+ownCPU()-own))
 	return nil
 }
