@@ -50,9 +50,9 @@ type Stages struct {
 	Kept      time.Time `json:"kept,omitzero"`      // durable in EVENTS, then 202
 	Matched   time.Time `json:"matched,omitzero"`   // the set of recipients is known
 	Frozen    time.Time `json:"frozen,omitzero"`    // manifests complete: the commit that keeps them begins
-	First     time.Time `json:"first,omitzero"`     // first outcome durable
-	Last      time.Time `json:"last,omitzero"`      // last outcome durable so far
-	Completed time.Time `json:"completed,omitzero"` // every delivery settled
+	First     time.Time `json:"first,omitzero"`     // first outcome: the commit that keeps it begins
+	Last      time.Time `json:"last,omitzero"`      // last outcome so far: the commit that keeps it begins
+	Completed time.Time `json:"completed,omitzero"` // every delivery settled: the commit that keeps the last outcome begins
 }
 
 // The kinds of a broadcast.

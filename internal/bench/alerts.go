@@ -98,14 +98,3 @@ func (s *server) broadcasts(ids []string) ([]fanfare.Broadcast, error) {
 	}
 	return all, nil
 }
-
-// untilFrozen is how long events took from their intake until their manifests were
-// durable, in sorted milliseconds.
-func untilFrozen(all []fanfare.Broadcast) []float64 {
-	took := make([]float64, len(all))
-	for i := range all {
-		took[i] = millis(all[i].Stages.Frozen.Sub(all[i].Stages.Received))
-	}
-	slices.Sort(took)
-	return took
-}

@@ -100,12 +100,13 @@ func runBatchStages(l *lab, r *Record) error {
 	if err != nil {
 		return err
 	}
-	all, used, err := s.oneBatch(batch.lines, box)
+	times, used, err := s.oneBatch(batch.lines, box)
 	if err != nil {
 		return err
 	}
+	all := times.all
 	r.take(used)
-	r.stages(all)
+	r.stages(&times)
 	var accepted int64
 	for i := range all {
 		accepted += all[i].Counts[fanfare.Accepted]
@@ -128,13 +129,23 @@ func runBatchStages(l *lab, r *Record) error {
 	if r.Value > 0 {
 		r.Ratio = r.Limit / r.Value
 	}
-	r.note("value: from the first intake to the last outcome on disk; p50 and p99: the same of one event; the limit is the time in which the raw sender sends as many mails, the ratio is limit by value")
+	r.note("value: from the first intake until the last outcome is durable; p50 and p99: the same of one event; the limit is the time in which the raw sender sends as many mails, the ratio is limit by value")
 	return w.err()
 }
 
+// batchTimes are the events of a batch and the times at which reads and answers
+// showed that what follows from them was durable.
+type batchTimes struct {
+	all       []fanfare.Broadcast
+	accepted  []time.Time // when the line of each event's answer was read
+	manifests []time.Time
+	outcomes  []time.Time
+}
+
 // oneBatch publishes the lines with one request and waits until all is settled.
-func (s *server) oneBatch(lines []byte, box *post) (all []fanfare.Broadcast, used toll, err error) {
+func (s *server) oneBatch(lines []byte, box *post) (times batchTimes, used toll, err error) {
 	window := s.openWindow(box)
+	watch := s.watchManifests()
 	var ids []string
 	_, err = s.api.PublishLines(s.lab.ctx, "earthquake", bytes.NewReader(lines), client.PublishOptions{IDPointer: "/id"},
 		func(a client.Accepted, refused *client.LineError) error {
@@ -142,44 +153,60 @@ func (s *server) oneBatch(lines []byte, box *post) (all []fanfare.Broadcast, use
 				return refused.Error.Err()
 			}
 			ids = append(ids, a.ID)
+			times.accepted = append(times.accepted, time.Now())
 			return nil
 		}, nil)
 	if err != nil {
-		return nil, used, err
+		return times, used, err
 	}
 	if _, err := s.quiet(func(int64) {}); err != nil {
-		return nil, used, err
+		return times, used, err
 	}
+	seen := time.Now()
 	used = window.close()
+	if err := watch.end(s); err != nil {
+		return times, used, err
+	}
 	for _, id := range ids {
 		b, err := s.api.Event(s.lab.ctx, id)
 		if err != nil {
-			return nil, used, err
+			return times, used, err
 		}
-		all = append(all, b)
+		at, err := watch.durableAt(b.Stages.Frozen)
+		if err != nil {
+			return times, used, err
+		}
+		times.all, times.manifests = append(times.all, b), append(times.manifests, at)
 	}
-	return all, used, nil
+	clock := newOutcomeClock(times.all, seen)
+	for i := range times.all {
+		times.outcomes = append(times.outcomes, clock.durableAt(times.all[i].Stages.Completed))
+	}
+	return times, used, nil
 }
 
 // stages fills in how long the batch was in each of the four stages: of one event
 // (p50, p99, longest), and of the batch from the first event that entered it to
-// the last that left it.
-func (r *Record) stages(all []fanfare.Broadcast) {
+// the last that left it. An event has left a stage when the result is durable, but
+// for the match, whose result is in memory.
+func (r *Record) stages(t *batchTimes) {
 	type span struct {
-		from, to func(*fanfare.Stages) time.Time
+		name     string
+		from, to func(i int) time.Time
 	}
-	received := func(s *fanfare.Stages) time.Time { return s.Received }
-	kept := func(s *fanfare.Stages) time.Time { return s.Kept }
-	matched := func(s *fanfare.Stages) time.Time { return s.Matched }
-	frozen := func(s *fanfare.Stages) time.Time { return s.Frozen }
-	completed := func(s *fanfare.Stages) time.Time { return s.Completed }
+	received := func(i int) time.Time { return t.all[i].Stages.Received }
+	accepted := func(i int) time.Time { return t.accepted[i] }
+	kept := func(i int) time.Time { return t.all[i].Stages.Kept }
+	matched := func(i int) time.Time { return t.all[i].Stages.Matched }
+	manifests := func(i int) time.Time { return t.manifests[i] }
+	outcomes := func(i int) time.Time { return t.outcomes[i] }
 	measure := func(x span) (each []float64, whole time.Duration) {
 		var first, last time.Time
-		for i := range all {
-			if all[i].Messages == 0 {
+		for i := range t.all {
+			if t.all[i].Messages == 0 {
 				continue
 			}
-			from, to := x.from(&all[i].Stages), x.to(&all[i].Stages)
+			from, to := x.from(i), x.to(i)
 			each = append(each, millis(to.Sub(from)))
 			if first.IsZero() || from.Before(first) {
 				first = from
@@ -191,17 +218,14 @@ func (r *Record) stages(all []fanfare.Broadcast) {
 		slices.Sort(each)
 		return each, last.Sub(first)
 	}
-	for _, stage := range []struct {
-		name string
-		span
-	}{
-		{"collect", span{received, kept}}, {"match", span{kept, matched}}, {"generate", span{matched, frozen}}, {"deliver", span{frozen, completed}},
+	for _, stage := range []span{
+		{"collect, until the 202 is read", received, accepted}, {"match", kept, matched}, {"generate", matched, manifests}, {"deliver", manifests, outcomes},
 	} {
-		each, whole := measure(stage.span)
+		each, whole := measure(stage)
 		r.stage(stage.name+", the batch", whole)
 		r.note("%s, one event: p50 %s, p99 %s, longest %s ms", stage.name, figure(percentile(each, 50)), figure(percentile(each, 99)), figure(percentile(each, 100)))
 	}
-	each, whole := measure(span{received, completed})
+	each, whole := measure(span{"", received, outcomes})
 	r.Value, r.P50Millis, r.P99Millis = millis(whole), percentile(each, 50), percentile(each, 99)
 }
 

@@ -48,17 +48,13 @@ func (s *server) importFile(path string) (sum client.PutSummary, took time.Durat
 
 // A sending is one broadcast, watched from the 202 to its last outcome.
 type sending struct {
-	fanfare.Broadcast
+	completion
 	accepted      time.Time     // when the 202 was read
-	seen          time.Duration // from then until a poll saw it completed
 	firstAttempts time.Duration // from the kept event until a poll saw nobody who was not tried
 	toll                        // while the clock ran
 	wholePeakMiB  float64       // of the server, since its start
 	commits       float64       // transactions in which outcomes were kept
 }
-
-// durable is the exact figure: from the kept event to the last durable outcome.
-func (s *sending) durable() time.Duration { return s.Stages.Completed.Sub(s.Stages.Kept) }
 
 // broadcast publishes the news of the day and waits until all is settled; amid runs
 // beside it, where there is something to run.
@@ -82,7 +78,7 @@ func (s *server) broadcast(p *post, amid func(context.Context, *server) error) (
 	}
 	out.accepted = time.Now()
 	end := s.beside(amid)
-	out.Broadcast, err = s.completed(event.ID, func(b *fanfare.Broadcast) {
+	out.completion, err = s.completed(event.ID, func(b *fanfare.Broadcast) {
 		bar.setOf(b.Counts.Settled(), b.Messages)
 		if out.firstAttempts == 0 && b.Messages > 0 && b.Counts[fanfare.Pending] == 0 {
 			out.firstAttempts = time.Since(b.Stages.Kept)
@@ -91,7 +87,6 @@ func (s *server) broadcast(p *post, amid func(context.Context, *server) error) (
 	if err = errors.Join(err, end()); err != nil {
 		return out, err
 	}
-	out.seen = time.Since(out.accepted)
 	if out.firstAttempts == 0 {
 		out.firstAttempts = out.durable()
 	}
@@ -118,16 +113,14 @@ func (s *server) beside(amid func(context.Context, *server) error) (end func() e
 	}
 }
 
-// stagesInto adds the times of the stages, each from the kept event on.
+// stagesInto adds the times of the stages, each from the acceptance of the event.
 func (s *sending) stagesInto(r *Record) {
 	at := func(name string, t time.Time) { r.stage(name, t.Sub(s.Stages.Kept)) }
-	r.stage("received to kept (202)", s.Stages.Kept.Sub(s.Stages.Received))
+	r.stage("received to 202 read", s.accepted.Sub(s.Stages.Received))
 	at("kept to matched", s.Stages.Matched)
-	at("kept to frozen", s.Stages.Frozen)
-	at("kept to first outcome", s.Stages.First)
-	at("kept to last outcome", s.Stages.Last)
-	at("kept to completed", s.Stages.Completed)
-	r.stage("202 read to completed seen (polled)", s.seen)
+	at("kept to manifests durable (polled)", s.manifestsAt)
+	at("kept to first outcome durable (polled)", s.firstAt)
+	at("kept to last outcome durable (polled)", s.durableAt)
 }
 
 // trace looks up random recipients and checks what each trace says. It returns

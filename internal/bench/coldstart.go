@@ -78,7 +78,7 @@ func (s *server) alertsAreThere(q *quotes, w *wrong) error {
 		if err != nil {
 			return err
 		}
-		b, err := s.frozen(event.ID)
+		b, _, err := s.manifestsDurable(event.ID)
 		if err != nil {
 			return err
 		}

@@ -98,10 +98,10 @@ func runDaily(l *lab, r *Record) error {
 	if err := s.toggleProfile(); err != nil {
 		return err
 	}
-	r.Value = b.Stages.Completed.Sub(due).Seconds()
-	r.stage("due to frozen", b.Stages.Frozen.Sub(due))
-	r.stage("due to first outcome", b.Stages.First.Sub(due))
-	r.stage("due to last outcome", b.Stages.Last.Sub(due))
+	r.Value = b.durableAt.Sub(due).Seconds()
+	r.stage("due to manifests durable (polled)", b.manifestsAt.Sub(due))
+	r.stage("due to first outcome durable (polled)", b.firstAt.Sub(due))
+	r.stage("due to last outcome durable (polled)", b.durableAt.Sub(due))
 	r.take(used)
 	r.RSSMiB = max(whole, used.peakMiB)
 	r.note("%s digests/s; CPU a digest %.2f us of the server; server at most %.0f MiB from the due time on, %.0f MiB since its start",
@@ -148,14 +148,14 @@ func (s *server) gather(dueAfter func(time.Time) time.Time, r *Record) (due time
 		if err != nil {
 			return due, nil, err
 		}
-		b, err := s.frozen(accepted.ID)
+		b, frozen, err := s.manifestsDurable(accepted.ID)
 		if err != nil {
 			return due, nil, err
 		}
 		events = append(events, accepted.ID)
-		r.stage(fmt.Sprintf("event %d kept to gathered", i+1), b.Stages.Frozen.Sub(b.Stages.Kept))
-		if b.Stages.Frozen.After(due) {
-			return due, nil, fmt.Errorf("event %d was gathered at %v, and the digest was due at %v: the machine is too slow for the experiment", i+1, b.Stages.Frozen, due)
+		r.stage(fmt.Sprintf("event %d kept to gathered", i+1), frozen.Sub(b.Stages.Kept))
+		if frozen.After(due) {
+			return due, nil, fmt.Errorf("event %d was gathered at %v, and the digest was due at %v: the machine is too slow for the experiment", i+1, frozen, due)
 		}
 	}
 	used := window.close()

@@ -101,10 +101,10 @@ func (g *generator) generate(events, parts int) (took time.Duration, used toll, 
 	if err != nil {
 		return 0, used, err
 	}
-	if _, err := g.frozen(last); err != nil {
+	_, ended, err := g.manifestsDurable(last)
+	if err != nil {
 		return 0, used, err
 	}
-	ended := time.Now()
 	used = window.close()
 	begun, err := g.api.Event(g.lab.ctx, first)
 	return ended.Sub(begun.Stages.Received), used, err

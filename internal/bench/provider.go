@@ -221,19 +221,20 @@ func (l *lab) stagesApart(n int, lines string, w *wrong) (generation, delivery t
 	if err != nil {
 		return 0, 0, err
 	}
-	b, err := s.frozen(accepted.ID)
+	b, frozen, err := s.manifestsDurable(accepted.ID)
 	if err != nil {
 		return 0, 0, err
 	}
+	generation = frozen.Sub(b.Stages.Kept)
 	resumed := time.Now()
-	generation = resumed.Sub(b.Stages.Kept)
 	if err := s.api.Resume(l.ctx, fanfare.Scope{Kind: fanfare.ScopeService, Name: service}, "delivery alone"); err != nil {
 		return 0, 0, err
 	}
-	if b, err = s.completed(accepted.ID, func(*fanfare.Broadcast) {}); err != nil {
+	sent, err := s.completed(accepted.ID, func(*fanfare.Broadcast) {})
+	if err != nil {
 		return 0, 0, err
 	}
-	delivery = b.Stages.Completed.Sub(resumed)
+	delivery = sent.durableAt.Sub(resumed)
 	if err := s.stop(); err != nil {
 		return 0, 0, err
 	}

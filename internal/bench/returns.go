@@ -151,10 +151,10 @@ func (s *server) mailTaken() (at string, err error) {
 }
 
 // toAll publishes an event and waits until all that it set off is settled.
-func (s *server) toAll(topic string) (fanfare.Broadcast, error) {
+func (s *server) toAll(topic string) (completion, error) {
 	event, err := s.api.Publish(s.lab.ctx, topic, newsOfTheDay(), client.PublishOptions{})
 	if err != nil {
-		return fanfare.Broadcast{}, err
+		return completion{}, err
 	}
 	bar := s.lab.bar(topic, 0)
 	defer bar.end()
@@ -163,7 +163,7 @@ func (s *server) toAll(topic string) (fanfare.Broadcast, error) {
 
 // bounceAmid lets the second broadcast run, and has the mail of the first come back
 // meanwhile.
-func (s *server) bounceAmid(b *bouncer) (news fanfare.Broadcast, used toll, err error) {
+func (s *server) bounceAmid(b *bouncer) (news completion, used toll, err error) {
 	if err := s.toggleProfile(); err != nil {
 		return news, used, err
 	}
@@ -213,7 +213,7 @@ func (s *server) holdReturns(event string, b *bouncer, w *wrong) error {
 
 // judgeReturns fills in what came of the second broadcast at the sink. That nobody is
 // mailed too late is a promise where the machine keeps up; the figure stands in any case.
-func (r *Record) judgeReturns(l *lab, news *fanfare.Broadcast, room *mailroom, b *bouncer, w *wrong) {
+func (r *Record) judgeReturns(l *lab, news *completion, room *mailroom, b *bouncer, w *wrong) {
 	room.mu.Lock()
 	defer room.mu.Unlock()
 	var mailed, before, tooLate, amid int64
@@ -252,7 +252,7 @@ func (r *Record) judgeReturns(l *lab, news *fanfare.Broadcast, room *mailroom, b
 	w.unless(r.Lost == 0, "%d people whose mail did not come back got none of the broadcast", r.Lost)
 	w.unless(r.Duplicates == 0, "%d mails too many", r.Duplicates)
 	w.unless(tooLate == 0 || l.Scale < 1, "%d people were mailed later than %v after the 250 of their bounce", tooLate, bouncePromise)
-	r.note("%s %% of the bounces were answered while the broadcast to %s was under way, which took %s s", figure(100*float64(amid)/float64(len(b.taken))), thousands(people), figure(news.Stages.Completed.Sub(news.Stages.Kept).Seconds()))
+	r.note("%s %% of the bounces were answered while the broadcast to %s was under way, which took %s s", figure(100*float64(amid)/float64(len(b.taken))), thousands(people), figure(news.durable().Seconds()))
 	r.note("of those whose mail came back, %s had the broadcast before, %s were suppressed in it, %s had it after the 250, the latest by %s ms; later than %v: %d",
 		thousands(before), thousands(news.Counts[fanfare.Suppressed]), thousands(int64(len(after))), figure(percentile(after, 100)), bouncePromise, tooLate)
 }

@@ -112,61 +112,17 @@ func (s *stall) moved(now int64) error {
 	return nil
 }
 
-// completed waits until every delivery of an event is settled.
-func (s *server) completed(event string, progress func(*fanfare.Broadcast)) (fanfare.Broadcast, error) {
-	var still stall
-	for {
-		b, err := s.api.Event(s.lab.ctx, event)
-		switch {
-		case err != nil && fanfare.CodeOf(err) != fanfare.NotFound: // until it is matched
-			return b, err
-		case err == nil && b.State == "completed":
-			return b, nil
-		case err == nil:
-			progress(&b)
-		}
-		if err := still.moved(b.Counts.Settled()); err != nil {
-			return b, s.failed(err)
-		}
-		if err := pause(s.lab.ctx, 50*time.Millisecond); err != nil {
-			return b, err
-		}
-	}
-}
-
 // pauseAll keeps everything from leaving.
 func (s *server) pauseAll() error {
 	return s.api.Pause(s.lab.ctx, fanfare.Scope{Kind: fanfare.ScopeService, Name: service}, "only the matches are wanted")
-}
-
-// frozenLook is how often frozen looks.
-const frozenLook = 2 * time.Millisecond
-
-// frozen waits until who wants an event can be read, and so is durable. The event's own
-// stamp is from before its commit.
-func (s *server) frozen(event string) (fanfare.Broadcast, error) {
-	var still stall
-	for {
-		b, err := s.api.Event(s.lab.ctx, event)
-		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound { // until it is matched
-			return b, err
-		}
-		if err == nil && !b.Stages.Frozen.IsZero() {
-			return b, nil
-		}
-		if err := still.moved(b.Matched); err != nil {
-			return b, s.failed(err)
-		}
-		if err := pause(s.lab.ctx, frozenLook); err != nil {
-			return b, err
-		}
-	}
 }
 
 // quiet waits until nothing is under way, and returns how far the history
 // index is behind then.
 func (s *server) quiet(progress func(pending int64)) (lag int64, err error) {
 	var still stall
+	var most int64
+	began := time.Now()
 	for {
 		status, err := s.api.Status(s.lab.ctx)
 		if err != nil {
@@ -180,7 +136,8 @@ func (s *server) quiet(progress func(pending int64)) (lag int64, err error) {
 		if err := still.moved(pending); err != nil {
 			return 0, s.failed(err)
 		}
-		if err := pause(s.lab.ctx, 50*time.Millisecond); err != nil {
+		most = max(most, pending)
+		if err := pause(s.lab.ctx, pollPause(time.Since(began), most-pending, most)); err != nil {
 			return 0, err
 		}
 	}

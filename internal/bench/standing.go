@@ -62,7 +62,7 @@ func runStanding(l *lab, r *Record) error {
 	if err := s.alertsAreThere(q, &w); err != nil {
 		return err
 	}
-	r.note("one event in %d is for about ten alerts, by mail to the sink; value is what is resident after the start; p50 and p99 are of an event beside adds, from its intake until the commit of its manifest begins", wantedEvery)
+	r.note("one event in %d is for about ten alerts, by mail to the sink; value is what is resident after the start; p50 and p99 are of an event beside adds, from its intake until its manifest is durable", wantedEvery)
 	return w.err()
 }
 
@@ -72,6 +72,7 @@ func (s *server) standBeside(r *Record, q *quotes, length time.Duration, w *wron
 	phase := func(name string) ([]float64, error) {
 		var wanted []string
 		from := next
+		watch := s.watchManifests()
 		f, err := s.flow("quote", standingEvents, length, func(dst []byte, i int) []byte {
 			symbol, price := q.quote(from + i)
 			if i%wantedEvery != 0 {
@@ -88,15 +89,22 @@ func (s *server) standBeside(r *Record, q *quotes, length time.Duration, w *wron
 		if _, err := s.quiet(func(int64) {}); err != nil {
 			return nil, err
 		}
+		if err := watch.end(s); err != nil {
+			return nil, err
+		}
 		all, err := s.broadcasts(wanted)
 		if err != nil {
 			return nil, err
 		}
-		messages, frozen := int64(0), untilFrozen(all)
+		frozen, err := watch.untilManifests(all)
+		if err != nil {
+			return nil, err
+		}
+		messages := int64(0)
 		for i := range all {
 			messages += all[i].Messages
 		}
-		r.note("%s: %s events/s, %d for somebody, %d mails; from intake to manifest p50 %s, p99 %s, longest %s ms; a request of %d events p50 %s, p99 %s ms", name,
+		r.note("%s: %s events/s, %d for somebody, %d mails; from intake to a durable manifest p50 %s, p99 %s, longest %s ms; a request of %d events p50 %s, p99 %s ms", name,
 			figure(float64(f.posted)/f.took.Seconds()), len(wanted), messages, figure(percentile(frozen, 50)), figure(percentile(frozen, 99)), figure(percentile(frozen, 100)),
 			f.posted/max(1, len(f.answers)), figure(percentile(f.answers, 50)), figure(percentile(f.answers, 99)))
 		return frozen, nil

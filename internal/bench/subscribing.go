@@ -235,7 +235,7 @@ func (s *server) everybodyIsThere(people person, w *wrong) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.frozen(event.ID)
+	b, _, err := s.manifestsDurable(event.ID)
 	w.unless(err != nil || b.Matched == int64(people), "%d subscriptions want what all %d want", b.Matched, people)
 	return err
 }

@@ -74,7 +74,7 @@ func runThird(l *lab, r *Record) error {
 		if err != nil {
 			return err
 		}
-		rates[i] = float64(large) / b.Stages.Completed.Sub(b.Stages.Kept).Seconds()
+		rates[i] = float64(large) / b.durable().Seconds()
 		w.unless(b.Counts[fanfare.Accepted] == int64(large), "%d of %d of %s are accepted", b.Counts[fanfare.Accepted], large, largeName(i))
 	}
 	if err := s.toggleProfile(); err != nil {
@@ -107,7 +107,10 @@ func (s *server) small() (float64, error) {
 		return 0, err
 	}
 	b, err := s.completed(accepted.ID, func(*fanfare.Broadcast) {})
-	return millis(b.Stages.Completed.Sub(b.Stages.Kept)), err
+	if err != nil {
+		return 0, err
+	}
+	return millis(b.durable()), nil
 }
 
 // smallAmid has the small service broadcast at once, and again for as long as both

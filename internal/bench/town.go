@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/sink"
 )
@@ -132,7 +133,11 @@ func (l *lab) visit(t town, name string, sick bool, w *wrong) (v visit, err erro
 	if err != nil {
 		return v, err
 	}
-	well, most, err := box.awaitHealthy(s, t.healthy())
+	most, err := box.awaitHealthy(s, t.healthy())
+	if err != nil {
+		return v, err
+	}
+	durable, err := box.awaitOutcomes(s, accepted.ID)
 	if err != nil {
 		return v, err
 	}
@@ -144,7 +149,7 @@ func (l *lab) visit(t town, name string, sick bool, w *wrong) (v visit, err erro
 	if err != nil {
 		return v, err
 	}
-	v.perSecond, v.most = float64(t.healthy())/well.LastAt.Sub(b.Stages.Kept).Seconds(), most.Sub(b.Stages.Kept)
+	v.perSecond, v.most = float64(t.healthy())/durable.Sub(b.Stages.Kept).Seconds(), most.Sub(b.Stages.Kept)
 	if err := s.stop(); err != nil {
 		return v, err
 	}
@@ -154,28 +159,56 @@ func (l *lab) visit(t town, name string, sick bool, w *wrong) (v visit, err erro
 
 // awaitHealthy waits until those without a rule have so many messages, and tells when
 // it saw 99 % of them.
-func (p *post) awaitHealthy(s *server, messages int) (well sink.HostSummary, most time.Time, err error) {
+func (p *post) awaitHealthy(s *server, messages int) (most time.Time, err error) {
 	bar := s.lab.bar("broadcast", int64(messages))
 	defer bar.end()
 	var still stall
+	began := time.Now()
 	for {
 		sum, err := p.soFar(s.lab.ctx)
 		if err != nil {
-			return well, most, err
+			return most, err
 		}
-		well = sum.Hosts[len(sum.Hosts)-1]
+		well := sum.Hosts[len(sum.Hosts)-1]
 		bar.set(well.Messages)
 		if most.IsZero() && 100*well.Messages >= 99*int64(messages) {
 			most = time.Now()
 		}
 		if well.Messages >= int64(messages) {
-			return well, most, nil
+			return most, nil
 		}
 		if err := still.moved(well.Messages); err != nil {
-			return well, most, s.failed(err)
+			return most, s.failed(err)
 		}
-		if err := pause(s.lab.ctx, 100*time.Millisecond); err != nil {
-			return well, most, err
+		if err := pause(s.lab.ctx, pollPause(time.Since(began), well.Messages, int64(messages))); err != nil {
+			return most, err
+		}
+	}
+}
+
+// awaitOutcomes waits until the server has as many durable outcomes as the sink has
+// messages now, and returns when that was seen. The server commits outcomes in the
+// order of the answers, so these are the outcomes of those messages.
+func (p *post) awaitOutcomes(s *server, event string) (time.Time, error) {
+	sum, err := p.soFar(s.lab.ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var still stall
+	for {
+		b, err := s.api.Event(s.lab.ctx, event)
+		now := time.Now()
+		if err != nil {
+			return now, err
+		}
+		if b.Counts[fanfare.Accepted] >= sum.Unique {
+			return now, nil
+		}
+		if err := still.moved(b.Counts[fanfare.Accepted]); err != nil {
+			return now, s.failed(err)
+		}
+		if err := pause(s.lab.ctx, shortestPoll); err != nil {
+			return now, err
 		}
 	}
 }

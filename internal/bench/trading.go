@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
 )
 
@@ -60,6 +61,7 @@ func runMinutes(l *lab, r *Record) error {
 		if _, err := s.quiet(func(int64) {}); err != nil {
 			return err
 		}
+		seen := time.Now()
 		all, err := s.broadcasts(wanted)
 		if err != nil {
 			return err
@@ -67,16 +69,13 @@ func runMinutes(l *lab, r *Record) error {
 		if round == 0 || len(all) == 0 {
 			continue
 		}
-		from, to := all[0].Stages.Received, all[0].Stages.Completed
+		took, each := roundTimes(all, seen)
 		for i := range all {
-			after = append(after, millis(all[i].Stages.Completed.Sub(all[i].Stages.Received)))
 			mails += all[i].Messages
-			if all[i].Stages.Completed.After(to) {
-				to = all[i].Stages.Completed
-			}
 		}
-		sending += to.Sub(from)
-		r.stage(fmt.Sprintf("minute %d, first quote received to last mail", round), to.Sub(from))
+		after = append(after, each...)
+		sending += took
+		r.stage(fmt.Sprintf("minute %d, first quote received to last outcome durable", round), took)
 	}
 	if err := s.toggleProfile(); err != nil {
 		return err
@@ -85,9 +84,29 @@ func runMinutes(l *lab, r *Record) error {
 	r.Value = float64(mails) / max(sending.Seconds(), 1e-3)
 	slices.Sort(after)
 	r.P50Millis, r.P99Millis = percentile(after, 50), percentile(after, 99)
-	r.note("%d minutes of %s quotes, %.1f mails a quote; p50 and p99 are of a quote, from its intake until its last mail is recorded", minutes, thousands(marketSymbols), float64(mails)/(minutes*marketSymbols))
+	r.note("%d minutes of %s quotes, %.1f mails a quote; p50 and p99 are of a quote, from its intake until the outcome of its last mail is durable", minutes, thousands(marketSymbols), float64(mails)/(minutes*marketSymbols))
 	r.note("a minute begins when the mails of the one before have left; published over HTTP, here by mail to the sink, as there is no webhook yet")
 	return s.closeMarket(r, m, box)
+}
+
+// roundTimes returns how long a round of quotes took, from the intake of the first
+// until all outcomes were durable, and how long each quote took, in milliseconds.
+// All were seen to be completed at the time seen.
+func roundTimes(all []fanfare.Broadcast, seen time.Time) (whole time.Duration, each []float64) {
+	clock := newOutcomeClock(all, seen)
+	first, last := all[0].Stages.Received, time.Time{}
+	for i := range all {
+		st := &all[i].Stages
+		done := clock.durableAt(st.Completed)
+		each = append(each, millis(done.Sub(st.Received)))
+		if st.Received.Before(first) {
+			first = st.Received
+		}
+		if done.After(last) {
+			last = done
+		}
+	}
+	return last.Sub(first), each
 }
 
 // closeMarket holds what came to the sink against what the quotes demanded.
@@ -146,6 +165,10 @@ func runTicks(l *lab, r *Record) error {
 		return err
 	}
 	mails := m.told
+	took, err := s.untilLastManifest("quote-0", fmt.Sprint("quote-", ticks-1))
+	if err != nil {
+		return err
+	}
 	if _, err := s.quiet(func(int64) {}); err != nil {
 		return err
 	}
@@ -153,19 +176,26 @@ func runTicks(l *lab, r *Record) error {
 		return err
 	}
 	r.take(window.close())
-	ends, err := s.broadcasts([]string{"quote-0", fmt.Sprint("quote-", ticks-1)})
-	if err != nil {
-		return err
-	}
-	r.Value = float64(ticks) / ends[1].Stages.Frozen.Sub(ends[0].Stages.Received).Seconds()
+	r.Value = float64(ticks) / took.Seconds()
 	r.limit(raw)
 	r.note("full pace: %s quotes in one request, %.2f mails a quote; server CPU %.1f us a quote with its mails", thousands(int64(ticks)), float64(mails)/float64(ticks), 1e6*r.CPUSeconds/float64(ticks))
 	if err := s.halfPace(r, m); err != nil {
 		return err
 	}
-	r.note("value: from the first quote's intake until the commit of the last one's manifest begins; the limit is raw NATS publish of the same bytes in groups of %d", maxGroup)
+	r.note("value: from the first quote's intake until the last one's manifest is durable; the limit is raw NATS publish of the same bytes in groups of %d", maxGroup)
 	r.note("by mail to the sink, as there is no webhook yet")
 	return s.closeMarket(r, m, box)
+}
+
+// untilLastManifest returns how long it took from the intake of the first event
+// until the manifests of the last were durable.
+func (s *server) untilLastManifest(first, last string) (time.Duration, error) {
+	_, durable, err := s.manifestsDurable(last)
+	if err != nil {
+		return 0, err
+	}
+	begun, err := s.api.Event(s.lab.ctx, first)
+	return durable.Sub(begun.Stages.Received), err
 }
 
 // halfPace posts quotes as they come at a steady pace, and looks at the times of
@@ -174,6 +204,7 @@ func (s *server) halfPace(r *Record, m *market) error {
 	pace := min(halfOfTicks, r.Value/2)
 	length := time.Duration(max(1, min(10, 10*s.lab.Scale)) * float64(time.Second))
 	var wanted []string
+	watch := s.watchManifests()
 	f, err := s.flow("quote", pace, length, func(dst []byte, _ int) []byte {
 		dst, told := m.appendQuote(dst, tickStep)
 		if told > 0 {
@@ -187,6 +218,10 @@ func (s *server) halfPace(r *Record, m *market) error {
 	if _, err := s.quiet(func(int64) {}); err != nil {
 		return err
 	}
+	seen := time.Now()
+	if err := watch.end(s); err != nil {
+		return err
+	}
 	var some []string
 	for i := range min(lookedAt, len(wanted)) {
 		some = append(some, wanted[i*len(wanted)/min(lookedAt, len(wanted))])
@@ -195,14 +230,18 @@ func (s *server) halfPace(r *Record, m *market) error {
 	if err != nil {
 		return err
 	}
-	batch := untilFrozen(all)
+	batch, err := watch.untilManifests(all)
+	if err != nil {
+		return err
+	}
+	clock := newOutcomeClock(all, seen)
 	var first []float64
 	for i := range all {
-		first = append(first, millis(all[i].Stages.First.Sub(all[i].Stages.Received)))
+		first = append(first, millis(clock.durableAt(all[i].Stages.First).Sub(all[i].Stages.Received)))
 	}
 	slices.Sort(first)
 	r.P50Millis, r.P99Millis = percentile(batch, 50), percentile(batch, 99)
-	r.note("at %s quotes/s: from a quote's intake until the commit of its manifest begins, behind which its batch goes out, p50 %s, p99 %s, longest %s ms; until its first mail is recorded p50 %s, p99 %s ms (%d quotes)",
+	r.note("at %s quotes/s: from a quote's intake until its manifest is durable and its batch goes out p50 %s, p99 %s, longest %s ms; until the outcome of its first mail is durable, at most, p50 %s, p99 %s ms (%d quotes)",
 		figure(float64(f.posted)/f.took.Seconds()), figure(r.P50Millis), figure(r.P99Millis), figure(percentile(batch, 100)), figure(percentile(first, 50)), figure(percentile(first, 99)), len(all))
 	return nil
 }
