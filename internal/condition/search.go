@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // search finds the rows of r that match.
@@ -188,7 +188,7 @@ func (r *rule) hit(f *frame, place fanfare.Place) {
 
 // take keeps a filter that matches.
 func (f *frame) take(fl *filter) {
-	if kit.Fault("filters-lost") && len(fl.text)%8 == 7 {
+	if failpoint.Fault("filters-lost") && len(fl.text)%8 == 7 {
 		return
 	}
 	f.filters = append(f.filters, fl.number)

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"math"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // A term is what one conjunct of many compounds has in common: a form whose rows are
@@ -69,7 +69,7 @@ func (tm *term) is(fm *form) {
 	tm.test, tm.equality, tm.span = fm.test, nil, nil
 	w := fm.plan.guards[0][0]
 	gates := len(w.gates)
-	if kit.Fault("terms-without-gates") { // as it was once: see TestAParenthesisedAndIsTestedWhole
+	if failpoint.Fault("terms-without-gates") { // as it was once: see TestAParenthesisedAndIsTestedWhole
 		gates = 0
 	}
 	if !fm.plan.direct || len(fm.plan.residuals)+gates+len(w.statics) > 0 || w.needle != nil || w.probe != nil || w.cells != nil {

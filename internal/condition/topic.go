@@ -8,7 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/background"
 )
 
 // A topic is the index of one topic's subscriptions. Changes come one at a time
@@ -106,7 +106,7 @@ func (t *topic) add(entries []Entry) error {
 		if err := t.show(entries[from:to], additions[from:to]); err != nil {
 			return err
 		}
-		kit.GiveWay(to - 1)
+		background.Yield(to - 1)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (t *topic) understand(entries []Entry) ([]addition, error) {
 	c := t.compile.Load()
 	additions := make([]addition, len(entries))
 	for i := range entries {
-		kit.GiveWay(i)
+		background.Yield(i)
 		e, a := &entries[i], &additions[i]
 		var err error
 		switch {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/background"
 )
 
 // Limits of bodies that are read line by line.
@@ -305,7 +305,7 @@ func (s *stream[T]) decodeChunk(c *chunk[T]) {
 		rest = rest[i+1:]
 		number++
 		if n := number - c.first; n > patientLines {
-			kit.GiveWay(n)
+			background.Yield(n)
 		}
 		if len(line) == 0 {
 			continue

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -24,7 +25,7 @@ type Notifier struct {
 	control   *control.Store
 	registry  *registry.Registry
 	collector *ingest.Collector
-	clock     kit.Clock
+	clock     clock.Clock
 	logger    *slog.Logger
 
 	posted  atomic.Int64 // outcomes and news, since the start
@@ -53,7 +54,7 @@ const (
 	maxNoticeEvents  = 10_000
 )
 
-func New(store *deliveries.Store, kept *control.Store, people *registry.Registry, clock kit.Clock, logger *slog.Logger) *Notifier {
+func New(store *deliveries.Store, kept *control.Store, people *registry.Registry, clock clock.Clock, logger *slog.Logger) *Notifier {
 	return &Notifier{store: store, control: kept, registry: people, clock: clock, logger: logger, dirty: map[fanfare.Day]bool{}, wake: make(chan struct{}, 1),
 		manifests: map[fanfare.DeliveryRef]*fanfare.Manifest{}, events: map[fanfare.EventRef]*fanfare.Posted{}, fresh: map[string]bool{}}
 }
@@ -202,11 +203,11 @@ func (n *Notifier) postAll(ctx context.Context, of string, plan func(context.Con
 			return true
 		}
 		if err == nil {
-			kit.Step("before-notices")
+			failpoint.Hit("before-notices")
 			err = n.post(ctx, next.events)
 		}
 		if err == nil {
-			kit.Step("after-notices")
+			failpoint.Hit("after-notices")
 			err = next.forget(ctx)
 		}
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/background"
 )
 
 // put decides on each want of the job. A want that cannot be decided on gets
@@ -25,7 +25,7 @@ func (g *group) put(j *job) {
 		}
 	}
 	for i := range j.wants {
-		kit.GiveWay(i)
+		background.Yield(i)
 		w := &j.wants[i]
 		if w.err != nil {
 			continue

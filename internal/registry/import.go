@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/background"
 )
 
 // An Import puts subscriptions step by step. A step may begin before the one
@@ -72,7 +72,7 @@ func (r *Registry) begin(ctx context.Context, name string, puts []Put, results [
 	}
 	p := &putting{job: &job{svc: svc, conf: conf, actor: actorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
 	for i := range puts {
-		kit.GiveWay(i)
+		background.Yield(i)
 		w := &p.wants[i]
 		r.check(svc, &puts[i], w)
 		p.refused = p.refused && w.err != nil

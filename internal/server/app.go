@@ -14,10 +14,10 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/kit"
 )
 
 // busDir is where the embedded bus has its files, in the data directory.
@@ -33,7 +33,7 @@ type Options struct {
 type App struct {
 	config config.Config
 	log    *slog.Logger
-	clock  kit.Clock
+	clock  clock.Clock
 
 	absence  *absence     // of the database; nil before it is open
 	giveUp   func() error // ends what waits for a database that is away; nil with files
@@ -47,7 +47,7 @@ type App struct {
 
 // Start opens everything and returns when the API answers.
 func Start(ctx context.Context, c config.Config, o Options) (*App, error) {
-	a := &App{config: c, log: o.Logger, clock: kit.System{}}
+	a := &App{config: c, log: o.Logger, clock: clock.System{}}
 	if err := a.start(ctx, o); err != nil {
 		return nil, errors.Join(err, a.Stop())
 	}

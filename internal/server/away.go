@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // A lender is a database that can be away.
@@ -28,7 +28,7 @@ const (
 // absence tells whether the database is away. Nil is never.
 type absence struct {
 	of    lender
-	clock kit.Clock
+	clock clock.Clock
 	why   atomic.Pointer[fanfare.Error] // nil while it can be reached
 }
 

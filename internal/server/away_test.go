@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -35,7 +35,7 @@ func (f *flaky) leave() {
 func TestAnAbsenceIsToldWhenItLastsAndEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := &flaky{}
-		a := &absence{of: of, clock: kit.System{}}
+		a := &absence{of: of, clock: clock.System{}}
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() { a.run(ctx); close(over) }()

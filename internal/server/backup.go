@@ -13,9 +13,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
@@ -28,7 +28,7 @@ type backups struct {
 	db      *database
 	bus     *bus.Bus
 	version string
-	clock   kit.Clock
+	clock   clock.Clock
 	copying turn // of an erasure too
 	taking  sync.Mutex
 }
@@ -109,7 +109,7 @@ func BackupStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSe
 	defer func() { err = errors.Join(err, unlock()) }()
 	var db *database
 	if !c.SQLite() {
-		reader := &App{config: c, log: o.Logger, clock: kit.System{}}
+		reader := &App{config: c, log: o.Logger, clock: clock.System{}}
 		if db, err = reader.openDatabase(ctx, o.Version); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func BackupStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSe
 		return err
 	}
 	defer func() { err = errors.Join(err, hops.Close()) }()
-	return takeBackup(ctx, w, db, dir, hops, o.Version, kit.System{}, bytesPerSecond)
+	return takeBackup(ctx, w, db, dir, hops, o.Version, clock.System{}, bytesPerSecond)
 }
 
 // hasServed refuses what is no data directory of a server with this database.
@@ -149,7 +149,7 @@ const exportDir = "backup.export"
 
 // takeBackup takes a backup of files as they lie, of a database (nil: there is
 // none) by way of files that are made of it.
-func takeBackup(ctx context.Context, w io.Writer, db *database, dir string, hops *bus.Bus, version string, clock kit.Clock, bytesPerSecond int64) (err error) {
+func takeBackup(ctx context.Context, w io.Writer, db *database, dir string, hops *bus.Bus, version string, clock clock.Clock, bytesPerSecond int64) (err error) {
 	source := backupSource(dir, hops, version, clock)
 	if db == nil || db.remote() == nil {
 		return backup.Take(ctx, w, source, bytesPerSecond)
@@ -181,7 +181,7 @@ func takeBackup(ctx context.Context, w io.Writer, db *database, dir string, hops
 	return backup.Take(ctx, w, source, bytesPerSecond)
 }
 
-func backupSource(dir string, hops *bus.Bus, version string, clock kit.Clock) *backup.Source {
+func backupSource(dir string, hops *bus.Bus, version string, clock clock.Clock) *backup.Source {
 	return &backup.Source{Dir: dir, Version: version, Clock: clock,
 		Snapshot: func(path string) (backup.Snapshot, error) { return sqlite.OpenSnapshot(path) },
 		Unmatched: func(ctx context.Context, visit func([]byte, int, fanfare.EventSeq) error) error {

@@ -9,8 +9,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/server"
 	"fanfare.dev/fanfare/internal/sink"
 	"fanfare.dev/fanfare/internal/store"
@@ -87,7 +87,7 @@ func moveInto(t *testing.T, dir, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := move.Stopped(t.Context(), move.Side{Name: dir, DB: from}, move.Side{Name: "the database", DB: to}, move.Options{Clock: kit.System{}, Dir: t.TempDir()}); err != nil {
+	if _, err := move.Stopped(t.Context(), move.Side{Name: dir, DB: from}, move.Side{Name: "the database", DB: to}, move.Options{Clock: clock.System{}, Dir: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 	"fanfare.dev/fanfare/internal/registry"
@@ -14,7 +14,7 @@ import (
 // rates of services.
 type budgets struct {
 	quotas quotas
-	clock  kit.Clock
+	clock  clock.Clock
 
 	mu    sync.Mutex
 	rates map[string]*limit.Shared // by service

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -20,7 +20,7 @@ func TestStatesOutliveTheirDaysAndNoCopyMissesThem(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	db, current := storetest.Open(t), map[uint32]uint32{1: 1}
 	c := &carrying{states: topicstate.New(), days: deliveries.New(db), control: control.New(db), series: func() map[uint32]uint32 { return current }, copying: make(turn, 1), logger: slog.New(slog.DiscardHandler)}
-	recorder := record.Start(record.Options{Store: c.days, Clock: kit.System{}, Logger: c.logger})
+	recorder := record.Start(record.Options{Store: c.days, Clock: clock.System{}, Logger: c.logger})
 	defer recorder.Stop()
 	freeze := func(daysAgo, n int, keys ...string) {
 		t.Helper()

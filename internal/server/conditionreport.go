@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -20,7 +20,7 @@ type judging struct {
 	samples  *samples
 	states   known
 	people   *audiences
-	clock    kit.Clock
+	clock    clock.Clock
 	matching turn // one dry run at a time: it may find millions
 }
 

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -16,7 +16,7 @@ import (
 // all of it, so an answer is good for a while.
 type gatheredStatus struct {
 	report digestReport
-	clock  kit.Clock
+	clock  clock.Clock
 
 	mu    sync.Mutex
 	found []wire.Gathered

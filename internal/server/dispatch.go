@@ -8,7 +8,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -25,7 +26,7 @@ type dispatch struct {
 	store    *deliveries.Store
 	channel  uint16
 	lane     fanfare.Lane
-	clock    kit.Clock
+	clock    clock.Clock
 	logger   *slog.Logger
 	beside   func(func()) // runs something that a drain waits for
 	files    allowance
@@ -65,7 +66,7 @@ func (d *dispatch) hand(ctx context.Context, h hint) error {
 		return err
 	}
 	d.files.add(out.enclosed)
-	if kit.Fault("acknowledge-before-record") {
+	if failpoint.Fault("acknowledge-before-record") {
 		_ = lease.Done() // the crash test must notice
 	}
 	d.releaseUnused(out)
@@ -100,7 +101,7 @@ func (d *dispatch) releaseUnused(out *loaded) {
 // finish takes a batch off the bus when all of it is settled, deferred or held.
 // It runs while connections wait, so what may take long is done beside them.
 func (d *dispatch) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.Batch, out *loaded, held, again int) {
-	kit.Step("before-batch-ack")
+	failpoint.Hit("before-batch-ack")
 	var err error
 	switch {
 	case out.busy > 0:
@@ -117,7 +118,7 @@ func (d *dispatch) finish(ctx context.Context, lease *bus.Lease, batch *fanfare.
 	default:
 		err = lease.Done()
 	}
-	kit.Step("after-batch-ack")
+	failpoint.Hit("after-batch-ack")
 	if err != nil {
 		d.logger.Warn("a batch could not be taken off, it comes again", "error", err)
 	}

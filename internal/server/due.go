@@ -8,7 +8,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -19,7 +20,7 @@ import (
 type due struct {
 	store  *deliveries.Store
 	bus    *bus.Bus
-	clock  kit.Clock
+	clock  clock.Clock
 	logger *slog.Logger
 
 	mu   sync.Mutex
@@ -28,7 +29,7 @@ type due struct {
 	wake chan struct{}
 }
 
-func newDue(store *deliveries.Store, b *bus.Bus, clock kit.Clock, logger *slog.Logger) *due {
+func newDue(store *deliveries.Store, b *bus.Bus, clock clock.Clock, logger *slog.Logger) *due {
 	return &due{store: store, bus: b, clock: clock, logger: logger, next: map[fanfare.Day]time.Time{}, off: map[fanfare.Day][]int64{}, wake: make(chan struct{}, 1)}
 }
 
@@ -122,11 +123,11 @@ func (d *due) release(ctx context.Context, day fanfare.Day) error {
 		for i := range work {
 			cutter.AddDue(day, &work[i])
 		}
-		kit.Step("before-due-publish")
+		failpoint.Hit("before-due-publish")
 		if err := publish(ctx, d.bus, cutter.Batches()); err != nil {
 			return err
 		}
-		kit.Step("after-due-publish")
+		failpoint.Hit("after-due-publish")
 		if err := d.insist(ctx, func() error { return d.store.RemoveDue(ctx, day, work) }); err != nil {
 			return err
 		}
@@ -183,7 +184,7 @@ func (d *due) resume(ctx context.Context, held func(*fanfare.Batch) bool) error 
 		if err := publish(ctx, d.bus, free); err != nil {
 			return err
 		}
-		kit.Step("after-release")
+		failpoint.Hit("after-release")
 		d.mu.Lock()
 		d.off[day] = off
 		d.mu.Unlock()

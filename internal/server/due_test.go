@@ -9,7 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -77,7 +77,7 @@ func TestWorkThatIsDueIsHandedOnOnceHoweverLongItCannotBeTakenOff(t *testing.T) 
 		t.Fatal(err)
 	}
 	db.writes.Store(2)
-	if err := newDue(kept, hops, kit.System{}, slog.New(slog.DiscardHandler)).release(t.Context(), day); err != nil {
+	if err := newDue(kept, hops, clock.System{}, slog.New(slog.DiscardHandler)).release(t.Context(), day); err != nil {
 		t.Fatal(err)
 	}
 	hasOneBatch(t, hops)
@@ -95,7 +95,7 @@ func TestWhatWasPausedIsHandedOnOnceHoweverOftenItIsResumed(t *testing.T) {
 	if err := kept.Hold(t.Context(), &held); err != nil {
 		t.Fatal(err)
 	}
-	waiting := newDue(kept, hops, kit.System{}, slog.New(slog.DiscardHandler))
+	waiting := newDue(kept, hops, clock.System{}, slog.New(slog.DiscardHandler))
 	db.writes.Store(2)
 	for range 2 {
 		if err := waiting.resume(t.Context(), nothing); fanfare.CodeOf(err) != fanfare.DiskFull {

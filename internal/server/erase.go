@@ -12,8 +12,9 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -37,7 +38,7 @@ type eraser struct {
 	outlets  *outlets
 	recorder *record.Recorder
 	claims   *claims
-	clock    kit.Clock
+	clock    clock.Clock
 	logger   *slog.Logger
 	parking  *parking
 	copying  turn     // of a backup too
@@ -163,7 +164,7 @@ func (e *eraser) erase(ctx context.Context, some []*erasing) error {
 	if err != nil {
 		return err
 	}
-	kit.Step("before-erase")
+	failpoint.Hit("before-erase")
 	touched := map[fanfare.Day][][]byte{} // with the names that may be left there
 	for _, one := range some {
 		one.deliveries = 0
@@ -184,13 +185,13 @@ func (e *eraser) erase(ctx context.Context, some []*erasing) error {
 	if err := e.eraseEvents(ctx, days, some, touched); err != nil {
 		return err
 	}
-	kit.Step("before-scrub")
+	failpoint.Hit("before-scrub")
 	for day, names := range touched {
 		if err := e.store.Scrub(ctx, day, names); err != nil && !gone(err) {
 			return err
 		}
 	}
-	kit.Step("before-erase-people")
+	failpoint.Hit("before-erase-people")
 	all := make([]registry.Erasure, len(some))
 	for i := range some {
 		all[i] = some[i].Erasure

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -38,7 +38,7 @@ func TestADayThatCannotBeRemovedIsLeftAloneForAWhile(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	days := &dumpedDays{Database: storetest.Open(t), held: errors.New("held")}
 	kept := deliveries.New(days)
-	recorder := record.Start(record.Options{Store: kept, Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler)})
+	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	defer recorder.Stop()
 	if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: now.AddDate(0, 0, -40), Seq: fanfare.NewEventSeq(1, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestADayThatIsRemovedAfterAMoveDoesNotHoldUpTheIndex(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	days := &waitingDays{Database: storetest.Open(t), asked: make(chan struct{}), over: make(chan struct{})}
 	kept := deliveries.New(days)
-	recorder := record.Start(record.Options{Store: kept, Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler)})
+	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	defer recorder.Stop()
 	freeze := func(n uint64, at time.Time) {
 		if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: at, Seq: fanfare.NewEventSeq(n, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
@@ -109,7 +109,7 @@ func TestADayThatIsRemovedAfterAMoveDoesNotHoldUpTheIndex(t *testing.T) {
 func TestADayThatSomethingOfWaitsForADigestIsKept(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	kept := deliveries.New(storetest.Open(t))
-	recorder := record.Start(record.Options{Store: kept, Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler)})
+	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	defer recorder.Stop()
 	old, w := fanfare.DayOf(now.AddDate(0, 0, -40)), deliveries.Waiting{Slot: 1, Due: now.AddDate(0, 0, 1), Service: "news"}
 	if err := kept.Await(t.Context(), old, []deliveries.Waiting{w}); err != nil {

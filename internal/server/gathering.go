@@ -8,8 +8,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pipeline/digest"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -21,7 +21,7 @@ import (
 )
 
 // newGathering puts together what holds back what is not due.
-func newGathering(store *deliveries.Store, people *registry.Registry, now *cases, hops *bus.Bus, clock kit.Clock, logger *slog.Logger) *digest.Gathering {
+func newGathering(store *deliveries.Store, people *registry.Registry, now *cases, hops *bus.Bus, clock clock.Clock, logger *slog.Logger) *digest.Gathering {
 	return digest.New(digest.Options{
 		Store: store, Slots: slots{people}, Clock: clock, Live: people.Live, State: now.visit, Logger: logger,
 		Topic: func(service, name string) (digest.Topic, bool) { return toldTogether(people, service, name) },

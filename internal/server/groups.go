@@ -7,7 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/fairqueue"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -53,7 +53,7 @@ type groups struct {
 	logger *slog.Logger
 
 	lane        fanfare.Lane
-	clock       kit.Clock
+	clock       clock.Clock
 	generations generations
 
 	waiting *fairqueue.Queue[string, piece]

@@ -12,7 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -45,7 +45,7 @@ func newIntakeOf(t *testing.T) *intakeOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &matching{lane: fanfare.Bulk, queue: queue, bus: hops, clock: kit.System{}, logger: slog.New(slog.DiscardHandler)}
+	m := &matching{lane: fanfare.Bulk, queue: queue, bus: hops, clock: clock.System{}, logger: slog.New(slog.DiscardHandler)}
 	bad := func(_ *bus.Lease, err error) { t.Error(err) }
 	in := &intakeOf{t: t, hops: hops, groups: m.newGroups(bad)}
 	in.groups.generations = sameForAll{}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -15,7 +15,7 @@ const housekeepingEvery = 15 * time.Minute
 
 type housekeeping struct {
 	registry *registry.Registry
-	clock    kit.Clock
+	clock    clock.Clock
 	log      *slog.Logger
 	audit    time.Duration // for how long its lines are kept
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/registry"
@@ -99,7 +99,7 @@ const (
 // A letterbox keeps mails for people, each a file.
 type letterbox struct {
 	dir   string
-	clock kit.Clock
+	clock clock.Clock
 
 	mu    sync.Mutex
 	count int

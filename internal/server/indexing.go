@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -22,7 +22,7 @@ type indexing struct {
 	store     *deliveries.Store
 	recorder  *record.Recorder
 	carry     func(context.Context, fanfare.Day) error // takes what outlives a day
-	clock     kit.Clock
+	clock     clock.Clock
 	logger    *slog.Logger
 	retention time.Duration
 	lag       atomic.Int64 // events that are in no run yet

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -122,12 +122,12 @@ func (l *loader) pauses(ctx context.Context, events *ahead, all []pending, at in
 	}
 	l.faults.failed(&source, fault, int64(failed))
 	reason := pauseReason(&source, failed, tried+settled, fault)
-	kit.Step("before-template-pause")
+	failpoint.Hit("before-template-pause")
 	err := l.switches.Pause(ctx, fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: event.String()}, reason)
 	if code := fanfare.CodeOf(err); err != nil && (code == fanfare.Conflict || code == fanfare.NotFound) {
 		return false, nil // it is over
 	}
-	kit.Step("after-template-pause")
+	failpoint.Hit("after-template-pause")
 	return err == nil, err
 }
 

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // Anybody may write to postmaster: what is kept must have an end wherever the data
 // directory lies, also where its name would be a pattern.
 func TestTheLetterboxKeepsTheNewestOnly(t *testing.T) {
 	for _, name := range []string{"data", "data [1]", "da*ta"} {
-		box := &letterbox{dir: filepath.Join(t.TempDir(), name), clock: kit.System{}}
+		box := &letterbox{dir: filepath.Join(t.TempDir(), name), clock: clock.System{}}
 		if err := os.MkdirAll(box.dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
@@ -32,7 +32,7 @@ type loader struct {
 	returns  *render.Signer // of return addresses
 	domains  []string       // of which mail comes in here
 	sites    *mx.Sites
-	clock    kit.Clock
+	clock    clock.Clock
 
 	templates  *templates
 	enclosures *enclosures

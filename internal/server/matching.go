@@ -12,8 +12,9 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/digest"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -40,7 +41,7 @@ type matching struct {
 	samples  *samples
 	people   *audiences
 	states   *topicstate.States
-	clock    kit.Clock
+	clock    clock.Clock
 	logger   *slog.Logger
 
 	gathering *digest.Gathering
@@ -303,17 +304,17 @@ func (m *matching) finish(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	kit.Step("before-publish")
+	failpoint.Hit("before-publish")
 	if err := publish(ctx, m.bus, cutter.Batches()); err != nil {
 		return err
 	}
-	kit.Step("after-publish")
+	failpoint.Hit("after-publish")
 	for _, p := range r.pieces {
 		if err := m.groups.frozen(p); err != nil {
 			m.logger.Warn("a group could not be taken off, it comes again", "error", err)
 		}
 	}
-	kit.Step("after-event-ack")
+	failpoint.Hit("after-event-ack")
 	return nil
 }
 
@@ -329,7 +330,7 @@ func byDay(frozen []*fanfare.Frozen) map[fanfare.Day][]*fanfare.Frozen {
 // freeze commits the events of one day. For one that was frozen by an earlier
 // run, the manifests of that run count.
 func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen []*fanfare.Frozen, cutter *plan.Cutter) error {
-	kit.Step("before-manifest")
+	failpoint.Hit("before-manifest")
 	var fresh []bool
 	err := retry.WhileAway(ctx, func() (err error) {
 		fresh, err = m.store.Freeze(ctx, frozen, m.clock.Now())
@@ -339,7 +340,7 @@ func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen
 		m.doubt(r, day, frozen)
 		return err
 	}
-	kit.Step("after-manifest")
+	failpoint.Hit("after-manifest")
 	m.advance(frozen, fresh)
 	if err := retry.WhileAway(ctx, func() error { return m.gathering.Kept(ctx, frozen, fresh) }); err != nil {
 		return err

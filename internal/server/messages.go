@@ -8,10 +8,10 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -33,7 +33,7 @@ type messages struct {
 	store      *deliveries.Store
 	queue      queue
 	floor      *diskFloor
-	clock      kit.Clock
+	clock      clock.Clock
 	keeping    *passage // from who is found to what is kept
 }
 

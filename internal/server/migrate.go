@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
 )
@@ -130,7 +130,7 @@ func (m *Migration) Run(ctx context.Context, o Options) (_ wire.Move, err error)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	journals := cmp.Or(m.dir(m.From), m.dir(m.To), os.TempDir())
-	clock := kit.System{}
+	clock := clock.System{}
 	began := clock.Now()
 	progress, stop := m.watch(func(s move.State) wire.Move { return shown(from.Name, to.Name, began, s) })
 	report, err := move.Stopped(ctx, from.Side, to.Side, move.Options{Dir: journals, Clock: clock, Log: o.Logger, Progress: progress})

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
@@ -28,7 +28,7 @@ type moves struct {
 	config  config.Config
 	version string
 	db      *database
-	clock   kit.Clock
+	clock   clock.Clock
 	log     *slog.Logger
 	copying turn // of a backup and an erasure too
 	floor   *diskFloor

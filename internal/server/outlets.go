@@ -16,8 +16,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
@@ -44,7 +44,7 @@ type outlets struct {
 	records  *records
 	claims   *claims
 	lease    time.Duration // of a batch
-	clock    kit.Clock
+	clock    clock.Clock
 	logger   *slog.Logger
 	captured captured
 

@@ -7,7 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -25,7 +25,7 @@ type parking struct {
 	bus      *bus.Bus
 	recorder *record.Recorder
 	claims   *claims
-	clock    kit.Clock
+	clock    clock.Clock
 	still    turn // of a retry, or of who must not see one
 }
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -283,7 +283,7 @@ func TestDueWorkOfADayIsKnownByItsEarliestTime(t *testing.T) {
 func TestADayIsRemovedWhenItIsOldAndOver(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	store := deliveries.New(storetest.Open(t))
-	recorder := record.Start(record.Options{Store: store, Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler)})
+	recorder := record.Start(record.Options{Store: store, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	defer recorder.Stop()
 	freeze := func(daysAgo int) fanfare.EventRef {
 		t.Helper()

@@ -12,8 +12,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -25,7 +25,7 @@ type previews struct {
 	store     *deliveries.Store
 	traces    *report.Traces
 	publicURL string
-	clock     kit.Clock
+	clock     clock.Clock
 
 	enclosures *enclosures
 	most       int // bytes that the files of a mail take, as they are sent

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -16,7 +16,7 @@ import (
 // each beside the connections that wait for it.
 type quotas struct {
 	registry *registry.Registry
-	clock    kit.Clock
+	clock    clock.Clock
 	logger   *slog.Logger
 
 	// mu is never held while a quota is asked: a quota that is asked asks for it.

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -25,7 +25,7 @@ const maxReceiptTokens = 100_000
 type receipts struct {
 	registry *registry.Registry
 	taker    taker
-	clock    kit.Clock
+	clock    clock.Clock
 	log      *slog.Logger
 
 	mu     sync.Mutex

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -32,7 +32,7 @@ const (
 type records struct {
 	file   string
 	lookup func(ctx context.Context, name string) ([]string, error)
-	clock  kit.Clock
+	clock  clock.Clock
 	logger *slog.Logger
 
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ type records struct {
 
 // newRecords reads what was seen before. A file that cannot be read is as none: the
 // records are looked up again.
-func newRecords(dir string, lookup func(context.Context, string) ([]string, error), clock kit.Clock, logger *slog.Logger) *records {
+func newRecords(dir string, lookup func(context.Context, string) ([]string, error), clock clock.Clock, logger *slog.Logger) *records {
 	r := &records{file: filepath.Join(dir, recordsFile), lookup: lookup, clock: clock, logger: logger, known: map[string]string{}, missing: map[string]string{}, looked: map[string]time.Time{}}
 	text, err := os.ReadFile(r.file)
 	if err == nil {

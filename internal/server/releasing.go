@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -37,7 +37,7 @@ func newReleasing(due *due, store *deliveries.Store, logger *slog.Logger) *relea
 // broadcasts that are cancelled. What fails is done again beside the caller, who may
 // have gone.
 func (r *releasing) release(ctx context.Context, cancelled ...fanfare.EventRef) {
-	kit.Step("before-release")
+	failpoint.Hit("before-release")
 	if err := r.try(context.WithoutCancel(ctx), cancelled); err != nil {
 		r.logger.Log(ctx, retry.LogLevel(err), "what is resumed could not be put back to work, it is tried again", "error", err)
 		r.soon()

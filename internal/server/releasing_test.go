@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -49,10 +49,10 @@ func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiti
 	}
 	waiting, paused = freeze(8, "it is large"), freeze(9, "")
 	quiet := slog.New(slog.DiscardHandler)
-	recorder := record.Start(record.Options{Store: plain, Clock: kit.System{}, Logger: quiet})
+	recorder := record.Start(record.Options{Store: plain, Clock: clock.System{}, Logger: quiet})
 	t.Cleanup(recorder.Stop)
-	freeing = newReleasing(newDue(kept, hops, kit.System{}, quiet), kept, quiet)
-	stops = &switches{registry: people, store: plain, recorder: recorder, clock: kit.System{}, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, resumed: freeing.release, stopped: func() {}, hurry: func() {}}
+	freeing = newReleasing(newDue(kept, hops, clock.System{}, quiet), kept, quiet)
+	stops = &switches{registry: people, store: plain, recorder: recorder, clock: clock.System{}, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, resumed: freeing.release, stopped: func() {}, hurry: func() {}}
 	freeing.switches = stops
 	if err := stops.load(t.Context(), []fanfare.Day{fanfare.DayOf(now)}); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/reply"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 )
@@ -136,7 +136,7 @@ func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, ans
 	s.Relays = []deliver.RelaySettings{{Name: "relay", Driver: answers(answer), Weight: 1}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	out := deliver.NewOutlet(deliver.Options{
-		Name: "news/out", Gate: openGate{}, Recorder: book, Clock: kit.System{}, Logger: quiet,
+		Name: "news/out", Gate: openGate{}, Recorder: book, Clock: clock.System{}, Logger: quiet,
 		Replies: &channelReplies{newReplies("", quiet), func() string { return driver }}, Chance: func() float64 { return share },
 	}, s)
 	finished := make(chan struct{})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -42,7 +42,7 @@ type returnTaker struct {
 	registry  *registry.Registry
 	recorder  *record.Recorder
 	signer    *render.Signer // nil where nothing is signed
-	clock     kit.Clock
+	clock     clock.Clock
 	logger    *slog.Logger
 	tally     *returnTally
 	arrived   chan *arrived

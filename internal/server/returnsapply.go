@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -192,7 +192,7 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 	for i, r := range counted {
 		records[i] = r.bounce
 	}
-	kit.Step("before-return-count")
+	failpoint.Hit("before-return-count")
 	kept, err := t.control.KeepBounces(ctx, records)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 			asks = append(asks, ask)
 		}
 	}
-	kit.Step("before-return-suppression")
+	failpoint.Hit("before-return-suppression")
 	return t.registry.Suppress(ctx, asks)
 }
 
@@ -253,9 +253,9 @@ func (t *returnTaker) record(mine []*returned) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	kit.Step("before-return-record")
+	failpoint.Hit("before-return-record")
 	err := t.recorder.RecordAll(entries)
-	kit.Step("after-return-record")
+	failpoint.Hit("after-return-record")
 	if fanfare.CodeOf(err) == fanfare.NotFound { // the day was removed meanwhile
 		return nil
 	}

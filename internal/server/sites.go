@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 )
@@ -16,7 +16,7 @@ import (
 const sitesPatience = time.Second
 
 // newSites asks a resolver.
-func newSites(resolver *net.Resolver, clock kit.Clock) *mx.Sites {
+func newSites(resolver *net.Resolver, clock clock.Clock) *mx.Sites {
 	return mx.New(mx.Options{LookupMX: resolver.LookupMX, Clock: clock})
 }
 

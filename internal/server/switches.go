@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -25,7 +25,7 @@ type switches struct {
 	registry *registry.Registry
 	store    *deliveries.Store
 	recorder *record.Recorder
-	clock    kit.Clock
+	clock    clock.Clock
 	paces    *paces
 	faults   *faults
 	resumed  func(context.Context, ...fanfare.EventRef) // puts held batches back to work, and has due what waits of cancelled broadcasts

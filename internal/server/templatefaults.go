@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -22,7 +23,7 @@ import (
 // It keeps names and places of templates alone, no value and no person.
 type templateFaults struct {
 	registry *registry.Registry
-	clock    kit.Clock
+	clock    clock.Clock
 	logger   *slog.Logger
 
 	mu     sync.Mutex
@@ -46,7 +47,7 @@ type faultCount struct {
 // traces of those whom they concern.
 const maxTemplateFaults = 200
 
-func newTemplateFaults(r *registry.Registry, clock kit.Clock, logger *slog.Logger) *templateFaults {
+func newTemplateFaults(r *registry.Registry, clock clock.Clock, logger *slog.Logger) *templateFaults {
 	return &templateFaults{registry: r, clock: clock, logger: logger, counts: map[templateFault]*faultCount{}}
 }
 
@@ -176,7 +177,7 @@ func (m *mending) look(ctx context.Context) {
 		if err != nil || now.Version == pinned.version {
 			continue
 		}
-		kit.Step("before-template-resume")
+		failpoint.Hit("before-template-resume")
 		err = m.switches.Resume(ctx, p.Scope, fmt.Sprintf("template %s@%d is published", pinned.template, now.Version))
 		if err != nil {
 			m.logger.Log(ctx, retry.LogLevel(err), "a broadcast whose template was replaced could not be resumed, it is tried again", "event", p.Scope.Name, "error", err)

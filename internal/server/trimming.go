@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 )
 
 // trim forgets events that are matched and older than intake needs to know.
-func trim(ctx context.Context, hops *bus.Bus, clock kit.Clock, log *slog.Logger) {
+func trim(ctx context.Context, hops *bus.Bus, clock clock.Clock, log *slog.Logger) {
 	ticker := time.NewTicker(5 * time.Minute)
 	defer ticker.Stop()
 	for {

@@ -15,7 +15,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 )
@@ -40,7 +40,7 @@ func newWay(t *testing.T, driver fanfare.Driver) *way {
 		t.Fatal(err)
 	}
 	w.outlet = deliver.NewOutlet(deliver.Options{
-		Channel: 1, Name: "news/email", Gate: pass{}, Recorder: forgetful{}, Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler),
+		Channel: 1, Name: "news/email", Gate: pass{}, Recorder: forgetful{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
 	}, deliver.Settings{Relays: []deliver.RelaySettings{{Name: "relay", Driver: driver, Weight: 1}}, Connections: 4, Rate: rate.Inf, SendTimeout: time.Second, IdleTimeout: time.Minute})
 	w.turns = newTurns(queue, w.outlet, fanfare.Bulk, func(_ *bus.Lease, err error) { t.Error(err) })
 	t.Cleanup(func() {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	fanfare "fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // The limits of a Config that leaves them 0, and those that are fixed.
@@ -60,7 +60,7 @@ type Config struct {
 	RecordOnly string // only recipients that fit this pattern of path.Match; "": all
 
 	// Clock tells when a message came; that of the machine where nil.
-	Clock kit.Clock
+	Clock clock.Clock
 
 	// OnMessage sees every accepted message. It is called by the connection,
 	// concurrently; body is valid until it returns.
@@ -126,7 +126,7 @@ func (c Config) withDefaults() Config {
 		c.Hostname = "sink.localhost"
 	}
 	if c.Clock == nil {
-		c.Clock = kit.System{}
+		c.Clock = clock.System{}
 	}
 	if c.MaxMessage == 0 {
 		c.MaxMessage = DefaultMaxMessage

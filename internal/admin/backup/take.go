@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // A Snapshot is a file of the store as it was at one moment.
@@ -35,7 +35,7 @@ type Source struct {
 	// Snapshot holds the moment of one file of the store.
 	Snapshot func(path string) (Snapshot, error)
 	Version  string // of the program
-	Clock    kit.Clock
+	Clock    clock.Clock
 }
 
 // An Export makes files of what a store has that keeps it elsewhere.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
@@ -62,7 +62,7 @@ func (s *session) data() {
 			return
 		}
 	}
-	kit.Step("before-return-reply")
+	failpoint.Hit("before-return-reply")
 	s.refused = 0
 	s.server.counters.taken.Add(1)
 	s.reply(250, "2.6.0", "taken")

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
@@ -43,7 +43,7 @@ type Options struct {
 	Connections       int // at once; 0 takes 500
 	ConnectionsPerNet int // of one IPv4 address or one IPv6 network of 64 bits; 0 takes 50
 
-	Clock  kit.Clock
+	Clock  clock.Clock
 	Logger *slog.Logger
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 )
 
@@ -83,7 +83,7 @@ func options(w *world) Options {
 			w.kept = append(w.kept, string(m))
 			return nil
 		},
-		Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler),
+		Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/publicsuffix"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // Bounds of what is asked and kept.
@@ -32,7 +32,7 @@ const (
 type Options struct {
 	// LookupMX asks for the mail exchangers of a domain, as net.Resolver does.
 	LookupMX func(ctx context.Context, domain string) ([]*net.MX, error)
-	Clock    kit.Clock
+	Clock    clock.Clock
 }
 
 // Sites knows the sites of domains that it was asked for. It is safe for

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 func exchangers(hosts ...string) []*net.MX {
@@ -79,7 +79,7 @@ func told(s *Sites, domain, site string) error {
 func TestADomainIsLookedUpOnceWhileItsAnswerIsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dns{answers: map[string][]*net.MX{"a.example": exchangers("mx.one.example."), "b.example": exchangers("mx.one.example.")}}
-		s := New(Options{LookupMX: d.lookup, Clock: kit.System{}})
+		s := New(Options{LookupMX: d.lookup, Clock: clock.System{}})
 		defer s.Stop()
 		err := told(s, "a.example", "a.example") // not known yet
 		s.Await(t.Context(), []string{"a.example", "b.example", "c.example", "a.example"})
@@ -105,7 +105,7 @@ func TestADomainIsLookedUpOnceWhileItsAnswerIsGood(t *testing.T) {
 func TestAFailedLookUpForgetsNothingAndIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dns{answers: map[string][]*net.MX{"a.example": exchangers("mx.one.example."), "b.example": exchangers("mx.one.example.")}}
-		s := New(Options{LookupMX: d.lookup, Clock: kit.System{}})
+		s := New(Options{LookupMX: d.lookup, Clock: clock.System{}})
 		defer s.Stop()
 		s.Await(t.Context(), []string{"a.example"})
 		d.broken.Store(true)
@@ -126,7 +126,7 @@ func TestAFailedLookUpForgetsNothingAndIsTriedAgain(t *testing.T) {
 func TestWhatIsAskedAndKeptIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dns{}
-		s := New(Options{LookupMX: d.lookup, Clock: kit.System{}})
+		s := New(Options{LookupMX: d.lookup, Clock: clock.System{}})
 		all := make([]string, maxAsked+500)
 		for i := range all {
 			all[i] = fmt.Sprintf("d%d.example", i)

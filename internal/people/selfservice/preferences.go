@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -28,7 +28,7 @@ type Preferences struct {
 	unsubscriber *Unsubscriber
 	registry     *registry.Registry
 	mails        *Mailer
-	clock        kit.Clock
+	clock        clock.Clock
 }
 
 // to is the link to the preferences of who has a subscription, good from today.

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -16,7 +16,7 @@ type Options struct {
 	Registry  *registry.Registry
 	Signer    *render.Signer // of the links in mails
 	Seals     *linktoken.Key // of the links that pages make
-	Clock     kit.Clock
+	Clock     clock.Clock
 	PublicURL string // without a slash at its end
 
 	Manifests interface {

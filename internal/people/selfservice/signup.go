@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/people/pages/words"
@@ -31,7 +31,7 @@ type Signups struct {
 	registry *registry.Registry
 	mails    *Mailer
 	links    *Preferences
-	clock    kit.Clock
+	clock    clock.Clock
 }
 
 // A request is a sign-up, as it is sealed into its link.

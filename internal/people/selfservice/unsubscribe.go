@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/kit"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
@@ -31,7 +31,7 @@ type Unsubscriber struct {
 	passes   *linktoken.Key
 	mails    *Mailer
 	registry *registry.Registry
-	clock    kit.Clock
+	clock    clock.Clock
 	store    interface {
 		Manifest(ctx context.Context, day fanfare.Day, id fanfare.ManifestID) (*fanfare.Manifest, error)
 	}

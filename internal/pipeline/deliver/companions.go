@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // shares reports whether two jobs are one message, also of two batches: or each batch
@@ -102,7 +102,7 @@ func (d *desk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, re
 		for range letters {
 			o.options.Recorder.Expect()
 		}
-		kit.Step("before-body")
+		failpoint.Hit("before-body")
 		return left, true
 	}
 	var finished []*Batch
@@ -139,7 +139,7 @@ type refusal struct {
 // of the relay.
 func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
 	o := d.outlet
-	kit.Step("after-reply")
+	failpoint.Hit("after-reply")
 	o.mu.Lock()
 	settings := o.settings
 	for _, letter := range letters {

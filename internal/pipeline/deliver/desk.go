@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // desk is the outlet as one of its connections sees it.
@@ -236,7 +236,7 @@ func (d *desk) Release(letter *fanfare.Letter) bool {
 	short := time.Until(job.batch.Leased()) < timeout
 	if decision == Go && !short {
 		o.options.Recorder.Expect()
-		kit.Step("before-body")
+		failpoint.Hit("before-body")
 		return true
 	}
 	o.mu.Lock()
@@ -262,7 +262,7 @@ var errNotHeld = errors.New("this connection does not have the letter")
 // Report has the outcome recorded, and counts the job as done.
 func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
 	o, job := d.outlet, letter.Work.(*Job)
-	kit.Step("after-reply")
+	failpoint.Hit("after-reply")
 	o.mu.Lock()
 	held, settings, record := d.drop(job), o.settings, o.options.Recorder.Record
 	if o.wired.has(job) {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // keeping is a recorder that keeps nothing, at once.
@@ -26,7 +26,7 @@ func (keeping) Postpone(fanfare.Day, []fanfare.Due) error                { retur
 // the driver, the gate and the recorder.
 func BenchmarkDesk(b *testing.B) {
 	const connections = 50
-	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: keeping{}, Clock: kit.System{}, Logger: slog.New(slog.DiscardHandler)},
+	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: keeping{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)},
 		Settings{Connections: connections, Rate: rate.Inf, SendTimeout: time.Minute, IdleTimeout: time.Minute, Reserve: Reserve{Urgent: 0.1, Normal: 0.1}})
 	o.configure([]RelaySettings{{Name: "relay", Weight: 1, Driver: driverFunc(func(ctx context.Context, _ fanfare.Desk) error { <-ctx.Done(); return nil })}})
 	defer o.Stop()

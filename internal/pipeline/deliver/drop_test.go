@@ -7,12 +7,12 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testing.T) {
 	b := &book{}
-	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: kit.System{}},
+	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: clock.System{}},
 		Settings{Relays: relaysOf(driverFunc(func(context.Context, fanfare.Desk) error { return nil })), Connections: 0, Rate: rate.Inf})
 	over := make(chan struct{})
 	batch := &Batch{Lane: fanfare.Normal, Left: func(*Job) {}, Finish: func(int, int) { close(over) }}

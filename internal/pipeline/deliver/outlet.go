@@ -10,7 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // Settings are what may change while an outlet runs.
@@ -38,7 +38,7 @@ type Options struct {
 	Flows    Flows // nil: broadcasts have no rates of their own
 	Recorder Recorder
 	Replies  Replies // nil: no answer has a class
-	Clock    kit.Clock
+	Clock    clock.Clock
 	Logger   *slog.Logger
 	Chance   func() float64 // from 0 to 1; nil takes a random one
 }

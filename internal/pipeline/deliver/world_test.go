@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // driverFunc is a driver of one function.
@@ -173,7 +173,7 @@ func relaysOf(driver fanfare.Driver) []RelaySettings {
 func newBench(t testing.TB, gate Gate, s Settings) *bench {
 	b := &bench{t: t, book: &book{}, finished: map[*Batch][]ending{}, left: map[fanfare.DeliveryRef]int{}}
 	b.Outlet = NewOutlet(Options{
-		Channel: 7, Name: "news/email", Gate: gate, Recorder: b.book, Clock: kit.System{},
+		Channel: 7, Name: "news/email", Gate: gate, Recorder: b.book, Clock: clock.System{},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, s)
 	return b

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 )
 
@@ -35,13 +35,13 @@ func (g *Gathering) carry(ctx context.Context) error {
 			continue
 		}
 		for _, day := range g.daysOf(r) {
-			kit.Step("before-carry")
+			failpoint.Hit("before-carry")
 			to, err := g.Store.Carry(ctx, day, r.Waiting, by)
 			g.await(day, to...)
 			if err = unlessGone(err); err != nil {
 				return err
 			}
-			kit.Step("after-carry")
+			failpoint.Hit("after-carry")
 		}
 	}
 	return g.Slots.Carried(ctx, moves)

@@ -5,14 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 )
 
 // A gate keeps the runs apart from what is still gathered for them: a round of
 // matching that may write a row for a run is waited for before that is published, and
 // none that begins later does. Rounds do not wait for anybody.
 type gate struct {
-	clock kit.Clock
+	clock clock.Clock
 	slots Slots
 
 	mu     sync.Mutex

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -52,7 +52,7 @@ type Topic struct {
 type Options struct {
 	Store *deliveries.Store
 	Slots Slots
-	Clock kit.Clock
+	Clock clock.Clock
 	// Topic finds a topic whose events are told together.
 	Topic func(service, topic string) (Topic, bool)
 	// Live reports whether a subscription is active.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -74,13 +74,13 @@ func (g *Gathering) waitingRuns() []*run {
 // finish has the days forget the runs that are frozen.
 func (g *Gathering) finish(ctx context.Context) error {
 	for _, r := range g.those(func(r *run) bool { return r.frozen }) {
-		kit.Step("before-run-forgotten")
+		failpoint.Hit("before-run-forgotten")
 		for _, day := range g.daysOf(r) {
 			if err := unlessGone(g.Store.EndAwait(ctx, day, r.Waiting)); err != nil {
 				return err
 			}
 		}
-		kit.Step("after-run-forgotten")
+		failpoint.Hit("after-run-forgotten")
 		g.mu.Lock()
 		delete(g.runs, r.key())
 		g.mu.Unlock()
@@ -110,11 +110,11 @@ func (g *Gathering) publish(ctx context.Context) (next time.Time, err error) {
 		return next, err
 	}
 	for _, r := range ripe {
-		kit.Step("before-run-publish")
+		failpoint.Hit("before-run-publish")
 		if err := g.Publish(ctx, g.event(r)); err != nil {
 			return next, err
 		}
-		kit.Step("after-run-publish")
+		failpoint.Hit("after-run-publish")
 		r.published = true
 	}
 	return next, nil

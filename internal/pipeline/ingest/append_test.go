@@ -14,7 +14,7 @@ import (
 )
 
 func TestPostsThatArriveTogetherShareAnAppend(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		var posts sync.WaitGroup
@@ -40,7 +40,7 @@ func TestPostsThatArriveTogetherShareAnAppend(t *testing.T) {
 }
 
 func TestAnUrgentEventWaitsForNoMoreThanOneGroupOfBulk(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		bulk := make([]fanfare.Posted, 2*fanfare.MaxGroup)
@@ -76,7 +76,7 @@ func TestGroupsStayWithinTheirLimits(t *testing.T) {
 		{"large events", 10, MaxDataBytes - 2, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, collector *Collector, log *memoryLog, _ *clock) {
+			bubble(t, func(t *testing.T, collector *Collector, log *memoryLog, _ *testClock) {
 				list := make([]fanfare.Posted, c.events)
 				for i := range list {
 					list[i] = event(fmt.Sprint(i))
@@ -105,7 +105,7 @@ func TestGroupsStayWithinTheirLimits(t *testing.T) {
 }
 
 func TestAFailedAppendReachesItsCallersOnlyAndIsNotLearned(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		before := post(t, c, event("before"))
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold; l.fail = errors.New("no answer") })
@@ -134,7 +134,7 @@ func TestAFailedAppendReachesItsCallersOnlyAndIsNotLearned(t *testing.T) {
 // TestAnEventOfAnAppendThatFailedAndWasKeptIsNotKeptTwice is a log that answers
 // too late: who sends the event again must not set off a second broadcast.
 func TestAnEventOfAnAppendThatFailedAndWasKeptIsNotKeptTwice(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		log.set(func(l *memoryLog) { l.fail, l.failKept = errors.New("time out"), true })
 		if r := post(t, c, event("a")); r[0].Err == nil {
 			t.Fatal("the append did not fail")

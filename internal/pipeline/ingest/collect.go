@@ -23,7 +23,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // MaxDataBytes is the most that the data of one event may have.
@@ -65,7 +67,7 @@ type Topics interface {
 type Options struct {
 	Log    Log
 	Topics Topics
-	Clock  kit.Clock
+	Clock  clock.Clock
 	Floor  func() error  // an error while the disk is too full to take more
 	Ahead  time.Duration // how far ahead an event may say when it is to leave
 }
@@ -307,11 +309,11 @@ func (c *Collector) appendGroup(ctx context.Context, lane fanfare.Lane, group []
 		payload = append(payload, e.encoded...)
 	}
 	if len(fresh) > 0 {
-		kit.EventComes()
-		kit.Step("before-append")
+		background.EventArrived()
+		failpoint.Hit("before-append")
 		begun := c.options.Clock.Now()
 		seq, err := c.options.Log.AppendEvents(context.WithoutCancel(ctx), lane, payload)
-		kit.Step("after-append")
+		failpoint.Hit("after-append")
 		if err != nil {
 			c.unsure = begun
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestAKeptEventHasAllThatItNeeds(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, clock *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, clock *testClock) {
 		list := events("1", "2")
 		list[1].Event.Time = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 		list[1].Lane = fanfare.Urgent
@@ -43,7 +43,7 @@ func TestAKeptEventHasAllThatItNeeds(t *testing.T) {
 }
 
 func TestWhatIsRefusedIsNotKeptAndTheRestIs(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		list := events("good", "topic", "schema", "large", "not json", "lane", "header", "good too")
 		list[1].Topic = "unknown"
 		list[2].Topic = "strict"
@@ -66,7 +66,7 @@ func TestWhatIsRefusedIsNotKeptAndTheRestIs(t *testing.T) {
 // TestDataFullOfMarkupStaysBelowTheLimit would be six times as long with the
 // escapes that package json makes for HTML.
 func TestDataFullOfMarkupStaysBelowTheLimit(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		e := event("markup")
 		e.Event.Data = json.RawMessage(`"` + strings.Repeat("<", MaxDataBytes-2) + `"`)
 		if r := post(t, c, e); r[0].Err != nil {
@@ -95,7 +95,7 @@ func TestBelowTheDiskFloorNothingIsTaken(t *testing.T) {
 }
 
 func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		var posts sync.WaitGroup
@@ -127,7 +127,7 @@ func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
 }
 
 func TestTooMuchThatWaitsIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		var posts sync.WaitGroup

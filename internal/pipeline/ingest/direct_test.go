@@ -15,7 +15,7 @@ func direct(id string) fanfare.Posted {
 }
 
 func TestADirectSendNeedsNoTopicAndKeepsItsAudience(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		if r := post(t, c, direct("1"))[0]; r.Err != nil || r.Duplicate {
 			t.Fatalf("got %+v", r)
 		}
@@ -27,7 +27,7 @@ func TestADirectSendNeedsNoTopicAndKeepsItsAudience(t *testing.T) {
 }
 
 func TestTheIDOfADirectSendIsApartFromThoseOfEvents(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		message := direct("1")
 		if _, known := c.Known(&message); known {
 			t.Error("known before it was sent")

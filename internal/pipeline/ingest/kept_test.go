@@ -9,7 +9,7 @@ import (
 )
 
 func TestAPartOfWhatMayWaitIsKeptForUrgentEvents(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		var posts sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 )
 
 func TestARepeatIsAnsweredWithTheFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, clock *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, clock *testClock) {
 		other, elsewhere := event("a"), event("a")
 		other.Event.Source = "/other"
 		elsewhere.Service = "weather"
@@ -43,7 +43,7 @@ func TestARepeatIsAnsweredWithTheFirst(t *testing.T) {
 }
 
 func TestTheSameIDInTwoLanesAtOnceIsOneEvent(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *clock) {
+	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		list := events("a", "a", "a")
 		for i, lane := range fanfare.Lanes {
 			list[i].Lane = lane

@@ -104,18 +104,18 @@ func (fixed) Intake(_, topic string) (fanfare.Lane, func(json.RawMessage) error,
 func (fixed) ChangeSeq() uint64 { return 77 }
 
 // clock is set by hand.
-type clock struct {
+type testClock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func (c *clock) Now() time.Time {
+func (c *testClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-func newClock() *clock { return &clock{now: time.Now().UTC()} }
+func newClock() *testClock { return &testClock{now: time.Now().UTC()} }
 
 func noFloor() error { return nil }
 
@@ -132,7 +132,7 @@ func events(ids ...string) []fanfare.Posted {
 }
 
 // bubble runs a test with a collector on a log in memory, in a bubble of time.
-func bubble(t *testing.T, test func(t *testing.T, c *Collector, log *memoryLog, clock *clock)) {
+func bubble(t *testing.T, test func(t *testing.T, c *Collector, log *memoryLog, clock *testClock)) {
 	synctest.Test(t, func(t *testing.T) {
 		log, clock := &memoryLog{}, newClock()
 		c := Start(Options{Log: log, Topics: fixed{}, Clock: clock, Floor: noFloor})

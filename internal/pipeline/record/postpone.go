@@ -2,7 +2,7 @@ package record
 
 import (
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // Postpone keeps work of one day for later, without an entry: nothing was tried,
@@ -14,8 +14,8 @@ func (r *Recorder) Postpone(day fanfare.Day, dues []fanfare.Due) error {
 	}
 	s := r.slips.Get().(*slip)
 	s.day, s.putOff = day, dues
-	kit.Step("before-postpone")
+	failpoint.Hit("before-postpone")
 	err := r.hand(s, 0)
-	kit.Step("after-postpone")
+	failpoint.Hit("after-postpone")
 	return err
 }

@@ -20,7 +20,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 )
 
 // Store keeps a group of entries of one day, all or nothing.
@@ -31,7 +32,7 @@ type Store interface {
 // Options are the parts that a recorder works with.
 type Options struct {
 	Store  Store
-	Clock  kit.Clock
+	Clock  clock.Clock
 	Logger *slog.Logger
 	// Sour is told once of a broadcast whose first messages all failed.
 	Sour func(fanfare.EventRef)
@@ -287,10 +288,10 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 		}
 	}
 	told := r.hear(commit.Entries)
-	kit.Step("before-outcome")
+	failpoint.Hit("before-outcome")
 	sour := r.open.apply(commit.Entries, &commit, r.options.Clock.Now())
 	err := r.commit(ctx, day, &commit)
-	kit.Step("after-outcome")
+	failpoint.Hit("after-outcome")
 	if err == nil {
 		r.groups.Add(1)
 		for i := range commit.Entries {

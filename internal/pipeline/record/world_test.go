@@ -75,9 +75,9 @@ func (s *memoryStore) completions() []fanfare.Completion {
 }
 
 // clock is the time of the bubble.
-type clock struct{}
+type testClock struct{}
 
-func (clock) Now() time.Time { return time.Now().UTC() }
+func (testClock) Now() time.Time { return time.Now().UTC() }
 
 // bench is a recorder with what it tells.
 type bench struct {
@@ -93,7 +93,7 @@ func bubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{store: &memoryStore{}, dues: map[fanfare.Day][]time.Time{}}
 		b.Recorder = Start(Options{
-			Store: b.store, Clock: clock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Store: b.store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			Sour: func(ref fanfare.EventRef) {
 				b.mu.Lock()
 				defer b.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/background"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
@@ -95,7 +95,7 @@ func insertAll[R any](s store.Session, statement string, rows *[fanfare.Partitio
 			before += len(rows[partition])
 			partition++
 		}
-		kit.GiveWay(i)
+		background.Yield(i)
 		bind(to, &rows[partition][i-before])
 	})
 }

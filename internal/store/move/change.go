@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -195,7 +195,7 @@ func (m *moving) handOver(ctx context.Context) error {
 	if err := m.mark(Full, m.from.Name).write(ctx, m.to.DB); err != nil {
 		return err
 	}
-	kit.Step("after-move-full")
+	failpoint.Hit("after-move-full")
 	before, err := ReadMark(ctx, m.from.DB)
 	if err != nil {
 		return err
@@ -208,12 +208,12 @@ func (m *moving) handOver(ctx context.Context) error {
 		m.o.Log.Warn("a loss of power now may take the mark of the old database, which then would start as well", "database", m.from.Name, "error", err,
 			"hint", "start only on the new one")
 	}
-	kit.Step("after-move-left")
+	failpoint.Hit("after-move-left")
 	if err := m.mark(Here, m.from.Name).write(ctx, m.to.DB); err != nil { // it is in charge all the same
 		m.o.Log.Error("the move is done, but could not be marked as done", "database", m.to.Name, "error", err,
 			"hint", "the next start asks to run fanfare migrate again, which marks it")
 	}
-	kit.Step("after-move-here")
+	failpoint.Hit("after-move-here")
 	return nil
 }
 

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -22,7 +23,7 @@ const JournalBytes = 16 << 30
 type Options struct {
 	Dir          string // of the journals: on a disk with room for what is written meanwhile
 	JournalBytes int64  // 0: JournalBytes
-	Clock        kit.Clock
+	Clock        clock.Clock
 	Log          *slog.Logger
 	Progress     *Progress // may be nil
 }
@@ -221,7 +222,7 @@ func (m *moving) copy() error {
 	m.phase(Copying, total)
 	for i, p := range parts {
 		if i == len(parts)-1 {
-			kit.Step("before-last-part")
+			failpoint.Hit("before-last-part")
 		}
 		if m.isFollowed(p) { // it was made since the move began
 			continue

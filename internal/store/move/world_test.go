@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/kit"
+	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
@@ -75,7 +75,7 @@ func (k kind) again(t *testing.T, name, place string) move.Side {
 }
 
 func options(t *testing.T) move.Options {
-	return move.Options{Dir: t.TempDir(), Clock: kit.System{}, Log: slog.New(slog.DiscardHandler)}
+	return move.Options{Dir: t.TempDir(), Clock: clock.System{}, Log: slog.New(slog.DiscardHandler)}
 }
 
 // rows are invented for a table: each row has the values of its columns.

@@ -40,7 +40,7 @@ var calls = []call{
 				"internal/pipeline/deliver", "internal/pipeline/record", "internal/registry") && realTime(f) == ""
 		},
 		"what a stage decides by time must be decided by the clock that tests set",
-		"take a kit.Clock; or, for sockets and plain measuring, add the file to realTimes with the reason", true},
+		"take a clock.Clock; or, for sockets and plain measuring, add the file to realTimes with the reason", true},
 	{"time", []string{"Sleep"},
 		func(f *file) bool { return f.isTest() },
 		"a sleeping test is slow on a quick machine and fails on a slow one",

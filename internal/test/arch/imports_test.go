@@ -26,12 +26,12 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/bench", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/kit", "internal/registry", "internal/mail/reply", "internal/sink"},
+	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/bench", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/mail/reply", "internal/sink"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
 	{"internal/pipeline/deliver/limit", nil,
 		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
-	{"internal/mail/mx", []string{"internal/kit"},
+	{"internal/mail/mx", nil,
 		"whose exchangers take the mail of a domain is asked of the DNS; what follows from it is the business of who asks"},
 	{"internal/mail/linktoken", nil,
 		"a pass is bytes under a seal: what they mean is the business of who seals"},
@@ -39,34 +39,35 @@ var grants = []grant{
 		"texts are known to who writes pages, and to who reads what a service says instead"},
 	{"internal/people/pages", []string{"internal/people/pages/words"},
 		"what stands on a page comes with the call: the looks are apart from what they are about"},
-	{"internal/kit", nil,
-		"kit is below everything: it knows nothing of the domain"},
+	{"internal/clock", nil, whyBasic},
+	{"internal/failpoint", nil, whyBasic},
+	{"internal/background", nil, whyBasic},
 	{"internal/pipeline/deliver/fairqueue", nil,
 		"turns are taken without knowing what waits or whose it is"},
-	{"internal/config", []string{".", "internal/kit"},
+	{"internal/config", []string{"."},
 		"configuration is plain values; who uses them imports config, never the other way round"},
-	{"internal/bus", []string{".", "internal/kit"},
+	{"internal/bus", []string{"."},
 		"the bus carries values of the root package and does not know who sends or takes them"},
-	{"internal/store", []string{".", "internal/kit"},
+	{"internal/store", []string{"."},
 		"the contract between what is kept and the databases knows the words and nothing of either side"},
-	{"internal/store/control", []string{".", "internal/kit", "internal/store", "internal/registry"}, whyKept},
-	{"internal/store/deliveries", []string{".", "internal/kit", "internal/store"}, whyKept},
-	{"internal/store/sqlite", []string{".", "internal/kit", "internal/store"}, whyDatabase},
-	{"internal/store/postgres", []string{".", "internal/kit", "internal/store", "internal/registry"}, whyDatabase},
+	{"internal/store/control", []string{".", "internal/store", "internal/registry"}, whyKept},
+	{"internal/store/deliveries", []string{".", "internal/store"}, whyKept},
+	{"internal/store/sqlite", []string{".", "internal/store"}, whyDatabase},
+	{"internal/store/postgres", []string{".", "internal/store", "internal/registry"}, whyDatabase},
 	{"internal/test/dnstest", nil,
 		"a DNS for tests knows what it is told"},
-	{"internal/store/storetest", []string{".", "internal/kit", "internal/store", "internal/store/...", "internal/registry", "internal/pipeline/plan", "internal/test/pgtest"},
+	{"internal/store/storetest", []string{".", "internal/store", "internal/store/...", "internal/registry", "internal/pipeline/plan", "internal/test/pgtest"},
 		"the suite has every driver keep the same promises"},
-	{"internal/store/move", []string{".", "internal/kit", "internal/store"},
+	{"internal/store/move", []string{".", "internal/store"},
 		"a move copies from one database to another, and knows neither"},
 	{"internal/test/pgtest", []string{"."},
 		"a PostgreSQL for tests is started as what it is: a program of others"},
 	{"internal/test/pgtest/with", []string{"internal/test/pgtest", "internal/store/postgres"},
 		"the command that starts one for others"},
 
-	{"internal/pipeline/ingest", []string{".", "internal/kit"}, whyStage},
-	{"internal/condition", []string{".", "internal/kit"}, whyStage},
-	{"internal/pipeline/match/topicstate", []string{".", "internal/kit"}, whyStage},
+	{"internal/pipeline/ingest", []string{"."}, whyStage},
+	{"internal/condition", []string{"."}, whyStage},
+	{"internal/pipeline/match/topicstate", []string{"."}, whyStage},
 	{"internal/condition/evaluator", nil,
 		"the evaluator decides conditions a second time: sharing code with the index that it checks would hide the same mistake twice"},
 	{"internal/test/mutation", nil,
@@ -75,28 +76,28 @@ var grants = []grant{
 		"it compares the two implementations of the language, and belongs to neither"},
 	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
 		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
-	{"internal/pipeline/plan", []string{".", "internal/kit"}, whyStage},
-	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/render", "internal/kit", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
+	{"internal/pipeline/plan", []string{"."}, whyStage},
+	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/render", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
-	{"internal/notifier", []string{".", "internal/kit", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
 		"the notifier reads what the recorder and the registry stored and posts events as any sender does"},
 	{"internal/store/retry", []string{"internal/store"},
 		"work is repeated while the database is away, whatever the work is"},
-	{"internal/pipeline/digest", []string{".", "internal/kit", "internal/schedule/cadence", "internal/pipeline/plan", "internal/store/deliveries"},
+	{"internal/pipeline/digest", []string{".", "internal/schedule/cadence", "internal/pipeline/plan", "internal/store/deliveries"},
 		"what waits for a digest stands between matching, generation and the record, and knows neither the registry nor the bus"},
-	{"internal/render", []string{".", "internal/kit", "internal/render/locale", "internal/render/bodies"}, whyStage},
+	{"internal/render", []string{".", "internal/render/locale", "internal/render/bodies"}, whyStage},
 	{"internal/render/bodies", []string{"."}, "what is made of a template when it is compiled needs nothing of messages"},
 	{"internal/render/lint", []string{"internal/render/bodies"}, "what readers will mind of a template is judged by its text alone"},
-	{"internal/pipeline/deliver", []string{".", "internal/kit", "internal/pipeline/deliver/fairqueue", "internal/pipeline/deliver/limit"},
+	{"internal/pipeline/deliver", []string{".", "internal/pipeline/deliver/fairqueue", "internal/pipeline/deliver/limit"},
 		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
-	{"internal/pipeline/deliver/smtp", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
-	{"internal/pipeline/deliver/capture", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
-	{"internal/pipeline/deliver/file", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
-	{"internal/pipeline/deliver/webhook", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
-	{"internal/pipeline/deliver/delivertest", []string{".", "internal/kit", "internal/pipeline/deliver"}, whyDriver},
-	{"internal/mail/inbound", []string{".", "internal/kit", "internal/mail/bounce"},
+	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver"}, whyDriver},
+	{"internal/mail/inbound", []string{".", "internal/mail/bounce"},
 		"mail comes in knowing addresses by a function and what follows from it by another"},
-	{"internal/pipeline/record", []string{".", "internal/kit"}, whyStage},
+	{"internal/pipeline/record", []string{"."}, whyStage},
 	{"internal/schedule/quiethours", nil,
 		"when it is quiet is arithmetic over a clock that is told"},
 	{"internal/mail/dkim", []string{"."},
@@ -111,25 +112,25 @@ var grants = []grant{
 		"what an answer means is decided by rules alone: no clock, no state, no other stage"},
 	{"internal/mail/bounce", []string{".", "internal/mail/reply"},
 		"what came back is told apart by its text alone: no clock, no state; the words of servers have the meaning that answers have"},
-	{"internal/registry", []string{".", "internal/schedule/cadence", "internal/mail/dkim", "internal/filetype", "internal/schedule/quiethours", "internal/kit", "internal/condition", "internal/people/pages/words"},
+	{"internal/registry", []string{".", "internal/schedule/cadence", "internal/mail/dkim", "internal/filetype", "internal/schedule/quiethours", "internal/condition", "internal/people/pages/words"},
 		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
-	{"internal/admin/report", []string{".", "internal/kit", "internal/registry"},
+	{"internal/admin/report", []string{".", "internal/registry"},
 		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
 
-	{"internal/admin/backup", []string{".", "internal/kit"},
+	{"internal/admin/backup", []string{"."},
 		"a backup is files and bytes: what takes part in it reaches it as functions, and what is restored is taken up by app"},
 
-	{"internal/httpapi", []string{".", "internal/kit", "internal/registry", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/linktoken"},
+	{"internal/httpapi", []string{".", "internal/registry", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/linktoken"},
 		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
 	{"internal/admin/doctor", []string{".", "internal/config", "internal/mail/dkim", "internal/registry"},
 		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions; that a record belongs to a key is the business of dkim"},
-	{"internal/sink", []string{".", "internal/kit"},
+	{"internal/sink", []string{"."},
 		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
-	{"internal/bench", []string{".", "client", "internal/kit", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/pipeline/deliver/...", "internal/condition", "internal/render", "examples/..."},
+	{"internal/bench", []string{".", "client", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/pipeline/deliver/...", "internal/condition", "internal/render", "examples/..."},
 		"experiments run against a real server through its API; the raw limits beside them, and what is measured by itself (conditions, formatting), use single parts, never app"},
-	{"internal/demo", []string{".", "client", "examples/...", "internal/kit", "internal/sink", "internal/server", "internal/config", "internal/registry"},
+	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/config", "internal/registry"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
-	{"internal/test/crash", []string{".", "client", "internal/kit", "internal/sink"},
+	{"internal/test/crash", []string{".", "client", "internal/sink"},
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/test/e2e", []string{".", "client", "internal/sink"},
 		"the tests drive the built program from outside"},
@@ -148,6 +149,7 @@ var grants = []grant{
 }
 
 const (
+	whyBasic    = "every package may use it, and it knows nothing of the domain"
 	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
 	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
 	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
@@ -156,7 +158,10 @@ const (
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/kit/...", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
+
+// basics are packages that every other package may import.
+var basics = []string{"internal/clock", "internal/failpoint", "internal/background"}
 
 func grantOf(dir string) (grant, bool) {
 	for {
@@ -213,7 +218,7 @@ func direction(f *file) []finding {
 		if !ours || to == f.dir() || f.dir() != "." && strings.HasPrefix(to, f.dir()+"/") {
 			return
 		}
-		if granted(g.may, to) || f.isTest() && granted(testGrants, to) {
+		if granted(g.may, to) || f.dir() != "." && granted(basics, to) || f.isTest() && granted(testGrants, to) {
 			return
 		}
 		found = append(found, finding{f.path, line, g.dir + " imports " + to, g.why,

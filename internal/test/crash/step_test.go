@@ -60,7 +60,7 @@ func TestEveryDurableStepIsInTheTable(t *testing.T) {
 	for _, name := range slices.Concat(erasureSteps, moveSteps, releaseSteps, templateSteps, gatherSteps, postponeSteps, returnSteps, noticeSteps) {
 		known[name] = true
 	}
-	call := regexp.MustCompile(`kit\.Step\("([a-z-]+)"\)`)
+	call := regexp.MustCompile(`failpoint\.Hit\("([a-z-]+)"\)`)
 	found := map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {

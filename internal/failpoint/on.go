@@ -1,6 +1,6 @@
 //go:build crashsteps
 
-package kit
+package failpoint
 
 import (
 	"os"
@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// crashAt is the step and how many passings of it are left, from
-// FANFARE_CRASH_AT=step:count.
+// crashAt is the step at which the process ends, and crashAfter how many hits of it are left.
+// FANFARE_CRASH_AT=step:count sets both.
 var crashAt, crashAfter = func() (string, *atomic.Int64) {
 	step, count, _ := strings.Cut(os.Getenv("FANFARE_CRASH_AT"), ":")
 	n, err := strconv.ParseInt(count, 10, 64)
@@ -23,8 +23,8 @@ var crashAt, crashAfter = func() (string, *atomic.Int64) {
 	return step, left
 }()
 
-// Step ends the process with SIGKILL at the chosen passing of the chosen step.
-func Step(name string) {
+// Hit ends the process with SIGKILL at the chosen hit of the chosen step.
+func Hit(name string) {
 	if name != crashAt || crashAfter.Add(-1) != 0 {
 		return
 	}
@@ -36,5 +36,5 @@ func Step(name string) {
 
 var fault = os.Getenv("FANFARE_FAULT")
 
-// Fault reports whether the named fault is asked for by FANFARE_FAULT.
+// Fault reports whether FANFARE_FAULT asks for the named fault.
 func Fault(name string) bool { return name == fault }
