@@ -142,7 +142,7 @@ var grants = []grant{
 		"receivers of others judge from outside what the built program sends"},
 	{"internal/test/upgrade", []string{".", "internal/sink"},
 		"what each release left is judged from outside"},
-	{"internal/test/peers", []string{".", "client", "internal/pipeline/deliver/smtp", "internal/condition/evaluator", "internal/condition/conditiontest"},
+	{"internal/test/peers", []string{".", "client", "internal/pipeline/deliver/driver", "internal/pipeline/deliver/smtp", "internal/condition/evaluator", "internal/condition/conditiontest"},
 		"real mail servers judge the driver, and the whole program, from outside; whom it must tell of real events is for an evaluator that shares nothing with it"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
