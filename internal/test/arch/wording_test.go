@@ -142,6 +142,9 @@ func goWording(f *file) (found []finding) {
 // fence begins or ends a block of code in Markdown.
 var fence = regexp.MustCompile("^\\s*```")
 
+// metricName matches the name of a metric, which is public and stays as it is.
+var metricName = regexp.MustCompile(`\bfanfare_[a-z_]+`)
+
 func proseWording(f *file) (found []finding) {
 	inCode := false
 	for i, line := range strings.Split(f.text, "\n") {
@@ -150,6 +153,7 @@ func proseWording(f *file) (found []finding) {
 			continue
 		}
 		if !inCode && !strings.HasPrefix(line, "    ") {
+			line = metricName.ReplaceAllString(line, "")
 			found = append(found, f.breaches(i+1, strings.TrimLeft(line, "->| *"), true)...) // a heading, which has its "#" still, is no sentence
 		}
 	}

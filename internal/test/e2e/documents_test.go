@@ -30,7 +30,7 @@ var (
 // script makes one program of the blocks, and returns the YAML.
 func (p page) script(t *testing.T) (shell, document string) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", p.document))
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", p.document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (p page) follow(t *testing.T) string {
 
 func TestReadmeLeadsToAMail(t *testing.T) {
 	t.Parallel()
-	said := page{document: "README.md", from: "\n## A topic of your own, in five minutes\n", to: "\n## ", file: "load.yaml"}.follow(t)
+	said := page{document: "README.md", from: "\n## Your first topic, in five minutes\n", to: "\n## ", file: "load.yaml"}.follow(t)
 	for _, want := range []string{"topic", `"created":true`, `"duplicate":false`, "ada@example.com", "accepted", "250 "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s is not in what it printed:\n%s", want, said)

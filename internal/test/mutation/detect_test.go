@@ -39,7 +39,7 @@ func orderOf(seed int, s *Site) uint64 {
 // chooses which, FANFARE_MUTANT_NAMES is an expression that their names have to match, and
 // FANFARE_MUTANT_LANES says how many run at a time.
 func TestMutantsAreFound(t *testing.T) {
-	module, err := filepath.Abs(filepath.Join("..", ".."))
+	module, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ func datasets(t *testing.T) []*dataset {
 // load reads the events of the set.
 func (d *dataset) load(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "datasets", d.name+".ndjson"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "datasets", d.name+".ndjson"))
 	if err != nil {
 		t.Fatal(err)
 	}

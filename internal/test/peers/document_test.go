@@ -17,7 +17,7 @@ import (
 // tool is a program that .ci/document-tools has installed.
 func tool(t *testing.T, path string) string {
 	t.Helper()
-	at, err := filepath.Abs(filepath.Join("..", "..", ".peers", path))
+	at, err := filepath.Abs(filepath.Join("..", "..", "..", ".peers", path))
 	if err == nil {
 		_, err = os.Stat(at)
 	}

@@ -24,7 +24,7 @@ type foundMail struct {
 func realMails(t *testing.T) map[string]foundMail {
 	t.Helper()
 	python := tool(t, "python/bin/python")
-	files, err := filepath.Glob("../format/testdata/golden/mail-*.eml")
+	files, err := filepath.Glob("../../render/testdata/golden/mail-*.eml")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d mails, %v", len(files), err)
 	}
