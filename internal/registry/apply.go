@@ -295,7 +295,7 @@ func (pl *plan) apply(w *writer, actor *Actor) error {
 	b := Batch{Config: pl.records, Files: pl.enclosed}
 	keys := pl.orphans(&b)
 	for _, c := range pl.diff.Changes {
-		actor.note(&b, Deed{pl.svc.name, c.Action, c.Kind, c.Name}, &Detail{Fields: shortened(c)})
+		b.AddAudit(actor, Deed{pl.svc.name, c.Action, c.Kind, c.Name}, &Detail{Fields: shortened(c)})
 	}
 	if err := r.commit(&b); err != nil {
 		pl.restore(len(pl.defined))

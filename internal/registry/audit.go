@@ -55,8 +55,8 @@ type AuditRecord struct {
 	Detail []byte // JSON of a Detail, or nil
 }
 
-// record makes the line of a deed; detail may be nil.
-func (a *Actor) record(d Deed, detail *Detail) AuditRecord {
+// newEntry makes the line of a deed; detail may be nil.
+func newEntry(a *Actor, d Deed, detail *Detail) AuditRecord {
 	r := AuditRecord{Actor: *a, Deed: d}
 	if detail != nil && len(detail.Fields)+len(detail.Changed)+len(detail.Counts) > 0 {
 		r.Detail, _ = json.Marshal(detail) // plain fields: cannot fail
@@ -64,10 +64,10 @@ func (a *Actor) record(d Deed, detail *Detail) AuditRecord {
 	return r
 }
 
-// note adds a line to b where somebody asked for the change.
-func (a *Actor) note(b *Batch, d Deed, detail *Detail) {
+// AddAudit adds an entry about an operation if the change has an actor.
+func (b *Batch) AddAudit(a *Actor, d Deed, detail *Detail) {
 	if a != nil {
-		b.Audit = append(b.Audit, a.record(d, detail))
+		b.Audit = append(b.Audit, newEntry(a, d, detail))
 	}
 }
 
@@ -78,7 +78,7 @@ func (r *Registry) Record(ctx context.Context, d Deed, detail *Detail) error {
 	if actor == nil {
 		return nil
 	}
-	line := actor.record(d, detail)
+	line := newEntry(actor, d, detail)
 	return r.writer.submit(context.WithoutCancel(ctx), &job{note: &line})
 }
 

@@ -143,7 +143,7 @@ func (g *group) notePut(j *job, w *want, deed string, fields []string) {
 	if j.actor == nil || deed == "" {
 		return
 	}
-	j.actor.note(&g.batch, Deed{j.svc.name, deed, kindSubscription, auditID(w.put.ID, w.place)}, &Detail{Changed: fields})
+	g.batch.AddAudit(j.actor, Deed{j.svc.name, deed, kindSubscription, auditID(w.put.ID, w.place)}, &Detail{Changed: fields})
 }
 
 // auditID is the id under which the audit names a subscription: its public one,
@@ -329,7 +329,7 @@ func (g *group) update(s, asked *SubscriptionRecord) ([]string, error) {
 		return nil, nil
 	}
 	if s.Slot != asked.Slot {
-		if err := s.mayLeave(); err != nil {
+		if err := mayLeaveSlot(s); err != nil {
 			return nil, err
 		}
 		if err := g.setSlot(s.Place, asked.Slot); err != nil {

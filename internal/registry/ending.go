@@ -38,7 +38,7 @@ func (g *group) end(j *job) error {
 		return err
 	}
 	topic := g.w.r.config.Load().topics[s.Topic]
-	j.actor.note(&g.batch, Deed{topic.Service, "end", kindSubscription, auditID(s.ID, place)}, nil)
+	g.batch.AddAudit(j.actor, Deed{topic.Service, "end", kindSubscription, auditID(s.ID, place)}, nil)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (g *group) alter(j *job) {
 	case g.aborted:
 	case err == nil:
 		if g.effects > before && g.deed.Action != "" {
-			j.actor.note(&g.batch, g.deed, nil)
+			g.batch.AddAudit(j.actor, g.deed, nil)
 		}
 	default:
 		if j.err, j.over = err, true; g.effects > before {

@@ -104,7 +104,7 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
 		var b Batch
-		actorOf(ctx).note(&b, k.deed("create"), nil)
+		b.AddAudit(actorOf(ctx), k.deed("create"), nil)
 		return r.keepKey(&b, k)
 	}})
 	if err != nil {
@@ -210,7 +210,7 @@ func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
 			return err
 		}
 		b := Batch{Config: []ConfigRecord{{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
-		actorOf(ctx).note(&b, k.deed("delete"), nil)
+		b.AddAudit(actorOf(ctx), k.deed("delete"), nil)
 		if err := r.commit(&b); err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (r *Registry) editKey(ctx context.Context, service, id, action string, edit
 		}
 		changed = k.key()
 		var b Batch
-		actorOf(ctx).note(&b, k.deed(action), &Detail{Fields: keyChanges(was, &k)})
+		b.AddAudit(actorOf(ctx), k.deed(action), &Detail{Fields: keyChanges(was, &k)})
 		return r.keepKey(&b, &k)
 	}})
 	if err != nil {

@@ -108,7 +108,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 			if err := g.endPlace(place, how); err != nil {
 				return nil, err
 			}
-			actorOf(ctx).note(&g.batch, Deed{svc.name, "end", kindSubscription, auditID(s.ID, place)}, nil)
+			g.batch.AddAudit(actorOf(ctx), Deed{svc.name, "end", kindSubscription, auditID(s.ID, place)}, nil)
 		}
 		return ended, nil
 	})
@@ -196,7 +196,7 @@ func (g *group) restore(actor *Actor, svc *service, place fanfare.Place, seq uin
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
 	g.tell(Resubscribed, s, SourceUndo, "")
-	actor.note(&g.batch, Deed{svc.name, "restore", kindSubscription, auditID(s.ID, place)}, nil)
+	g.batch.AddAudit(actor, Deed{svc.name, "restore", kindSubscription, auditID(s.ID, place)}, nil)
 	return true, g.returned(row)
 }
 

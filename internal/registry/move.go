@@ -205,8 +205,8 @@ func (g *group) setSlot(place fanfare.Place, slot uint16) error {
 	return nil
 }
 
-// mayLeave refuses to put a subscription out of its slot once more.
-func (s *SubscriptionRecord) mayLeave() error {
+// mayLeaveSlot refuses to put a subscription out of its slot once more.
+func mayLeaveSlot(s *SubscriptionRecord) error {
 	if len(s.Was) == 0 || len(s.was()) < maxWas {
 		return nil
 	}

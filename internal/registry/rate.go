@@ -103,7 +103,7 @@ func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *Rat
 			return err
 		}
 		b := Batch{Config: []ConfigRecord{{Kind: kindRate, Number: one.number, Name: channel, Body: body, Deleted: one.deleted}}}
-		actorOf(ctx).note(&b, Deed{Service: service, Action: "rate", Kind: kindChannel, Name: channel},
+		b.AddAudit(actorOf(ctx), Deed{Service: service, Action: "rate", Kind: kindChannel, Name: channel},
 			&Detail{Fields: []FieldChange{{"rate", was.String(), is.String()}}})
 		if err := r.commit(&b); err != nil {
 			return err

@@ -121,7 +121,7 @@ func subscriberID(s *SubscriberRecord) string {
 
 // answersTo reports whether a row is the one that a public id stands for, or
 // stood for before it was merged.
-func (s *SubscriberRecord) answersTo(service uint32, id string) bool {
+func answersTo(s *SubscriberRecord, service uint32, id string) bool {
 	return s.Service == service && (s.Subscriber == 0 || s.Flags&FlagMerged != 0) &&
 		s.Flags&FlagErased == 0 && subscriberID(s) == id
 }

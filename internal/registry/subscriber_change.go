@@ -28,7 +28,7 @@ func (w *writer) transact(actor *Actor, f func(g *group) error) error {
 		return nil
 	}
 	if g.deed.Action != "" {
-		actor.note(&g.batch, g.deed, nil)
+		g.batch.AddAudit(actor, g.deed, nil)
 	}
 	if err := w.r.commit(&g.batch); err != nil {
 		g.undo()

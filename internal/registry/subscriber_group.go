@@ -21,7 +21,7 @@ func (g *group) named(service uint32, id string) (*SubscriberRecord, error) {
 		if err != nil {
 			return nil, g.w.r.unreadable(err)
 		}
-		if s != nil && s.answersTo(service, id) && s.Flags&FlagErasing == 0 {
+		if s != nil && answersTo(s, service, id) && s.Flags&FlagErasing == 0 {
 			return s, nil
 		}
 	}

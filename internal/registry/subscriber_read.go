@@ -33,7 +33,7 @@ func (r *Registry) subscriberRecord(ctx context.Context, svc *service, id string
 		return nil, r.unreadable(err)
 	}
 	for _, s := range rows {
-		if s.answersTo(svc.number, id) && s.Flags&FlagErasing == 0 {
+		if answersTo(s, svc.number, id) && s.Flags&FlagErasing == 0 {
 			return s, nil
 		}
 	}

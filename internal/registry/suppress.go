@@ -35,7 +35,7 @@ type suppressed struct {
 	tag       uint64
 }
 
-func (s *SuppressionRecord) key() suppressionKey {
+func keyOf(s *SuppressionRecord) suppressionKey {
 	return suppressionKey{s.Service, s.Kind, s.Hash}
 }
 
@@ -55,7 +55,7 @@ func (s *suppressions) set(records []SuppressionRecord) {
 	}
 	for i := range records {
 		r := &records[i]
-		key := r.key()
+		key := keyOf(r)
 		if was, ok := s.all[key]; ok {
 			delete(s.all, key)
 			if s.tags[was.tag]--; s.tags[was.tag] <= 0 {
@@ -116,7 +116,7 @@ func (r *Registry) inForce(service uint32, kind uint8, address string) (key supp
 	}
 	asked := r.suppressionOf(service, kind, address)
 	now := r.opt.Now().UnixNano()
-	key = asked.key()
+	key = keyOf(&asked)
 	if s, ok = r.suppressions.get(key, now); !ok {
 		key.service = allServices
 		s, ok = r.suppressions.get(key, now)
@@ -209,7 +209,7 @@ func (r *Registry) Unwelcome(service, address string) bool {
 	if err != nil {
 		return false
 	}
-	is, known := r.suppressions.get(asked.key(), r.opt.Now().UnixNano())
+	is, known := r.suppressions.get(keyOf(&asked), r.opt.Now().UnixNano())
 	return known && is.reason == NotWanted
 }
 
@@ -226,7 +226,7 @@ func (r *Registry) lift(ctx context.Context, service, address, source string, ma
 		return err
 	}
 	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
-		is, known, err := g.suppression(asked.key())
+		is, known, err := g.suppression(keyOf(&asked))
 		if err == nil && known && may(is.reason) {
 			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.reason, is.until
 			g.keepSuppression(asked)

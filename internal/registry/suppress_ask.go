@@ -124,7 +124,7 @@ func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, e
 
 // suppress puts an address on the list, where that says more than the list does.
 func (g *group) suppress(asked SuppressionRecord, source string) (more bool, err error) {
-	is, known, err := g.suppression(asked.key())
+	is, known, err := g.suppression(keyOf(&asked))
 	if err != nil {
 		return false, err
 	}
@@ -170,7 +170,7 @@ func (g *group) keepSuppression(s SuppressionRecord) {
 	if g.suppressed == nil {
 		g.suppressed = map[suppressionKey]SuppressionRecord{}
 	}
-	g.suppressed[s.key()] = s
+	g.suppressed[keyOf(&s)] = s
 	g.batch.Suppressions = append(g.batch.Suppressions, s)
 }
 
@@ -197,7 +197,7 @@ func (g *group) forgetAddress(row *SubscriberRecord, suppress bool) error {
 	asked.Reason, asked.At = Erased, g.batch.At
 	for _, service := range [...]uint32{row.Service, allServices} {
 		asked.Service = service
-		is, known, err := g.suppression(asked.key())
+		is, known, err := g.suppression(keyOf(&asked))
 		switch {
 		case err != nil:
 			return err

@@ -162,7 +162,7 @@ func (r *Registry) TrimSuppressions(ctx context.Context) error {
 	}
 	return r.change(Unnoted(ctx), func(g *group) ([]fanfare.Place, error) {
 		for i := range over {
-			_, renewed, err := g.suppression(over[i].key())
+			_, renewed, err := g.suppression(keyOf(&over[i]))
 			if err != nil {
 				return nil, err
 			}

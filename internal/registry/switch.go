@@ -71,7 +71,7 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 		}
 		record := ConfigRecord{Kind: kindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
 		b := Batch{Config: []ConfigRecord{record}}
-		actorOf(ctx).note(&b, switchDeed(scope, paused), nil)
+		b.AddAudit(actorOf(ctx), switchDeed(scope, paused), nil)
 		if err := r.commit(&b); err != nil {
 			return err
 		}

@@ -11,9 +11,9 @@ import (
 // auditRowsPerTrim is how many old rows one transaction removes.
 const auditRowsPerTrim = 5000
 
-// audit writes the new rows and removes some of the old ones. An empty text is
+// writeAudit writes the new rows and removes some of the old ones. An empty text is
 // kept as one and not as NULL.
-func audit(s store.Session, b *registry.Batch) error {
+func writeAudit(s store.Session, b *registry.Batch) error {
 	err := s.Insert("audit_insert", len(b.Audit), func(i int, to store.Values) {
 		r := &b.Audit[i]
 		to.Int64(r.ID)

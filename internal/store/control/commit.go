@@ -60,13 +60,13 @@ func commit(s store.Session, b *registry.Batch) error {
 			return err
 		}
 	}
-	if err := audit(s, b); err != nil {
+	if err := writeAudit(s, b); err != nil {
 		return err
 	}
-	if err := consents(s, b); err != nil {
+	if err := writeConsents(s, b); err != nil {
 		return err
 	}
-	if err := tell(s, b); err != nil {
+	if err := writeNotices(s, b); err != nil {
 		return err
 	}
 	return forget(s, b)

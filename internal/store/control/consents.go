@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/store"
 )
 
-// consents adds rows, and removes those of who is forgotten.
-func consents(s store.Session, b *registry.Batch) error {
+// writeConsents adds rows, and removes those of who is forgotten.
+func writeConsents(s store.Session, b *registry.Batch) error {
 	for i := range b.Consents {
 		r := &b.Consents[i]
 		if err := s.Run("consent_put", int64(r.Subscription), r.At, string(r.Body)); err != nil {

@@ -10,15 +10,12 @@ package control
 import (
 	"context"
 
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // Store satisfies registry.Store. It holds nothing of its own: who opened the
 // database closes it.
 type Store struct{ part store.Part }
-
-var _ registry.Store = (*Store)(nil)
 
 // New returns the store in a database.
 func New(db store.Database) *Store { return &Store{db.Control()} }

@@ -20,8 +20,8 @@ type News struct {
 // maxNews is how many of a commit are kept together.
 const maxNews = 2000
 
-// tell keeps, with a batch, what services are told of it.
-func tell(s store.Session, b *registry.Batch) error {
+// writeNotices keeps, with a batch, what services are told of it.
+func writeNotices(s store.Session, b *registry.Batch) error {
 	for some := range slices.Chunk(b.News, maxNews) {
 		blob, err := json.Marshal(some)
 		if err != nil {
