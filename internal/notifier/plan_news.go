@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // planNews makes events of what is to be told next of the registry.
@@ -16,7 +17,7 @@ func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
 		return nil, err
 	}
 	next := &eventBatch{last: len(plan) < noticeGroups, forget: func(ctx context.Context) error { return n.control.ToldNews(ctx, plan) }}
-	var all []registry.News
+	var all []control.Notice
 	var ids []string
 	for i := range plan {
 		for j := range plan[i].All {
@@ -44,7 +45,7 @@ func (n *Notifier) planNews(ctx context.Context) (*eventBatch, error) {
 }
 
 // newsOf puts names on news.
-func newsOf(n *registry.News, names *registry.NewsNames) News {
+func newsOf(n *control.Notice, names *registry.NoticeNames) News {
 	told := News{Service: names.Service, Kind: string(n.Kind), Source: n.Source, Reason: n.Reason, At: time.Unix(0, n.At).UTC(),
 		Subscription: names.Subscription, Topic: names.Topic, Channel: names.Channel, Fields: n.Fields,
 		Subscriber: names.Subscriber, Address: names.Address, AllServices: n.AllServices}

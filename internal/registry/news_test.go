@@ -162,7 +162,7 @@ func TestWhoHearsIsToldWhatTheSuppressionListSaysOfItsPeople(t *testing.T) {
 	for range 2 {
 		record, err := l.CheckSuppression(&ask)
 		if err == nil {
-			_, err = l.SuppressRecords(ctx, []registry.SuppressionRecord{record})
+			_, err = l.SuppressRecords(ctx, []control.SuppressionRecord{record})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -277,7 +277,7 @@ func TestManySuppressionsAtOnceAreKeptInFewRows(t *testing.T) {
 	l := listen(t, storetest.Place(t))
 	apply(t, l.Registry, hearing)
 	l.hear(fanfare.TopicSuppressions)
-	puts, records := make([]registry.Put, many), make([]registry.SuppressionRecord, 2*many)
+	puts, records := make([]registry.Put, many), make([]control.SuppressionRecord, 2*many)
 	for i := range puts {
 		puts[i] = registry.Put{Topic: "change", Channel: "email", To: fmt.Sprintf("p%d@example.org", i)}
 	}

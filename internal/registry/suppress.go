@@ -5,6 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -25,7 +28,7 @@ type suppressions struct {
 type suppressionKey struct {
 	service uint32
 	kind    uint8
-	hash    SuppressionHash
+	hash    control.SuppressionHash
 }
 
 // suppressed is what has to be known of a suppression at any moment.
@@ -35,16 +38,16 @@ type suppressed struct {
 	tag       uint64
 }
 
-func keyOf(s *SuppressionRecord) suppressionKey {
+func keyOf(s *control.SuppressionRecord) suppressionKey {
 	return suppressionKey{s.Service, s.Kind, s.Hash}
 }
 
 // record is what memory has of a suppression.
-func (k *suppressionKey) record(s suppressed) SuppressionRecord {
-	return SuppressionRecord{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
+func (k *suppressionKey) record(s suppressed) control.SuppressionRecord {
+	return control.SuppressionRecord{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
 }
 
-func (s *suppressions) set(records []SuppressionRecord) {
+func (s *suppressions) set(records []control.SuppressionRecord) {
 	if len(records) == 0 {
 		return
 	}
@@ -230,8 +233,8 @@ func (r *Registry) lift(ctx context.Context, service, address, source string, ma
 		if err == nil && known && may(is.reason) {
 			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.reason, is.until
 			g.keepSuppression(asked)
-			g.deed = Deed{service, "lift", "suppression", ""} // of whom is not told
-			err = g.tellSuppression(Lifted, &asked, source)
+			g.deed = audit.Operation{Service: service, Action: "lift", Kind: "suppression", Name: ""} // of whom is not told
+			err = g.tellSuppression(control.Lifted, &asked, source)
 		}
 		return nil, err
 	})
@@ -251,15 +254,15 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 
 // suppressionNamed is what would be kept of an address as it is written; without a
 // service, for all services.
-func (r *Registry) suppressionNamed(service, address string) (SuppressionRecord, error) {
+func (r *Registry) suppressionNamed(service, address string) (control.SuppressionRecord, error) {
 	number, err := r.suppressionService(service)
 	if err != nil {
-		return SuppressionRecord{}, err
+		return control.SuppressionRecord{}, err
 	}
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return SuppressionRecord{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
+		return control.SuppressionRecord{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(number, kind, normal)
 	s.Address = normal

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -50,7 +53,7 @@ type SuppressionAsk struct {
 // two reasons and for the longer of the two times, so that asking twice is asking
 // once. The pointer of an error begins with the index of the ask.
 func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
-	records := make([]SuppressionRecord, len(asks))
+	records := make([]control.SuppressionRecord, len(asks))
 	for i := range asks {
 		record, err := r.CheckSuppression(&asks[i])
 		if err != nil {
@@ -64,11 +67,11 @@ func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
 
 // SuppressRecords is Suppress, by a program, of what CheckSuppression returned. It says
 // which of them say more than the list did.
-func (r *Registry) SuppressRecords(ctx context.Context, records []SuppressionRecord) (added []bool, err error) {
+func (r *Registry) SuppressRecords(ctx context.Context, records []control.SuppressionRecord) (added []bool, err error) {
 	return r.suppress(ctx, records, SourceAPI)
 }
 
-func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, source string) (added []bool, err error) {
+func (r *Registry) suppress(ctx context.Context, records []control.SuppressionRecord, source string) (added []bool, err error) {
 	if len(records) == 0 {
 		return nil, nil
 	}
@@ -83,7 +86,7 @@ func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, so
 				return nil, err
 			}
 		}
-		g.deed = Deed{g.w.r.config.Load().names[records[0].Service], "suppress", "suppression", ""} // whom is not told
+		g.deed = audit.Operation{Service: g.w.r.config.Load().names[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
 		return nil, nil
 	})
 	return added, err
@@ -94,7 +97,7 @@ func (r *Registry) suppress(ctx context.Context, records []SuppressionRecord, so
 var lastNano = time.Unix(0, math.MaxInt64)
 
 // CheckSuppression returns what would be kept of an ask.
-func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, err error) {
+func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s control.SuppressionRecord, err error) {
 	if !slices.Contains(SuppressionReasons, ask.Reason) {
 		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(SuppressionReasons, ", "), "%s is no reason", inputerror.Quote(ask.Reason))
 	}
@@ -123,7 +126,7 @@ func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, e
 }
 
 // suppress puts an address on the list, where that says more than the list does.
-func (g *group) suppress(asked SuppressionRecord, source string) (more bool, err error) {
+func (g *group) suppress(asked control.SuppressionRecord, source string) (more bool, err error) {
 	is, known, err := g.suppression(keyOf(&asked))
 	if err != nil {
 		return false, err
@@ -142,7 +145,7 @@ func (g *group) suppress(asked SuppressionRecord, source string) (more bool, err
 		}
 	}
 	g.keepSuppression(asked)
-	return true, g.tellSuppression(Suppressed, &asked, source)
+	return true, g.tellSuppression(control.Suppressed, &asked, source)
 }
 
 // outlasts compares ends, of which 0 is none.
@@ -165,10 +168,10 @@ func (g *group) suppression(key suppressionKey) (s suppressed, known bool, err e
 }
 
 // keepSuppression has the list say something else of an address.
-func (g *group) keepSuppression(s SuppressionRecord) {
+func (g *group) keepSuppression(s control.SuppressionRecord) {
 	g.effects++
 	if g.suppressed == nil {
-		g.suppressed = map[suppressionKey]SuppressionRecord{}
+		g.suppressed = map[suppressionKey]control.SuppressionRecord{}
 	}
 	g.suppressed[keyOf(&s)] = s
 	g.batch.Suppressions = append(g.batch.Suppressions, s)
@@ -192,7 +195,7 @@ func (g *group) mayAdd(owner fanfare.Place, isNew bool) error {
 
 // forgetAddress leaves of the suppressions of an address nothing but the hash:
 // with suppress its own service writes to it never again.
-func (g *group) forgetAddress(row *SubscriberRecord, suppress bool) error {
+func (g *group) forgetAddress(row *control.SubscriberRecord, suppress bool) error {
 	asked := g.w.r.suppressionOf(row.Service, row.Kind, row.Address)
 	asked.Reason, asked.At = Erased, g.batch.At
 	for _, service := range [...]uint32{row.Service, allServices} {

@@ -36,10 +36,10 @@ func LookAtDatabase(ctx context.Context, url string) (*doctor.Database, error) {
 // changing anything there; a server may be at work. None where there is nothing
 // yet.
 func PeekChannels(ctx context.Context, c *config.Config) ([]*registry.Channel, error) {
-	var records []registry.ConfigRecord
+	var records []control.ConfigRecord
 	read := func(s store.Session) error {
 		records = nil
-		return control.Config(s, func(r *registry.ConfigRecord) error {
+		return control.Config(s, func(r *control.ConfigRecord) error {
 			records = append(records, *r)
 			return nil
 		})

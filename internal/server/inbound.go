@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/bounce"
@@ -76,7 +77,7 @@ func (w *wishes) Take(ctx context.Context, a bounce.Arrival) error {
 	if err != nil || posted == nil {
 		return unlessGone(err)
 	}
-	ctx = registry.As(ctx, registry.Actor{KeyName: "recipient"})
+	ctx = audit.WithActor(ctx, audit.Actor{KeyName: "recipient"})
 	_, err = w.registry.EndTogether(ctx, posted.Service, member.Subscriptions, registry.Ending{Source: registry.SourceMail, Text: "unsubscribed by mail"})
 	return unlessGone(err)
 }

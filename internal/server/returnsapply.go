@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -17,7 +18,7 @@ type returned struct {
 	*arrived
 	service string
 	last    fanfare.Entry // of the delivery, the newest; its Attempt is 0 where there is none
-	bounce  registry.BounceRecord
+	bounce  control.BounceRecord
 }
 
 // apply keeps what follows from a group. What is too early is added to early, and
@@ -149,7 +150,7 @@ func (t *returnTaker) whom(ctx context.Context, service string, w *arrived) (fan
 // up, and makes its record. What is about the sender does not.
 func (t *returnTaker) counts(r *returned) bool {
 	kind := kindOfBounce(&r.report)
-	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != registry.ComplaintBounce {
+	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != control.ComplaintBounce {
 		return false // a second time, most likely
 	}
 	bounce, err := t.registry.BounceOf(r.service, r.last.Address)
@@ -162,9 +163,9 @@ func (t *returnTaker) counts(r *returned) bool {
 }
 
 // kindOfBounce is the rule that a report counts for; 0 for none.
-func kindOfBounce(r *bounce.Report) registry.BounceKind {
+func kindOfBounce(r *bounce.Report) control.BounceKind {
 	if r.Outcome == bounce.Complained {
-		return registry.ComplaintBounce
+		return control.ComplaintBounce
 	}
 	if r.Outcome != bounce.Failed {
 		return 0
@@ -172,13 +173,13 @@ func kindOfBounce(r *bounce.Report) registry.BounceKind {
 	switch r.Class {
 	case fanfare.ClassInvalid:
 		if r.Certain {
-			return registry.UnknownBounce
+			return control.UnknownBounce
 		}
-		return registry.HardBounces
+		return control.HardBounces
 	case fanfare.ClassFull:
-		return registry.FullBounce
+		return control.FullBounce
 	case fanfare.ClassNetwork, fanfare.ClassBusy, "":
-		return registry.SoftBounce
+		return control.SoftBounce
 	}
 	return 0 // blocked, content, throttled, greylisted, denied: the sender, or the message
 }
@@ -188,7 +189,7 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 	if len(counted) == 0 {
 		return nil
 	}
-	records := make([]registry.BounceRecord, len(counted))
+	records := make([]control.BounceRecord, len(counted))
 	for i, r := range counted {
 		records[i] = r.bounce
 	}
@@ -210,26 +211,26 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 
 // enough holds what is kept of an address against the rules of its service. Who is
 // certainly unknown counts for the rule of hard bounces, too.
-func enough(rules *registry.BounceSettings, kept []registry.BounceRecord, r *returned, now time.Time) (ask registry.SuppressionAsk, reached bool) {
-	at := map[registry.BounceKind][]time.Time{}
+func enough(rules *registry.BounceSettings, kept []control.BounceRecord, r *returned, now time.Time) (ask registry.SuppressionAsk, reached bool) {
+	at := map[control.BounceKind][]time.Time{}
 	for i := range kept {
 		when := time.Unix(0, kept[i].At)
 		at[kept[i].Why] = append(at[kept[i].Why], when)
-		if kept[i].Why == registry.UnknownBounce {
-			at[registry.HardBounces] = append(at[registry.HardBounces], when)
+		if kept[i].Why == control.UnknownBounce {
+			at[control.HardBounces] = append(at[control.HardBounces], when)
 		}
 	}
 	ask = registry.SuppressionAsk{Service: r.service, Address: r.last.Address, Source: r.Source}
-	for _, kind := range []registry.BounceKind{registry.ComplaintBounce, registry.UnknownBounce, registry.HardBounces, registry.FullBounce, registry.SoftBounce} {
+	for _, kind := range []control.BounceKind{control.ComplaintBounce, control.UnknownBounce, control.HardBounces, control.FullBounce, control.SoftBounce} {
 		rule := rules.Rule(kind)
 		if !rule.Reached(at[kind], now) {
 			continue
 		}
 		ask.Until = rule.Until(now)
 		switch kind {
-		case registry.ComplaintBounce:
+		case control.ComplaintBounce:
 			ask.Reason = registry.Complaint
-		case registry.UnknownBounce, registry.HardBounces:
+		case control.UnknownBounce, control.HardBounces:
 			ask.Reason = registry.HardBounce
 		default:
 			ask.Reason = registry.SoftBounces

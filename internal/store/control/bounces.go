@@ -4,15 +4,14 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // KeepBounces keeps what came back, each message of an address once, and returns
 // for each of the list, in its order, all that is kept of its address.
-func (s *Store) KeepBounces(ctx context.Context, list []registry.BounceRecord) (all [][]registry.BounceRecord, err error) {
+func (s *Store) KeepBounces(ctx context.Context, list []BounceRecord) (all [][]BounceRecord, err error) {
 	err = s.part.Write(ctx, func(in store.Session) error {
-		all = make([][]registry.BounceRecord, len(list))
+		all = make([][]BounceRecord, len(list))
 		err := in.Insert("bounce_insert", len(list), func(i int, to store.Values) {
 			b := &list[i]
 			bindAddress(to, b)
@@ -28,7 +27,7 @@ func (s *Store) KeepBounces(ctx context.Context, list []registry.BounceRecord) (
 		return in.EachOf("bounces_of", len(list), func(i int) []any {
 			return []any{int64(list[i].Service), int64(list[i].Kind), list[i].Hash[:]}
 		}, func(i int, r store.Row) error {
-			b := registry.BounceRecord{Service: list[i].Service, Kind: list[i].Kind, Hash: list[i].Hash, Why: registry.BounceKind(r.Int64(0)), At: r.Int64(1)}
+			b := BounceRecord{Service: list[i].Service, Kind: list[i].Kind, Hash: list[i].Hash, Why: BounceKind(r.Int64(0)), At: r.Int64(1)}
 			all[i] = append(all[i], b)
 			return nil
 		})
@@ -36,7 +35,7 @@ func (s *Store) KeepBounces(ctx context.Context, list []registry.BounceRecord) (
 	return all, err
 }
 
-func bindAddress(to store.Values, b *registry.BounceRecord) {
+func bindAddress(to store.Values, b *BounceRecord) {
 	to.Int64(int64(b.Service))
 	to.Int64(int64(b.Kind))
 	to.Bytes(b.Hash[:])

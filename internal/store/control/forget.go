@@ -2,12 +2,11 @@ package control
 
 import (
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // forget keeps what a batch says of suppressions and erasures.
-func forget(s store.Session, b *registry.Batch) error {
+func forget(s store.Session, b *Batch) error {
 	for i := range b.Suppressions {
 		r := &b.Suppressions[i]
 		statement, args := "suppression_put", []any{int64(r.Service), int64(r.Kind), r.Hash[:], r.Reason, r.At, r.Until, r.Source, r.Address, int64(r.Tag)}
@@ -46,9 +45,9 @@ func forget(s store.Session, b *registry.Batch) error {
 	return nil
 }
 
-func loadForgotten(s store.Session, v registry.Loader) error {
+func loadForgotten(s store.Session, v Loader) error {
 	err := s.Each("suppressions", func(r store.Row) error {
-		record := registry.SuppressionRecord{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4), Until: r.Int64(5), Tag: uint64(r.Int64(6))}
+		record := SuppressionRecord{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4), Until: r.Int64(5), Tag: uint64(r.Int64(6))}
 		r.Copy(2, record.Hash[:])
 		v.Suppression(&record)
 		return nil
@@ -57,6 +56,6 @@ func loadForgotten(s store.Session, v registry.Loader) error {
 		return err
 	}
 	return s.Each("erasures", func(r store.Row) error {
-		return v.Erasure(&registry.ErasureRecord{Place: fanfare.Place(r.Int64(0)), Body: r.Bytes(1)})
+		return v.Erasure(&ErasureRecord{Place: fanfare.Place(r.Int64(0)), Body: r.Bytes(1)})
 	})
 }

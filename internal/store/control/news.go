@@ -7,22 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 )
 
 // News are what services are to be told of the registry, as it was kept together.
 type News struct {
 	ID  int64 // ascending, and never given out again
-	All []registry.News
+	All []Notice
 }
 
 // maxNews is how many of a commit are kept together.
 const maxNews = 2000
 
 // writeNotices keeps, with a batch, what services are told of it.
-func writeNotices(s store.Session, b *registry.Batch) error {
-	for some := range slices.Chunk(b.News, maxNews) {
+func writeNotices(s store.Session, b *Batch) error {
+	for some := range slices.Chunk(b.Notices, maxNews) {
 		blob, err := json.Marshal(some)
 		if err != nil {
 			return err

@@ -58,11 +58,11 @@ func TestNewsArePlannedInTheirOrderUntilTheyAreTold(t *testing.T) {
 			rt.Repeat(map[string]func(*rapid.T){
 				"keep": func(t *rapid.T) {
 					number++
-					b := &registry.Batch{At: int64(number)}
+					b := &control.Batch{At: int64(number)}
 					for i := range rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "n") {
-						b.News = append(b.News, registry.News{Kind: registry.Unsubscribed, Source: registry.SourceMail, Reason: "often", At: int64(number), Service: 3,
+						b.Notices = append(b.Notices, control.Notice{Kind: control.Unsubscribed, Source: registry.SourceMail, Reason: "often", At: int64(number), Service: 3,
 							Subscription: fanfare.Place(number), Topic: uint32(i), Channel: 9, Subscriber: 1<<32 - 1, Fields: []string{"ü"}, Until: 1<<62 + 1, AllServices: true})
-						kept = append(kept, fmt.Sprint(b.News[i]))
+						kept = append(kept, fmt.Sprint(b.Notices[i]))
 						if i == 0 {
 							groups = append(groups, b.At)
 						}
