@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // suppressionChunkLines is how many lines of a list are kept with one call.
@@ -137,10 +137,10 @@ func (a *API) importSuppressions(x *exchange, r *http.Request, c caller) error {
 		a.note(context.WithoutCancel(r.Context()), audit.Operation{Service: s, Action: "import", Kind: "suppressions"},
 			&audit.Detail{Counts: map[string]int64{"added": sum.Added, "kept": sum.Kept, "failed": sum.Failed}})
 	}()
-	return run(a, x, r, lineWork[control.SuppressionRecord]{
-		decode:       func(line []byte, to *control.SuppressionRecord) error { return a.decodeSuppression(line, s, all, to) },
+	return run(a, x, r, lineWork[suppression.Record]{
+		decode:       func(line []byte, to *suppression.Record) error { return a.decodeSuppression(line, s, all, to) },
 		maxLineBytes: importLineBytes, maxLines: suppressionChunkLines, status: http.StatusOK, quiet: quiet,
-		keep: func(ctx context.Context, records []control.SuppressionRecord) (<-chan error, outcome) {
+		keep: func(ctx context.Context, records []suppression.Record) (<-chan error, outcome) {
 			added, err := a.parts.Suppressions.SuppressRecords(audit.WithoutActor(ctx), records)
 			done := make(chan error, 1)
 			done <- err
@@ -171,7 +171,7 @@ func (s *SuppressionSummary) add(dst []byte, added, quiet bool) []byte {
 	return append(dst, answer...)
 }
 
-func (a *API) decodeSuppression(line []byte, service string, all bool, to *control.SuppressionRecord) (err error) {
+func (a *API) decodeSuppression(line []byte, service string, all bool, to *suppression.Record) (err error) {
 	var in SuppressionRequest
 	if err := decodeStrictly(line, &in); err != nil {
 		return err

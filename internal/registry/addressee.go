@@ -86,7 +86,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel
 		return err
 	}
 	rows := map[fanfare.Place]*control.SubscriberRecord{head.Place: head}
-	if len(head.Parts) > 0 {
+	if len(head.RowsJSON) > 0 {
 		if rows, err = r.records(ctx, control.PlacesOf(head.Rows())); err != nil {
 			return r.unreadable(err)
 		}

@@ -45,7 +45,7 @@ func (r *Registry) Audit(ctx context.Context, q audit.Query) (lines []audit.Entr
 		to = min(to, q.Before-1)
 	}
 	scanned := 0
-	err = r.opt.Store.AuditRecords(ctx, from, to, func(line *audit.Entry) bool {
+	err = r.opt.Store.AuditEntries(ctx, from, to, func(line *audit.Entry) bool {
 		if len(lines) == q.Limit || scanned == maxAuditScan {
 			next = line.ID + 1
 			return false

@@ -17,7 +17,7 @@ func (r *Registry) BounceOf(service, address string) (control.BounceRecord, erro
 		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(svc.number, kind, normal)
-	return control.BounceRecord{Service: s.Service, Kind: s.Kind, Hash: s.Hash}, nil
+	return control.BounceRecord{Service: s.Service, AddressKind: s.Kind, Hash: s.Hash}, nil
 }
 
 // Rule is that of a kind.

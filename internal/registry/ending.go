@@ -50,8 +50,8 @@ func (g *group) endPlace(place fanfare.Place, how Ending) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.Ended, s.Reason, s.Was = true, how.Text, nil
-	g.tell(control.Unsubscribed, s, how.Source, how.Reason)
+	s.Ended, s.Reason, s.PastSlots = true, how.Text, nil
+	g.tell(control.NoticeUnsubscribed, s, how.Source, how.Reason)
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 		e.Ended = len(ended)
 		body, err := json.Marshal(e)
 		g.batch.Erasures = append(g.batch.Erasures, control.ErasureRecord{Place: e.Subscriber, Body: body})
-		g.batch.Securely = true
+		g.batch.SecureDelete = true
 		g.deed = subscriberDeed(svc, "erase", "", e.Subscriber)
 		return ended, err
 	})
@@ -184,7 +184,7 @@ func lowerASCII(s string) string {
 // error, or after a crash.
 func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	err := r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
-		g.batch.Securely = true
+		g.batch.SecureDelete = true
 		ids := map[audit.Operation]string{}
 		for i := range all {
 			for _, p := range all[i].Places {
@@ -211,7 +211,7 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 		return r.unreadable(err)
 	}
 	err = r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
-		g.batch.Securely = true
+		g.batch.SecureDelete = true
 		for i := range all {
 			g.batch.Erasures = append(g.batch.Erasures, control.ErasureRecord{Place: all[i].Subscriber})
 		}
@@ -260,7 +260,7 @@ func (g *group) empty(service string, place fanfare.Place, ids map[audit.Operati
 			g.remove(&r.identities, r.hash.clientID(row.Service, s.ID), p)
 		}
 		s.ID, s.Filter, s.Params, s.Data, s.Reason = "", 0, nil, nil, "erased"
-		g.batch.ConsentsGone = append(g.batch.ConsentsGone, p)
+		g.batch.DeletedConsents = append(g.batch.DeletedConsents, p)
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 		return nil
 	}
 	names := map[int64]string{}
-	err := g.w.r.opt.Store.AuditRecords(context.Background(), 0, math.MaxInt64, func(line *audit.Entry) bool {
+	err := g.w.r.opt.Store.AuditEntries(context.Background(), 0, math.MaxInt64, func(line *audit.Entry) bool {
 		if name, ok := ids[audit.Operation{Service: line.Service, Kind: line.Kind, Name: line.Name}]; ok {
 			names[line.ID] = name
 		}
@@ -280,7 +280,7 @@ func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	g.batch.AuditNames = names
+	g.batch.RenamedAuditEntries = names
 	return nil
 }
 
@@ -311,7 +311,7 @@ func (g *group) emptyFilters(all []Erasure) error {
 		return r.unreadable(err)
 	}
 	for n := range naming {
-		g.batch.EmptyFilters = append(g.batch.EmptyFilters, n)
+		g.batch.ErasedFilters = append(g.batch.ErasedFilters, n)
 	}
 	return nil
 }

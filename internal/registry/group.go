@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare/internal/people/placeindex"
@@ -36,7 +37,7 @@ type group struct {
 	subscriptions map[fanfare.Place]*control.SubscriptionRecord
 	changed       map[fanfare.Place]control.SubscriptionRecord // before the change
 
-	suppressed map[suppressionKey]control.SuppressionRecord // what the list says anew
+	suppressed map[suppressionKey]suppression.Record // what the list says anew
 
 	filters map[string]uint32      // new ones
 	slots   []newSlot              // these too
@@ -136,8 +137,8 @@ func (g *group) release() {
 	clear(b.Audit)
 	b.Audit = b.Audit[:0]
 	b.Config, b.Filters, b.SubscriberUpdates, b.SubscriptionUpdates = nil, nil, nil, nil
-	b.Consents, b.ConsentsGone, b.Notices = nil, nil, nil
-	b.Suppressions, b.Erasures, b.EmptyFilters, b.AuditNames, b.Securely = nil, nil, nil, nil, false
+	b.Consents, b.DeletedConsents, b.Notices = nil, nil, nil
+	b.Suppressions, b.Erasures, b.ErasedFilters, b.RenamedAuditEntries, b.SecureDelete = nil, nil, nil, nil, false
 	g.subscribers, g.subscriptions, g.changed, g.filters, g.planned = nil, nil, nil, nil, nil
 	g.slots, g.suppressed = nil, nil
 	g.undone, g.leaving = g.undone[:0], g.leaving[:0]
@@ -331,7 +332,7 @@ func (g *group) updateNewSubscribers() {
 	for i := range g.batch.Subscribers {
 		rows := g.batch.Subscribers[i]
 		for k := range rows {
-			if s := &rows[k]; s.Subscriber != 0 || len(s.Parts) > 0 || s.Flags != 0 {
+			if s := &rows[k]; s.Subscriber != 0 || len(s.RowsJSON) > 0 || s.Flags != 0 {
 				g.batch.SubscriberUpdates = append(g.batch.SubscriberUpdates, s)
 			}
 		}
@@ -342,7 +343,7 @@ func (g *group) updateNewSubscribers() {
 func (g *group) finish() bool {
 	b := &g.batch
 	subscriptions := len(g.changed)
-	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config) + len(b.Consents) + len(b.ConsentsGone)
+	others := len(b.Filters) + len(b.SubscriberUpdates) + len(b.Suppressions) + len(b.Erasures) + len(b.Audit) + len(b.Config) + len(b.Consents) + len(b.DeletedConsents)
 	for i := range fanfare.Partitions {
 		subscriptions += len(b.Subscriptions[i])
 		others += len(b.Subscribers[i])

@@ -198,7 +198,7 @@ func (g *group) restore(actor *audit.Actor, svc *service, place fanfare.Place, s
 		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
-	g.tell(control.Resubscribed, s, SourceUndo, "")
+	g.tell(control.NoticeResubscribed, s, SourceUndo, "")
 	g.batch.AddAudit(actor, audit.Operation{Service: svc.name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return true, g.returned(row)
 }

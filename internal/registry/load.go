@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare"
@@ -16,7 +17,7 @@ func (r *Registry) load(ctx context.Context) error {
 	err := r.opt.Store.Load(ctx, control.Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
-		Suppression:  func(s *control.SuppressionRecord) { r.suppressions.set([]control.SuppressionRecord{*s}) },
+		Suppression:  func(s *suppression.Record) { r.suppressions.set([]suppression.Record{*s}) },
 		Erasure:      r.erasures.load,
 		Filter:       func(f *control.FilterRecord) error { r.filters.add([]control.FilterRecord{*f}); return nil },
 		Subscriber:   l.subscriber,
@@ -124,7 +125,7 @@ func (l *loader) subscription(s *control.SubscriptionRecord) error {
 			return fmt.Errorf("subscription %s has the unknown slot %d", fanfare.SubscriptionID(s.Place), s.Slot)
 		}
 	}
-	if len(s.Was) > 0 {
+	if len(s.PastSlots) > 0 {
 		l.r.slots.noteMove(s)
 	}
 	if s.Paused {

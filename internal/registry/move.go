@@ -27,14 +27,14 @@ const maxWas = 16
 func (s *slots) noteMove(of *control.SubscriptionRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if of.Ended || len(of.Was) == 0 {
+	if of.Ended || len(of.PastSlots) == 0 {
 		delete(s.moves, of.Place)
 		return
 	}
 	if s.moves == nil {
 		s.moves = map[fanfare.Place]Move{}
 	}
-	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, Was: of.PreviousSlots()}
+	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, Was: of.DecodePastSlots()}
 }
 
 // Moves lists the subscriptions that have got another slot and whose waiting items have
@@ -81,13 +81,13 @@ func (g *group) carried(m *Move) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	if s == nil || s.Ended || s.Slot != m.Slot || len(s.Was) == 0 {
+	if s == nil || s.Ended || s.Slot != m.Slot || len(s.PastSlots) == 0 {
 		return nil
 	}
 	if s, err = g.change(m.Place); err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.SetPreviousSlots(slices.DeleteFunc(s.PreviousSlots(), func(n uint16) bool { return slices.Contains(m.Was, n) }))
+	s.SetPastSlots(slices.DeleteFunc(s.DecodePastSlots(), func(n uint16) bool { return slices.Contains(m.Was, n) }))
 	return nil
 }
 
@@ -183,7 +183,7 @@ func (g *group) setSlot(place fanfare.Place, slot uint16) error {
 
 // mayLeaveSlot refuses to put a subscription out of its slot once more.
 func mayLeaveSlot(s *control.SubscriptionRecord) error {
-	if len(s.Was) == 0 || len(s.PreviousSlots()) < maxWas {
+	if len(s.PastSlots) == 0 || len(s.DecodePastSlots()) < maxWas {
 		return nil
 	}
 	return &fanfare.Error{Code: fanfare.Unavailable, Pointer: "/cadence",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare/internal/people/placeindex"
@@ -39,8 +40,8 @@ type Ending struct {
 	Text   string // the same as the subscription keeps it
 }
 
-// Untold gives a word when there is something to tell since the last.
-func (r *Registry) Untold() <-chan struct{} { return r.untold }
+// NewNotices gives a word when there is something to tell since the last.
+func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 
 // hearing are the topics of a name in which somebody hears, of one service or of all.
 func (r *Registry) hearing(service uint32, name string) (all []*Topic) {
@@ -74,15 +75,15 @@ func (g *group) tellPut(w *want, fields []string) {
 	switch {
 	case err != nil || s == nil: // it was decided on just now, and is at hand
 	case w.created:
-		g.tell(control.Subscribed, s, w.put.By, "")
+		g.tell(control.NoticeSubscribed, s, w.put.By, "")
 	default:
-		g.tell(control.Changed, s, w.put.By, "", fields...)
+		g.tell(control.NoticeChanged, s, w.put.By, "", fields...)
 	}
 }
 
 // tellSuppression notes what the list says anew of an address, for each service that
 // hears of that and has the address; of one that is a hash alone nobody can be told.
-func (g *group) tellSuppression(kind control.NoticeKind, s *control.SuppressionRecord, source string) error {
+func (g *group) tellSuppression(kind control.NoticeKind, s *suppression.Record, source string) error {
 	if s.Address == "" {
 		return nil
 	}
@@ -145,7 +146,7 @@ func (g *group) withdraw(row *control.SubscriberRecord) {
 }
 
 // readHolders has the rows at hand of who may have one of many addresses.
-func (g *group) readHolders(records []control.SuppressionRecord) error {
+func (g *group) readHolders(records []suppression.Record) error {
 	r := g.w.r
 	var places []fanfare.Place
 	for i := range records {

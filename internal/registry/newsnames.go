@@ -20,8 +20,8 @@ type NoticeNames struct {
 	Address      string // its kind, mail or url
 }
 
-// NamesOf returns the names of each of several news.
-func (r *Registry) NamesOf(ctx context.Context, news []control.Notice) ([]NoticeNames, error) {
+// NoticeNames returns the names of each of several news.
+func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]NoticeNames, error) {
 	var rows, subscriptions []fanfare.Place
 	for i := range news {
 		rows = append(rows, news[i].Subscriber)

@@ -53,7 +53,7 @@ func (r *Registry) PersonalAudit(ctx context.Context, service string, places []f
 		}
 	}
 	var visited error
-	err = r.opt.Store.AuditRecords(ctx, 0, math.MaxInt64, func(line *audit.Entry) bool {
+	err = r.opt.Store.AuditEntries(ctx, 0, math.MaxInt64, func(line *audit.Entry) bool {
 		if names[audit.Operation{Service: line.Service, Kind: line.Kind, Name: line.Name}] {
 			visited = visit(line)
 		}

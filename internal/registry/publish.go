@@ -49,7 +49,7 @@ func (g *group) publish() error {
 	err := g.flush()
 	for p, was := range g.changed {
 		// Once the index has the new slots: what is gathered from here on is in them.
-		if s := g.subscriptions[p]; len(s.Was)+len(was.Was) > 0 {
+		if s := g.subscriptions[p]; len(s.PastSlots)+len(was.PastSlots) > 0 {
 			r.slots.noteMove(s)
 		}
 	}

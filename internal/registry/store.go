@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare"
@@ -35,12 +36,12 @@ type Store interface {
 	ScanSubscriptions(ctx context.Context, of control.Range, visit func(*control.SubscriptionRecord) error) error
 	// AuditRecords visits the audit from id to down to id from, the latest first,
 	// until visit returns false; AuditBounds is its lowest and highest id, or 0.
-	AuditRecords(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error
+	AuditEntries(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error
 	AuditBounds(ctx context.Context) (oldest, latest int64, err error)
 
 	// SuppressionRecords reads what is kept of some suppressed addresses, of which
 	// service, kind and hash are known. What is not there stays as it is.
-	SuppressionRecords(ctx context.Context, of []control.SuppressionRecord) error
+	SuppressionRecords(ctx context.Context, of []suppression.Record) error
 
 	// File returns the bytes of a file that a template has, nil where it is not kept.
 	File(ctx context.Context, sum fanfare.Sum) ([]byte, error)

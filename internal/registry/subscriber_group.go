@@ -247,7 +247,7 @@ func (g *group) become(place fanfare.Place, p *SubscriberPut, wants []addressWan
 	head.Locale, head.TimeZone, head.Attributes = p.Locale, p.TimeZone, p.Attributes
 	head.Flags &^= control.FlagDeleted
 	if head.Locale != was.Locale || head.TimeZone != was.TimeZone || head.Flags != was.Flags ||
-		!bytes.Equal(head.Attributes, was.Attributes) || !bytes.Equal(head.Parts, was.Parts) {
+		!bytes.Equal(head.Attributes, was.Attributes) || !bytes.Equal(head.RowsJSON, was.RowsJSON) {
 		g.touch(head)
 	}
 	if head.TimeZone != was.TimeZone {

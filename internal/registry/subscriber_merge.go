@@ -94,7 +94,7 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	other.SetRows(list)
 	g.touch(other)
 	from.Flags = from.Flags&^control.FlagDeleted | control.FlagMerged
-	from.Parts, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
+	from.RowsJSON, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
 	return g.rezone(other.Place)
 }
 

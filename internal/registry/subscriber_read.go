@@ -223,7 +223,7 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	}
 	var others []fanfare.Place
 	for _, h := range heads {
-		if len(h.Parts) > 0 {
+		if len(h.RowsJSON) > 0 {
 			others = append(others, control.PlacesOf(h.Rows())...)
 		}
 	}

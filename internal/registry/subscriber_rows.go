@@ -75,6 +75,6 @@ func (r *Registry) owners(ctx context.Context, places []fanfare.Place) (map[fanf
 // cloneRecord copies a row out of what a visit lends.
 func cloneRecord(s *control.SubscriberRecord) *control.SubscriberRecord {
 	kept := *s
-	kept.Attributes, kept.Parts = bytes.Clone(s.Attributes), bytes.Clone(s.Parts)
+	kept.Attributes, kept.RowsJSON = bytes.Clone(s.Attributes), bytes.Clone(s.RowsJSON)
 	return &kept
 }

@@ -153,7 +153,7 @@ func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Pl
 // cloneSubscription copies a row out of what a visit lends.
 func cloneSubscription(s *control.SubscriptionRecord) control.SubscriptionRecord {
 	kept := *s
-	kept.Params, kept.Data, kept.Was = bytes.Clone(s.Params), bytes.Clone(s.Data), bytes.Clone(s.Was)
+	kept.Params, kept.Data, kept.PastSlots = bytes.Clone(s.Params), bytes.Clone(s.Data), bytes.Clone(s.PastSlots)
 	return kept
 }
 

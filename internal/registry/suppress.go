@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare/internal/inputerror"
@@ -28,7 +29,7 @@ type suppressions struct {
 type suppressionKey struct {
 	service uint32
 	kind    uint8
-	hash    control.SuppressionHash
+	hash    suppression.Hash
 }
 
 // suppressed is what has to be known of a suppression at any moment.
@@ -38,16 +39,16 @@ type suppressed struct {
 	tag       uint64
 }
 
-func keyOf(s *control.SuppressionRecord) suppressionKey {
+func keyOf(s *suppression.Record) suppressionKey {
 	return suppressionKey{s.Service, s.Kind, s.Hash}
 }
 
 // record is what memory has of a suppression.
-func (k *suppressionKey) record(s suppressed) control.SuppressionRecord {
-	return control.SuppressionRecord{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
+func (k *suppressionKey) record(s suppressed) suppression.Record {
+	return suppression.Record{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
 }
 
-func (s *suppressions) set(records []control.SuppressionRecord) {
+func (s *suppressions) set(records []suppression.Record) {
 	if len(records) == 0 {
 		return
 	}
@@ -234,7 +235,7 @@ func (r *Registry) lift(ctx context.Context, service, address, source string, ma
 			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.reason, is.until
 			g.keepSuppression(asked)
 			g.deed = audit.Operation{Service: service, Action: "lift", Kind: "suppression", Name: ""} // of whom is not told
-			err = g.tellSuppression(control.Lifted, &asked, source)
+			err = g.tellSuppression(control.NoticeLifted, &asked, source)
 		}
 		return nil, err
 	})
@@ -254,15 +255,15 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 
 // suppressionNamed is what would be kept of an address as it is written; without a
 // service, for all services.
-func (r *Registry) suppressionNamed(service, address string) (control.SuppressionRecord, error) {
+func (r *Registry) suppressionNamed(service, address string) (suppression.Record, error) {
 	number, err := r.suppressionService(service)
 	if err != nil {
-		return control.SuppressionRecord{}, err
+		return suppression.Record{}, err
 	}
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return control.SuppressionRecord{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
+		return suppression.Record{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(number, kind, normal)
 	s.Address = normal

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare/internal/inputerror"
@@ -53,7 +54,7 @@ type SuppressionAsk struct {
 // two reasons and for the longer of the two times, so that asking twice is asking
 // once. The pointer of an error begins with the index of the ask.
 func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
-	records := make([]control.SuppressionRecord, len(asks))
+	records := make([]suppression.Record, len(asks))
 	for i := range asks {
 		record, err := r.CheckSuppression(&asks[i])
 		if err != nil {
@@ -67,11 +68,11 @@ func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
 
 // SuppressRecords is Suppress, by a program, of what CheckSuppression returned. It says
 // which of them say more than the list did.
-func (r *Registry) SuppressRecords(ctx context.Context, records []control.SuppressionRecord) (added []bool, err error) {
+func (r *Registry) SuppressRecords(ctx context.Context, records []suppression.Record) (added []bool, err error) {
 	return r.suppress(ctx, records, SourceAPI)
 }
 
-func (r *Registry) suppress(ctx context.Context, records []control.SuppressionRecord, source string) (added []bool, err error) {
+func (r *Registry) suppress(ctx context.Context, records []suppression.Record, source string) (added []bool, err error) {
 	if len(records) == 0 {
 		return nil, nil
 	}
@@ -97,7 +98,7 @@ func (r *Registry) suppress(ctx context.Context, records []control.SuppressionRe
 var lastNano = time.Unix(0, math.MaxInt64)
 
 // CheckSuppression returns what would be kept of an ask.
-func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s control.SuppressionRecord, err error) {
+func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s suppression.Record, err error) {
 	if !slices.Contains(SuppressionReasons, ask.Reason) {
 		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(SuppressionReasons, ", "), "%s is no reason", inputerror.Quote(ask.Reason))
 	}
@@ -126,7 +127,7 @@ func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s control.SuppressionR
 }
 
 // suppress puts an address on the list, where that says more than the list does.
-func (g *group) suppress(asked control.SuppressionRecord, source string) (more bool, err error) {
+func (g *group) suppress(asked suppression.Record, source string) (more bool, err error) {
 	is, known, err := g.suppression(keyOf(&asked))
 	if err != nil {
 		return false, err
@@ -145,7 +146,7 @@ func (g *group) suppress(asked control.SuppressionRecord, source string) (more b
 		}
 	}
 	g.keepSuppression(asked)
-	return true, g.tellSuppression(control.Suppressed, &asked, source)
+	return true, g.tellSuppression(control.NoticeSuppressed, &asked, source)
 }
 
 // outlasts compares ends, of which 0 is none.
@@ -168,10 +169,10 @@ func (g *group) suppression(key suppressionKey) (s suppressed, known bool, err e
 }
 
 // keepSuppression has the list say something else of an address.
-func (g *group) keepSuppression(s control.SuppressionRecord) {
+func (g *group) keepSuppression(s suppression.Record) {
 	g.effects++
 	if g.suppressed == nil {
-		g.suppressed = map[suppressionKey]control.SuppressionRecord{}
+		g.suppressed = map[suppressionKey]suppression.Record{}
 	}
 	g.suppressed[keyOf(&s)] = s
 	g.batch.Suppressions = append(g.batch.Suppressions, s)

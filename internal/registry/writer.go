@@ -285,7 +285,7 @@ func (w *writer) commitLoop() {
 func (w *writer) seen(g *group) {
 	g.leave()
 	w.r.filters.add(g.batch.Filters)
-	w.r.filters.forget(g.batch.EmptyFilters)
+	w.r.filters.forget(g.batch.ErasedFilters)
 	for i := range g.slots {
 		w.r.slots.add(g.slots[i].slot)
 	}
@@ -298,7 +298,7 @@ func (w *writer) seen(g *group) {
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
 	if len(g.batch.Notices) > 0 {
 		select {
-		case w.r.untold <- struct{}{}:
+		case w.r.newNotices <- struct{}{}:
 		default:
 		}
 	}

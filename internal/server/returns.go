@@ -208,7 +208,7 @@ func (t *returnTaker) trim(ctx context.Context) {
 		return
 	}
 	t.lastTrims = now
-	if err := t.control.DropBounces(ctx, now.AddDate(0, 0, -registry.MaxBounceDays)); err != nil && ctx.Err() == nil {
+	if err := t.control.DeleteBounces(ctx, now.AddDate(0, 0, -registry.MaxBounceDays)); err != nil && ctx.Err() == nil {
 		t.logger.Warn("old bounces could not be forgotten, it is tried again tomorrow", "error", err)
 	}
 }

@@ -150,14 +150,14 @@ func (t *returnTaker) whom(ctx context.Context, service string, w *arrived) (fan
 // up, and makes its record. What is about the sender does not.
 func (t *returnTaker) counts(r *returned) bool {
 	kind := kindOfBounce(&r.report)
-	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != control.ComplaintBounce {
+	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != control.BounceComplaint {
 		return false // a second time, most likely
 	}
 	bounce, err := t.registry.BounceOf(r.service, r.last.Address)
 	if err != nil {
 		return false // the service was deleted
 	}
-	bounce.Delivery, bounce.Why, bounce.At = r.Delivery, kind, r.At.UnixNano()
+	bounce.Delivery, bounce.Kind, bounce.At = r.Delivery, kind, r.At.UnixNano()
 	r.bounce = bounce
 	return true
 }
@@ -165,7 +165,7 @@ func (t *returnTaker) counts(r *returned) bool {
 // kindOfBounce is the rule that a report counts for; 0 for none.
 func kindOfBounce(r *bounce.Report) control.BounceKind {
 	if r.Outcome == bounce.Complained {
-		return control.ComplaintBounce
+		return control.BounceComplaint
 	}
 	if r.Outcome != bounce.Failed {
 		return 0
@@ -173,13 +173,13 @@ func kindOfBounce(r *bounce.Report) control.BounceKind {
 	switch r.Class {
 	case fanfare.ClassInvalid:
 		if r.Certain {
-			return control.UnknownBounce
+			return control.BounceUnknown
 		}
-		return control.HardBounces
+		return control.BounceHard
 	case fanfare.ClassFull:
-		return control.FullBounce
+		return control.BounceMailboxFull
 	case fanfare.ClassNetwork, fanfare.ClassBusy, "":
-		return control.SoftBounce
+		return control.BounceSoft
 	}
 	return 0 // blocked, content, throttled, greylisted, denied: the sender, or the message
 }
@@ -194,7 +194,7 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 		records[i] = r.bounce
 	}
 	failpoint.Hit("before-return-count")
-	kept, err := t.control.KeepBounces(ctx, records)
+	kept, err := t.control.AddBounces(ctx, records)
 	if err != nil {
 		return err
 	}
@@ -215,22 +215,22 @@ func enough(rules *registry.BounceSettings, kept []control.BounceRecord, r *retu
 	at := map[control.BounceKind][]time.Time{}
 	for i := range kept {
 		when := time.Unix(0, kept[i].At)
-		at[kept[i].Why] = append(at[kept[i].Why], when)
-		if kept[i].Why == control.UnknownBounce {
-			at[control.HardBounces] = append(at[control.HardBounces], when)
+		at[kept[i].Kind] = append(at[kept[i].Kind], when)
+		if kept[i].Kind == control.BounceUnknown {
+			at[control.BounceHard] = append(at[control.BounceHard], when)
 		}
 	}
 	ask = registry.SuppressionAsk{Service: r.service, Address: r.last.Address, Source: r.Source}
-	for _, kind := range []control.BounceKind{control.ComplaintBounce, control.UnknownBounce, control.HardBounces, control.FullBounce, control.SoftBounce} {
+	for _, kind := range []control.BounceKind{control.BounceComplaint, control.BounceUnknown, control.BounceHard, control.BounceMailboxFull, control.BounceSoft} {
 		rule := rules.Rule(kind)
 		if !rule.Reached(at[kind], now) {
 			continue
 		}
 		ask.Until = rule.Until(now)
 		switch kind {
-		case control.ComplaintBounce:
+		case control.BounceComplaint:
 			ask.Reason = registry.Complaint
-		case control.UnknownBounce, control.HardBounces:
+		case control.BounceUnknown, control.BounceHard:
 			ask.Reason = registry.HardBounce
 		default:
 			ask.Reason = registry.SoftBounces

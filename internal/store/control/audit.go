@@ -45,9 +45,9 @@ func (s *Store) AuditBounds(ctx context.Context) (oldest, latest int64, err erro
 
 var errEnough = errors.New("the visitor has enough")
 
-// AuditRecords visits the audit from id to down to id from, the latest first,
+// AuditEntries visits the audit from id to down to id from, the latest first,
 // until visit returns false.
-func (s *Store) AuditRecords(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error {
+func (s *Store) AuditEntries(ctx context.Context, from, to int64, visit func(*audit.Entry) bool) error {
 	err := s.part.Read(ctx, func(session store.Session) error {
 		return inPieces(func() (rows int, err error) {
 			err = session.Each("audit_between", func(r store.Row) error {

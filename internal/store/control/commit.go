@@ -11,7 +11,7 @@ import (
 // Commit keeps b in one transaction, or nothing of it.
 func (s *Store) Commit(b *Batch) error {
 	keep := s.part.Write
-	if b.Securely {
+	if b.SecureDelete {
 		keep = s.part.Erase
 	}
 	return keep(context.Background(), func(to store.Session) error { return commit(to, b) })
@@ -145,7 +145,7 @@ func bindNumber(to store.Values, n int64) {
 
 func updateSubscriber(s store.Session, r *SubscriberRecord) error {
 	return s.Run("subscriber_update", int64(r.Kind), r.Address, text(r.ID), text(r.Locale), text(r.TimeZone), text(string(r.Attributes)),
-		number(int64(r.Subscriber)), text(string(r.Parts)), number(int64(r.Flags)), int64(r.Place))
+		number(int64(r.Subscriber)), text(string(r.RowsJSON)), number(int64(r.Flags)), int64(r.Place))
 }
 
 func updateSubscription(s store.Session, r *SubscriptionRecord) error {
@@ -155,7 +155,7 @@ func updateSubscription(s store.Session, r *SubscriptionRecord) error {
 	}
 	return s.Run("subscription_update", int64(r.Channel), number(int64(r.Filter)), number(int64(r.Rule)), text(string(r.Params)), text(string(r.Data)),
 		endedAt, endedSeq, reason, text(r.ID), number(r.PausedAt), number(int64(r.PausedSeq)), number(int64(r.ResumedSeq)),
-		number(int64(r.Slot)), text(string(r.Was)), int64(r.Place))
+		number(int64(r.Slot)), text(string(r.PastSlots)), int64(r.Place))
 }
 
 func text(s string) any {

@@ -15,7 +15,7 @@ func writeConsents(s store.Session, b *Batch) error {
 			return err
 		}
 	}
-	for _, place := range b.ConsentsGone {
+	for _, place := range b.DeletedConsents {
 		if err := s.Run("consents_delete", int64(place)); err != nil {
 			return err
 		}

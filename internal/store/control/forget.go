@@ -2,6 +2,7 @@ package control
 
 import (
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store"
 )
 
@@ -32,12 +33,12 @@ func forget(s store.Session, b *Batch) error {
 			return err
 		}
 	}
-	for _, number := range b.EmptyFilters {
+	for _, number := range b.ErasedFilters {
 		if err := s.Run("filter_empty", int64(number)); err != nil {
 			return err
 		}
 	}
-	for id, name := range b.AuditNames {
+	for id, name := range b.RenamedAuditEntries {
 		if err := s.Run("audit_rename", name, id); err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func forget(s store.Session, b *Batch) error {
 
 func loadForgotten(s store.Session, v Loader) error {
 	err := s.Each("suppressions", func(r store.Row) error {
-		record := SuppressionRecord{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4), Until: r.Int64(5), Tag: uint64(r.Int64(6))}
+		record := suppression.Record{Service: uint32(r.Int64(0)), Kind: uint8(r.Int64(1)), Reason: r.Text(3), At: r.Int64(4), Until: r.Int64(5), Tag: uint64(r.Int64(6))}
 		r.Copy(2, record.Hash[:])
 		v.Suppression(&record)
 		return nil

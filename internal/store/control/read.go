@@ -86,7 +86,7 @@ func (a *arena) subscriber(row store.Row, r *SubscriberRecord) {
 		TimeZone:   a.text(row, 6),
 		Attributes: a.bytes(row, 7),
 		Subscriber: fanfare.Place(row.Int64(8)),
-		Parts:      a.bytes(row, 9),
+		RowsJSON:   a.bytes(row, 9),
 		Flags:      SubscriberFlags(row.Int64(10)),
 	}
 }
@@ -111,7 +111,7 @@ func (a *arena) subscription(row store.Row, r *SubscriptionRecord) {
 		PausedSeq:  uint64(row.Int64(15)),
 		ResumedSeq: uint64(row.Int64(16)),
 		Slot:       uint16(row.Int64(17)),
-		Was:        a.bytes(row, 18),
+		PastSlots:  a.bytes(row, 18),
 	}
 	r.Ended = r.EndedSeq != 0
 	r.Paused = r.PausedSeq != 0 && r.ResumedSeq == 0

@@ -1,7 +1,7 @@
 package control
 
 import (
-	"crypto/sha256"
+	"fanfare.dev/fanfare/internal/people/suppression"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
@@ -14,116 +14,99 @@ func (b *Batch) AddAudit(a *audit.Actor, d audit.Operation, detail *audit.Detail
 	}
 }
 
-// A BounceRecord is a message that came back of an address, as far as it counts for
-// giving the address up.
+// A BounceRecord is a bounce or a complaint that counts towards the suppression of an address.
 type BounceRecord struct {
-	Service  uint32
-	Kind     uint8
-	Hash     SuppressionHash
-	Delivery fanfare.DeliveryRef
-	Why      BounceKind
-	At       int64 // Unix nanoseconds
+	Service     uint32
+	AddressKind uint8
+	Hash        suppression.Hash
+	Delivery    fanfare.DeliveryRef
+	Kind        BounceKind
+	At          int64 // Unix nanoseconds
 }
 
-// BounceKind is the rule that a bounce counts for. The numbers are stored.
+// BounceKind selects the rule to which a bounce counts. The numbers are stored.
 type BounceKind uint8
 
-// The kinds, in the order of BounceSettings.
+// The kinds of bounces, in the order of catalog.BounceSettings.
 const (
-	UnknownBounce BounceKind = iota + 1
-	HardBounces
-	SoftBounce
-	FullBounce
-	ComplaintBounce
+	BounceUnknown BounceKind = iota + 1
+	BounceHard
+	BounceSoft
+	BounceMailboxFull
+	BounceComplaint
 )
 
-// A Range is a run of places.
+// A Range is a range of places.
 type Range struct {
 	First, Last fanfare.Place // both inclusive
 }
 
-// A Loader takes what Load visits. Nothing of a record may be kept, not even
-// its strings.
+// A Loader has the callbacks of Load. They may keep nothing of a record, not even its strings.
 type Loader struct {
 	ChangeSeq    func(uint64)
 	Config       func(*ConfigRecord) error
-	Suppression  func(*SuppressionRecord)
+	Suppression  func(*suppression.Record)
 	Erasure      func(*ErasureRecord) error
 	Filter       func(*FilterRecord) error
 	Subscriber   func(*SubscriberRecord) error
 	Subscription func(*SubscriptionRecord) error
 }
 
-// A Batch is what one commit keeps. New rows are grouped by partition and
-// ascending in it.
+// A Batch has the changes of one transaction. New rows are grouped by partition, in ascending order
+// of place.
 type Batch struct {
 	ChangeSeq     uint64 // the new one; 0 if no subscription changes
 	At            int64  // Unix nanoseconds
 	Config        []ConfigRecord
-	Files         []FileRecord // those that are kept already stay as they are
+	Files         []FileRecord // files that are stored already do not change
 	Audit         []audit.Entry
-	AuditBefore   int64 // if not 0, some thousand lines of the audit with lower ids go
+	AuditBefore   int64 // if not 0: delete some thousand entries with lower ids
 	Filters       []FilterRecord
 	Subscribers   [fanfare.Partitions][]SubscriberRecord
 	Subscriptions [fanfare.Partitions][]SubscriptionRecord
 
-	// Updates of rows that were kept before: all but place and service; and all
-	// but place, subscriber, topic and creation. What an insert does not write
-	// of a new row (Subscriber, Parts and Flags) is an update, too.
+	// Updates of existing rows. An update writes all fields except place and service, and of a
+	// subscription except place, subscriber, topic and creation. The fields that an insert does
+	// not write (Subscriber, RowsJSON and Flags) need an update, too.
 	SubscriberUpdates   []*SubscriberRecord
 	SubscriptionUpdates []*SubscriptionRecord
 
-	Consents     []ConsentRecord // new ones
-	ConsentsGone []fanfare.Place // subscriptions of which none is to be left
+	Consents        []ConsentRecord // new consents
+	DeletedConsents []fanfare.Place // subscriptions whose consents are deleted
 
-	Notices []Notice // that services are to be told of
+	Notices []Notice // about people, for their services
 
-	Suppressions []SuppressionRecord
-	Erasures     []ErasureRecord
-	EmptyFilters []uint32         // numbers of filters whose text goes
-	AuditNames   map[int64]string // by id of a line of the audit: the name that it gets
-	Securely     bool             // overwrite what goes
+	Suppressions        []suppression.Record
+	Erasures            []ErasureRecord
+	ErasedFilters       []uint32         // numbers of filters whose text is deleted
+	RenamedAuditEntries map[int64]string // new names by id of the entry
+	SecureDelete        bool             // overwrite deleted data
 }
 
-// A ConfigRecord is one named thing of the configuration: small, read as a
-// whole at start.
+// A ConfigRecord is one object of the configuration. All of them are loaded at start.
 type ConfigRecord struct {
-	Kind    string // service, channel, topic, template, key, switch and so on: see kinds.go
-	Number  uint32 // within the kind, for good, from 1
+	Kind    string // service, channel, topic, template, key, switch and so on: see package catalog
+	Number  uint32 // unique within the kind and never reused, from 1
 	Service uint32 // number of the service; 0 if it belongs to none
 	Name    string
 	Body    []byte // JSON object
-	Deleted bool   // its number stays taken
+	Deleted bool   // the number is not reused
 }
 
-// A FileRecord is a file that goes with mails of templates.
+// A FileRecord is an attachment or an image of a template.
 type FileRecord struct {
 	Sum     fanfare.Sum
 	Content []byte
 }
 
-// A SuppressionRecord is an address that is not to be written to.
-type SuppressionRecord struct {
-	Service uint32 // 0: all services
-	Kind    uint8
-	Hash    SuppressionHash
-	Reason  string
-	At      int64  // Unix nanoseconds
-	Until   int64  // the same; 0: for good
-	Source  string // Load leaves it out
-	Address string // Load leaves it out; "": kept as a hash alone
-	Tag     uint64 // 0: not known
-	Lifted  bool
-}
-
-// A ConsentRecord is what somebody agreed to with a subscription.
+// A ConsentRecord is the consent to a subscription.
 type ConsentRecord struct {
 	Subscription fanfare.Place
 	At           int64  // Unix nanoseconds
-	Body         []byte // JSON of a Consent
+	Body         []byte // JSON
 }
 
-// An ErasureRecord is an erasure that was begun; without a body it is over.
+// An ErasureRecord is an erasure that has begun. Without a body it is finished.
 type ErasureRecord struct {
 	Place fanfare.Place // of the subscriber
 	Body  []byte        // JSON
@@ -134,6 +117,3 @@ type FilterRecord struct {
 	Number uint32 // from 1
 	Text   string
 }
-
-// A SuppressionHash is the HMAC-SHA-256 of the normal form of an address.
-type SuppressionHash [sha256.Size]byte

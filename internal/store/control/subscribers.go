@@ -7,12 +7,13 @@ import (
 	"fanfare.dev/fanfare"
 )
 
+// SortPlaces sorts places and removes duplicates.
 func SortPlaces(places []fanfare.Place) []fanfare.Place {
 	slices.Sort(places)
 	return slices.Compact(places)
 }
 
-// A SubscriberRecord is a subscriber as kept.
+// A SubscriberRecord is a row of a subscriber as it is stored.
 type SubscriberRecord struct {
 	Place      fanfare.Place
 	Service    uint32
@@ -23,31 +24,31 @@ type SubscriberRecord struct {
 	TimeZone   string
 	Attributes []byte // JSON object, or empty
 
-	// A row is a subscriber and its first address. Further addresses have rows of
-	// their own, which name the first row here and use nothing but their address.
-	Subscriber fanfare.Place // 0: this row is the subscriber
-	Parts      []byte        // JSON: all rows of the subscriber, in order; empty: this one alone
+	// The first row of a subscriber has its data and its first address. Each further address has
+	// a row that refers to the first row and uses only the address.
+	Subscriber fanfare.Place // first row; 0: this row is the first
+	RowsJSON   []byte        // JSON of all rows of the subscriber, in order; empty: this row alone
 	Flags      SubscriberFlags
 }
 
-// SubscriberFlags say what became of a subscriber's row. They are stored.
+// SubscriberFlags are the states of a subscriber's row. They are stored.
 type SubscriberFlags uint8
 
 // The flags.
 const (
-	FlagAddressGone SubscriberFlags = 1 << iota // the address is not the subscriber's any more; history has it
-	FlagDeleted                                 // of the subscriber: deleted, and its history kept
-	FlagMerged                                  // of the subscriber: its id is a former one of SubscriberRecord.Subscriber
-	FlagErasing                                 // of all its rows: nobody finds it any more
-	FlagErased                                  // nothing is left but the place
+	FlagAddressGone SubscriberFlags = 1 << iota // the subscriber has this address no longer; its history keeps it
+	FlagDeleted                                 // first row: the subscriber is deleted, its history is kept
+	FlagMerged                                  // first row: the id is a former id of SubscriberRecord.Subscriber
+	FlagErasing                                 // all rows: an erasure has begun, nobody finds the subscriber
+	FlagErased                                  // only the place is left
 )
 
-// HasAddress reports whether the row's address is in use.
+// HasAddress reports whether the address of the row is in use.
 func (s *SubscriberRecord) HasAddress() bool {
 	return s.Kind != 0 && s.Flags&(FlagAddressGone|FlagErasing|FlagErased) == 0
 }
 
-// Head is the place of the subscriber that the row belongs to.
+// Head returns the place of the first row of the subscriber.
 func (s *SubscriberRecord) Head() fanfare.Place {
 	if s.Subscriber != 0 {
 		return s.Subscriber
@@ -55,7 +56,7 @@ func (s *SubscriberRecord) Head() fanfare.Place {
 	return s.Place
 }
 
-// A AddressRow is one row of a subscriber that has several, or a label.
+// An AddressRow refers to one row of a subscriber and has the label of its address.
 type AddressRow struct {
 	Place fanfare.Place `json:"p"`
 	Label string        `json:"l,omitempty"`
@@ -64,20 +65,21 @@ type AddressRow struct {
 // Rows lists the rows of a subscriber in the order of its addresses.
 func (s *SubscriberRecord) Rows() []AddressRow {
 	var list []AddressRow
-	if len(s.Parts) == 0 || json.Unmarshal(s.Parts, &list) != nil {
+	if len(s.RowsJSON) == 0 || json.Unmarshal(s.RowsJSON, &list) != nil {
 		return []AddressRow{{Place: s.Place}}
 	}
 	return list
 }
 
-// SetRows keeps the list; a single row without a label needs none.
+// SetRows sets the list. A single row without a label needs no list.
 func (s *SubscriberRecord) SetRows(list []AddressRow) {
-	s.Parts = nil
+	s.RowsJSON = nil
 	if len(list) > 1 || len(list) == 1 && list[0] != (AddressRow{Place: s.Place}) {
-		s.Parts, _ = json.Marshal(list) // numbers and texts: cannot fail
+		s.RowsJSON, _ = json.Marshal(list) // numbers and texts: cannot fail
 	}
 }
 
+// PlacesOf returns the places of rows in ascending order.
 func PlacesOf(list []AddressRow) []fanfare.Place {
 	places := make([]fanfare.Place, len(list))
 	for i := range list {

@@ -7,40 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// PreviousSlots are the slots that the subscription had before.
-func (s *SubscriptionRecord) PreviousSlots() (list []uint16) {
-	if len(s.Was) > 0 {
-		_ = json.Unmarshal(s.Was, &list) // we wrote it
-	}
-	return list
-}
-
-func (s *SubscriptionRecord) SetPreviousSlots(list []uint16) {
-	s.Was = nil
-	if len(list) > 0 {
-		s.Was, _ = json.Marshal(list) // numbers
-	}
-}
-
-// MoveToSlot gives the subscription a slot, and notes the one that it leaves.
-func (s *SubscriptionRecord) MoveToSlot(slot uint16) {
-	was := slices.DeleteFunc(s.PreviousSlots(), func(n uint16) bool { return n == slot || n == s.Slot })
-	if s.Slot != 0 {
-		was = append(was, s.Slot)
-	}
-	s.Slot = slot
-	s.SetPreviousSlots(was)
-}
-
-// SetPaused begins or ends a pause. Its sequence is that of the transaction.
-func (s *SubscriptionRecord) SetPaused(paused bool) {
-	if paused && !s.Paused {
-		s.PausedAt, s.PausedSeq, s.ResumedSeq = 0, 0, 0
-	}
-	s.Paused = paused
-}
-
-// A SubscriptionRecord is a subscription as kept.
+// A SubscriptionRecord is a subscription as it is stored.
 type SubscriptionRecord struct {
 	Place      fanfare.Place
 	Subscriber fanfare.Place
@@ -58,15 +25,49 @@ type SubscriptionRecord struct {
 	EndedSeq   uint64
 	Reason     string
 
-	// The last pause. One that is paused has no ResumedSeq.
+	// The last pause. A paused subscription has no ResumedSeq.
 	Paused     bool
 	PausedAt   int64
 	PausedSeq  uint64
 	ResumedSeq uint64
 
-	Slot uint16 // number of a cadence in a time zone; 0: at once
-	Was  []byte // JSON: the slots before, of which what waits has not been carried over; an insert does not write it
+	Slot      uint16 // number of a cadence in a time zone; 0: immediate
+	PastSlots []byte // JSON of the previous slots whose waiting events have not moved to Slot; an insert does not write it
 }
 
-// Active reports whether events are matched against it.
+// Active reports whether the subscription can match events.
 func (s *SubscriptionRecord) Active() bool { return !s.Ended && !s.Paused }
+
+// DecodePastSlots returns the previous slots that still have waiting events.
+func (s *SubscriptionRecord) DecodePastSlots() (list []uint16) {
+	if len(s.PastSlots) > 0 {
+		_ = json.Unmarshal(s.PastSlots, &list) // SetPastSlots wrote it
+	}
+	return list
+}
+
+// SetPastSlots sets the previous slots that still have waiting events.
+func (s *SubscriptionRecord) SetPastSlots(list []uint16) {
+	s.PastSlots = nil
+	if len(list) > 0 {
+		s.PastSlots, _ = json.Marshal(list) // numbers: cannot fail
+	}
+}
+
+// MoveToSlot changes the slot and adds the old one to the past slots.
+func (s *SubscriptionRecord) MoveToSlot(slot uint16) {
+	past := slices.DeleteFunc(s.DecodePastSlots(), func(n uint16) bool { return n == slot || n == s.Slot })
+	if s.Slot != 0 {
+		past = append(past, s.Slot)
+	}
+	s.Slot = slot
+	s.SetPastSlots(past)
+}
+
+// SetPaused begins or ends a pause. The transaction sets its sequence.
+func (s *SubscriptionRecord) SetPaused(paused bool) {
+	if paused && !s.Paused {
+		s.PausedAt, s.PausedSeq, s.ResumedSeq = 0, 0, 0
+	}
+	s.Paused = paused
+}

@@ -36,7 +36,7 @@ func TestConsentsAreAddedAndGoWithThePerson(t *testing.T) {
 		commit(&control.Batch{Consents: []control.ConsentRecord{{Subscription: ada, At: 5, Body: []byte(`{"terms":"ü"}`)}}}) // done again
 		check([]fanfare.Place{eve, ada, 77}, fmt.Sprint(eve, 1<<62+1, " {}"), `1 4 {"terms":"1"}`, `1 5 {"terms":"ü"}`)
 		check(nil)
-		commit(&control.Batch{ConsentsGone: []fanfare.Place{ada, 77}})
+		commit(&control.Batch{DeletedConsents: []fanfare.Place{ada, 77}})
 		check([]fanfare.Place{ada, bob}, `2 5 {}`)
 	})
 }

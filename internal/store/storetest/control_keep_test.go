@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -16,7 +17,7 @@ import (
 type controlRows struct {
 	seq           uint64
 	config        []control.ConfigRecord
-	suppressions  []control.SuppressionRecord
+	suppressions  []suppression.Record
 	erasures      []control.ErasureRecord
 	filters       []control.FilterRecord
 	subscribers   []control.SubscriberRecord
@@ -42,7 +43,7 @@ func checkControl(t *testing.T, c *control.Store, when string, want *controlRows
 	err := c.Load(t.Context(), control.Loader{
 		ChangeSeq:    func(s uint64) { seq = s },
 		Config:       func(r *control.ConfigRecord) error { return note(&config, *r) },
-		Suppression:  func(r *control.SuppressionRecord) { _ = note(&suppressions, *r) },
+		Suppression:  func(r *suppression.Record) { _ = note(&suppressions, *r) },
 		Erasure:      func(r *control.ErasureRecord) error { return note(&erasures, *r) },
 		Filter:       func(r *control.FilterRecord) error { return note(&filters, *r) },
 		Subscriber:   func(r *control.SubscriberRecord) error { return note(&subscribers, *r) },
@@ -84,7 +85,7 @@ func checkControl(t *testing.T, c *control.Store, when string, want *controlRows
 	same("lookup", found[0].String()+found[1].String(), recordLines(want.subscribers)+recordLines(want.subscriptions))
 
 	var auditOf strings.Builder
-	err = c.AuditRecords(t.Context(), 0, 1<<60, func(r *audit.Entry) bool { return note(&auditOf, *r) == nil })
+	err = c.AuditEntries(t.Context(), 0, 1<<60, func(r *audit.Entry) bool { return note(&auditOf, *r) == nil })
 	same("audit", auditOf.String(), recordLines(want.audit))
 	oldest, latest, boundsErr := c.AuditBounds(t.Context())
 	if err := errors.Join(err, boundsErr); err != nil {
@@ -107,7 +108,7 @@ func firstBatch() (*control.Batch, *controlRows) {
 			{Kind: "channel", Number: 1, Service: 2, Name: "mail", Body: []byte(`{}`), Deleted: true},
 			{Kind: "topic", Number: 1, Service: 2, Name: "storm", Body: []byte(`{"text":"a\u0000b"}`)},
 		},
-		suppressions: []control.SuppressionRecord{{Service: 2, Kind: 1, Hash: control.SuppressionHash{1, 0, 255}, Reason: "asked", At: 9}},
+		suppressions: []suppression.Record{{Service: 2, Kind: 1, Hash: suppression.Hash{1, 0, 255}, Reason: "asked", At: 9}},
 		erasures:     []control.ErasureRecord{{Place: full, Body: []byte(`{"who":"ada"}`)}},
 		filters:      []control.FilterRecord{{Number: 1, Text: "mag > 3"}, {Number: 4, Text: "name == 'é'"}},
 		subscribers: []control.SubscriberRecord{
@@ -151,23 +152,23 @@ func TestWhatACommitKeepsIsThereAndWhatItChangesIsChanged(t *testing.T) {
 		want.erasures = nil
 		lifted := want.suppressions[0]
 		lifted.Lifted = true
-		want.suppressions = []control.SuppressionRecord{{Service: 1, Kind: 2, Hash: control.SuppressionHash{7}, Reason: "bounced", At: 11}}
+		want.suppressions = []suppression.Record{{Service: 1, Kind: 2, Hash: suppression.Hash{7}, Reason: "bounced", At: 11}}
 		want.subscribers[0] = control.SubscriberRecord{Place: full, Service: 2, Kind: 2, Address: "+41"}
 		want.subscribers[1] = control.SubscriberRecord{Place: bare, Service: 2, Kind: 4, ID: "bob", Address: "b@example.org", Locale: "fr", TimeZone: "UTC",
-			Attributes: []byte(`{}`), Subscriber: full, Parts: []byte(`[1,2]`), Flags: 3}
+			Attributes: []byte(`{}`), Subscriber: full, RowsJSON: []byte(`[1,2]`), Flags: 3}
 		want.subscriptions[0] = control.SubscriptionRecord{Place: full, Subscriber: bare, Topic: 1, Channel: 2, CreatedAt: 1e18, CreatedSeq: 5, Ended: true, EndedAt: 12, EndedSeq: 6}
 		want.subscriptions[1] = control.SubscriptionRecord{Place: bare, Subscriber: full, Topic: 1, Channel: 3, ID: "his", Filter: 1, Rule: 2, Params: []byte(`{"p":1}`), Data: []byte(`{}`),
 			CreatedAt: 1e18, CreatedSeq: 5, Ended: true, EndedAt: 13, EndedSeq: 6, Reason: "asked"}
 		want.audit[0].Name = "erased"
 		err := c.Commit(&control.Batch{
-			ChangeSeq: 6, At: 2e18, Securely: true,
+			ChangeSeq: 6, At: 2e18, SecureDelete: true,
 			Config:              []control.ConfigRecord{want.config[0], want.config[2]},
 			SubscriberUpdates:   []*control.SubscriberRecord{&want.subscribers[0], &want.subscribers[1]},
 			SubscriptionUpdates: []*control.SubscriptionRecord{&want.subscriptions[0], &want.subscriptions[1]},
-			Suppressions:        []control.SuppressionRecord{lifted, want.suppressions[0]},
+			Suppressions:        []suppression.Record{lifted, want.suppressions[0]},
 			Erasures:            []control.ErasureRecord{{Place: full}},
-			EmptyFilters:        []uint32{4},
-			AuditNames:          map[int64]string{30: "erased"},
+			ErasedFilters:       []uint32{4},
+			RenamedAuditEntries: map[int64]string{30: "erased"},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -210,7 +211,7 @@ func TestTheAuditIsReadWithinItsBoundsUntilTheVisitorHasEnough(t *testing.T) {
 			{101, 109, 9, "[]"},
 		} {
 			ids := []int64{}
-			err := c.AuditRecords(t.Context(), test.from, test.to, func(r *audit.Entry) bool {
+			err := c.AuditEntries(t.Context(), test.from, test.to, func(r *audit.Entry) bool {
 				ids = append(ids, r.ID)
 				return len(ids) < test.enough
 			})

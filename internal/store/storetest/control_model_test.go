@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -86,12 +87,12 @@ func (m *controlModel) commit(b *control.Batch) {
 			m.erasures[e.Place] = string(e.Body)
 		}
 	}
-	for _, number := range b.EmptyFilters {
+	for _, number := range b.ErasedFilters {
 		if _, ok := m.filters[number]; ok {
 			m.filters[number] = ""
 		}
 	}
-	for id, name := range b.AuditNames {
+	for id, name := range b.RenamedAuditEntries {
 		if r, ok := m.audit[id]; ok {
 			r.Name = name
 			m.audit[id] = r
@@ -103,21 +104,21 @@ func configKey(c *control.ConfigRecord) string { return fmt.Sprint(c.Kind, " ", 
 func configText(c *control.ConfigRecord) string {
 	return fmt.Sprintf("%d %q %s %v", c.Service, c.Name, c.Body, c.Deleted)
 }
-func suppressionKey(s *control.SuppressionRecord) string {
+func suppressionKey(s *suppression.Record) string {
 	return fmt.Sprintf("%d %d %x", s.Service, s.Kind, s.Hash)
 }
-func suppressionText(s *control.SuppressionRecord) string {
+func suppressionText(s *suppression.Record) string {
 	return fmt.Sprintf("%q %d %d %d", s.Reason, s.At, s.Until, s.Tag)
 }
 
 func subscriberText(r *control.SubscriberRecord) string {
-	return fmt.Sprintf("%d: %d %d %q %q %q %q %q, %d %q %d", r.Place, r.Service, r.Kind, r.ID, r.Address, r.Locale, r.TimeZone, r.Attributes, r.Subscriber, r.Parts, r.Flags)
+	return fmt.Sprintf("%d: %d %d %q %q %q %q %q, %d %q %d", r.Place, r.Service, r.Kind, r.ID, r.Address, r.Locale, r.TimeZone, r.Attributes, r.Subscriber, r.RowsJSON, r.Flags)
 }
 
 func subscriptionText(r *control.SubscriptionRecord) string {
 	return fmt.Sprintf("%d: %d %d %d %q, %d %d %q %q, %v %d %d, %d %d %q, %v %d %d %d, %d %q", r.Place, r.Subscriber, r.Topic, r.Channel, r.ID, r.Filter, r.Rule, r.Params, r.Data,
 		r.Ended, r.CreatedAt, r.CreatedSeq, r.EndedAt, r.EndedSeq, r.Reason, r.Paused, r.PausedAt, r.PausedSeq, r.ResumedSeq,
-		r.Slot, r.Was)
+		r.Slot, r.PastSlots)
 }
 
 func auditText(r *audit.Entry) string {
@@ -197,7 +198,7 @@ func controlAnswers(s *control.Store, q *controlQuestions) (lines answerLines, e
 		return nil, err
 	}
 	visited := 0
-	if err := s.AuditRecords(ctx, q.from, q.to, func(r *audit.Entry) bool {
+	if err := s.AuditEntries(ctx, q.from, q.to, func(r *audit.Entry) bool {
 		if visited == q.limit {
 			return false
 		}
@@ -262,7 +263,7 @@ func loaded(s *control.Store, service uint32, mine func(number int64) bool) (lin
 			}
 			return nil
 		},
-		Suppression: func(s *control.SuppressionRecord) {
+		Suppression: func(s *suppression.Record) {
 			if s.Service == service {
 				lines.add("suppression", suppressionKey(s), "%s", suppressionText(s))
 			}

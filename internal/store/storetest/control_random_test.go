@@ -12,6 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -63,7 +64,7 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 	some := func(label string, most int) []struct{} {
 		return make([]struct{}, rapid.IntRange(0, most).Draw(t, label))
 	}
-	b := &control.Batch{At: rapid.Int64Min(1).Draw(t, "at"), Securely: rapid.IntRange(0, 9).Draw(t, "securely") == 0}
+	b := &control.Batch{At: rapid.Int64Min(1).Draw(t, "at"), SecureDelete: rapid.IntRange(0, 9).Draw(t, "securely") == 0}
 	if rapid.Bool().Draw(t, "subscriptions change") {
 		b.ChangeSeq = tr.model.seq + uint64(rapid.IntRange(1, 3).Draw(t, "seq"))
 	}
@@ -91,7 +92,7 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 		}
 		p := rapid.SampledFrom(known).Draw(t, "known")
 		b.SubscriberUpdates = append(b.SubscriberUpdates, &control.SubscriberRecord{Place: p, Service: tr.first + 1, Kind: 2, ID: someText(t, "id"), Address: someText(t, "address"),
-			TimeZone: someText(t, "zone"), Attributes: someJSON(t, "attributes"), Subscriber: p + 1, Parts: someJSON(t, "parts"), Flags: control.SubscriberFlags(rapid.IntRange(0, 3).Draw(t, "flags"))})
+			TimeZone: someText(t, "zone"), Attributes: someJSON(t, "attributes"), Subscriber: p + 1, RowsJSON: someJSON(t, "parts"), Flags: control.SubscriberFlags(rapid.IntRange(0, 3).Draw(t, "flags"))})
 		ends := &control.SubscriptionRecord{Place: p, Subscriber: 9, Topic: 9, Channel: 3, Rule: 7, ID: someText(t, "id"), Params: someJSON(t, "params")}
 		if rapid.Bool().Draw(t, "ends") {
 			ends.Ended, ends.EndedAt, ends.EndedSeq, ends.Reason = true, b.At, tr.model.seq+1, someText(t, "reason")
@@ -103,7 +104,7 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 			ends.PausedAt, ends.PausedSeq, ends.ResumedSeq = b.At, tr.model.seq+1, tr.model.seq+2
 		}
 		if rapid.Bool().Draw(t, "moves") {
-			ends.Slot, ends.Was = rapid.Uint16().Draw(t, "slot"), []byte(`[1,65535]`)
+			ends.Slot, ends.PastSlots = rapid.Uint16().Draw(t, "slot"), []byte(`[1,65535]`)
 		}
 		b.SubscriptionUpdates = append(b.SubscriptionUpdates, ends)
 	}
@@ -113,15 +114,15 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 	}
 	if lines := slices.Sorted(maps.Keys(tr.model.audit)); len(lines) > 0 {
 		if rapid.Bool().Draw(t, "rename") {
-			b.AuditNames = map[int64]string{rapid.SampledFrom(lines).Draw(t, "line"): someText(t, "new name")}
+			b.RenamedAuditEntries = map[int64]string{rapid.SampledFrom(lines).Draw(t, "line"): someText(t, "new name")}
 		}
 		if rapid.IntRange(0, 4).Draw(t, "trim") == 0 {
 			b.AuditBefore = rapid.SampledFrom(lines).Draw(t, "before")
 		}
 	}
 	for range some("suppressions", 2) {
-		b.Suppressions = append(b.Suppressions, control.SuppressionRecord{Service: tr.first, Kind: 1, At: b.At, Reason: someText(t, "why"),
-			Hash: control.SuppressionHash{byte(rapid.IntRange(0, 2).Draw(t, "whom"))}, Lifted: rapid.Bool().Draw(t, "lifted")})
+		b.Suppressions = append(b.Suppressions, suppression.Record{Service: tr.first, Kind: 1, At: b.At, Reason: someText(t, "why"),
+			Hash: suppression.Hash{byte(rapid.IntRange(0, 2).Draw(t, "whom"))}, Lifted: rapid.Bool().Draw(t, "lifted")})
 	}
 	for range some("erasures", 2) {
 		e := control.ErasureRecord{Place: fanfare.NewPlace(1, tr.first+uint32(rapid.IntRange(0, 2).Draw(t, "whom")))}
@@ -131,7 +132,7 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 		b.Erasures = append(b.Erasures, e)
 	}
 	if numbers := slices.Sorted(maps.Keys(tr.model.filters)); len(numbers) > 0 && rapid.Bool().Draw(t, "empty a filter") {
-		b.EmptyFilters = []uint32{rapid.SampledFrom(numbers).Draw(t, "filter")}
+		b.ErasedFilters = []uint32{rapid.SampledFrom(numbers).Draw(t, "filter")}
 	}
 	return b
 }
@@ -328,7 +329,7 @@ func TestAScanOfManyReadsOnWithoutLossOrRepeat(t *testing.T) {
 					t.Errorf("the visitor of %d gets %v", enough, err)
 				}
 			}
-			if err := s.AuditRecords(t.Context(), 0, 1<<62, func(r *audit.Entry) bool {
+			if err := s.AuditEntries(t.Context(), 0, 1<<62, func(r *audit.Entry) bool {
 				lines = append(lines, r.ID)
 				return len(lines) < enough
 			}); err != nil {

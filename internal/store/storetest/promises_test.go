@@ -135,7 +135,7 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		erased := &control.SubscriberRecord{Place: p, Service: 1, Kind: 1}
-		if err := people.Commit(&control.Batch{Securely: true, SubscriberUpdates: []*control.SubscriberRecord{erased}, EmptyFilters: []uint32{1}, AuditNames: map[int64]string{1: "sbr-1"}}); err != nil {
+		if err := people.Commit(&control.Batch{SecureDelete: true, SubscriberUpdates: []*control.SubscriberRecord{erased}, ErasedFilters: []uint32{1}, RenamedAuditEntries: map[int64]string{1: "sbr-1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := people.Scrub(names); err != nil {
