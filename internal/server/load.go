@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -35,10 +36,10 @@ type loader struct {
 	sites    *mx.Sites
 	clock    clock.Clock
 
-	templates  *templates
-	enclosures *enclosures
-	memory     *memory
-	faults     *templateFaults
+	templates   *compose.Templates
+	attachments *compose.Attachments
+	memory      *memory
+	faults      *templateFaults
 
 	keys    *keyring
 	signing dkim.Signing
@@ -206,7 +207,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		page = longer
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
-			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
+			Message: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
 			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen, Asked: mailing.asked,
 		})
 		if mailing.items != nil {
@@ -244,8 +245,8 @@ func (l *loader) mailingFor(ctx context.Context, events *ahead, members []pendin
 
 // together puts the letters that are one message next to each other.
 func together(jobs []deliver.Job) {
-	shared := func(j deliver.Job) bool { return j.Letter.Share != 0 }
+	shared := func(j deliver.Job) bool { return j.Message.SharedContent != 0 }
 	if slices.ContainsFunc(jobs, shared) {
-		slices.SortStableFunc(jobs, func(a, b deliver.Job) int { return cmp.Compare(a.Letter.Share, b.Letter.Share) })
+		slices.SortStableFunc(jobs, func(a, b deliver.Job) int { return cmp.Compare(a.Message.SharedContent, b.Message.SharedContent) })
 	}
 }

@@ -19,7 +19,9 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
@@ -48,13 +50,13 @@ type outlets struct {
 	logger   *slog.Logger
 	captured captured
 
-	templates  *templates
-	enclosures *enclosures
-	memory     *memory
-	faults     *templateFaults
-	hooks      hooks
-	marks      fileMarks
-	budgets    *budgets
+	templates   *compose.Templates
+	attachments *compose.Attachments
+	memory      *memory
+	faults      *templateFaults
+	hooks       hooks
+	marks       fileMarks
+	budgets     *budgets
 
 	mu      sync.Mutex
 	open    map[uint16]*outlet
@@ -200,7 +202,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 }
 
 func (o *outlets) loader(keys *keyring) *loader {
-	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, enclosures: o.enclosures, memory: o.memory, faults: o.faults, clock: o.clock,
+	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, attachments: o.attachments, memory: o.memory, faults: o.faults, clock: o.clock,
 		returns: o.returns.Clone(), domains: o.domains, sites: o.sites}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()
@@ -247,7 +249,7 @@ func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks, marks fil
 }
 
 // relayOf makes the driver of the one relay of a channel.
-func relayOf(c *registry.Channel, s *deliver.Settings) (fanfare.Driver, error) {
+func relayOf(c *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
 	password, err := c.Password()
 	if err != nil {
 		return nil, err

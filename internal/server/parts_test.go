@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -50,7 +51,7 @@ func TestWhatLeavesIsClaimedInWhateverOrderItLeaves(t *testing.T) {
 	d := &dispatch{loader: &loader{claims: newClaims()}}
 	out.mine = d.loader.claims.take(refs(1, 2, 3, 4))
 	for _, ref := range refs(4, 1, 2) {
-		out.jobs = append(out.jobs, deliver.Job{Letter: fanfare.Letter{Delivery: ref}})
+		out.jobs = append(out.jobs, deliver.Job{Message: driver.Message{Delivery: ref}})
 	}
 	d.releaseUnused(out)
 	if got := d.loader.claims.take(refs(1, 2, 3, 4)); !slices.Equal(got, refs(3)) {

@@ -7,7 +7,9 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -20,7 +22,7 @@ type hooks struct {
 }
 
 // driver makes the driver of a channel.
-func (h hooks) driver(c *registry.Channel, s *deliver.Settings) (fanfare.Driver, error) {
+func (h hooks) driver(c *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
 	keys, err := h.keys(c)
 	if err != nil {
 		return nil, err
@@ -58,15 +60,9 @@ func signing(people *registry.Registry) (n int) {
 	return n
 }
 
-// postingOf is what all receivers of an event share. There may be no template: the
-// document says what there is to say.
-func postingOf(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef) render.Posting {
-	return render.Posting{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
-}
-
 // posting is what all receivers of a mailing share.
 func (m *mailing) posting(template *render.Template, event fanfare.EventRef) render.Posting {
-	p := postingOf(template, m.posted, event)
+	p := compose.Posting(template, m.posted, event)
 	if m.items != nil {
 		p.Event, p.Digest = nil, m.items.digest(m.posted.Run)
 	}
