@@ -171,7 +171,7 @@ const (
 var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
 
 // basics are packages that every other package may import.
-var basics = []string{"internal/clock", "internal/failpoint", "internal/background"}
+var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
 
 func grantOf(dir string) (grant, bool) {
 	for {
