@@ -160,6 +160,8 @@ var grants = []grant{
 		"a cache needs nothing"},
 	{"internal/datadir", []string{".", "internal/config"},
 		"the names and the lock of a data directory do not depend on what is stored in it"},
+	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/registry", "internal/render", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+		"a report changes deliveries, bounces and suppressions, and is found by the signatures of render"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
