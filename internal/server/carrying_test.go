@@ -25,10 +25,10 @@ func TestStatesOutliveTheirDaysAndNoCopyMissesThem(t *testing.T) {
 	defer recorder.Stop()
 	freeze := func(daysAgo, n int, keys ...string) {
 		t.Helper()
-		var events []*fanfare.Frozen
+		var events []*fanfare.MatchResult
 		for i, key := range keys {
-			events = append(events, &fanfare.Frozen{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
-				Posted: &fanfare.Posted{Service: "news", Topic: "quote", ReceivedAt: now.AddDate(0, 0, -daysAgo), Seq: fanfare.NewEventSeq(uint64(n), i),
+			events = append(events, &fanfare.MatchResult{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
+				Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "quote", ReceivedAt: now.AddDate(0, 0, -daysAgo), Seq: fanfare.NewEventSeq(uint64(n), i),
 					Event: fanfare.Event{Data: json.RawMessage(fmt.Sprint(n))}}})
 		}
 		if _, err := c.days.Freeze(t.Context(), events, now); err != nil {
@@ -115,9 +115,9 @@ func TestWhatATopicHadNoRoomForEndsWithItsDay(t *testing.T) {
 	c := &carrying{states: topicstate.New(), days: deliveries.New(db), control: control.New(db), copying: ctxlock.New(),
 		series: func() map[uint32]uint32 { return map[uint32]uint32{1: 1} }, logger: slog.New(slog.DiscardHandler)}
 	for i, key := range []string{"large", "further"} {
-		f := &fanfare.Frozen{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
-			Posted: &fanfare.Posted{Service: "news", Topic: "quote", ReceivedAt: now, Seq: fanfare.NewEventSeq(uint64(i+1), 0), Event: fanfare.Event{Data: json.RawMessage("1")}}}
-		if _, err := c.days.Freeze(t.Context(), []*fanfare.Frozen{f}, now); err != nil {
+		f := &fanfare.MatchResult{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
+			Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "quote", ReceivedAt: now, Seq: fanfare.NewEventSeq(uint64(i+1), 0), Event: fanfare.Event{Data: json.RawMessage("1")}}}
+		if _, err := c.days.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 			t.Fatal(err)
 		}
 		known := last(f)

@@ -212,8 +212,8 @@ func TestADayIsRemovedWhenItIsOldAndOver(t *testing.T) {
 	defer recorder.Stop()
 	freeze := func(daysAgo int) fanfare.EventRef {
 		t.Helper()
-		posted := &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
-		if _, err := store.Freeze(t.Context(), []*fanfare.Frozen{{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now}}, now); err != nil {
+		posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
+		if _, err := store.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now}}, now); err != nil {
 			t.Fatal(err)
 		}
 		return posted.Ref()
