@@ -79,6 +79,8 @@ var grants = []grant{
 	{"internal/pipeline/plan", []string{"."}, whyStage},
 	{"internal/pipeline/compose", []string{".", "internal/registry", "internal/render", "internal/store/deliveries"},
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
+	{"internal/mail/dkimkeys", []string{".", "internal/datadir", "internal/mail/dkim", "internal/registry"},
+		"the keys of channels are configured in the registry and sign by dkim; how mail is sent is the business of others"},
 	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/render", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
 	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
