@@ -127,7 +127,7 @@ func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 // A broadcast to ten million for which there is no room, as it may leave only slowly,
 // keeps nobody behind it from leaving.
 func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
-	w := newWay(t, standstill{errors.New("nothing leaves")})
+	w := newWay(t, stuck{})
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 10_000)...)
 	w.publish(2, fanfare.MaxBatch)
 	h, err := w.turns.next(t.Context())
@@ -282,3 +282,8 @@ func TestABatchNamesEachMemberOnceWithItsLatestAttempt(t *testing.T) {
 		})
 	}
 }
+
+// stuck is a driver that takes no message.
+type stuck struct{}
+
+func (stuck) Serve(context.Context, driver.Queue) error { return errors.New("the driver is stuck") }

@@ -81,6 +81,8 @@ var grants = []grant{
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
 	{"internal/mail/dkimkeys", []string{".", "internal/datadir", "internal/mail/dkim", "internal/registry"},
 		"the keys of channels are configured in the registry and sign by dkim; how mail is sent is the business of others"},
+	{"internal/pipeline/deliver/channels", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/...", "internal/httpapi/wire", "internal/mail/dkim", "internal/mail/dkimkeys", "internal/mail/mx", "internal/mail/reply", "internal/registry", "internal/render", "internal/store/deliveries", "internal/store/retry"},
+		"it makes the drivers of the configured channels, so it names them all; it answers the API in its types, and receives dispatch loops as a function"},
 	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/render", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
 	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},

@@ -1,4 +1,4 @@
-package server
+package channels
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestAChangedFileOfRulesIsInForceAndAWrongOneLeavesWhatWas(t *testing.T) {
+func TestReplyRulesFollowTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "replies.yaml")
 	var log strings.Builder
 	write := func(text string) {
@@ -34,7 +34,7 @@ func TestAChangedFileOfRulesIsInForceAndAWrongOneLeavesWhatWas(t *testing.T) {
 	}
 	r := newReplies(file, slog.New(slog.NewTextHandler(&log, nil)))
 	if r.fault.Load() == nil || classOf(r) != "" || len(r.rules.Load().All()) != len(reply.Builtin().All()) {
-		t.Fatal("a file that is missing is not told, or is in force")
+		t.Fatal("a missing file is not reported, or is in force")
 	}
 	for _, c := range []struct {
 		name, text string
@@ -48,7 +48,7 @@ func TestAChangedFileOfRulesIsInForceAndAWrongOneLeavesWhatWas(t *testing.T) {
 		{"it is empty", "", "", false},
 	} {
 		write(c.text)
-		r.look()
+		r.reload()
 		if got := classOf(r); got != c.class || (r.fault.Load() != nil) != c.wrong {
 			t.Errorf("%s: the class is %q, refused %v", c.name, got, r.fault.Load() != nil)
 		}
@@ -62,21 +62,21 @@ func TestAChangedFileOfRulesIsInForceAndAWrongOneLeavesWhatWas(t *testing.T) {
 	}
 	move(file, away)
 	before := strings.Count(log.String(), "level=ERROR")
-	r.look()
-	r.look()
+	r.reload()
+	r.reload()
 	if n := strings.Count(log.String(), "level=ERROR") - before; n != 1 || r.fault.Load() == nil {
-		t.Errorf("a file that is gone is told %d times", n)
+		t.Errorf("a removed file is reported %d times, want once", n)
 	}
 	move(away, file)
-	if r.look(); r.fault.Load() != nil {
-		t.Errorf("a file that is back as it was is refused: %s", *r.fault.Load())
+	if r.reload(); r.fault.Load() != nil {
+		t.Errorf("a restored file is refused: %s", *r.fault.Load())
 	}
 }
 
-// TestEachAnswerHasItsOwnNextTime goes from what a next hop says to the moment of
+// TestRetryTimeByReply goes from what a next hop says to the moment of
 // the next attempt: a driver's answer, the built-in rules, the schedules of a
 // channel, an outlet, on a clock that is set.
-func TestEachAnswerHasItsOwnNextTime(t *testing.T) {
+func TestRetryTimeByReply(t *testing.T) {
 	schedules := deliver.Settings{
 		Connections: 1, Rate: rate.Inf, SendTimeout: time.Second, IdleTimeout: time.Second,
 		Retry: deliver.Retry{30 * time.Second, 10 * time.Minute},
@@ -150,19 +150,19 @@ func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, ans
 	return book.entry
 }
 
-// answers is a driver whose next hop has one answer.
+// answers is a driver whose next hop always gives one reply.
 type answers driver.Outcome
 
-func (a answers) Serve(ctx context.Context, desk driver.Queue) error {
+func (a answers) Serve(ctx context.Context, queue driver.Queue) error {
 	for {
-		letter, err := desk.Next(ctx, true)
-		if letter == nil {
+		message, err := queue.Next(ctx, true)
+		if message == nil {
 			return err
 		}
-		if desk.Release(letter) {
+		if queue.Release(message) {
 			outcome := driver.Outcome(a)
 			outcome.At = time.Now().UTC()
-			if err := desk.Report(letter, outcome); err != nil {
+			if err := queue.Report(message, outcome); err != nil {
 				return err
 			}
 		}

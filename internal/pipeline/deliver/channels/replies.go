@@ -1,4 +1,4 @@
-package server
+package channels
 
 import (
 	"context"
@@ -16,48 +16,46 @@ import (
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
-// replies are the rules by which answers are read: the built-in ones, and before
-// them those of an operator's file. A file that cannot be used leaves what is in
-// force: delivery does not stop for a typing error, but log, metrics and doctor
-// say so.
+// replies holds the rules by which replies of next hops are classified: those of the operator's
+// file, then the built-in ones. If the file cannot be used, the former rules stay in force: a
+// typing error does not stop deliveries, but is logged and shown in metrics and by doctor.
 type replies struct {
 	file   string // "" for none
 	logger *slog.Logger
 
 	rules  atomic.Pointer[reply.Rules]
 	fault  atomic.Pointer[string]                 // why the file is not in force; nil while it is
-	counts [len(fanfare.Classes) + 1]atomic.Int64 // answers by class; the last are those without
-	read   version                                // of the file that was looked at last
+	counts [len(fanfare.Classes) + 1]atomic.Int64 // replies by class; the last counts those without
+	read   fileVersion                            // that was read last
 }
 
-// version tells one content of a file from another.
-type version struct {
-	at   time.Time
-	size int64
+type fileVersion struct {
+	modified  time.Time
+	sizeBytes int64
 }
 
 func newReplies(file string, logger *slog.Logger) *replies {
 	r := &replies{file: file, logger: logger}
 	r.rules.Store(reply.Builtin())
-	r.look()
+	r.reload()
 	return r
 }
 
-// repliesLook is how often the file is looked at.
-const repliesLook = 2 * time.Second
+// reloadEvery is how often the file is looked at.
+const reloadEvery = 2 * time.Second
 
 // run puts changes of the file in force until ctx ends.
 func (r *replies) run(ctx context.Context) {
 	if r.file == "" {
 		return
 	}
-	for retry.Sleep(ctx, repliesLook) == nil {
-		r.look()
+	for retry.Sleep(ctx, reloadEvery) == nil {
+		r.reload()
 	}
 }
 
-// look reads the file if it is another one than before.
-func (r *replies) look() {
+// reload reads the file if it has changed.
+func (r *replies) reload() {
 	if r.file == "" {
 		return
 	}
@@ -66,7 +64,7 @@ func (r *replies) look() {
 		r.refuse(err)
 		return
 	}
-	now := version{info.ModTime(), info.Size()}
+	now := fileVersion{info.ModTime(), info.Size()}
 	if now == r.read {
 		return
 	}
@@ -78,20 +76,20 @@ func (r *replies) look() {
 	}
 	r.rules.Store(own.Before(reply.Builtin()))
 	r.fault.Store(nil)
-	r.logger.Info("rules for answers are in force", "file", r.file, "rules", len(own.All()))
+	r.logger.Info("reply rules are in force", "file", r.file, "rules", len(own.All()))
 }
 
-// refuse says once why the file is not in force. It is read again at the next look:
-// what was in the way, such as a right, need not show in its version.
+// refuse logs once why the file is not in force. The file is read again at the next look: the
+// cause, such as a missing right, need not show in its version.
 func (r *replies) refuse(err error) {
-	r.read = version{}
+	r.read = fileVersion{}
 	why := err.Error()
 	if known := r.fault.Swap(&why); known == nil || *known != why {
-		r.logger.Error("the rules for answers cannot be used, those before stay in force", "file", r.file, "error", err)
+		r.logger.Error("the file of reply rules cannot be used, the former rules stay in force", "file", r.file, "error", err)
 	}
 }
 
-// of reads the answers to one channel.
+// of returns the classifier of replies to one channel.
 func (r *replies) of(people *registry.Registry, channel uint16) deliver.Replies {
 	return &channelReplies{r, func() string {
 		if channel, ok := people.Channel(channel); ok {
@@ -106,7 +104,7 @@ type channelReplies struct {
 	driver func() string // of the channel now
 }
 
-// Read says what an answer means.
+// Read classifies a reply.
 func (c *channelReplies) Read(destination string, o *driver.Outcome) deliver.Advice {
 	reading := c.rules.Load().Read(c.driver(), destination, o)
 	o.Class, o.Verdict, o.RetryAfter = reading.Class, reading.Verdict, reading.RetryAfter
@@ -116,22 +114,4 @@ func (c *channelReplies) Read(destination string, o *driver.Outcome) deliver.Adv
 	}
 	c.counts[at].Add(1)
 	return deliver.Advice{Suspend: reading.Suspend, Slow: reading.Slow}
-}
-
-// retriesOf are the schedules of a channel: for most answers, and for those of a
-// class.
-func retriesOf(c *registry.Channel) (deliver.Retry, map[fanfare.Class]deliver.Retry) {
-	by := make(map[fanfare.Class]deliver.Retry, len(c.RetryBy))
-	for class, waits := range c.RetryBy {
-		by[class] = retryOf(waits)
-	}
-	return retryOf(c.Retry), by
-}
-
-func retryOf(waits []registry.Duration) deliver.Retry {
-	retry := make(deliver.Retry, len(waits))
-	for i, wait := range waits {
-		retry[i] = time.Duration(wait)
-	}
-	return retry
 }
