@@ -8,9 +8,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -41,7 +41,7 @@ type returnTaker struct {
 	control   *control.Store
 	registry  *registry.Registry
 	recorder  *record.Recorder
-	signer    *render.Signer // nil where nothing is signed
+	signer    *signedlink.Signer // nil where nothing is signed
 	clock     clock.Clock
 	logger    *slog.Logger
 	tally     *returnTally

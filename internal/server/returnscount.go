@@ -9,7 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/bounce"
-	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 )
 
 // A returnTally counts what came back since the start, by what it is and why.
@@ -56,7 +56,7 @@ func (t *returnTally) Collect(out chan<- prometheus.Metric) {
 
 // signedIn finds in what came back with a report something that was signed here:
 // the return address of the message, or its unsubscribe link.
-func signedIn(signer *render.Signer, r *bounce.Report) (ref fanfare.DeliveryRef, shared, ok bool) {
+func signedIn(signer *signedlink.Signer, r *bounce.Report) (ref fanfare.DeliveryRef, shared, ok bool) {
 	addresses := []string{r.ReturnPath}
 	for _, uri := range r.Unsubscribe {
 		if to, isMail := strings.CutPrefix(uri, "mailto:"); isMail {
