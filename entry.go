@@ -32,7 +32,7 @@ type Entry struct {
 // A Slice names members of one manifest that are to be delivered, the part of a
 // batch that goes over the bus. It is a hint: who takes it reads first which of
 // the members are settled.
-type Slice struct {
+type RecipientRange struct {
 	Manifest  ManifestID `json:"m"`
 	From      uint32     `json:"f,omitempty"` // first position
 	To        uint32     `json:"t,omitempty"` // behind the last position
@@ -41,7 +41,7 @@ type Slice struct {
 }
 
 // Len is the number of members named.
-func (s *Slice) Len() int {
+func (s *RecipientRange) Len() int {
 	if s.Positions != nil {
 		return len(s.Positions)
 	}
@@ -51,10 +51,10 @@ func (s *Slice) Len() int {
 // A Batch is the unit of hand-over between generation and delivery, and of the
 // lease: slices of manifests of one day for one channel and lane.
 type Batch struct {
-	Day     Day     `json:"d"`
-	Channel uint16  `json:"c"`
-	Lane    Lane    `json:"l"`
-	Slices  []Slice `json:"s"`
+	Day     Day              `json:"d"`
+	Channel uint16           `json:"c"`
+	Lane    Lane             `json:"l"`
+	Slices  []RecipientRange `json:"s"`
 }
 
 // Members is the number of members named by all slices.
@@ -70,8 +70,8 @@ func (b *Batch) Members() int {
 const MaxBatch = 1000
 
 // A Frozen event is what generation commits in one transaction.
-type Frozen struct {
-	Posted    *Posted
+type MatchResult struct {
+	Posted    *AcceptedEvent
 	KeptAt    time.Time
 	MatchedAt time.Time
 	Matched   int64 // subscriptions
@@ -101,7 +101,7 @@ type Due struct {
 	At      time.Time // whole seconds
 	Channel uint16
 	Lane    Lane
-	Slice   Slice
+	Slice   RecipientRange
 
 	Why         Wait   // of what was put off without an attempt, one message each
 	Destination string // of what waits for that

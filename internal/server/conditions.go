@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -16,7 +17,7 @@ type conditions struct {
 	known
 	people   *audiences
 	verifier *verify.Verifier
-	asking   turn // of the index: one at a time
+	asking   ctxlock.Lock // of the index: one at a time
 }
 
 // FoundBy says what of an event leads the index to a subscription.
@@ -30,7 +31,7 @@ func (c conditions) FoundBy(s *registry.Subscription) (string, error) {
 
 // InAudience reports whether a subscription is in the audience of a sender.
 func (c conditions) InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error) {
-	posted := &fanfare.Posted{Audience: &fanfare.AudienceFilter{Filter: filter}}
+	posted := &fanfare.AcceptedEvent{Audience: &fanfare.AudienceFilter{Filter: filter}}
 	in, err := c.people.narrow(ctx, posted, []fanfare.Hit{{Place: s.Place, Subscriber: s.Owner}})
 	return len(in) > 0, err
 }

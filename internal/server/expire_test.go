@@ -40,7 +40,7 @@ func TestADayThatCannotBeRemovedIsLeftAloneForAWhile(t *testing.T) {
 	kept := deliveries.New(days)
 	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	defer recorder.Stop()
-	if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: now.AddDate(0, 0, -40), Seq: fanfare.NewEventSeq(1, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
+	if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: &fanfare.AcceptedEvent{ReceivedAt: now.AddDate(0, 0, -40), Seq: fanfare.NewEventSeq(1, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 		t.Fatal(err)
 	}
 	clock := &setClock{now}
@@ -80,7 +80,7 @@ func TestADayThatIsRemovedAfterAMoveDoesNotHoldUpTheIndex(t *testing.T) {
 	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	defer recorder.Stop()
 	freeze := func(n uint64, at time.Time) {
-		if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: at, Seq: fanfare.NewEventSeq(n, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
+		if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: &fanfare.AcceptedEvent{ReceivedAt: at, Seq: fanfare.NewEventSeq(n, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 			t.Fatal(err)
 		}
 	}

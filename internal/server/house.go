@@ -5,12 +5,16 @@ import (
 	"path/filepath"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/address"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
-	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
@@ -30,7 +34,7 @@ type house struct {
 	started time.Time
 	dir     string
 	index   *condition.Index
-	copying turn // of a backup, an erasure, a move, or the states
+	copying ctxlock.Lock // of a backup, an erasure, a move, or the states
 
 	// openStore
 	note    *backup.Note // of a backup that this was restored from
@@ -71,7 +75,7 @@ type house struct {
 	narrowing *audiences
 
 	// openIntake
-	floor     *diskFloor
+	floor     *datadir.DiskFloor
 	collector *ingest.Collector
 
 	// openReturns
@@ -102,7 +106,7 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 	h.outlets.ctx, h.outlets.stop = context.WithCancel(context.Background())
 	resolver := resolverAt(h.config.Resolver)
 	h.outlets.sites = newSites(resolver, h.clock)
-	h.outlets.records = newRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
+	h.outlets.records = dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
 	h.laterDo(h.outlets.sites.Stop)
 	h.outlets.captured = newCaptured(h.config.Capture, h.config.AllowRecipients)
 	if h.keys, err = readKeys(h.dir); err != nil {
@@ -135,7 +139,7 @@ func (h *house) openBus(ctx context.Context) (err error) {
 		}
 	}
 	h.hops, err = bus.Open(ctx, bus.Options{
-		Dir: filepath.Join(h.dir, busDir), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
+		Dir: filepath.Join(h.dir, datadir.Bus), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
 		FirstSeq: firstGroup(h.highest, h.note), Logger: h.log,
 	})
 	if err != nil {
@@ -162,7 +166,7 @@ func (h *house) openRecord(ctx context.Context) error {
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
 		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
-		Sour: func(ref fanfare.EventRef) {
+		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.outlets.ctx
 			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
 				h.log.Log(ctx, levelOfFailure(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)

@@ -24,7 +24,7 @@ func once(batch *fanfare.Batch) {
 	if !twice {
 		return
 	}
-	var left []fanfare.Slice
+	var left []fanfare.RecipientRange
 	for i := range batch.Slices {
 		slice := batch.Slices[i]
 		var positions []uint32

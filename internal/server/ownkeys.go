@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/datadir"
 )
 
 // The files of the data directory with keys of the server's own. They are made
@@ -49,7 +51,7 @@ func (k *ownKey) keep() error {
 	if !k.made {
 		return nil
 	}
-	return writeDurably(k.path, k.bytes)
+	return datadir.WriteFile(k.path, k.bytes)
 }
 
 // ownKeys are all of them.

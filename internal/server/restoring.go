@@ -116,9 +116,9 @@ func (r *restoring) day(ctx context.Context, day fanfare.Day, add func(*backup.U
 
 // elsewhere lists what of each manifest waits for its time or is parked. It may be
 // for an attempt that was made meanwhile.
-func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]fanfare.Slice, error) {
-	all := map[fanfare.ManifestID][]fanfare.Slice{}
-	note := func(slice *fanfare.Slice) { all[slice.Manifest] = append(all[slice.Manifest], *slice) }
+func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]fanfare.RecipientRange, error) {
+	all := map[fanfare.ManifestID][]fanfare.RecipientRange{}
+	note := func(slice *fanfare.RecipientRange) { all[slice.Manifest] = append(all[slice.Manifest], *slice) }
 	due, err := r.store.DueBy(ctx, day, time.Unix(math.MaxInt32, 0), math.MaxInt)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare
 
 // cut makes the slices of what is open of a manifest and not elsewhere, those of
 // one channel and attempt together.
-func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.Slice, cutter *plan.Cutter) error {
+func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.RecipientRange, cutter *plan.Cutter) error {
 	attempts := make([]uint16, m.Members()) // the next one of each position; 0: none
 	for i := range attempts {
 		attempts[i] = 1
@@ -187,12 +187,12 @@ func byAttempt(attempts []uint16, first uint32) map[uint16][]uint32 {
 }
 
 // sliceOf names ascending positions, in short where they have no gap.
-func sliceOf(m fanfare.ManifestID, attempt uint16, positions []uint32) fanfare.Slice {
+func sliceOf(m fanfare.ManifestID, attempt uint16, positions []uint32) fanfare.RecipientRange {
 	first, last := positions[0], positions[len(positions)-1]
 	if int(last-first) == len(positions)-1 {
-		return fanfare.Slice{Manifest: m, From: first, To: last + 1, Attempt: attempt}
+		return fanfare.RecipientRange{Manifest: m, From: first, To: last + 1, Attempt: attempt}
 	}
-	return fanfare.Slice{Manifest: m, Positions: positions, Attempt: attempt}
+	return fanfare.RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
 }
 
 // events appends what was accepted and not matched. Those that are in a day all

@@ -25,7 +25,7 @@ import (
 type way struct {
 	t      *testing.T
 	hops   *bus.Bus
-	outlet *deliver.Outlet
+	outlet *deliver.Sender
 	turns  *turns
 }
 
@@ -40,7 +40,7 @@ func newWay(t *testing.T, driver driver.Driver) *way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.outlet = deliver.NewOutlet(deliver.Options{
+	w.outlet = deliver.NewSender(deliver.Options{
 		Channel: 1, Name: "news/email", Gate: pass{}, Recorder: forgetful{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
 	}, deliver.Settings{Relays: []deliver.RelaySettings{{Name: "relay", Driver: driver, Weight: 1}}, Connections: 4, Rate: rate.Inf, SendTimeout: time.Second, IdleTimeout: time.Minute})
 	w.turns = newTurns(queue, w.outlet, fanfare.Bulk, func(_ *bus.Lease, err error) { t.Error(err) })
@@ -73,7 +73,7 @@ func (w *way) publish(event fanfare.EventSeq, members ...int) {
 	batches := make([]fanfare.Batch, len(members))
 	from := uint32(0)
 	for i, n := range members {
-		batches[i] = fanfare.Batch{Day: 1, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.Slice{{
+		batches[i] = fanfare.Batch{Day: 1, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.RecipientRange{{
 			Manifest: fanfare.NewManifestID(event, 0), From: from, To: from + uint32(n), Attempt: 1,
 		}}}
 		from += uint32(n)
@@ -255,23 +255,23 @@ func TestABatchNamesEachMemberOnceWithItsLatestAttempt(t *testing.T) {
 	one, other := fanfare.NewManifestID(7, 0), fanfare.NewManifestID(7, 1)
 	for _, c := range []struct {
 		name       string
-		have, want []fanfare.Slice
+		have, want []fanfare.RecipientRange
 	}{
-		{"one slice", []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
+		{"one slice", []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
 		{
 			"nobody twice",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
 		},
 		{
 			"put off twice",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.Slice{{Manifest: one, From: 4, To: 5, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, From: 4, To: 5, Attempt: 1}},
 		},
 		{
 			"put off, and tried meanwhile",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
-			[]fanfare.Slice{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
+			[]fanfare.RecipientRange{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,13 +12,13 @@ import (
 
 // claimed are the members of a slice that are in nobody else's hands.
 type claimed struct {
-	slice *fanfare.Slice
+	slice *fanfare.RecipientRange
 	refs  []fanfare.DeliveryRef
 	why   string // they are cancelled
 }
 
 // claim takes the members of a slice that are free.
-func (l *loader) claim(day fanfare.Day, slice *fanfare.Slice, why string, out *loaded) claimed {
+func (l *loader) claim(day fanfare.Day, slice *fanfare.RecipientRange, why string, out *loaded) claimed {
 	refs := refsOf(day, slice)
 	wanted := len(refs)
 	refs = l.claims.take(refs)
@@ -67,14 +67,14 @@ func (l *loader) manifestsOf(moment *deliveries.Moment, day fanfare.Day, all []c
 		if _, asked := manifests[id]; asked || len(all[i].refs) == 0 {
 			continue
 		}
-		known := l.manifests.entries[manifestKey{day, id}]
+		known, _ := l.manifests.Lookup(manifestKey{day, id})
 		if manifests[id] = known; known == nil {
 			missing = append(missing, id)
 		}
 	}
 	err := moment.Manifests(missing, func(m *fanfare.Manifest) {
 		manifests[m.ID] = m
-		l.manifests.keep(manifestKey{day, m.ID}, m)
+		l.manifests.Add(manifestKey{day, m.ID}, m)
 	})
 	return manifests, err
 }
@@ -135,7 +135,7 @@ func untried(moment *deliveries.Moment, all []claimed) ([]claimed, error) {
 }
 
 // refsOf names the deliveries of a slice, ascending.
-func refsOf(day fanfare.Day, slice *fanfare.Slice) []fanfare.DeliveryRef {
+func refsOf(day fanfare.Day, slice *fanfare.RecipientRange) []fanfare.DeliveryRef {
 	refs := make([]fanfare.DeliveryRef, 0, slice.Len())
 	for _, p := range slice.Positions {
 		refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})

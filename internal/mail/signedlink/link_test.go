@@ -25,7 +25,7 @@ const oldKey, newKey = "an old key of 24 letters", "a new key of 24 letters."
 var testDelivery = fanfare.DeliveryRef{Day: 20777, Manifest: fanfare.NewManifestID(fanfare.NewEventSeq(1, 1), 3), Position: 17}
 
 func aLink() Link {
-	return Link{Service: "earthquakes", Subscription: fanfare.NewPlace(7, 0x4e), Delivery: testDelivery}
+	return Link{Service: "earthquakes", Subscription: fanfare.NewRowID(7, 0x4e), Delivery: testDelivery}
 }
 
 func TestALinkComesBackAsItWas(t *testing.T) {

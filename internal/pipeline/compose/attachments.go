@@ -5,9 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"fanfare.dev/fanfare/internal/render/mime"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render/mime"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -35,7 +36,7 @@ func NewAttachments(r *registry.Registry, store *deliveries.Store) *Attachments 
 }
 
 // Of returns the encoder of an event's mails.
-func (a *Attachments) Of(ctx context.Context, posted *fanfare.Posted) func(mime.FileSet) (*mime.EncodedFiles, error) {
+func (a *Attachments) Of(ctx context.Context, posted *fanfare.AcceptedEvent) func(mime.FileSet) (*mime.EncodedFiles, error) {
 	return a.Read(func(f *fanfare.File) ([]byte, error) {
 		if posted != nil && posted.Direct != nil && slices.Contains(posted.Direct.Files, *f) {
 			return a.ofMessage(ctx, fanfare.DayOf(posted.ReceivedAt), f)

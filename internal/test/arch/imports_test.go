@@ -79,6 +79,8 @@ var grants = []grant{
 	{"internal/pipeline/plan", []string{"."}, whyStage},
 	{"internal/pipeline/compose", []string{".", "internal/mail/signedlink", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
+	{"internal/mail/dkimkeys", []string{".", "internal/datadir", "internal/mail/dkim", "internal/registry"},
+		"the keys of channels are configured in the registry and sign by dkim; how mail is sent is the business of others"},
 	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/mail/signedlink", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
 	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
@@ -157,6 +159,14 @@ var grants = []grant{
 		"what each release left is judged from outside"},
 	{"internal/test/peers", []string{".", "client", "internal/pipeline/deliver/driver", "internal/pipeline/deliver/smtp", "internal/condition/evaluator", "internal/condition/conditiontest"},
 		"real mail servers judge the driver, and the whole program, from outside; whom it must tell of real events is for an evaluator that shares nothing with it"},
+	{"internal/ctxlock", nil,
+		"a lock needs nothing"},
+	{"internal/cache", nil,
+		"a cache needs nothing"},
+	{"internal/datadir", []string{".", "internal/config"},
+		"the names and the lock of a data directory do not depend on what is stored in it"},
+	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/mail/signedlink", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+		"a report changes deliveries, bounces and suppressions, and is found by the signatures of render"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
@@ -176,7 +186,7 @@ const (
 var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
 
 // basics are packages that every other package may import.
-var basics = []string{"internal/clock", "internal/failpoint", "internal/background"}
+var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
 
 func grantOf(dir string) (grant, bool) {
 	for {
