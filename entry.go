@@ -48,6 +48,31 @@ func (s *Slice) Len() int {
 	return int(s.To - s.From)
 }
 
+// NewSlice returns the slice of some ascending positions of a manifest. It names the first
+// and the last position where there are no gaps between them.
+func NewSlice(m ManifestID, attempt uint16, positions []uint32) Slice {
+	first, last := positions[0], positions[len(positions)-1]
+	if int(last-first) == len(positions)-1 {
+		return Slice{Manifest: m, From: first, To: last + 1, Attempt: attempt}
+	}
+	return Slice{Manifest: m, Positions: positions, Attempt: attempt}
+}
+
+// Deliveries returns the deliveries that the slice names, in ascending order. day is the day
+// of its batch.
+func (s *Slice) Deliveries(day Day) []DeliveryRef {
+	refs := make([]DeliveryRef, 0, s.Len())
+	for _, p := range s.Positions {
+		refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+	}
+	if s.Positions == nil {
+		for p := s.From; p < s.To; p++ {
+			refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+		}
+	}
+	return refs
+}
+
 // A Batch is the unit of hand-over between generation and delivery, and of the
 // lease: slices of manifests of one day for one channel and lane.
 type Batch struct {

@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/lock"
 )
 
 // busDir is where the embedded bus has its files, in the data directory.
@@ -100,7 +101,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 
 // open opens everything that is kept, and begins to work.
 func (a *App) open(ctx context.Context, o Options, started time.Time) error {
-	h := &house{App: a, version: o.Version, started: started, dir: a.config.DataDir, index: condition.New(), copying: make(turn, 1)}
+	h := &house{App: a, version: o.Version, started: started, dir: a.config.DataDir, index: condition.New(), copying: lock.New()}
 	for _, build := range []func(context.Context) error{
 		h.openStore, h.openRegistry, h.openBus, h.openRecord, h.openOutlets, h.openStates, h.openVerifier, h.openMatching, h.openIntake, h.openReturns, h.openDoors,
 	} {

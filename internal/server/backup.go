@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/lock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
@@ -29,34 +30,9 @@ type backups struct {
 	bus     *bus.Bus
 	version string
 	clock   clock.Clock
-	copying turn // of an erasure too
+	copying lock.Lock // of an erasure too
 	taking  sync.Mutex
 }
-
-// A turn is had by one at a time: make it with room for one.
-type turn chan struct{}
-
-// take waits for the turn until ctx ends.
-func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// try takes the turn if nobody has it.
-func (t turn) try() bool {
-	select {
-	case t <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (t turn) leave() { <-t }
 
 // Backup writes a backup of the running server.
 func (b *backups) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error {
@@ -64,10 +40,10 @@ func (b *backups) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64)
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "another backup is being taken", Hint: "wait until it is done"}
 	}
 	defer b.taking.Unlock()
-	if err := b.copying.take(ctx); err != nil {
+	if err := b.copying.Lock(ctx); err != nil {
 		return err
 	}
-	defer b.copying.leave()
+	defer b.copying.Unlock()
 	return takeBackup(ctx, w, b.db, b.dir, b.bus, b.version, b.clock, bytesPerSecond)
 }
 

@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/lock"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
@@ -30,7 +31,7 @@ type moves struct {
 	db      *database
 	clock   clock.Clock
 	log     *slog.Logger
-	copying turn // of a backup and an erasure too
+	copying lock.Lock // of a backup and an erasure too
 	floor   *diskFloor
 
 	mu   sync.Mutex
@@ -114,10 +115,10 @@ func (m *moves) run(ctx context.Context, moving *moving, target *opened) {
 }
 
 func (m *moves) move(ctx context.Context, moving *moving, target *opened) (*move.Report, error) {
-	if err := m.copying.take(ctx); err != nil {
+	if err := m.copying.Lock(ctx); err != nil {
 		return &move.Report{}, err
 	}
-	defer m.copying.leave()
+	defer m.copying.Unlock()
 	return m.db.Move(ctx, target.Side, move.Options{Dir: m.config.DataDir, JournalBytes: min(move.JournalBytes, m.floor.look()/2),
 		Clock: m.clock, Log: m.log, Progress: &moving.progress})
 }

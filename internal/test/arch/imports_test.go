@@ -42,6 +42,7 @@ var grants = []grant{
 	{"internal/clock", nil, whyBasic},
 	{"internal/failpoint", nil, whyBasic},
 	{"internal/background", nil, whyBasic},
+	{"internal/lock", nil, whyBasic},
 	{"internal/pipeline/deliver/fairqueue", nil,
 		"turns are taken without knowing what waits or whose it is"},
 	{"internal/config", []string{"."},
@@ -83,6 +84,10 @@ var grants = []grant{
 		"the notifier reads what the recorder and the registry stored and posts events as any sender does"},
 	{"internal/store/retry", []string{"internal/store"},
 		"work is repeated while the database is away, whatever the work is"},
+	{"internal/pipeline/due", []string{".", "internal/pipeline/plan", "internal/store/deliveries", "internal/store/retry"},
+		"work that is due is read from the store, cut into batches and published; whoever postponed it is not known here"},
+	{"internal/store/maintain", []string{".", "internal/pipeline/match/topicstate", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+		"the loops read and write the tables and the states in memory; what is open is a function that they get"},
 	{"internal/pipeline/digest", []string{".", "internal/schedule/cadence", "internal/pipeline/plan", "internal/store/deliveries"},
 		"what waits for a digest stands between matching, generation and the record, and knows neither the registry nor the bus"},
 	{"internal/render", []string{".", "internal/render/locale", "internal/render/bodies"}, whyStage},
@@ -161,7 +166,7 @@ const (
 var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
 
 // basics are packages that every other package may import.
-var basics = []string{"internal/clock", "internal/failpoint", "internal/background"}
+var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/lock"}
 
 func grantOf(dir string) (grant, bool) {
 	for {
