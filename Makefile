@@ -92,6 +92,21 @@ demo: build ## Run the main job on real data and keep serving (DEMO_FLAGS=--once
 bench: build ## Run experiments in full size (BENCH=N1, BENCH_FLAGS='--runs 5').
 	@./bin/fanfare bench $(BENCH_FLAGS) $(BENCH)
 
+RUNS ?= 3
+COMPARE ?= N1 B1 L9 U1
+MEASURED = docs/explanation/measurements
+
+.PHONY: measure
+measure: build ## Measure a suite in full size and rewrite the page of measurements (SUITE=ssns RUNS=3).
+	@test -n '$(SUITE)' || { echo "name a suite or ids: make measure SUITE=ssns (fanfare bench list shows them)" >&2; exit 2; }
+	./bin/fanfare bench --runs $(RUNS) --out $(MEASURED).jsonl $(SUITE)
+	./bin/fanfare bench report --into $(MEASURED).md $(MEASURED).jsonl
+
+.PHONY: compare
+compare: build ## Compare this tree with an older binary (OLD=PATH, COMPARE='N1 B1 L9 U1').
+	@test -n '$(OLD)' || { echo "name the binary of the older tree: make compare OLD=/path/to/fanfare" >&2; exit 2; }
+	./bin/fanfare bench pairs --old $(OLD) $(COMPARE)
+
 ##@ Check
 
 .PHONY: test

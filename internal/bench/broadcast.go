@@ -276,7 +276,7 @@ func (r *Record) judge(b *sending, sum sink.Summary, p *post, n, others int, w *
 	b.stagesInto(r)
 	r.Value = float64(n) / b.durable().Seconds()
 	r.take(b.toll)
-	r.RSSMiB = b.wholePeakMiB
+	r.RSSMiB, r.CPUMicros = b.wholePeakMiB, micro(b.server, n)
 	r.note("CPU a mail: server %.1f us, sink %.1f us; server at most %.0f MiB while it sent, %.0f MiB since its start",
 		micro(b.server, n), micro(b.sink, n), b.peakMiB, b.wholePeakMiB)
 	r.note("%s commits of %.1f outcomes, %.2f ms each", figure(b.commits), float64(n)/max(1, b.commits), millis(b.durable())/max(1, b.commits))

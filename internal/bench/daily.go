@@ -103,7 +103,7 @@ func runDaily(l *lab, r *Record) error {
 	r.stage("due to first outcome durable (polled)", b.firstAt.Sub(due))
 	r.stage("due to last outcome durable (polled)", b.durableAt.Sub(due))
 	r.take(used)
-	r.RSSMiB = max(whole, used.peakMiB)
+	r.RSSMiB, r.CPUMicros = max(whole, used.peakMiB), micro(used.server, n)
 	r.note("%s digests/s; CPU a digest %.2f us of the server; server at most %.0f MiB from the due time on, %.0f MiB since its start",
 		figure(float64(n)/r.Value), micro(used.server, n), used.peakMiB, r.RSSMiB)
 	w.unless(b.Messages == int64(n) && b.Counts[fanfare.Accepted] == int64(n), "%d digests were made and %d accepted, of %d people", b.Messages, b.Counts[fanfare.Accepted], n)

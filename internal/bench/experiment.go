@@ -106,6 +106,7 @@ func Run(ctx context.Context, o Options, ids []string) error {
 	fmt.Fprintln(o.Output)
 	var failed []error
 	var medians []Record
+	o.start()
 	for _, e := range chosen {
 		fmt.Fprintf(o.Output, "\n%s: %s\n", e.ID, e.Shows)
 		var runs []Record
@@ -148,14 +149,16 @@ func runOnce(ctx context.Context, o Options, e Experiment) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{ID: e.ID, Params: map[string]any{"scale": o.Scale, "seed": o.Seed}, Durability: o.Durability, At: time.Now().UTC(), Machine: machine()}
+	r := &Record{ID: e.ID, Params: map[string]any{"scale": o.Scale, "seed": o.Seed}, Durability: o.Durability, At: time.Now().UTC(), Call: o.call, Machine: machine(), Goals: goalsAt(e.ID, o.Scale)}
 	if e.Published.Text != "" {
 		r.Published = &e.Published
 	}
 	if err := l.describe(r); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
+	before := readCPUTimes()
 	err = e.run(l, r)
+	r.Steal = readCPUTimes().stolen(before)
 	var w *Wrong
 	if err != nil && !errors.As(err, &w) {
 		return nil, errors.Join(err, l.close())

@@ -67,6 +67,7 @@ func (l *lab) importInto(r *Record, base int) error {
 	r.stage("import", took)
 	r.Value = float64(n) / took.Seconds()
 	r.take(used)
+	r.CPUMicros = micro(used.server, n)
 	r.limit(bare)
 	r.Lost = int64(n) - put.Created
 	r.note("%d bytes a line; the limit is a bare HTTP handler that writes the same body to a file and syncs it where durability is fsync", bytes/int64(n))
@@ -262,6 +263,7 @@ func (l *lab) single(r *Record, n int, path string, body func(dst []byte, i int)
 	used := window.close()
 	r.Value, r.P50Millis, r.P99Millis = ours.perSecond, ours.p50, ours.p99
 	r.take(used)
+	r.CPUMicros = micro(used.server, n)
 	r.limit(bare.perSecond)
 	r.note("longest answer %s ms; server: %.1f us CPU a request", figure(ours.longest), micro(used.server, n))
 	r.note("the limit is a bare HTTP handler that keeps nothing: p50 %s ms, p99 %s ms", figure(bare.p50), figure(bare.p99))

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"fanfare.dev/fanfare"
 )
@@ -28,9 +30,18 @@ type Options struct {
 	Keep  string // folder that the server's data is left in; "" removes it
 	Pprof string // folder for CPU profiles of the server; "" for none
 
-	Binary   string    // fanfare itself
+	Binary   string    // fanfare itself: the sink, and the raw limits
+	Tested   string    // the binary that is measured; "": Binary
 	Output   io.Writer // for people
 	Terminal bool      // Output is one: show progress
+
+	call time.Time // when the command began
+}
+
+// start notes when the command begins, and chooses the binary to measure.
+func (o *Options) start() {
+	o.call = time.Now().UTC()
+	o.Tested = cmp.Or(o.Tested, o.Binary)
 }
 
 // A lab is what one run of an experiment works in.
@@ -90,11 +101,13 @@ func (l *lab) say(format string, args ...any) { fmt.Fprintf(l.Output, "  "+forma
 // file is a path inside the run's folder.
 func (l *lab) file(name string) string { return filepath.Join(l.dir, name) }
 
+func invalidFlag(flag, message, hint string) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "--" + flag + ": " + message, Hint: hint}
+}
+
 // Validate finds what makes no sense.
 func (o Options) Validate() error {
-	wrong := func(flag, message, hint string) error {
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "--" + flag + ": " + message, Hint: hint}
-	}
+	wrong := invalidFlag
 	switch {
 	case !(o.Scale > 0 && o.Scale <= 100):
 		return wrong("scale", "not a share above 0 and up to 100", "0.01 is a hundredth of every size")

@@ -87,14 +87,11 @@ func (m matching) run(l *lab, r *Record) error {
 	rate, bare := got.Events, got.Bare
 	r.Value = rate.Events
 	r.limit(bare.Events)
-	r.P50Millis, r.P99Millis = rate.P50/1000, rate.P99/1000
+	r.P50Millis, r.P99Millis, r.CPUMicros = rate.P50/1000, rate.P99/1000, rate.CPU/1000
 	if m.ids {
-		r.point(Point{At: "ids in runs", Value: got.Runs.IDs, Limit: bare.IDs, P50Millis: got.Runs.P50 / 1000, P99Millis: got.Runs.P99 / 1000})
-		r.point(Point{At: "ordered hits", Value: rate.IDs, Limit: bare.IDs, P50Millis: rate.P50 / 1000, P99Millis: rate.P99 / 1000})
-		if err := r.stand("ids in runs"); err != nil {
-			return err
-		}
-		r.note("ids in runs are copied as they lie in the index; ordered hits, of which manifests are made, tell of each its subscriber, channel and rule too")
+		r.Value = rate.IDs
+		r.limit(bare.IDs)
+		r.note("the value counts hits as the product takes them from the index: in order, each with its subscriber, channel and rule")
 	}
 	r.stage("adding all", time.Duration(got.Filled*float64(time.Second)))
 	r.note("%s events/s with %.1f ids each, %s ids/s; %d bytes of JSON; an event p50 %s us, p99 %s us, CPU %s us (that of the limit %s us)", figure(rate.Events), rate.IDs/rate.Events, figure(rate.IDs),
@@ -187,7 +184,7 @@ func (l *lab) profile(name string) (string, error) {
 // inProcess runs a part that answers with one line, and notes what it took, and
 // what others took meanwhile.
 func (l *lab) inProcess(r *Record, part string, spec, result any) error {
-	before, own := machineNow(), ownCPU()
+	before, own := readCPUTimes(), ownCPU()
 	c, err := l.part(part, spec)
 	if err != nil {
 		return err
@@ -204,6 +201,6 @@ func (l *lab) inProcess(r *Record, part string, spec, result any) error {
 	}
 	r.RSSMiB = max(r.RSSMiB, c.final.peakMiB)
 	r.CPUSeconds += c.final.cpu.Seconds()
-	r.noteOthers(machineNow().others(before, c.final.cpu+ownCPU()-own))
+	r.noteOthers(readCPUTimes().others(before, c.final.cpu+ownCPU()-own))
 	return nil
 }

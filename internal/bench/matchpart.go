@@ -31,7 +31,6 @@ type matchResult struct {
 	HeapBytes  float64   // of one subscription, by the heap in use before and after
 	Conditions float64   // bytes of one as it is written
 	Events     matchRate // ordered hits, with what each tells
-	Runs       matchRate // places alone, copied as they lie
 	Bare       matchRate // the same work with no conditions in it
 	Naive      float64   // nanoseconds of cel-go for one subscription and one event
 	Sample     int       // evaluations behind that
@@ -117,14 +116,6 @@ func (s matchSpec) measure(x *condition.Index, w workload, result *matchResult) 
 			return len(hits), err
 		}
 	}
-	runs := func() func(i int) (int, error) {
-		var places []uint32
-		return func(i int) (int, error) {
-			var err error
-			places, err = placesOf(x, events[i], places[:0])
-			return len(places), err
-		}
-	}
 	took := time.Duration(s.Millis) * time.Millisecond
 	if _, err := race(s.Threads, took/10, hits); err != nil { // makes what is reused
 		return err
@@ -137,16 +128,7 @@ func (s matchSpec) measure(x *condition.Index, w workload, result *matchResult) 
 	if err != nil {
 		return err
 	}
-	if result.Runs, err = race(s.Threads, took/3, runs); err != nil {
-		return err
-	}
 	return s.measureBare(x, w, events, result)
-}
-
-// placesOf appends the places that want an event, in no order.
-func placesOf(x *condition.Index, event []byte, places []uint32) ([]uint32, error) {
-	err := x.Places(matchKey, condition.Event{Data: event}, func(run []uint32) { places = append(places, run...) })
-	return places, err
 }
 
 // measureBare holds the hits of some events against what the bare one finds, where it
@@ -166,11 +148,6 @@ func (s matchSpec) measureBare(x *condition.Index, w workload, events [][]byte, 
 			got[k] = uint32(h.Place)
 		}
 		judged.unless(slices.Equal(got, want), "event %d has %d hits, and not the %d that it should", i, len(got), len(want))
-		if got, err = placesOf(x, events[i], got[:0]); err != nil {
-			return err
-		}
-		slices.Sort(got)
-		judged.unless(slices.Equal(got, want), "event %d has %d places in runs, and not the %d that it should", i, len(got), len(want))
 	}
 	result.Wrong = append(result.Wrong, judged...)
 	runtime.GC()

@@ -84,7 +84,7 @@ func runMixed(l *lab, r *Record) error {
 	r.stage("kept to last first attempt (polled)", b.firstAttempts)
 	r.Value = float64(n) / b.firstAttempts.Seconds()
 	r.take(b.toll)
-	r.RSSMiB = b.wholePeakMiB
+	r.RSSMiB, r.CPUMicros = b.wholePeakMiB, micro(b.server, n)
 	r.limit(plain)
 	r.note("the limit is N1 in the same run; until the last retry: %s mails/s", figure(float64(n)/b.durable().Seconds()))
 	r.note("%d answers 4xx, %d answers 5xx; CPU a mail: server %.1f us, sink %.1f us", sum.Rejected4xx, sum.Rejected5xx, micro(b.server, n), micro(b.sink, n))

@@ -194,6 +194,7 @@ func runGenerationBatches(l *lab, r *Record) error {
 		return err
 	}
 	r.take(used)
+	r.CPUMicros = 1e6 * r.CPUSeconds / float64(g.made)
 	r.note("a notification is a member of a manifest; value: from the intake of the first event until the manifests of the last can be read, while all is paused; CPU %.2f us a notification, of all points", 1e6*r.CPUSeconds/float64(g.made))
 	return errorsOf(g.rows(r, inRow, n*groups), w)
 }

@@ -1,52 +1,13 @@
 package bench
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
 
-// A moment is what all CPUs have done since the start of the machine.
-type moment struct{ busy, idle time.Duration }
-
-// machineNow reads the first line of /proc/stat (proc(5)); zero elsewhere.
-func machineNow() moment {
-	stat, _ := os.ReadFile("/proc/stat")
-	line, _, _ := strings.Cut(string(stat), "\n")
-	return parseMoment(line)
-}
-
-func parseMoment(line string) moment {
-	var m moment
-	fields := strings.Fields(line)
-	for i, field := range fields[min(1, len(fields)):] {
-		n, _ := strconv.ParseInt(field, 10, 64)
-		d := time.Duration(n) * time.Second / ticksPerSecond
-		switch i {
-		case 3, 4: // idle, and idle while the disk works
-			m.idle += d
-		case 0, 1, 2, 5, 6, 7: // the rest is counted in user time already
-			m.busy += d
-		}
-	}
-	return m
-}
-
-// others is the share of all CPUs that was taken since before by something
-// else than ours.
-func (m moment) others(before moment, ours time.Duration) float64 {
-	busy, idle := m.busy-before.busy, m.idle-before.idle
-	if busy+idle <= 0 {
-		return 0
-	}
-	return max(0, float64(busy-ours)/float64(busy+idle))
-}
-
 // A window is the time while the clock runs, as the processes see it.
 type window struct {
-	machine moment
+	machine cpuTimes
 	own     time.Duration
 	server  *server
 	began   usage
@@ -55,7 +16,7 @@ type window struct {
 }
 
 func (s *server) openWindow(p *post) window {
-	w := window{machine: machineNow(), own: ownCPU(), server: s, began: s.now(), post: p}
+	w := window{machine: readCPUTimes(), own: ownCPU(), server: s, began: s.now(), post: p}
 	if p != nil {
 		w.taken = p.usage()
 	}
@@ -83,7 +44,7 @@ func (w window) close() toll {
 	if w.post != nil {
 		t.sink = w.post.usage().since(w.taken)
 	}
-	t.others = machineNow().others(w.machine, t.server+t.sink+ownCPU()-w.own)
+	t.others = readCPUTimes().others(w.machine, t.server+t.sink+ownCPU()-w.own)
 	return t
 }
 
@@ -100,6 +61,7 @@ func ownCPU() time.Duration {
 func (r *Record) take(t toll) {
 	r.CPUSeconds, r.RSSMiB = t.server.Seconds(), t.peakMiB
 	if r.remote() {
+		r.Others = t.others
 		r.note("PostgreSQL, and whatever else runs there, took %.0f %% of the machine while the clock ran", 100*t.others)
 	} else {
 		r.noteOthers(t.others)
@@ -108,6 +70,7 @@ func (r *Record) take(t toll) {
 
 // noteOthers says so where the machine was not ours.
 func (r *Record) noteOthers(share float64) {
+	r.Others = max(r.Others, share)
 	if share > 0.05 {
 		r.note("something else took %.0f %% of the machine while the clock ran: CPU can be compared, times cannot", 100*share)
 	}

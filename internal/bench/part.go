@@ -40,11 +40,18 @@ func run[S any](ctx context.Context, text string, in io.Reader, out io.Writer, p
 	return part(ctx, spec, in, json.NewEncoder(out))
 }
 
+// partsOfTheProduct are those that measure code of the product, and not a limit.
+var partsOfTheProduct = map[string]bool{"match": true, "adds": true, "form": true}
+
 // part starts a part in a process of its own.
 func (l *lab) part(name string, spec any) (*child, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
 	}
-	return l.spawn(name, nil, l.Binary, "bench", "part", name, string(text))
+	binary := l.Binary
+	if partsOfTheProduct[name] {
+		binary = l.Tested
+	}
+	return l.spawn(name, nil, binary, "bench", "part", name, string(text))
 }

@@ -68,7 +68,7 @@ func runProvider(l *lab, r *Record) error {
 	}
 	got.stagesInto(r)
 	r.take(got.toll)
-	r.Value = got.perSecond
+	r.Value, r.CPUMicros = got.perSecond, micro(got.server, n)
 	r.limit(providerAbove)
 	r.over("mails", got.sum.Over)
 	r.note("%s of %s requests were refused, %.3f %% (goal: 355 mails/s, and fewer than 0.1 %% refused)", thousands(got.refused), thousands(int64(n)+got.refused), 100*float64(got.refused)/float64(int64(n)+got.refused))

@@ -21,16 +21,21 @@ type Record struct {
 	P50Millis  float64        `json:"p50_ms"`
 	P99Millis  float64        `json:"p99_ms"`
 	CPUSeconds float64        `json:"cpu_s"`  // of the server, while the clock ran
+	CPUMicros  float64        `json:"cpu_us"` // of the server for one item; 0: not known
 	RSSMiB     float64        `json:"rss_mb"` // peak of the server
 	Lost       int64          `json:"lost"`
 	Duplicates int64          `json:"duplicates"`
 	Durability string         `json:"durability"`
 	At         time.Time      `json:"at"`
+	Call       time.Time      `json:"call,omitzero"` // when the command began that made the record: its runs belong together
 	Machine    string         `json:"machine"`
+	Steal      float64        `json:"steal"`  // share of the machine's CPU time that other tenants took during the run
+	Others     float64        `json:"others"` // share that anything else than the experiment took while the clock ran, other tenants included
 	Stages     []Stage        `json:"stages,omitempty"`
 	Points     []Point        `json:"points,omitempty"` // of what is varied; Value is one of them
 	Over       []Series       `json:"over,omitempty"`   // how a rate went over time
 	Published  *Published     `json:"published,omitempty"`
+	Goals      []Goal         `json:"goals,omitempty"` // of a run in the size of the plan
 	Notes      []string       `json:"notes,omitempty"` // what a reader must know to judge the figures
 }
 

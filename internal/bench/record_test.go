@@ -84,17 +84,6 @@ func TestPercentilesAreOfSortedValues(t *testing.T) {
 	}
 }
 
-func TestTheShareOfOthersLeavesOursOut(t *testing.T) {
-	before := parseMoment("cpu  100 0 100 1000 0 0 0 0 50 0")
-	after := parseMoment("cpu  500 0 300 1200 200 0 0 0 450 0")
-	if got := after.others(before, 3*time.Second); got != 0.3 { // 6 s busy, 4 s idle, 3 s of it ours
-		t.Errorf("got %v", got)
-	}
-	if got := (moment{}).others(moment{}, 0); got != 0 {
-		t.Errorf("of nothing: %v", got)
-	}
-}
-
 func TestAMetricIsFoundByItsWholeName(t *testing.T) {
 	text := "# TYPE fanfare_a counter\nfanfare_a_total 1\nfanfare_a 2.5e+06\nfanfare_b{x=\"fanfare_c 9\"} 3\n"
 	for name, want := range map[string]float64{"fanfare_a": 2.5e6, "fanfare_a_total": 1, "fanfare_c": 0} {

@@ -50,7 +50,7 @@ func (l *lab) serve(data string, more ...string) (*server, error) {
 	started := time.Now()
 	args := append([]string{"serve", "--data-dir", dir, "--listen", "127.0.0.1:0",
 		"--durability", l.Durability, "--public-url", "https://news.example.org"}, more...)
-	c, err := l.spawn("server", env, l.Binary, args...)
+	c, err := l.spawn("server", env, l.Tested, args...)
 	if err != nil {
 		return nil, err
 	}

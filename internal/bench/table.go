@@ -65,6 +65,10 @@ func writeRecord(w io.Writer, r *Record) {
 		}
 		row(process, "%.2f s CPU, %s MiB at most", r.CPUSeconds, orDash(r.RSSMiB))
 	}
+	if len(r.Goals) > 0 {
+		row("goal", "%s", judgeGoals(r))
+	}
+	row("other tenants", "%.1f %% of the CPU time", 100*r.Steal)
 	row("lost", "%d", r.Lost)
 	row("duplicates", "%d", r.Duplicates)
 	for _, p := range r.Points {

@@ -176,7 +176,7 @@ func runTicks(l *lab, r *Record) error {
 		return err
 	}
 	r.take(window.close())
-	r.Value = float64(ticks) / took.Seconds()
+	r.Value, r.CPUMicros = float64(ticks)/took.Seconds(), 1e6*r.CPUSeconds/float64(ticks)
 	r.limit(raw)
 	r.note("full pace: %s quotes in one request, %.2f mails a quote; server CPU %.1f us a quote with its mails", thousands(int64(ticks)), float64(mails)/float64(ticks), 1e6*r.CPUSeconds/float64(ticks))
 	if err := s.halfPace(r, m); err != nil {

@@ -127,6 +127,7 @@ func (l *lab) oneByOne(r *Record, name string, send func(s *server, i int) error
 	slices.Sort(t.fromPost)
 	slices.Sort(t.answers)
 	r.take(took)
+	r.CPUMicros = micro(took.server, n)
 	seen := mailbox.Stats()
 	r.Lost, r.Duplicates = int64(n)-seen.Unique, seen.Duplicates
 	t.wrong.unless(r.Lost == 0 && r.Duplicates == 0, "%d lost, %d duplicates", r.Lost, r.Duplicates)

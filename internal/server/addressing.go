@@ -13,6 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -185,7 +186,7 @@ func (d *draft) try(ctx context.Context, people *registry.Registry) error {
 		if !known {
 			who = registry.SubscriberRow{ID: registry.SubscriberID(0), Address: a.Address}
 		}
-		recipient := recipientOf(&who, d.posted)
+		recipient := compose.Recipient(&who, d.posted)
 		recipient.Data = a.data
 		if _, page, err = d.writer.Write(page[:0], recipient); err != nil {
 			a.Err = d.unwritten(d.at(a), err)
@@ -232,7 +233,7 @@ func (d *draft) unwritten(at string, err error) error {
 // contentPointer is where the part of a template that came with the request
 // stands in it.
 func contentPointer(pointer string) string {
-	pointer = strings.Replace(pointer, "/templates/"+contentName, "/content", 1)
+	pointer = strings.Replace(pointer, "/templates/"+compose.ContentName, "/content", 1)
 	if pointer == "/content/images" { // which stand beside it
 		return "/attachments"
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -10,7 +11,7 @@ import (
 // compileTemplate checks a template by itself, and that its files take most bytes.
 func compileTemplate(most int) func(src *registry.TemplateSource) error {
 	return func(src *registry.TemplateSource) error {
-		t, err := render.Compile(sourceOf(src))
+		t, err := render.Compile(compose.Source(src))
 		if err != nil {
 			return err
 		}
@@ -19,7 +20,7 @@ func compileTemplate(most int) func(src *registry.TemplateSource) error {
 }
 
 func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params map[string]string) error {
-	t, err := render.Compile(sourceOf(src))
+	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params
 }
 
 func dryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error {
-	t, err := render.Compile(sourceOf(src))
+	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err
 	}
@@ -46,14 +47,4 @@ func dryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error
 		return err
 	}
 	return t.DryRunDigest(schemas)
-}
-
-func sourceOf(src *registry.TemplateSource) render.Source {
-	s := sourceOfParts(src.Name, src.TemplateParts)
-	s.Version = src.Version
-	return s
-}
-
-func sourceOfParts(name string, p registry.TemplateParts) render.Source {
-	return render.Source{Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout, Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Files: p.Files(), Variants: variantsOf(p.TemplateVariants)}
 }

@@ -21,7 +21,7 @@ func (h *house) openDoors(ctx context.Context) error {
 	}
 	traces := h.traces(h.store) // of who must see what is true now
 	reports := h.reports()
-	direct := &messages{registry: h.people, templates: h.outlets.templates, enclosures: h.outlets.enclosures, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
+	direct := &messages{registry: h.people, templates: h.outlets.templates, attachments: h.outlets.attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
 		traces: traces, store: h.store, queue: queue{h.hops}, floor: h.floor, clock: h.clock, keeping: new(passage)}
 	moving := &moves{config: h.config, version: h.version, db: h.db, clock: h.clock, log: h.log, copying: h.copying, floor: h.floor}
 	h.laterDo(moving.Stop)
@@ -69,7 +69,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 	return httpapi.Parts{
 		States:     asked,
 		Secrets:    secrets{h.people, h.outlets.hooks},
-		Previews:   previews{registry: h.people, store: h.store, traces: traces, enclosures: h.outlets.enclosures, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
+		Previews:   previews{registry: h.people, store: h.store, traces: traces, attachments: h.outlets.attachments, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: conditions{h.people, asked, h.narrowing, h.verifier, lock.New()}},
 		Conditions: &judging{index: h.index, verifier: h.verifier, registry: h.people, samples: h.samples, states: asked, people: h.narrowing, clock: h.clock, matching: lock.New()},
 		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.outlets}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.narrowing},

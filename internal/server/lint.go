@@ -13,6 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/render/lint"
@@ -126,8 +127,8 @@ func schemaFor(doc *registry.Document, template string) json.RawMessage {
 
 // lintNotes are what is found, as people read it.
 func lintNotes(name string, spec *registry.TemplateSpec, schema json.RawMessage) (notes []string) {
-	found, more, err := lintSource(sourceOfParts(name, spec.TemplateParts), schema, math.MaxInt) // what is too large was said
-	if err != nil {                                                                              // the plan would have said so
+	found, more, err := lintSource(compose.SourceOfParts(name, spec.TemplateParts), schema, math.MaxInt) // what is too large was said
+	if err != nil {                                                                                      // the plan would have said so
 		return nil
 	}
 	for _, f := range found {

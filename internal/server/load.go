@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -34,10 +35,10 @@ type loader struct {
 	sites    *mx.Sites
 	clock    clock.Clock
 
-	templates  *templates
-	enclosures *enclosures
-	memory     *memory
-	faults     *templateFaults
+	templates   *compose.Templates
+	attachments *compose.Attachments
+	memory      *memory
+	faults      *templateFaults
 
 	keys    *keyring
 	signing dkim.Signing

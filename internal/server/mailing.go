@@ -3,12 +3,12 @@ package server
 import (
 	"context"
 	"errors"
-	"net/mail"
 	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -41,14 +41,6 @@ type writer interface {
 	Write(dst []byte, r *render.Recipient) (fanfare.Letter, []byte, error)
 }
 
-// recipientOf is a subscriber as who is written to, without what led to that.
-func recipientOf(who *registry.SubscriberRow, posted *fanfare.Posted) *render.Recipient {
-	return &render.Recipient{
-		Address: who.Address, ID: who.ID, Locale: who.Locale, TimeZone: who.TimeZone,
-		Attributes: who.Attributes, Date: posted.ReceivedAt,
-	}
-}
-
 // recipient returns who is written to, with the subscriptions that are still
 // active, the one that picked the template first; nil if none is. Of an
 // audience it is who is there still, with what was said of them.
@@ -57,7 +49,7 @@ func (l *loader) recipient(m *pending, mailing *mailing, people *people) *render
 	if who == nil {
 		return nil
 	}
-	r := recipientOf(who, mailing.posted)
+	r := compose.Recipient(who, mailing.posted)
 	r.Delivery, r.Sole = m.ref, m.section.Members.Len() == 1
 	if d := mailing.posted.Direct; d != nil {
 		if who.Address == "" { // erased
@@ -156,7 +148,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	if channel.Driver == "webhook" && key.template == 0 && posted.Direct == nil {
 		return of.posting(nil, key.event).Writer()
 	}
-	template, err := l.templates.of(posted, key.template)
+	template, err := l.templates.Of(posted, key.template)
 	if err != nil {
 		return nil, err
 	}
@@ -170,16 +162,16 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 		p.Absent = absent
 		return p.Writer()
 	}
-	m, err := mailingOf(template, posted, key.event, channel)
+	m, err := compose.Mailing(template, posted, key.event, channel)
 	if err != nil {
 		return nil, err
 	}
 	m.Absent = absent
-	m.Returns = returnsOf(channel, l.returns)
-	m.Enclose = l.enclosures.of(ctx, posted)
+	m.Returns = compose.ReturnAddresses(channel, l.returns)
+	m.Enclose = l.attachments.Of(ctx, posted)
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
-		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, l.unsubscribe(posted.Service), l.takesBack(channel.Returns)
-		m.Preferences = l.preferences(posted.Service)
+		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, compose.UnsubscribeLinks(l.signer, posted.Service), l.takesBack(channel.Returns)
+		m.Preferences = compose.PreferenceLinks(l.signer, posted.Service)
 	}
 	m.Sign = l.signing.Sign
 	m.Alone = l.alone(posted.Service, channel, m.Unsubscribe != nil)
@@ -195,10 +187,10 @@ func (l *loader) alone(service string, channel *registry.Channel, unsubscribe bo
 	keys := l.signers
 	return func() (made render.Alone) {
 		if channel.Returns != "" {
-			made.Returns = returnsOf(channel, l.returns.Clone())
+			made.Returns = compose.ReturnAddresses(channel, l.returns.Clone())
 		}
 		if unsubscribe {
-			made.Unsubscribe = unsubscribeBy(l.signer.Clone(), service)
+			made.Unsubscribe = compose.UnsubscribeLinks(l.signer.Clone(), service)
 		}
 		var signing dkim.Signing
 		made.Sign = func(message, files []byte) ([]byte, error) {
@@ -208,28 +200,4 @@ func (l *loader) alone(service string, channel *registry.Channel, unsubscribe bo
 		}
 		return made
 	}
-}
-
-// severalAtOnce reports whether a message of a channel may have several recipients: at
-// a rate of one in a second none has.
-func severalAtOnce(c *registry.Channel) bool {
-	perSecond := c.Rate.PerSecond()
-	return c.Multicast > 1 && (perSecond <= 0 || perSecond > 1)
-}
-
-// mailingOf is what all messages of an event by one channel and template share,
-// but for what concerns lists.
-func mailingOf(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
-	from, err := mail.ParseAddress(channel.From)
-	if err != nil {
-		return render.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
-	}
-	var files []fanfare.File
-	if posted.Direct != nil {
-		files = fanfare.Attached(posted.Direct.Files)
-	}
-	return render.Mailing{
-		Files: files, Template: template, Multicast: severalAtOnce(channel), From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
-		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
-	}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -22,19 +23,19 @@ import (
 // messages takes direct sends, which travel as events with an audience, and
 // tells what became of them.
 type messages struct {
-	registry   *registry.Registry
-	templates  *templates
-	enclosures *enclosures
-	files      filetype.Policy
-	most       int // bytes that the files of a message take, as they are sent
-	collector  *ingest.Collector
-	recorder   *record.Recorder
-	traces     *report.Traces
-	store      *deliveries.Store
-	queue      queue
-	floor      *diskFloor
-	clock      clock.Clock
-	keeping    *passage // from who is found to what is kept
+	registry    *registry.Registry
+	templates   *compose.Templates
+	attachments *compose.Attachments
+	files       filetype.Policy
+	most        int // bytes that the files of a message take, as they are sent
+	collector   *ingest.Collector
+	recorder    *record.Recorder
+	traces      *report.Traces
+	store       *deliveries.Store
+	queue       queue
+	floor       *diskFloor
+	clock       clock.Clock
+	keeping     *passage // from who is found to what is kept
 }
 
 const (
@@ -167,9 +168,9 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.Posted, request *w
 	}
 	var template *render.Template
 	if source != nil && source.Number == 0 { // a draft
-		template, err = render.Compile(sourceOf(source))
+		template, err = render.Compile(compose.Source(source))
 	} else {
-		template, err = m.templates.of(posted, posted.Direct.Template)
+		template, err = m.templates.Of(posted, posted.Direct.Template)
 	}
 	if err == nil {
 		err = m.checkFiles(d, template)
@@ -179,15 +180,15 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.Posted, request *w
 	}
 	event := fanfare.EventRef{Day: fanfare.DayOf(posted.ReceivedAt)}
 	if d.channel.Driver == "webhook" {
-		posting := postingOf(template, posted, event)
+		posting := compose.Posting(template, posted, event)
 		posting.Complete = true
 		d.writer, err = posting.Writer()
 	} else {
 		var mailing render.Mailing
-		if mailing, err = mailingOf(template, posted, event, d.channel); err != nil {
+		if mailing, err = compose.Mailing(template, posted, event, d.channel); err != nil {
 			return nil, err
 		}
-		mailing.Enclose = m.enclosures.by(d.content(ctx, m.registry))
+		mailing.Enclose = m.attachments.Read(d.content(ctx, m.registry))
 		mailing.Complete = true // whoever sends it is told what their data lack
 		d.writer, err = mailing.Writer()
 	}

@@ -19,6 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
@@ -48,13 +49,13 @@ type outlets struct {
 	logger   *slog.Logger
 	captured captured
 
-	templates  *templates
-	enclosures *enclosures
-	memory     *memory
-	faults     *templateFaults
-	hooks      hooks
-	marks      fileMarks
-	budgets    *budgets
+	templates   *compose.Templates
+	attachments *compose.Attachments
+	memory      *memory
+	faults      *templateFaults
+	hooks       hooks
+	marks       fileMarks
+	budgets     *budgets
 
 	mu      sync.Mutex
 	open    map[uint16]*outlet
@@ -200,7 +201,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 }
 
 func (o *outlets) loader(keys *keyring) *loader {
-	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, enclosures: o.enclosures, memory: o.memory, faults: o.faults, clock: o.clock,
+	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, attachments: o.attachments, memory: o.memory, faults: o.faults, clock: o.clock,
 		returns: o.returns.Clone(), domains: o.domains, sites: o.sites}
 	if o.signer != nil {
 		l.signer = o.signer.Clone()

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -27,8 +28,8 @@ type previews struct {
 	publicURL string
 	clock     clock.Clock
 
-	enclosures *enclosures
-	most       int // bytes that the files of a mail take, as they are sent
+	attachments *compose.Attachments
+	most        int // bytes that the files of a mail take, as they are sent
 }
 
 // A previewed message is one on its way to be written.
@@ -98,7 +99,7 @@ func (m *previewed) source(name string) (source render.Source, label string, err
 		if err == nil {
 			parts, m.contents, err = m.registry.DraftFiles(m.service, name, parts)
 		}
-		return sourceOfParts(name, parts), name + " (draft)", err
+		return compose.SourceOfParts(name, parts), name + " (draft)", err
 	}
 	stored, err := m.registry.Configuration().PickVersion(m.service, name, m.in.Version, m.in.Draft)
 	if err != nil {
@@ -108,7 +109,7 @@ func (m *previewed) source(name string) (source render.Source, label string, err
 	if stored.State == registry.VersionDraft {
 		label += " (draft)"
 	}
-	return sourceOf(stored.TemplateSource), label, nil
+	return compose.Source(stored.TemplateSource), label, nil
 }
 
 // find looks up what the request names.
@@ -311,7 +312,7 @@ func (m *previewed) write(ctx context.Context, template *render.Template) (rende
 		return render.Preview{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "its From is not an address: " + channel.From}
 	}
 	now := m.clock.Now()
-	mailing := render.Mailing{Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: senderOf(channel, from), Domain: domainOf(channel, from),
+	mailing := render.Mailing{Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: compose.Sender(channel, from), Domain: compose.MessageIDDomain(channel, from),
 		Event: &fanfare.Event{ID: "preview", Source: "/preview", Time: now}, EventRef: m.ref, Service: m.service, ListID: channel.ListID}
 	m.recipient.Date = now
 	m.recipient.Delivery = fanfare.DeliveryRef{Day: fanfare.DayOf(now)}
@@ -330,7 +331,7 @@ func (m *previewed) write(ctx context.Context, template *render.Template) (rende
 		mailing.Unsubscribe = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
 		mailing.Preferences = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/p/preview"...) }
 	}
-	mailing.Enclose = m.enclosures.by(m.content(ctx))
+	mailing.Enclose = m.attachments.Read(m.content(ctx))
 	writer, err := mailing.Writer()
 	if err != nil {
 		return render.Preview{}, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/render"
@@ -34,9 +35,9 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 	o.replies = newReplies(h.config.ReplyRules, h.log)
 	h.background(o.replies.run)
 	h.background(o.rereadKeys, o.awaitRecords)
-	o.templates, o.memory = &templates{registry: h.people}, newMemory()
+	o.templates, o.memory = compose.NewTemplates(h.people), newMemory()
 	o.faults = newTemplateFaults(h.people, h.clock, h.log)
-	o.enclosures = &enclosures{registry: h.people, store: h.store}
+	o.attachments = compose.NewAttachments(h.people, h.store)
 	if _, err := o.configure(ctx); err != nil { // a channel that cannot send must not keep the others from it
 		return err
 	}

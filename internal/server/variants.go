@@ -4,35 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 )
-
-// variantsOf are what a template says to some, in one list.
-func variantsOf(v registry.TemplateVariants) (list []render.Variant) {
-	add := func(locale, device string, w registry.TemplateWords) {
-		list = append(list, render.Variant{Locale: locale, Device: device, Subject: w.Subject, Text: w.Text, HTML: w.HTML, JSON: w.JSON, Markdown: w.Markdown, Files: w.Files()})
-	}
-	for _, device := range slices.Sorted(maps.Keys(v.Devices)) {
-		add("", device, v.Devices[device])
-	}
-	for _, tag := range slices.Sorted(maps.Keys(v.Locales)) {
-		one := v.Locales[tag]
-		if !one.IsZero() {
-			add(tag, "", one.TemplateWords)
-		}
-		for _, device := range slices.Sorted(maps.Keys(one.Devices)) {
-			add(tag, device, one.Devices[device])
-		}
-	}
-	return list
-}
 
 // partsOf are the parts of a template as a request has them.
 func partsOf(sent *wire.TemplateDraft) (parts registry.TemplateParts, err error) {

@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
 	"fanfare.dev/fanfare/internal/registry"
@@ -58,15 +59,9 @@ func signing(people *registry.Registry) (n int) {
 	return n
 }
 
-// postingOf is what all receivers of an event share. There may be no template: the
-// document says what there is to say.
-func postingOf(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef) render.Posting {
-	return render.Posting{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
-}
-
 // posting is what all receivers of a mailing share.
 func (m *mailing) posting(template *render.Template, event fanfare.EventRef) render.Posting {
-	p := postingOf(template, m.posted, event)
+	p := compose.Posting(template, m.posted, event)
 	if m.items != nil {
 		p.Event, p.Digest = nil, m.items.digest(m.posted.Run)
 	}

@@ -78,6 +78,8 @@ var grants = []grant{
 	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
 		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
 	{"internal/pipeline/plan", []string{"."}, whyStage},
+	{"internal/pipeline/compose", []string{".", "internal/registry", "internal/render", "internal/store/deliveries"},
+		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
 	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/render", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
 	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},

@@ -93,11 +93,11 @@ func TestAnErasedPersonIsNotBroughtBack(t *testing.T) {
 	back := on(t, people.must(200, "POST", link, "", ""), `action="\.\.(/r/[^"]+)"`)
 	found := into[struct{ Subscribers []struct{ ID string } }](t, s.http.must(200, "GET", "/v1/subscribers?address=ada@example.org", "", ""))
 	s.http.must(200, "POST", "/v1/subscribers/"+found.Subscribers[0].ID+"/erase", plain, `{"suppress":true}`)
-	if page := people.must(200, "POST", back, form, ""); !strings.Contains(page, "cannot be undone") {
+	if page := people.must(200, "POST", back, form, ""); !strings.Contains(page, "too late to undo") {
 		t.Errorf("the page is %s", page)
 	}
 	for _, method := range []string{"GET", "POST"} {
-		if page := people.must(200, method, link, "", ""); !strings.Contains(page, "You get none of these messages") {
+		if page := people.must(200, method, link, "", ""); !strings.Contains(page, "You do not get any of these messages") {
 			t.Errorf("the page is %s", page)
 		}
 	}

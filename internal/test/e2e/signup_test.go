@@ -143,19 +143,19 @@ func TestAFormKeepsRobotsOut(t *testing.T) {
 			t.Errorf("%s: %s", name, page)
 		}
 	}
-	if page := signUp(t, people, "no address@", nil); !strings.Contains(page, "This is not an e-mail address") {
+	if page := signUp(t, people, "no address@", nil); !strings.Contains(page, "This is not a valid e-mail address") {
 		t.Errorf("the page is %s", page)
 	}
 	page := people.must(200, "GET", "/s/news/storm", "", "")
 	token := on(t, page, `name="token" value="([^"]+)"`)
 	fields := url.Values{"token": {token}, "proof": {proof(token)}, "to": {"eve@example.org"}, "p-level-from": {"3"}, "agree": {"1"}}.Encode()
 	people.must(200, "POST", "/s/news/storm", form, fields)
-	if page := people.must(200, "POST", "/s/news/storm", form, fields); !strings.Contains(page, "quicker than people") {
+	if page := people.must(200, "POST", "/s/news/storm", form, fields); !strings.Contains(page, "could not accept the form") {
 		t.Errorf("the same form again: %s", page)
 	}
 	r.awaited(t, "eve@example.org", 1)
 	for range 4 { // an address gets three an hour, and who asks is told the same
-		if page := signUp(t, people, "eve@example.org", nil); !strings.Contains(page, "Look into your mailbox") {
+		if page := signUp(t, people, "eve@example.org", nil); !strings.Contains(page, "Check your mailbox") {
 			t.Errorf("the page is %s", page)
 		}
 	}
@@ -188,7 +188,7 @@ func TestPreferencesAreChangedByTheirPage(t *testing.T) {
 		t.Errorf("the page names the address: %s", page)
 	}
 	saved := people.must(200, "POST", link, form, url.Values{"do": {"save"}, "s": {mine, other}, "keep-" + mine: {"1"}, "keep-" + other: {"1"}, "cadence-" + mine: {"daily 08:00"}, "locale": {"de"}, "zone": {"Europe/Vienna"}}.Encode())
-	if !strings.Contains(saved, "It is saved") {
+	if !strings.Contains(saved, "Your changes are saved") {
 		t.Fatalf("the page is %s", saved)
 	}
 	is := s.http.must(200, "GET", "/v1/subscriptions/mine", "", "")
@@ -223,7 +223,7 @@ func TestPreferencesAreChangedByTheirPage(t *testing.T) {
 	if is := s.http.must(200, "GET", "/v1/subscriptions/mine", "", ""); !strings.Contains(is, "ada@new.example") || !strings.Contains(is, `"daily 08:00"`) || !strings.Contains(is, `"state":"active"`) {
 		t.Errorf("it is %s", is)
 	}
-	if mails := r.awaited(t, "ada@example.org", 2); !strings.Contains(mails[1], "Your address was changed") {
+	if mails := r.awaited(t, "ada@example.org", 2); !strings.Contains(mails[1], "Your address has changed") {
 		t.Errorf("the old address got %s", mails[1])
 	}
 	agreed := map[string]int{}
@@ -236,7 +236,7 @@ func TestPreferencesAreChangedByTheirPage(t *testing.T) {
 
 	// The old mailbox may be somebody else's by now: its link leads nowhere, and a new one goes to the new address.
 	old := people.must(200, "GET", link, "", "")
-	if strings.Contains(old, "Storms") || !strings.Contains(old, "too old") {
+	if strings.Contains(old, "Storms") || !strings.Contains(old, "has expired") {
 		t.Errorf("the old link shows %s", old)
 	}
 	leave := linkOf(t, r.of("ada@example.org")[0], "u")

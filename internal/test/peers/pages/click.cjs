@@ -86,7 +86,7 @@ async function walk (browser, to, scripts) {
     await until('the form is old enough', () => Date.now() > opened + 4000)
   }
   await press(page, 'button[type=submit]')
-  await title(page, 'Look into your mailbox')
+  await title(page, 'Check your mailbox')
   await look(page, 'sent', scripts)
 
   await page.goto(want.url + await link(to, 'c'))
@@ -97,7 +97,7 @@ async function walk (browser, to, scripts) {
   await look(page, 'confirmed', scripts)
 
   await press(page, 'main a')
-  await title(page, 'What you get')
+  await title(page, 'Your preferences')
   await look(page, 'preferences', scripts)
   const cadence = await page.$eval('select[name^=cadence-]', e => e.id)
   await page.select('#' + cadence, 'daily 08:00')

@@ -1,0 +1,99 @@
+package compose
+
+import (
+	"net/mail"
+	"strings"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/render"
+)
+
+// Mailing returns the settings that all mails of an event share over one channel and
+// template, without those for subscriptions (list headers, unsubscribe and preference links).
+func Mailing(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
+	from, err := mail.ParseAddress(channel.From)
+	if err != nil {
+		return render.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
+	}
+	var files []fanfare.File
+	if posted.Direct != nil {
+		files = fanfare.Attached(posted.Direct.Files)
+	}
+	return render.Mailing{
+		Files: files, Template: template, Multicast: allowsMulticast(channel), From: *from, ReplyTo: channel.ReplyTo, Sender: Sender(channel, from), Domain: MessageIDDomain(channel, from),
+		Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service,
+	}, nil
+}
+
+// Posting returns the settings that all webhook requests of an event share. The template may
+// be nil: the request then carries the event itself.
+func Posting(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef) render.Posting {
+	return render.Posting{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
+}
+
+// Recipient returns a subscriber as the recipient of an event, without subscriptions and
+// without data of the recipient.
+func Recipient(row *registry.SubscriberRow, posted *fanfare.Posted) *render.Recipient {
+	return &render.Recipient{
+		Address: row.Address, ID: row.ID, Locale: row.Locale, TimeZone: row.TimeZone,
+		Attributes: row.Attributes, Date: posted.ReceivedAt,
+	}
+}
+
+// allowsMulticast reports whether a message of a channel may have several recipients. At a
+// rate of one message a second or less it has one.
+func allowsMulticast(c *registry.Channel) bool {
+	perSecond := c.Rate.PerSecond()
+	return c.Multicast > 1 && (perSecond <= 0 || perSecond > 1)
+}
+
+// Sender returns the envelope sender of a channel.
+func Sender(c *registry.Channel, from *mail.Address) string {
+	if c.Sender != "" {
+		return c.Sender
+	}
+	return from.Address
+}
+
+// MessageIDDomain returns the right side of the Message-IDs of a channel.
+func MessageIDDomain(c *registry.Channel, from *mail.Address) string {
+	if c.Domain != "" {
+		return c.Domain
+	}
+	return from.Address[strings.LastIndexByte(from.Address, '@')+1:]
+}
+
+// ReturnAddresses returns a function that appends the return address of a delivery, to which
+// bounces and replies come; nil if the channel has one sender for all.
+func ReturnAddresses(c *registry.Channel, signer *render.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
+	if c.Returns == "" {
+		return nil
+	}
+	return func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte {
+		dst = append(signer.AppendReturn(dst, kind, delivery, shared), '@')
+		return append(dst, c.Returns...)
+	}
+}
+
+// UnsubscribeLinks returns a function that appends the signed link to end the first of the
+// recipient's subscriptions in a message; nil without a signer.
+func UnsubscribeLinks(signer *render.Signer, service string) func([]byte, *render.Recipient) []byte {
+	if signer == nil {
+		return nil
+	}
+	return func(dst []byte, r *render.Recipient) []byte {
+		return signer.AppendURL(dst, render.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+	}
+}
+
+// PreferenceLinks returns a function that appends the signed link to the recipient's
+// preferences page; nil without a signer.
+func PreferenceLinks(signer *render.Signer, service string) func([]byte, *render.Recipient) []byte {
+	if signer == nil {
+		return nil
+	}
+	return func(dst []byte, r *render.Recipient) []byte {
+		return signer.AppendPreferences(dst, render.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+	}
+}

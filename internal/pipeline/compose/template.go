@@ -1,0 +1,86 @@
+package compose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/render"
+)
+
+// ContentName is the template name in errors about the content of a message that was sent
+// without a template.
+const ContentName = "content"
+
+// Templates holds the template versions that were compiled since the start. A version
+// never changes, so an entry never expires. It is safe for concurrent use.
+type Templates struct {
+	registry *registry.Registry
+	compiled sync.Map // uint32, the number of the version: *render.Template
+}
+
+// NewTemplates returns an empty set that compiles the versions of a registry.
+func NewTemplates(r *registry.Registry) *Templates { return &Templates{registry: r} }
+
+// Of returns the template of an event's messages: a compiled version, or the content that
+// the event carries.
+func (t *Templates) Of(posted *fanfare.Posted, number uint32) (*render.Template, error) {
+	if number != 0 || posted.Direct == nil || posted.Direct.Content == nil {
+		return t.version(number)
+	}
+	c := posted.Direct.Content
+	return render.Compile(render.Source{Name: ContentName, Subject: c.Subject, Text: c.Text, HTML: c.HTML, Files: fanfare.Shown(posted.Direct.Files)})
+}
+
+func (t *Templates) version(number uint32) (*render.Template, error) {
+	if known, ok := t.compiled.Load(number); ok {
+		return known.(*render.Template), nil
+	}
+	row, ok := t.registry.Template(number)
+	if !ok {
+		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("there is no template version %d", number), Hint: "name a template in the topic or in the rule, and apply it"}
+	}
+	template, err := render.Compile(Source(&row))
+	if err == nil {
+		t.compiled.Store(number, template)
+	}
+	return template, err
+}
+
+// Source converts a stored template version for the compiler.
+func Source(row *registry.TemplateSource) render.Source {
+	s := SourceOfParts(row.Name, row.TemplateParts)
+	s.Version = row.Version
+	return s
+}
+
+// SourceOfParts converts the parts of a template for the compiler.
+func SourceOfParts(name string, p registry.TemplateParts) render.Source {
+	return render.Source{
+		Name: name, Subject: p.Subject, Text: p.Text, HTML: p.HTML, JSON: p.JSON, Markdown: p.Markdown, Layout: p.Layout,
+		Lang: p.Lang, Page: p.Page, Partials: p.Partials, Syntax: p.Syntax, Files: p.Files(), Variants: variants(p.TemplateVariants),
+	}
+}
+
+// variants lists the variants of a template for languages and devices, in a fixed order.
+func variants(v registry.TemplateVariants) (list []render.Variant) {
+	add := func(locale, device string, w registry.TemplateWords) {
+		list = append(list, render.Variant{Locale: locale, Device: device, Subject: w.Subject, Text: w.Text, HTML: w.HTML, JSON: w.JSON, Markdown: w.Markdown, Files: w.Files()})
+	}
+	for _, device := range slices.Sorted(maps.Keys(v.Devices)) {
+		add("", device, v.Devices[device])
+	}
+	for _, tag := range slices.Sorted(maps.Keys(v.Locales)) {
+		one := v.Locales[tag]
+		if !one.IsZero() {
+			add(tag, "", one.TemplateWords)
+		}
+		for _, device := range slices.Sorted(maps.Keys(one.Devices)) {
+			add(tag, device, one.Devices[device])
+		}
+	}
+	return list
+}
