@@ -11,7 +11,6 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -38,8 +37,8 @@ type fixedClock struct{ now time.Time }
 func (c *fixedClock) Now() time.Time { return c.now }
 
 // newRetention keeps days for 30 days.
-func newRetention(kept *deliveries.Store, recorder *record.Recorder, archive func(context.Context, fanfare.Day) error, clock clock.Clock) *Retention {
-	return NewRetention(RetentionOptions{Store: kept, Open: recorder.Open, Archive: archive, Age: 30 * 24 * time.Hour, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+func newRetention(kept *deliveries.Store, open []fanfare.EventRef, archive func(context.Context, fanfare.Day) error, clock clock.Clock) *Retention {
+	return NewRetention(RetentionOptions{Store: kept, Open: func(int) []fanfare.EventRef { return open }, Archive: archive, Age: 30 * 24 * time.Hour, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // archiveNothing is for days that have no states.
@@ -49,13 +48,11 @@ func TestRetentionPausesAfterADayCannotBeRemoved(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	days := &dumpedDays{Database: storetest.Open(t), held: errors.New("held")}
 	kept := deliveries.New(days)
-	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
 	if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: now.AddDate(0, 0, -40), Seq: fanfare.NewEventSeq(1, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 		t.Fatal(err)
 	}
 	clock := &fixedClock{now}
-	r := newRetention(kept, recorder, archiveNothing, clock)
+	r := newRetention(kept, nil, archiveNothing, clock)
 	if err := r.removeOld(t.Context()); !errors.Is(err, days.held) {
 		t.Fatalf("got %v", err)
 	}
@@ -88,15 +85,13 @@ func TestHistoryIsIndexedWhileARemovalWaits(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	days := &waitingDays{Database: storetest.Open(t), asked: make(chan struct{}), over: make(chan struct{})}
 	kept := deliveries.New(days)
-	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
 	freeze := func(n uint64, at time.Time) {
 		if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: at, Seq: fanfare.NewEventSeq(n, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
 	freeze(1, now.AddDate(0, 0, -40))
-	r := newRetention(kept, recorder, archiveNothing, &fixedClock{now})
+	r := newRetention(kept, nil, archiveNothing, &fixedClock{now})
 	h := NewHistory(kept, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -121,13 +116,11 @@ func TestHistoryIsIndexedWhileARemovalWaits(t *testing.T) {
 func TestRetentionKeepsADayWithWaitingDigests(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	kept := deliveries.New(storetest.Open(t))
-	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
 	old, w := fanfare.DayOf(now.AddDate(0, 0, -40)), deliveries.Waiting{Slot: 1, Due: now.AddDate(0, 0, 1), Service: "news"}
 	if err := kept.Await(t.Context(), old, []deliveries.Waiting{w}); err != nil {
 		t.Fatal(err)
 	}
-	r := newRetention(kept, recorder, archiveNothing, &fixedClock{now})
+	r := newRetention(kept, nil, archiveNothing, &fixedClock{now})
 	days := func() int {
 		t.Helper()
 		if err := r.removeOld(t.Context()); err != nil {
@@ -153,8 +146,6 @@ func TestRetentionKeepsADayWithWaitingDigests(t *testing.T) {
 func TestRetentionRemovesOldFinishedDays(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	kept := deliveries.New(storetest.Open(t))
-	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
 	freeze := func(daysAgo int) fanfare.EventRef {
 		t.Helper()
 		posted := &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
@@ -164,11 +155,10 @@ func TestRetentionRemovesOldFinishedDays(t *testing.T) {
 		return posted.Ref()
 	}
 	over, open, parked, recent := freeze(40), freeze(41), freeze(42), freeze(30)
-	recorder.Begin(open, 1, fanfare.Progress{})
 	if err := kept.Park(t.Context(), parked.Day, parked.Seq, fanfare.Parked{Kind: fanfare.ParkedEvents, At: now}, nil); err != nil {
 		t.Fatal(err)
 	}
-	r := newRetention(kept, recorder, archiveNothing, &fixedClock{now})
+	r := newRetention(kept, []fanfare.EventRef{open}, archiveNothing, &fixedClock{now})
 	check := func(want ...fanfare.Day) {
 		t.Helper()
 		if err := r.removeOld(t.Context()); err != nil {
@@ -179,8 +169,6 @@ func TestRetentionRemovesOldFinishedDays(t *testing.T) {
 		}
 	}
 	check(recent.Day, open.Day, parked.Day)
-	if err := recorder.Record(&fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: open.Day, Manifest: fanfare.NewManifestID(open.Seq, 0)}, Attempt: 1, State: fanfare.Accepted, At: now}, nil); err != nil {
-		t.Fatal(err)
-	}
+	r.Open = func(int) []fanfare.EventRef { return nil }
 	check(recent.Day, parked.Day)
 }

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/lock"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
-	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -22,8 +20,6 @@ func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 	db, current := storetest.Open(t), map[uint32]uint32{1: 1}
 	copying := lock.New()
 	a := NewStateArchive(topicstate.New(), deliveries.New(db), control.New(db), func() map[uint32]uint32 { return current }, copying, slog.New(slog.DiscardHandler))
-	recorder := record.Start(record.Options{Store: a.days, Clock: clock.System{}, Logger: a.logger})
-	defer recorder.Stop()
 	freeze := func(daysAgo, n int, keys ...string) {
 		t.Helper()
 		var events []*fanfare.Frozen
@@ -46,7 +42,7 @@ func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 	freeze(0, 4, "key 3")
 
 	clock := &fixedClock{now}
-	r := newRetention(a.days, recorder, a.Archive, clock)
+	r := newRetention(a.days, nil, a.Archive, clock)
 	if err := copying.Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
