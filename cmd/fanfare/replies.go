@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/mail/reply"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func (c *cli) repliesCommand() *cobra.Command {
@@ -153,7 +154,7 @@ its code, as it stands in a trace or a log.`,
 var answerLine = regexp.MustCompile(`^([0-9]{3})(?:[ -](.*))?$`)
 
 // answerOf takes an answer apart, with the verdict that a driver gives its code.
-func answerOf(driver, line string) (*fanfare.Outcome, error) {
+func answerOf(driverName, line string) (*driver.Outcome, error) {
 	m := answerLine.FindStringSubmatch(strings.TrimSpace(line))
 	if m == nil {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: strconv.Quote(line) + " is no answer", Hint: "begin with the code, as in 452 4.2.2 The mailbox is full"}
@@ -162,10 +163,10 @@ func answerOf(driver, line string) (*fanfare.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fanfare.Outcome{Code: code, Text: m[2], Verdict: reply.VerdictOf(driver, code)}, nil
+	return &driver.Outcome{Code: code, Text: m[2], Verdict: reply.VerdictOf(driverName, code)}, nil
 }
 
-var verdictNames = map[fanfare.Verdict]string{fanfare.Taken: "taken", fanfare.Temporary: "temporary", fanfare.Permanent: "permanent", fanfare.Lost: "lost"}
+var verdictNames = map[driver.Verdict]string{driver.Accepted: "taken", driver.Temporary: "temporary", driver.Permanent: "permanent", driver.Lost: "lost"}
 
 func (c *cli) printReading(r reply.Reading) error {
 	read := readAnswer{Class: r.Class, Verdict: verdictNames[r.Verdict], Slow: r.Slow}

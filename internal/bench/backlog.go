@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Of P1, as published: what comes for how long, and what can leave.
@@ -114,7 +115,7 @@ func (s *setChannel) submit(n int) bool {
 	b := &deliver.Batch{Lane: fanfare.Normal, Jobs: make([]deliver.Job, n), Leased: func() time.Time { return time.Now().Add(time.Hour) },
 		Left: func(*deliver.Job) {}, Finish: func(int, int) {}}
 	for i := range b.Jobs {
-		b.Jobs[i].Letter.Delivery = fanfare.DeliveryRef{Day: 1, Manifest: 64, Position: s.next}
+		b.Jobs[i].Message.Delivery = fanfare.DeliveryRef{Day: 1, Manifest: 64, Position: s.next}
 		b.Jobs[i].Attempt = 1
 		s.next++
 	}
@@ -146,7 +147,7 @@ func (s *setChannel) stop() {
 }
 
 // Serve takes what may leave at each tick.
-func (s *setChannel) Serve(ctx context.Context, desk fanfare.Desk) error {
+func (s *setChannel) Serve(ctx context.Context, desk driver.Queue) error {
 	for range s.tick {
 		for {
 			letter, err := desk.Next(ctx, false)
@@ -159,7 +160,7 @@ func (s *setChannel) Serve(ctx context.Context, desk fanfare.Desk) error {
 			if !desk.Release(letter) {
 				continue
 			}
-			if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, Code: 250, At: s.clock.Now()}); err != nil {
+			if err := desk.Report(letter, driver.Outcome{Verdict: driver.Accepted, Code: 250, At: s.clock.Now()}); err != nil {
 				return err
 			}
 		}

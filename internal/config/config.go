@@ -57,7 +57,7 @@ type Config struct {
 	// Bus, roles and stop.
 	NATS         string        `koanf:"nats" default:"" doc:"URL of an external NATS cluster with JetStream; if it is empty, the bus runs inside this process. Put a URL with a password into FANFARE_NATS or nats_file."`
 	NATSFile     string        `koanf:"nats_file" default:"" doc:"File whose first line is the value of nats."`
-	Roles        []string      `koanf:"roles" default:"all" doc:"Stages that run in this process, separated by commas: all, or some of api, match, deliver."`
+	Roles        []string      `koanf:"roles" default:"all" doc:"Stages that run in this process. The only value is all."`
 	DrainTimeout time.Duration `koanf:"drain_timeout" default:"30s" doc:"Time for which a stop waits for messages that are being sent. The next start resumes the remaining ones."`
 
 	Capture         string   `koanf:"capture" default:"" doc:"For staging: the target to which the messages of all channels go instead of their relays and receivers, smtp://host:port or a folder. If it is empty, messages are delivered."`

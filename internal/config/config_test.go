@@ -61,16 +61,16 @@ func TestDefaultsAreValid(t *testing.T) {
 }
 
 func TestFlagBeatsEnvironmentBeatsFile(t *testing.T) {
-	file := "listen: 127.0.0.1:1\nlease: 20s\nretention_days: 7\nroles: [match, deliver]\nmetrics_open: true\n"
+	file := "listen: 127.0.0.1:1\nlease: 20s\nretention_days: 7\nroles: [all]\nmetrics_open: true\n"
 	env := map[string]string{"FANFARE_LISTEN": "127.0.0.1:2", "FANFARE_LEASE": "30s"}
 	c, err := from(t, file, env, "--listen", "127.0.0.1:3", "--durability=relaxed")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "127.0.0.1:3" || c.Lease != 30*time.Second || c.Retention != 7 || c.Fsync() || !c.MetricsOpen || strings.Join(c.Roles, "+") != "match+deliver" {
+	if c.Listen != "127.0.0.1:3" || c.Lease != 30*time.Second || c.Retention != 7 || c.Fsync() || !c.MetricsOpen || strings.Join(c.Roles, "+") != "all" {
 		t.Errorf("got %+v", c)
 	}
-	if c, err := from(t, "", map[string]string{"FANFARE_ROLES": "api, match"}); err != nil || strings.Join(c.Roles, "+") != "api+match" {
+	if c, err := from(t, "", map[string]string{"FANFARE_ROLES": " all"}); err != nil || strings.Join(c.Roles, "+") != "all" {
 		t.Errorf("roles from the environment: %v, %v", c.Roles, err)
 	}
 }
@@ -99,6 +99,9 @@ func TestWrongConfigurationNamesFieldPlaceAndMend(t *testing.T) {
 		"public URL":                  {args: []string{"--public-url", "news.example.org"}, want: []string{"/public_url", "https://"}},
 		"certificate alone":           {args: []string{"--tls-cert", "/nonexistent.pem"}, want: []string{"/tls_key", "/tls_cert", "no such file"}},
 		"role":                        {args: []string{"--roles", "all,cook"}, want: []string{"/roles", `"cook"`}},
+		"role without effect":         {args: []string{"--roles", "match"}, want: []string{"/roles", `"match"`, "use all"}},
+		"inbound name alone":          {args: []string{"--inbound-name", "mx.example.org"}, want: []string{"/inbound_name", "without inbound"}},
+		"inbound certificate alone":   {args: []string{"--inbound-tls-cert", "mx.pem", "--inbound-tls-key", "mx.key"}, want: []string{"/inbound_tls_cert", "/inbound_tls_key", "without inbound"}},
 		"floor":                       {args: []string{"--disk-floor", "lots"}, want: []string{"/disk_floor", "size such as"}},
 		"password in the file":        {file: "nats: nats://a:b@c:4222\n", want: []string{"/nats", "nats_file", "line 1"}},
 		"password by flag":            {args: []string{"--nats", "nats://a:b@c:4222"}, want: []string{"/nats", "FANFARE_NATS"}},

@@ -25,6 +25,15 @@ func (c *Config) validateInbound(refuse func(key, hint, format string, args ...a
 			refuse("inbound_domains", "name the domain that channels have in returns, such as bounces.example.org", "must name a domain where inbound is set")
 		}
 	}
+	if c.Inbound == "" {
+		for _, of := range []struct{ key, value string }{
+			{"inbound_name", c.InboundName}, {"inbound_tls_cert", c.InboundTLSCert}, {"inbound_tls_key", c.InboundTLSKey},
+		} {
+			if of.value != "" {
+				refuse(of.key, "set inbound to the address at which the server receives mail, or remove "+of.key, "has no meaning without inbound")
+			}
+		}
+	}
 	for _, domain := range c.InboundDomains {
 		if !mailDomain(domain) {
 			refuse("inbound_domains", "write it as bounces.example.org", "%q is not a domain", domain)

@@ -51,7 +51,9 @@ func (c *Config) Validate() error {
 	c.validateLimits(refuse)
 	c.validateCapture(refuse)
 	for _, r := range c.Roles {
-		oneOf("roles", r, "all", "api", "match", "deliver")
+		if r != "all" {
+			refuse("roles", "use all, or leave it out: one process runs all stages", "the role %q is not supported", r)
+		}
 	}
 	if len(c.Roles) == 0 {
 		refuse("roles", "use all", "must name at least one role")

@@ -65,8 +65,8 @@ func TestALetterOfPlainTextSaysThatItHasNoDots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if letter.Undotted != want {
-			t.Errorf("%q: %t", text, letter.Undotted)
+		if letter.NoDotStuffing != want {
+			t.Errorf("%q: %t", text, letter.NoDotStuffing)
 		}
 	}
 }

@@ -11,24 +11,25 @@ import (
 
 	"fanfare.dev/fanfare"
 	ours "fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // keepsItsWord looks at what a letter says of itself, on which drivers rely without
 // looking: a dot at the start of a line that is not doubled would end the message early.
-func keepsItsWord(t tester, letter *fanfare.Letter) {
+func keepsItsWord(t tester, letter *driver.Message) {
 	t.Helper()
-	if dotted := bytes.HasPrefix(letter.Body, []byte(".")) || bytes.Contains(letter.Body, lineDot); dotted && letter.Undotted {
+	if dotted := bytes.HasPrefix(letter.Body, []byte(".")) || bytes.Contains(letter.Body, lineDot); dotted && letter.NoDotStuffing {
 		t.Fatalf("a line of the body begins with a dot, and none is said to:\n%s", letter.Body)
 	}
 	if !bytes.HasSuffix(letter.Body, []byte("\r\n")) || bytes.Count(letter.Body, []byte("\n")) != bytes.Count(letter.Body, []byte("\r\n")) {
 		t.Fatalf("the body has lines that do not end with CRLF:\n%q", letter.Body)
 	}
-	if len(letter.Enclosed) == 0 {
+	if len(letter.Attachments) == 0 {
 		return
 	}
-	lines, ended := strings.CutSuffix(string(letter.Enclosed), "\r\n")
+	lines, ended := strings.CutSuffix(string(letter.Attachments), "\r\n")
 	if !ended || !isASCII(lines) {
-		t.Fatalf("what is enclosed is not ASCII in lines:\n%q", letter.Enclosed)
+		t.Fatalf("what is enclosed is not ASCII in lines:\n%q", letter.Attachments)
 	}
 	for line := range strings.SplitSeq(lines, "\r\n") {
 		if strings.HasPrefix(line, ".") || strings.ContainsAny(line, "\r\n") {
@@ -68,7 +69,7 @@ func TestALetterKeepsItsWordInWhateverWayItIsMade(t *testing.T) {
 			return // it says so, and makes nothing
 		}
 		var dst []byte
-		var letters []fanfare.Letter
+		var letters []driver.Message
 		for n := range 3 {
 			r := another(n)
 			if r.ID = "id" + value.Draw(t, "id"); several {
@@ -84,7 +85,7 @@ func TestALetterKeepsItsWordInWhateverWayItIsMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range letters {
-			if keepsItsWord(t, &letters[i]); letters[i].Undotted {
+			if keepsItsWord(t, &letters[i]); letters[i].NoDotStuffing {
 				undotted++
 			}
 		}

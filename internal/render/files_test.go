@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"github.com/emersion/go-message"
 	"pgregory.net/rapid"
 )
@@ -73,15 +74,15 @@ func TestMessagesWithFilesAreAsTheyWere(t *testing.T) {
 				t.Fatal(err)
 			}
 			letter := write(t, m, newRecipient())
-			raw := slices.Concat(letter.Body, letter.Enclosed)
+			raw := slices.Concat(letter.Body, letter.Attachments)
 			files := slices.Concat(tt.source.Files, tt.more)
 			if got := tree(t, raw, kept, files); got != tt.tree {
 				t.Errorf("read again it is\n%s, want\n%s", got, tt.tree)
 			}
-			if most := EncodedSize(files); len(letter.Enclosed) > most+128 {
-				t.Errorf("%d bytes, and %d were foreseen", len(letter.Enclosed), most)
+			if most := EncodedSize(files); len(letter.Attachments) > most+128 {
+				t.Errorf("%d bytes, and %d were foreseen", len(letter.Attachments), most)
 			}
-			for line := range strings.SplitSeq(string(letter.Enclosed), "\r\n") {
+			for line := range strings.SplitSeq(string(letter.Attachments), "\r\n") {
 				if strings.HasPrefix(line, ".") || len(line) > softLine || !isASCII(line) || strings.ContainsAny(line, "\r\n") {
 					t.Errorf("line %q", line)
 				}
@@ -165,7 +166,7 @@ func TestFilesAreTheSameMemoryInAllMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(first.Enclosed) == 0 || unsafe.SliceData(first.Enclosed) != unsafe.SliceData(second.Enclosed) {
+	if len(first.Attachments) == 0 || unsafe.SliceData(first.Attachments) != unsafe.SliceData(second.Attachments) {
 		t.Error("each message has files of its own")
 	}
 	shown, err := w.Preview(newRecipient())
@@ -180,7 +181,7 @@ func TestOtherBytesUnderTheSameNameAreAnotherFile(t *testing.T) {
 		m := newMailing(t, Source{HTML: `<img src="cid:logo" alt="">`, Files: []fanfare.File{kept.file("logo.png", "image/png", "logo", content)}}, `{}`)
 		m.Enclose, m.Multicast, m.Unsubscribe = kept.enclose, multicast, nil
 		l := write2(t, m)
-		return string(l.Body) + string(l.Enclosed)
+		return string(l.Body) + string(l.Attachments)
 	}
 	for _, multicast := range []bool{false, true} {
 		one, same, other := letter(aLogo, multicast), letter(aLogo, multicast), letter(aMap, multicast)
@@ -195,7 +196,7 @@ func TestOtherBytesUnderTheSameNameAreAnotherFile(t *testing.T) {
 	}
 }
 
-func write2(t *testing.T, m Mailing) fanfare.Letter {
+func write2(t *testing.T, m Mailing) driver.Message {
 	t.Helper()
 	w, err := m.Writer()
 	if err != nil {
@@ -240,7 +241,7 @@ func TestAVariantHasTheFilesOfItsTemplateOrItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tree(t, slices.Concat(letter.Body, letter.Enclosed), kept, []fanfare.File{logo, terms, welsh, telerau}); got != want {
+		if got := tree(t, slices.Concat(letter.Body, letter.Attachments), kept, []fanfare.File{logo, terms, welsh, telerau}); got != want {
 			t.Errorf("%s: %s, want %s", locale, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"github.com/emersion/go-message"
 	_ "github.com/emersion/go-message/charset"
 )
@@ -64,7 +65,7 @@ func newRecipient() *Recipient {
 	}
 }
 
-func write(t tester, m Mailing, r *Recipient) fanfare.Letter {
+func write(t tester, m Mailing, r *Recipient) driver.Message {
 	t.Helper()
 	w, err := m.Writer()
 	if err != nil {

@@ -54,7 +54,7 @@ func FuzzMessage(f *testing.F) {
 		if !letter.UTF8 && !isASCII(letter.Body) {
 			t.Fatal("not ASCII, and nobody is told")
 		}
-		if letter.Undotted && bytes.Contains(letter.Body, []byte("\n.")) {
+		if letter.NoDotStuffing && bytes.Contains(letter.Body, []byte("\n.")) {
 			t.Fatalf("said to have no dot at the start of a line: %q", letter.Body)
 		}
 		signedLetter(t, m, r)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 const injection = "x\r\nBcc: all@example.org\r\n\r\nbody"
@@ -53,7 +54,7 @@ func TestNoValueCanAddAHeader(t *testing.T) {
 			m, r := newMailing(t, source, `{"title":"x"}`), newRecipient()
 			tt.change(&m, r)
 			w, err := m.Writer()
-			var letter fanfare.Letter
+			var letter driver.Message
 			if err == nil {
 				letter, _, err = w.Write(nil, r)
 			}

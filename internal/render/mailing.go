@@ -19,7 +19,7 @@ type Mailing struct {
 	// Multicast makes one message for all whom a template says the same: it is not
 	// addressed to anybody by name, its Message-ID is that of its content, and it has
 	// no link to unsubscribe, which would be somebody's. Its letters can be made into
-	// messages to one recipient (Letter.Alone), for which Alone is asked.
+	// messages to one recipient (Letter.Individual), for which Alone is asked.
 	Multicast bool
 	Alone     func() Alone
 

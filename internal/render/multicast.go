@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // shared are the messages of a mailing that are the same for many recipients, by
@@ -63,10 +64,10 @@ func (p *prepared) personal() bool {
 }
 
 // writeShared makes the letter of a recipient with the message that others get, too.
-func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
+func (w *Writer) writeShared(r *Recipient) (driver.Message, error) {
 	to, utf8Needed, err := recipientPath(r.Address)
 	if err != nil {
-		return fanfare.Letter{}, err
+		return driver.Message{}, err
 	}
 	s := &w.shared
 	s.key = binary.AppendVarint(s.key[:0], r.Date.Unix())
@@ -78,27 +79,27 @@ func (w *Writer) writeShared(r *Recipient) (fanfare.Letter, error) {
 	if !ok {
 		// Who asks first is nobody in it.
 		if message, err = w.makeShared(&Recipient{Items: r.Items, More: r.More, Date: r.Date}); err != nil {
-			return fanfare.Letter{}, err
+			return driver.Message{}, err
 		}
 		if s.bytes += len(s.key) + len(message.body); s.known == nil || s.bytes > maxSharedBytes {
 			s.known, s.bytes = map[string]sharedBody{}, len(s.key)+len(message.body)
 		}
 		s.known[string(s.key)] = message
 	}
-	letter := fanfare.Letter{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Enclosed: w.enclosed.bytes(), UTF8: utf8Needed || w.utf8, Undotted: !message.dots, Share: message.share}
+	letter := driver.Message{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Attachments: w.enclosed.bytes(), UTF8: utf8Needed || w.utf8, NoDotStuffing: !message.dots, SharedContent: message.share}
 	if utf8Needed {
-		letter.Share++ // it takes another envelope
+		letter.SharedContent++ // it takes another envelope
 	}
 	if w.mailing.Alone != nil {
 		plain := letter
-		letter.Alone = func() (fanfare.Letter, error) { return w.writeAlone(plain, message, r) }
+		letter.Individual = func() (driver.Message, error) { return w.writeAlone(plain, message, r) }
 	}
 	return letter, nil
 }
 
 // writeAlone makes a shared message into one to its recipient. The Message-ID stays:
 // an earlier attempt that nobody knows the outcome of may have gone to several.
-func (w *Writer) writeAlone(letter fanfare.Letter, message sharedBody, r *Recipient) (fanfare.Letter, error) {
+func (w *Writer) writeAlone(letter driver.Message, message sharedBody, r *Recipient) (driver.Message, error) {
 	s := &w.shared
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -128,11 +129,11 @@ func (w *Writer) writeAlone(letter fanfare.Letter, message sharedBody, r *Recipi
 	out = append(out, message.behind...)
 	if s.alone.Sign != nil {
 		var err error
-		if out, err = s.alone.Sign(out, letter.Enclosed); err != nil {
+		if out, err = s.alone.Sign(out, letter.Attachments); err != nil {
 			return letter, err
 		}
 	}
-	letter.Body, letter.Share = out, 0
+	letter.Body, letter.SharedContent = out, 0
 	if s.alone.Returns != nil {
 		letter.From = string(s.alone.Returns(nil, BounceReturn, r.Delivery, false))
 	}

@@ -59,11 +59,11 @@ func TestWhatSaysTheSameToAllIsOneMessageAndWhatIsPersonalIsNot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := one.Share != 0 && one.Share == two.Share && &one.Body[0] == &two.Body[0]; got != c.shared {
+			if got := one.SharedContent != 0 && one.SharedContent == two.SharedContent && &one.Body[0] == &two.Body[0]; got != c.shared {
 				t.Errorf("shared: %v, want %v\n%s", got, c.shared, one.Body)
 			}
-			if !c.shared && (one.Share|two.Share != 0 || bytes.Equal(one.Body, two.Body)) {
-				t.Errorf("a personal message has the share %d", one.Share|two.Share)
+			if !c.shared && (one.SharedContent|two.SharedContent != 0 || bytes.Equal(one.Body, two.Body)) {
+				t.Errorf("a personal message has the share %d", one.SharedContent|two.SharedContent)
 			}
 			if one.To != ada.Address || two.To != bob.Address || one.Delivery != ada.Delivery || two.Delivery != bob.Delivery {
 				t.Errorf("the letters are for %s and %s", one.To, two.To)
@@ -127,7 +127,7 @@ func TestAShareIsOfOneContentAndOneEnvelope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return letter.Share
+		return letter.SharedContent
 	}
 	same := func(*Mailing) {}
 	unicode := told(0, 0, 1)
@@ -216,14 +216,14 @@ func TestASharedMessageThatOneRecipientGetsIsAddressedToHim(t *testing.T) {
 				t.Fatal(err)
 			}
 			shared, dst, err := w.Write(nil, newRecipient())
-			if err != nil || shared.Alone == nil {
+			if err != nil || shared.Individual == nil {
 				t.Fatal(err)
 			}
 			before := string(shared.Body)
 			if _, _, err := w.Write(dst, another(1)); err != nil { // whose link is not his
 				t.Fatal(err)
 			}
-			alone, err := shared.Alone()
+			alone, err := shared.Individual()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -240,10 +240,10 @@ func TestASharedMessageThatOneRecipientGetsIsAddressedToHim(t *testing.T) {
 			if got, want := strings.Replace(string(alone.Body), id(alone.Body), id(single.Body), 1), string(single.Body); got != want {
 				t.Errorf("the message is\n%s\nwant\n%s", got, want)
 			}
-			if alone.From != single.From || alone.To != single.To || alone.Share != 0 || alone.Undotted != single.Undotted || alone.Delivery != shared.Delivery {
+			if alone.From != single.From || alone.To != single.To || alone.SharedContent != 0 || alone.NoDotStuffing != single.NoDotStuffing || alone.Delivery != shared.Delivery {
 				t.Errorf("the letter is from %s to %s, want %s and %s", alone.From, alone.To, single.From, single.To)
 			}
-			if again, err := shared.Alone(); err != nil || !bytes.Equal(again.Body, alone.Body) || string(shared.Body) != before {
+			if again, err := shared.Individual(); err != nil || !bytes.Equal(again.Body, alone.Body) || string(shared.Body) != before {
 				t.Errorf("made again it is another: %v", err)
 			}
 		})
@@ -261,7 +261,7 @@ func TestWhoeverAloneGetsAMailingHasAnOrdinaryMessage(t *testing.T) {
 	m.Multicast, m.Alone = true, unsigned(&m)
 	r := newRecipient()
 	r.Sole = true
-	if letter := write(t, m, r); !bytes.Equal(letter.Body, single.Body) || letter.Share != 0 || letter.Alone != nil {
+	if letter := write(t, m, r); !bytes.Equal(letter.Body, single.Body) || letter.SharedContent != 0 || letter.Individual != nil {
 		t.Errorf("the message is\n%s\nwant\n%s", letter.Body, single.Body)
 	}
 }
@@ -279,7 +279,7 @@ func TestAMessageThatIsMadeForOneRecipientIsSigned(t *testing.T) {
 		}}
 	}
 	for _, letter := range signed(t, m, signers, newRecipient(), another(1)) {
-		alone, err := letter.Alone()
+		alone, err := letter.Individual()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // A Posting is all that is the same for every receiver of a batch that goes to
@@ -131,35 +132,35 @@ func (w *PostingWriter) begin(p *Posting) (b []byte, err error) {
 
 // Write appends the document for r to dst, whose memory it reuses, and returns the
 // letter, whose body is the appended slice, and the longer dst.
-func (w *PostingWriter) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error) {
+func (w *PostingWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
 	if w.several != nil {
 		one, err := w.several.of(r)
 		if err != nil {
-			return fanfare.Letter{}, dst, err
+			return driver.Message{}, dst, err
 		}
 		return one.Write(dst, r)
 	}
 	start := len(dst)
 	to, err := ParseURL(r.Address)
 	if err != nil {
-		return fanfare.Letter{}, dst, refused("to", "%s", err.Error())
+		return driver.Message{}, dst, refused("to", "%s", err.Error())
 	}
 	var vars map[string]any
 	if w.needs.any {
 		if vars, err = w.variables(r); err != nil {
-			return fanfare.Letter{}, dst, err
+			return driver.Message{}, dst, err
 		}
 	}
-	letter := func(b []byte) (fanfare.Letter, []byte, error) {
-		return fanfare.Letter{Delivery: r.Delivery, To: to, Body: b[start:len(b):len(b)]}, b, nil
+	letter := func(b []byte) (driver.Message, []byte, error) {
+		return driver.Message{Delivery: r.Delivery, To: to, Body: b[start:len(b):len(b)]}, b, nil
 	}
 	if w.document != nil {
 		if err := w.fill(w.document, r, vars); err != nil {
-			return fanfare.Letter{}, dst, err
+			return driver.Message{}, dst, err
 		}
 		b := w.document.appendText(dst)
 		if !json.Valid(b[start:]) {
-			return fanfare.Letter{}, dst, w.template.rendered(w.document.part, notJSON())
+			return driver.Message{}, dst, w.template.rendered(w.document.part, notJSON())
 		}
 		return letter(b)
 	}
@@ -175,7 +176,7 @@ func (w *PostingWriter) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte,
 	b = append(b, ']')
 	if w.events != nil {
 		if b, err = w.events.append(b, r); err != nil {
-			return fanfare.Letter{}, dst, err
+			return driver.Message{}, dst, err
 		}
 	}
 	if len(r.Data) > 0 {
@@ -184,7 +185,7 @@ func (w *PostingWriter) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte,
 	}
 	for i, part := range w.message {
 		if err := w.fill(part.prepared, r, vars); err != nil {
-			return fanfare.Letter{}, dst, err
+			return driver.Message{}, dst, err
 		}
 		b = append(b, [...]string{`,"message":{`, `,`}[min(i, 1)]...)
 		b = append(appendString(b, part.name), ':')

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // A Preview is one message, and what it says.
 type Preview struct {
-	Letter              fanfare.Letter
+	Letter              driver.Message
 	Subject, Text, HTML string // as rendered; "" for a part that the template has not
 	Files               []fanfare.File
 }

@@ -168,8 +168,8 @@ func TestAMessageToSeveralHasOneSender(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if letter.Share == 0 || strings.Contains(string(letter.Body), "mailto:u-") {
-			t.Errorf("%d\n%s", letter.Share, letter.Body)
+		if letter.SharedContent == 0 || strings.Contains(string(letter.Body), "mailto:u-") {
+			t.Errorf("%d\n%s", letter.SharedContent, letter.Body)
 		}
 		senders = append(senders, letter.From)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	ours "fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // signers are keys of both kinds, made once.
@@ -28,7 +29,7 @@ var signers = func() (keys []*ours.Key) {
 
 // signed writes the letters of a mailing with signatures, and has another
 // implementation verify them.
-func signed(t tester, m Mailing, keys []*ours.Key, recipients ...*Recipient) (letters []fanfare.Letter) {
+func signed(t tester, m Mailing, keys []*ours.Key, recipients ...*Recipient) (letters []driver.Message) {
 	t.Helper()
 	var signing ours.Signing
 	signing.Begin(keys, time.Unix(1_790_000_000, 0))
@@ -39,7 +40,7 @@ func signed(t tester, m Mailing, keys []*ours.Key, recipients ...*Recipient) (le
 	}
 	var dst []byte
 	for _, r := range recipients {
-		var letter fanfare.Letter
+		var letter driver.Message
 		if letter, dst, err = w.Write(dst, r); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +54,7 @@ func signed(t tester, m Mailing, keys []*ours.Key, recipients ...*Recipient) (le
 }
 
 // verify has another implementation verify that letters are signed with all keys.
-func verify(t tester, keys []*ours.Key, letters ...fanfare.Letter) {
+func verify(t tester, keys []*ours.Key, letters ...driver.Message) {
 	t.Helper()
 	records := func(name string) ([]string, error) {
 		for _, k := range keys {
@@ -64,7 +65,7 @@ func verify(t tester, keys []*ours.Key, letters ...fanfare.Letter) {
 		return nil, errors.New("no such name")
 	}
 	for _, letter := range letters {
-		all, err := dkim.VerifyWithOptions(bytes.NewReader(slices.Concat(letter.Body, letter.Enclosed)), &dkim.VerifyOptions{LookupTXT: records})
+		all, err := dkim.VerifyWithOptions(bytes.NewReader(slices.Concat(letter.Body, letter.Attachments)), &dkim.VerifyOptions{LookupTXT: records})
 		if err != nil || len(all) != len(keys) {
 			t.Fatalf("%d signatures, %v:\n%s", len(all), err, letter.Body)
 		}
@@ -105,15 +106,15 @@ func TestAMessageToSeveralIsSignedOnce(t *testing.T) {
 	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "{{ event.title }}"}, `{"title":"M 5.3"}`)
 	m.Multicast = true
 	letters := signed(t, m, signers, newRecipient(), another(1))
-	if &letters[0].Body[0] != &letters[1].Body[0] || letters[0].Share == 0 || letters[0].Share != letters[1].Share {
+	if &letters[0].Body[0] != &letters[1].Body[0] || letters[0].SharedContent == 0 || letters[0].SharedContent != letters[1].SharedContent {
 		t.Error("two were made")
 	}
 	again := signed(t, m, signers, another(2))[0]
-	if again.Share != letters[0].Share || !bytes.Equal(again.Body, letters[0].Body) {
+	if again.SharedContent != letters[0].SharedContent || !bytes.Equal(again.Body, letters[0].Body) {
 		t.Error("another writer makes another message")
 	}
 	other := signed(t, m, signers[:1], another(2))[0]
-	if other.Share == letters[0].Share {
+	if other.SharedContent == letters[0].SharedContent {
 		t.Error("what others sign is another message")
 	}
 }
@@ -126,12 +127,12 @@ func TestFilesAreSignedWithTheMessage(t *testing.T) {
 	m := newMailing(t, Source{Text: "{{ subscriber.id }}", HTML: `<img src="cid:logo" alt="">`, Files: files}, `{}`)
 	m.Enclose = kept.enclose
 	letters := signed(t, m, signers, newRecipient(), another(1))
-	if len(letters[0].Enclosed) == 0 || unsafe.SliceData(letters[0].Enclosed) != unsafe.SliceData(letters[1].Enclosed) {
+	if len(letters[0].Attachments) == 0 || unsafe.SliceData(letters[0].Attachments) != unsafe.SliceData(letters[1].Attachments) {
 		t.Error("each message has files of its own")
 	}
 	m.Template = newMailing(t, Source{Text: "x", Files: files[1:]}, `{}`).Template
 	m.Multicast = true
-	if letters = signed(t, m, signers, newRecipient(), another(1)); letters[0].Share == 0 || len(letters[0].Enclosed) == 0 {
+	if letters = signed(t, m, signers, newRecipient(), another(1)); letters[0].SharedContent == 0 || len(letters[0].Attachments) == 0 {
 		t.Errorf("%+v", letters[0])
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
 )
 
@@ -120,7 +120,7 @@ func TestWritersOfOneTemplateDoNotMeet(t *testing.T) {
 			}
 			var dst []byte
 			for range 100 {
-				var letter fanfare.Letter
+				var letter driver.Message
 				letter, dst, err = w.Write(dst[:0], newRecipient())
 				if err != nil || !bytes.Equal(letter.Body, want) {
 					t.Errorf("%v: %s", err, letter.Body)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Write appends the message for r to dst, whose memory it reuses, and returns
@@ -12,11 +13,11 @@ import (
 // which is a *fanfare.Error, dst is returned as it was; a variable that does not
 // exist is named in it, and a header value that may not leave is named by the
 // pointer /to, /date or /unsubscribe_url.
-func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error) {
+func (w *Writer) Write(dst []byte, r *Recipient) (driver.Message, []byte, error) {
 	if w.several != nil {
 		one, err := w.several.of(r)
 		if err != nil {
-			return fanfare.Letter{}, dst, err
+			return driver.Message{}, dst, err
 		}
 		return one.Write(dst, r)
 	}
@@ -25,7 +26,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 		return letter, dst, err
 	}
 	start := len(dst)
-	fail := func(err error) (fanfare.Letter, []byte, error) { return fanfare.Letter{}, dst[:start], err }
+	fail := func(err error) (driver.Message, []byte, error) { return driver.Message{}, dst[:start], err }
 
 	to, utf8Needed, err := recipientPath(r.Address)
 	if err != nil {
@@ -73,14 +74,14 @@ func (w *Writer) Write(dst []byte, r *Recipient) (fanfare.Letter, []byte, error)
 		return fail(err)
 	}
 	out = w.sign(out, start)
-	return fanfare.Letter{
-		Delivery: r.Delivery,
-		From:     w.sender(r.Delivery, false),
-		To:       to,
-		Body:     out[start:len(out):len(out)],
-		Enclosed: w.enclosed.bytes(),
-		UTF8:     utf8Needed || w.utf8,
-		Undotted: !w.dots,
+	return driver.Message{
+		Delivery:      r.Delivery,
+		From:          w.sender(r.Delivery, false),
+		To:            to,
+		Body:          out[start:len(out):len(out)],
+		Attachments:   w.enclosed.bytes(),
+		UTF8:          utf8Needed || w.utf8,
+		NoDotStuffing: !w.dots,
 	}, out, nil
 }
 

@@ -72,7 +72,7 @@ func (d *dispatch) hand(ctx context.Context, h hint) error {
 	d.releaseUnused(out)
 	d.outlet.Submit(&deliver.Batch{
 		Lane: d.lane, Flow: h.flow, Jobs: out.jobs, Leased: lease.Until,
-		Left: func(job *deliver.Job) { d.loader.claims.release(job.Letter.Delivery) },
+		Left: func(job *deliver.Job) { d.loader.claims.release(job.Message.Delivery) },
 		Finish: func(held, again int) {
 			d.loader.memory.release(out)
 			d.files.add(-out.enclosed)
@@ -90,7 +90,7 @@ func (d *dispatch) releaseUnused(out *loaded) {
 	}
 	used := make(map[fanfare.DeliveryRef]struct{}, len(out.jobs))
 	for i := range out.jobs {
-		used[out.jobs[i].Letter.Delivery] = struct{}{}
+		used[out.jobs[i].Message.Delivery] = struct{}{}
 	}
 	d.loader.claims.release(slices.DeleteFunc(out.mine, func(ref fanfare.DeliveryRef) bool {
 		_, is := used[ref]

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -16,7 +16,7 @@ import (
 // Nothing is loaded for it: mail that is not signed, say, must not wait there.
 type standstill struct{ why error }
 
-func (s standstill) Serve(context.Context, fanfare.Desk) error { return s.why }
+func (s standstill) Serve(context.Context, driver.Queue) error { return s.why }
 
 func standingStill(why error) []deliver.RelaySettings {
 	return []deliver.RelaySettings{{Name: "none", Driver: standstill{why}, Weight: 1}}

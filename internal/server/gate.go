@@ -20,14 +20,14 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	if !ok {
 		return deliver.Cancel, channelGone
 	}
-	event := fanfare.EventRef{Day: job.Letter.Delivery.Day, Seq: job.Letter.Delivery.Manifest.Event()}
+	event := fanfare.EventRef{Day: job.Message.Delivery.Day, Seq: job.Message.Delivery.Manifest.Event()}
 	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
 		return decision, why
 	}
-	if g.captured.refuses(job.Letter.To) {
+	if g.captured.refuses(job.Message.To) {
 		return deliver.Suppress, notAllowed
 	}
-	if why := g.registry.Suppressing(channel, job.Letter.To, &job.Seen); why != "" && !welcome(job.Asked, why) {
+	if why := g.registry.Suppressing(channel, job.Message.To, &job.Seen); why != "" && !welcome(job.Asked, why) {
 		return deliver.Suppress, suppressedFor(why)
 	}
 	return wanted(job, g.registry.Live)

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/failpoint"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -28,7 +29,7 @@ const maxPausedBroadcasts = 1000
 // letter writes a member's letter: by the version that was pinned when the event was
 // frozen or, where that fails for this person, by the one that is published now. It
 // returns whose error it is.
-func (l *loader) letter(ctx context.Context, rest []pending, m *mailing, channel *registry.Channel, r *render.Recipient, page []byte) (fanfare.Letter, []byte, *mailing, error) {
+func (l *loader) letter(ctx context.Context, rest []pending, m *mailing, channel *registry.Channel, r *render.Recipient, page []byte) (driver.Message, []byte, *mailing, error) {
 	letter, longer, err := m.write(page, r)
 	if _, blamed := m.fault(err); !blamed {
 		return letter, longer, m, err
@@ -54,9 +55,9 @@ func (l *loader) letter(ctx context.Context, rest []pending, m *mailing, channel
 // errLater is in errors that say nothing about the message: the batch comes again.
 var errLater = errors.New("the message could not be written yet")
 
-func (m *mailing) write(page []byte, r *render.Recipient) (fanfare.Letter, []byte, error) {
+func (m *mailing) write(page []byte, r *render.Recipient) (driver.Message, []byte, error) {
 	if m.err != nil {
-		return fanfare.Letter{}, page, m.err
+		return driver.Message{}, page, m.err
 	}
 	return m.writer.Write(page, r)
 }

@@ -206,7 +206,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		page = longer
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
-			Letter: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
+			Message: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
 			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen, Asked: mailing.asked,
 		})
 		if mailing.items != nil {
@@ -244,8 +244,8 @@ func (l *loader) mailingFor(ctx context.Context, events *ahead, members []pendin
 
 // together puts the letters that are one message next to each other.
 func together(jobs []deliver.Job) {
-	shared := func(j deliver.Job) bool { return j.Letter.Share != 0 }
+	shared := func(j deliver.Job) bool { return j.Message.SharedContent != 0 }
 	if slices.ContainsFunc(jobs, shared) {
-		slices.SortStableFunc(jobs, func(a, b deliver.Job) int { return cmp.Compare(a.Letter.Share, b.Letter.Share) })
+		slices.SortStableFunc(jobs, func(a, b deliver.Job) int { return cmp.Compare(a.Message.SharedContent, b.Message.SharedContent) })
 	}
 }

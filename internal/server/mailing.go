@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -38,7 +39,7 @@ func (m *mailing) hasFiles() bool { return m.posted.Direct != nil && len(m.poste
 
 // A writer writes the letters of one event by one channel and template.
 type writer interface {
-	Write(dst []byte, r *render.Recipient) (fanfare.Letter, []byte, error)
+	Write(dst []byte, r *render.Recipient) (driver.Message, []byte, error)
 }
 
 // recipient returns who is written to, with the subscriptions that are still

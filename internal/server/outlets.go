@@ -21,6 +21,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/file"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
@@ -248,7 +249,7 @@ func settingsOf(c *registry.Channel, lease time.Duration, hooks hooks, marks fil
 }
 
 // relayOf makes the driver of the one relay of a channel.
-func relayOf(c *registry.Channel, s *deliver.Settings) (fanfare.Driver, error) {
+func relayOf(c *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
 	password, err := c.Password()
 	if err != nil {
 		return nil, err

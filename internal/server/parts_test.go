@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -48,7 +49,7 @@ func TestWhatLeavesIsClaimedInWhateverOrderItLeaves(t *testing.T) {
 	d := &dispatch{loader: &loader{claims: newClaims()}}
 	out.mine = d.loader.claims.take(refs(1, 2, 3, 4))
 	for _, ref := range refs(4, 1, 2) {
-		out.jobs = append(out.jobs, deliver.Job{Letter: fanfare.Letter{Delivery: ref}})
+		out.jobs = append(out.jobs, deliver.Job{Message: driver.Message{Delivery: ref}})
 	}
 	d.releaseUnused(out)
 	if got := d.loader.claims.take(refs(1, 2, 3, 4)); !slices.Equal(got, refs(3)) {

@@ -80,7 +80,7 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 		return wire.Preview{}, err
 	}
 	out := wire.Preview{Template: label, To: m.recipient.Address, Subject: shown.Subject, Text: shown.Text, HTML: shown.HTML,
-		Raw: string(shown.Letter.Body) + string(shown.Letter.Enclosed), Attachments: filesShown(shown.Files), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
+		Raw: string(shown.Letter.Body) + string(shown.Letter.Attachments), Attachments: filesShown(shown.Files), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
 	out.Data = m.told()
 	if m.topic != nil {
 		out.Topic = m.topic.Name

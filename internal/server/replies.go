@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/reply"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -106,7 +107,7 @@ type channelReplies struct {
 }
 
 // Read says what an answer means.
-func (c *channelReplies) Read(destination string, o *fanfare.Outcome) deliver.Advice {
+func (c *channelReplies) Read(destination string, o *driver.Outcome) deliver.Advice {
 	reading := c.rules.Load().Read(c.driver(), destination, o)
 	o.Class, o.Verdict, o.RetryAfter = reading.Class, reading.Verdict, reading.RetryAfter
 	at := slices.Index(fanfare.Classes[:], o.Class)

@@ -17,6 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/reply"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestAChangedFileOfRulesIsInForceAndAWrongOneLeavesWhatWas(t *testing.T) {
@@ -29,7 +30,7 @@ func TestAChangedFileOfRulesIsInForceAndAWrongOneLeavesWhatWas(t *testing.T) {
 		}
 	}
 	classOf := func(r *replies) fanfare.Class {
-		return r.rules.Load().Read("smtp", "", &fanfare.Outcome{Verdict: fanfare.Temporary, Code: 499}).Class
+		return r.rules.Load().Read("smtp", "", &driver.Outcome{Verdict: driver.Temporary, Code: 499}).Class
 	}
 	r := newReplies(file, slog.New(slog.NewTextHandler(&log, nil)))
 	if r.fault.Load() == nil || classOf(r) != "" || len(r.rules.Load().All()) != len(reply.Builtin().All()) {
@@ -113,7 +114,7 @@ func TestEachAnswerHasItsOwnNextTime(t *testing.T) {
 		for i, wait := range c.waits {
 			for _, share := range []float64{0, 0.5, 1} {
 				synctest.Test(t, func(t *testing.T) {
-					o := fanfare.Outcome{Verdict: reply.VerdictOf(c.driver, c.code), Code: c.code, Text: c.text, RetryAfter: c.asked}
+					o := driver.Outcome{Verdict: reply.VerdictOf(c.driver, c.code), Code: c.code, Text: c.text, RetryAfter: c.asked}
 					begun := time.Now().UTC()
 					entry := attempt(t, c.driver, schedules, uint16(i+1), o, share)
 					state, next := fanfare.Failed, time.Time{}
@@ -131,7 +132,7 @@ func TestEachAnswerHasItsOwnNextTime(t *testing.T) {
 
 // attempt has an outlet make one attempt, which is answered so, and returns its
 // entry.
-func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, answer fanfare.Outcome, share float64) fanfare.Entry {
+func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, answer driver.Outcome, share float64) fanfare.Entry {
 	book := &oneEntry{}
 	s.Relays = []deliver.RelaySettings{{Name: "relay", Driver: answers(answer), Weight: 1}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -150,16 +151,16 @@ func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, ans
 }
 
 // answers is a driver whose next hop has one answer.
-type answers fanfare.Outcome
+type answers driver.Outcome
 
-func (a answers) Serve(ctx context.Context, desk fanfare.Desk) error {
+func (a answers) Serve(ctx context.Context, desk driver.Queue) error {
 	for {
 		letter, err := desk.Next(ctx, true)
 		if letter == nil {
 			return err
 		}
 		if desk.Release(letter) {
-			outcome := fanfare.Outcome(a)
+			outcome := driver.Outcome(a)
 			outcome.At = time.Now().UTC()
 			if err := desk.Report(letter, outcome); err != nil {
 				return err

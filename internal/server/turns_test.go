@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 )
 
@@ -27,7 +28,7 @@ type way struct {
 	turns  *turns
 }
 
-func newWay(t *testing.T, driver fanfare.Driver) *way {
+func newWay(t *testing.T, driver driver.Driver) *way {
 	t.Helper()
 	w := &way{t: t}
 	var err error
@@ -134,7 +135,7 @@ func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
 	}
 	jobs := make([]deliver.Job, fanfare.MaxBatch)
 	for i, ref := range h.batch.Slices[0].Deliveries(1) {
-		jobs[i] = deliver.Job{Letter: fanfare.Letter{Delivery: ref}, Attempt: 1}
+		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
 	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {}, Finish: func(int, int) {}})
 	if w.outlet.Room(fanfare.Bulk, h.flow) {
@@ -152,7 +153,7 @@ func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
 func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 	var mu sync.Mutex
 	left := map[fanfare.DeliveryRef]int{}
-	w := newWay(t, telling(func(l *fanfare.Letter) {
+	w := newWay(t, telling(func(l *driver.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		left[l.Delivery]++
@@ -185,7 +186,7 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 		settled.Add(1)
 		jobs := make([]deliver.Job, 0, h.batch.Members())
 		for _, ref := range h.batch.Slices[0].Deliveries(1) {
-			jobs = append(jobs, deliver.Job{Letter: fanfare.Letter{Delivery: ref}, Attempt: 1})
+			jobs = append(jobs, deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1})
 		}
 		w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {},
 			Finish: func(held, again int) {
@@ -231,9 +232,9 @@ func TestABatchThatCannotBeReadIsToldAndTheOthersGoOn(t *testing.T) {
 }
 
 // telling is a driver that tells of each letter and has it taken.
-type telling func(*fanfare.Letter)
+type telling func(*driver.Message)
 
-func (tell telling) Serve(ctx context.Context, desk fanfare.Desk) error {
+func (tell telling) Serve(ctx context.Context, desk driver.Queue) error {
 	for {
 		letter, err := desk.Next(ctx, true)
 		if letter == nil {
@@ -243,7 +244,7 @@ func (tell telling) Serve(ctx context.Context, desk fanfare.Desk) error {
 			continue
 		}
 		tell(letter)
-		if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()}); err != nil {
+		if err := desk.Report(letter, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -21,7 +22,7 @@ type hooks struct {
 }
 
 // driver makes the driver of a channel.
-func (h hooks) driver(c *registry.Channel, s *deliver.Settings) (fanfare.Driver, error) {
+func (h hooks) driver(c *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
 	keys, err := h.keys(c)
 	if err != nil {
 		return nil, err

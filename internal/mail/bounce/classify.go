@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/reply"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // rules are those of the answers of next hops: what a report passes on is such an
@@ -62,9 +63,9 @@ func (r *Report) statusOf() string {
 }
 
 func byNumbers(r *Report) fanfare.Class {
-	status, outcome := r.statusOf(), fanfare.Outcome{Verdict: fanfare.Permanent, Code: r.Code}
+	status, outcome := r.statusOf(), driver.Outcome{Verdict: driver.Permanent, Code: r.Code}
 	if r.Outcome == Delayed {
-		outcome.Verdict = fanfare.Temporary
+		outcome.Verdict = driver.Temporary
 	}
 	outcome.Text = strings.TrimSpace(status + " " + r.Text)
 	if outcome.Code == 0 && status != "" {

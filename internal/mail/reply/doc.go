@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Rules are rules in the order in which they are tried.
@@ -36,7 +37,7 @@ func (r *Rules) Before(others *Rules) *Rules {
 type Reading struct {
 	Rule       *Rule // the one that counts; nil if none fits
 	Class      fanfare.Class
-	Verdict    fanfare.Verdict
+	Verdict    driver.Verdict
 	RetryAfter time.Duration // what the peer asks for, or else the rule
 	Suspend    time.Duration // send the destination nothing for so long
 	Slow       bool          // send the destination less
@@ -48,12 +49,12 @@ const MaxWait = 24 * time.Hour
 
 // Read reads the answer of a destination to a driver. What was taken is left as it
 // is; a class that the driver has set stays.
-func (r *Rules) Read(driver, destination string, o *fanfare.Outcome) Reading {
+func (r *Rules) Read(driverName, destination string, o *driver.Outcome) Reading {
 	reading := Reading{Class: o.Class, Verdict: o.Verdict, RetryAfter: clip(o.RetryAfter)}
-	if o.Verdict == fanfare.Taken {
+	if o.Verdict == driver.Accepted {
 		return reading
 	}
-	a := answer{driver: driver, destination: destination, outcome: o, enhanced: enhancedIn(o.Text), text: strings.ToLower(o.Text)}
+	a := answer{driver: driverName, destination: destination, outcome: o, enhanced: enhancedIn(o.Text), text: strings.ToLower(o.Text)}
 	for _, rule := range r.list {
 		if rule.fits(&a) {
 			reading.Rule = rule
@@ -63,7 +64,7 @@ func (r *Rules) Read(driver, destination string, o *fanfare.Outcome) Reading {
 	if rule := reading.Rule; rule != nil {
 		rule.apply(&reading)
 	}
-	if reading.RetryAfter == 0 && reading.Verdict != fanfare.Permanent {
+	if reading.RetryAfter == 0 && reading.Verdict != driver.Permanent {
 		reading.RetryAfter = clip(waitIn(a.text))
 	}
 	if rule := reading.Rule; rule != nil && reading.RetryAfter == 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Limits of a file of rules.
@@ -139,7 +140,7 @@ func fault(field, hint, format string, args ...any) *fanfare.Error {
 }
 
 // verdicts are the names of what a rule may ask for.
-var verdicts = map[string]fanfare.Verdict{"temporary": fanfare.Temporary, "permanent": fanfare.Permanent, "lost": fanfare.Lost}
+var verdicts = map[string]driver.Verdict{"temporary": driver.Temporary, "permanent": driver.Permanent, "lost": driver.Lost}
 
 // readRule reads one rule, as far as it can be read, and what is wrong with it.
 func readRule(node ast.Node) (*Rule, []*fanfare.Error) {

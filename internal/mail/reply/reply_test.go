@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // verdictOf is the verdict that a driver gives to a code.
-func verdictOf(driver string, code int) fanfare.Verdict {
+func verdictOf(name string, code int) driver.Verdict {
 	switch {
 	case code/100 == 2:
-		return fanfare.Taken
-	case driver == "webhook" && (code == 408 || code == 425 || code == 429 || code/100 == 5), driver == "smtp" && code/100 == 4, code == 0:
-		return fanfare.Temporary
+		return driver.Accepted
+	case name == "webhook" && (code == 408 || code == 425 || code == 429 || code/100 == 5), name == "smtp" && code/100 == 4, code == 0:
+		return driver.Temporary
 	}
-	return fanfare.Permanent
+	return driver.Permanent
 }
 
 // TestAnswersOfReceiversHaveTheirClass goes through answers as receivers give
@@ -88,7 +89,7 @@ func TestAnswersOfReceiversHaveTheirClass(t *testing.T) {
 		{"smtp", 250, "2.0.0 OK, 4.2.2 was before", ""},
 		{"file", 551, "a driver without rules", ""},
 	} {
-		o := &fanfare.Outcome{Verdict: verdictOf(c.driver, c.code), Code: c.code, Text: c.text}
+		o := &driver.Outcome{Verdict: verdictOf(c.driver, c.code), Code: c.code, Text: c.text}
 		r := rules.Read(c.driver, "example.org", o)
 		if r.Class != c.class {
 			name := "none"
@@ -104,16 +105,16 @@ func TestAnswersOfReceiversHaveTheirClass(t *testing.T) {
 }
 
 func TestABrokenConnectionIsTheNetworkWithAnyDriver(t *testing.T) {
-	for _, driver := range []string{"smtp", "webhook", "file"} {
-		r := Builtin().Read(driver, "", &fanfare.Outcome{Verdict: fanfare.Lost, Text: "the connection broke"})
-		if r.Class != fanfare.ClassNetwork || r.Verdict != fanfare.Lost {
-			t.Errorf("%s: %+v", driver, r)
+	for _, name := range []string{"smtp", "webhook", "file"} {
+		r := Builtin().Read(name, "", &driver.Outcome{Verdict: driver.Lost, Text: "the connection broke"})
+		if r.Class != fanfare.ClassNetwork || r.Verdict != driver.Lost {
+			t.Errorf("%s: %+v", name, r)
 		}
 	}
 }
 
 func TestWhatADriverSaysItselfStays(t *testing.T) {
-	r := Builtin().Read("webhook", "", &fanfare.Outcome{Verdict: fanfare.Temporary, Code: 503, Class: fanfare.ClassThrottled, RetryAfter: 7 * time.Second, Text: "try again in 5 minutes"})
+	r := Builtin().Read("webhook", "", &driver.Outcome{Verdict: driver.Temporary, Code: 503, Class: fanfare.ClassThrottled, RetryAfter: 7 * time.Second, Text: "try again in 5 minutes"})
 	if r.Class != fanfare.ClassThrottled || r.RetryAfter != 7*time.Second {
 		t.Errorf("read as %+v", r)
 	}
@@ -137,7 +138,7 @@ func TestAWaitThatATextAsksForIsFound(t *testing.T) {
 		"retry 12:99:00":                                            0,
 		"":                                                          0,
 	} {
-		o := &fanfare.Outcome{Verdict: fanfare.Temporary, Code: 455, Text: text}
+		o := &driver.Outcome{Verdict: driver.Temporary, Code: 455, Text: text}
 		if got := (&Rules{}).Read("smtp", "", o).RetryAfter; got != want {
 			t.Errorf("%q asks to wait %v, want %v", text, got, want)
 		}
@@ -145,7 +146,7 @@ func TestAWaitThatATextAsksForIsFound(t *testing.T) {
 }
 
 func TestARefusalForGoodAsksForNoWait(t *testing.T) {
-	o := &fanfare.Outcome{Verdict: fanfare.Permanent, Code: 550, Text: "5.7.1 blocked for 10 minutes"}
+	o := &driver.Outcome{Verdict: driver.Permanent, Code: 550, Text: "5.7.1 blocked for 10 minutes"}
 	if r := Builtin().Read("smtp", "", o); r.RetryAfter != 0 {
 		t.Errorf("it asks to wait %v", r.RetryAfter)
 	}
@@ -156,7 +157,7 @@ func TestAWaitOfAGreylistIsAssumedWhereItSaysNone(t *testing.T) {
 		"4.7.1 Greylisted, see the postmaster": 5 * time.Minute,
 		"4.7.1 Greylisted for 30 seconds":      30 * time.Second,
 	} {
-		o := &fanfare.Outcome{Verdict: fanfare.Temporary, Code: 450, Text: text}
+		o := &driver.Outcome{Verdict: driver.Temporary, Code: 450, Text: text}
 		if r := Builtin().Read("smtp", "", o); r.RetryAfter != want {
 			t.Errorf("%q asks to wait %v, want %v", text, r.RetryAfter, want)
 		}
@@ -180,19 +181,19 @@ rules:
 		text    string
 		rule    string
 		class   fanfare.Class
-		verdict fanfare.Verdict
+		verdict driver.Verdict
 		suspend time.Duration
 	}{
-		{"mail.example.org", 550, "5.1.1 no", "one domain", fanfare.ClassThrottled, fanfare.Temporary, time.Hour},
-		{"example.net", 550, "5.1.1 no", "one domain", fanfare.ClassThrottled, fanfare.Temporary, time.Hour},
-		{"example.net:25", 550, "5.1.1 no", "one domain", fanfare.ClassThrottled, fanfare.Temporary, time.Hour},
-		{"example.org", 550, "5.1.1 no", "any", fanfare.ClassFull, fanfare.Permanent, 0},
-		{"badexample.net", 551, "5.1.1 no", "any", fanfare.ClassFull, fanfare.Permanent, 0},
-		{"example.org", 452, "4.2.2 the account is over quota.", "over", fanfare.ClassFull, fanfare.Permanent, 0},
-		{"example.org", 452, "4.2.2 the account is over quota today", "mailbox-full", fanfare.ClassFull, fanfare.Temporary, 0},
-		{"example.org", 560, "5.1.1 no", "bad-recipient", fanfare.ClassInvalid, fanfare.Permanent, 0},
+		{"mail.example.org", 550, "5.1.1 no", "one domain", fanfare.ClassThrottled, driver.Temporary, time.Hour},
+		{"example.net", 550, "5.1.1 no", "one domain", fanfare.ClassThrottled, driver.Temporary, time.Hour},
+		{"example.net:25", 550, "5.1.1 no", "one domain", fanfare.ClassThrottled, driver.Temporary, time.Hour},
+		{"example.org", 550, "5.1.1 no", "any", fanfare.ClassFull, driver.Permanent, 0},
+		{"badexample.net", 551, "5.1.1 no", "any", fanfare.ClassFull, driver.Permanent, 0},
+		{"example.org", 452, "4.2.2 the account is over quota.", "over", fanfare.ClassFull, driver.Permanent, 0},
+		{"example.org", 452, "4.2.2 the account is over quota today", "mailbox-full", fanfare.ClassFull, driver.Temporary, 0},
+		{"example.org", 560, "5.1.1 no", "bad-recipient", fanfare.ClassInvalid, driver.Permanent, 0},
 	} {
-		r := rules.Read("smtp", c.to, &fanfare.Outcome{Verdict: verdictOf("smtp", c.code), Code: c.code, Text: c.text})
+		r := rules.Read("smtp", c.to, &driver.Outcome{Verdict: verdictOf("smtp", c.code), Code: c.code, Text: c.text})
 		if r.Rule == nil || r.Rule.Name != c.rule || r.Class != c.class || r.Verdict != c.verdict || r.Suspend != c.suspend {
 			t.Errorf("%d %q of %s is %+v, want it by rule %s", c.code, c.text, c.to, r, c.rule)
 		}
@@ -275,8 +276,8 @@ func TestAnEmptyFileHasNoRules(t *testing.T) {
 // TestEachBuiltinRuleCanCount: a rule that another one before it hides would never
 // be seen to be wrong.
 func TestEachBuiltinRuleCanCount(t *testing.T) {
-	witness := map[string]*fanfare.Outcome{
-		"connection-lost": {Verdict: fanfare.Lost}, "greylisted": at(450, "greylisted"), "google-rate": at(421, "4.7.28 slow down"),
+	witness := map[string]*driver.Outcome{
+		"connection-lost": {Verdict: driver.Lost}, "greylisted": at(450, "greylisted"), "google-rate": at(421, "4.7.28 slow down"),
 		"google-unsolicited-rate": at(421, "unusual rate of unsolicited mail"), "yahoo-user-complaints": at(421, "4.7.0 [TSS04] no"),
 		"microsoft-throttled": at(451, "4.7.500 busy"), "microsoft-rate": at(421, "RP-002 no"), "microsoft-block-list": at(550, "block list (S3150)"),
 		"too-many-connections": at(421, "too many connections"), "too-fast": at(450, "too many messages"), "on-a-block-list": at(554, "zen.spamhaus.org"),
@@ -287,35 +288,35 @@ func TestEachBuiltinRuleCanCount(t *testing.T) {
 		"sender-authentication": at(550, "5.7.26"), "policy-for-now": at(451, "4.7.1 no"), "policy": at(550, "5.7.1 no"), "closing": at(421, ""),
 		"no-such-user-in-words": at(554, "user unknown"), "spam-in-words": at(554, "spam"), "local-error": at(451, ""),
 		"no-storage": at(452, ""), "no-storage-for-good": at(552, ""), "takes-no-mail": at(521, ""), "no-such-mailbox": at(550, ""), "command-refused": at(502, ""),
-		"cannot-be-sent": {Verdict: fanfare.Permanent},
+		"cannot-be-sent": {Verdict: driver.Permanent},
 	}
-	hooks := map[string]*fanfare.Outcome{
+	hooks := map[string]*driver.Outcome{
 		"too-many-requests": hook(429), "unavailable": hook(503), "too-early": hook(425), "request-time-out": hook(408), "receiver-has-no-room": hook(507),
 		"server-error": hook(500), "not-let-in": hook(403), "no-such-receiver": hook(410), "not-followed": hook(302), "not-taken": hook(400),
-		"no-answer": {Verdict: fanfare.Temporary},
+		"no-answer": {Verdict: driver.Temporary},
 	}
 	rules := Builtin()
 	for _, rule := range rules.All() {
-		driver, o := "smtp", witness[rule.Name]
+		name, o := "smtp", witness[rule.Name]
 		if o == nil {
-			driver, o = "webhook", hooks[rule.Name]
+			name, o = "webhook", hooks[rule.Name]
 		}
 		if o == nil {
 			t.Errorf("rule %s has no witness here", rule.Name)
 			continue
 		}
-		if r := rules.Read(driver, "", o); r.Rule != rule {
+		if r := rules.Read(name, "", o); r.Rule != rule {
 			t.Errorf("%d %q is read by %v, not by %s", o.Code, o.Text, r.Rule, rule.Name)
 		}
 	}
 }
 
-func at(code int, text string) *fanfare.Outcome {
-	return &fanfare.Outcome{Verdict: verdictOf("smtp", code), Code: code, Text: text}
+func at(code int, text string) *driver.Outcome {
+	return &driver.Outcome{Verdict: verdictOf("smtp", code), Code: code, Text: text}
 }
 
-func hook(code int) *fanfare.Outcome {
-	return &fanfare.Outcome{Verdict: verdictOf("webhook", code), Code: code}
+func hook(code int) *driver.Outcome {
+	return &driver.Outcome{Verdict: verdictOf("webhook", code), Code: code}
 }
 
 // FuzzAnyAnswerAndAnyFileOfRules: nothing that a peer says and no file breaks the
@@ -329,9 +330,9 @@ func FuzzAnyAnswerAndAnyFileOfRules(f *testing.F) {
 		if own, err := Parse([]byte(file)); err == nil {
 			rules = own.Before(builtin)
 		}
-		for _, verdict := range []fanfare.Verdict{fanfare.Temporary, fanfare.Permanent, fanfare.Lost} {
-			r := rules.Read("smtp", "example.org", &fanfare.Outcome{Verdict: verdict, Code: code, Text: text})
-			if r.RetryAfter < 0 || r.RetryAfter > MaxWait || r.Suspend < 0 || r.Suspend > MaxWait || r.Verdict == fanfare.Taken {
+		for _, verdict := range []driver.Verdict{driver.Temporary, driver.Permanent, driver.Lost} {
+			r := rules.Read("smtp", "example.org", &driver.Outcome{Verdict: verdict, Code: code, Text: text})
+			if r.RetryAfter < 0 || r.RetryAfter > MaxWait || r.Suspend < 0 || r.Suspend > MaxWait || r.Verdict == driver.Accepted {
 				t.Fatalf("%d %q is read as %+v", code, text, r)
 			}
 		}
@@ -340,7 +341,7 @@ func FuzzAnyAnswerAndAnyFileOfRules(f *testing.F) {
 
 func BenchmarkReadTheLastRule(b *testing.B) {
 	rules := Builtin()
-	o := &fanfare.Outcome{Verdict: fanfare.Permanent, Code: 555, Text: "Something that a receiver says at some length, with nothing in it that is known to anybody"}
+	o := &driver.Outcome{Verdict: driver.Permanent, Code: 555, Text: "Something that a receiver says at some length, with nothing in it that is known to anybody"}
 	for b.Loop() {
 		rules.Read("smtp", "example.org", o)
 	}

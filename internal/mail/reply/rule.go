@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // A Rule says what a kind of answer means. It fits an answer that meets all of
@@ -21,7 +22,7 @@ type Rule struct {
 	Says     []string       // one of these stands in the text, lower case here and there
 	Text     *regexp.Regexp // somewhere in the text
 	To       []string       // the destination: example.org, or *.example.org for what lies below
-	Verdicts []fanfare.Verdict
+	Verdicts []driver.Verdict
 
 	Class   fanfare.Class
 	Then    Then
@@ -43,7 +44,7 @@ const (
 // answer is what the rules are held against.
 type answer struct {
 	driver, destination string
-	outcome             *fanfare.Outcome
+	outcome             *driver.Outcome
 	enhanced            enhanced
 	text                string // of the outcome, in lower case
 }
@@ -79,9 +80,9 @@ func (r *Rule) apply(reading *Reading) {
 	}
 	reading.Suspend, reading.Slow = r.Suspend, r.Slow
 	switch {
-	case r.Then == ThenRetry && reading.Verdict == fanfare.Permanent:
-		reading.Verdict = fanfare.Temporary
-	case r.Then == ThenFail && reading.Verdict == fanfare.Temporary:
-		reading.Verdict = fanfare.Permanent
+	case r.Then == ThenRetry && reading.Verdict == driver.Permanent:
+		reading.Verdict = driver.Temporary
+	case r.Then == ThenFail && reading.Verdict == driver.Temporary:
+		reading.Verdict = driver.Permanent
 	}
 }

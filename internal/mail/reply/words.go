@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Fits says in words which answers the rule fits.
@@ -71,13 +71,13 @@ func (r *Rule) Means() string {
 
 // VerdictOf is the verdict that a driver gives to an answer that is its code
 // alone.
-func VerdictOf(driver string, code int) fanfare.Verdict {
+func VerdictOf(driverName string, code int) driver.Verdict {
 	switch {
 	case code/100 == 2:
-		return fanfare.Taken
-	case driver == "webhook" && (code == 408 || code == 425 || code == 429 || code/100 == 5),
-		driver != "webhook" && code/100 == 4:
-		return fanfare.Temporary
+		return driver.Accepted
+	case driverName == "webhook" && (code == 408 || code == 425 || code == 429 || code/100 == 5),
+		driverName != "webhook" && code/100 == 4:
+		return driver.Temporary
 	}
-	return fanfare.Permanent
+	return driver.Permanent
 }

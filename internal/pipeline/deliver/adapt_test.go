@@ -11,7 +11,7 @@ import (
 
 // TestAChannelThatAdaptsComesBackToAllItsConnections has a next hop that asks for
 // less for ten seconds and takes everything from then on. Each connection has one
-// letter at a time, so that none asks for more than its lane may have.
+// message at a time, so that none asks for more than its lane may have.
 func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
 	for _, lane := range fanfare.Lanes {
 		for _, reserve := range []Reserve{{}, {Urgent: 0.1, Normal: 0.1}} {

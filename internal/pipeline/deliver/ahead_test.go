@@ -8,12 +8,13 @@ import (
 	"golang.org/x/time/rate"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestAConnectionHasTheNextLetterInHandUnlessARateIsKept is about the half of the
-// speed: only with the next letter in hand can a connection write its envelope
+// TestAConnectionHasTheNextMessageInHandUnlessARateIsKept is about the half of the
+// speed: only with the next message in hand can a connection write its envelope
 // with the body before.
-func TestAConnectionHasTheNextLetterInHandUnlessARateIsKept(t *testing.T) {
+func TestAConnectionHasTheNextMessageInHandUnlessARateIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate  rate.Limit
 		ahead bool
@@ -24,17 +25,17 @@ func TestAConnectionHasTheNextLetterInHandUnlessARateIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got := make(chan bool, 1)
-				s := settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
-					first, err := desk.Next(ctx, true)
+				s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+					first, err := queue.Next(ctx, true)
 					if first == nil {
 						return err
 					}
-					second, _ := desk.Next(ctx, false)
+					second, _ := queue.Next(ctx, false)
 					got <- second != nil
 					<-ctx.Done()
-					for _, letter := range []*fanfare.Letter{second, first} {
-						if letter != nil {
-							desk.Return(letter)
+					for _, message := range []*driver.Message{second, first} {
+						if message != nil {
+							queue.Return(message)
 						}
 					}
 					return nil
@@ -43,7 +44,7 @@ func TestAConnectionHasTheNextLetterInHandUnlessARateIsKept(t *testing.T) {
 				b := newBench(t, gateFunc(open), s)
 				b.Submit(b.batch(fanfare.Normal, 10))
 				if ahead := <-got; ahead != c.ahead {
-					t.Errorf("the connection had a letter ahead: %v, want %v", ahead, c.ahead)
+					t.Errorf("the connection had a message ahead: %v, want %v", ahead, c.ahead)
 				}
 				b.Stop()
 			})

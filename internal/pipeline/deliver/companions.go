@@ -7,23 +7,24 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/failpoint"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // shares reports whether two jobs are one message, also of two batches: or each batch
 // would end with a group that is not full.
 func (job *Job) shares(with *Job) bool {
-	return job.Letter.Share != 0 && job.Letter.Share == with.Letter.Share
+	return job.Message.SharedContent != 0 && job.Message.SharedContent == with.Message.SharedContent
 }
 
 // groupOf is how many messages leave together with a job that leaves next, itself
 // included: those that wait and say the same, as far as the channel and the next hop take
 // so many at once, and as its rates allow in a second. The caller holds mu.
-func (d *desk) groupOf(job *Job) int {
+func (d *queue) groupOf(job *Job) int {
 	o, most := d.outlet, d.outlet.settings.Multicast
 	if d.most > 0 {
 		most = min(most, d.most)
 	}
-	if most <= 1 || job.Letter.Share == 0 {
+	if most <= 1 || job.Message.SharedContent == 0 {
 		return 1
 	}
 	return 1 + o.waiting.countShared(job, o.limits.group(most)-1)
@@ -33,10 +34,10 @@ func (d *desk) groupOf(job *Job) int {
 // connection has: those that are next in its flow. Each passes the gate and the
 // limits by itself. For the windows of the channel all of them are one message, for
 // everything else they count by themselves.
-func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most int) []*fanfare.Letter {
-	o, leader := d.outlet, letter.Work.(*Job)
+func (d *queue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
+	o, leader := d.outlet, message.Owner.(*Job)
 	o.mu.Lock()
-	if !d.has(leader) || letter.Share == 0 {
+	if !d.has(leader) || message.SharedContent == 0 {
 		o.mu.Unlock()
 		return dst
 	}
@@ -53,7 +54,7 @@ func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most in
 		}
 		job.along, job.ahead = true, leader.ahead
 		if says, finished = d.offer(job, leader, now, finished); says == leaves {
-			dst = append(dst, &job.Letter)
+			dst = append(dst, &job.Message)
 			most--
 		}
 	}
@@ -65,41 +66,41 @@ func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most in
 	return dst
 }
 
-// ReleaseAll puts letters on the wire and asks the gate then, as Release does.
+// ReleaseAll puts messages on the wire and asks the gate then, as Release does.
 // Where it refuses some, none of them leaves: they are off the wire again, and what
 // is left of them is in its place.
-func (d *desk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, released bool) {
+func (d *queue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	o := d.outlet
 	o.mu.Lock()
-	for _, letter := range letters {
-		job := letter.Work.(*Job)
+	for _, message := range messages {
+		job := message.Owner.(*Job)
 		if !o.wired.has(job) && d.has(job) {
 			o.wired.put(job)
 			o.limits.unreserve(job)
-			left = append(left, letter)
+			left = append(left, message)
 		}
 	}
 	timeout := o.settings.SendTimeout
 	o.mu.Unlock()
-	if len(left) < len(letters) { // some are not the connection's, or were released: a driver's mistake
+	if len(left) < len(messages) { // some are not the connection's, or were released: a driver's mistake
 		o.mu.Lock()
-		for _, letter := range left {
-			o.unwire(letter.Work.(*Job))
+		for _, message := range left {
+			o.unwire(message.Owner.(*Job))
 		}
 		o.mu.Unlock()
 		return left, false
 	}
 	now := o.options.Clock.Now()
 	var refused []refusal
-	for _, letter := range letters {
-		job := letter.Work.(*Job)
+	for _, message := range messages {
+		job := message.Owner.(*Job)
 		decision, why := o.decide(job, now)
 		if decision != Go || time.Until(job.batch.Leased()) < timeout {
 			refused = append(refused, refusal{job, decision, why})
 		}
 	}
 	if refused == nil {
-		for range letters {
+		for range messages {
 			o.options.Recorder.Expect()
 		}
 		failpoint.Hit("before-body")
@@ -107,8 +108,8 @@ func (d *desk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, re
 	}
 	var finished []*Batch
 	o.mu.Lock()
-	for _, letter := range letters {
-		o.unwire(letter.Work.(*Job))
+	for _, message := range messages {
+		o.unwire(message.Owner.(*Job))
 	}
 	for _, r := range refused {
 		d.drop(r.job)
@@ -121,7 +122,7 @@ func (d *desk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, re
 		}
 	}
 	o.count(d)
-	left = slices.DeleteFunc(left, func(letter *fanfare.Letter) bool { return !d.has(letter.Work.(*Job)) })
+	left = slices.DeleteFunc(left, func(message *driver.Message) bool { return !d.has(message.Owner.(*Job)) })
 	o.mu.Unlock()
 	finish(finished)
 	return left, false
@@ -134,36 +135,36 @@ type refusal struct {
 	why      string
 }
 
-// ReportAll has the outcomes of letters that left together recorded together, and
+// ReportAll has the outcomes of messages that left together recorded together, and
 // counts their jobs as done. What several of them were answered with is one answer
 // of the relay.
-func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
+func (d *queue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	o := d.outlet
 	failpoint.Hit("after-reply")
 	o.mu.Lock()
 	settings := o.settings
-	for _, letter := range letters {
-		if !d.has(letter.Work.(*Job)) {
+	for _, message := range messages {
+		if !d.has(message.Owner.(*Job)) {
 			o.mu.Unlock()
 			return errNotHeld
 		}
 	}
-	for _, letter := range letters {
-		letter.Work.(*Job).holder = nil
+	for _, message := range messages {
+		message.Owner.(*Job).holder = nil
 	}
 	d.jobs = slices.DeleteFunc(d.jobs, func(job *Job) bool { return job.holder == nil })
 	o.mu.Unlock()
 
-	entries := make([]fanfare.Entry, len(letters))
-	advices := make([]Advice, len(letters))
+	entries := make([]fanfare.Entry, len(messages))
+	advices := make([]Advice, len(messages))
 	heard := slices.Clone(outcomes)
-	for i, letter := range letters {
-		advices[i], entries[i] = o.entryOf(letter.Work.(*Job), &heard[i], settings)
+	for i, message := range messages {
+		advices[i], entries[i] = o.entryOf(message.Owner.(*Job), &heard[i], settings)
 	}
-	unkept := make([]error, len(letters))
-	for from := 0; from < len(letters); { // a commit is of one day
+	unkept := make([]error, len(messages))
+	for from := 0; from < len(messages); { // a commit is of one day
 		to := sameDay(entries, from)
-		unkept[from] = o.recordTogether(letters[from:to], entries[from:to])
+		unkept[from] = o.recordTogether(messages[from:to], entries[from:to])
 		for i := from + 1; i < to; i++ {
 			unkept[i] = unkept[from]
 		}
@@ -172,17 +173,17 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 
 	o.mu.Lock()
 	now := o.options.Clock.Now()
-	took := d.took(letters[0].Work.(*Job), now)
-	if len(letters) > 1 { // nobody knows which of them the relay took long for
-		letters[0].Work.(*Job).overtaken = 0
+	took := d.took(messages[0].Owner.(*Job), now)
+	if len(messages) > 1 { // nobody knows which of them the relay took long for
+		messages[0].Owner.(*Job).overtaken = 0
 	}
 	var finished []*Batch
-	for i, letter := range letters {
-		job := letter.Work.(*Job)
+	for i, message := range messages {
+		job := message.Owner.(*Job)
 		job.echo = i > 0 && outcomes[i] == outcomes[i-1]
 		if !job.echo {
 			o.answered(d.relay, &heard[i], took, now)
-		} else if heard[i].Verdict == fanfare.Taken {
+		} else if heard[i].Verdict == driver.Accepted {
 			d.relay.taken++
 		}
 		finished = o.reported(job, &heard[i], advices[i], took, now, unkept[i], finished)
@@ -196,18 +197,18 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 }
 
 // recordTogether keeps entries of one day.
-func (o *Outlet) recordTogether(letters []*fanfare.Letter, entries []fanfare.Entry) error {
+func (o *Outlet) recordTogether(messages []*driver.Message, entries []fanfare.Entry) error {
 	var dues []fanfare.Due
 	expected := 0
 	o.mu.Lock()
-	for _, letter := range letters {
-		if o.wired.has(letter.Work.(*Job)) {
+	for _, message := range messages {
+		if o.wired.has(message.Owner.(*Job)) {
 			expected++
 		}
 	}
 	o.mu.Unlock()
-	for i, letter := range letters {
-		if due := o.due(letter.Work.(*Job), &entries[i]); due != nil {
+	for i, message := range messages {
+		if due := o.due(message.Owner.(*Job), &entries[i]); due != nil {
 			dues = append(dues, *due)
 		}
 	}

@@ -10,30 +10,31 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// together is a driver that sends each letter with up to some companions, and tells
+// together is a driver that sends each message with up to some companions, and tells
 // of each message to how many it went.
-func together(most int, sizes *[]int, answer func(position uint32) fanfare.Verdict) driverFunc {
-	return func(ctx context.Context, desk fanfare.Desk) error {
+func together(most int, sizes *[]int, answer func(position uint32) driver.Verdict) driverFunc {
+	return func(ctx context.Context, queue driver.Queue) error {
 		for {
-			letter, err := desk.Next(ctx, true)
-			if letter == nil {
+			message, err := queue.Next(ctx, true)
+			if message == nil {
 				return err
 			}
-			c := desk.(fanfare.Companions)
-			all := c.Companions([]*fanfare.Letter{letter}, letter, most-1)
+			c := queue.(driver.Queue)
+			all := c.TakeSameContent([]*driver.Message{message}, message, most-1)
 			left, released := c.ReleaseAll(all)
 			if !released {
 				for _, l := range slices.Backward(left) {
-					desk.Return(l)
+					queue.Return(l)
 				}
 				continue
 			}
 			*sizes = append(*sizes, len(all))
-			outcomes := make([]fanfare.Outcome, len(all))
+			outcomes := make([]driver.Outcome, len(all))
 			for i, l := range all {
-				outcomes[i] = fanfare.Outcome{Verdict: answer(l.Delivery.Position), Code: 250, Text: "said", Relay: "relay:25", At: time.Now()}
+				outcomes[i] = driver.Outcome{Verdict: answer(l.Delivery.Position), Code: 250, Text: "said", Relay: "relay:25", At: time.Now()}
 			}
 			if err := c.ReportAll(all, outcomes); err != nil {
 				return err
@@ -42,13 +43,13 @@ func together(most int, sizes *[]int, answer func(position uint32) fanfare.Verdi
 	}
 }
 
-func allTaken(uint32) fanfare.Verdict { return fanfare.Taken }
+func allTaken(uint32) driver.Verdict { return driver.Accepted }
 
 // sharing makes a batch whose jobs have shares.
 func (b *bench) sharing(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
 	batch := b.batchOf(flow, lane, len(shares))
 	for i, share := range shares {
-		batch.Jobs[i].Letter.Share = share
+		batch.Jobs[i].Message.SharedContent = share
 	}
 	return batch
 }
@@ -98,7 +99,7 @@ func TestCompanionsAreOfOneShareAndOneFlow(t *testing.T) {
 func TestEachCompanionHasTheOutcomeOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		answer := func(position uint32) fanfare.Verdict { return fanfare.Verdict(position % 4) }
+		answer := func(position uint32) driver.Verdict { return driver.Verdict(position % 4) }
 		s := settings(together(100, &sizes, answer))
 		s.Connections, s.Retry = 1, Retry{time.Hour}
 		b := newBench(t, gateFunc(open), s)
@@ -119,7 +120,7 @@ func TestEachCompanionHasTheOutcomeOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestWhatLeavesTogetherIsKeptByDay has letters of two days leave together, of which
+// TestWhatLeavesTogetherIsKeptByDay has messages of two days leave together, of which
 // one's outcomes cannot be kept.
 func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -133,28 +134,28 @@ func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				refused := make(chan error, 1)
-				driver := func(ctx context.Context, desk fanfare.Desk) error {
-					var all []*fanfare.Letter
-					for letter, _ := desk.Next(ctx, true); letter != nil; letter, _ = desk.Next(ctx, false) {
-						all = append(all, letter)
+				drv := func(ctx context.Context, queue driver.Queue) error {
+					var all []*driver.Message
+					for message, _ := queue.Next(ctx, true); message != nil; message, _ = queue.Next(ctx, false) {
+						all = append(all, message)
 					}
 					if len(all) == 0 {
 						return nil
 					}
-					if _, released := desk.(fanfare.Together).ReleaseAll(all); !released {
+					if _, released := queue.ReleaseAll(all); !released {
 						t.Error("not released")
 					}
-					refused <- desk.(fanfare.Together).ReportAll(all, slices.Repeat([]fanfare.Outcome{{Code: 250, At: time.Now()}}, len(all)))
+					refused <- queue.ReportAll(all, slices.Repeat([]driver.Outcome{{Code: 250, At: time.Now()}}, len(all)))
 					<-ctx.Done()
 					return nil
 				}
-				s := settings(driverFunc(driver))
+				s := settings(driverFunc(drv))
 				s.Connections = 1
 				b := newBench(t, gateFunc(open), s)
 				b.book.gone = c.gone
 				batch := b.batch(fanfare.Normal, 5)
 				for i := range 2 {
-					batch.Jobs[i].Letter.Delivery.Day = 20776
+					batch.Jobs[i].Message.Delivery.Day = 20776
 				}
 				b.Submit(batch)
 				err := <-refused
@@ -183,7 +184,7 @@ func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
 		var sizes []int
 		asked := map[uint32]int{}
 		gate := func(job *Job) (Decision, string) {
-			position := job.Letter.Delivery.Position
+			position := job.Message.Delivery.Position
 			asked[position]++
 			if position%5 == 3 && asked[position] == 2 {
 				return Suppress, "unsubscribed"
@@ -236,7 +237,7 @@ func TestCompanionsCountInRatesAndBudgetsOneByOne(t *testing.T) {
 		b.Submit(batch)
 		<-done
 		if took := time.Since(start); took < 2*time.Second {
-			t.Errorf("21 letters at 10 a second took %v", took)
+			t.Errorf("21 messages at 10 a second took %v", took)
 		}
 		b.Stop()
 	})
@@ -267,7 +268,7 @@ func TestCompanionsAreOneForTheWindowOfTheChannel(t *testing.T) {
 func TestARefusalOfAWholeMessageIsOneAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		s := settings(together(100, &sizes, func(uint32) fanfare.Verdict { return fanfare.Lost }))
+		s := settings(together(100, &sizes, func(uint32) driver.Verdict { return driver.Lost }))
 		s.Connections, s.Retry = 1, Retry{time.Hour}
 		b := newBench(t, gateFunc(open), s)
 		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 100)...)
@@ -291,7 +292,7 @@ func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
 	l.configure(&s, now)
 	batch := &Batch{}
 	jobs := make([]Job, 5)
-	refused := fanfare.Outcome{Verdict: fanfare.Temporary, Code: 421, Class: fanfare.ClassBusy, Text: "too busy", At: now}
+	refused := driver.Outcome{Verdict: driver.Temporary, Code: 421, Class: fanfare.ClassBusy, Text: "too busy", At: now}
 	for i := range jobs {
 		jobs[i] = Job{Destination: "example.org", batch: batch, along: i > 0, echo: i > 0}
 		var leader *Job
@@ -307,6 +308,6 @@ func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
 	}
 	d := l.destinations.known["example.org"]
 	if d.refused != 5 || d.window.Size() != 10 || d.underway != 0 || l.underway != 0 {
-		t.Errorf("%d letters were refused, the window is %d, and %d are under way; want 5, 10 after one refusal, and 0", d.refused, d.window.Size(), d.underway)
+		t.Errorf("%d messages were refused, the window is %d, and %d are under way; want 5, 10 after one refusal, and 0", d.refused, d.window.Size(), d.underway)
 	}
 }

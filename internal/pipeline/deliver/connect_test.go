@@ -11,18 +11,19 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestARelayThatCannotBeReachedConsumesNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
 		reachable := time.Now().Add(10 * time.Minute)
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
+		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			dials.Add(1)
 			if time.Now().Before(reachable) {
 				return errors.New("connection refused")
 			}
-			return answering(taking)(ctx, desk)
+			return answering(taking)(ctx, queue)
 		})))
 		batch := b.batch(fanfare.Normal, 200)
 		b.Submit(batch)
@@ -51,12 +52,12 @@ func TestARelayThatCannotBeReachedConsumesNoAttempt(t *testing.T) {
 // drop may be a duplicate later.
 func TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
-			letter, err := desk.Next(ctx, true)
-			if letter == nil || !desk.Release(letter) {
+		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+			message, err := queue.Next(ctx, true)
+			if message == nil || !queue.Release(message) {
 				return err
 			}
-			if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Lost, Text: "cut off", At: time.Now()}); err != nil {
+			if err := queue.Report(message, driver.Outcome{Verdict: driver.Lost, Text: "cut off", At: time.Now()}); err != nil {
 				return err
 			}
 			return errors.New("cut off")
@@ -74,12 +75,12 @@ func TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue(t *testing.T) {
 func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := 0
-		s := settings(answering(func(l *fanfare.Letter) fanfare.Verdict {
+		s := settings(answering(func(l *driver.Message) driver.Verdict {
 			if l.Delivery.Position == 1 && panics == 0 {
 				panics++
 				panic("a bug")
 			}
-			return fanfare.Taken
+			return driver.Accepted
 		}))
 		s.Connections = 1
 		b := newBench(t, gateFunc(open), s)
@@ -108,19 +109,19 @@ func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
 
 func TestALetterThatBringsDownEveryConnectionDoesNotBlockTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
-			letter, err := desk.Next(ctx, true)
-			for letter != nil {
-				if letter.Delivery.Position == 0 {
+		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+			message, err := queue.Next(ctx, true)
+			for message != nil {
+				if message.Delivery.Position == 0 {
 					panic("a bug before the body")
 				}
-				if desk.Release(letter) {
-					err = desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()})
+				if queue.Release(message) {
+					err = queue.Report(message, driver.Outcome{Verdict: driver.Accepted, At: time.Now()})
 					if err != nil {
 						return err
 					}
 				}
-				letter, err = desk.Next(ctx, true)
+				message, err = queue.Next(ctx, true)
 			}
 			return err
 		})))
@@ -135,25 +136,25 @@ func TestALetterThatBringsDownEveryConnectionDoesNotBlockTheOthers(t *testing.T)
 	})
 }
 
-func TestAReturnedLetterGoesToAConnectionThatIsIdle(t *testing.T) {
+func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		calls := 0
 		giveBack := make(chan struct{})
-		s := settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
+		s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			mu.Lock()
 			calls++
 			first := calls == 1
 			mu.Unlock()
 			if !first {
-				return answering(taking)(ctx, desk)
+				return answering(taking)(ctx, queue)
 			}
-			letter, err := desk.Next(ctx, true)
-			if letter == nil {
+			message, err := queue.Next(ctx, true)
+			if message == nil {
 				return err
 			}
 			<-giveBack
-			desk.Return(letter)
+			queue.Return(message)
 			<-ctx.Done() // it ends in peace, but late
 			return nil
 		}))
@@ -197,13 +198,13 @@ func TestNewSettingsTakeOverAfterTheMessageOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var old, fresh atomic.Int32
 		reply := make(chan struct{})
-		s := settings(answering(func(*fanfare.Letter) fanfare.Verdict { <-reply; old.Add(1); return fanfare.Taken }))
+		s := settings(answering(func(*driver.Message) driver.Verdict { <-reply; old.Add(1); return driver.Accepted }))
 		s.Connections = 2
 		b := newBench(t, gateFunc(open), s)
 		batch := b.batch(fanfare.Normal, 50)
 		b.Submit(batch)
 		synctest.Wait()
-		s.Relays = relaysOf(answering(func(*fanfare.Letter) fanfare.Verdict { fresh.Add(1); return fanfare.Taken }))
+		s.Relays = relaysOf(answering(func(*driver.Message) driver.Verdict { fresh.Add(1); return driver.Accepted }))
 		b.Reconfigure(s)
 		synctest.Wait()
 		if n := b.Status().Connections; n != 2 {
@@ -221,7 +222,7 @@ func TestNewSettingsTakeOverAfterTheMessageOnTheWire(t *testing.T) {
 
 func TestNewSettingsEndThePauseOfARelayInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(context.Context, fanfare.Desk) error { return errors.New("wrong password") })))
+		b := newBench(t, gateFunc(open), settings(driverFunc(func(context.Context, driver.Queue) error { return errors.New("wrong password") })))
 		batch := b.batch(fanfare.Normal, 3)
 		b.Submit(batch)
 		<-time.After(10 * time.Minute)
@@ -234,14 +235,14 @@ func TestNewSettingsEndThePauseOfARelayInDoubt(t *testing.T) {
 
 func TestALetterIsReportedOnceHoweverOftenADriverSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
-			letter, err := desk.Next(ctx, true)
-			if letter == nil || !desk.Release(letter) {
+		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+			message, err := queue.Next(ctx, true)
+			if message == nil || !queue.Release(message) {
 				return err
 			}
 			for range 3 {
-				err = desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()})
-				desk.Return(letter)
+				err = queue.Report(message, driver.Outcome{Verdict: driver.Accepted, At: time.Now()})
+				queue.Return(message)
 			}
 			return err
 		})))

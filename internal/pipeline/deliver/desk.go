@@ -8,10 +8,11 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/failpoint"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// desk is the outlet as one of its connections sees it.
-type desk struct {
+// queue is the outlet as one of its connections sees it.
+type queue struct {
 	outlet *Outlet
 	relay  *relay
 	wake   chan struct{} // gets one token when an idle connection is to look for a job
@@ -20,7 +21,7 @@ type desk struct {
 	// Guarded by the outlet.
 	jobs []*Job    // what the connection has taken and not brought to an end
 	done time.Time // when the last one of them was
-	then int64     // how many letters the relay had been quick with at that time
+	then int64     // how many messages the relay had been quick with at that time
 	over bool      // the connection is to end: another relay has its seat
 	busy int       // the lane that it is counted as busy with, nothing, or coming
 
@@ -28,13 +29,13 @@ type desk struct {
 	most  int  // recipients that the connection takes at once; 0: it has not said
 }
 
-func newDesk(o *Outlet, r *relay) *desk {
-	return &desk{outlet: o, relay: r, wake: make(chan struct{}, 1), busy: coming}
+func newQueue(o *Outlet, r *relay) *queue {
+	return &queue{outlet: o, relay: r, wake: make(chan struct{}, 1), busy: coming}
 }
 
 // Next hands out the next job, the most urgent lane first. Jobs that the gate
 // refuses already are dealt with on the way.
-func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
+func (d *queue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	o := d.outlet
 	if ctx.Err() != nil {
 		return nil, nil
@@ -44,7 +45,7 @@ func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
 		job, says, finished := d.take(wait)
 		finish(finished)
 		if job != nil {
-			return &job.Letter, nil
+			return &job.Message, nil
 		}
 		if !wait || d.over {
 			return nil, nil
@@ -69,7 +70,7 @@ func (d *desk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
 
 // await waits for a sign that there are jobs or, where those that wait are blocked,
 // that one of them may leave. It counts the connection as idle meanwhile.
-func (d *desk) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
+func (d *queue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
 	o := d.outlet
 	o.mu.Lock()
 	if blocked && !o.limits.blocked || !blocked && o.has(d.relay, o.open(d)) {
@@ -101,7 +102,7 @@ func (d *desk) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
 // take pops the most urgent job that the gate and the limits let pass, of the lanes
 // that have not all the connections they may. Where there is none, it says for what
 // the others wait.
-func (d *desk) take(wait bool) (taken *Job, says permit, finished []*Batch) {
+func (d *queue) take(wait bool) (taken *Job, says permit, finished []*Batch) {
 	o := d.outlet
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +130,7 @@ func (d *desk) take(wait bool) (taken *Job, says permit, finished []*Batch) {
 // offer has the gate and the limits look at a job that was popped, by itself or to go
 // with a leader. It is the connection's where it leaves, and in its place elsewhere.
 // The caller holds mu.
-func (d *desk) offer(job, leader *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
+func (d *queue) offer(job, leader *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
 	o := d.outlet
 	decision, why := o.decide(job, now)
 	if decision != Go {
@@ -165,7 +166,7 @@ func (d *desk) offer(job, leader *Job, now time.Time, finished []*Batch) (permit
 
 // handOn has the next idle connection look where this one was woken and found a
 // job: what made room for one may have made it for more. The caller holds mu.
-func (d *desk) handOn() {
+func (d *queue) handOn() {
 	if d.woken && d.outlet.queued() > 0 {
 		d.outlet.wakeOne()
 	}
@@ -173,11 +174,11 @@ func (d *desk) handOn() {
 }
 
 // has reports whether the connection holds a job. The caller holds mu.
-func (d *desk) has(job *Job) bool { return job.holder == d }
+func (d *queue) has(job *Job) bool { return job.holder == d }
 
 // drop ends the connection's hold on a job; false if it had none. The caller
 // holds mu.
-func (d *desk) drop(job *Job) bool {
+func (d *queue) drop(job *Job) bool {
 	if !d.has(job) {
 		return false
 	}
@@ -201,9 +202,9 @@ func (o *Outlet) decide(job *Job, now time.Time) (Decision, string) {
 	return Go, ""
 }
 
-// Return puts a letter of which nothing was written back in front.
-func (d *desk) Return(letter *fanfare.Letter) {
-	o, job := d.outlet, letter.Work.(*Job)
+// Return puts a message of which nothing was written back in front.
+func (d *queue) Return(message *driver.Message) {
+	o, job := d.outlet, message.Owner.(*Job)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.wired.has(job) || !d.drop(job) {
@@ -217,11 +218,11 @@ func (d *desk) Return(letter *fanfare.Letter) {
 	o.wakeOne()
 }
 
-// Release puts the letter on the wire, and only then asks the gate: who ends a
+// Release puts the message on the wire, and only then asks the gate: who ends a
 // subscription closes the gate first and looks at the wire then, so that one of
 // the two sees the other.
-func (d *desk) Release(letter *fanfare.Letter) bool {
-	o, job := d.outlet, letter.Work.(*Job)
+func (d *queue) Release(message *driver.Message) bool {
+	o, job := d.outlet, message.Owner.(*Job)
 	o.mu.Lock()
 	if again := o.wired.has(job); again || !d.has(job) {
 		o.mu.Unlock()
@@ -256,12 +257,12 @@ func (d *desk) Release(letter *fanfare.Letter) bool {
 	return false
 }
 
-// errNotHeld tells a driver that it reported a letter which it does not have.
-var errNotHeld = errors.New("this connection does not have the letter")
+// errNotHeld tells a driver that it reported a message which it does not have.
+var errNotHeld = errors.New("this connection does not have the message")
 
 // Report has the outcome recorded, and counts the job as done.
-func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
-	o, job := d.outlet, letter.Work.(*Job)
+func (d *queue) Report(message *driver.Message, outcome driver.Outcome) error {
+	o, job := d.outlet, message.Owner.(*Job)
 	failpoint.Hit("after-reply")
 	o.mu.Lock()
 	held, settings, record := d.drop(job), o.settings, o.options.Recorder.Record
@@ -288,25 +289,25 @@ func (d *desk) Report(letter *fanfare.Letter, outcome fanfare.Outcome) error {
 }
 
 // entryOf reads an outcome, which gets its class, and says what follows from it.
-func (o *Outlet) entryOf(job *Job, outcome *fanfare.Outcome, settings *Settings) (Advice, fanfare.Entry) {
+func (o *Outlet) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) (Advice, fanfare.Entry) {
 	advice := o.classify(outcome, job.Destination)
 	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, o.options.Chance())
 	return advice, fanfare.Entry{
-		Delivery: job.Letter.Delivery, Attempt: job.Attempt, State: state,
-		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: job.Letter.To,
+		Delivery: job.Message.Delivery, Attempt: job.Attempt, State: state,
+		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: job.Message.To,
 		At: outcome.At, NextAt: next, Channel: o.options.Channel, Class: outcome.Class,
 	}
 }
 
 // reported learns from the outcome of a job, which was kept or not, and counts the
 // job as done. The caller holds mu.
-func (o *Outlet) reported(job *Job, outcome *fanfare.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
+func (o *Outlet) reported(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
 	if o.limits.answered(job, outcome, advice, took, now) {
 		o.wakeOne() // and this connection takes what was its own part
 	}
 	job.paid = false // it has left
 	o.freed(job)
-	if outcome.Verdict == fanfare.Taken {
+	if outcome.Verdict == driver.Accepted {
 		o.taken++
 	}
 	o.unwire(job)
@@ -318,7 +319,7 @@ func (o *Outlet) reported(job *Job, outcome *fanfare.Outcome, advice Advice, too
 
 // took is for how long a connection was busy with a job: from when it had it, or
 // had done with the one before. The caller holds mu.
-func (d *desk) took(job *Job, now time.Time) time.Duration {
+func (d *queue) took(job *Job, now time.Time) time.Duration {
 	since, before, sofar := job.taken, job.quick.relay, quickSoFar(job)
 	if d.done.After(since) {
 		since, before = d.done, d.then
@@ -328,10 +329,10 @@ func (d *desk) took(job *Job, now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// abandon brings the letters to an end that a connection left behind: one that
+// abandon brings the messages to an end that a connection left behind: one that
 // panicked could not. What was released may have left, and counts as an attempt;
 // so does what took part in too many panics.
-func (d *desk) abandon(err error) {
+func (d *queue) abandon(err error) {
 	o := d.outlet
 	o.mu.Lock()
 	left := slices.Clone(d.jobs)
@@ -342,14 +343,14 @@ func (d *desk) abandon(err error) {
 		released := o.wired.has(job)
 		o.mu.Unlock()
 		if !released && job.left < maxLeft {
-			d.Return(&job.Letter)
+			d.Return(&job.Message)
 			continue
 		}
-		outcome := fanfare.Outcome{Verdict: fanfare.Lost, Text: "the connection left it behind", At: o.options.Clock.Now()}
+		outcome := driver.Outcome{Verdict: driver.Lost, Text: "the connection left it behind", At: o.options.Clock.Now()}
 		if err != nil {
 			outcome.Text += ": " + err.Error()
 		}
-		if err := d.Report(&job.Letter, outcome); err != nil {
+		if err := d.Report(&job.Message, outcome); err != nil {
 			o.options.Logger.Warn("what a connection left behind could not be recorded, it comes again", "channel", o.options.Name, "error", err)
 		}
 	}

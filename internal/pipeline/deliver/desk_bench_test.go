@@ -11,6 +11,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // keeping is a recorder that keeps nothing, at once.
@@ -22,29 +23,29 @@ func (keeping) RecordExpected(*fanfare.Entry, *fanfare.Due) error        { retur
 func (keeping) Record(*fanfare.Entry, *fanfare.Due) error                { return nil }
 func (keeping) Postpone(fanfare.Day, []fanfare.Due) error                { return nil }
 
-// What a letter costs between the batch it came with and its outcome: everything but
+// What a message costs between the batch it came with and its outcome: everything but
 // the driver, the gate and the recorder.
-func BenchmarkDesk(b *testing.B) {
+func BenchmarkQueue(b *testing.B) {
 	const connections = 50
 	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: keeping{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)},
 		Settings{Connections: connections, Rate: rate.Inf, SendTimeout: time.Minute, IdleTimeout: time.Minute, Reserve: Reserve{Urgent: 0.1, Normal: 0.1}})
-	o.configure([]RelaySettings{{Name: "relay", Weight: 1, Driver: driverFunc(func(ctx context.Context, _ fanfare.Desk) error { <-ctx.Done(); return nil })}})
+	o.configure([]RelaySettings{{Name: "relay", Weight: 1, Driver: driverFunc(func(ctx context.Context, _ driver.Queue) error { <-ctx.Done(); return nil })}})
 	defer o.Stop()
-	desks := make([]*desk, 40)
-	hold := make([]*fanfare.Letter, len(desks))
-	for i := range desks {
-		desks[i] = newDesk(o, o.relays[0])
+	queues := make([]*queue, 40)
+	hold := make([]*driver.Message, len(queues))
+	for i := range queues {
+		queues[i] = newQueue(o, o.relays[0])
 	}
 	position := 0
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		d, mine := desks[position%len(desks)], &hold[position%len(desks)]
+		d, mine := queues[position%len(queues)], &hold[position%len(queues)]
 		if o.waiting.len() == 0 {
 			b.StopTimer()
 			jobs := make([]Job, fanfare.MaxBatch)
 			for i := range jobs {
-				jobs[i] = Job{Attempt: 1, Letter: fanfare.Letter{To: fmt.Sprintf("p%d@example.org", i)}}
+				jobs[i] = Job{Attempt: 1, Message: driver.Message{To: fmt.Sprintf("p%d@example.org", i)}}
 			}
 			o.Submit(&Batch{Lane: fanfare.Bulk, Flow: Flow{Day: 1, Seq: 1}, Jobs: jobs, Left: func(*Job) {}, Finish: func(int, int) {},
 				Leased: func() time.Time { return time.Now().Add(time.Hour) }})
@@ -53,13 +54,13 @@ func BenchmarkDesk(b *testing.B) {
 		position++
 		next, err := d.Next(ctx, false)
 		if err != nil || next == nil {
-			b.Fatalf("no letter: %v", err)
+			b.Fatalf("no message: %v", err)
 		}
 		if *mine != nil {
 			if !d.Release(*mine) {
 				b.Fatal("it may not leave")
 			}
-			if err := d.Report(*mine, fanfare.Outcome{Verdict: fanfare.Taken, Code: 250, Text: "ok", Relay: "relay", At: time.Now()}); err != nil {
+			if err := d.Report(*mine, driver.Outcome{Verdict: driver.Accepted, Code: 250, Text: "ok", Relay: "relay", At: time.Now()}); err != nil {
 				b.Fatal(err)
 			}
 		}

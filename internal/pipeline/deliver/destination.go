@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
@@ -22,8 +23,8 @@ type destination struct {
 	underway int
 	groups   map[uint64]int // recipients under way of each group that has some here
 	overdue  int            // of these, what takes too long
-	quick    int64          // letters that did not take long
-	late     int            // letters in a row that did, while the relay was quick with those to others
+	quick    int64          // messages that did not take long
+	late     int            // messages in a row that did, while the relay was quick with those to others
 	slow     bool           // takes much longer than others
 	unwell   bool           // is in the list of those
 
@@ -37,7 +38,7 @@ type destination struct {
 	taken, refused int64 // since it is known
 	lastText       string
 	lastAt         time.Time
-	heard          time.Time // of the answer behind lastText, which may be that of several letters
+	heard          time.Time // of the answer behind lastText, which may be that of several messages
 
 	used         time.Time
 	newer, older *destination
@@ -85,7 +86,7 @@ func (d *destination) group(most int) (n int, counted bool) {
 		if len(jobs) == 0 {
 			continue
 		}
-		if jobs[0].Letter.Share == 0 {
+		if jobs[0].Message.SharedContent == 0 {
 			return 1, jobs[0].allowed
 		}
 		if counted = jobs[0].allowed; !counted {
@@ -112,8 +113,8 @@ func (d *destination) spacing() time.Duration {
 }
 
 // learn takes an answer in.
-func (d *destination) learn(outcome *fanfare.Outcome, bad, probe bool, advice Advice, now time.Time) {
-	taken, throttled := outcome.Verdict == fanfare.Taken, outcome.Class == fanfare.ClassThrottled
+func (d *destination) learn(outcome *driver.Outcome, bad, probe bool, advice Advice, now time.Time) {
+	taken, throttled := outcome.Verdict == driver.Accepted, outcome.Class == fanfare.ClassThrottled
 	d.window.Answered(!bad, d.underway)
 	if taken || throttled {
 		d.found.Answered(throttled, now)
@@ -127,11 +128,11 @@ func (d *destination) learn(outcome *fanfare.Outcome, bad, probe bool, advice Ad
 		d.lastText, d.lastAt, d.heard = outcome.Text, now, outcome.At
 		d.breaker.Failed(now, probe, d.underway, rand.Float64())
 		advice.Suspend = max(advice.Suspend, min(outcome.RetryAfter, longestAsked))
-	case outcome.Verdict == fanfare.Lost || outcome.Class == fanfare.ClassNetwork: // the way there, and not the destination
+	case outcome.Verdict == driver.Lost || outcome.Class == fanfare.ClassNetwork: // the way there, and not the destination
 		if probe {
 			d.breaker.Unsent()
 		}
-	case probe || outcome.Class != "": // it answers, about one letter
+	case probe || outcome.Class != "": // it answers, about one message
 		d.breaker.Worked(now, probe)
 	}
 	if advice.Suspend > 0 {

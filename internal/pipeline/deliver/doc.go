@@ -2,7 +2,7 @@
 // of jobs, spreads their jobs over its connections, asks the gate once more
 // before each message leaves, decides what follows from the driver's answer,
 // and has the outcome recorded before the connection sends the next body, or the
-// outcomes of all that left together (fanfare.Together).
+// outcomes of all that left together (driver.Queue).
 //
 // State. Nothing is kept here: a batch belongs to a lease of the bus, and ends
 // with one word to its owner (Finish), when each of its jobs was settled,
@@ -20,14 +20,15 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // A Job is one delivery that is to be attempted.
 type Job struct {
-	Letter        fanfare.Letter
+	Message       driver.Message
 	Subscriber    fanfare.Place
 	Subscriptions []fanfare.Place
-	OfEach        bool      // the letter speaks of each of the subscriptions: with any of them that ends it is out of date
+	OfEach        bool      // the message speaks of each of the subscriptions: with any of them that ends it is out of date
 	Destination   string    // who will answer: the address's domain in lower case, host:port of a webhook, "" of a file
 	Attempt       uint16    // number of this try, from 1
 	Expires       time.Time // after that it must not be tried any more; zero: never
@@ -37,19 +38,19 @@ type Job struct {
 
 	batch   *Batch
 	wired   int           // its place among those on the wire, from 1; 0: it is not
-	offWire chan struct{} // closed when the letter is off the wire; made by who waits
+	offWire chan struct{} // closed when the message is off the wire; made by who waits
 	left    int           // how many connections ended without a word about it
 	paid    bool          // counted by the rate of its broadcast
 
 	reserved int // messages that were counted with this one, for others of its group
 
-	holder        *desk     // the connection that has it
+	holder        *queue    // the connection that has it
 	ahead         bool      // was taken while the connection was busy with others
 	along         bool      // leaves with another, which counts as under way
 	echo          bool      // its answer is that of the one before
 	taken         time.Time // when a connection took it
 	quick         quick     // what its relay, and its destination, had been quick with then
-	overtaken     int64     // how many letters to others its relay was quick with while it had this one
+	overtaken     int64     // how many messages to others its relay was quick with while it had this one
 	underway      bool      // a connection has it
 	spent         []Budget  // that it counts in
 	by            *relay    // that of the connection

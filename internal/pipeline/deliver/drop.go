@@ -9,7 +9,7 @@ func (o *Outlet) Drop(subscriber fanfare.Place, why string) {
 	o.mu.Lock()
 	var finished []*Batch
 	for _, job := range o.remove(func(job *Job) bool { return job.Subscriber == subscriber }) {
-		job.Letter.To = ""
+		job.Message.To = ""
 		finished = o.dismiss(job, Suppress, why, finished)
 	}
 	o.unblock()

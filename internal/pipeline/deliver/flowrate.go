@@ -68,7 +68,7 @@ func (r *resting) count(job *Job, n int) {
 }
 
 func (job *Job) event() fanfare.EventRef {
-	return fanfare.EventRef{Day: job.Letter.Delivery.Day, Seq: job.Letter.Delivery.Manifest.Event()}
+	return fanfare.EventRef{Day: job.Message.Delivery.Day, Seq: job.Message.Delivery.Manifest.Event()}
 }
 
 // rests reports whether a job has to wait for the rate of its broadcast, and

@@ -64,7 +64,7 @@ func (b *bench) cast(n int, stream uint64) (*Batch, fanfare.EventRef) {
 	batch := b.batch(fanfare.Bulk, n)
 	seq := fanfare.NewEventSeq(stream, 0)
 	for i := range batch.Jobs {
-		batch.Jobs[i].Letter.Delivery.Manifest = fanfare.NewManifestID(seq, 0)
+		batch.Jobs[i].Message.Delivery.Manifest = fanfare.NewManifestID(seq, 0)
 	}
 	return batch, batch.Jobs[0].event()
 }

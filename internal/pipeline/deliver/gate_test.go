@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestWhatTheGateSaysBecomesOfAJob asks at both places: when a job is taken, and
@@ -44,11 +45,11 @@ func TestWhatTheGateSaysBecomesOfAJob(t *testing.T) {
 						return c.decision, "because"
 					}
 					sent := 0
-					b := newBench(t, gateFunc(gate), settings(answering(func(*fanfare.Letter) fanfare.Verdict {
+					b := newBench(t, gateFunc(gate), settings(answering(func(*driver.Message) driver.Verdict {
 						mu.Lock()
 						defer mu.Unlock()
 						sent++
-						return fanfare.Taken
+						return driver.Accepted
 					})))
 					batch := b.batch(fanfare.Normal, 3)
 					for i := range batch.Jobs {

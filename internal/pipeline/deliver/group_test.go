@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
@@ -35,25 +36,25 @@ func (g *groups) all() []int {
 
 // answer is a driver whose next hop answers after a time.
 func (g *groups) answer(after time.Duration) driverFunc {
-	return func(ctx context.Context, desk fanfare.Desk) error {
+	return func(ctx context.Context, queue driver.Queue) error {
 		for {
-			letter, err := desk.Next(ctx, true)
-			if letter == nil {
+			message, err := queue.Next(ctx, true)
+			if message == nil {
 				return err
 			}
-			all := []*fanfare.Letter{letter}
-			if letter.Share != 0 {
-				all = desk.(fanfare.Companions).Companions(all, letter, 99)
+			all := []*driver.Message{message}
+			if message.SharedContent != 0 {
+				all = queue.TakeSameContent(all, message, 99)
 			}
-			if _, released := desk.(fanfare.Companions).ReleaseAll(all); !released {
+			if _, released := queue.ReleaseAll(all); !released {
 				continue
 			}
 			g.mu.Lock()
 			g.sizes, g.at = append(g.sizes, len(all)), append(g.at, time.Now())
 			g.mu.Unlock()
 			<-time.After(after)
-			outcomes := slices.Repeat([]fanfare.Outcome{{Verdict: fanfare.Taken, Code: 250, At: time.Now()}}, len(all))
-			if err := desk.(fanfare.Companions).ReportAll(all, outcomes); err != nil {
+			outcomes := slices.Repeat([]driver.Outcome{{Verdict: driver.Accepted, Code: 250, At: time.Now()}}, len(all))
+			if err := queue.ReportAll(all, outcomes); err != nil {
 				return err
 			}
 		}
@@ -199,7 +200,7 @@ func TestABroadcastWithARateLeavesInGroups(t *testing.T) {
 		b.options.Flows = rates
 		batch, event := b.cast(300, 5)
 		for i := range batch.Jobs {
-			batch.Jobs[i].Letter.Share = 1
+			batch.Jobs[i].Message.SharedContent = 1
 		}
 		rates.set(event, 50)
 		b.Submit(batch)

@@ -27,8 +27,8 @@ func (o *Outlet) dismiss(job *Job, decision Decision, why string, finished []*Ba
 		state = fanfare.Expired
 	}
 	entry := fanfare.Entry{
-		Delivery: job.Letter.Delivery, Attempt: job.Attempt, State: state, Text: why,
-		Address: job.Letter.To, At: o.options.Clock.Now(), Channel: o.options.Channel,
+		Delivery: job.Message.Delivery, Attempt: job.Attempt, State: state, Text: why,
+		Address: job.Message.To, At: o.options.Clock.Now(), Channel: o.options.Channel,
 	}
 	o.running.Go(func() {
 		err := o.options.Recorder.Record(&entry, nil)

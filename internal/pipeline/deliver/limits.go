@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
@@ -222,7 +223,9 @@ func (l *limits) gathers(d *destination, job *Job) bool {
 }
 
 // groups reports whether a job may leave together with others.
-func (l *limits) groups(job *Job) bool { return l.settings.Multicast > 1 && job.Letter.Share != 0 }
+func (l *limits) groups(job *Job) bool {
+	return l.settings.Multicast > 1 && job.Message.SharedContent != 0
+}
 
 // begin counts a job as under way.
 func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
@@ -302,11 +305,11 @@ func (l *limits) unsent(job *Job) {
 
 // answered learns from an answer, and reports whether more may be under way than
 // before.
-func (l *limits) answered(job *Job, outcome *fanfare.Outcome, advice Advice, took time.Duration, now time.Time) (wider bool) {
+func (l *limits) answered(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time) (wider bool) {
 	if !l.end(job) {
 		return false
 	}
-	taken, throttled := outcome.Verdict == fanfare.Taken, outcome.Class == fanfare.ClassThrottled
+	taken, throttled := outcome.Verdict == driver.Accepted, outcome.Class == fanfare.ClassThrottled
 	if taken && !job.along {
 		l.typical.Add(took)
 	}
@@ -337,14 +340,14 @@ func (l *limits) answered(job *Job, outcome *fanfare.Outcome, advice Advice, too
 
 // troubled reports whether an answer says that who gave it wants less. direct says
 // that it was who is at the other end of the connection.
-func troubled(outcome *fanfare.Outcome, direct bool) bool {
+func troubled(outcome *driver.Outcome, direct bool) bool {
 	switch outcome.Class {
 	case fanfare.ClassThrottled, fanfare.ClassBusy:
 		return true
 	case fanfare.ClassNetwork:
 		return direct
 	case fanfare.ClassBlocked:
-		return outcome.Verdict != fanfare.Permanent // which is about the one letter
+		return outcome.Verdict != driver.Permanent // which is about the one message
 	}
-	return direct && outcome.Verdict == fanfare.Lost
+	return direct && outcome.Verdict == driver.Lost
 }

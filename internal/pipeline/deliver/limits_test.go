@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // sick behaves by the name of a destination; who is called well is.
@@ -18,7 +19,7 @@ func sick(dead time.Duration) func(string, time.Time) reply {
 	return func(to string, _ time.Time) reply {
 		switch {
 		case strings.HasPrefix(to, "dead"):
-			return reply{dead, fanfare.Outcome{Verdict: fanfare.Lost, Text: "timed out", Class: fanfare.ClassNetwork}}
+			return reply{dead, driver.Outcome{Verdict: driver.Lost, Text: "timed out", Class: fanfare.ClassNetwork}}
 		case strings.HasPrefix(to, "slow"):
 			return reply{2 * time.Second, taken}
 		case strings.HasPrefix(to, "busy"):
@@ -63,7 +64,7 @@ func TestTheHealthyDoNotFeelTheSick(t *testing.T) {
 			alone := run(t, nil)
 			with := run(t, slices.Concat(named("dead", 10), named("busy", 10), named("slow", 10)))
 			rate := float64(with) / float64(alone)
-			t.Logf("the healthy ran at %.3f of their rate: %d letters with the sick, %d without", rate, with, alone)
+			t.Logf("the healthy ran at %.3f of their rate: %d messages with the sick, %d without", rate, with, alone)
 			if rate < c.least {
 				t.Errorf("that is less than %v", c.least)
 			}
@@ -269,7 +270,7 @@ func TestASpentBudgetClosesTheChannelUntilItsTime(t *testing.T) {
 	})
 }
 
-// TestWhatWasSpentOfNothingIsNotGivenBack has a budget come into force while letters
+// TestWhatWasSpentOfNothingIsNotGivenBack has a budget come into force while messages
 // are in hand that were not of it.
 func TestWhatWasSpentOfNothingIsNotGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -355,13 +356,13 @@ func TestASuspensionIsNotEndedByWhatWasUnderWay(t *testing.T) {
 func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
-		s := settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
+		s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			if held.CompareAndSwap(false, true) {
-				letter, _ := desk.Next(ctx, true)
+				message, _ := queue.Next(ctx, true)
 				<-time.After(time.Second)
-				desk.Return(letter)
+				queue.Return(message)
 			}
-			return answering(taking)(ctx, desk)
+			return answering(taking)(ctx, queue)
 		}))
 		s.Budgets = []Budget{&allowance{left: 1, until: time.Now().Add(8 * time.Hour)}}
 		b := newBench(t, gateFunc(open), s)

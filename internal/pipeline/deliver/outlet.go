@@ -155,7 +155,7 @@ func (o *Outlet) Submit(batch *Batch) {
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
 		job.batch = batch
-		job.Letter.Work = job
+		job.Message.Owner = job
 		if stopped {
 			o.leave(job, Go, nil)
 			continue

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestEachJobOfABatchIsSentAndRecordedOnce(t *testing.T) {
@@ -44,10 +45,10 @@ func TestUrgentLeavesBeforeWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
 		var order []uint32
-		s := settings(answering(func(l *fanfare.Letter) fanfare.Verdict {
+		s := settings(answering(func(l *driver.Message) driver.Verdict {
 			<-first
 			order = append(order, l.Delivery.Position)
-			return fanfare.Taken
+			return driver.Accepted
 		}))
 		s.Connections = 1
 		b := newBench(t, gateFunc(open), s)
@@ -67,7 +68,7 @@ func TestUrgentLeavesBeforeWhatWaits(t *testing.T) {
 
 func TestADeferredJobIsDueAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(func(*fanfare.Letter) fanfare.Verdict { return fanfare.Temporary })))
+		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { return driver.Temporary })))
 		batch := b.batch(fanfare.Bulk, 1)
 		b.Submit(batch)
 		synctest.Wait()
@@ -81,7 +82,7 @@ func TestADeferredJobIsDueAgain(t *testing.T) {
 			t.Fatalf("recorded %+v with %d dues", entry, len(b.book.dues))
 		}
 		due := b.book.dues[0]
-		ref := batch.Jobs[0].Letter.Delivery
+		ref := batch.Jobs[0].Message.Delivery
 		if !due.At.Equal(entry.NextAt) || due.Channel != 7 || due.Lane != fanfare.Bulk || due.Slice.Manifest != ref.Manifest ||
 			!slices.Equal(due.Slice.Positions, []uint32{ref.Position}) || due.Slice.Attempt != 2 {
 			t.Errorf("due %+v of entry %+v", due, entry)
@@ -104,7 +105,7 @@ func TestWhatCannotBeRecordedComesAgain(t *testing.T) {
 func TestNothingIsBegunUnderAShortLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := false
-		b := newBench(t, gateFunc(open), settings(answering(func(*fanfare.Letter) fanfare.Verdict { sent = true; return fanfare.Taken })))
+		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { sent = true; return driver.Accepted })))
 		batch := b.batch(fanfare.Normal, 2)
 		batch.Leased = func() time.Time { return time.Now().Add(59 * time.Second) } // a send may take a minute
 		b.Submit(batch)
@@ -120,7 +121,7 @@ func TestNothingIsBegunUnderAShortLease(t *testing.T) {
 func TestStopGivesTheRestBackAndTakesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reply := make(chan struct{})
-		s := settings(answering(func(*fanfare.Letter) fanfare.Verdict { <-reply; return fanfare.Taken }))
+		s := settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted }))
 		s.Connections = 2
 		b := newBench(t, gateFunc(open), s)
 		batch := b.batch(fanfare.Normal, 1500)

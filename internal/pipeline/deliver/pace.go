@@ -31,7 +31,7 @@ func (o *Outlet) pause(p *pace) time.Duration {
 // false if ctx ends first. One connection at a time watches the clock and the others
 // wait for its place. None of them holds a job meanwhile, so that an urgent one that
 // comes is the next to leave: it does not wait until a group may leave.
-func (o *Outlet) pace(ctx context.Context, d *desk) bool {
+func (o *Outlet) pace(ctx context.Context, d *queue) bool {
 	o.mu.Lock()
 	if o.pause(&d.paced); o.pacer != nil && d.paced.until.Before(o.pacer.until) {
 		o.hasten()

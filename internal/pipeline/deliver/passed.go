@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // passed are jobs that a relay refused for reasons of its own, and that another
@@ -15,10 +16,10 @@ type passed []*Job
 // attempt.
 const maxPassed = fanfare.MaxBatch
 
-// Elsewhere lets another relay have a letter that this one refused for reasons of
-// its own; see fanfare.Elsewhere.
-func (d *desk) Elsewhere(letter *fanfare.Letter, outcome fanfare.Outcome) bool {
-	o, job := d.outlet, letter.Work.(*Job)
+// Elsewhere lets another relay have a message that this one refused for reasons of
+// its own; see driver.Queue.
+func (d *queue) Failover(message *driver.Message, outcome driver.Outcome) bool {
+	o, job := d.outlet, message.Owner.(*Job)
 	o.classify(&outcome, job.Destination)
 	o.mu.Lock()
 	defer o.mu.Unlock()

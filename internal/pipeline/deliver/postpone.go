@@ -35,7 +35,7 @@ func (o *Outlet) postpone(job *Job, until time.Time, why fanfare.Wait, destinati
 	if at.Before(until) {
 		at = at.Add(time.Second)
 	}
-	ref := job.Letter.Delivery
+	ref := job.Message.Delivery
 	o.putOff = append(o.putOff, postponed{job, fanfare.Due{
 		At: at, Channel: o.options.Channel, Lane: job.batch.Lane,
 		Slice: fanfare.Slice{Manifest: ref.Manifest, Positions: []uint32{ref.Position}, Attempt: job.Attempt},
@@ -68,7 +68,7 @@ func (o *Outlet) keepPostponed(kept chan struct{}) {
 	o.mu.Unlock()
 	days := map[fanfare.Day][]fanfare.Due{}
 	for i := range all {
-		day := all[i].job.Letter.Delivery.Day
+		day := all[i].job.Message.Delivery.Day
 		days[day] = append(days[day], all[i].due)
 	}
 	failed := map[fanfare.Day]bool{}
@@ -80,7 +80,7 @@ func (o *Outlet) keepPostponed(kept chan struct{}) {
 	o.keeping = slices.DeleteFunc(o.keeping, func(one chan struct{}) bool { return one == kept })
 	var finished []*Batch
 	for i := range all {
-		if job := all[i].job; failed[job.Letter.Delivery.Day] {
+		if job := all[i].job; failed[job.Message.Delivery.Day] {
 			finished = o.leave(job, Go, finished)
 		} else {
 			finished = o.settle(job, finished)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt asks at both places: when a
@@ -21,7 +22,7 @@ func TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt(t *testing.T) {
 					quiet.From = begin
 				}
 				sent := 0
-				s := settings(answering(func(*fanfare.Letter) fanfare.Verdict { sent++; return fanfare.Taken }))
+				s := settings(answering(func(*driver.Message) driver.Verdict { sent++; return driver.Accepted }))
 				gate := func(*Job) (Decision, string) {
 					if at == "when released" { // the hour begins during the first of two questions
 						<-time.After(80 * time.Second)
@@ -41,7 +42,7 @@ func TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt(t *testing.T) {
 				if len(b.book.dues) != 1 {
 					t.Fatalf("put off %+v", b.book.dues)
 				}
-				due, ref := b.book.dues[0], batch.Jobs[0].Letter.Delivery
+				due, ref := b.book.dues[0], batch.Jobs[0].Message.Delivery
 				if !due.At.Equal(begin.Add(time.Hour+time.Second)) || due.Slice.Attempt != 3 || due.Slice.Manifest != ref.Manifest ||
 					due.Slice.Positions[0] != ref.Position || due.Channel != 7 || due.Lane != fanfare.Bulk {
 					t.Errorf("put off as %+v", due)
@@ -63,7 +64,7 @@ func TestWhatIsPutOffTogetherIsKeptTogether(t *testing.T) {
 		batch := b.batch(fanfare.Normal, 100)
 		for i := range batch.Jobs {
 			batch.Jobs[i].Quiet = Quiet{From: time.Now(), Until: time.Now().Add(time.Hour)}
-			batch.Jobs[i].Letter.Delivery.Day += fanfare.Day(i % 2)
+			batch.Jobs[i].Message.Delivery.Day += fanfare.Day(i % 2)
 		}
 		b.Submit(batch)
 		synctest.Wait()
@@ -89,9 +90,9 @@ func TestWhatCannotBePutOffComesAgain(t *testing.T) {
 }
 
 // repliesFunc reads answers by a function.
-type repliesFunc func(destination string, outcome *fanfare.Outcome) Advice
+type repliesFunc func(destination string, outcome *driver.Outcome) Advice
 
-func (f repliesFunc) Read(destination string, outcome *fanfare.Outcome) Advice {
+func (f repliesFunc) Read(destination string, outcome *driver.Outcome) Advice {
 	return f(destination, outcome)
 }
 
@@ -99,18 +100,18 @@ func (f repliesFunc) Read(destination string, outcome *fanfare.Outcome) Advice {
 // is recorded, and what was taken is not read.
 func TestAnAnswerIsReadBeforeAnythingFollowsFromIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(func(l *fanfare.Letter) fanfare.Verdict {
+		b := newBench(t, gateFunc(open), settings(answering(func(l *driver.Message) driver.Verdict {
 			if l.Delivery.Position == 0 {
-				return fanfare.Taken
+				return driver.Accepted
 			}
-			return fanfare.Temporary
+			return driver.Temporary
 		})))
 		read := map[string]int{}
-		b.options.Replies = repliesFunc(func(destination string, outcome *fanfare.Outcome) Advice {
+		b.options.Replies = repliesFunc(func(destination string, outcome *driver.Outcome) Advice {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			read[destination]++
-			outcome.Verdict = fanfare.Permanent
+			outcome.Verdict = driver.Permanent
 			return Advice{}
 		})
 		batch := b.batch(fanfare.Normal, 3)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // wild is a driver that does whatever a driver can do wrong.
@@ -31,44 +32,44 @@ func (w *wild) roll(n int) int {
 
 var errWild = errors.New("wild")
 
-func (w *wild) Serve(ctx context.Context, desk fanfare.Desk) error {
+func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
 	if w.roll(6) == 0 {
 		return errWild
 	}
-	var hand []*fanfare.Letter
+	var hand []*driver.Message
 	for {
-		letter, err := desk.Next(ctx, len(hand) == 0 && w.roll(4) > 0)
-		if err != nil || letter == nil && len(hand) == 0 {
+		message, err := queue.Next(ctx, len(hand) == 0 && w.roll(4) > 0)
+		if err != nil || message == nil && len(hand) == 0 {
 			return err
 		}
-		if letter != nil {
-			hand = append(hand, letter)
+		if message != nil {
+			hand = append(hand, message)
 		}
-		if letter != nil && len(hand) < 3 && w.roll(3) == 0 {
+		if message != nil && len(hand) < 3 && w.roll(3) == 0 {
 			continue // takes one more before it goes on
 		}
-		letter, hand = hand[0], hand[1:]
+		message, hand = hand[0], hand[1:]
 		switch w.roll(20) {
 		case 0:
-			panic("with letters in hand")
+			panic("with messages in hand")
 		case 1:
 			return nil // forgets them
 		case 2:
-			desk.Return(letter)
+			queue.Return(message)
 			continue
 		case 3, 4:
-			said := fanfare.Outcome{Verdict: fanfare.Temporary, Class: fanfare.Classes[w.roll(len(fanfare.Classes))]}
-			if desk.(fanfare.Elsewhere).Elsewhere(letter, said) {
+			said := driver.Outcome{Verdict: driver.Temporary, Class: fanfare.Classes[w.roll(len(fanfare.Classes))]}
+			if queue.Failover(message, said) {
 				continue
 			}
 		}
 		if w.roll(3) == 0 {
-			if err, on := w.together(ctx, desk.(fanfare.Companions), letter); !on {
+			if err, on := w.together(ctx, queue.(driver.Queue), message); !on {
 				return err
 			}
 			continue
 		}
-		if !desk.Release(letter) {
+		if !queue.Release(message) {
 			continue
 		}
 		select {
@@ -77,50 +78,50 @@ func (w *wild) Serve(ctx context.Context, desk fanfare.Desk) error {
 		}
 		switch w.roll(20) {
 		case 0:
-			panic("with a letter on the wire")
+			panic("with a message on the wire")
 		case 1:
 			return errWild
 		case 2:
-			desk.Return(letter) // too late
+			queue.Return(message) // too late
 		case 3:
-			desk.Release(letter) // once more
+			queue.Release(message) // once more
 		case 4:
-			if desk.(fanfare.Elsewhere).Elsewhere(letter, fanfare.Outcome{Verdict: fanfare.Temporary, Class: fanfare.ClassBusy}) {
+			if queue.Failover(message, driver.Outcome{Verdict: driver.Temporary, Class: fanfare.ClassBusy}) {
 				panic("what is on the wire was passed on")
 			}
 		}
-		verdict := fanfare.Verdict((w.roll(8) + 1) % 4) // mostly what a calm one says: taken
-		outcome := fanfare.Outcome{Verdict: verdict, At: time.Now()}
-		if verdict != fanfare.Taken && w.roll(2) == 0 {
+		verdict := driver.Verdict((w.roll(8) + 1) % 4) // mostly what a calm one says: taken
+		outcome := driver.Outcome{Verdict: verdict, At: time.Now()}
+		if verdict != driver.Accepted && w.roll(2) == 0 {
 			outcome.Class = fanfare.Classes[w.roll(len(fanfare.Classes))]
 			outcome.RetryAfter = time.Duration(w.roll(3)) * time.Second
 		}
-		if err := desk.Report(letter, outcome); err != nil {
+		if err := queue.Report(message, outcome); err != nil {
 			return err
 		}
-		if verdict == fanfare.Lost {
+		if verdict == driver.Lost {
 			return errWild
 		}
 	}
 }
 
-// together sends a letter with companions, or does with them what is wrong. It
+// together sends a message with companions, or does with them what is wrong. It
 // reports whether the connection goes on.
-func (w *wild) together(ctx context.Context, desk fanfare.Companions, letter *fanfare.Letter) (error, bool) {
-	all := desk.Companions([]*fanfare.Letter{letter}, letter, w.roll(6))
+func (w *wild) together(ctx context.Context, queue driver.Queue, message *driver.Message) (error, bool) {
+	all := queue.TakeSameContent([]*driver.Message{message}, message, w.roll(6))
 	switch w.roll(20) {
 	case 0:
 		panic("with companions in hand")
 	case 1:
 		return nil, false // forgets them
 	case 2:
-		desk.Return(all[0])
-		desk.ReleaseAll(all) // with one that is not its own
+		queue.Return(all[0])
+		queue.ReleaseAll(all) // with one that is not its own
 	}
-	left, released := desk.ReleaseAll(all)
+	left, released := queue.ReleaseAll(all)
 	if !released {
 		for _, l := range left {
-			desk.Return(l)
+			queue.Return(l)
 		}
 		return nil, true
 	}
@@ -128,12 +129,12 @@ func (w *wild) together(ctx context.Context, desk fanfare.Companions, letter *fa
 	case <-time.After(time.Duration(w.roll(1000)) * time.Millisecond):
 	case <-ctx.Done():
 	}
-	outcomes := make([]fanfare.Outcome, len(all))
-	verdict := fanfare.Verdict((w.roll(8) + 1) % 4)
+	outcomes := make([]driver.Outcome, len(all))
+	verdict := driver.Verdict((w.roll(8) + 1) % 4)
 	for i, l := range all {
-		outcomes[i] = fanfare.Outcome{Verdict: verdict, At: time.Now()}
+		outcomes[i] = driver.Outcome{Verdict: verdict, At: time.Now()}
 		if w.roll(6) == 0 {
-			outcomes[i].Verdict, outcomes[i].Class = fanfare.Temporary, fanfare.Classes[w.roll(len(fanfare.Classes))]
+			outcomes[i].Verdict, outcomes[i].Class = driver.Temporary, fanfare.Classes[w.roll(len(fanfare.Classes))]
 		}
 		switch w.roll(40) {
 		case 0:
@@ -141,10 +142,10 @@ func (w *wild) together(ctx context.Context, desk fanfare.Companions, letter *fa
 		case 1:
 			return errWild, false
 		case 2:
-			desk.Return(l) // too late
+			queue.Return(l) // too late
 		}
 	}
-	if err := desk.ReportAll(all, outcomes); err != nil || verdict == fanfare.Lost {
+	if err := queue.ReportAll(all, outcomes); err != nil || verdict == driver.Lost {
 		return errors.Join(err, errWild), false
 	}
 	return nil, true
@@ -211,7 +212,7 @@ func wildRun(t *testing.T, seed uint64) {
 		for i := range batch.Jobs {
 			batch.Jobs[i].Destination = []string{"", "a", "b", "c"}[random.IntN(4)]
 			batch.Jobs[i].Subscriber = fanfare.Place(random.IntN(20))
-			batch.Jobs[i].Letter.Share = uint64(random.IntN(3))
+			batch.Jobs[i].Message.SharedContent = uint64(random.IntN(3))
 		}
 		batches = append(batches, batch)
 		b.Submit(batch)
@@ -254,7 +255,7 @@ func wildRun(t *testing.T, seed uint64) {
 		end, _ := b.ended(batch)
 		recorded := 0
 		for j := range batch.Jobs {
-			n := entries[batch.Jobs[j].Letter.Delivery]
+			n := entries[batch.Jobs[j].Message.Delivery]
 			if n > 1 {
 				t.Errorf("job %d of batch %d was recorded or put off %d times", j, i, n)
 			}

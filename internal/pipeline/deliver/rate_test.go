@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestTheRateIsKeptAndUsed(t *testing.T) {
@@ -28,11 +29,11 @@ func TestTheRateIsKeptAndUsed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mu sync.Mutex
 				var left []time.Time
-				s := settings(answering(func(*fanfare.Letter) fanfare.Verdict {
+				s := settings(answering(func(*driver.Message) driver.Verdict {
 					mu.Lock()
 					defer mu.Unlock()
 					left = append(left, time.Now())
-					return fanfare.Taken
+					return driver.Accepted
 				}))
 				s.Rate, s.Connections = rateLimit(c.perSecond), c.connections
 				b := newBench(t, gateFunc(open), s)
@@ -64,11 +65,11 @@ func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		left := map[uint32]time.Time{}
-		s := settings(answering(func(l *fanfare.Letter) fanfare.Verdict {
+		s := settings(answering(func(l *driver.Message) driver.Verdict {
 			mu.Lock()
 			defer mu.Unlock()
 			left[l.Delivery.Position] = time.Now()
-			return fanfare.Taken
+			return driver.Accepted
 		}))
 		s.Rate, s.Connections = 1, 50
 		b := newBench(t, gateFunc(open), s)
@@ -79,7 +80,7 @@ func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
 		b.Submit(urgent)
 		<-time.After(5 * time.Second)
 		mu.Lock()
-		at, ok := left[urgent.Jobs[0].Letter.Delivery.Position]
+		at, ok := left[urgent.Jobs[0].Message.Delivery.Position]
 		mu.Unlock()
 		if !ok || at.Sub(came) > time.Second+time.Millisecond {
 			t.Errorf("the urgent message left %v after it came (%v), one second is enough for the next to leave", at.Sub(came), ok)
@@ -94,7 +95,7 @@ func TestAConnectionThatOnlyLooksIsNotKeptWaitingForTheRate(t *testing.T) {
 		s.Rate, s.Connections = 1, 0
 		b := newBench(t, gateFunc(open), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
-		d := newDesk(b.Outlet, b.relays[0])
+		d := newQueue(b.Outlet, b.relays[0])
 		d.busy = nothing
 		start := time.Now()
 		first, err := d.Next(t.Context(), false)

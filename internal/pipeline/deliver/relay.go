@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // RelaySettings are what one next hop of a channel is.
 type RelaySettings struct {
 	Name    string // unique within the channel
-	Driver  fanfare.Driver
+	Driver  driver.Driver
 	Weight  int  // its share of the connections, against those of the others; 0: none
 	Drained bool // an operator lets nothing leave by it
 	Many    bool // it stands for receivers of all kinds: what one of them answers says nothing of the others
@@ -22,18 +23,18 @@ type RelaySettings struct {
 type relay struct {
 	RelaySettings
 	connections int
-	seats       int     // connections that it may have
-	lent        int     // and others, in place of those that wait for slow destinations
-	idlers      []*desk // connections that wait for a job, the first one longest
-	turn        float64 // who is woken next: the highest
+	seats       int      // connections that it may have
+	lent        int      // and others, in place of those that wait for slow destinations
+	idlers      []*queue // connections that wait for a job, the first one longest
+	turn        float64  // who is woken next: the highest
 
 	factor float64 // of the weight, from least to 1: less while the relay fails or is slow
 	window window
 	taken  int64
-	quick  int64 // letters that it did not take long for
-	errors int64 // letters lost or refused for reasons of its own, and connections lost
+	quick  int64 // messages that it did not take long for
+	errors int64 // messages lost or refused for reasons of its own, and connections lost
 
-	refusals    int // letters refused in a row for reasons of its own
+	refusals    int // messages refused in a row for reasons of its own
 	failures    int // connections lost in a row without another answer
 	lastError   string
 	lastErrorAt time.Time
@@ -48,7 +49,7 @@ type relay struct {
 // connection does not say so.
 func (r *relay) down() bool { return r.failures > 1 }
 
-// used reports whether letters are meant to leave by the relay.
+// used reports whether messages are meant to leave by the relay.
 func (r *relay) used() bool { return r.Weight > 0 && !r.Drained }
 
 // weight is the configured weight as far as the relay deserves it.
@@ -112,8 +113,8 @@ func (o *Outlet) spawn() {
 }
 
 // connect runs one connection to its end.
-func (o *Outlet) connect(ctx context.Context, r *relay, driver fanfare.Driver) {
-	d := newDesk(o, r)
+func (o *Outlet) connect(ctx context.Context, r *relay, driver driver.Driver) {
+	d := newQueue(o, r)
 	err := serve(ctx, driver, d)
 	d.abandon(err)
 	o.mu.Lock()
@@ -133,13 +134,13 @@ func (o *Outlet) connect(ctx context.Context, r *relay, driver fanfare.Driver) {
 	}
 }
 
-func serve(ctx context.Context, driver fanfare.Driver, desk fanfare.Desk) (err error) {
+func serve(ctx context.Context, driver driver.Driver, queue driver.Queue) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("driver panicked: %v", p)
 		}
 	}()
-	return driver.Serve(ctx, desk)
+	return driver.Serve(ctx, queue)
 }
 
 const (
@@ -147,7 +148,7 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// refusalsInARow is how many letters a relay may refuse in a row for reasons of
+// refusalsInARow is how many messages a relay may refuse in a row for reasons of
 // its own before that counts as a lost connection, where there are other relays.
 const refusalsInARow = 5
 
@@ -175,7 +176,7 @@ func (o *Outlet) lost(r *relay, why string) {
 }
 
 // answered counts an outcome of a relay. The caller holds mu.
-func (o *Outlet) answered(r *relay, outcome *fanfare.Outcome, took time.Duration, now time.Time) {
+func (o *Outlet) answered(r *relay, outcome *driver.Outcome, took time.Duration, now time.Time) {
 	part := r.window.at(now)
 	part.answers++
 	if r.Many || !itsOwn(outcome) {
@@ -184,7 +185,7 @@ func (o *Outlet) answered(r *relay, outcome *fanfare.Outcome, took time.Duration
 			r.failures = 0
 			o.allot()
 		}
-		if outcome.Verdict == fanfare.Taken {
+		if outcome.Verdict == driver.Accepted {
 			r.taken++
 			part.took.count(took)
 		}
@@ -194,7 +195,7 @@ func (o *Outlet) answered(r *relay, outcome *fanfare.Outcome, took time.Duration
 	r.errors++
 	part.wrong++
 	r.lastError, r.lastErrorAt = reasonOf(outcome), now
-	if outcome.Verdict != fanfare.Lost { // the connection will say so itself
+	if outcome.Verdict != driver.Lost { // the connection will say so itself
 		r.refusals++
 	}
 	if r.refusals >= refusalsInARow && len(o.relays) > 1 {
@@ -204,12 +205,12 @@ func (o *Outlet) answered(r *relay, outcome *fanfare.Outcome, took time.Duration
 	o.judge(now)
 }
 
-// itsOwn reports whether an outcome is about the relay and not about the letter.
-func itsOwn(outcome *fanfare.Outcome) bool {
+// itsOwn reports whether an outcome is about the relay and not about the message.
+func itsOwn(outcome *driver.Outcome) bool {
 	switch outcome.Verdict {
-	case fanfare.Lost:
+	case driver.Lost:
 		return true
-	case fanfare.Temporary:
+	case driver.Temporary:
 		switch outcome.Class {
 		case fanfare.ClassThrottled, fanfare.ClassBusy, fanfare.ClassNetwork, fanfare.ClassBlocked, fanfare.ClassDenied:
 			return true
@@ -219,7 +220,7 @@ func itsOwn(outcome *fanfare.Outcome) bool {
 	return false
 }
 
-func reasonOf(outcome *fanfare.Outcome) string {
+func reasonOf(outcome *driver.Outcome) string {
 	if outcome.Code == 0 {
 		return outcome.Text
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // relays are the next hops of a channel, guarded by the outlet. Each has seats
-// among the channel's connections, by its weight; a letter goes by whoever takes
-// it first. So the weights say how the letters are shared out while the relays
+// among the channel's connections, by its weight; a message goes by whoever takes
+// it first. So the weights say how the messages are shared out while the relays
 // are alike, and a faster one takes more.
 type relays []*relay
 
@@ -108,7 +108,7 @@ func (o *Outlet) judge(now time.Time) {
 }
 
 // reliability is what factor a relay deserves by its errors: the least one with
-// which every second letter goes wrong.
+// which every second message goes wrong.
 func reliability(s *windowPart) float64 {
 	share := float64(s.wrong) / float64(max(s.answers, 1))
 	if s.answers < fewAnswers || s.wrong < fewWrong || share <= wrongShare {
@@ -117,7 +117,7 @@ func reliability(s *windowPart) float64 {
 	return max(leastFactor, 1-2*share)
 }
 
-// speeds is how long letters took each relay lately, half of them at most; 0
+// speeds is how long messages took each relay lately, half of them at most; 0
 // where too few are known. One that is on the wire for long counts already. The
 // caller holds mu.
 func (o *Outlet) speeds(now time.Time) []time.Duration {
@@ -165,7 +165,7 @@ func (o *Outlet) crowded(r *relay) bool {
 }
 
 // wakeOne has an idle connection look for a job: of the relay whose turn it is
-// by weight, which among relays that all have time shares out the letters. What was
+// by weight, which among relays that all have time shares out the messages. What was
 // passed on it may not be allowed to have: for that others look too. The caller
 // holds mu.
 func (o *Outlet) wakeOne() {

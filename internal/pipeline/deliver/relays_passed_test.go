@@ -91,7 +91,7 @@ func TestADrainedRelayGetsNothingUntilItIsRestored(t *testing.T) {
 		heard := all[0].heard.Load()
 		b.feed(time.Minute)
 		if n := all[0].heard.Load(); n != heard {
-			t.Errorf("a drained relay heard of %d letters", n-heard)
+			t.Errorf("a drained relay heard of %d messages", n-heard)
 		}
 		if s := b.Status().Relays; s[0].State != RelayDrained || s[0].Connections != 0 || s[1].Connections != 10 {
 			t.Errorf("status %+v", s)
@@ -105,7 +105,7 @@ func TestADrainedRelayGetsNothingUntilItIsRestored(t *testing.T) {
 	})
 }
 
-// An urgent letter that was passed on is before bulk, and bulk that was passed on
+// An urgent message that was passed on is before bulk, and bulk that was passed on
 // behind an urgent one.
 func TestWhatIsPassedOnKeepsItsLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,66 +9,67 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // hop is a relay of a test: what it takes, and how.
 type hop struct {
 	delay  atomic.Int64 // of an answer, in nanoseconds
 	gone   atomic.Bool  // it takes no connections and drops those that it has
-	cut    atomic.Int64 // of so many letters one is lost; 0: none
-	busy   atomic.Bool  // it refuses letters for now, for reasons of its own
-	refuse atomic.Bool  // it refuses letters for good
+	cut    atomic.Int64 // of so many messages one is lost; 0: none
+	busy   atomic.Bool  // it refuses messages for now, for reasons of its own
+	refuse atomic.Bool  // it refuses messages for good
 	dials  atomic.Int64
 	taken  atomic.Int64
-	heard  atomic.Int64 // letters that it answered or lost
+	heard  atomic.Int64 // messages that it answered or lost
 }
 
 var errGone = errors.New("connection refused")
 
-func (h *hop) Serve(ctx context.Context, desk fanfare.Desk) error {
+func (h *hop) Serve(ctx context.Context, queue driver.Queue) error {
 	h.dials.Add(1)
 	if h.gone.Load() {
 		return errGone
 	}
 	for {
-		letter, err := desk.Next(ctx, true)
-		if letter == nil {
+		message, err := queue.Next(ctx, true)
+		if message == nil {
 			return err
 		}
 		if h.gone.Load() {
-			desk.Return(letter)
+			queue.Return(message)
 			return errGone
 		}
-		said := fanfare.Outcome{Verdict: fanfare.Temporary, Code: 421, Text: "too busy", Class: fanfare.ClassBusy, At: time.Now()}
-		if h.busy.Load() && desk.(fanfare.Elsewhere).Elsewhere(letter, said) {
+		said := driver.Outcome{Verdict: driver.Temporary, Code: 421, Text: "too busy", Class: fanfare.ClassBusy, At: time.Now()}
+		if h.busy.Load() && queue.Failover(message, said) {
 			continue
 		}
-		if !desk.Release(letter) {
+		if !queue.Release(message) {
 			continue
 		}
 		<-time.After(time.Duration(h.delay.Load()))
-		outcome := fanfare.Outcome{Verdict: fanfare.Taken, Code: 250, At: time.Now()}
+		outcome := driver.Outcome{Verdict: driver.Accepted, Code: 250, At: time.Now()}
 		n := h.heard.Add(1)
 		switch cut := h.cut.Load(); {
 		case h.busy.Load():
 			outcome = said
 		case h.refuse.Load():
-			outcome = fanfare.Outcome{Verdict: fanfare.Permanent, Code: 550, Text: "no such person", Class: fanfare.ClassInvalid, At: time.Now()}
+			outcome = driver.Outcome{Verdict: driver.Permanent, Code: 550, Text: "no such person", Class: fanfare.ClassInvalid, At: time.Now()}
 		case h.gone.Load(), cut > 0 && n%cut == 0:
-			outcome = fanfare.Outcome{Verdict: fanfare.Lost, Text: "cut off", At: time.Now()}
+			outcome = driver.Outcome{Verdict: driver.Lost, Text: "cut off", At: time.Now()}
 		default:
 			h.taken.Add(1)
 		}
-		if err := desk.Report(letter, outcome); err != nil {
+		if err := queue.Report(message, outcome); err != nil {
 			return err
 		}
-		if outcome.Verdict == fanfare.Lost {
+		if outcome.Verdict == driver.Lost {
 			return errors.New("cut off")
 		}
 	}
 }
 
-// hops makes relays named a, b, c of weights; each letter takes 100 ms.
+// hops makes relays named a, b, c of weights; each message takes 100 ms.
 func hops(weights ...int) ([]*hop, []RelaySettings) {
 	var all []*hop
 	var relays []RelaySettings
@@ -88,7 +89,7 @@ func relayBench(t testing.TB, connections int, weights ...int) (*bench, []*hop) 
 	return newBench(t, gateFunc(open), s), all
 }
 
-// feed submits letters so that some always wait, for a time.
+// feed submits messages so that some always wait, for a time.
 func (b *bench) feed(d time.Duration) (all []*Batch) {
 	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		for b.Status().Queued < 500 {
@@ -137,9 +138,9 @@ func TestConnectionsAreSharedOutByWeight(t *testing.T) {
 	}
 }
 
-// With few letters at a time there is an idle connection to each relay, and who
+// With few messages at a time there is an idle connection to each relay, and who
 // gets one is told by weight too.
-func TestSingleLettersAreSharedOutByWeight(t *testing.T) {
+func TestSingleMessagesAreSharedOutByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, all := relayBench(t, 10, 80, 20)
 		for range 1000 {
@@ -147,13 +148,13 @@ func TestSingleLettersAreSharedOutByWeight(t *testing.T) {
 			<-time.After(time.Second)
 		}
 		if n := all[0].taken.Load(); n < 780 || n > 820 {
-			t.Errorf("the relay with four fifths of the weight took %d of 1000 letters", n)
+			t.Errorf("the relay with four fifths of the weight took %d of 1000 messages", n)
 		}
 		b.Stop()
 	})
 }
 
-func TestLettersLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *testing.T) {
+func TestMessagesLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, all := relayBench(t, 10, 1, 1)
 		b.feed(10 * time.Second)
@@ -186,7 +187,7 @@ func TestLettersLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *test
 	})
 }
 
-func TestWithAllRelaysDownLettersWaitAndUseNoAttempt(t *testing.T) {
+func TestWithAllRelaysDownMessagesWaitAndUseNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, all := relayBench(t, 10, 2, 1)
 		all[0].gone.Store(true)
@@ -229,7 +230,7 @@ func TestASlowRelayGetsLessAndItsShareComesBack(t *testing.T) {
 }
 
 // A relay that answers nothing has no times to be judged by but those of the
-// letters that it holds.
+// messages that it holds.
 func TestARelayThatHangsGetsLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, all := relayBench(t, 40, 1, 1)
@@ -255,7 +256,7 @@ func TestALittleSlowerIsNoReason(t *testing.T) {
 	})
 }
 
-func TestARelayThatLosesLettersGetsLessAndASingleErrorMovesNothing(t *testing.T) {
+func TestARelayThatLosesMessagesGetsLessAndASingleErrorMovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, all := relayBench(t, 20, 1, 1)
 		b.feed(5 * time.Second)
@@ -264,12 +265,12 @@ func TestARelayThatLosesLettersGetsLessAndASingleErrorMovesNothing(t *testing.T)
 		all[0].cut.Store(0)
 		b.feed(10 * time.Second)
 		if s := b.Status().Relays[0]; s.Errors == 0 || s.Share != 0.5 {
-			t.Errorf("a single lost letter: %+v", s)
+			t.Errorf("a single lost message: %+v", s)
 		}
 		all[0].cut.Store(4)
 		b.feed(30 * time.Second)
 		if s := b.Status().Relays[0]; s.Share > 0.35 {
-			t.Errorf("a relay that loses one letter in four: %+v", s)
+			t.Errorf("a relay that loses one message in four: %+v", s)
 		}
 		b.Stop()
 	})

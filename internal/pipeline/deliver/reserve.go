@@ -42,7 +42,7 @@ func (o *Outlet) most(lane fanfare.Lane) int {
 	return o.settings.Reserve.most(lane, o.limits.atOnce())
 }
 
-// What a connection is busy with that has no letter.
+// What a connection is busy with that has no message.
 const (
 	nothing = -1
 	coming  = -2 // it is about to ask for one
@@ -76,10 +76,10 @@ func (b *busy) change(with, by int) {
 
 // open are the lanes of which a connection may take a job now. The caller holds
 // mu.
-func (o *Outlet) open(d *desk) lanes {
+func (o *Outlet) open(d *queue) lanes {
 	open := lanes{fanfare.Urgent, fanfare.Urgent}
 	if len(d.jobs) > 0 && o.relays.idle() > 0 {
-		open.first = fanfare.Normal // behind a letter that may take minutes is no place for what others can begin at once
+		open.first = fanfare.Normal // behind a message that may take minutes is no place for what others can begin at once
 	}
 	for _, lane := range fanfare.Lanes[fanfare.Normal:] {
 		if d.busy < int(lane) && o.busy.from(lane) >= o.most(lane) {
@@ -90,10 +90,10 @@ func (o *Outlet) open(d *desk) lanes {
 	return open
 }
 
-// count notes what a connection is busy with. One without a letter is about to ask
+// count notes what a connection is busy with. One without a message is about to ask
 // for one, until it waits. Where it has become less, the part of a lane may have
 // become free for another. The caller holds mu.
-func (o *Outlet) count(d *desk) {
+func (o *Outlet) count(d *queue) {
 	was := d.busy
 	d.busy = coming
 	for _, job := range d.jobs {
@@ -106,9 +106,9 @@ func (o *Outlet) count(d *desk) {
 	}
 }
 
-// uncount notes that a connection waits for a letter, or is over. The caller holds
+// uncount notes that a connection waits for a message, or is over. The caller holds
 // mu.
-func (o *Outlet) uncount(d *desk) {
+func (o *Outlet) uncount(d *queue) {
 	o.busy.change(d.busy, -1)
 	d.busy = nothing
 }

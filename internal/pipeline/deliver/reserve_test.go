@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestAReserveIsAConnectionAtLeastAndLeavesOneToEach(t *testing.T) {
@@ -38,26 +39,26 @@ func TestAReserveIsAConnectionAtLeastAndLeavesOneToEach(t *testing.T) {
 	}
 }
 
-// slowly is a driver that takes a minute for each letter, and takes the next one
+// slowly is a driver that takes a minute for each message, and takes the next one
 // in hand meanwhile, as one that groups does.
 func slowly(dials *atomic.Int32) driverFunc {
-	return func(ctx context.Context, desk fanfare.Desk) error {
+	return func(ctx context.Context, queue driver.Queue) error {
 		dials.Add(1)
-		var next *fanfare.Letter
+		var next *driver.Message
 		for {
-			letter, err := next, error(nil)
-			if letter == nil {
-				letter, err = desk.Next(ctx, true)
+			message, err := next, error(nil)
+			if message == nil {
+				message, err = queue.Next(ctx, true)
 			}
-			if letter == nil {
+			if message == nil {
 				return err
 			}
-			next, _ = desk.Next(ctx, false)
-			if !desk.Release(letter) {
+			next, _ = queue.Next(ctx, false)
+			if !queue.Release(message) {
 				continue
 			}
 			<-time.After(time.Minute)
-			if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()}); err != nil {
+			if err := queue.Report(message, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
 				return err
 			}
 		}
@@ -122,7 +123,7 @@ func TestTheSpareConnectionIsOneAndKept(t *testing.T) {
 			<-time.After(61 * time.Second)
 			synctest.Wait()
 			if status := b.Status(); status.Connections != 11 || status.OnTheWire != 10 {
-				t.Errorf("%d connections and %d letters on the wire, want 11 and 10", status.Connections, status.OnTheWire)
+				t.Errorf("%d connections and %d messages on the wire, want 11 and 10", status.Connections, status.OnTheWire)
 			}
 		}
 		if n := dials.Load(); n > 11+2*10 {
@@ -141,14 +142,14 @@ func TestTheSpareConnectionIsOneAndKept(t *testing.T) {
 func TestAPartThatBecomesFreeIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int32
-		s := settings(driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
-			letter, err := desk.Next(ctx, true)
-			if letter == nil || !desk.Release(letter) {
+		s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+			message, err := queue.Next(ctx, true)
+			if message == nil || !queue.Release(message) {
 				return err
 			}
 			<-time.After(time.Second)
 			sent.Add(1)
-			if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()}); err != nil {
+			if err := queue.Report(message, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
 				return err
 			}
 			return fmt.Errorf("cut off")
@@ -166,32 +167,32 @@ func TestAPartThatBecomesFreeIsUsed(t *testing.T) {
 	})
 }
 
-// TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain has a relay refuse a letter and
+// TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain has a relay refuse a message and
 // take the part of its lane for another one, before the other relay looks.
 func TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			refusing := driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
-				letter, _ := desk.Next(ctx, true)
-				if letter == nil {
+			refusing := driverFunc(func(ctx context.Context, queue driver.Queue) error {
+				message, _ := queue.Next(ctx, true)
+				if message == nil {
 					return nil
 				}
 				<-time.After(20 * time.Millisecond)
-				busy := fanfare.Outcome{Verdict: fanfare.Temporary, Code: 421, At: time.Now()}
-				if !desk.(fanfare.Elsewhere).Elsewhere(letter, busy) {
-					t.Error("the letter could not be passed on")
+				busy := driver.Outcome{Verdict: driver.Temporary, Code: 421, At: time.Now()}
+				if !queue.Failover(message, busy) {
+					t.Error("the message could not be passed on")
 				}
-				if letter, _ = desk.Next(ctx, false); letter != nil && desk.Release(letter) {
+				if message, _ = queue.Next(ctx, false); message != nil && queue.Release(message) {
 					<-time.After(time.Second)
-					if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()}); err != nil {
+					if err := queue.Report(message, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
 						t.Error(err)
 					}
 				}
-				return answering(taking)(ctx, desk)
+				return answering(taking)(ctx, queue)
 			})
-			late := driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
+			late := driverFunc(func(ctx context.Context, queue driver.Queue) error {
 				<-time.After(10 * time.Millisecond)
-				return answering(taking)(ctx, desk)
+				return answering(taking)(ctx, queue)
 			})
 			s := settings(nil)
 			s.Connections, s.Reserve = 2, Reserve{Urgent: 0.5}

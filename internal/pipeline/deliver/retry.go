@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Retry is a schedule: the wait after the first, the second and each further
@@ -27,7 +28,7 @@ func (s *Settings) retryOf(class fanfare.Class) Retry {
 // false if there is none. It waits as long as the schedule says, and as long as the
 // peer asks for where that is longer; share, from 0 to 1, is how much of the jitter
 // is added.
-func (r Retry) next(attempt uint16, outcome *fanfare.Outcome, share float64) (time.Time, bool) {
+func (r Retry) next(attempt uint16, outcome *driver.Outcome, share float64) (time.Time, bool) {
 	if int(attempt) > len(r) {
 		return time.Time{}, false
 	}
@@ -38,11 +39,11 @@ func (r Retry) next(attempt uint16, outcome *fanfare.Outcome, share float64) (ti
 
 // follow says what state an outcome leads to, and when the next attempt is due
 // if it is Deferred.
-func (r Retry) follow(outcome *fanfare.Outcome, job *Job, share float64) (fanfare.State, time.Time, string) {
+func (r Retry) follow(outcome *driver.Outcome, job *Job, share float64) (fanfare.State, time.Time, string) {
 	switch outcome.Verdict {
-	case fanfare.Taken:
+	case driver.Accepted:
 		return fanfare.Accepted, time.Time{}, outcome.Text
-	case fanfare.Permanent:
+	case driver.Permanent:
 		return fanfare.Failed, time.Time{}, outcome.Text
 	}
 	next, ok := r.next(job.Attempt, outcome, share)

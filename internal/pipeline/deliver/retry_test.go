@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestWhatFollowsFromAnOutcome goes through every verdict, every attempt up to
 // behind the end of the schedule, and every kind of expiry.
 func TestWhatFollowsFromAnOutcome(t *testing.T) {
 	now := time.Date(2026, 11, 20, 23, 59, 58, 700_000_000, time.UTC)
-	verdicts := []fanfare.Verdict{fanfare.Taken, fanfare.Temporary, fanfare.Permanent, fanfare.Lost}
+	verdicts := []driver.Verdict{driver.Accepted, driver.Temporary, driver.Permanent, driver.Lost}
 	schedules := []Retry{nil, {0}, {time.Second}, {time.Second, time.Minute, 24 * time.Hour}}
 	for _, verdict := range verdicts {
 		for _, schedule := range schedules {
@@ -30,13 +31,13 @@ func TestWhatFollowsFromAnOutcome(t *testing.T) {
 					"before the attempt": now.Add(-time.Hour),
 				} {
 					t.Run(fmt.Sprintf("verdict %d of attempt %d with %d retries expires %s", verdict, attempt, len(schedule), name), func(t *testing.T) {
-						outcome := fanfare.Outcome{Verdict: verdict, Text: "what it said", At: now}
+						outcome := driver.Outcome{Verdict: verdict, Text: "what it said", At: now}
 						state, next, text := schedule.follow(&outcome, &Job{Attempt: uint16(attempt), Expires: expires}, rand.Float64())
 						want := fanfare.Deferred
 						switch {
-						case verdict == fanfare.Taken:
+						case verdict == driver.Accepted:
 							want = fanfare.Accepted
-						case verdict == fanfare.Permanent, attempt > len(schedule):
+						case verdict == driver.Permanent, attempt > len(schedule):
 							want = fanfare.Failed
 						case !expires.IsZero() && !expires.After(now.Add(wait)):
 							want = fanfare.Expired
@@ -67,7 +68,7 @@ func TestRetriesOfWhatFailedTogetherAreSpread(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	seen := map[time.Time]bool{}
 	for range 1000 {
-		next, _ := Retry{time.Hour}.next(1, &fanfare.Outcome{At: now}, rand.Float64())
+		next, _ := Retry{time.Hour}.next(1, &driver.Outcome{At: now}, rand.Float64())
 		seen[next] = true
 	}
 	if len(seen) < 100 {
@@ -109,7 +110,7 @@ func TestTheNextAttemptIsExact(t *testing.T) {
 		{"the peer asks for more than there is", "", 1, 9 * time.Hour, 0, fanfare.Expired, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			outcome := fanfare.Outcome{Verdict: fanfare.Temporary, Class: c.class, RetryAfter: c.after, At: now}
+			outcome := driver.Outcome{Verdict: driver.Temporary, Class: c.class, RetryAfter: c.after, At: now}
 			job := Job{Attempt: c.attempt, Expires: now.Add(8 * time.Hour)}
 			state, next, _ := settings.retryOf(c.class).follow(&outcome, &job, c.share)
 			told := ""

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // A destination is slow that takes much longer than others, and gets a share of the
@@ -11,15 +12,15 @@ import (
 //
 // Where connections go to destinations themselves, each one's time is its own. Behind
 // a relay it may be the relay's: one that stands still for a moment is late with all
-// that it has. So a letter is late for its destination's sake only where the relay was
+// that it has. So a message is late for its destination's sake only where the relay was
 // quick with many others meanwhile, which were behind it and overtook it. Those to the
 // same destination do not count, nor do those of another relay: the only destination
 // of a channel is never slow.
 
 const (
-	// slowLeastRelayed is what a letter takes at least that a relay is late with.
+	// slowLeastRelayed is what a message takes at least that a relay is late with.
 	slowLeastRelayed = 500 * time.Millisecond
-	// overtakenTimes is how many letters each connection must have brought to others
+	// overtakenTimes is how many messages each connection must have brought to others
 	// while one was under way, so that it is late for its destination's sake.
 	overtakenTimes = 4
 	// lateInARow is how many have to be until a destination is slow that was quick
@@ -29,12 +30,12 @@ const (
 	// while others have need of them, and idleForSlow of those that are idle.
 	slowPartRelayed = 0.05
 	idleForSlow     = 0.5
-	// slowLine is how many slow destinations may have a letter wait for that share while
+	// slowLine is how many slow destinations may have a message wait for that share while
 	// others have need of it: each holds its whole batch in memory.
 	slowLine = 8
 )
 
-// quick counts letters that did not take long, of a relay and to a destination.
+// quick counts messages that did not take long, of a relay and to a destination.
 type quick struct{ relay, destination int64 }
 
 // quickSoFar are those of a job's relay and destination.
@@ -46,14 +47,14 @@ func quickSoFar(job *Job) (q quick) {
 	return q
 }
 
-// isSlow learns from how long a letter took, and says whether its destination is slow.
-func (l *limits) isSlow(job *Job, outcome *fanfare.Outcome, took time.Duration) bool {
+// isSlow learns from how long a message took, and says whether its destination is slow.
+func (l *limits) isSlow(job *Job, outcome *driver.Outcome, took time.Duration) bool {
 	d := job.to
 	if l.settings.Direct {
 		return d.overdue > 0 || l.tooLong(d.latency.Value())
 	}
 	switch {
-	case outcome.Verdict == fanfare.Lost: // nobody answered
+	case outcome.Verdict == driver.Lost: // nobody answered
 	case took <= max(slowLeastRelayed, l.patience()):
 		job.by.quick++
 		d.quick, d.late = d.quick+1, 0
@@ -69,7 +70,7 @@ func (l *limits) passes(job *Job) bool {
 	return !l.settings.Direct && job.batch.Lane == fanfare.Urgent
 }
 
-// untold reports whether a destination behind a relay has a letter, and never had one
+// untold reports whether a destination behind a relay has a message, and never had one
 // quickly: until it had, one at a time tells enough. It is not asked about a group, which
 // may be for many destinations.
 func (l *limits) untold(d *destination, job *Job) bool {

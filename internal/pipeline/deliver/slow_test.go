@@ -38,16 +38,16 @@ func TestSlowDestinationsBehindARelayHaveAShareUntilTheOthersAreDone(t *testing.
 		before, slowBefore := w.took(isWell), w.took(isSlowOne)
 		rest = w.work(rest, 10*time.Second)
 		// 20 connections at 25 ms; one of them may be with a slow one, and behind it
-		// a letter waits for 2 s.
+		// a message waits for 2 s.
 		if got := w.took(isWell) - before; got < 10*20*40*9/10 {
-			t.Errorf("%d letters to others left in 10 s, of 8000", got)
+			t.Errorf("%d messages to others left in 10 s, of 8000", got)
 		}
 		if got := w.took(isSlowOne) - slowBefore; got == 0 || got > 10 {
-			t.Errorf("%d letters to slow ones left in 10 s, while others waited, of 5", got)
+			t.Errorf("%d messages to slow ones left in 10 s, while others waited, of 5", got)
 		}
 		w.work(rest, 5*time.Minute)
 		if got := w.took(isSlowOne); got != 1000 {
-			t.Errorf("%d letters to slow ones left in 5 min, want all 1000: half of the connections do 1500", got)
+			t.Errorf("%d messages to slow ones left in 5 min, want all 1000: half of the connections do 1500", got)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestARelayThatStandsStillMakesNobodySlow(t *testing.T) {
 			}
 		}
 		if w.book.postponed > 0 {
-			t.Errorf("%d times letters were put off", w.book.postponed)
+			t.Errorf("%d times messages were put off", w.book.postponed)
 		}
 	})
 }
@@ -88,7 +88,7 @@ func TestTheOnlyDestinationOfARelayIsNeverSlow(t *testing.T) {
 		defer w.Stop()
 		w.work(shuffled(2000, "well.example"), 20*time.Second)
 		if names := w.slowOnes(); len(names) > 0 || w.book.postponed > 0 {
-			t.Errorf("slow are %v, %d times letters were put off", names, w.book.postponed)
+			t.Errorf("slow are %v, %d times messages were put off", names, w.book.postponed)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestADestinationThatIsQuickAgainIsSlowNoMore(t *testing.T) {
 			t.Errorf("slow are %v", names)
 		}
 		if got := w.took(isSlowOne); got != 2000 {
-			t.Errorf("it took %d letters, want 2000", got)
+			t.Errorf("it took %d messages, want 2000", got)
 		}
 	})
 }

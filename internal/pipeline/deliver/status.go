@@ -10,7 +10,7 @@ type Status struct {
 	Resting     int // jobs that wait for the rate of their broadcast
 	OnTheWire   int
 	Taken       int64  // messages that the next hop took, since the start
-	LastError   string // empty while letters can leave by some relay
+	LastError   string // empty while messages can leave by some relay
 	LastErrorAt time.Time
 	Relays      []RelayStatus
 }
@@ -23,13 +23,13 @@ type RelayStatus struct {
 	Share       float64 // of the connections, that it may have now: 0 to 1
 	Connections int
 	Taken       int64         // since the start
-	Errors      int64         // letters lost or refused for reasons of its own, and connections lost, since the start
-	P50, P99    time.Duration // that a letter took it, over the last half minute; 0 while it took none
+	Errors      int64         // messages lost or refused for reasons of its own, and connections lost, since the start
+	P50, P99    time.Duration // that a message took it, over the last half minute; 0 while it took none
 	LastError   string        // empty if there was none
 	LastErrorAt time.Time
 }
 
-// RelayState says whether letters leave by a relay.
+// RelayState says whether messages leave by a relay.
 type RelayState string
 
 // The states of a relay.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy stops 2,000 jobs behind
@@ -24,7 +25,7 @@ func TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy(t *testing.T) {
 				}
 				return Go, ""
 			}
-			slow := answering(func(*fanfare.Letter) fanfare.Verdict { <-time.After(time.Hour); return fanfare.Taken })
+			slow := answering(func(*driver.Message) driver.Verdict { <-time.After(time.Hour); return driver.Accepted })
 			b := newBench(t, gateFunc(gate), settings(slow))
 			first, second, other := b.batch(fanfare.Bulk, 1000), b.batch(fanfare.Bulk, 1000), b.batch(fanfare.Normal, 3)
 			begun := time.Now()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // town is an outlet with many destinations, each of which behaves in its own way,
@@ -19,7 +20,7 @@ type town struct {
 	behave func(destination string, now time.Time) reply
 
 	mu       sync.Mutex
-	letters  map[fanfare.DeliveryRef]string // to whom
+	messages map[fanfare.DeliveryRef]string // to whom
 	tries    map[string][]time.Time
 	accepted map[string]int
 	underway map[string]int
@@ -29,18 +30,18 @@ type town struct {
 // reply is how a destination answers, and after how long.
 type reply struct {
 	after   time.Duration
-	outcome fanfare.Outcome
+	outcome driver.Outcome
 }
 
-var taken = fanfare.Outcome{Verdict: fanfare.Taken, Code: 250}
+var taken = driver.Outcome{Verdict: driver.Accepted, Code: 250}
 
-func refusing(class fanfare.Class) fanfare.Outcome {
-	return fanfare.Outcome{Verdict: fanfare.Temporary, Code: 450, Text: "not now", Class: class}
+func refusing(class fanfare.Class) driver.Outcome {
+	return driver.Outcome{Verdict: driver.Temporary, Code: 450, Text: "not now", Class: class}
 }
 
 func newTown(t testing.TB, s Settings, behave func(destination string, now time.Time) reply) *town {
 	w := &town{
-		behave: behave, letters: map[fanfare.DeliveryRef]string{}, tries: map[string][]time.Time{},
+		behave: behave, messages: map[fanfare.DeliveryRef]string{}, tries: map[string][]time.Time{},
 		accepted: map[string]int{}, underway: map[string]int{}, most: map[string]int{},
 	}
 	s.Relays[0].Driver = driverFunc(w.serve)
@@ -48,18 +49,18 @@ func newTown(t testing.TB, s Settings, behave func(destination string, now time.
 	return w
 }
 
-func (w *town) serve(ctx context.Context, desk fanfare.Desk) error {
+func (w *town) serve(ctx context.Context, queue driver.Queue) error {
 	for {
-		letter, err := desk.Next(ctx, true)
-		if letter == nil {
+		message, err := queue.Next(ctx, true)
+		if message == nil {
 			return err
 		}
-		if !desk.Release(letter) {
+		if !queue.Release(message) {
 			continue
 		}
 		now := time.Now()
 		w.mu.Lock()
-		to := w.letters[letter.Delivery]
+		to := w.messages[message.Delivery]
 		w.tries[to] = append(w.tries[to], now)
 		w.underway[to]++
 		w.most[to] = max(w.most[to], w.underway[to])
@@ -73,32 +74,32 @@ func (w *town) serve(ctx context.Context, desk fanfare.Desk) error {
 		answer.outcome.At = time.Now()
 		w.mu.Lock()
 		w.underway[to]--
-		if answer.outcome.Verdict == fanfare.Taken {
+		if answer.outcome.Verdict == driver.Accepted {
 			w.accepted[to]++
 		}
 		w.mu.Unlock()
-		if err := desk.Report(letter, answer.outcome); err != nil {
+		if err := queue.Report(message, answer.outcome); err != nil {
 			return err
 		}
 	}
 }
 
-// send submits one batch of letters.
+// send submits one batch of messages.
 func (w *town) send(lane fanfare.Lane, to []string) *Batch {
 	batch := w.batch(lane, len(to))
 	w.mu.Lock()
 	for i := range batch.Jobs {
 		batch.Jobs[i].Destination = to[i]
-		w.letters[batch.Jobs[i].Letter.Delivery] = to[i]
+		w.messages[batch.Jobs[i].Message.Delivery] = to[i]
 	}
 	w.mu.Unlock()
 	w.Submit(batch)
 	return batch
 }
 
-// work hands letters in as a dispatch loop does, and hands those in again that
+// work hands messages in as a dispatch loop does, and hands those in again that
 // were put off or are to be retried, until a time has passed. It returns the
-// letters that there was no room for.
+// messages that there was no room for.
 func (w *town) work(to []string, span time.Duration) []string {
 	end := time.Now().Add(span)
 	for len(to) > 0 && time.Now().Before(end) {
@@ -139,8 +140,8 @@ func (w *town) comeBack() {
 	w.mu.Lock()
 	for i := range batch.Jobs {
 		job, d := &batch.Jobs[i], due[i]
-		job.Letter.Delivery.Position, job.Attempt = d.Slice.Positions[0], d.Slice.Attempt
-		job.Destination = w.letters[job.Letter.Delivery]
+		job.Message.Delivery.Position, job.Attempt = d.Slice.Positions[0], d.Slice.Attempt
+		job.Destination = w.messages[job.Message.Delivery]
 	}
 	w.mu.Unlock()
 	w.Submit(batch)
@@ -159,7 +160,7 @@ func (w *town) took(of func(string) bool) int {
 	return n
 }
 
-// shuffled is so many letters to each, in random order.
+// shuffled is so many messages to each, in random order.
 func shuffled(each int, to ...string) []string {
 	var all []string
 	for range each {

@@ -25,7 +25,7 @@ func (w *town) whyOf(destination string) map[fanfare.Wait]int {
 	return counts
 }
 
-// of is how often letters for a destination were tried, and how many are under way.
+// of is how often messages for a destination were tried, and how many are under way.
 func (w *town) of(destination string) (tries, underway int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

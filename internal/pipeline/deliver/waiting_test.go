@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func flow(n int) Flow { return Flow{Day: 20777, Seq: fanfare.EventSeq(n)} }
@@ -15,10 +16,10 @@ func TestFlowsLeaveInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
 		var order []uint32
-		s := settings(answering(func(l *fanfare.Letter) fanfare.Verdict {
+		s := settings(answering(func(l *driver.Message) driver.Verdict {
 			<-first
 			order = append(order, l.Delivery.Position)
-			return fanfare.Taken
+			return driver.Accepted
 		}))
 		s.Connections = 1
 		b := newBench(t, gateFunc(open), s)
@@ -40,7 +41,7 @@ func TestFlowsLeaveInTurn(t *testing.T) {
 // TestASmallBroadcastDoesNotWaitForALargeOne has two that never run dry.
 func TestASmallBroadcastDoesNotWaitForALargeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := settings(answering(func(*fanfare.Letter) fanfare.Verdict { <-time.After(time.Second); return fanfare.Taken }))
+		s := settings(answering(func(*driver.Message) driver.Verdict { <-time.After(time.Second); return driver.Accepted }))
 		s.Connections = 1
 		b := newBench(t, gateFunc(open), s)
 		for n := range 2 {
@@ -63,7 +64,7 @@ func TestASmallBroadcastDoesNotWaitForALargeOne(t *testing.T) {
 func TestAFlowHasRoomUntilItHasABatchBesideTheOneThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
-		b := newBench(t, gateFunc(open), settings(answering(func(*fanfare.Letter) fanfare.Verdict { <-next; return fanfare.Taken })))
+		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { <-next; return driver.Accepted })))
 		submit := func(n int) {
 			t.Helper()
 			if !b.Room(fanfare.Bulk, flow(n)) {
@@ -101,7 +102,7 @@ func TestAFlowHasRoomUntilItHasABatchBesideTheOneThatLeaves(t *testing.T) {
 func TestACrowdLeavesRoomForWhoHasNothingYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
-		s := settings(answering(func(*fanfare.Letter) fanfare.Verdict { <-next; return fanfare.Taken }))
+		s := settings(answering(func(*driver.Message) driver.Verdict { <-next; return driver.Accepted }))
 		s.Connections = 1
 		b := newBench(t, gateFunc(open), s)
 		batches := 0

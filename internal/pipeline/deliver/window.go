@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A window remembers what came of the letters of the last half minute.
+// A window remembers what came of the messages of the last half minute.
 type window struct {
 	parts [windowParts]windowPart
 }
@@ -31,7 +31,7 @@ func (w *window) at(now time.Time) *windowPart {
 	return p
 }
 
-// sum is what came of the letters in the latest parts of the window.
+// sum is what came of the messages in the latest parts of the window.
 func (w *window) sum(now time.Time, parts int64) (s windowPart) {
 	oldest := now.Unix()/windowSeconds - parts + 1
 	for i := range w.parts {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned ends subscriptions
@@ -20,23 +21,23 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	const jobs = 8000
 	var ended, acknowledged [jobs]atomic.Bool
 	var broken, suppressed atomic.Int64
-	driver := driverFunc(func(ctx context.Context, desk fanfare.Desk) error {
+	drv := driverFunc(func(ctx context.Context, queue driver.Queue) error {
 		for {
-			letter, err := desk.Next(ctx, true)
-			if letter == nil {
+			message, err := queue.Next(ctx, true)
+			if message == nil {
 				return err
 			}
-			if !desk.Release(letter) {
+			if !queue.Release(message) {
 				suppressed.Add(1)
 				continue
 			}
-			for range letter.Delivery.Position % 4 { // the body is written
+			for range message.Delivery.Position % 4 { // the body is written
 				runtime.Gosched()
 			}
-			if acknowledged[letter.Delivery.Position].Load() {
+			if acknowledged[message.Delivery.Position].Load() {
 				broken.Add(1)
 			}
-			if err := desk.Report(letter, fanfare.Outcome{Verdict: fanfare.Taken, At: time.Now()}); err != nil {
+			if err := queue.Report(message, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
 				return err
 			}
 		}
@@ -47,7 +48,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 		}
 		return Go, ""
 	}
-	s := settings(driver)
+	s := settings(drv)
 	s.Connections = 16
 	b := newBench(t, gateFunc(gate), s)
 	var enders sync.WaitGroup
@@ -90,7 +91,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 func TestAwaitOffWaitsForTheOutcomeAndNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reply := make(chan struct{})
-		b := newBench(t, gateFunc(open), settings(answering(func(*fanfare.Letter) fanfare.Verdict { <-reply; return fanfare.Taken })))
+		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted })))
 		batch := b.batch(fanfare.Normal, 2)
 		batch.Jobs[0].Subscriptions = []fanfare.Place{100, 101, 102}
 		b.Submit(batch)

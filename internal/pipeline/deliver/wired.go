@@ -1,6 +1,6 @@
 package deliver
 
-// wired are the jobs that were released and not reported yet: their letters are on
+// wired are the jobs that were released and not reported yet: their messages are on
 // the wire. Each knows its place among them.
 type wired []*Job
 

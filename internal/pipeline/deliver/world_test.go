@@ -15,33 +15,34 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // driverFunc is a driver of one function.
-type driverFunc func(ctx context.Context, desk fanfare.Desk) error
+type driverFunc func(ctx context.Context, queue driver.Queue) error
 
-func (f driverFunc) Serve(ctx context.Context, desk fanfare.Desk) error { return f(ctx, desk) }
+func (f driverFunc) Serve(ctx context.Context, queue driver.Queue) error { return f(ctx, queue) }
 
-// answering is a driver that takes every letter and answers by a function.
-func answering(answer func(*fanfare.Letter) fanfare.Verdict) driverFunc {
-	return func(ctx context.Context, desk fanfare.Desk) error {
+// answering is a driver that takes every message and answers by a function.
+func answering(answer func(*driver.Message) driver.Verdict) driverFunc {
+	return func(ctx context.Context, queue driver.Queue) error {
 		for {
-			letter, err := desk.Next(ctx, true)
-			if letter == nil {
+			message, err := queue.Next(ctx, true)
+			if message == nil {
 				return err
 			}
-			if !desk.Release(letter) {
+			if !queue.Release(message) {
 				continue
 			}
-			outcome := fanfare.Outcome{Verdict: answer(letter), Code: 250, Text: "said", Relay: "relay:25", At: time.Now()}
-			if err := desk.Report(letter, outcome); err != nil {
+			outcome := driver.Outcome{Verdict: answer(message), Code: 250, Text: "said", Relay: "relay:25", At: time.Now()}
+			if err := queue.Report(message, outcome); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func taking(*fanfare.Letter) fanfare.Verdict { return fanfare.Taken }
+func taking(*driver.Message) driver.Verdict { return driver.Accepted }
 
 // gateFunc is a gate of one function.
 type gateFunc func(*Job) (Decision, string)
@@ -158,7 +159,7 @@ type ending struct{ held, again int }
 
 func rateLimit(perSecond float64) rate.Limit { return rate.Limit(perSecond) }
 
-func settings(driver fanfare.Driver) Settings {
+func settings(driver driver.Driver) Settings {
 	return Settings{
 		Relays: relaysOf(driver), Connections: 4, Rate: rate.Inf, Retry: Retry{time.Second, time.Second},
 		SendTimeout: time.Minute, IdleTimeout: 30 * time.Second,
@@ -166,7 +167,7 @@ func settings(driver fanfare.Driver) Settings {
 }
 
 // relaysOf is one relay.
-func relaysOf(driver fanfare.Driver) []RelaySettings {
+func relaysOf(driver driver.Driver) []RelaySettings {
 	return []RelaySettings{{Name: "relay:25", Driver: driver, Weight: 1}}
 }
 
@@ -190,7 +191,7 @@ func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
 	for i := range batch.Jobs {
 		ref := fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: b.next}
 		batch.Jobs[i] = Job{
-			Letter:        fanfare.Letter{Delivery: ref, To: fmt.Sprintf("p%d@example.org", b.next)},
+			Message:       driver.Message{Delivery: ref, To: fmt.Sprintf("p%d@example.org", b.next)},
 			Subscriptions: []fanfare.Place{fanfare.Place(b.next)}, Attempt: 1,
 		}
 		b.next++
@@ -198,7 +199,7 @@ func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
 	batch.Left = func(job *Job) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.left[job.Letter.Delivery]++
+		b.left[job.Message.Delivery]++
 	}
 	batch.Finish = func(held, again int) {
 		b.mu.Lock()
@@ -231,7 +232,7 @@ func (b *bench) mustEnd(batch *Batch, want ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range batch.Jobs {
-		if n := b.left[batch.Jobs[i].Letter.Delivery]; n != 1 {
+		if n := b.left[batch.Jobs[i].Message.Delivery]; n != 1 {
 			b.t.Errorf("job %d left the outlet %d times", i, n)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
@@ -16,16 +16,16 @@ import (
 // how long a failure takes.
 const patience = 3 * time.Minute
 
-// A desk hands out letters in their order and keeps what came of them.
-type desk struct {
+// A queue hands out messages in their order and keeps what came of them.
+type queue struct {
 	t *testing.T
 
 	mu       sync.Mutex
-	waiting  []*fanfare.Letter
-	outcomes map[*fanfare.Letter]fanfare.Outcome
+	waiting  []*driver.Message
+	outcomes map[*driver.Message]driver.Outcome
 }
 
-func (d *desk) Next(context.Context, bool) (*fanfare.Letter, error) {
+func (d *queue) Next(context.Context, bool) (*driver.Message, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.waiting) == 0 {
@@ -36,9 +36,9 @@ func (d *desk) Next(context.Context, bool) (*fanfare.Letter, error) {
 	return l, nil
 }
 
-func (d *desk) Release(*fanfare.Letter) bool { return true }
+func (d *queue) Release(*driver.Message) bool { return true }
 
-func (d *desk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
+func (d *queue) Report(l *driver.Message, o driver.Outcome) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, twice := d.outcomes[l]; twice {
@@ -48,25 +48,27 @@ func (d *desk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
 	return nil
 }
 
-func (d *desk) Return(l *fanfare.Letter) {
+func (d *queue) Return(l *driver.Message) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.waiting = append([]*fanfare.Letter{l}, d.waiting...)
+	d.waiting = append([]*driver.Message{l}, d.waiting...)
 }
 
-func (d *desk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most int) []*fanfare.Letter {
+func (d *queue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for ; most > 0 && len(d.waiting) > 0 && d.waiting[0].Share == letter.Share; most-- {
+	for ; most > 0 && len(d.waiting) > 0 && d.waiting[0].SharedContent == message.SharedContent; most-- {
 		dst, d.waiting = append(dst, d.waiting[0]), d.waiting[1:]
 	}
 	return dst
 }
 
-func (d *desk) ReleaseAll(letters []*fanfare.Letter) ([]*fanfare.Letter, bool) { return letters, true }
+func (d *queue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
+	return messages, true
+}
 
-func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
-	for i, l := range letters {
+func (d *queue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, l := range messages {
 		if err := d.Report(l, outcomes[i]); err != nil {
 			return err
 		}
@@ -74,37 +76,40 @@ func (d *desk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) 
 	return nil
 }
 
-// left counts the letters that nobody has in hand.
-func (d *desk) left() int {
+// Failover reports that there is no other next hop.
+func (*queue) Failover(*driver.Message, driver.Outcome) bool { return false }
+
+// left counts the messages that nobody has in hand.
+func (d *queue) left() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.waiting)
 }
 
-// A sent is what came of a run: the outcome of each letter, and the errors that
+// A sent is what came of a run: the outcome of each message, and the errors that
 // connections ended with.
 type sent struct {
-	outcomes map[*fanfare.Letter]fanfare.Outcome
+	outcomes map[*driver.Message]driver.Outcome
 	broken   []error
 }
 
-// enough broken connections end a run: the peer takes no letter any more.
+// enough broken connections end a run: the peer takes no message any more.
 const enough = 100
 
-// send brings letters out over so many connections. A connection that ends with
-// an error is replaced as long as there are letters.
-func send(t *testing.T, driver *smtp.Driver, connections int, letters ...*fanfare.Letter) sent {
+// send brings messages out over so many connections. A connection that ends with
+// an error is replaced as long as there are messages.
+func send(t *testing.T, client *smtp.Driver, connections int, messages ...*driver.Message) sent {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	d := &desk{t: t, waiting: append([]*fanfare.Letter(nil), letters...), outcomes: map[*fanfare.Letter]fanfare.Outcome{}}
+	d := &queue{t: t, waiting: append([]*driver.Message(nil), messages...), outcomes: map[*driver.Message]driver.Outcome{}}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var broken []error
 	for range connections {
 		wg.Go(func() {
 			for lost := 0; ctx.Err() == nil && d.left() > 0 && lost < enough; {
-				if err := driver.Serve(ctx, d); err != nil {
+				if err := client.Serve(ctx, d); err != nil {
 					lost++
 					mu.Lock()
 					broken = append(broken, err)
@@ -114,8 +119,8 @@ func send(t *testing.T, driver *smtp.Driver, connections int, letters ...*fanfar
 		})
 	}
 	wg.Wait()
-	if len(d.outcomes) != len(letters) {
-		t.Fatalf("%d of %d letters have an outcome; connections ended with %v", len(d.outcomes), len(letters), broken[:min(3, len(broken))])
+	if len(d.outcomes) != len(messages) {
+		t.Fatalf("%d of %d messages have an outcome; connections ended with %v", len(d.outcomes), len(messages), broken[:min(3, len(broken))])
 	}
 	return sent{d.outcomes, broken}
 }

@@ -8,7 +8,7 @@
 // configuration, a spool, mailboxes and ports of its own below the test's
 // directory; OpenSMTPD, whose spool has a fixed place, gets one of its own in a
 // mount namespace. Every server delivers what it took to files that tell the
-// envelope. So a test sees what a peer did with a letter, and not only what the
+// envelope. So a test sees what a peer did with a message, and not only what the
 // peer said.
 //
 // Failure. A server that does not start fails its test with its log; a server

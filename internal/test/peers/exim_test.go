@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
@@ -89,11 +89,11 @@ plain:
   server_set_id = $auth2
 `
 
-var eximManner = manner{smtp.Grouped, map[string]fanfare.Outcome{
-	soft:       {Verdict: fanfare.Temporary, Code: 451, Text: "mailbox busy"},
-	hard:       {Verdict: fanfare.Permanent, Code: 550, Text: "no such person"},
-	softSender: {Verdict: fanfare.Temporary, Code: 451, Text: "asked to wait"},
-	hardSender: {Verdict: fanfare.Permanent, Code: 550, Text: "not wanted"},
+var eximManner = manner{smtp.Grouped, map[string]driver.Outcome{
+	soft:       {Verdict: driver.Temporary, Code: 451, Text: "mailbox busy"},
+	hard:       {Verdict: driver.Permanent, Code: 550, Text: "no such person"},
+	softSender: {Verdict: driver.Temporary, Code: 451, Text: "asked to wait"},
+	hardSender: {Verdict: driver.Permanent, Code: 550, Text: "not wanted"},
 }}
 
 // An exim is an Exim with several listeners, which differ in what they offer.
@@ -149,23 +149,23 @@ func TestExim(t *testing.T) {
 
 	t.Run("a password is given inside TLS, and must be right", func(t *testing.T) {
 		cfg := smtp.Config{Address: p.address["tls"], TLS: smtp.TLSRequired, TLSConfig: p.trust, Username: "fanfare", Password: "secret"}
-		letters := crowd(10, allGood)
-		s := send(t, smtp.New(cfg), 2, letters...)
+		messages := crowd(10, allGood)
+		s := send(t, smtp.New(cfg), 2, messages...)
 		eximManner.judged(t, s)
 		mails := p.delivered()
-		arrivedOnce(t, mails, letters)
+		arrivedOnce(t, mails, messages)
 		for _, mail := range mails {
 			if !strings.Contains(mail.text, "with esmtpsa") {
 				t.Errorf("%s was sent without a password: %.300s", mail.to, mail.text)
 			}
 		}
 		cfg.Password = "wrong"
-		d := &desk{t: t, waiting: crowd(1, allGood)}
+		d := &queue{t: t, waiting: crowd(1, allGood)}
 		if err := smtp.New(cfg).Serve(t.Context(), d); err == nil || !strings.Contains(err.Error(), "535") {
 			t.Errorf("a wrong password: %v", err)
 		}
 		if d.left() != 1 {
-			t.Error("the letter is gone")
+			t.Error("the message is gone")
 		}
 	})
 }

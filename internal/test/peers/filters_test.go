@@ -116,8 +116,8 @@ func (d *dataset) aboutNumber(r *rand.Rand, at string, v json.Number) string {
 }
 
 func (d *dataset) aboutText(r *rand.Rand, at, v string) string {
-	letters := []rune(v)
-	first, last := string(letters[:len(letters)/2]), string(letters[len(letters)/2:])
+	messages := []rune(v)
+	first, last := string(messages[:len(messages)/2]), string(messages[len(messages)/2:])
 	if _, err := time.Parse(time.RFC3339, v); err == nil && r.IntN(2) == 0 {
 		zone := oneText(r, "", "'America/New_York'", "'Asia/Tokyo'")
 		return fmt.Sprintf("timestamp(%s).%s(%s) %s %d", at, oneText(r, "getHours", "getDayOfWeek", "getMonth"), zone, oneText(r, "==", "<", ">="), r.IntN(12))
@@ -138,7 +138,7 @@ func (d *dataset) aboutText(r *rand.Rand, at, v string) string {
 	case 6:
 		return fmt.Sprintf("%s %s %s", at, oneText(r, "<", ">="), quoted(v))
 	case 7:
-		return fmt.Sprintf("size(%s) %s %d", at, oneText(r, "==", ">"), len(letters))
+		return fmt.Sprintf("size(%s) %s %d", at, oneText(r, "==", ">"), len(messages))
 	case 8:
 		if name, ok := strings.CutPrefix(at, "event."); ok && !strings.Contains(name, ".") {
 			return "has(" + at + ")"

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// The kinds of letters. Every peer is told to refuse the recipients of some and
+// The kinds of messages. Every peer is told to refuse the recipients of some and
 // the senders of others by the start of their names.
 const (
 	good       = "person"
@@ -21,9 +21,9 @@ const (
 	hardSender = "hardsender" // sender refused with 5xx
 )
 
-// letter makes a letter whose body tells its envelope. Sizes differ, and so do
+// message makes a message whose body tells its envelope. Sizes differ, and so do
 // the ways in which bodies and envelopes share segments on the wire.
-func letter(kind string, i int) *fanfare.Letter {
+func message(kind string, i int) *driver.Message {
 	from, to := fmt.Sprintf("news%d@example.com", i), fmt.Sprintf("%s%d@example.org", kind, i)
 	if kind == softSender || kind == hardSender {
 		from, to = fmt.Sprintf("%s%d@example.com", kind, i), fmt.Sprintf("%s%d@example.org", good, i)
@@ -35,7 +35,7 @@ func letter(kind string, i int) *fanfare.Letter {
 	return addressed(from, to, size)
 }
 
-func addressed(from, to string, size int) *fanfare.Letter {
+func addressed(from, to string, size int) *driver.Message {
 	var b strings.Builder
 	// With a date and an id the peers add no header of theirs among these.
 	fmt.Fprintf(&b, "From: <%s>\r\nTo: <%s>\r\nSubject: for %s\r\nDate: Fri, 20 Nov 2026 08:00:00 +0000\r\nMessage-ID: <%s.%s>\r\n\r\n",
@@ -44,14 +44,14 @@ func addressed(from, to string, size int) *fanfare.Letter {
 	for b.Len() < size {
 		fmt.Fprintf(&b, "%-72s\r\n", "this is for "+to)
 	}
-	return &fanfare.Letter{From: from, To: to, Body: []byte(b.String())}
+	return &driver.Message{From: from, To: to, Body: []byte(b.String())}
 }
 
-// crowd makes n letters of the kind that kindOf says.
-func crowd(n int, kindOf func(i int) string) []*fanfare.Letter {
-	all := make([]*fanfare.Letter, n)
+// crowd makes n messages of the kind that kindOf says.
+func crowd(n int, kindOf func(i int) string) []*driver.Message {
+	all := make([]*driver.Message, n)
 	for i := range all {
-		all[i] = letter(kindOf(i), i)
+		all[i] = message(kindOf(i), i)
 	}
 	return all
 }
@@ -81,16 +81,16 @@ func readMail(text string) mail {
 	return m
 }
 
-// arrivedOnce checks that exactly these letters were delivered, each once, with
+// arrivedOnce checks that exactly these messages were delivered, each once, with
 // its own body under its own envelope.
-func arrivedOnce(t *testing.T, mails []mail, letters []*fanfare.Letter) {
+func arrivedOnce(t *testing.T, mails []mail, messages []*driver.Message) {
 	t.Helper()
 	byRecipient := map[string][]mail{}
 	for _, m := range mails {
 		byRecipient[m.to] = append(byRecipient[m.to], m)
 	}
 	var wrong []string
-	for _, l := range letters {
+	for _, l := range messages {
 		got := byRecipient[l.To]
 		delete(byRecipient, l.To)
 		if len(got) != 1 {
@@ -112,7 +112,7 @@ func arrivedOnce(t *testing.T, mails []mail, letters []*fanfare.Letter) {
 	}
 }
 
-// without returns the letters of which drop is not true.
-func without(letters []*fanfare.Letter, drop func(*fanfare.Letter) bool) []*fanfare.Letter {
-	return slices.DeleteFunc(slices.Clone(letters), drop)
+// without returns the messages of which drop is not true.
+func without(messages []*driver.Message, drop func(*driver.Message) bool) []*driver.Message {
+	return slices.DeleteFunc(slices.Clone(messages), drop)
 }

@@ -5,24 +5,24 @@ package peers
 import (
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
 // A peer that takes only so many mails on a connection ends it with 421. That is
-// no judgement on the letter that came next: it leaves on another connection,
+// no judgement on the message that came next: it leaves on another connection,
 // and nobody waits for a retry.
 func endsConnections(t *testing.T, p *peer, address string, m manner, n int) {
 	t.Helper()
-	driver := smtp.New(smtp.Config{Address: address})
-	letters := crowd(n, allGood)
-	s := send(t, driver, 2, letters...)
+	client := smtp.New(smtp.Config{Address: address})
+	messages := crowd(n, allGood)
+	s := send(t, client, 2, messages...)
 	m.judged(t, s)
 	if len(s.broken) > 0 {
 		t.Errorf("connections ended with %v", s.broken)
 	}
-	arrivedOnce(t, p.delivered(), letters)
-	if got := driver.Status(); got.Mode != m.mode {
+	arrivedOnce(t, p.delivered(), messages)
+	if got := client.Status(); got.Mode != m.mode {
 		t.Errorf("the driver ended in %+v, want %s", got, m.mode)
 	}
 }
@@ -43,41 +43,41 @@ func TestOpenSMTPDEndsConnectionsAfterAHundredMails(t *testing.T) {
 // limitBytes is the largest mail that every peer is told to take.
 const limitBytes = 200_000
 
-// keepsItsLimit sends letters of almost the size that the peer states, and of
+// keepsItsLimit sends messages of almost the size that the peer states, and of
 // more, which do not touch the wire.
 func keepsItsLimit(t *testing.T, p *peer, address string) {
 	t.Helper()
-	t.Run("a letter over the size it states is refused alone", func(t *testing.T) {
-		letters := crowd(20, allGood)
-		large := map[*fanfare.Letter]bool{}
+	t.Run("a message over the size it states is refused alone", func(t *testing.T) {
+		messages := crowd(20, allGood)
+		large := map[*driver.Message]bool{}
 		for i := 3; i < 20; i += 6 {
-			letters[i-1] = addressed(letters[i-1].From, letters[i-1].To, limitBytes-2000)
-			letters[i] = addressed(letters[i].From, letters[i].To, limitBytes+1)
-			large[letters[i]] = true
+			messages[i-1] = addressed(messages[i-1].From, messages[i-1].To, limitBytes-2000)
+			messages[i] = addressed(messages[i].From, messages[i].To, limitBytes+1)
+			large[messages[i]] = true
 		}
-		s := send(t, smtp.New(smtp.Config{Address: address}), 2, letters...)
+		s := send(t, smtp.New(smtp.Config{Address: address}), 2, messages...)
 		for l, got := range s.outcomes {
-			if large[l] != (got.Verdict == fanfare.Permanent) || !large[l] && got.Verdict != fanfare.Taken {
+			if large[l] != (got.Verdict == driver.Permanent) || !large[l] && got.Verdict != driver.Accepted {
 				t.Errorf("%s with %d bytes: %+v", l.To, len(l.Body), got)
 			}
 		}
-		arrivedOnce(t, p.delivered(), without(letters, func(l *fanfare.Letter) bool { return large[l] }))
+		arrivedOnce(t, p.delivered(), without(messages, func(l *driver.Message) bool { return large[l] }))
 		if len(s.broken) > 0 {
 			t.Errorf("connections ended with %v", s.broken)
 		}
 	})
 }
 
-// inLockStep sends letters of all kinds to a peer that offers no PIPELINING.
+// inLockStep sends messages of all kinds to a peer that offers no PIPELINING.
 func inLockStep(t *testing.T, p *peer, address string, m manner) {
 	t.Helper()
 	kinds := []string{good, soft, good, hard, good, good, hardSender, softSender}
-	driver := smtp.New(smtp.Config{Address: address})
-	letters := crowd(48, func(i int) string { return kinds[i%len(kinds)] })
-	s := send(t, driver, 3, letters...)
+	client := smtp.New(smtp.Config{Address: address})
+	messages := crowd(48, func(i int) string { return kinds[i%len(kinds)] })
+	s := send(t, client, 3, messages...)
 	m.judged(t, s)
-	arrivedOnce(t, p.delivered(), without(letters, isRefused))
-	if got := driver.Status(); got.Mode != smtp.LockStep || got.Reason == "" || len(s.broken) > 0 {
+	arrivedOnce(t, p.delivered(), without(messages, isRefused))
+	if got := client.Status(); got.Mode != smtp.LockStep || got.Reason == "" || len(s.broken) > 0 {
 		t.Errorf("the driver ended in %+v, connections with %v", got, s.broken)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
@@ -17,21 +17,21 @@ func sendsOnceToMany(t *testing.T, p *peer, address string, m manner) {
 	t.Helper()
 	t.Run("a message to many arrives once at each who is not refused", func(t *testing.T) {
 		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
-			driver := smtp.New(smtp.Config{Address: address, MaxRecipients: 25, Grouping: grouping})
-			letters := newsletter(6, 40)
-			s := send(t, driver, connections, letters...)
+			client := smtp.New(smtp.Config{Address: address, MaxRecipients: 25, Grouping: grouping})
+			messages := newsletter(6, 40)
+			s := send(t, client, connections, messages...)
 			m.judged(t, s)
 			if len(s.broken) > 0 {
 				t.Errorf("%s: connections ended with %v", grouping, s.broken)
 			}
-			arrivedOnce(t, p.delivered(), without(letters, isRefused))
+			arrivedOnce(t, p.delivered(), without(messages, isRefused))
 		}
 	})
 }
 
-// newsletter makes letters of some messages, each to so many people.
-func newsletter(messages, people int) []*fanfare.Letter {
-	var all []*fanfare.Letter
+// newsletter makes messages of some messages, each to so many people.
+func newsletter(messages, people int) []*driver.Message {
+	var all []*driver.Message
 	for n := range messages {
 		body := addressed(fmt.Sprintf("news%d@example.com", n), "all@example.org", 300+n*20_000).Body
 		body = bytes.Replace(body, []byte("To: <all@example.org>"), []byte("To: undisclosed-recipients:;"), 1)
@@ -43,8 +43,8 @@ func newsletter(messages, people int) []*fanfare.Letter {
 			case 7:
 				kind = hard
 			}
-			all = append(all, &fanfare.Letter{
-				From: fmt.Sprintf("news%d@example.com", n), To: fmt.Sprintf("%s%d@example.org", kind, len(all)), Share: uint64(n + 1), Body: body,
+			all = append(all, &driver.Message{
+				From: fmt.Sprintf("news%d@example.com", n), To: fmt.Sprintf("%s%d@example.org", kind, len(all)), SharedContent: uint64(n + 1), Body: body,
 			})
 		}
 	}

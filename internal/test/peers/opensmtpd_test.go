@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
@@ -39,11 +39,11 @@ file=$(mktemp '{dir}/mails/XXXXXXXXXX')
 { printf 'Return-Path: <%s>\nDelivered-To: %s\n' "$SENDER" "$ORIGINAL_RECIPIENT"; cat; } >"$file"
 `
 
-var opensmtpdManner = manner{smtp.LockStep, map[string]fanfare.Outcome{
-	soft:       {Verdict: fanfare.Temporary, Code: 451, Text: "mailbox busy"},
-	hard:       {Verdict: fanfare.Permanent, Code: 550, Text: "Invalid recipient"},
-	softSender: {Verdict: fanfare.Temporary, Code: 452, Text: "asked to wait"},
-	hardSender: {Verdict: fanfare.Permanent, Code: 553, Text: "not wanted"},
+var opensmtpdManner = manner{smtp.LockStep, map[string]driver.Outcome{
+	soft:       {Verdict: driver.Temporary, Code: 451, Text: "mailbox busy"},
+	hard:       {Verdict: driver.Permanent, Code: 550, Text: "Invalid recipient"},
+	softSender: {Verdict: driver.Temporary, Code: 452, Text: "asked to wait"},
+	hardSender: {Verdict: driver.Permanent, Code: 553, Text: "not wanted"},
 }}
 
 // startOpenSMTPD starts an OpenSMTPD and returns it with its address. It offers no

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
-var postfixManner = manner{smtp.Grouped, map[string]fanfare.Outcome{
-	soft:       {Verdict: fanfare.Temporary, Code: 451, Text: "mailbox busy"},
-	hard:       {Verdict: fanfare.Permanent, Code: 550, Text: "no such person"},
-	softSender: {Verdict: fanfare.Temporary, Code: 452, Text: "asked to wait"},
-	hardSender: {Verdict: fanfare.Permanent, Code: 553, Text: "not wanted"},
+var postfixManner = manner{smtp.Grouped, map[string]driver.Outcome{
+	soft:       {Verdict: driver.Temporary, Code: 451, Text: "mailbox busy"},
+	hard:       {Verdict: driver.Permanent, Code: 550, Text: "no such person"},
+	softSender: {Verdict: driver.Temporary, Code: 452, Text: "asked to wait"},
+	hardSender: {Verdict: driver.Permanent, Code: 553, Text: "not wanted"},
 }}
 
 func TestPostfix(t *testing.T) {
@@ -33,60 +33,60 @@ func TestPostfix(t *testing.T) {
 	})
 
 	t.Run("a body over a limit that it keeps to itself is refused alone", func(t *testing.T) {
-		driver := smtp.New(smtp.Config{Address: p.address["silent size"]})
-		letters := crowd(40, allGood)
-		large := map[*fanfare.Letter]bool{}
+		client := smtp.New(smtp.Config{Address: p.address["silent size"]})
+		messages := crowd(40, allGood)
+		large := map[*driver.Message]bool{}
 		for i := 5; i < 40; i += 9 {
-			letters[i] = addressed(letters[i].From, letters[i].To, limitBytes*2)
-			large[letters[i]] = true
+			messages[i] = addressed(messages[i].From, messages[i].To, limitBytes*2)
+			large[messages[i]] = true
 		}
-		s := send(t, driver, 2, letters...)
+		s := send(t, client, 2, messages...)
 		for l, got := range s.outcomes {
-			if large[l] && (got.Verdict != fanfare.Permanent || got.Code != 552) || !large[l] && got.Verdict != fanfare.Taken {
+			if large[l] && (got.Verdict != driver.Permanent || got.Code != 552) || !large[l] && got.Verdict != driver.Accepted {
 				t.Errorf("%s with %d bytes: %+v", l.To, len(l.Body), got)
 			}
 		}
-		arrivedOnce(t, p.delivered(), without(letters, func(l *fanfare.Letter) bool { return large[l] }))
-		if got := driver.Status(); got.Mode != smtp.Grouped || len(s.broken) > 0 {
+		arrivedOnce(t, p.delivered(), without(messages, func(l *driver.Message) bool { return large[l] }))
+		if got := client.Status(); got.Mode != smtp.Grouped || len(s.broken) > 0 {
 			t.Errorf("%+v, connections ended with %v", got, s.broken)
 		}
 	})
 
-	t.Run("over its rate letters wait, and nothing is lost", func(t *testing.T) {
-		driver := smtp.New(smtp.Config{Address: p.address["rate limited"]})
-		letters := crowd(50, allGood)
-		s := send(t, driver, 2, letters...)
-		late := map[*fanfare.Letter]bool{}
+	t.Run("over its rate messages wait, and nothing is lost", func(t *testing.T) {
+		client := smtp.New(smtp.Config{Address: p.address["rate limited"]})
+		messages := crowd(50, allGood)
+		s := send(t, client, 2, messages...)
+		late := map[*driver.Message]bool{}
 		for l, got := range s.outcomes {
-			late[l] = got.Verdict == fanfare.Temporary && got.Code == 450 && strings.Contains(got.Text, "too much mail")
-			if !late[l] && got.Verdict != fanfare.Taken {
+			late[l] = got.Verdict == driver.Temporary && got.Code == 450 && strings.Contains(got.Text, "too much mail")
+			if !late[l] && got.Verdict != driver.Accepted {
 				t.Errorf("%s: %+v", l.To, got)
 			}
 		}
-		taken := without(letters, func(l *fanfare.Letter) bool { return late[l] })
+		taken := without(messages, func(l *driver.Message) bool { return late[l] })
 		if len(taken) == 0 || len(taken) > rateLimit {
-			t.Errorf("%d letters were taken, and %d are allowed", len(taken), rateLimit)
+			t.Errorf("%d messages were taken, and %d are allowed", len(taken), rateLimit)
 		}
 		arrivedOnce(t, p.delivered(), taken)
 	})
 
 	t.Run("addresses and bodies beyond ASCII", func(t *testing.T) {
-		letters := []*fanfare.Letter{
-			letter(good, 1), addressed("grüße@example.com", "jürgen@example.org", 300), letter(good, 2),
+		messages := []*driver.Message{
+			message(good, 1), addressed("grüße@example.com", "jürgen@example.org", 300), message(good, 2),
 			addressed("news@example.com", "用户@example.org", 300), addressed("news@example.com", "café@example.org", 300),
 		}
-		for _, l := range letters {
+		for _, l := range messages {
 			l.EightBit = true
 			l.UTF8 = strings.ContainsFunc(l.To, func(r rune) bool { return r > 127 })
 			l.Body = append(l.Body, "Grüße, 你好\r\n"...)
 		}
-		s := send(t, smtp.New(smtp.Config{Address: p.address["relay"]}), 1, letters...)
+		s := send(t, smtp.New(smtp.Config{Address: p.address["relay"]}), 1, messages...)
 		postfixManner.judged(t, s)
-		arrivedOnce(t, p.delivered(), letters)
+		arrivedOnce(t, p.delivered(), messages)
 
-		s = send(t, smtp.New(smtp.Config{Address: p.address["ascii"]}), 1, letters...)
+		s = send(t, smtp.New(smtp.Config{Address: p.address["ascii"]}), 1, messages...)
 		for l, got := range s.outcomes {
-			if got.Verdict != fanfare.Permanent || got.Code != 0 || !strings.Contains(got.Text, "does not offer") {
+			if got.Verdict != driver.Permanent || got.Code != 0 || !strings.Contains(got.Text, "does not offer") {
 				t.Errorf("%s, where neither 8BITMIME nor SMTPUTF8 is offered: %+v", l.To, got)
 			}
 		}

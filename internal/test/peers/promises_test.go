@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
@@ -16,11 +16,11 @@ const connections = 5
 // A manner is how a peer behaves.
 type manner struct {
 	mode    smtp.Mode
-	refuses map[string]fanfare.Outcome // by kind of letter: verdict, code and a part of the text
+	refuses map[string]driver.Outcome // by kind of message: verdict, code and a part of the text
 }
 
-// kindOf tells what sort of refusal a letter asks for.
-func kindOf(l *fanfare.Letter) string {
+// kindOf tells what sort of refusal a message asks for.
+func kindOf(l *driver.Message) string {
 	sender, _, _ := strings.Cut(l.From, "@")
 	recipient, _, _ := strings.Cut(l.To, "@")
 	if strings.Contains(sender, "sender") {
@@ -29,9 +29,9 @@ func kindOf(l *fanfare.Letter) string {
 	return strings.TrimRight(recipient, "0123456789")
 }
 
-func isRefused(l *fanfare.Letter) bool { return kindOf(l) != good }
+func isRefused(l *driver.Message) bool { return kindOf(l) != good }
 
-// judged checks every outcome against the kind of its letter.
+// judged checks every outcome against the kind of its message.
 func (m manner) judged(t *testing.T, s sent) {
 	t.Helper()
 	for l, got := range s.outcomes {
@@ -49,49 +49,49 @@ func (m manner) judged(t *testing.T, s sent) {
 // and refuses what it was told to.
 func keepsPromises(t *testing.T, p *peer, address string, m manner) {
 	t.Helper()
-	t.Run("every letter arrives once under its own envelope", func(t *testing.T) {
-		driver := smtp.New(smtp.Config{Address: address})
-		letters := crowd(200, allGood)
-		s := send(t, driver, connections, letters...)
+	t.Run("every message arrives once under its own envelope", func(t *testing.T) {
+		client := smtp.New(smtp.Config{Address: address})
+		messages := crowd(200, allGood)
+		s := send(t, client, connections, messages...)
 		m.judged(t, s)
 		if len(s.broken) > 0 {
 			t.Errorf("connections ended with %v", s.broken)
 		}
-		if got := driver.Status(); got.Mode != m.mode {
+		if got := client.Status(); got.Mode != m.mode {
 			t.Errorf("the driver ended in %+v, want %s", got, m.mode)
 		}
-		arrivedOnce(t, p.delivered(), letters)
+		arrivedOnce(t, p.delivered(), messages)
 	})
 
-	t.Run("a refusal strikes its own letter alone", func(t *testing.T) {
+	t.Run("a refusal strikes its own message alone", func(t *testing.T) {
 		kinds := []string{good, soft, good, good, hard, softSender, good, hardSender, soft, hard, good}
 		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
-			driver := smtp.New(smtp.Config{Address: address, Grouping: grouping})
-			letters := crowd(110, func(i int) string { return kinds[i%len(kinds)] })
-			s := send(t, driver, connections, letters...)
+			client := smtp.New(smtp.Config{Address: address, Grouping: grouping})
+			messages := crowd(110, func(i int) string { return kinds[i%len(kinds)] })
+			s := send(t, client, connections, messages...)
 			m.judged(t, s)
 			if len(s.broken) > 0 {
 				t.Errorf("%s: connections ended with %v", grouping, s.broken)
 			}
-			arrivedOnce(t, p.delivered(), without(letters, isRefused))
+			arrivedOnce(t, p.delivered(), without(messages, isRefused))
 		}
 	})
 
 	// Peers count the errors of a connection, hang up when there are many, and
 	// forget them with a mail that they take.
-	t.Run("a row of refusals costs no other letter", func(t *testing.T) {
-		driver := smtp.New(smtp.Config{Address: address})
+	t.Run("a row of refusals costs no other message", func(t *testing.T) {
+		client := smtp.New(smtp.Config{Address: address})
 		kinds := []string{hard, soft, hardSender}
-		letters := crowd(60, func(i int) string {
+		messages := crowd(60, func(i int) string {
 			if i < 30 || 35 <= i && i < 50 {
 				return kinds[i%len(kinds)]
 			}
 			return good
 		})
-		s := send(t, driver, 1, letters...)
+		s := send(t, client, 1, messages...)
 		m.judged(t, s)
-		arrivedOnce(t, p.delivered(), without(letters, isRefused))
-		if got := driver.Status(); got.Mode != m.mode || len(s.broken) > 0 {
+		arrivedOnce(t, p.delivered(), without(messages, isRefused))
+		if got := client.Status(); got.Mode != m.mode || len(s.broken) > 0 {
 			t.Errorf("the driver ended in %+v, connections with %v", got, s.broken)
 		}
 	})

@@ -24,18 +24,18 @@ func encrypts(t *testing.T, p *peer, address, plain string, trust *tls.Config, m
 	} {
 		t.Run("STARTTLS: "+name, func(t *testing.T) {
 			cfg.Address = address
-			driver := smtp.New(cfg)
+			client := smtp.New(cfg)
 			kinds := []string{good, good, hard, good, soft, good, hardSender}
-			letters := crowd(42, func(i int) string {
+			messages := crowd(42, func(i int) string {
 				if strings.Contains(name, "refusals") {
 					return kinds[i%len(kinds)]
 				}
 				return good
 			})
-			s := send(t, driver, 2, letters...)
+			s := send(t, client, 2, messages...)
 			m.judged(t, s)
 			mails := p.delivered()
-			arrivedOnce(t, mails, without(letters, isRefused))
+			arrivedOnce(t, mails, without(messages, isRefused))
 			for _, mail := range mails {
 				if trace, _, _ := strings.Cut(mail.text, "\nFrom: "); !strings.Contains(trace, "TLS") {
 					t.Errorf("%s was not sent through TLS: %s", mail.to, trace)
@@ -45,7 +45,7 @@ func encrypts(t *testing.T, p *peer, address, plain string, trust *tls.Config, m
 			if cfg.Grouping != "" {
 				want = smtp.LockStep
 			}
-			if got := driver.Status(); got.Mode != want || len(s.broken) > 0 {
+			if got := client.Status(); got.Mode != want || len(s.broken) > 0 {
 				t.Errorf("the driver ended in %+v, connections with %v", got, s.broken)
 			}
 		})
@@ -56,12 +56,12 @@ func encrypts(t *testing.T, p *peer, address, plain string, trust *tls.Config, m
 		"it is not offered":            {Address: plain, TLS: smtp.TLSRequired, TLSConfig: trust},
 	} {
 		t.Run("STARTTLS: required, and "+name, func(t *testing.T) {
-			d := &desk{t: t, waiting: crowd(1, allGood)}
+			d := &queue{t: t, waiting: crowd(1, allGood)}
 			if err := smtp.New(cfg).Serve(t.Context(), d); err == nil {
 				t.Error("the connection was made")
 			}
 			if d.left() != 1 {
-				t.Error("the letter is gone")
+				t.Error("the message is gone")
 			}
 			arrivedOnce(t, p.delivered(), nil)
 		})

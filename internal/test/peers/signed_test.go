@@ -21,7 +21,7 @@ import (
 
 // signing is a document whose channels sign in all ways; the relay asks for TLS. What
 // it says has what may be changed on the way: long lines, dots, lines that begin with
-// From, spaces at ends, letters beyond ASCII, empty lines at the end, and files.
+// From, spaces at ends, messages beyond ASCII, empty lines at the end, and files.
 const signing = `service: news
 channels:
   ed: {{relay}, dkim: [{ed}]}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
@@ -22,7 +22,7 @@ func startSink(t *testing.T, flags ...string) (*peer, string) {
 	return p, address
 }
 
-func TestSMTPSinkTakesEveryLetterOnce(t *testing.T) {
+func TestSMTPSinkTakesEveryMessageOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		flags []string
@@ -34,14 +34,14 @@ func TestSMTPSinkTakesEveryLetterOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, address := startSink(t, c.flags...)
-			driver := smtp.New(smtp.Config{Address: address})
-			letters := crowd(200, allGood)
-			s := send(t, driver, connections, letters...)
+			client := smtp.New(smtp.Config{Address: address})
+			messages := crowd(200, allGood)
+			s := send(t, client, connections, messages...)
 			manner{}.judged(t, s)
-			if got := driver.Status(); got.Mode != c.mode || len(s.broken) > 0 {
+			if got := client.Status(); got.Mode != c.mode || len(s.broken) > 0 {
 				t.Errorf("the driver ended in %+v, connections with %v", got, s.broken)
 			}
-			arrivedOnce(t, p.delivered(), letters)
+			arrivedOnce(t, p.delivered(), messages)
 		})
 	}
 }
@@ -50,24 +50,24 @@ func TestSMTPSinkThatRefusesIsBelieved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		flags   []string
-		verdict fanfare.Verdict
+		verdict driver.Verdict
 		code    int
 		broken  bool
 	}{
-		"RCPT for now":                  {[]string{"-r", "rcpt"}, fanfare.Temporary, 450, false},
-		"RCPT for good":                 {[]string{"-f", "rcpt"}, fanfare.Permanent, 500, false},
-		"MAIL for now":                  {[]string{"-r", "mail"}, fanfare.Temporary, 450, false},
-		"MAIL for good":                 {[]string{"-f", "mail"}, fanfare.Permanent, 500, false},
-		"the body for now":              {[]string{"-r", "."}, fanfare.Temporary, 450, false},
-		"the body for good":             {[]string{"-f", "."}, fanfare.Permanent, 500, false},
-		"hanging up at the final dot":   {[]string{"-q", "."}, fanfare.Lost, 0, true},
-		"leaving with 421 at the dot":   {[]string{"-Q", "."}, fanfare.Temporary, 421, true},
-		"leaving with 421 at each RCPT": {[]string{"-Q", "rcpt"}, fanfare.Temporary, 421, true},
+		"RCPT for now":                  {[]string{"-r", "rcpt"}, driver.Temporary, 450, false},
+		"RCPT for good":                 {[]string{"-f", "rcpt"}, driver.Permanent, 500, false},
+		"MAIL for now":                  {[]string{"-r", "mail"}, driver.Temporary, 450, false},
+		"MAIL for good":                 {[]string{"-f", "mail"}, driver.Permanent, 500, false},
+		"the body for now":              {[]string{"-r", "."}, driver.Temporary, 450, false},
+		"the body for good":             {[]string{"-f", "."}, driver.Permanent, 500, false},
+		"hanging up at the final dot":   {[]string{"-q", "."}, driver.Lost, 0, true},
+		"leaving with 421 at the dot":   {[]string{"-Q", "."}, driver.Temporary, 421, true},
+		"leaving with 421 at each RCPT": {[]string{"-Q", "rcpt"}, driver.Temporary, 421, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, address := startSink(t, c.flags...)
-			letters := crowd(20, allGood)
-			s := send(t, smtp.New(smtp.Config{Address: address}), 2, letters...)
+			messages := crowd(20, allGood)
+			s := send(t, smtp.New(smtp.Config{Address: address}), 2, messages...)
 			for l, got := range s.outcomes {
 				if got.Verdict != c.verdict || got.Code != c.code {
 					t.Errorf("%s: %+v, want verdict %d with %d", l.To, got, c.verdict, c.code)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Allow is to whom letters may leave for real: addresses, domains written as
+// Allow is to whom messages may leave for real: addresses, domains written as
 // @example.org, and hosts of webhooks. The zero Allow has nobody.
 type Allow map[string]bool
 
@@ -18,7 +18,7 @@ func NewAllow(list []string) Allow {
 	return all
 }
 
-// Has reports whether a letter to an address may leave.
+// Has reports whether a message to an address may leave.
 func (a Allow) Has(to string) bool {
 	to = strings.ToLower(to)
 	if strings.Contains(to, "://") {

@@ -1,62 +1,63 @@
-// Package capture keeps letters in the house: what would leave by a channel goes
+// Package capture keeps messages in the house: what would leave by a channel goes
 // to a capture server, or into a folder, instead. It is for staging, where the
 // people in the data are real and must not hear of it.
 //
-// State. None but the letters in hand.
+// State. None but the messages in hand.
 //
 // Failure. A capture server that cannot be reached is a relay that is down:
-// letters wait. None of them leaves by the channel's own way for that.
+// messages wait. None of them leaves by the channel's own way for that.
 package capture
 
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"sync"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Header says in a captured letter by which channel it would have left.
+// Header says in a captured message by which channel it would have left.
 const Header = "X-Fanfare-Captured"
 
 // A Driver sends to a capture server, or into a folder, what may not leave.
 type Driver struct {
 	channel string
-	to      fanfare.Driver
-	own     fanfare.Driver // of the channel; nil: nothing leaves
+	to      driver.Driver
+	own     driver.Driver // of the channel; nil: nothing leaves
 	allow   Allow
 }
 
 // New returns a driver for a channel by which nothing leaves: all goes to the
 // driver to.
-func New(channel string, to fanfare.Driver) *Driver { return &Driver{channel: channel, to: to} }
+func New(channel string, to driver.Driver) *Driver { return &Driver{channel: channel, to: to} }
 
-// Beside returns a driver for a channel by which letters to the allowed leave for
+// Beside returns a driver for a channel by which messages to the allowed leave for
 // real, and all others go to the driver to.
-func Beside(channel string, own, to fanfare.Driver, allow Allow) *Driver {
+func Beside(channel string, own, to driver.Driver, allow Allow) *Driver {
 	return &Driver{channel: channel, to: to, own: own, allow: allow}
 }
 
 // Serve is one connection: at a time to one of the two. It changes over where the
-// next letter is for the other one.
-func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
+// next message is for the other one.
+func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	if d.own == nil {
-		return d.to.Serve(ctx, d.mark(desk))
+		return d.to.Serve(ctx, d.mark(queue))
 	}
 	for {
-		letter, err := desk.Next(ctx, true)
-		if letter == nil {
+		message, err := queue.Next(ctx, true)
+		if message == nil {
 			return err
 		}
-		t := &turn{Desk: desk, first: letter, leaves: d.allow.Has}
-		if t.real = d.allow.Has(letter.To); t.real {
+		t := &turn{Queue: queue, first: message, leaves: d.allow.Has}
+		if t.real = d.allow.Has(message.To); t.real {
 			err = d.own.Serve(ctx, t)
 		} else {
 			err = d.to.Serve(ctx, d.mark(t))
 		}
 		if left := t.take(); left != nil {
-			desk.Return(left)
+			queue.Return(left)
 		}
 		if err != nil || ctx.Err() != nil {
 			return err
@@ -64,30 +65,30 @@ func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 	}
 }
 
-// A turn is a desk that hands out letters for one of the two ways, and ends with
+// A turn is a queue that hands out messages for one of the two ways, and ends with
 // the first one for the other.
 type turn struct {
-	fanfare.Desk
+	driver.Queue
 	real   bool
 	leaves func(to string) bool
 
 	mu    sync.Mutex
-	first *fanfare.Letter
+	first *driver.Message
 	over  bool
 }
 
-func (t *turn) take() *fanfare.Letter {
+func (t *turn) take() *driver.Message {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	letter := t.first
+	message := t.first
 	t.first = nil
-	return letter
+	return message
 }
 
-// Next returns the next letter for this way, none when the turn is over.
-func (t *turn) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
-	if letter := t.take(); letter != nil {
-		return letter, nil
+// Next returns the next message for this way, none when the turn is over.
+func (t *turn) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	if message := t.take(); message != nil {
+		return message, nil
 	}
 	t.mu.Lock()
 	over := t.over
@@ -95,77 +96,116 @@ func (t *turn) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
 	if over {
 		return nil, nil
 	}
-	letter, err := t.Desk.Next(ctx, wait)
-	if letter == nil || t.leaves(letter.To) == t.real {
-		return letter, err
+	message, err := t.Queue.Next(ctx, wait)
+	if message == nil || t.leaves(message.To) == t.real {
+		return message, err
 	}
 	t.mu.Lock()
 	t.over = true
 	t.mu.Unlock()
-	t.Return(letter)
+	t.Return(message)
 	return nil, nil
 }
 
-// marking is a desk whose letters say that they were captured.
+// TakeSameContent returns no further message, since some may be for the other way.
+func (*turn) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
+	return dst
+}
+
+// marking is a queue whose messages say that they were captured.
 type marking struct {
-	fanfare.Desk
+	driver.Queue
 	channel string
 
 	mu  sync.Mutex
-	was map[*fanfare.Letter]*fanfare.Letter // what a marked letter was
+	was map[*driver.Message]*driver.Message // what a marked message was
 }
 
-func (d *Driver) mark(desk fanfare.Desk) *marking {
-	return &marking{Desk: desk, channel: d.channel, was: map[*fanfare.Letter]*fanfare.Letter{}}
+func (d *Driver) mark(queue driver.Queue) *marking {
+	return &marking{Queue: queue, channel: d.channel, was: map[*driver.Message]*driver.Message{}}
 }
 
-// Next returns the next letter, marked.
-func (m *marking) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
-	letter, err := m.Desk.Next(ctx, wait)
-	if letter == nil {
+// Next returns the next message, marked.
+func (m *marking) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	message, err := m.Queue.Next(ctx, wait)
+	if message == nil {
 		return nil, err
 	}
-	marked := *letter
-	if strings.Contains(letter.To, "://") {
+	marked := *message
+	if strings.Contains(message.To, "://") {
 		asMail(&marked)
 	}
 	marked.Body = append([]byte(Header+": "+m.channel+"\r\n"), marked.Body...)
 	m.mu.Lock()
-	m.was[&marked] = letter
+	m.was[&marked] = message
 	m.mu.Unlock()
 	return &marked, nil
 }
 
-func (m *marking) original(marked *fanfare.Letter) *fanfare.Letter {
+func (m *marking) original(marked *driver.Message) *driver.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.was[marked]
 }
 
-func (m *marking) forget(marked *fanfare.Letter) *fanfare.Letter {
+func (m *marking) forget(marked *driver.Message) *driver.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	letter := m.was[marked]
+	message := m.was[marked]
 	delete(m.was, marked)
-	return letter
+	return message
 }
 
-// Release asks for the letter as it was.
-func (m *marking) Release(marked *fanfare.Letter) bool {
-	if m.Desk.Release(m.original(marked)) {
+// Release asks for the message as it was.
+func (m *marking) Release(marked *driver.Message) bool {
+	if m.Queue.Release(m.original(marked)) {
 		return true
 	}
 	m.forget(marked)
 	return false
 }
 
-// Report tells of the letter as it was.
-func (m *marking) Report(marked *fanfare.Letter, outcome fanfare.Outcome) error {
-	return m.Desk.Report(m.forget(marked), outcome)
+// ReleaseAll asks for the messages as they were.
+func (m *marking) ReleaseAll(marked []*driver.Message) (left []*driver.Message, released bool) {
+	originals := make([]*driver.Message, len(marked))
+	for i, message := range marked {
+		originals[i] = m.original(message)
+	}
+	kept, released := m.Queue.ReleaseAll(originals)
+	for i, message := range marked {
+		if slices.Contains(kept, originals[i]) {
+			left = append(left, message)
+		} else {
+			m.forget(message)
+		}
+	}
+	return left, released
 }
 
-// Return gives the letter back as it was.
-func (m *marking) Return(marked *fanfare.Letter) { m.Desk.Return(m.forget(marked)) }
+// ReportAll passes on the outcomes of the messages as they were.
+func (m *marking) ReportAll(marked []*driver.Message, outcomes []driver.Outcome) error {
+	originals := make([]*driver.Message, len(marked))
+	for i, message := range marked {
+		originals[i] = m.forget(message)
+	}
+	return m.Queue.ReportAll(originals, outcomes)
+}
+
+// TakeSameContent returns no further message: each marked message is sent by itself.
+func (*marking) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
+	return dst
+}
+
+// Failover reports that there is no other capture server.
+func (*marking) Failover(*driver.Message, driver.Outcome) bool { return false }
+
+// Report tells of the message as it was.
+func (m *marking) Report(marked *driver.Message, outcome driver.Outcome) error {
+	return m.Queue.Report(m.forget(marked), outcome)
+}
+
+// Return gives the message back as it was.
+func (m *marking) Return(marked *driver.Message) { m.Queue.Return(m.forget(marked)) }
 
 // whoever is whom a captured webhook is addressed to.
 const whoever = "captured@localhost"
@@ -183,16 +223,16 @@ func cut(text string, most int) string {
 }
 
 // asMail makes a mail of a webhook: its document is the body.
-func asMail(letter *fanfare.Letter) {
+func asMail(message *driver.Message) {
 	var b strings.Builder
-	b.WriteString("From: " + whoever + "\r\nTo: " + whoever + "\r\nSubject: " + cut("POST "+letter.To, maxSubject) +
+	b.WriteString("From: " + whoever + "\r\nTo: " + whoever + "\r\nSubject: " + cut("POST "+message.To, maxSubject) +
 		"\r\nMIME-Version: 1.0\r\nContent-Type: application/json\r\nContent-Transfer-Encoding: base64\r\n\r\n")
 	const line = 57 // bytes that make 76 characters (RFC 2045, section 6.8)
-	for body := letter.Body; len(body) > 0; {
+	for body := message.Body; len(body) > 0; {
 		n := min(line, len(body))
 		b.WriteString(base64.StdEncoding.EncodeToString(body[:n]) + "\r\n")
 		body = body[n:]
 	}
-	letter.From, letter.To, letter.Body = whoever, whoever, []byte(b.String())
-	letter.UTF8, letter.EightBit = false, false
+	message.From, message.To, message.Body = whoever, whoever, []byte(b.String())
+	message.UTF8, message.EightBit = false, false
 }

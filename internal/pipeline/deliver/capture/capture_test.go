@@ -11,27 +11,27 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// list is a desk over letters in memory.
+// list is a queue over messages in memory.
 type list struct {
-	waiting  []*fanfare.Letter
-	hand     map[*fanfare.Letter]bool // true once released
+	waiting  []*driver.Message
+	hand     map[*driver.Message]bool // true once released
 	reported []string
 	refuse   string // Release says no to that recipient
 }
 
-func (d *list) Next(context.Context, bool) (*fanfare.Letter, error) {
+func (d *list) Next(context.Context, bool) (*driver.Message, error) {
 	if len(d.waiting) == 0 {
 		return nil, nil
 	}
-	letter := d.waiting[0]
-	d.waiting, d.hand[letter] = d.waiting[1:], false
-	return letter, nil
+	message := d.waiting[0]
+	d.waiting, d.hand[message] = d.waiting[1:], false
+	return message, nil
 }
 
-func (d *list) Release(l *fanfare.Letter) bool {
+func (d *list) Release(l *driver.Message) bool {
 	if released, has := d.hand[l]; !has || released {
 		panic("released what it has not")
 	}
@@ -43,7 +43,41 @@ func (d *list) Release(l *fanfare.Letter) bool {
 	return true
 }
 
-func (d *list) Report(l *fanfare.Letter, o fanfare.Outcome) error {
+func (d *list) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+	for _, l := range messages {
+		if released, has := d.hand[l]; !has || released {
+			panic("released what it has not")
+		}
+		if l.To == d.refuse {
+			delete(d.hand, l)
+			continue
+		}
+		left = append(left, l)
+	}
+	if released = len(left) == len(messages); released {
+		for _, l := range messages {
+			d.hand[l] = true
+		}
+	}
+	return left, released
+}
+
+func (d *list) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, l := range messages {
+		if err := d.Report(l, outcomes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *list) TakeSameContent([]*driver.Message, *driver.Message, int) []*driver.Message {
+	panic("a captured message was sent with others")
+}
+
+func (d *list) Failover(*driver.Message, driver.Outcome) bool { return false }
+
+func (d *list) Report(l *driver.Message, o driver.Outcome) error {
 	if !d.hand[l] {
 		panic("reported what it has not released")
 	}
@@ -52,50 +86,50 @@ func (d *list) Report(l *fanfare.Letter, o fanfare.Outcome) error {
 	return nil
 }
 
-func (d *list) Return(l *fanfare.Letter) {
+func (d *list) Return(l *driver.Message) {
 	if released, has := d.hand[l]; !has || released {
 		panic("returned what it has not")
 	}
 	delete(d.hand, l)
-	d.waiting = append([]*fanfare.Letter{l}, d.waiting...)
+	d.waiting = append([]*driver.Message{l}, d.waiting...)
 }
 
-// way is a driver that keeps what it sends. It holds two letters at a time, as
+// way is a driver that keeps what it sends. It holds two messages at a time, as
 // one that sends an envelope with the body before it.
 type way struct {
 	name string
-	sent []*fanfare.Letter
+	sent []*driver.Message
 	runs int
 }
 
-func (w *way) Serve(ctx context.Context, desk fanfare.Desk) error {
+func (w *way) Serve(ctx context.Context, queue driver.Queue) error {
 	w.runs++
-	letter, err := desk.Next(ctx, true)
-	for letter != nil {
-		behind, _ := desk.Next(ctx, false)
-		if desk.Release(letter) {
-			w.sent = append(w.sent, letter)
-			if err := desk.Report(letter, fanfare.Outcome{Relay: w.name}); err != nil {
+	message, err := queue.Next(ctx, true)
+	for message != nil {
+		behind, _ := queue.Next(ctx, false)
+		if queue.Release(message) {
+			w.sent = append(w.sent, message)
+			if err := queue.Report(message, driver.Outcome{Relay: w.name}); err != nil {
 				return err
 			}
 		}
-		if letter = behind; letter == nil {
-			letter, err = desk.Next(ctx, true)
+		if message = behind; message == nil {
+			message, err = queue.Next(ctx, true)
 		}
 	}
 	return err
 }
 
-func desk(to ...string) *list {
-	d := &list{hand: map[*fanfare.Letter]bool{}}
+func queue(to ...string) *list {
+	d := &list{hand: map[*driver.Message]bool{}}
 	for _, one := range to {
-		d.waiting = append(d.waiting, &fanfare.Letter{From: "news@example.org", To: one, Body: []byte("Subject: to " + one + "\r\n\r\n")})
+		d.waiting = append(d.waiting, &driver.Message{From: "news@example.org", To: one, Body: []byte("Subject: to " + one + "\r\n\r\n")})
 	}
 	return d
 }
 
 func TestAllIsCapturedAndSaysSo(t *testing.T) {
-	to, d := &way{name: "capture"}, desk("a@example.org", "b@example.org", "c@example.org")
+	to, d := &way{name: "capture"}, queue("a@example.org", "b@example.org", "c@example.org")
 	d.refuse = "b@example.org"
 	if err := New("news/mail", to).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
@@ -128,14 +162,14 @@ func TestOnlyTheAllowedLeave(t *testing.T) {
 	}
 }
 
-// Whatever the order, each letter goes once, by its own way.
-func TestEachLetterGoesOnceByItsOwnWay(t *testing.T) {
+// Whatever the order, each message goes once, by its own way.
+func TestEachMessageGoesOnceByItsOwnWay(t *testing.T) {
 	for pattern := range 64 {
 		var people []string
 		for i := range 6 {
 			people = append(people, fmt.Sprintf("p%d@%s.example", i, map[bool]string{true: "real", false: "other"}[pattern>>i&1 == 1]))
 		}
-		own, to, d := &way{name: "real"}, &way{name: "capture"}, desk(people...)
+		own, to, d := &way{name: "real"}, &way{name: "capture"}, queue(people...)
 		if err := Beside("news/mail", own, to, NewAllow([]string{"@real.example"})).Serve(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
@@ -157,8 +191,8 @@ func TestEachLetterGoesOnceByItsOwnWay(t *testing.T) {
 
 func TestACapturedWebhookIsAMailWithItsDocument(t *testing.T) {
 	document := `{"title":"` + strings.Repeat("long ", 50) + `"}`
-	d, to := desk(), &way{name: "capture"}
-	d.waiting = []*fanfare.Letter{{To: "https://hooks.example/x", Body: []byte(document)}}
+	d, to := queue(), &way{name: "capture"}
+	d.waiting = []*driver.Message{{To: "https://hooks.example/x", Body: []byte(document)}}
 	if err := New("news/hook", to).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -177,9 +211,9 @@ func TestACapturedWebhookIsAMailWithItsDocument(t *testing.T) {
 
 func TestTheSubjectOfACapturedWebhookIsALineOfAMail(t *testing.T) {
 	for _, url := range []string{"https://hooks.example/" + strings.Repeat("x", 4000), "https://hooks.example/" + strings.Repeat("é", 2000)} {
-		letter := fanfare.Letter{To: url, Body: []byte("{}")}
-		asMail(&letter)
-		for line := range strings.SplitSeq(string(letter.Body), "\r\n") {
+		message := driver.Message{To: url, Body: []byte("{}")}
+		asMail(&message)
+		for line := range strings.SplitSeq(string(message.Body), "\r\n") {
 			if len(line) > 998 {
 				t.Errorf("a line has %d bytes: %.40q", len(line), line)
 			}

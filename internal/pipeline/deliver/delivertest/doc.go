@@ -1,4 +1,4 @@
 // Package delivertest is what every driver has to pass: the contract of
-// fanfare.Driver and fanfare.Desk as tests, run against each way out and a real
+// driver.Driver and driver.Queue as tests, run against each way out and a real
 // peer of its kind.
 package delivertest

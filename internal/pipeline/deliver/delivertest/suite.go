@@ -11,9 +11,10 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Behaviour is how a next hop deals with letters.
+// A Behaviour is how a next hop deals with messages.
 type Behaviour string
 
 // The behaviours.
@@ -30,16 +31,16 @@ const (
 
 // A World is a driver and a real next hop of its kind. Its time-outs are short.
 type World struct {
-	Driver fanfare.Driver
+	Driver driver.Driver
 	Relay  string // of outcomes, or its beginning
-	// Letter makes the nth letter with the address and the form of its kind. Its
+	// Message makes the nth message with the address and the form of its kind. Its
 	// body has text in it, as it is.
-	Letter func(n int, text string) *fanfare.Letter
-	// Behave says how letters are dealt with from now on.
+	Message func(n int, text string) *driver.Message
+	// Behave says how messages are dealt with from now on.
 	Behave func(Behaviour)
-	// Encloses says that letters of this kind may have files enclosed.
+	// Encloses says that messages of this kind may have files enclosed.
 	Encloses bool
-	// Replaces says that a letter which comes twice replaces itself, so that different
+	// Replaces says that a message which comes twice replaces itself, so that different
 	// ones may leave together.
 	Replaces bool
 	// Knows lists the behaviours that a next hop of this kind can have, beside Takes.
@@ -50,25 +51,25 @@ type World struct {
 	Got func() [][]byte
 }
 
-// letters makes letters whose bodies differ, the last of them large.
-func (w *World) letters(n int) []*fanfare.Letter {
-	all := make([]*fanfare.Letter, n)
+// messages makes messages whose bodies differ, the last of them large.
+func (w *World) messages(n int) []*driver.Message {
+	all := make([]*driver.Message, n)
 	for i := range all {
-		text := fmt.Sprintf("letter %d ", i)
+		text := fmt.Sprintf("message %d ", i)
 		if i == n-1 {
 			text = strings.Repeat(text+"\r\n", 20_000)
 		}
-		all[i] = w.Letter(i, text)
+		all[i] = w.Message(i, text)
 		all[i].Delivery = fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: uint32(i)}
 	}
 	return all
 }
 
-// desk has letters for the world.
-func (w *World) desk(letters ...*fanfare.Letter) *Desk {
-	desk := NewDesk(letters...)
-	desk.Any = w.Replaces
-	return desk
+// queue has messages for the world.
+func (w *World) queue(messages ...*driver.Message) *Queue {
+	queue := NewQueue(messages...)
+	queue.Any = w.Replaces
+	return queue
 }
 
 // Run runs the suite. Each test has a world of its own.
@@ -77,34 +78,34 @@ func Run(t *testing.T, open func(t *testing.T) *World) {
 		name string
 		test func(*testing.T, *World)
 	}{
-		{"each letter arrives once and whole over any number of connections", arrives},
-		{"nothing of a letter leaves that the desk does not let go", withheld},
-		{"letters that are one message arrive by as many bodies at most, and each has its outcome", shared},
+		{"each message arrives once and whole over any number of connections", arrives},
+		{"nothing of a message leaves that the queue does not let go", withheld},
+		{"messages that are one message arrive by as many bodies at most, and each has its outcome", shared},
 		{"no body is begun before the outcome of the one before is kept", inTurn},
 		{"nothing leaves once outcomes cannot be kept", unkept},
 		{"nothing is taken under a context that has ended", ended},
-		{"a connection without letters ends with its context", rests},
-		{"a panic of the desk reaches who serves", panics},
+		{"a connection without messages ends with its context", rests},
+		{"a panic of the queue reaches who serves", panics},
 	} {
 		t.Run(one.name, func(t *testing.T) { one.test(t, open(t)) })
 	}
 	if open(t).Encloses {
-		t.Run("what is enclosed follows each letter", func(t *testing.T) { encloses(t, open(t)) })
+		t.Run("what is enclosed follows each message", func(t *testing.T) { encloses(t, open(t)) })
 	}
 	for _, b := range open(t).Knows {
 		t.Run("a next hop that "+string(b), func(t *testing.T) { behaves(t, open(t), b) })
 	}
 }
 
-// serve runs connections until the desk has nothing more, as an outlet does: an
+// serve runs connections until the queue has nothing more, as an outlet does: an
 // error is a broken connection, and another follows.
-func serve(t *testing.T, w *World, desk *Desk, connections, failures int) {
+func serve(t *testing.T, w *World, queue *Queue, connections, failures int) {
 	t.Helper()
 	var running sync.WaitGroup
 	for range connections {
 		running.Go(func() {
 			for failed := 0; ; failed++ {
-				err := w.Driver.Serve(t.Context(), desk.Seat())
+				err := w.Driver.Serve(t.Context(), queue.Seat())
 				if err == nil {
 					return
 				}
@@ -118,18 +119,18 @@ func serve(t *testing.T, w *World, desk *Desk, connections, failures int) {
 		})
 	}
 	running.Wait()
-	desk.Check(t)
+	queue.Check(t)
 }
 
 func arrives(t *testing.T, w *World) {
-	letters := w.letters(60)
-	want := make([]string, len(letters))
-	for i, l := range letters {
+	messages := w.messages(60)
+	want := make([]string, len(messages))
+	for i, l := range messages {
 		want[i] = string(l.Body)
 	}
-	desk := w.desk(letters...)
-	w.Watch(desk.Arrived)
-	serve(t, w, desk, 4, 0)
+	queue := w.queue(messages...)
+	w.Watch(queue.Arrived)
+	serve(t, w, queue, 4, 0)
 	var got []string
 	for _, body := range w.Got() {
 		got = append(got, string(body))
@@ -139,33 +140,33 @@ func arrives(t *testing.T, w *World) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%d bodies arrived, want the %d that were sent, each once and as it was", len(got), len(want))
 	}
-	for _, l := range letters {
-		if o := desk.Outcomes()[l.Delivery]; o.Verdict != fanfare.Taken || !strings.HasPrefix(o.Relay, w.Relay) {
+	for _, l := range messages {
+		if o := queue.Outcomes()[l.Delivery]; o.Verdict != driver.Accepted || !strings.HasPrefix(o.Relay, w.Relay) {
 			t.Errorf("%s: %+v, want it taken by %s", l.Delivery, o, w.Relay)
 		}
 	}
 }
 
-// encloses sends letters that have the same files, and some that have none, and
+// encloses sends messages that have the same files, and some that have none, and
 // some more that are one message with files.
 func encloses(t *testing.T, w *World) {
 	files := []byte("--=_mixed\r\n\r\n" + strings.Repeat(strings.Repeat("QUJD", 19)+"\r\n", 2_000) + "--=_mixed--\r\n")
-	letters := w.letters(30)
+	messages := w.messages(30)
 	var want []string
-	for i, l := range letters {
+	for i, l := range messages {
 		if i%3 != 0 {
-			l.Enclosed = files
+			l.Attachments = files
 		}
 		if i >= 20 {
-			l.Share, l.Enclosed, l.Body = 1, files, []byte(string(letters[20].Body))
+			l.SharedContent, l.Attachments, l.Body = 1, files, []byte(string(messages[20].Body))
 		}
 		if i <= 20 {
 			want = append(want, string(whole(l)))
 		}
 	}
-	desk := w.desk(letters...)
-	w.Watch(desk.Arrived)
-	serve(t, w, desk, 4, 0)
+	queue := w.queue(messages...)
+	w.Watch(queue.Arrived)
+	serve(t, w, queue, 4, 0)
 	var got []string
 	for _, body := range w.Got() {
 		got = append(got, string(body))
@@ -175,23 +176,23 @@ func encloses(t *testing.T, w *World) {
 	if !slices.Equal(slices.Compact(got), want) { // those that are one message came once or several times
 		t.Errorf("%d different bodies arrived, want the %d that were sent, with what is enclosed", len(got), len(want))
 	}
-	if n := len(desk.Outcomes()); n != len(letters) {
-		t.Errorf("%d outcomes, want %d", n, len(letters))
+	if n := len(queue.Outcomes()); n != len(messages) {
+		t.Errorf("%d outcomes, want %d", n, len(messages))
 	}
 }
 
 func withheld(t *testing.T, w *World) {
-	desk := w.desk(w.letters(20)...)
-	desk.Refuse = func(l *fanfare.Letter) bool { return l.Delivery.Position%2 == 0 }
-	w.Watch(desk.Arrived)
-	serve(t, w, desk, 2, 0)
-	if n := len(desk.Outcomes()); n != 10 {
-		t.Errorf("%d outcomes, want one for each of the 10 letters that were let go", n)
+	queue := w.queue(w.messages(20)...)
+	queue.Refuse = func(l *driver.Message) bool { return l.Delivery.Position%2 == 0 }
+	w.Watch(queue.Arrived)
+	serve(t, w, queue, 2, 0)
+	if n := len(queue.Outcomes()); n != 10 {
+		t.Errorf("%d outcomes, want one for each of the 10 messages that were let go", n)
 	}
 	for _, body := range w.Got() {
 		for i := range 10 {
-			if bytes.Contains(body, fmt.Appendf(nil, "letter %d ", 2*i)) {
-				t.Errorf("letter %d left", 2*i)
+			if bytes.Contains(body, fmt.Appendf(nil, "message %d ", 2*i)) {
+				t.Errorf("message %d left", 2*i)
 			}
 		}
 	}
@@ -200,29 +201,29 @@ func withheld(t *testing.T, w *World) {
 	}
 }
 
-// shared sends letters that are two messages, of which some may not leave.
+// shared sends messages that are two messages, of which some may not leave.
 func shared(t *testing.T, w *World) {
-	letters := w.letters(40)
-	first, second := string(letters[0].Body), string(letters[1].Body)
-	for i, l := range letters {
-		l.Share, l.Body = 1, []byte(first)
+	messages := w.messages(40)
+	first, second := string(messages[0].Body), string(messages[1].Body)
+	for i, l := range messages {
+		l.SharedContent, l.Body = 1, []byte(first)
 		if i >= 20 {
-			l.Share, l.Body = 2, []byte(second)
+			l.SharedContent, l.Body = 2, []byte(second)
 		}
 	}
-	desk := w.desk(letters...)
-	desk.Refuse = func(l *fanfare.Letter) bool { return l.Delivery.Position%7 == 3 }
-	w.Watch(desk.Arrived)
-	serve(t, w, desk, 2, 0)
-	outcomes := desk.Outcomes()
-	for _, l := range letters {
+	queue := w.queue(messages...)
+	queue.Refuse = func(l *driver.Message) bool { return l.Delivery.Position%7 == 3 }
+	w.Watch(queue.Arrived)
+	serve(t, w, queue, 2, 0)
+	outcomes := queue.Outcomes()
+	for _, l := range messages {
 		o, known := outcomes[l.Delivery]
-		if refused := l.Delivery.Position%7 == 3; known == refused || known && o.Verdict != fanfare.Taken {
+		if refused := l.Delivery.Position%7 == 3; known == refused || known && o.Verdict != driver.Accepted {
 			t.Errorf("%s: %+v (%v), want it taken where it may leave", l.Delivery, o, known)
 		}
 	}
 	if got := w.Got(); len(got) < 2 || len(got) > len(outcomes) {
-		t.Errorf("%d bodies arrived for %d letters of two messages", len(got), len(outcomes))
+		t.Errorf("%d bodies arrived for %d messages of two messages", len(got), len(outcomes))
 	}
 	for _, body := range w.Got() {
 		if string(body) != first && string(body) != second {
@@ -231,19 +232,19 @@ func shared(t *testing.T, w *World) {
 	}
 }
 
-// inTurn has the desk look at the bodies that arrive while an outcome is being kept.
+// inTurn has the queue look at the bodies that arrive while an outcome is being kept.
 func inTurn(t *testing.T, w *World) {
-	desk := w.desk(w.letters(30)...)
+	queue := w.queue(w.messages(30)...)
 	arrived := 0
 	var mu sync.Mutex
 	w.Watch(func(body []byte) {
-		desk.Arrived(body)
+		queue.Arrived(body)
 		mu.Lock()
 		defer mu.Unlock()
 		arrived++
 	})
 	reported := 0
-	desk.Reports = func(*fanfare.Letter) error {
+	queue.Reports = func(*driver.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if reported++; arrived > reported {
@@ -251,90 +252,90 @@ func inTurn(t *testing.T, w *World) {
 		}
 		return nil
 	}
-	serve(t, w, desk, 1, 0)
+	serve(t, w, queue, 1, 0)
 	if reported != 30 {
 		t.Errorf("%d outcomes, want 30", reported)
 	}
 }
 
 func unkept(t *testing.T, w *World) {
-	desk := w.desk(w.letters(10)...)
+	queue := w.queue(w.messages(10)...)
 	full := errors.New("the disk is full")
-	desk.Reports = func(*fanfare.Letter) error { return full }
-	if err := w.Driver.Serve(t.Context(), desk.Seat()); !errors.Is(err, full) {
-		t.Errorf("Serve returned %v, want what the desk said", err)
+	queue.Reports = func(*driver.Message) error { return full }
+	if err := w.Driver.Serve(t.Context(), queue.Seat()); !errors.Is(err, full) {
+		t.Errorf("Serve returned %v, want what the queue said", err)
 	}
 	if n := len(w.Got()); n > 1 && !w.Replaces { // what left together is replaced when it comes again
-		t.Errorf("%d bodies left after the desk could keep nothing", n-1)
+		t.Errorf("%d bodies left after the queue could keep nothing", n-1)
 	}
 }
 
 func ended(t *testing.T, w *World) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	desk := w.desk(w.letters(3)...)
-	if err := w.Driver.Serve(ctx, desk.Seat()); err != nil {
+	queue := w.queue(w.messages(3)...)
+	if err := w.Driver.Serve(ctx, queue.Seat()); err != nil {
 		t.Errorf("the end of the context is no failure: %v", err)
 	}
-	if n := desk.Waiting(); n != 3 || len(w.Got()) > 0 {
-		t.Errorf("%d letters wait and %d arrived, want 3 and 0", n, len(w.Got()))
+	if n := queue.Waiting(); n != 3 || len(w.Got()) > 0 {
+		t.Errorf("%d messages wait and %d arrived, want 3 and 0", n, len(w.Got()))
 	}
-	desk.Check(t)
+	queue.Check(t)
 }
 
 func rests(t *testing.T, w *World) {
 	ctx, end := context.WithCancel(t.Context())
-	desk := w.desk(w.letters(3)...)
-	desk.Blocks = true
+	queue := w.queue(w.messages(3)...)
+	queue.Blocks = true
 	over := make(chan error)
-	go func() { over <- w.Driver.Serve(ctx, desk.Seat()) }()
-	<-desk.idle
+	go func() { over <- w.Driver.Serve(ctx, queue.Seat()) }()
+	<-queue.idle
 	end()
 	if err := <-over; err != nil {
 		t.Errorf("the end of the context is no failure: %v", err)
 	}
 	if n := len(w.Got()); n != 3 {
-		t.Errorf("%d letters arrived, want 3", n)
+		t.Errorf("%d messages arrived, want 3", n)
 	}
-	desk.Check(t)
+	queue.Check(t)
 }
 
 func panics(t *testing.T, w *World) {
-	desk := w.desk(w.letters(3)...)
-	desk.Panics = func(*fanfare.Letter) { panic("a bug") }
+	queue := w.queue(w.messages(3)...)
+	queue.Panics = func(*driver.Message) { panic("a bug") }
 	defer func() {
 		if p := recover(); p != "a bug" {
-			t.Errorf("recovered %v, want what the desk panicked with", p)
+			t.Errorf("recovered %v, want what the queue panicked with", p)
 		}
 		if n := len(w.Got()); n > 0 {
 			t.Errorf("%d bodies left", n)
 		}
 	}()
-	_ = w.Driver.Serve(t.Context(), desk.Seat())
+	_ = w.Driver.Serve(t.Context(), queue.Seat())
 }
 
-// behaves sends to a next hop that does not take letters as it should. Whatever it
-// does, each letter has one outcome that is true, and when it takes letters again,
+// behaves sends to a next hop that does not take messages as it should. Whatever it
+// does, each message has one outcome that is true, and when it takes messages again,
 // they arrive.
 func behaves(t *testing.T, w *World, b Behaviour) {
-	letters := w.letters(4)
-	desk := w.desk(letters[:3]...)
+	messages := w.messages(4)
+	queue := w.queue(messages[:3]...)
 	w.Behave(b)
-	serve(t, w, desk, 2, 3)
-	outcomes := desk.Outcomes()
-	for _, l := range letters[:3] {
+	serve(t, w, queue, 2, 3)
+	outcomes := queue.Outcomes()
+	for _, l := range messages[:3] {
 		o, known := outcomes[l.Delivery]
 		switch b {
 		case RefusesForNow:
-			if o.Verdict != fanfare.Temporary {
+			if o.Verdict != driver.Temporary {
 				t.Errorf("%s: %+v, want it temporary", l.Delivery, o)
 			}
 		case RefusesAll:
-			if o.Verdict != fanfare.Permanent {
+			if o.Verdict != driver.Permanent {
 				t.Errorf("%s: %+v, want it permanent", l.Delivery, o)
 			}
 		case Drops, Silent:
-			if o.Verdict != fanfare.Lost {
+			if o.Verdict != driver.Lost {
 				t.Errorf("%s: %+v, want it lost", l.Delivery, o)
 			}
 		case Drips:
@@ -346,19 +347,19 @@ func behaves(t *testing.T, w *World, b Behaviour) {
 				t.Errorf("%s has no outcome", l.Delivery)
 			}
 		case Absent:
-			if known && o.Verdict != fanfare.Temporary || !known && desk.Returned(l.Delivery)+desk.Waiting() == 0 {
-				t.Errorf("%s: %+v, want it temporary, or back at the desk", l.Delivery, o)
+			if known && o.Verdict != driver.Temporary || !known && queue.Returned(l.Delivery)+queue.Waiting() == 0 {
+				t.Errorf("%s: %+v, want it temporary, or back at the queue", l.Delivery, o)
 			}
 		}
 	}
 	if n := len(w.Got()); n > 0 {
-		t.Errorf("%d letters were taken by a next hop that %s", n, b)
+		t.Errorf("%d messages were taken by a next hop that %s", n, b)
 	}
 	w.Behave(Takes)
-	body := string(letters[3].Body)
-	desk = w.desk(letters[3])
-	serve(t, w, desk, 1, 1)
-	if got := w.Got(); len(got) == 0 || string(got[len(got)-1]) != body || desk.Outcomes()[letters[3].Delivery].Verdict != fanfare.Taken {
-		t.Errorf("after a next hop that %s, a letter did not arrive: %+v", b, desk.Outcomes())
+	body := string(messages[3].Body)
+	queue = w.queue(messages[3])
+	serve(t, w, queue, 1, 1)
+	if got := w.Got(); len(got) == 0 || string(got[len(got)-1]) != body || queue.Outcomes()[messages[3].Delivery].Verdict != driver.Accepted {
+		t.Errorf("after a next hop that %s, a message did not arrive: %+v", b, queue.Outcomes())
 	}
 }

@@ -9,7 +9,7 @@
 // do that, and their outcomes are kept by one commit. None of them is reported
 // before its file is durable.
 //
-// Failure. A folder that cannot be written is a broken connection: letters wait. A
+// Failure. A folder that cannot be written is a broken connection: messages wait. A
 // process that is killed leaves temporary files; the next one that writes for the
 // same owner removes them, and touches those of nobody else.
 package file
@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // What is written together is bounded, so that a message which comes meanwhile does
@@ -32,7 +32,7 @@ const (
 	maxTogetherBytes = 4 << 20
 )
 
-// Driver writes letters into a folder.
+// Driver writes messages into a folder.
 type Driver struct {
 	folder string
 	mark   Mark
@@ -46,48 +46,44 @@ func New(folder string, mark Mark) *Driver {
 	return &Driver{folder: folder, mark: mark, disk: sync.OnceValue(func() *syncer { return newSyncer(folder) })}
 }
 
-// Serve writes letters until the desk has no more or ctx ends.
-func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
+// Serve writes messages until the queue has no more or ctx ends.
+func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	if err := os.MkdirAll(d.folder, 0o700); err != nil {
 		return fmt.Errorf("folder of the channel: %w", err)
 	}
 	d.swept.Do(func() { d.mark.sweep(d.folder) })
 	disk := d.disk()
 	for {
-		letters, err := take(ctx, desk)
-		if len(letters) == 0 {
+		messages, err := take(ctx, queue)
+		if len(messages) == 0 {
 			return err
 		}
-		if err := errors.Join(d.deliver(desk, disk, letters), err); err != nil {
+		if err := errors.Join(d.deliver(queue, disk, messages), err); err != nil {
 			return err
 		}
 	}
 }
 
-// take waits for a letter, and takes with it what waits behind it.
-func take(ctx context.Context, desk fanfare.Desk) (letters []*fanfare.Letter, err error) {
-	most := 1
-	if _, able := desk.(fanfare.Together); able {
-		most = maxTogether
-	}
-	for size := 0; len(letters) < most && size < maxTogetherBytes; {
-		letter, err := desk.Next(ctx, len(letters) == 0)
-		if letter == nil || err != nil {
-			return letters, err
+// take waits for a message, and takes with it what waits behind it.
+func take(ctx context.Context, queue driver.Queue) (messages []*driver.Message, err error) {
+	for size := 0; len(messages) < maxTogether && size < maxTogetherBytes; {
+		message, err := queue.Next(ctx, len(messages) == 0)
+		if message == nil || err != nil {
+			return messages, err
 		}
-		letters, size = append(letters, letter), size+letter.Size()
+		messages, size = append(messages, message), size+message.Size()
 	}
-	return letters, nil
+	return messages, nil
 }
 
-// deliver makes files of letters, and says so when they are durable. What cannot be
+// deliver makes files of messages, and says so when they are durable. What cannot be
 // written goes back, and the failure of the folder is returned.
-func (d *Driver) deliver(desk fanfare.Desk, disk *syncer, letters []*fanfare.Letter) error {
+func (d *Driver) deliver(queue driver.Queue, disk *syncer, messages []*driver.Message) error {
 	p := pile{folder: d.folder, mark: d.mark}
 	defer p.clear()
-	failed := p.write(desk, letters)
-	failed = errors.Join(failed, p.sync(desk, disk))
-	p.release(desk)
+	failed := p.write(queue, messages)
+	failed = errors.Join(failed, p.sync(queue, disk))
+	p.release(queue)
 	if len(p.sheets) == 0 {
 		return failed
 	}
@@ -96,5 +92,5 @@ func (d *Driver) deliver(desk fanfare.Desk, disk *syncer, letters []*fanfare.Let
 	for i := range outcomes {
 		outcomes[i].At = now
 	}
-	return errors.Join(failed, err, p.report(desk, outcomes))
+	return errors.Join(failed, err, p.report(queue, outcomes))
 }

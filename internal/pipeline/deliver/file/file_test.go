@@ -9,35 +9,60 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// desk hands out letters from a list and keeps what it is told.
-type desk struct {
-	letters  []*fanfare.Letter
-	refuse   func(*fanfare.Letter) bool
-	reported []fanfare.Outcome
-	returned []*fanfare.Letter
+// queue hands out messages from a list and keeps what it is told.
+type queue struct {
+	messages []*driver.Message
+	refuse   func(*driver.Message) bool
+	reported []driver.Outcome
+	returned []*driver.Message
 }
 
-func (d *desk) Next(context.Context, bool) (*fanfare.Letter, error) {
-	if len(d.letters) == 0 {
+func (d *queue) Next(context.Context, bool) (*driver.Message, error) {
+	if len(d.messages) == 0 {
 		return nil, nil
 	}
-	letter := d.letters[0]
-	d.letters = d.letters[1:]
-	return letter, nil
+	message := d.messages[0]
+	d.messages = d.messages[1:]
+	return message, nil
 }
 
-func (d *desk) Release(l *fanfare.Letter) bool { return d.refuse == nil || !d.refuse(l) }
-func (d *desk) Return(l *fanfare.Letter)       { d.returned = append(d.returned, l) }
+func (d *queue) Release(l *driver.Message) bool { return d.refuse == nil || !d.refuse(l) }
+func (d *queue) Return(l *driver.Message)       { d.returned = append(d.returned, l) }
 
-func (d *desk) Report(_ *fanfare.Letter, o fanfare.Outcome) error {
+func (d *queue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+	for _, l := range messages {
+		if d.Release(l) {
+			left = append(left, l)
+		}
+	}
+	return left, len(left) == len(messages)
+}
+
+func (d *queue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, l := range messages {
+		if err := d.Report(l, outcomes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *queue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
+	return dst
+}
+
+func (d *queue) Failover(*driver.Message, driver.Outcome) bool { return false }
+
+func (d *queue) Report(_ *driver.Message, o driver.Outcome) error {
 	d.reported = append(d.reported, o)
 	return nil
 }
 
-func letter(position uint32, body string) *fanfare.Letter {
-	return &fanfare.Letter{
+func message(position uint32, body string) *driver.Message {
+	return &driver.Message{
 		Delivery: fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: position},
 		From:     "news@example.org", To: "p@example.org", Body: []byte(body),
 	}
@@ -59,11 +84,11 @@ func names(t *testing.T, folder string) []string {
 
 func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "when missing")
-	d := &desk{letters: []*fanfare.Letter{letter(1, "Subject: one\r\n\r\nBody\r\n"), letter(2, "Subject: two\r\n\r\n"), letter(1, "Subject: again\r\n\r\n")}}
+	d := &queue{messages: []*driver.Message{message(1, "Subject: one\r\n\r\nBody\r\n"), message(2, "Subject: two\r\n\r\n"), message(1, "Subject: again\r\n\r\n")}}
 	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	one, two := letter(1, "").Delivery.String()+".eml", letter(2, "").Delivery.String()+".eml"
+	one, two := message(1, "").Delivery.String()+".eml", message(2, "").Delivery.String()+".eml"
 	if got := names(t, folder); !slices.Equal(got, []string{one, two}) {
 		t.Fatalf("files %v, want %v", got, []string{one, two})
 	}
@@ -78,7 +103,7 @@ func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 		t.Fatalf("%d reported and %d returned, want 3 and 0", len(d.reported), len(d.returned))
 	}
 	for _, o := range d.reported {
-		if o.Verdict != fanfare.Taken || o.Relay != folder || o.At.IsZero() {
+		if o.Verdict != driver.Accepted || o.Relay != folder || o.At.IsZero() {
 			t.Errorf("outcome %+v", o)
 		}
 	}
@@ -86,7 +111,7 @@ func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 
 func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
 	folder := t.TempDir()
-	d := &desk{letters: []*fanfare.Letter{letter(1, "x"), letter(2, "y")}, refuse: func(l *fanfare.Letter) bool { return l.Delivery.Position == 1 }}
+	d := &queue{messages: []*driver.Message{message(1, "x"), message(2, "y")}, refuse: func(l *driver.Message) bool { return l.Delivery.Position == 1 }}
 	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -95,20 +120,20 @@ func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenKeepsLettersWaiting(t *testing.T) {
+func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "a file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{letters: []*fanfare.Letter{letter(1, "x")}}
-	if err := New(blocked, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil || len(d.letters) != 1 {
-		t.Errorf("got %v with %d letters left, want an error and nothing taken", err, len(d.letters))
+	d := &queue{messages: []*driver.Message{message(1, "x")}}
+	if err := New(blocked, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil || len(d.messages) != 1 {
+		t.Errorf("got %v with %d messages left, want an error and nothing taken", err, len(d.messages))
 	}
 
 	folder := filepath.Join(t.TempDir(), "removed")
-	first := letter(1, "x")
-	d = &desk{letters: []*fanfare.Letter{first, letter(2, "y")}}
-	d.refuse = func(l *fanfare.Letter) bool { // the folder goes while letter 1 is in hand
+	first := message(1, "x")
+	d = &queue{messages: []*driver.Message{first, message(2, "y")}}
+	d.refuse = func(l *driver.Message) bool { // the folder goes while both messages are in hand
 		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
 		}
@@ -117,55 +142,55 @@ func TestAFolderThatCannotBeWrittenKeepsLettersWaiting(t *testing.T) {
 	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
 		t.Error("a folder that is gone is no error")
 	}
-	if len(d.reported) != 1 || d.reported[0].Verdict != fanfare.Temporary {
-		t.Errorf("a released letter that could not be placed was reported as %+v, want one temporary", d.reported)
+	if len(d.reported) != 2 || d.reported[0].Verdict != driver.Temporary || d.reported[1].Verdict != driver.Temporary {
+		t.Errorf("released messages that could not be placed were reported as %+v, want two temporary failures", d.reported)
 	}
 
-	d = &desk{letters: []*fanfare.Letter{first}}
-	gone := &removing{desk: d, folder: folder, t: t}
+	d = &queue{messages: []*driver.Message{first}}
+	gone := &removing{queue: d, folder: folder, t: t}
 	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), gone); err == nil {
 		t.Error("a folder that is gone is no error")
 	}
-	if len(d.reported) != 0 || !slices.Equal(d.returned, []*fanfare.Letter{first}) {
-		t.Errorf("%d reported, %d returned; want the letter back and no attempt", len(d.reported), len(d.returned))
+	if len(d.reported) != 0 || !slices.Equal(d.returned, []*driver.Message{first}) {
+		t.Errorf("%d reported, %d returned; want the message back and no attempt", len(d.reported), len(d.returned))
 	}
 }
 
-// removing removes the folder when the first letter is taken.
+// removing removes the folder when the first message is taken.
 type removing struct {
-	*desk
+	*queue
 	folder string
 	t      *testing.T
 }
 
-func (r *removing) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
+func (r *removing) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	if err := os.RemoveAll(r.folder); err != nil {
 		r.t.Error(err)
 	}
-	return r.desk.Next(ctx, wait)
+	return r.queue.Next(ctx, wait)
 }
 
-// together is a desk that lets letters leave together, and looks into the folder
+// together is a queue that lets messages leave together, and looks into the folder
 // when it is told of them.
 type together struct {
-	*desk
+	*queue
 	folder string
 	told   [][]string // the files that were there at each report
 	t      *testing.T
 }
 
-func (d *together) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, released bool) {
-	for _, l := range letters {
+func (d *together) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+	for _, l := range messages {
 		if d.Release(l) {
 			left = append(left, l)
 		}
 	}
-	return left, len(left) == len(letters)
+	return left, len(left) == len(messages)
 }
 
-func (d *together) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
+func (d *together) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	d.told = append(d.told, names(d.t, d.folder))
-	for i, l := range letters {
+	for i, l := range messages {
 		if err := d.Report(l, outcomes[i]); err != nil {
 			return err
 		}
@@ -173,13 +198,13 @@ func (d *together) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outco
 	return nil
 }
 
-func TestLettersThatWaitBecomeFilesTogether(t *testing.T) {
+func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
 	folder := t.TempDir()
-	d := &together{desk: &desk{refuse: func(l *fanfare.Letter) bool { return l.Delivery.Position%10 == 3 }}, folder: folder, t: t}
+	d := &together{queue: &queue{refuse: func(l *driver.Message) bool { return l.Delivery.Position%10 == 3 }}, folder: folder, t: t}
 	for n := range uint32(3 * maxTogether) {
-		d.letters = append(d.letters, letter(n, "x"))
+		d.messages = append(d.messages, message(n, "x"))
 	}
-	d.letters = append(d.letters, letter(1000, strings.Repeat("x", maxTogetherBytes)), letter(1001, "x"), letter(1002, "x"))
+	d.messages = append(d.messages, message(1000, strings.Repeat("x", maxTogetherBytes)), message(1001, "x"), message(1002, "x"))
 	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +212,7 @@ func TestLettersThatWaitBecomeFilesTogether(t *testing.T) {
 	before := 0
 	for _, files := range d.told {
 		if slices.ContainsFunc(files, func(name string) bool { return strings.HasPrefix(name, ".part-") }) {
-			t.Errorf("when letters were reported, some had no name: %v", files)
+			t.Errorf("when messages were reported, some had no name: %v", files)
 		}
 		sizes = append(sizes, len(files)-before)
 		before = len(files)
@@ -201,21 +226,21 @@ func TestLettersThatWaitBecomeFilesTogether(t *testing.T) {
 
 func TestWhatHasNoFileDoesNotKeepTheOthersFromTheirs(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, letter(2, "").Delivery.String()+".eml"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(folder, message(2, "").Delivery.String()+".eml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d := &together{desk: &desk{letters: []*fanfare.Letter{letter(1, "x"), letter(2, "y"), letter(3, "z")}}, folder: folder, t: t}
+	d := &together{queue: &queue{messages: []*driver.Message{message(1, "x"), message(2, "y"), message(3, "z")}}, folder: folder, t: t}
 	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
-		t.Error("a letter that cannot be placed is no error")
+		t.Error("a message that cannot be placed is no error")
 	}
-	verdicts := make([]fanfare.Verdict, 0, 3)
+	verdicts := make([]driver.Verdict, 0, 3)
 	for _, o := range d.reported {
 		verdicts = append(verdicts, o.Verdict)
 	}
-	if want := []fanfare.Verdict{fanfare.Taken, fanfare.Temporary, fanfare.Taken}; !slices.Equal(verdicts, want) {
+	if want := []driver.Verdict{driver.Accepted, driver.Temporary, driver.Accepted}; !slices.Equal(verdicts, want) {
 		t.Errorf("verdicts %v, want %v", verdicts, want)
 	}
 	if got := names(t, folder); len(got) != 3 {
-		t.Errorf("files %v, want those of letters 1 and 3 and the folder in place of 2", got)
+		t.Errorf("files %v, want those of messages 1 and 3 and the folder in place of 2", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // A Mark stands in the names of temporary files, and tells those that one run of a
 // channel writes from those of its other runs, and of others that write into the same
-// folder. Both parts are letters and digits.
+// folder. Both parts are messages and digits.
 type Mark struct {
 	Owner string // a channel of a server, the same in each of its runs
 	Run   string // another in each

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // A run that was killed leaves files without a name: those of a full pile, as this one
@@ -14,7 +14,7 @@ import (
 func (m Mark) die(t *testing.T, folder string) (left []string) {
 	t.Helper()
 	p := pile{folder: folder, mark: m}
-	if err := p.write(&desk{}, []*fanfare.Letter{letter(1, "x"), letter(2, "y")}); err != nil {
+	if err := p.write(&queue{}, []*driver.Message{message(1, "x"), message(2, "y")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range p.sheets {
@@ -39,11 +39,11 @@ func TestWhatAKillLeavesIsRemovedByTheNextRunOfTheSameOwner(t *testing.T) {
 	}
 	stay = append(stay, older)
 
-	driver := New(folder, Mark{"news7", "now"})
-	if err := driver.Serve(t.Context(), &desk{letters: []*fanfare.Letter{letter(3, "z")}}); err != nil {
+	drv := New(folder, Mark{"news7", "now"})
+	if err := drv.Serve(t.Context(), &queue{messages: []*driver.Message{message(3, "z")}}); err != nil {
 		t.Fatal(err)
 	}
-	stay = append(stay, letter(3, "").Delivery.String()+".eml")
+	stay = append(stay, message(3, "").Delivery.String()+".eml")
 	slices.Sort(stay)
 	if got := names(t, folder); !slices.Equal(got, stay) {
 		t.Errorf("there are\n%q, want\n%q", got, stay)

@@ -8,52 +8,52 @@ import (
 	"path/filepath"
 	"slices"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A pile is letters on their way into a folder.
+// A pile is messages on their way into a folder.
 type pile struct {
 	folder string
 	mark   Mark
 	sheets []sheet
 }
 
-// A sheet is one letter in a file that nobody looks at.
+// A sheet is one message in a file that nobody looks at.
 type sheet struct {
-	letter *fanfare.Letter
-	part   *os.File
+	message *driver.Message
+	part    *os.File
 }
 
-// write puts letters into files of their own. The first that cannot be written goes
+// write puts messages into files of their own. The first that cannot be written goes
 // back, and so do those behind it.
-func (p *pile) write(desk fanfare.Desk, letters []*fanfare.Letter) error {
-	for i, letter := range letters {
-		part, err := write(p.folder, p.mark, letter)
+func (p *pile) write(queue driver.Queue, messages []*driver.Message) error {
+	for i, message := range messages {
+		part, err := write(p.folder, p.mark, message)
 		if err != nil {
-			for _, rest := range slices.Backward(letters[i:]) { // the first is in front again at last
-				desk.Return(rest)
+			for _, rest := range slices.Backward(messages[i:]) { // the first is in front again at last
+				queue.Return(rest)
 			}
 			return fmt.Errorf("folder of the channel: %w", err)
 		}
-		p.sheets = append(p.sheets, sheet{letter, part})
+		p.sheets = append(p.sheets, sheet{message, part})
 	}
 	return nil
 }
 
-// write puts a letter into a file. The envelope stands in front, as a delivering
+// write puts a message into a file. The envelope stands in front, as a delivering
 // mail server would add it (RFC 5321 section 4.4).
-func write(folder string, mark Mark, letter *fanfare.Letter) (part *os.File, err error) {
+func write(folder string, mark Mark, message *driver.Message) (part *os.File, err error) {
 	part, err = os.CreateTemp(folder, mark.prefix()+"*")
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.WriteString(part, "Return-Path: <"+letter.From+">\r\nDelivered-To: "+letter.To+"\r\n")
+	_, err = io.WriteString(part, "Return-Path: <"+message.From+">\r\nDelivered-To: "+message.To+"\r\n")
 	if err == nil {
-		_, err = part.Write(letter.Body)
+		_, err = part.Write(message.Body)
 	}
 	if err == nil {
-		_, err = part.Write(letter.Enclosed)
+		_, err = part.Write(message.Attachments)
 	}
 	if err != nil {
 		return nil, errors.Join(err, part.Close(), os.Remove(part.Name()))
@@ -61,8 +61,8 @@ func write(folder string, mark Mark, letter *fanfare.Letter) (part *os.File, err
 	return part, nil
 }
 
-// sync makes what was written durable. A letter of which that fails goes back.
-func (p *pile) sync(desk fanfare.Desk, disk *syncer) (failed error) {
+// sync makes what was written durable. A message of which that fails goes back.
+func (p *pile) sync(queue driver.Queue, disk *syncer) (failed error) {
 	if len(p.sheets) == 0 {
 		return nil
 	}
@@ -79,49 +79,49 @@ func (p *pile) sync(desk fanfare.Desk, disk *syncer) (failed error) {
 			continue
 		}
 		failed = fmt.Errorf("folder of the channel: %w", errs[i])
-		desk.Return(s.letter)
+		queue.Return(s.message)
 		s.discard()
 		p.sheets = slices.Delete(p.sheets, i, i+1)
 	}
 	return failed
 }
 
-// release asks for all letters, and forgets those that must not leave.
-func (p *pile) release(desk fanfare.Desk) {
+// release asks for all messages, and forgets those that must not leave.
+func (p *pile) release(queue driver.Queue) {
 	for len(p.sheets) > 0 {
-		left, released := p.ask(desk)
+		left, released := p.ask(queue)
 		if released {
 			return
 		}
-		p.keep(func(s sheet) bool { return slices.Contains(left, s.letter) })
+		p.keep(func(s sheet) bool { return slices.Contains(left, s.message) })
 	}
 }
 
-func (p *pile) ask(desk fanfare.Desk) (left []*fanfare.Letter, released bool) {
+func (p *pile) ask(queue driver.Queue) (left []*driver.Message, released bool) {
 	if len(p.sheets) == 1 {
-		return nil, desk.Release(p.sheets[0].letter)
+		return nil, queue.Release(p.sheets[0].message)
 	}
-	return desk.(fanfare.Together).ReleaseAll(p.letters())
+	return queue.ReleaseAll(p.messages())
 }
 
-func (p *pile) letters() []*fanfare.Letter {
-	letters := make([]*fanfare.Letter, len(p.sheets))
+func (p *pile) messages() []*driver.Message {
+	messages := make([]*driver.Message, len(p.sheets))
 	for i, s := range p.sheets {
-		letters[i] = s.letter
+		messages[i] = s.message
 	}
-	return letters
+	return messages
 }
 
 // place gives the files their names, and syncs those too. A file whose name is not
 // sure to last has not arrived.
-func (p *pile) place() (outcomes []fanfare.Outcome, failed error) {
-	outcomes = slices.Repeat([]fanfare.Outcome{{Verdict: fanfare.Taken, Text: "written", Relay: p.folder}}, len(p.sheets))
+func (p *pile) place() (outcomes []driver.Outcome, failed error) {
+	outcomes = slices.Repeat([]driver.Outcome{{Verdict: driver.Accepted, Text: "written", Relay: p.folder}}, len(p.sheets))
 	refuse := func(i int, err error) {
 		text := []byte("could not be written: " + err.Error())
-		outcomes[i].Verdict, outcomes[i].Text = fanfare.Temporary, string(deliver.AppendLine(nil, text, deliver.MaxLine))
+		outcomes[i].Verdict, outcomes[i].Text = driver.Temporary, string(deliver.AppendLine(nil, text, deliver.MaxLine))
 	}
 	for i, s := range p.sheets {
-		if err := os.Rename(s.part.Name(), filepath.Join(p.folder, s.letter.Delivery.String()+".eml")); err != nil {
+		if err := os.Rename(s.part.Name(), filepath.Join(p.folder, s.message.Delivery.String()+".eml")); err != nil {
 			refuse(i, err)
 			failed = errors.Join(failed, err)
 			continue
@@ -145,12 +145,12 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// report gives what came of the letters.
-func (p *pile) report(desk fanfare.Desk, outcomes []fanfare.Outcome) error {
+// report gives what came of the messages.
+func (p *pile) report(queue driver.Queue, outcomes []driver.Outcome) error {
 	if len(p.sheets) == 1 {
-		return desk.Report(p.sheets[0].letter, outcomes[0])
+		return queue.Report(p.sheets[0].message, outcomes[0])
 	}
-	return desk.(fanfare.Together).ReportAll(p.letters(), outcomes)
+	return queue.ReportAll(p.messages(), outcomes)
 }
 
 // keep takes the sheets out that do not stay.
@@ -172,7 +172,7 @@ func (p *pile) clear() {
 }
 
 // discard removes a file that has not got its name. Where even that fails, the
-// folder is broken, which the next letter will find.
+// folder is broken, which the next message will find.
 func (s sheet) discard() {
 	if s.part != nil {
 		_ = s.part.Close() // it may have been

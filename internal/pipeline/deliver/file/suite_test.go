@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestTheDriverKeepsTheContract(t *testing.T) {
@@ -16,8 +16,8 @@ func TestTheDriverKeepsTheContract(t *testing.T) {
 		folder := filepath.Join(t.TempDir(), "mails")
 		return &delivertest.World{
 			Driver: New(folder, Mark{"news7", "one"}), Relay: folder, Encloses: true, Replaces: true,
-			Letter: func(n int, text string) *fanfare.Letter {
-				return &fanfare.Letter{From: "s@example.com", To: fmt.Sprintf("r%d@example.com", n), Body: []byte("Subject: x\r\n\r\n" + text)}
+			Message: func(n int, text string) *driver.Message {
+				return &driver.Message{From: "s@example.com", To: fmt.Sprintf("r%d@example.com", n), Body: []byte("Subject: x\r\n\r\n" + text)}
 			},
 			Behave: func(b delivertest.Behaviour) {
 				var err error

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // The commands of an envelope, in order.
@@ -74,15 +74,15 @@ func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, 
 	p.begin()
 	var all refusal // of the whole: by MAIL, or by DATA
 	mustClose := false
-	for at := range len(p.letters) + 2 {
-		command, l := rcpt, p.letters[0]
+	for at := range len(p.messages) + 2 {
+		command, l := rcpt, p.messages[0]
 		switch at {
 		case 0:
 			command = mail
-		case len(p.letters) + 1:
+		case len(p.messages) + 1:
 			command = data
 		default:
-			l = p.letters[at-1]
+			l = p.messages[at-1]
 		}
 		if as == LockStep {
 			if command == data && len(p.taken) == 0 {
@@ -123,7 +123,7 @@ func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, 
 	}
 	return s.concluded(p, as, all, mustClose)
 }
-func (s *session) command(command int, p *parcel, l *fanfare.Letter) []byte {
+func (s *session) command(command int, p *parcel, l *driver.Message) []byte {
 	c := s.conn
 	switch command {
 	case mail:
@@ -137,7 +137,7 @@ func (s *session) command(command int, p *parcel, l *fanfare.Letter) []byte {
 }
 
 // concluded acts on the answers to an envelope. Some refusals are about the
-// connection and not about the letters: those have them come again.
+// connection and not about the messages: those have them come again.
 func (s *session) concluded(p *parcel, as Mode, all refusal, mustClose bool) (ready bool, _ step) {
 	c := s.conn
 	if text, about := p.aboutGrouping(all); as > LockStep && about {
@@ -164,15 +164,15 @@ func (s *session) concluded(p *parcel, as Mode, all refusal, mustClose bool) (re
 		return false, again
 	case as == Grouped && all.code == 503:
 		// "Bad sequence": the transaction before did not end where we think.
-		// Behind a body, that is no judgement on this letter.
+		// Behind a body, that is no judgement on this message.
 		s.d.ladder.broke(as, fmt.Errorf("MAIL was answered %d %s", all.code, all.text))
 		s.giveBack(p)
 		return false, again
 	case all.code == 421 && c.served || all.code/100 == 4 && c.sent > 0:
 		// The peer has had enough of this connection: many end it with 421 after
 		// so many messages, and OpenSMTPD answers every further MAIL with 452.
-		// Where the letter is meant, a new connection will hear it again.
-		s.keep(p.letters)
+		// Where the message is meant, a new connection will hear it again.
+		s.keep(p.messages)
 		if !mustClose {
 			c.quit()
 		}
@@ -185,7 +185,7 @@ func (s *session) concluded(p *parcel, as Mode, all refusal, mustClose bool) (re
 func (s *session) refused(p *parcel, all refusal, mustClose bool) step {
 	c := s.conn
 	end := p.refuse(all)
-	s.keep(p.letters)
+	s.keep(p.messages)
 	s.useful(p.refused[0].code)
 	served := c.served
 	c.served = true
@@ -203,19 +203,18 @@ func (s *session) refused(p *parcel, all refusal, mustClose bool) step {
 	return goOn
 }
 
-// elsewhere lets another relay of the channel have a letter that this one refused
-// for now, where the desk knows one and finds the refusal to be about the relay.
+// elsewhere lets another relay of the channel have a message that this one refused
+// for now, where the queue knows one and finds the refusal to be about the relay.
 func (s *session) elsewhere(r refused) bool {
-	desk, may := s.desk.(fanfare.Elsewhere)
-	return may && verdictOf(r.code) == fanfare.Temporary && desk.Elsewhere(r.letter, s.outcomeOf(r.refusal, time.Now()))
+	return verdictOf(r.code) == driver.Temporary && s.queue.Failover(r.message, s.outcomeOf(r.refusal, time.Now()))
 }
 
-func (s *session) outcomeOf(r refusal, at time.Time) fanfare.Outcome {
-	return fanfare.Outcome{Verdict: verdictOf(r.code), Code: r.code, Text: r.text, Relay: s.conn.relay, At: at}
+func (s *session) outcomeOf(r refusal, at time.Time) driver.Outcome {
+	return driver.Outcome{Verdict: verdictOf(r.code), Code: r.code, Text: r.text, Relay: s.conn.relay, At: at}
 }
 
 // dropped acts on a connection that broke, or fell out of step, before any byte
-// of the body was written: the letters go back.
+// of the body was written: the messages go back.
 func (s *session) dropped(ctx context.Context, p *parcel, as Mode, err error) step {
 	c := s.conn
 	s.giveBack(p)

@@ -73,8 +73,8 @@ func cpuMicros() int64 {
 	return u.Utime.Nano()/1000 + u.Stime.Nano()/1000
 }
 
-// BenchmarkGrouped sends 1 KB letters over 50 connections to the sink in another
-// process; beside ns/op it gives the CPU time of both sides per letter.
+// BenchmarkGrouped sends 1 KB messages over 50 connections to the sink in another
+// process; beside ns/op it gives the CPU time of both sides per message.
 func BenchmarkGrouped(b *testing.B) { benchmark(b, "plain", Config{}) }
 
 // BenchmarkPipelining is the same with envelope and body in two writes.
@@ -113,11 +113,11 @@ func benchmark(b *testing.B, mode string, cfg Config) {
 	for i := range to {
 		to[i] = "person" + strconv.Itoa(i) + "@example.com"
 	}
-	letter := func(i int) (string, string, []byte) { return "bounces@example.com", to[i], body }
+	message := func(i int) (string, string, []byte) { return "bounces@example.com", to[i], body }
 	b.ReportAllocs()
 	before := cpuMicros()
 	b.ResetTimer()
-	stats, err := Blaster{cfg}.Blast(context.Background(), strings.TrimSpace(addr), 50, b.N, letter)
+	stats, err := Blaster{cfg}.Blast(context.Background(), strings.TrimSpace(addr), 50, b.N, message)
 	b.StopTimer()
 	if err != nil || stats.Taken != b.N {
 		b.Fatalf("%+v, %v", stats, err)
@@ -130,7 +130,7 @@ func benchmark(b *testing.B, mode string, cfg Config) {
 		b.Fatalf("the sink counted %d of %d: %v", accepted, b.N, err)
 	}
 	b.ReportMetric(micros/float64(b.N), "sink-us/op")
-	b.ReportMetric(stats.Rate(), "letters/s")
+	b.ReportMetric(stats.Rate(), "messages/s")
 	_ = cmd.Wait()
 }
 

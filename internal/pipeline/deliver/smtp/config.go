@@ -51,9 +51,9 @@ type Config struct {
 	ConnectTimeout time.Duration // TCP connect
 	CommandTimeout time.Duration // greeting and each reply to a command
 	SendTimeout    time.Duration // a body, from its first byte to its reply
-	IdleTimeout    time.Duration // an open connection without a letter
+	IdleTimeout    time.Duration // an open connection without a message
 	MaxMessages    int           // bodies per connection; 0: no limit
-	MaxRecipients  int           // of a letter that several are to get; 0 and 1: each has its own transaction
+	MaxRecipients  int           // of a message that several are to get; 0 and 1: each has its own transaction
 }
 
 // Validate finds what would fail later. Pointers name the key as spelt in a
@@ -67,7 +67,7 @@ func (c Config) Validate() error {
 		return wrong("/address", "not a host and a port", "write it as mail.example.com:587")
 	}
 	if c.Hello != "" && c.Hello != domain(c.Hello) && !strings.HasPrefix(c.Hello, "[") {
-		return wrong("/hello", "not a domain name", "letters, digits, hyphens and dots")
+		return wrong("/hello", "not a domain name", "messages, digits, hyphens and dots")
 	}
 	switch c.TLS {
 	case "", TLSOff, TLSOpportunistic, TLSRequired, TLSImplicit:

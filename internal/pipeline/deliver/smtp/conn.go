@@ -10,7 +10,7 @@ import (
 const quitTimeout = 5 * time.Second
 
 // keepBuffer is the largest write buffer that a connection keeps between
-// letters, in bytes.
+// messages, in bytes.
 const keepBuffer = 1 << 20
 
 // A conn is one open connection, ready for envelopes.
@@ -30,7 +30,7 @@ type conn struct {
 	can    extensions
 	mode   Mode
 	sent   int  // bodies that were answered
-	served bool // something was said about a letter: the connection has been of use
+	served bool // something was said about a message: the connection has been of use
 
 	dirty     bool // a refusal may have left a transaction open: RSET comes first
 	resetting bool // RSET was written and its reply is to come
@@ -90,7 +90,7 @@ func (c *conn) appendEnvelope(dst []byte, p *parcel) []byte {
 		c.dirty, c.resetting = false, true
 	}
 	dst = c.can.appendMail(dst, p)
-	for _, l := range p.letters {
+	for _, l := range p.messages {
 		dst = appendRcpt(dst, l)
 	}
 	return append(dst, cmdData...)

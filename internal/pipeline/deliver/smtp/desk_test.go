@@ -10,21 +10,21 @@ import (
 	"sync"
 	"testing"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A testDesk hands out a list of letters and holds the connection to its side
+// A testQueue hands out a list of messages and holds the connection to its side
 // of the contract.
-type testDesk struct {
+type testQueue struct {
 	t testing.TB
 
 	mu       sync.Mutex
-	waiting  []*fanfare.Letter
-	out      map[*fanfare.Letter]bool // taken; true once released
-	outcomes map[*fanfare.Letter]fanfare.Outcome
-	returned map[*fanfare.Letter]int
-	held     map[*fanfare.Letter]bool // Release says no
-	forgot   []*fanfare.Letter        // and did
+	waiting  []*driver.Message
+	out      map[*driver.Message]bool // taken; true once released
+	outcomes map[*driver.Message]driver.Outcome
+	returned map[*driver.Message]int
+	held     map[*driver.Message]bool // Release says no
+	forgot   []*driver.Message        // and did
 	errs     []string
 
 	onEmpty func() // called once when there is nothing more, instead of an end
@@ -35,24 +35,24 @@ type testDesk struct {
 	reported chan struct{} // gets one for each outcome kept
 }
 
-func newDesk(t testing.TB, letters ...*fanfare.Letter) *testDesk {
-	return &testDesk{
-		t: t, waiting: letters, out: map[*fanfare.Letter]bool{}, outcomes: map[*fanfare.Letter]fanfare.Outcome{},
-		returned: map[*fanfare.Letter]int{}, held: map[*fanfare.Letter]bool{}, wake: make(chan struct{}, 1), reported: make(chan struct{}, 100),
+func newQueue(t testing.TB, messages ...*driver.Message) *testQueue {
+	return &testQueue{
+		t: t, waiting: messages, out: map[*driver.Message]bool{}, outcomes: map[*driver.Message]driver.Outcome{},
+		returned: map[*driver.Message]int{}, held: map[*driver.Message]bool{}, wake: make(chan struct{}, 1), reported: make(chan struct{}, 100),
 	}
 }
 
-// letters makes n letters from different senders to different recipients, whose
+// messages makes n messages from different senders to different recipients, whose
 // bodies tell both.
-// letters makes letters, of which every second one has its last line enclosed.
-func letters(n int) []*fanfare.Letter {
-	all := make([]*fanfare.Letter, n)
+// messages makes messages, of which every second one has its last line enclosed.
+func messages(n int) []*driver.Message {
+	all := make([]*driver.Message, n)
 	for i := range all {
 		from, to := fmt.Sprintf("s%d@example.com", i), fmt.Sprintf("r%d@example.com", i)
-		all[i] = &fanfare.Letter{From: from, To: to, Body: []byte(bodyFor(from, to))}
+		all[i] = &driver.Message{From: from, To: to, Body: []byte(bodyFor(from, to))}
 		if i%2 == 1 {
 			body, last, _ := strings.Cut(bodyFor(from, to), "end")
-			all[i].Body, all[i].Enclosed = []byte(body), []byte("end"+last)
+			all[i].Body, all[i].Attachments = []byte(body), []byte("end"+last)
 		}
 	}
 	return all
@@ -62,11 +62,11 @@ func bodyFor(from, to string) string {
 	return "From: " + from + "\r\nTo: " + to + "\r\n\r\n.dot\r\n..two\r\nend\r\n"
 }
 
-func (d *testDesk) wrong(format string, args ...any) {
+func (d *testQueue) wrong(format string, args ...any) {
 	d.errs = append(d.errs, fmt.Sprintf(format, args...))
 }
 
-func (d *testDesk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error) {
+func (d *testQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	for {
 		d.mu.Lock()
 		if len(d.waiting) > 0 {
@@ -100,8 +100,8 @@ func (d *testDesk) Next(ctx context.Context, wait bool) (*fanfare.Letter, error)
 	}
 }
 
-// put adds letters while the desk is in use.
-func (d *testDesk) put(l ...*fanfare.Letter) {
+// put adds messages while the queue is in use.
+func (d *testQueue) put(l ...*driver.Message) {
 	d.mu.Lock()
 	d.waiting = append(d.waiting, l...)
 	d.mu.Unlock()
@@ -111,7 +111,7 @@ func (d *testDesk) put(l ...*fanfare.Letter) {
 	}
 }
 
-func (d *testDesk) Release(l *fanfare.Letter) bool {
+func (d *testQueue) Release(l *driver.Message) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	released, taken := d.out[l]
@@ -127,7 +127,7 @@ func (d *testDesk) Release(l *fanfare.Letter) bool {
 	return true
 }
 
-func (d *testDesk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
+func (d *testQueue) Report(l *driver.Message, o driver.Outcome) error {
 	for range 20 {
 		runtime.Gosched() // a body that does not wait gets every chance to be seen
 	}
@@ -151,7 +151,7 @@ func (d *testDesk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
 	return nil
 }
 
-func (d *testDesk) Return(l *fanfare.Letter) {
+func (d *testQueue) Return(l *driver.Message) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	released, taken := d.out[l]
@@ -160,11 +160,11 @@ func (d *testDesk) Return(l *fanfare.Letter) {
 	}
 	delete(d.out, l)
 	d.returned[l]++
-	d.waiting = append([]*fanfare.Letter{l}, d.waiting...)
+	d.waiting = append([]*driver.Message{l}, d.waiting...)
 }
 
-// released lists the letters whose body may be on the wire.
-func (d *testDesk) released() []string {
+// released lists the messages whose body may be on the wire.
+func (d *testQueue) released() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var all []string
@@ -177,9 +177,9 @@ func (d *testDesk) released() []string {
 	return all
 }
 
-// watch checks every body at the peer against the desk: it came under its own
+// watch checks every body at the peer against the queue: it came under its own
 // envelope, it was released, and no other outcome is still to be kept.
-func (d *testDesk) watch(p *peer) {
+func (d *testQueue) watch(p *peer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	inner := p.hook
@@ -199,7 +199,7 @@ func (d *testDesk) watch(p *peer) {
 	}
 }
 
-func (d *testDesk) began(from string) {
+func (d *testQueue) began(from string) {
 	now := d.released()
 	want := "r" + strings.TrimPrefix(from, "s")
 	d.mu.Lock()
@@ -210,7 +210,7 @@ func (d *testDesk) began(from string) {
 }
 
 // done checks that nothing is left in the connection's hands.
-func (d *testDesk) done() {
+func (d *testQueue) done() {
 	d.t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,9 +222,9 @@ func (d *testDesk) done() {
 	}
 }
 
-// tells gives the outcomes in the order of letters, such as "taken 250",
-// "waiting" for one that is with the desk, "forgotten" for one not released.
-func (d *testDesk) tells(all []*fanfare.Letter) []string {
+// tells gives the outcomes in the order of messages, such as "taken 250",
+// "waiting" for one that is with the queue, "forgotten" for one not released.
+func (d *testQueue) tells(all []*driver.Message) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	names := []string{"taken", "temporary", "permanent", "lost"}

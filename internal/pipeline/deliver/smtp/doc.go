@@ -1,5 +1,5 @@
 // Package smtp is the way out by SMTP (RFC 5321): a client that keeps its
-// connections and sends the body of one letter together with the envelope of
+// connections and sends the body of one message together with the envelope of
 // the next in one write (RFC 2920, section 3.1). That halves the packets and
 // the wake-ups of a message compared with plain pipelining.
 //
@@ -7,19 +7,19 @@
 //
 // A Driver is one next hop. Between connections it remembers one thing: how
 // closely commands may be grouped for this peer, and why. A connection holds at
-// most two letters: the one whose body is on its way, and the one whose
+// most two messages: the one whose body is on its way, and the one whose
 // envelope travels with it. Where the channel allows it, each may be several that
 // are one message: then there is one body for all recipients of the transaction,
 // and a connection remembers how many the peer takes. Nothing is kept on disk.
 //
 // # Failure
 //
-// The body of a letter is written only after 354 was read for its own envelope,
-// after the outcome of the letter before it is kept, and after the desk has
+// The body of a message is written only after 354 was read for its own envelope,
+// after the outcome of the message before it is kept, and after the queue has
 // released it. So a connection that breaks leaves at most one message whose fate
-// is not known, and its letters are reported as Lost; every other letter it held
+// is not known, and its messages are reported as Lost; every other message it held
 // is returned. Of several recipients each has its own outcome: who was refused was
 // refused, and the reply to the body is for the others. A peer and a client that disagree about where they are in the
 // conversation never go on: the connection is closed, since a body under
-// another letter's envelope is the one mistake that cannot be undone.
+// another message's envelope is the one mistake that cannot be undone.
 package smtp

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Driver sends letters to one next hop. It is safe for concurrent use; each
+// A Driver sends messages to one next hop. It is safe for concurrent use; each
 // call of Serve is one connection.
 type Driver struct {
 	cfg    Config
@@ -15,7 +15,7 @@ type Driver struct {
 	ladder ladder
 }
 
-var _ fanfare.Driver = (*Driver)(nil)
+var _ driver.Driver = (*Driver)(nil)
 
 // New returns a driver for a valid Config. It opens nothing.
 func New(cfg Config) *Driver {
@@ -33,14 +33,13 @@ func (d *Driver) Status() Status {
 	return d.ladder.status()
 }
 
-// Serve opens a connection and sends letters from desk until there are no more
-// or ctx ends; see fanfare.Driver. It opens another one by itself where the
+// Serve opens a connection and sends messages from queue until there are no more
+// or ctx ends; see driver.Driver. It opens another one by itself where the
 // first was closed in the course of normal work: after MaxMessages, after a
-// rest, after a letter that was not released, after a step down to a more
+// rest, after a message that was not released, after a step down to a more
 // careful mode, and where the peer ended a connection that had been of use.
-func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
-	s := &session{d: d, desk: desk}
-	s.companions, _ = desk.(fanfare.Companions)
+func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
+	s := &session{d: d, queue: queue}
 	defer s.giveBackHand()
 	for {
 		c, err := d.dial(ctx)
@@ -59,7 +58,7 @@ func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
 		case over:
 			return nil
 		case rest:
-			l, err := desk.Next(ctx, true)
+			l, err := queue.Next(ctx, true)
 			if l == nil {
 				return whole(ctx, err)
 			}

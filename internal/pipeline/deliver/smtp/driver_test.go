@@ -10,34 +10,35 @@ import (
 	"time"
 
 	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func serveAll(t *testing.T, cfg Config, p *peer, all []*fanfare.Letter) (*Driver, *testDesk) {
+func serveAll(t *testing.T, cfg Config, p *peer, all []*driver.Message) (*Driver, *testQueue) {
 	t.Helper()
-	desk := newDesk(t, slices.Clone(all)...)
-	desk.watch(p)
+	queue := newQueue(t, slices.Clone(all)...)
+	queue.watch(p)
 	d := New(cfg)
-	if err := d.Serve(t.Context(), desk); err != nil {
+	if err := d.Serve(t.Context(), queue); err != nil {
 		t.Errorf("%v; %q", err, p.lines())
 	}
-	desk.done()
-	return d, desk
+	queue.done()
+	return d, queue
 }
 
-func wantAll(t *testing.T, desk *testDesk, all []*fanfare.Letter, want string) {
+func wantAll(t *testing.T, queue *testQueue, all []*driver.Message, want string) {
 	t.Helper()
-	for i, got := range desk.tells(all) {
+	for i, got := range queue.tells(all) {
 		if got != want {
-			t.Errorf("letter %d: %s, want %s", i, got, want)
+			t.Errorf("message %d: %s, want %s", i, got, want)
 		}
 	}
 }
 
 func TestAPeerWithoutPipeliningIsSpokenToInLockStep(t *testing.T) {
 	p := startPeer(t, nil, "8BITMIME")
-	all := letters(4)
-	d, desk := serveAll(t, short(p.addr), p, all)
-	wantAll(t, desk, all, "taken 250")
+	all := messages(4)
+	d, queue := serveAll(t, short(p.addr), p, all)
+	wantAll(t, queue, all, "taken 250")
 	if s := d.Status(); s.Mode != LockStep || !strings.Contains(s.Reason, "PIPELINING") {
 		t.Errorf("status %+v", s)
 	}
@@ -50,13 +51,13 @@ func TestAPeerThatKnowsNoEHLOIsGreetedWithHELO(t *testing.T) {
 		}
 		return standard
 	})
-	all := letters(2)
-	_, desk := serveAll(t, short(p.addr), p, all)
-	wantAll(t, desk, all, "taken 250")
+	all := messages(2)
+	_, queue := serveAll(t, short(p.addr), p, all)
+	wantAll(t, queue, all, "taken 250")
 }
 
 // A server that throws away what it read beyond the final dot, or breaks on it,
-// is spoken to more carefully from then on; only the letter in flight is in doubt.
+// is spoken to more carefully from then on; only the message in flight is in doubt.
 func TestAPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
 	bodies := 0
 	p := startPeer(t, func(now turn) string {
@@ -66,20 +67,20 @@ func TestAPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
 		}
 		return standard
 	})
-	all := letters(4)
-	desk := newDesk(t, slices.Clone(all)...)
+	all := messages(4)
+	queue := newQueue(t, slices.Clone(all)...)
 	d := New(short(p.addr))
-	if err := d.Serve(t.Context(), desk); err == nil {
+	if err := d.Serve(t.Context(), queue); err == nil {
 		t.Error("a lost connection gave no error")
 	}
 	if s := d.Status(); s.Mode != Pipelining || s.Reason == "" {
 		t.Errorf("status %+v", s)
 	}
-	if err := d.Serve(t.Context(), desk); err != nil {
+	if err := d.Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}
-	desk.done()
-	if got := desk.tells(all); !slices.Equal(got, []string{"lost 0", "taken 250", "taken 250", "taken 250"}) {
+	queue.done()
+	if got := queue.tells(all); !slices.Equal(got, []string{"lost 0", "taken 250", "taken 250", "taken 250"}) {
 		t.Error(got)
 	}
 }
@@ -91,9 +92,9 @@ func TestAComplaintAboutPipeliningLeadsDownToLockStep(t *testing.T) {
 		}
 		return standard
 	})
-	all := letters(3)
-	d, desk := serveAll(t, short(p.addr), p, all)
-	wantAll(t, desk, all, "taken 250")
+	all := messages(3)
+	d, queue := serveAll(t, short(p.addr), p, all)
+	wantAll(t, queue, all, "taken 250")
 	if s := d.Status(); s.Mode != LockStep || !strings.Contains(s.Reason, "improper") {
 		t.Errorf("status %+v", s)
 	}
@@ -122,18 +123,18 @@ func TestOneBrokenConnectionDoesNotSlowAProvenPeer(t *testing.T) {
 func TestALetterThatIsNotReleasedNeverLeaves(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		p := startPeer(t, nil)
-		all := letters(5)
-		desk := newDesk(t, slices.Clone(all)...)
-		desk.watch(p)
-		desk.held[all[0]], desk.held[all[2]] = true, true
+		all := messages(5)
+		queue := newQueue(t, slices.Clone(all)...)
+		queue.watch(p)
+		queue.held[all[0]], queue.held[all[2]] = true, true
 		cfg := short(p.addr)
 		cfg.Grouping = grouping
-		if err := New(cfg).Serve(t.Context(), desk); err != nil {
+		if err := New(cfg).Serve(t.Context(), queue); err != nil {
 			t.Error(err)
 		}
-		desk.done()
+		queue.done()
 		want := []string{"forgotten", "taken 250", "forgotten", "taken 250", "taken 250"}
-		if got := desk.tells(all); !slices.Equal(got, want) {
+		if got := queue.tells(all); !slices.Equal(got, want) {
 			t.Errorf("%s: %q", grouping, got)
 		}
 	}
@@ -143,9 +144,9 @@ func TestAConnectionEndsAfterMaxMessages(t *testing.T) {
 	p := startPeer(t, nil)
 	cfg := short(p.addr)
 	cfg.MaxMessages = 2
-	all := letters(5)
-	_, desk := serveAll(t, cfg, p, all)
-	wantAll(t, desk, all, "taken 250")
+	all := messages(5)
+	_, queue := serveAll(t, cfg, p, all)
+	wantAll(t, queue, all, "taken 250")
 	if got := p.connections(); got < 3 {
 		t.Errorf("%d connections", got)
 	}
@@ -163,22 +164,22 @@ func TestAConnectionThatThePeerEndedWhileIdleIsReplaced(t *testing.T) {
 				}
 				return standard
 			})
-			all := letters(2)
-			desk := newDesk(t, all[0])
-			desk.onEmpty = func() { desk.put(all[1]) }
-			if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+			all := messages(2)
+			queue := newQueue(t, all[0])
+			queue.onEmpty = func() { queue.put(all[1]) }
+			if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
-			desk.done()
-			wantAll(t, desk, all, "taken 250")
-			if desk.returned[all[1]] != 1 || p.connections() != 2 {
-				t.Errorf("returned %d times, %d connections", desk.returned[all[1]], p.connections())
+			queue.done()
+			wantAll(t, queue, all, "taken 250")
+			if queue.returned[all[1]] != 1 || p.connections() != 2 {
+				t.Errorf("returned %d times, %d connections", queue.returned[all[1]], p.connections())
 			}
 		})
 	}
 }
 
-func TestAnIdleConnectionIsClosedAndOpenedAgainForTheNextLetter(t *testing.T) {
+func TestAnIdleConnectionIsClosedAndOpenedAgainForTheNextMessage(t *testing.T) {
 	quit := make(chan struct{})
 	p := startPeer(t, func(now turn) string {
 		if now.at == atQuit && now.conn == 0 {
@@ -186,25 +187,25 @@ func TestAnIdleConnectionIsClosedAndOpenedAgainForTheNextLetter(t *testing.T) {
 		}
 		return standard
 	})
-	all := letters(2)
-	desk := newDesk(t, all[0])
-	desk.blocked = true
+	all := messages(2)
+	queue := newQueue(t, all[0])
+	queue.blocked = true
 	cfg := short(p.addr)
 	cfg.IdleTimeout = time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- New(cfg).Serve(ctx, desk) }()
+	go func() { ended <- New(cfg).Serve(ctx, queue) }()
 	<-quit
-	desk.put(all[1])
+	queue.put(all[1])
 	for range 2 {
-		<-desk.reported
+		<-queue.reported
 	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	desk.done()
-	wantAll(t, desk, all, "taken 250")
+	queue.done()
+	wantAll(t, queue, all, "taken 250")
 }
 
 func TestTheEndOfTheContextFinishesTheBodyAndReturnsTheRest(t *testing.T) {
@@ -215,13 +216,13 @@ func TestTheEndOfTheContextFinishesTheBodyAndReturnsTheRest(t *testing.T) {
 		}
 		return standard
 	})
-	all := letters(4)
-	desk := newDesk(t, slices.Clone(all)...)
-	if err := New(short(p.addr)).Serve(ctx, desk); err != nil {
+	all := messages(4)
+	queue := newQueue(t, slices.Clone(all)...)
+	if err := New(short(p.addr)).Serve(ctx, queue); err != nil {
 		t.Error(err)
 	}
-	desk.done()
-	if got := desk.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", "waiting", "waiting"}) {
+	queue.done()
+	if got := queue.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", "waiting", "waiting"}) {
 		t.Error(got)
 	}
 }
@@ -237,27 +238,27 @@ func TestTheEndOfTheContextCutsAnEnvelopeShort(t *testing.T) {
 		return standard
 	})
 	defer close(release)
-	all := letters(1)
-	desk := newDesk(t, slices.Clone(all)...)
-	if err := New(short(p.addr)).Serve(ctx, desk); err != nil {
+	all := messages(1)
+	queue := newQueue(t, slices.Clone(all)...)
+	if err := New(short(p.addr)).Serve(ctx, queue); err != nil {
 		t.Error(err)
 	}
-	desk.done()
-	wantAll(t, desk, all, "waiting")
+	queue.done()
+	wantAll(t, queue, all, "waiting")
 }
 
 func TestNothingLeavesOnceOutcomesCannotBeKept(t *testing.T) {
 	p := startPeer(t, nil)
-	all := letters(3)
-	desk := newDesk(t, slices.Clone(all)...)
-	desk.fail = errNotKept
-	if err := New(short(p.addr)).Serve(t.Context(), desk); !errors.Is(err, errNotKept) {
+	all := messages(3)
+	queue := newQueue(t, slices.Clone(all)...)
+	queue.fail = errNotKept
+	if err := New(short(p.addr)).Serve(t.Context(), queue); !errors.Is(err, errNotKept) {
 		t.Errorf("err %v", err)
 	}
 	if n := strings.Count(strings.Join(p.lines(), "\n"), "(body)"); n != 1 {
 		t.Errorf("%d bodies left", n)
 	}
-	if got := desk.tells(all); got[1] != "waiting" || got[2] != "waiting" {
+	if got := queue.tells(all); got[1] != "waiting" || got[2] != "waiting" {
 		t.Error(got)
 	}
 }
@@ -273,13 +274,13 @@ func TestASilentPeerIsGivenUpInTime(t *testing.T) {
 	defer close(release)
 	cfg := short(p.addr)
 	cfg.SendTimeout = 20 * time.Millisecond
-	all := letters(1)
-	desk := newDesk(t, slices.Clone(all)...)
-	if err := New(cfg).Serve(t.Context(), desk); err == nil {
+	all := messages(1)
+	queue := newQueue(t, slices.Clone(all)...)
+	if err := New(cfg).Serve(t.Context(), queue); err == nil {
 		t.Error("no error")
 	}
-	desk.done()
-	wantAll(t, desk, all, "lost 0")
+	queue.done()
+	wantAll(t, queue, all, "lost 0")
 }
 
 func TestASlowPeerIsGivenItsTime(t *testing.T) {
@@ -316,34 +317,34 @@ func TestASlowPeerIsGivenItsTime(t *testing.T) {
 
 func TestNoConnectionIsAnErrorThatNamesThePeer(t *testing.T) {
 	const addr = "127.0.0.1:1" // nobody is given that port
-	all := letters(1)
-	desk := newDesk(t, slices.Clone(all)...)
-	err := New(short(addr)).Serve(t.Context(), desk)
+	all := messages(1)
+	queue := newQueue(t, slices.Clone(all)...)
+	err := New(short(addr)).Serve(t.Context(), queue)
 	if fanfare.CodeOf(err) != fanfare.Unavailable || !strings.Contains(err.Error(), addr) {
 		t.Errorf("err %v", err)
 	}
-	wantAll(t, desk, all, "waiting")
+	wantAll(t, queue, all, "waiting")
 }
 
 func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
 	p := startPeer(t, nil, "PIPELINING", "SIZE 200")
-	good := letters(6)
-	big := &fanfare.Letter{From: "a@example.com", To: "big@example.com", Body: make([]byte, 100), Enclosed: make([]byte, 101)}
-	bits := &fanfare.Letter{From: "a@example.com", To: "eight@example.com", Body: []byte("x"), EightBit: true}
-	utf := &fanfare.Letter{From: "a@example.com", To: "jürgen@example.com", Body: []byte("x")}
-	smuggled := &fanfare.Letter{From: "a@example.com", To: "x@example.com>\r\nRCPT TO:<y@example.com", Body: []byte("x")}
-	sender := &fanfare.Letter{From: "a@example.com\x00", To: "x@example.com", Body: []byte("x")}
-	nobody := &fanfare.Letter{From: "a@example.com", Body: []byte("x")}
-	bad := []*fanfare.Letter{big, bits, utf, smuggled, sender, nobody}
-	var all []*fanfare.Letter
+	good := messages(6)
+	big := &driver.Message{From: "a@example.com", To: "big@example.com", Body: make([]byte, 100), Attachments: make([]byte, 101)}
+	bits := &driver.Message{From: "a@example.com", To: "eight@example.com", Body: []byte("x"), EightBit: true}
+	utf := &driver.Message{From: "a@example.com", To: "jürgen@example.com", Body: []byte("x")}
+	smuggled := &driver.Message{From: "a@example.com", To: "x@example.com>\r\nRCPT TO:<y@example.com", Body: []byte("x")}
+	sender := &driver.Message{From: "a@example.com\x00", To: "x@example.com", Body: []byte("x")}
+	nobody := &driver.Message{From: "a@example.com", Body: []byte("x")}
+	bad := []*driver.Message{big, bits, utf, smuggled, sender, nobody}
+	var all []*driver.Message
 	for i := range bad {
 		all = append(all, good[i], bad[i])
 	}
-	_, desk := serveAll(t, short(p.addr), p, all)
-	wantAll(t, desk, good, "taken 250")
-	wantAll(t, desk, bad, "permanent 0")
+	_, queue := serveAll(t, short(p.addr), p, all)
+	wantAll(t, queue, good, "taken 250")
+	wantAll(t, queue, bad, "permanent 0")
 	for i, text := range []string{"limit of 200", "8BITMIME", "SMTPUTF8", "character", "sender", "empty"} {
-		if got := desk.outcomes[bad[i]].Text; !strings.Contains(got, text) {
+		if got := queue.outcomes[bad[i]].Text; !strings.Contains(got, text) {
 			t.Errorf("%q does not speak of %q", got, text)
 		}
 	}
@@ -354,9 +355,9 @@ func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
 
 func TestTheEnvelopeTellsSizeAndContent(t *testing.T) {
 	p := startPeer(t, nil)
-	l := &fanfare.Letter{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Enclosed: []byte("QQ==\r\n"), EightBit: true}
-	desk := newDesk(t, l)
-	if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+	l := &driver.Message{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Attachments: []byte("QQ==\r\n"), EightBit: true}
+	queue := newQueue(t, l)
+	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}
 	if log := strings.Join(p.lines(), "\n"); !strings.Contains(log, "MAIL FROM:<ä@example.com> SIZE=12 BODY=8BITMIME SMTPUTF8\n") {

@@ -4,19 +4,19 @@ import (
 	"slices"
 	"testing"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// otherwise is a desk that lets another relay have what this one refuses.
+// otherwise is a queue that lets another relay have what this one refuses.
 type otherwise struct {
-	*testDesk
+	*testQueue
 	passed []string
 }
 
-func (d *otherwise) Elsewhere(l *fanfare.Letter, o fanfare.Outcome) bool {
+func (d *otherwise) Failover(l *driver.Message, o driver.Outcome) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if released, taken := d.out[l]; !taken || released || o.Verdict != fanfare.Temporary || o.Relay == "" || o.At.IsZero() {
+	if released, taken := d.out[l]; !taken || released || o.Verdict != driver.Temporary || o.Relay == "" || o.At.IsZero() {
 		d.wrong("%s passed on, but taken=%v released=%v, %+v", l.To, taken, released, o)
 	}
 	delete(d.out, l)
@@ -24,7 +24,7 @@ func (d *otherwise) Elsewhere(l *fanfare.Letter, o fanfare.Outcome) bool {
 	return true
 }
 
-// Five letters go out; what the peer says to the third is for another relay where
+// Five messages go out; what the peer says to the third is for another relay where
 // nothing of its body was written and the refusal is not for good.
 func TestOnlyAnEnvelopeThatIsRefusedForNowIsPassedOn(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -43,8 +43,8 @@ func TestOnlyAnEnvelopeThatIsRefusedForNowIsPassedOn(t *testing.T) {
 				hook = dataOf(c.person, c.answer)
 			}
 			p := startPeer(t, hook)
-			all := letters(5)
-			d := &otherwise{testDesk: newDesk(t, all...)}
+			all := messages(5)
+			d := &otherwise{testQueue: newQueue(t, all...)}
 			d.watch(p)
 			if err := New(short(p.addr)).Serve(t.Context(), d); err != nil {
 				t.Error(err)
@@ -54,7 +54,7 @@ func TestOnlyAnEnvelopeThatIsRefusedForNowIsPassedOn(t *testing.T) {
 				t.Errorf("passed on %q, want %q", d.passed, c.passed)
 			}
 			if n := len(d.outcomes) + len(d.passed); n != len(all) {
-				t.Errorf("%d letters came to an end, want %d", n, len(all))
+				t.Errorf("%d messages came to an end, want %d", n, len(all))
 			}
 		})
 	}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // maxAddress is the longest address that fits a path (RFC 5321, section
@@ -22,9 +22,9 @@ type extensions struct {
 	auth       []string // mechanisms, upper case
 }
 
-// unsendable says why a letter cannot go to this peer at all, or "". Such a
-// letter never touches the wire.
-func (e *extensions) unsendable(l *fanfare.Letter) string {
+// unsendable says why a message cannot go to this peer at all, or "". Such a
+// message never touches the wire.
+func (e *extensions) unsendable(l *driver.Message) string {
 	switch {
 	case l.To == "":
 		return "the recipient's address is empty"
@@ -42,7 +42,7 @@ func (e *extensions) unsendable(l *fanfare.Letter) string {
 	return ""
 }
 
-func needsUTF8(l *fanfare.Letter) bool {
+func needsUTF8(l *driver.Message) bool {
 	return l.UTF8 || !ascii(l.To) || !ascii(l.From)
 }
 
@@ -82,7 +82,7 @@ const aloneRoom = 1024
 // announced is the size of what is sent, which may still become a message to one.
 func (e *extensions) announced(p *parcel) int {
 	size := p.message().Size()
-	if larger := size + aloneRoom; len(p.letters) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
+	if larger := size + aloneRoom; len(p.messages) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
 		return larger
 	}
 	return size
@@ -106,7 +106,7 @@ func (e *extensions) appendMail(dst []byte, p *parcel) []byte {
 	return append(dst, "\r\n"...)
 }
 
-func appendRcpt(dst []byte, l *fanfare.Letter) []byte {
+func appendRcpt(dst []byte, l *driver.Message) []byte {
 	dst = append(dst, "RCPT TO:<"...)
 	dst = append(dst, l.To...)
 	return append(dst, ">\r\n"...)
@@ -119,9 +119,9 @@ const finalDot = ".\r\n"
 
 // appendBody appends the body of l as it goes after 354, up to the final dot: dots at
 // the start of a line doubled (RFC 5321, section 4.5.2), and a final line end.
-func appendBody(dst []byte, l *fanfare.Letter) []byte {
+func appendBody(dst []byte, l *driver.Message) []byte {
 	body := l.Body
-	if l.Undotted {
+	if l.NoDotStuffing {
 		dst = append(dst, body...)
 	} else {
 		dst = appendStuffed(dst, body)

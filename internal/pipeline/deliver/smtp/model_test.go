@@ -7,25 +7,25 @@ import (
 	"testing"
 	"time"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
 )
 
 // TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that
 // answer anything at any place. Whatever they do, every body comes under its own
 // envelope, none begins before the outcome of the one before is kept, every
-// letter is reported once or with the desk again, and Taken is said only of what
+// message is reported once or with the queue again, and Taken is said only of what
 // the peer has taken.
 func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := rapid.SliceOfN(rapid.IntRange(0, 40), 0, 80).Draw(rt, "script")
 		grouping := rapid.SampledFrom([]string{"auto", "auto", "auto", "pipelining", "lockstep"}).Draw(rt, "grouping")
 		limit := rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(rt, "max")
-		all := letters(rapid.IntRange(1, 12).Draw(rt, "letters"))
-		desk := newDesk(t, slices.Clone(all)...)
+		all := messages(rapid.IntRange(1, 12).Draw(rt, "messages"))
+		queue := newQueue(t, slices.Clone(all)...)
 		for i, l := range all {
 			if rapid.IntRange(0, 9).Draw(rt, "held") == 0 {
-				desk.held[l] = true
+				queue.held[l] = true
 			}
 			if i > 0 && rapid.IntRange(0, 15).Draw(rt, "bad") == 0 {
 				l.To = "no one@example.com"
@@ -56,40 +56,40 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		p.mu.Lock()
 		p.stubborn = stubborn
 		p.mu.Unlock()
-		desk.watch(p)
-		driver := New(Config{Address: p.addr, Grouping: grouping, MaxMessages: limit, SendTimeout: 10 * time.Second, CommandTimeout: 10 * time.Second})
+		queue.watch(p)
+		drv := New(Config{Address: p.addr, Grouping: grouping, MaxMessages: limit, SendTimeout: 10 * time.Second, CommandTimeout: 10 * time.Second})
 		for range 80 {
-			if driver.Serve(t.Context(), desk) == nil {
+			if drv.Serve(t.Context(), queue) == nil {
 				break
 			}
 		}
-		desk.done()
+		queue.done()
 		if t.Failed() {
 			rt.Fatalf("conversation: %q", p.lines())
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for i, told := range desk.tells(all) {
+		for i, told := range queue.tells(all) {
 			l := all[i]
 			if told == "waiting" || told == "" {
 				rt.Fatalf("%s is %q after the script has ended: %q", l.To, told, p.lines())
 			}
 			count := 0
 			for _, body := range taken {
-				if body == string(appendBody(nil, l))+string(l.Enclosed) {
+				if body == string(appendBody(nil, l))+string(l.Attachments) {
 					count++
 				}
 			}
-			verdict := desk.outcomes[l].Verdict
-			if strings.Contains(desk.outcomes[l].Text, "nested") {
-				rt.Fatalf("%s was refused for the sake of another: %s", l.To, desk.outcomes[l].Text)
+			verdict := queue.outcomes[l].Verdict
+			if strings.Contains(queue.outcomes[l].Text, "nested") {
+				rt.Fatalf("%s was refused for the sake of another: %s", l.To, queue.outcomes[l].Text)
 			}
 			switch {
 			case told == "forgotten" && count > 0:
 				rt.Fatalf("%s was not released, and left", l.To)
-			case told != "forgotten" && verdict == fanfare.Taken && count != 1:
+			case told != "forgotten" && verdict == driver.Accepted && count != 1:
 				rt.Fatalf("%s is taken, and the peer has it %d times", l.To, count)
-			case told != "forgotten" && verdict != fanfare.Taken && verdict != fanfare.Lost && count != 0:
+			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && count != 0:
 				rt.Fatalf("%s is %s, and the peer has taken it", l.To, told)
 			}
 		}

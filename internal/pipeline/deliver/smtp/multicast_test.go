@@ -8,19 +8,21 @@ import (
 	"testing"
 	"time"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
 )
 
-// Companions, ReleaseAll and ReportAll make the desk one whose letters may leave
-// together.
-func (d *testDesk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, most int) []*fanfare.Letter {
+// Failover reports that there is no other next hop.
+func (*testQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
+
+// TakeSameContent hands out the next messages that have the same content.
+func (d *testQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, taken := d.out[letter]; !taken || most < 1 {
-		d.wrong("asked for %d companions of %s, taken=%v", most, letter.To, taken)
+	if _, taken := d.out[message]; !taken || most < 1 {
+		d.wrong("asked for %d companions of %s, taken=%v", most, message.To, taken)
 	}
-	for len(d.waiting) > 0 && most > 0 && letter.Share != 0 && d.waiting[0].Share == letter.Share {
+	for len(d.waiting) > 0 && most > 0 && message.SharedContent != 0 && d.waiting[0].SharedContent == message.SharedContent {
 		d.out[d.waiting[0]] = false
 		dst, d.waiting = append(dst, d.waiting[0]), d.waiting[1:]
 		most--
@@ -28,11 +30,11 @@ func (d *testDesk) Companions(dst []*fanfare.Letter, letter *fanfare.Letter, mos
 	return dst
 }
 
-func (d *testDesk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter, released bool) {
+func (d *testQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, l := range letters {
-		if on, taken := d.out[l]; !taken || on || l.Share != letters[0].Share {
+	for _, l := range messages {
+		if on, taken := d.out[l]; !taken || on || l.SharedContent != messages[0].SharedContent {
 			d.wrong("%s released with others, but taken=%v released=%v", l.To, taken, on)
 		}
 		if d.held[l] {
@@ -42,17 +44,17 @@ func (d *testDesk) ReleaseAll(letters []*fanfare.Letter) (left []*fanfare.Letter
 			left = append(left, l)
 		}
 	}
-	if len(left) < len(letters) {
+	if len(left) < len(messages) {
 		return left, false
 	}
-	for _, l := range letters {
+	for _, l := range messages {
 		d.out[l] = true
 	}
 	return left, true
 }
 
-func (d *testDesk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
-	for i, l := range letters {
+func (d *testQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, l := range messages {
 		if err := d.Report(l, outcomes[i]); err != nil {
 			return err
 		}
@@ -60,18 +62,18 @@ func (d *testDesk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outco
 	return nil
 }
 
-// shared makes letters of some messages, each to some recipients, with bytes of
+// shared makes messages of some messages, each to some recipients, with bytes of
 // their own that are the same.
-func shared(sizes ...int) []*fanfare.Letter {
-	var all []*fanfare.Letter
+func shared(sizes ...int) []*driver.Message {
+	var all []*driver.Message
 	for message, n := range sizes {
 		from := fmt.Sprintf("s%d@example.com", message)
 		for range n {
-			l := &fanfare.Letter{
-				From: from, To: fmt.Sprintf("r%d@example.com", len(all)), Share: uint64(message + 1), Body: []byte(bodyFor(from, "undisclosed")),
+			l := &driver.Message{
+				From: from, To: fmt.Sprintf("r%d@example.com", len(all)), SharedContent: uint64(message + 1), Body: []byte(bodyFor(from, "undisclosed")),
 			}
-			l.Alone = func() (fanfare.Letter, error) {
-				return fanfare.Letter{From: from, To: l.To, Body: []byte(bodyFor(from, l.To))}, nil
+			l.Individual = func() (driver.Message, error) {
+				return driver.Message{From: from, To: l.To, Body: []byte(bodyFor(from, l.To))}, nil
 			}
 			all = append(all, l)
 		}
@@ -81,9 +83,9 @@ func shared(sizes ...int) []*fanfare.Letter {
 
 // audit checks each transaction at the peer: its body is that of its sender, addressed to
 // its recipient where there is one and to nobody by name where there are several, and its
-// recipients are those whose letters are released and not reported, each once. took
+// recipients are those whose messages are released and not reported, each once. took
 // is told of those that are answered with 250.
-func (d *testDesk) audit(p *peer, took func(rcpts []string)) {
+func (d *testQueue) audit(p *peer, took func(rcpts []string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var current []string
@@ -124,15 +126,15 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 		script := rapid.SliceOfN(rapid.IntRange(0, 60), 0, 120).Draw(rt, "script")
 		grouping := rapid.SampledFrom([]string{"auto", "auto", "auto", "pipelining", "lockstep"}).Draw(rt, "grouping")
 		all := shared(rapid.SliceOfN(rapid.IntRange(1, 9), 1, 5).Draw(rt, "recipients")...)
-		desk := newDesk(t, slices.Clone(all)...)
+		queue := newQueue(t, slices.Clone(all)...)
 		for _, l := range all {
 			switch rapid.IntRange(0, 25).Draw(rt, "kind") {
 			case 0:
-				desk.held[l] = true
+				queue.held[l] = true
 			case 1:
 				l.To = "no one@example.com"
 			case 2:
-				l.Share = 0
+				l.SharedContent = 0
 			}
 		}
 		var mu sync.Mutex
@@ -150,39 +152,39 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 		p.mu.Lock()
 		p.stubborn = stubborn
 		p.mu.Unlock()
-		desk.audit(p, func(rcpts []string) {
+		queue.audit(p, func(rcpts []string) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, to := range rcpts {
 				taken[to]++
 			}
 		})
-		driver := New(Config{
+		drv := New(Config{
 			Address: p.addr, Grouping: grouping, MaxRecipients: rapid.SampledFrom([]int{2, 4, 100}).Draw(rt, "most"),
 			MaxMessages: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "max"), SendTimeout: 10 * time.Second, CommandTimeout: 10 * time.Second,
 		})
 		for range 200 {
-			if driver.Serve(t.Context(), desk) == nil {
+			if drv.Serve(t.Context(), queue) == nil {
 				break
 			}
 		}
-		desk.done()
+		queue.done()
 		if t.Failed() {
 			rt.Fatalf("conversation: %q", p.lines())
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for i, told := range desk.tells(all) {
+		for i, told := range queue.tells(all) {
 			l := all[i]
-			verdict := desk.outcomes[l].Verdict
+			verdict := queue.outcomes[l].Verdict
 			switch {
 			case told == "waiting" || told == "":
 				rt.Fatalf("%s is %q after the script has ended: %q", l.To, told, p.lines())
 			case told == "forgotten" && taken[l.To] > 0:
 				rt.Fatalf("%s was not released, and left", l.To)
-			case told != "forgotten" && verdict == fanfare.Taken && taken[l.To] != 1:
+			case told != "forgotten" && verdict == driver.Accepted && taken[l.To] != 1:
 				rt.Fatalf("%s is taken, and the peer has it %d times", l.To, taken[l.To])
-			case told != "forgotten" && verdict != fanfare.Taken && verdict != fanfare.Lost && taken[l.To] != 0:
+			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && taken[l.To] != 0:
 				rt.Fatalf("%s is %s, and the peer has taken it", l.To, told)
 			}
 		}
@@ -212,17 +214,17 @@ func TestOneMessageToSeveralIsOneTransaction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := startPeer(t, c.hook)
 			all := shared(10)
-			desk := newDesk(t, slices.Clone(all)...)
-			desk.audit(p, func([]string) {})
+			queue := newQueue(t, slices.Clone(all)...)
+			queue.audit(p, func([]string) {})
 			config := short(p.addr)
 			config.MaxRecipients = c.most
-			if err := New(config).Serve(t.Context(), desk); err != nil {
+			if err := New(config).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
-			desk.done()
-			for i, told := range desk.tells(all) {
+			queue.done()
+			for i, told := range queue.tells(all) {
 				if want := c.told[i]; told != want && (want != "" || told != "taken 250") {
-					t.Errorf("letter %d is %s, want %q", i, told, want)
+					t.Errorf("message %d is %s, want %q", i, told, want)
 				}
 			}
 			bodies, rcpts := 0, 0
@@ -300,18 +302,18 @@ func TestARecipientWhoGetsAMessageAloneGetsHisOwn(t *testing.T) {
 				p := startPeer(t, c.hook)
 				var alone []string
 				all := shared(c.recipients)
-				desk := newDesk(t, slices.Clone(all)...)
-				desk.audit(p, func(rcpts []string) {
+				queue := newQueue(t, slices.Clone(all)...)
+				queue.audit(p, func(rcpts []string) {
 					if len(rcpts) == 1 {
 						alone = append(alone, strings.TrimSuffix(rcpts[0], "@example.com"))
 					}
 				})
 				config := short(p.addr)
 				config.MaxRecipients, config.Grouping = c.most, grouping
-				if err := New(config).Serve(t.Context(), desk); err != nil {
+				if err := New(config).Serve(t.Context(), queue); err != nil {
 					t.Error(err)
 				}
-				desk.done()
+				queue.done()
 				slices.Sort(alone)
 				if !slices.Equal(alone, c.alone) {
 					t.Errorf("%q got a message of their own, want %q", alone, c.alone)
@@ -331,16 +333,16 @@ func refusing(people ...string) func(turn) string {
 	}
 }
 
-// TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare has letters of one share
+// TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare has messages of one share
 // that differ in what all of them would have in common.
 func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
-	for name, change := range map[string]func(*fanfare.Letter){
-		"body":               func(l *fanfare.Letter) { l.Body = append(l.Body, "P.S.\r\n"...) },
-		"files":              func(l *fanfare.Letter) { l.Enclosed = []byte("P.S.\r\n") },
-		"sender":             func(l *fanfare.Letter) { l.From = "other@example.com" },
-		"8BITMIME":           func(l *fanfare.Letter) { l.EightBit = true },
-		"SMTPUTF8":           func(l *fanfare.Letter) { l.UTF8 = true },
-		"SMTPUTF8 by itself": func(l *fanfare.Letter) { l.To = "ü@example.com" },
+	for name, change := range map[string]func(*driver.Message){
+		"body":               func(l *driver.Message) { l.Body = append(l.Body, "P.S.\r\n"...) },
+		"files":              func(l *driver.Message) { l.Attachments = []byte("P.S.\r\n") },
+		"sender":             func(l *driver.Message) { l.From = "other@example.com" },
+		"8BITMIME":           func(l *driver.Message) { l.EightBit = true },
+		"SMTPUTF8":           func(l *driver.Message) { l.UTF8 = true },
+		"SMTPUTF8 by itself": func(l *driver.Message) { l.To = "ü@example.com" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPeer(t, nil)
@@ -350,14 +352,14 @@ func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
 			}
 			all := shared(5)
 			change(all[2])
-			all[2].Alone = nil
-			desk := newDesk(t, slices.Clone(all)...)
+			all[2].Individual = nil
+			queue := newQueue(t, slices.Clone(all)...)
 			config := short(p.addr)
 			config.MaxRecipients = 10
-			if err := New(config).Serve(t.Context(), desk); err != nil {
+			if err := New(config).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
-			desk.done()
+			queue.done()
 			want := []string{
 				fmt.Sprint(all[0].From, []string{all[0].To, all[1].To, all[3].To, all[4].To}, false),
 				fmt.Sprint(all[2].From, []string{all[2].To}, name == "body" || name == "files"),

@@ -7,29 +7,29 @@ import (
 	"sync/atomic"
 	"time"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Blaster sends letters as fast as a peer takes them and keeps no record. It
+// A Blaster sends messages as fast as a peer takes them and keeps no record. It
 // is the raw limit that a benchmark compares with: the wire code is the
-// Driver's own, only the desk behind it does nothing.
+// Driver's own, only the queue behind it does nothing.
 type Blaster struct {
 	Config Config // Address is set by Blast; all else as for a Driver
 }
 
-// Stats are the result of a Blast. A letter that was in flight when a
+// Stats are the result of a Blast. A message that was in flight when a
 // connection broke is in Lost and is not sent again.
 type Stats struct {
 	Taken     int           `json:"taken"`
 	Temporary int           `json:"temporary"`
 	Permanent int           `json:"permanent"`
 	Lost      int           `json:"lost"`
-	Bytes     int64         `json:"bytes"` // of the letters taken
+	Bytes     int64         `json:"bytes"` // of the messages taken
 	Elapsed   time.Duration `json:"elapsed_nanos"`
 	Mode      Mode          `json:"mode"` // of new connections at the end
 }
 
-// Rate returns the letters taken per second.
+// Rate returns the messages taken per second.
 func (s Stats) Rate() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -37,64 +37,64 @@ func (s Stats) Rate() float64 {
 	return float64(s.Taken) / s.Elapsed.Seconds()
 }
 
-// Blast sends count letters over the connections to addr. letter gives the i-th
+// Blast sends count messages over the connections to addr. message gives the i-th
 // of them, from 0; it is called concurrently, and a body must stay as it is
 // until Blast returns. The clock runs from the first connection to the last
 // reply. It returns what was sent also with an error.
-func (b Blaster) Blast(ctx context.Context, addr string, connections, count int, letter func(i int) (from, to string, body []byte)) (Stats, error) {
+func (b Blaster) Blast(ctx context.Context, addr string, connections, count int, message func(i int) (from, to string, body []byte)) (Stats, error) {
 	cfg := b.Config
 	cfg.Address = addr
 	if err := cfg.Validate(); err != nil {
 		return Stats{}, err
 	}
-	driver := New(cfg)
+	client := New(cfg)
 	var next atomic.Int64
-	desks := make([]*rawDesk, connections)
+	queues := make([]*rawQueue, connections)
 	errs := make([]error, connections)
 	start := time.Now()
 	var wg sync.WaitGroup
-	for i := range desks {
-		desk := &rawDesk{next: &next, count: int64(count), letter: letter, slots: make([]fanfare.Letter, 2*max(1, cfg.MaxRecipients))}
-		desks[i] = desk
+	for i := range queues {
+		queue := &rawQueue{next: &next, count: int64(count), message: message, slots: make([]driver.Message, 2*max(1, cfg.MaxRecipients))}
+		queues[i] = queue
 		wg.Go(func() {
 			// A broken connection is replaced as long as connections are of use.
-			for before := -1; ctx.Err() == nil && before < desk.reported; {
-				before = desk.reported
-				if errs[i] = driver.Serve(ctx, desk); errs[i] == nil {
+			for before := -1; ctx.Err() == nil && before < queue.reported; {
+				before = queue.reported
+				if errs[i] = client.Serve(ctx, queue); errs[i] == nil {
 					return
 				}
 			}
 		})
 	}
 	wg.Wait()
-	total := Stats{Elapsed: time.Since(start), Mode: driver.Status().Mode}
-	for _, d := range desks {
-		total.Taken += d.verdicts[fanfare.Taken]
-		total.Temporary += d.verdicts[fanfare.Temporary]
-		total.Permanent += d.verdicts[fanfare.Permanent]
-		total.Lost += d.verdicts[fanfare.Lost]
+	total := Stats{Elapsed: time.Since(start), Mode: client.Status().Mode}
+	for _, d := range queues {
+		total.Taken += d.verdicts[driver.Accepted]
+		total.Temporary += d.verdicts[driver.Temporary]
+		total.Permanent += d.verdicts[driver.Permanent]
+		total.Lost += d.verdicts[driver.Lost]
 		total.Bytes += d.bytes
 	}
 	return total, errors.Join(errors.Join(errs...), ctx.Err())
 }
 
-// A rawDesk is the desk of one connection. It has no lock, since only that
+// A rawQueue is the queue of one connection. It has no lock, since only that
 // connection asks it.
-type rawDesk struct {
-	next   *atomic.Int64
-	count  int64
-	letter func(i int) (from, to string, body []byte)
+type rawQueue struct {
+	next    *atomic.Int64
+	count   int64
+	message func(i int) (from, to string, body []byte)
 
-	slots    []fanfare.Letter // a connection holds two messages at most
+	slots    []driver.Message // a connection holds two messages at most
 	turn     int
-	returned []*fanfare.Letter
+	returned []*driver.Message
 
 	verdicts [4]int
 	reported int
 	bytes    int64
 }
 
-func (d *rawDesk) Next(context.Context, bool) (*fanfare.Letter, error) {
+func (d *rawQueue) Next(context.Context, bool) (*driver.Message, error) {
 	if n := len(d.returned); n > 0 {
 		l := d.returned[n-1]
 		d.returned = d.returned[:n-1]
@@ -103,20 +103,20 @@ func (d *rawDesk) Next(context.Context, bool) (*fanfare.Letter, error) {
 	return d.fill(d.next.Add(1) - 1), nil
 }
 
-// fill makes the i-th letter, nil beyond the last.
-func (d *rawDesk) fill(i int64) *fanfare.Letter {
+// fill makes the i-th message, nil beyond the last.
+func (d *rawQueue) fill(i int64) *driver.Message {
 	if i >= d.count {
 		return nil
 	}
 	d.turn = (d.turn + 1) % len(d.slots)
 	l := &d.slots[d.turn]
-	l.From, l.To, l.Body = d.letter(int(i))
-	l.Share = 1 // the connection compares the bodies
+	l.From, l.To, l.Body = d.message(int(i))
+	l.SharedContent = 1 // the connection compares the bodies
 	return l
 }
 
-// Companions takes the letters that are next, whatever they are.
-func (d *rawDesk) Companions(dst []*fanfare.Letter, _ *fanfare.Letter, most int) []*fanfare.Letter {
+// TakeSameContent takes the next messages, since all have the same content.
+func (d *rawQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, most int) []*driver.Message {
 	end := d.next.Add(int64(most))
 	for i := end - int64(most); i < min(end, d.count); i++ {
 		dst = append(dst, d.fill(i))
@@ -124,26 +124,29 @@ func (d *rawDesk) Companions(dst []*fanfare.Letter, _ *fanfare.Letter, most int)
 	return dst
 }
 
-func (d *rawDesk) ReleaseAll(letters []*fanfare.Letter) ([]*fanfare.Letter, bool) {
-	return letters, true
+func (d *rawQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
+	return messages, true
 }
 
-func (d *rawDesk) ReportAll(letters []*fanfare.Letter, outcomes []fanfare.Outcome) error {
-	for i, l := range letters {
+func (d *rawQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, l := range messages {
 		_ = d.Report(l, outcomes[i])
 	}
 	return nil
 }
 
-func (d *rawDesk) Release(*fanfare.Letter) bool { return true }
+// Failover reports that there is no other next hop.
+func (*rawQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
-func (d *rawDesk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
+func (d *rawQueue) Release(*driver.Message) bool { return true }
+
+func (d *rawQueue) Report(l *driver.Message, o driver.Outcome) error {
 	d.verdicts[o.Verdict]++
 	d.reported++
-	if o.Verdict == fanfare.Taken {
+	if o.Verdict == driver.Accepted {
 		d.bytes += int64(l.Size())
 	}
 	return nil
 }
 
-func (d *rawDesk) Return(l *fanfare.Letter) { d.returned = append(d.returned, l) }
+func (d *rawQueue) Return(l *driver.Message) { d.returned = append(d.returned, l) }

@@ -24,8 +24,8 @@ func about(at, person, answer string) func(turn) string {
 	}
 }
 
-// Five letters go out; the peer does something to the third, s2 -> r2.
-func TestARefusalConcernsItsOwnLetterAlone(t *testing.T) {
+// Five messages go out; the peer does something to the third, s2 -> r2.
+func TestARefusalConcernsItsOwnMessageAlone(t *testing.T) {
 	all4 := func(third string) []string {
 		return []string{"taken 250", "taken 250", third, "taken 250", "taken 250"}
 	}
@@ -58,18 +58,18 @@ func TestARefusalConcernsItsOwnLetterAlone(t *testing.T) {
 		"grouping refused at the body": {atBody, "554 SMTP synchronization error", "r2", "temporary 554", 2, "synchronization"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := letters(5)
-			desk := newDesk(t, slices.Clone(all)...)
+			all := messages(5)
+			queue := newQueue(t, slices.Clone(all)...)
 			p := startPeer(t, about(c.at, c.person, c.answer))
-			desk.watch(p)
-			if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+			queue.watch(p)
+			if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
-			desk.done()
-			if got := desk.tells(all); !slices.Equal(got, all4(c.third)) {
+			queue.done()
+			if got := queue.tells(all); !slices.Equal(got, all4(c.third)) {
 				t.Errorf("outcomes %q\nconversation %q", got, p.lines())
 			}
-			if got := desk.outcomes[all[2]].Text; !strings.Contains(got, c.text) || len(got) > maxReplyText {
+			if got := queue.outcomes[all[2]].Text; !strings.Contains(got, c.text) || len(got) > maxReplyText {
 				t.Errorf("text %q", got)
 			}
 			if got := p.connections(); got != c.conns {
@@ -83,22 +83,22 @@ func TestARefusalConcernsItsOwnLetterAlone(t *testing.T) {
 // connection. It counts when a new one says the same.
 func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
 	for _, answer := range []string{"452 4.1.8 sender asked to wait", "421 4.7.0 sender asked to wait"} {
-		all := letters(5)
-		desk := newDesk(t, slices.Clone(all)...)
+		all := messages(5)
+		queue := newQueue(t, slices.Clone(all)...)
 		p := startPeer(t, func(now turn) string {
 			if now.at == atMail && strings.Contains(now.line, "s2@") {
 				return answer
 			}
 			return standard
 		})
-		desk.watch(p)
-		err := New(short(p.addr)).Serve(t.Context(), desk)
-		desk.done()
+		queue.watch(p)
+		err := New(short(p.addr)).Serve(t.Context(), queue)
+		queue.done()
 		third, rest := "temporary 452", "taken 250"
 		if pause := answer[:3] == "421"; pause {
 			third, rest = "temporary 421", "waiting" // for the caller's pause
 		}
-		if got := desk.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", third, rest, rest}) || (err != nil) != (rest == "waiting") {
+		if got := queue.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", third, rest, rest}) || (err != nil) != (rest == "waiting") {
 			t.Errorf("%s: %q, %v", answer, got, err)
 		}
 		if p.connections() != 2 {
@@ -107,11 +107,11 @@ func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
 	}
 }
 
-func TestAPeerThatTakesFewLettersOnAConnectionGetsThemAll(t *testing.T) {
+func TestAPeerThatTakesFewMessagesOnAConnectionGetsThemAll(t *testing.T) {
 	for _, answer := range []string{"452 4.5.3 Too many messages sent", "421 too many messages in this connection"} {
 		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
-			all := letters(7)
-			desk := newDesk(t, slices.Clone(all)...)
+			all := messages(7)
+			queue := newQueue(t, slices.Clone(all)...)
 			mails := map[int]int{}
 			p := startPeer(t, func(now turn) string {
 				if now.at == atMail {
@@ -121,14 +121,14 @@ func TestAPeerThatTakesFewLettersOnAConnectionGetsThemAll(t *testing.T) {
 				}
 				return standard
 			})
-			desk.watch(p)
+			queue.watch(p)
 			cfg := short(p.addr)
 			cfg.Grouping = grouping
-			if err := New(cfg).Serve(t.Context(), desk); err != nil {
+			if err := New(cfg).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
-			desk.done()
-			wantAll(t, desk, all, "taken 250")
+			queue.done()
+			wantAll(t, queue, all, "taken 250")
 			if p.connections() != 3 {
 				t.Errorf("%s, %s: %d connections, want 3", answer, grouping, p.connections())
 			}
@@ -138,8 +138,8 @@ func TestAPeerThatTakesFewLettersOnAConnectionGetsThemAll(t *testing.T) {
 
 // Exim counts RSET, and ends a connection that has too many of them.
 func TestARefusedRSETEndsTheConnectionAndNothingElse(t *testing.T) {
-	all := letters(6)
-	desk := newDesk(t, slices.Clone(all)...)
+	all := messages(6)
+	queue := newQueue(t, slices.Clone(all)...)
 	resets := map[int]int{}
 	p := startPeer(t, func(now turn) string {
 		switch now.at {
@@ -152,12 +152,12 @@ func TestARefusedRSETEndsTheConnectionAndNothingElse(t *testing.T) {
 		}
 		return standard
 	})
-	desk.watch(p)
-	if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+	queue.watch(p)
+	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}
-	desk.done()
-	wantAll(t, desk, all, "permanent 550")
+	queue.done()
+	wantAll(t, queue, all, "permanent 550")
 	if p.connections() != 2 {
 		t.Errorf("%d connections, want 2", p.connections())
 	}
@@ -178,23 +178,23 @@ func dataOf(person, answer string) func(turn) string {
 	}
 }
 
-func TestARefusedDATAConcernsItsOwnLetterAlone(t *testing.T) {
+func TestARefusedDATAConcernsItsOwnMessageAlone(t *testing.T) {
 	for answer, third := range map[string]string{
 		"451 4.3.0 later": "temporary 451", "554 5.7.1 no": "permanent 554", "421 4.3.2 down": "temporary 421",
 		hangUp: "taken 250", "250 strange": "taken 250",
 	} {
 		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
-			all := letters(5)
-			desk := newDesk(t, slices.Clone(all)...)
+			all := messages(5)
+			queue := newQueue(t, slices.Clone(all)...)
 			p := startPeer(t, dataOf("r2", answer))
-			desk.watch(p)
+			queue.watch(p)
 			cfg := short(p.addr)
 			cfg.Grouping = grouping
-			if err := New(cfg).Serve(t.Context(), desk); err != nil {
+			if err := New(cfg).Serve(t.Context(), queue); err != nil {
 				t.Error(err)
 			}
-			desk.done()
-			if got := desk.tells(all); got[2] != third || got[3] != "taken 250" || got[4] != "taken 250" {
+			queue.done()
+			if got := queue.tells(all); got[2] != third || got[3] != "taken 250" || got[4] != "taken 250" {
 				t.Errorf("%s, DATA answered %q: %q", grouping, answer, got)
 			}
 		}
@@ -203,8 +203,8 @@ func TestARefusedDATAConcernsItsOwnLetterAlone(t *testing.T) {
 
 // The dangerous one: the peer takes DATA though its only RCPT was refused.
 func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
-	all := letters(3)
-	desk := newDesk(t, slices.Clone(all)...)
+	all := messages(3)
+	queue := newQueue(t, slices.Clone(all)...)
 	refuse := about(atRcpt, "r1", "550 5.1.1 no")
 	p := startPeer(t, func(now turn) string {
 		if now.at == "NOBODY" {
@@ -212,12 +212,12 @@ func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
 		}
 		return refuse(now)
 	})
-	desk.watch(p)
-	if err := New(short(p.addr)).Serve(t.Context(), desk); err != nil {
+	queue.watch(p)
+	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}
-	desk.done()
-	if got := desk.tells(all); !slices.Equal(got, []string{"taken 250", "permanent 550", "taken 250"}) {
+	queue.done()
+	if got := queue.tells(all); !slices.Equal(got, []string{"taken 250", "permanent 550", "taken 250"}) {
 		t.Error(got)
 	}
 	if p.connections() != 2 {
@@ -227,11 +227,11 @@ func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
 
 func TestRSETGoesAheadAfterARefusal(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
-		desk := newDesk(t, letters(3)...)
+		queue := newQueue(t, messages(3)...)
 		p := startPeer(t, about(atRcpt, "r1", "550 5.1.1 no"))
 		cfg := short(p.addr)
 		cfg.Grouping = grouping
-		if err := New(cfg).Serve(t.Context(), desk); err != nil {
+		if err := New(cfg).Serve(t.Context(), queue); err != nil {
 			t.Error(err)
 		}
 		log := strings.Join(p.lines(), "\n")
@@ -252,8 +252,8 @@ func TestALetterIsLostOnlyOnceItsBodyWasBegun(t *testing.T) {
 		"a code that is no answer": {"odd", []string{"taken 250", "lost 354", "waiting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all := letters(3)
-			desk := newDesk(t, slices.Clone(all)...)
+			all := messages(3)
+			queue := newQueue(t, slices.Clone(all)...)
 			hook := about(c.at, "s1", hangUp)
 			switch c.at {
 			case "garbage":
@@ -262,12 +262,12 @@ func TestALetterIsLostOnlyOnceItsBodyWasBegun(t *testing.T) {
 				hook = about(atBody, "s1", "354 more")
 			}
 			p := startPeer(t, hook)
-			desk.watch(p)
-			if err := New(short(p.addr)).Serve(t.Context(), desk); err == nil {
+			queue.watch(p)
+			if err := New(short(p.addr)).Serve(t.Context(), queue); err == nil {
 				t.Error("a lost connection gave no error")
 			}
-			desk.done()
-			if got := desk.tells(all); !slices.Equal(got, c.want) {
+			queue.done()
+			if got := queue.tells(all); !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

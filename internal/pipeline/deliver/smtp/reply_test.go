@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestRepliesAreOneCleanLine(t *testing.T) {
@@ -74,7 +74,7 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 		"\r\n.\r\n.\r\n":         "\r\n..\r\n..\r\n.\r\n",
 		"x\n.\r\nMAIL FROM:<>\n": "x\n..\r\nMAIL FROM:<>\n\r\n.\r\n",
 	} {
-		if got := string(appendBody(nil, &fanfare.Letter{Body: []byte(body)})) + finalDot; got != want {
+		if got := string(appendBody(nil, &driver.Message{Body: []byte(body)})) + finalDot; got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 // What is said to have no dots is written as it is, with a final line end.
 func TestABodyWithoutDotsIsWrittenAsItIs(t *testing.T) {
 	for body, want := range map[string]string{"a\r\nb.\r\n": "a\r\nb.\r\n", "a": "a\r\n", "": ""} {
-		if got := string(appendBody(nil, &fanfare.Letter{Body: []byte(body), Undotted: true})); got != want {
+		if got := string(appendBody(nil, &driver.Message{Body: []byte(body), NoDotStuffing: true})); got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestABodyWithoutDotsIsWrittenAsItIs(t *testing.T) {
 func FuzzAppendBody(f *testing.F) {
 	f.Add([]byte(".\r\n..\r\nx"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		wire := append(appendBody(nil, &fanfare.Letter{Body: body}), finalDot...)
+		wire := append(appendBody(nil, &driver.Message{Body: body}), finalDot...)
 		// The final dot is the only one alone on its line, whatever a line end is.
 		if i := bytes.Index(append([]byte("\n"), wire...), []byte("\n.\r\n")); i != len(wire)-3 {
 			t.Fatalf("%q ends at %d: %q", body, i, wire)

@@ -16,7 +16,7 @@ import (
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
@@ -91,7 +91,7 @@ type quiet struct{}
 func (quiet) Printf(string, ...any) {}
 func (quiet) Println(...any)        {}
 
-func TestAnotherServerGetsEveryLetterAsItWas(t *testing.T) {
+func TestAnotherServerGetsEveryMessageAsItWas(t *testing.T) {
 	security, pool, err := sink.SelfSigned("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -111,19 +111,19 @@ func TestAnotherServerGetsEveryLetterAsItWas(t *testing.T) {
 			r, addr := startRelay(t, security, c.TLS == TLSImplicit)
 			cfg := short(addr)
 			cfg.TLS, cfg.TLSConfig, cfg.Grouping, cfg.Username, cfg.Password = c.TLS, c.TLSConfig, c.Grouping, c.Username, c.Password
-			all := letters(6)
-			desk := newDesk(t, slices.Clone(all)...)
-			if err := New(cfg).Serve(t.Context(), desk); err != nil {
+			all := messages(6)
+			queue := newQueue(t, slices.Clone(all)...)
+			if err := New(cfg).Serve(t.Context(), queue); err != nil {
 				t.Fatal(err)
 			}
-			desk.done()
-			for i, got := range desk.tells(all) {
-				want, body := "taken 250", string(all[i].Body)+string(all[i].Enclosed)
+			queue.done()
+			for i, got := range queue.tells(all) {
+				want, body := "taken 250", string(all[i].Body)+string(all[i].Attachments)
 				if i == 3 {
 					want, body = "permanent 550", ""
 				}
 				if got != want || r.mail[all[i].To] != body {
-					t.Errorf("letter %d: %s %q", i, got, r.mail[all[i].To])
+					t.Errorf("message %d: %s %q", i, got, r.mail[all[i].To])
 				}
 			}
 			if r.user != c.Username {
@@ -150,21 +150,21 @@ func TestASessionThatIsNotSafeIsNotBegun(t *testing.T) {
 			_, addr := startRelay(t, security, false)
 			cfg := short(addr)
 			cfg.TLS, cfg.Username, cfg.Password = c.cfg.TLS, c.cfg.Username, c.cfg.Password
-			all := letters(1)
-			desk := newDesk(t, slices.Clone(all)...)
-			err := New(cfg).Serve(t.Context(), desk)
+			all := messages(1)
+			queue := newQueue(t, slices.Clone(all)...)
+			err := New(cfg).Serve(t.Context(), queue)
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "sesame") {
 				t.Errorf("err %v", err)
 			}
-			desk.done()
-			wantAll(t, desk, all, "waiting")
+			queue.done()
+			wantAll(t, queue, all, "waiting")
 		})
 	}
 	t.Run("no STARTTLS where it is required", func(t *testing.T) {
 		p := startPeer(t, nil)
 		cfg := short(p.addr)
 		cfg.TLS = TLSRequired
-		if err := New(cfg).Serve(t.Context(), newDesk(t, letters(1)...)); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
+		if err := New(cfg).Serve(t.Context(), newQueue(t, messages(1)...)); err == nil || !strings.Contains(err.Error(), "STARTTLS") {
 			t.Errorf("err %v", err)
 		}
 	})
@@ -181,7 +181,7 @@ func TestPlainTextBehindSTARTTLSEndsTheSession(t *testing.T) {
 	}, "STARTTLS", "PIPELINING")
 	cfg := short(p.addr)
 	cfg.TLS = TLSRequired
-	err := New(cfg).Serve(t.Context(), newDesk(t, letters(1)...))
+	err := New(cfg).Serve(t.Context(), newQueue(t, messages(1)...))
 	if err == nil || !strings.Contains(err.Error(), "plain text") {
 		t.Errorf("err %v", err)
 	}
@@ -205,9 +205,9 @@ func TestAnOldRelayGetsAUTHLOGIN(t *testing.T) {
 	}, "PIPELINING", "AUTH LOGIN XOTHER")
 	cfg := short(p.addr)
 	cfg.Username, cfg.Password = "me", "secret"
-	all := letters(2)
-	_, desk := serveAll(t, cfg, p, all)
-	wantAll(t, desk, all, "taken 250")
+	all := messages(2)
+	_, queue := serveAll(t, cfg, p, all)
+	wantAll(t, queue, all, "taken 250")
 	if !slices.Equal(said, []string{"AUTH LOGIN", "me", "secret"}) {
 		t.Error(said)
 	}
@@ -225,7 +225,7 @@ type farAway struct{ net.Conn }
 
 func (farAway) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 25} }
 
-func TestTheSinkGetsEveryLetterOnce(t *testing.T) {
+func TestTheSinkGetsEveryMessageOnce(t *testing.T) {
 	security, pool, err := sink.SelfSigned("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func TestABlastCountsWhatIsRefused(t *testing.T) {
 	}
 }
 
-var _ fanfare.Desk = (*rawDesk)(nil)
+var _ driver.Queue = (*rawQueue)(nil)
 
 func TestRepliesAreReadThroughSmallPackets(t *testing.T) {
 	in := bufio.NewReaderSize(&byByte{[]byte("250-a\r\n250 b\r\n")}, maxReplyLine)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	fanfare "fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // A step says how to go on after a part of the conversation.
@@ -17,28 +17,27 @@ type step uint8
 const (
 	goOn   step = iota // with this connection
 	again              // with a new connection
-	rest               // without a connection until there is a letter
+	rest               // without a connection until there is a message
 	over               // not at all: nothing to send, or ctx ended
 	failed             // not at all: session.err says why
 )
 
 // A session is one call of Serve: what it has in hand and its open connection.
 type session struct {
-	d    *Driver
-	desk fanfare.Desk
-	conn *conn
-	hand []*fanfare.Letter // taken from the desk, nothing of them on the wire
-	out  []byte            // write buffer between connections
-	err  error             // with failed
+	d     *Driver
+	queue driver.Queue
+	conn  *conn
+	hand  []*driver.Message // taken from the queue, nothing of them on the wire
+	out   []byte            // write buffer between connections
+	err   error             // with failed
 
-	companions fanfare.Companions // the desk, where it is one
-	parcels    [2]parcel          // one whose body is on its way, and the one behind it
-	turn       int                // which of them is next
+	parcels [2]parcel // one whose body is on its way, and the one behind it
+	turn    int       // which of them is next
 
 	revived bool // an idle connection was replaced, and the new one was of no use yet
 }
 
-// useful notes an answer that was about a letter.
+// useful notes an answer that was about a message.
 func (s *session) useful(code int) {
 	if code != 421 {
 		s.conn.rested, s.revived = false, false
@@ -55,7 +54,7 @@ func (s *session) stale() bool {
 	return true
 }
 
-// run sends letters over the open connection until it ends, and closes it.
+// run sends messages over the open connection until it ends, and closes it.
 func (s *session) run(ctx context.Context) step {
 	for {
 		l, next := s.take(ctx)
@@ -74,8 +73,8 @@ func (s *session) run(ctx context.Context) step {
 	}
 }
 
-// take waits for a letter, as long as an idle connection may stay open.
-func (s *session) take(ctx context.Context) (*fanfare.Letter, step) {
+// take waits for a message, as long as an idle connection may stay open.
+func (s *session) take(ctx context.Context) (*driver.Message, step) {
 	if len(s.hand) > 0 {
 		l := s.hand[0]
 		s.hand = s.hand[1:]
@@ -84,10 +83,10 @@ func (s *session) take(ctx context.Context) (*fanfare.Letter, step) {
 	if ctx.Err() != nil {
 		return nil, over
 	}
-	l, err := s.desk.Next(ctx, false)
+	l, err := s.queue.Next(ctx, false)
 	if l == nil && err == nil {
 		idle, cancel := context.WithTimeout(ctx, s.d.cfg.IdleTimeout)
-		l, err = s.desk.Next(idle, true)
+		l, err = s.queue.Next(idle, true)
 		tired := idle.Err() != nil
 		cancel()
 		s.conn.rested = true
@@ -105,11 +104,11 @@ func (s *session) take(ctx context.Context) (*fanfare.Letter, step) {
 	return nil, over
 }
 
-// send brings l to its end, and with it every letter that could go with it or be
+// send brings l to its end, and with it every message that could go with it or be
 // grouped behind it without a pause.
-func (s *session) send(ctx context.Context, l *fanfare.Letter) step {
+func (s *session) send(ctx context.Context, l *driver.Message) step {
 	if why := s.conn.can.unsendable(l); why != "" {
-		return s.settle(l, fanfare.Permanent, 0, why)
+		return s.settle(l, driver.Permanent, 0, why)
 	}
 	p := s.pack(l)
 	ready, next := s.envelope(ctx, p)
@@ -131,11 +130,11 @@ func (s *session) behind(ctx context.Context) (*parcel, error) {
 	if limit := s.d.cfg.MaxMessages; limit > 0 && c.sent+1 >= limit {
 		return nil, nil
 	}
-	var l *fanfare.Letter
+	var l *driver.Message
 	var err error
 	if len(s.hand) > 0 {
 		l, s.hand = s.hand[0], s.hand[1:]
-	} else if l, err = s.desk.Next(ctx, false); l == nil {
+	} else if l, err = s.queue.Next(ctx, false); l == nil {
 		return nil, whole(ctx, err)
 	}
 	if c.can.unsendable(l) != "" {
@@ -158,7 +157,7 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 	}
 	s.settleAlone(p) // the others may have been refused
 	message := p.message()
-	enclosed := message.Enclosed
+	enclosed := message.Attachments
 	c.out = appendBody(c.out[:0], message)
 	before := len(c.out)
 	c.out = append(c.out, finalDot...)
@@ -178,9 +177,9 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 		err = writeErr // the cause
 	}
 	outcome, lost := c.judge(code, text, err, wrote >= bodyLen)
-	misgrouped := next != nil && outcome.Verdict != fanfare.Taken && lost == nil && aboutGrouping(outcome.Text)
+	misgrouped := next != nil && outcome.Verdict != driver.Accepted && lost == nil && aboutGrouping(outcome.Text)
 	if misgrouped {
-		outcome.Verdict = fanfare.Temporary // that is about us and not about the letter
+		outcome.Verdict = driver.Temporary // that is about us and not about the message
 	}
 	if err := s.report(p, outcome); err != nil {
 		s.giveBack(next)
@@ -213,7 +212,7 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 		s.giveBack(next)
 		return nil, false, again
 	case next == nil:
-		c.dirty = c.dirty || outcome.Verdict != fanfare.Taken
+		c.dirty = c.dirty || outcome.Verdict != driver.Accepted
 		return nil, false, goOn
 	case ctx.Err() != nil:
 		s.giveBack(next)
@@ -228,42 +227,42 @@ func (s *session) body(ctx context.Context, p *parcel) (next *parcel, ready bool
 
 // judge makes an outcome of the reply to a body, or of its absence. whole says
 // that the final dot was written. An error means that the connection is of no
-// more use, and the letter is lost.
-func (c *conn) judge(code int, text []byte, err error, whole bool) (fanfare.Outcome, error) {
-	o := fanfare.Outcome{Code: code, Relay: c.relay, At: time.Now()}
+// more use, and the message is lost.
+func (c *conn) judge(code int, text []byte, err error, whole bool) (driver.Outcome, error) {
+	o := driver.Outcome{Code: code, Relay: c.relay, At: time.Now()}
 	switch {
 	case err != nil:
-		o.Verdict, o.Code = fanfare.Lost, 0
+		o.Verdict, o.Code = driver.Lost, 0
 		o.Text = string(deliver.AppendLine(nil, fmt.Appendf(nil, "the connection broke after the body was begun: %v", err), maxReplyText))
 		return o, err
 	case code/100 == 2 && whole:
-		o.Verdict, o.Text = fanfare.Taken, c.textOf(text)
+		o.Verdict, o.Text = driver.Accepted, c.textOf(text)
 		return o, nil
 	case code/100 == 4 || code/100 == 5:
 		o.Verdict, o.Text = verdictOf(code), string(text)
 		return o, nil
 	}
-	o.Verdict = fanfare.Lost
+	o.Verdict = driver.Lost
 	o.Text = string(deliver.AppendLine(nil, append([]byte("the body was answered out of step: "), text...), maxReplyText))
 	return o, fmt.Errorf("%w: a body was answered %d", errOutOfStep, code)
 }
 
 var errOutOfStep = errors.New("the peer and this end disagree about the state of the session")
 
-func verdictOf(code int) fanfare.Verdict {
+func verdictOf(code int) driver.Verdict {
 	if code/100 == 5 {
-		return fanfare.Permanent
+		return driver.Permanent
 	}
-	return fanfare.Temporary
+	return driver.Temporary
 }
 
-// settle reports an outcome of a letter of which nothing was written but its
+// settle reports an outcome of a message of which nothing was written but its
 // envelope.
-func (s *session) settle(l *fanfare.Letter, v fanfare.Verdict, code int, text string) step {
-	if !s.desk.Release(l) {
+func (s *session) settle(l *driver.Message, v driver.Verdict, code int, text string) step {
+	if !s.queue.Release(l) {
 		return goOn
 	}
-	err := s.desk.Report(l, fanfare.Outcome{Verdict: v, Code: code, Text: text, Relay: s.conn.relay, At: time.Now()})
+	err := s.queue.Report(l, driver.Outcome{Verdict: v, Code: code, Text: text, Relay: s.conn.relay, At: time.Now()})
 	if err != nil {
 		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
 		return failed

@@ -6,27 +6,27 @@ import (
 	"sync"
 	"testing"
 
-	fanfare "fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A stubbornDesk offers every letter again until it is taken or refused for good.
-type stubbornDesk struct {
+// A stubbornQueue offers every message again until it is taken or refused for good.
+type stubbornQueue struct {
 	mu      sync.Mutex
-	waiting []*fanfare.Letter
+	waiting []*driver.Message
 	open    int // not settled
 	lost    int
 	failed  int
 	more    *sync.Cond
 }
 
-func newStubbornDesk(all []*fanfare.Letter) *stubbornDesk {
-	d := &stubbornDesk{waiting: all, open: len(all)}
+func newStubbornQueue(all []*driver.Message) *stubbornQueue {
+	d := &stubbornQueue{waiting: all, open: len(all)}
 	d.more = sync.NewCond(&d.mu)
 	return d
 }
 
-func (d *stubbornDesk) Next(_ context.Context, wait bool) (*fanfare.Letter, error) {
+func (d *stubbornQueue) Next(_ context.Context, wait bool) (*driver.Message, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for wait && len(d.waiting) == 0 && d.open > 0 {
@@ -40,11 +40,31 @@ func (d *stubbornDesk) Next(_ context.Context, wait bool) (*fanfare.Letter, erro
 	return l, nil
 }
 
-func (d *stubbornDesk) Release(*fanfare.Letter) bool { return true }
+func (d *stubbornQueue) Release(*driver.Message) bool { return true }
 
-func (d *stubbornDesk) Return(l *fanfare.Letter) { d.again(l, false) }
+// The messages have different contents and one next hop.
+func (*stubbornQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _ int) []*driver.Message {
+	return dst
+}
 
-func (d *stubbornDesk) again(l *fanfare.Letter, lost bool) {
+func (*stubbornQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
+
+func (*stubbornQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
+	return messages, true
+}
+
+func (d *stubbornQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, l := range messages {
+		if err := d.Report(l, outcomes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *stubbornQueue) Return(l *driver.Message) { d.again(l, false) }
+
+func (d *stubbornQueue) again(l *driver.Message, lost bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting = append(d.waiting, l)
@@ -54,14 +74,14 @@ func (d *stubbornDesk) again(l *fanfare.Letter, lost bool) {
 	d.more.Signal()
 }
 
-func (d *stubbornDesk) Report(l *fanfare.Letter, o fanfare.Outcome) error {
-	if o.Verdict == fanfare.Temporary || o.Verdict == fanfare.Lost {
-		d.again(l, o.Verdict == fanfare.Lost)
+func (d *stubbornQueue) Report(l *driver.Message, o driver.Outcome) error {
+	if o.Verdict == driver.Temporary || o.Verdict == driver.Lost {
+		d.again(l, o.Verdict == driver.Lost)
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if o.Verdict == fanfare.Permanent {
+	if o.Verdict == driver.Permanent {
 		d.failed++
 	}
 	if d.open--; d.open == 0 {
@@ -85,16 +105,16 @@ func TestAStormLosesNobody(t *testing.T) {
 		}
 		served := make(chan error, 1)
 		go func() { served <- s.Serve() }()
-		all := make([]*fanfare.Letter, people)
+		all := make([]*driver.Message, people)
 		for i := range all {
-			all[i] = &fanfare.Letter{From: "s@x", To: fmt.Sprintf("p%d@x", i), Body: []byte("X-Fanfare-Event: storm\r\n\r\nhello\r\n")}
+			all[i] = &driver.Message{From: "s@x", To: fmt.Sprintf("p%d@x", i), Body: []byte("X-Fanfare-Event: storm\r\n\r\nhello\r\n")}
 		}
-		desk := newStubbornDesk(append([]*fanfare.Letter(nil), all...))
-		driver := New(short(addr.String()))
+		queue := newStubbornQueue(append([]*driver.Message(nil), all...))
+		drv := New(short(addr.String()))
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				for driver.Serve(t.Context(), desk) != nil { // a lost connection: open another
+				for drv.Serve(t.Context(), queue) != nil { // a lost connection: open another
 				}
 			})
 		}
@@ -110,13 +130,13 @@ func TestAStormLosesNobody(t *testing.T) {
 			}
 		}
 		got := s.Stats()
-		if missing != desk.failed || desk.open != 0 {
-			t.Errorf("%s: %d have nothing, %d were refused for good; %+v", at, missing, desk.failed, got)
+		if missing != queue.failed || queue.open != 0 {
+			t.Errorf("%s: %d have nothing, %d were refused for good; %+v", at, missing, queue.failed, got)
 		}
-		if got.Duplicates != got.DroppedBeforeReply || int64(desk.lost) != got.DroppedBeforeReply+got.DroppedInData {
-			t.Errorf("%s: %d lost, %+v", at, desk.lost, got)
+		if got.Duplicates != got.DroppedBeforeReply || int64(queue.lost) != got.DroppedBeforeReply+got.DroppedInData {
+			t.Errorf("%s: %d lost, %+v", at, queue.lost, got)
 		}
-		if s := driver.Status(); s.Mode != Grouped {
+		if s := drv.Status(); s.Mode != Grouped {
 			t.Errorf("%s: %+v", at, s)
 		}
 	}

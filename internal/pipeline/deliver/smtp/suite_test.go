@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestTheDriverKeepsTheContractInEachMode(t *testing.T) {
@@ -49,9 +49,9 @@ func world(t *testing.T, grouping string) *delivertest.World {
 	config.Grouping, config.SendTimeout, config.MaxRecipients = grouping, time.Second, 10
 	return &delivertest.World{
 		Driver: New(config), Relay: p.addr, Encloses: true,
-		Letter: func(n int, text string) *fanfare.Letter {
+		Message: func(n int, text string) *driver.Message {
 			to := fmt.Sprintf("r%d@example.com", n)
-			return &fanfare.Letter{From: "s@example.com", To: to, Body: []byte("To: " + to + "\r\n\r\n" + text + "\r\n")}
+			return &driver.Message{From: "s@example.com", To: to, Body: []byte("To: " + to + "\r\n\r\n" + text + "\r\n")}
 		},
 		Behave: func(b delivertest.Behaviour) {
 			mu.Lock()

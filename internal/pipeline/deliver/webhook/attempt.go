@@ -14,16 +14,17 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // An ending says how far a request came.
 type ending uint8
 
 const (
-	answered  ending = iota // or lost: the desk had let it go
+	answered  ending = iota // or lost: the queue had let it go
 	unsent                  // nothing left, and the receiver is why
 	cut                     // nothing left, and the end of the context is why
-	withdrawn               // the desk did not let it go
+	withdrawn               // the queue did not let it go
 )
 
 // restTimeout is how long a receiver may take for the rest of an answer whose
@@ -34,7 +35,7 @@ const restTimeout = 5 * time.Second
 var (
 	errConnect   = errors.New("no connection in time")
 	errSend      = errors.New("no answer in time")
-	errWithdrawn = errors.New("the desk did not let it go")
+	errWithdrawn = errors.New("the queue did not let it go")
 	errStopped   = errors.New("the connection is ending")
 )
 
@@ -42,11 +43,11 @@ func now() time.Time { return time.Now().UTC() }
 
 // An attempt is one request on its way.
 type attempt struct {
-	driver *Driver
-	desk   fanfare.Desk
-	letter *fanfare.Letter
+	driver  *Driver
+	queue   driver.Queue
+	message *driver.Message
 
-	ctx    context.Context // of the request; it outlives that of Serve once the letter was let go
+	ctx    context.Context // of the request; it outlives that of Serve once the message was let go
 	cancel context.CancelCauseFunc
 	limit  *time.Timer
 	unhook func() bool // from the context of Serve
@@ -58,8 +59,8 @@ type attempt struct {
 }
 
 // begin sets the limits under which a connection is to be found.
-func begin(ctx context.Context, d *Driver, desk fanfare.Desk, letter *fanfare.Letter) *attempt {
-	a := &attempt{driver: d, desk: desk, letter: letter}
+func begin(ctx context.Context, d *Driver, queue driver.Queue, message *driver.Message) *attempt {
+	a := &attempt{driver: d, queue: queue, message: message}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	a.ctx = httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.connected})
 	a.limit = time.AfterFunc(d.config.ConnectTimeout+d.config.TLSTimeout, a.late)
@@ -89,7 +90,7 @@ func (a *attempt) stop() {
 }
 
 // connected is called by the transport, on the way of run, when there is a
-// connection and nothing of the request was written. It asks the desk. A request
+// connection and nothing of the request was written. It asks the queue. A request
 // that the transport repeats, which no receiver has seen, was let go before.
 func (a *attempt) connected(info httptrace.GotConnInfo) {
 	a.mu.Lock()
@@ -101,7 +102,7 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 	a.mu.Unlock()
 	why := errStopped
 	if !ended {
-		if a.desk.Release(a.letter) {
+		if a.queue.Release(a.message) {
 			a.mu.Lock()
 			a.released, a.deadline = true, time.Now().Add(a.driver.config.SendTimeout)
 			a.limit.Reset(a.driver.config.SendTimeout)
@@ -118,7 +119,7 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 }
 
 // run makes the request and reads its answer.
-func (a *attempt) run(to *url.URL) (fanfare.Outcome, ending) {
+func (a *attempt) run(to *url.URL) (driver.Outcome, ending) {
 	defer a.cancel(nil)
 	defer a.limit.Stop()
 	defer a.unhook()
@@ -127,8 +128,8 @@ func (a *attempt) run(to *url.URL) (fanfare.Outcome, ending) {
 		return a.failed(err)
 	}
 	defer func() { _ = response.Body.Close() }() // nothing depends on what is thrown away
-	outcome := fanfare.Outcome{Verdict: verdictOf(response.StatusCode), Code: response.StatusCode}
-	if outcome.Verdict != fanfare.Taken {
+	outcome := driver.Outcome{Verdict: verdictOf(response.StatusCode), Code: response.StatusCode}
+	if outcome.Verdict != driver.Accepted {
 		outcome.RetryAfter = retryAfter(response.Header.Get("Retry-After"), now())
 	}
 	outcome.Text = a.text(response)
@@ -136,11 +137,11 @@ func (a *attempt) run(to *url.URL) (fanfare.Outcome, ending) {
 }
 
 // request makes the request. Its body is a copy: the transport may go on reading
-// it after a receiver has answered, when the memory of the letter has another one's.
+// it after a receiver has answered, when the memory of the message has another one's.
 func (a *attempt) request(to *url.URL) *http.Request {
-	c, id, unix := &a.driver.config, a.letter.Delivery.String(), now().Unix()
-	body := bytes.Clone(a.letter.Body)
-	signature := sign(c.Keys, c.Service, a.letter.To, id, unix, body)
+	c, id, unix := &a.driver.config, a.message.Delivery.String(), now().Unix()
+	body := bytes.Clone(a.message.Body)
+	signature := sign(c.Keys, c.Service, a.message.To, id, unix, body)
 	request := &http.Request{
 		Method: http.MethodPost, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{
@@ -158,25 +159,25 @@ func (a *attempt) request(to *url.URL) *http.Request {
 }
 
 // failed says what came of a request without an answer.
-func (a *attempt) failed(err error) (fanfare.Outcome, ending) {
+func (a *attempt) failed(err error) (driver.Outcome, ending) {
 	cause := context.Cause(a.ctx)
 	a.mu.Lock()
 	released := a.released
 	a.mu.Unlock()
 	switch {
 	case errors.Is(cause, errWithdrawn):
-		return fanfare.Outcome{}, withdrawn
+		return driver.Outcome{}, withdrawn
 	case errors.Is(cause, errStopped):
-		return fanfare.Outcome{}, cut
+		return driver.Outcome{}, cut
 	case cause != nil:
 		err = cause
 	}
 	if released {
-		return fanfare.Outcome{Verdict: fanfare.Lost, Text: line("there was no answer: " + err.Error()), Class: fanfare.ClassNetwork}, answered
+		return driver.Outcome{Verdict: driver.Lost, Text: line("there was no answer: " + err.Error()), Class: fanfare.ClassNetwork}, answered
 	}
-	outcome := fanfare.Outcome{Verdict: fanfare.Temporary, Text: line("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
+	outcome := driver.Outcome{Verdict: driver.Temporary, Text: line("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		outcome.Verdict, outcome.Text, outcome.Class = fanfare.Permanent, line(refused.Error()), fanfare.ClassInvalid
+		outcome.Verdict, outcome.Text, outcome.Class = driver.Permanent, line(refused.Error()), fanfare.ClassInvalid
 	}
 	return outcome, unsent
 }

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // BenchmarkPost is one connection to one receiver on the same machine, whose work is
@@ -13,15 +13,15 @@ import (
 func BenchmarkPost(b *testing.B) {
 	r := receive(b, "http")
 	r.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	letters := make([]*fanfare.Letter, b.N)
-	for i := range letters {
-		letters[i] = r.letter("/", "hello")
-		letters[i].Delivery.Position = uint32(i)
+	messages := make([]*driver.Message, b.N)
+	for i := range messages {
+		messages[i] = r.message("/", "hello")
+		messages[i].Delivery.Position = uint32(i)
 	}
-	desk := delivertest.NewDesk(letters...)
+	queue := delivertest.NewQueue(messages...)
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := New(r.config()).Serve(b.Context(), desk.Seat()); err != nil {
+	if err := New(r.config()).Serve(b.Context(), queue.Seat()); err != nil {
 		b.Fatal(err)
 	}
 }

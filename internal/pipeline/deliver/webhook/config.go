@@ -19,7 +19,7 @@ const (
 // A Config describes one channel.
 type Config struct {
 	Service string // whose receivers they are: a part of their keys
-	Keys    []Key  // that letters are signed with, the newest first; at least one
+	Keys    []Key  // that messages are signed with, the newest first; at least one
 
 	AllowHTTP     bool           // take URLs without TLS
 	AllowNetworks []netip.Prefix // to speak to beside the public Internet

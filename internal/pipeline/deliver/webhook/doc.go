@@ -1,16 +1,16 @@
-// Package webhook is the way out by HTTP: each letter is one POST to the URL that
+// Package webhook is the way out by HTTP: each message is one POST to the URL that
 // is its address, signed by Standard Webhooks (https://www.standardwebhooks.com).
 //
 // # State
 //
 // A Driver is one channel; what it keeps are connections, which all calls of
 // Serve share, HTTP/2 where a receiver offers it. Each call of Serve has one
-// request under way at a time, to whatever receiver the next letter is for.
+// request under way at a time, to whatever receiver the next message is for.
 //
 // # Failure
 //
-// Every failure is about one receiver and becomes an outcome of its letter: Serve
-// ends by itself only with its context or its desk. The desk is asked when there is a
+// Every failure is about one receiver and becomes an outcome of its message: Serve
+// ends by itself only with its context or its queue. The queue is asked when there is a
 // connection, before the first byte of the request. What fails before that has
 // not left, and is Temporary; what fails after it is Lost, because the receiver may
 // have it. A request is never repeated here, but where the protocol says that

@@ -9,16 +9,17 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Driver posts letters to their addresses. It is safe for concurrent use; each
+// A Driver posts messages to their addresses. It is safe for concurrent use; each
 // call of Serve has one request under way at a time.
 type Driver struct {
 	config    Config
 	transport *http.Transport
 }
 
-var _ fanfare.Driver = (*Driver)(nil)
+var _ driver.Driver = (*Driver)(nil)
 
 // New returns a driver for a valid Config. It opens nothing.
 func New(config Config) *Driver {
@@ -26,41 +27,41 @@ func New(config Config) *Driver {
 	return &Driver{config, newTransport(&config)}
 }
 
-// Serve posts letters until the desk has no more or ctx ends; see fanfare.Driver.
-func (d *Driver) Serve(ctx context.Context, desk fanfare.Desk) error {
+// Serve posts messages until the queue has no more or ctx ends; see driver.Driver.
+func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 	for {
-		letter, err := desk.Next(ctx, true)
-		if err != nil || letter == nil {
+		message, err := queue.Next(ctx, true)
+		if err != nil || message == nil {
 			return err
 		}
-		if err := d.post(ctx, desk, letter); err != nil {
+		if err := d.post(ctx, queue, message); err != nil {
 			return err
 		}
 	}
 }
 
-// post brings one letter to its end. An error is one of the desk.
-func (d *Driver) post(ctx context.Context, desk fanfare.Desk, letter *fanfare.Letter) error {
-	to, err := d.target(letter.To)
+// post brings one message to its end. An error is one of the queue.
+func (d *Driver) post(ctx context.Context, queue driver.Queue, message *driver.Message) error {
+	to, err := d.target(message.To)
 	if err != nil {
-		return settle(desk, letter, fanfare.Outcome{Verdict: fanfare.Permanent, Text: line(err.Error()), Relay: "this server", Class: fanfare.ClassInvalid})
+		return settle(queue, message, driver.Outcome{Verdict: driver.Permanent, Text: line(err.Error()), Relay: "this server", Class: fanfare.ClassInvalid})
 	}
-	a := begin(ctx, d, desk, letter)
+	a := begin(ctx, d, queue, message)
 	outcome, end := a.run(to)
 	outcome.Relay = hostPort(to)
 	switch end {
 	case withdrawn:
 		return nil
 	case cut:
-		desk.Return(letter)
+		queue.Return(message)
 		return nil
 	case unsent:
-		return settle(desk, letter, outcome)
+		return settle(queue, message, outcome)
 	}
-	return report(desk, letter, outcome)
+	return report(queue, message, outcome)
 }
 
-// target reads the address of a letter.
+// target reads the address of a message.
 func (d *Driver) target(address string) (*url.URL, error) {
 	to, err := url.Parse(address)
 	switch {
@@ -83,17 +84,17 @@ func hostPort(to *url.URL) string {
 	return net.JoinHostPort(to.Hostname(), port)
 }
 
-// settle reports the outcome of a letter that was not put on the wire.
-func settle(desk fanfare.Desk, letter *fanfare.Letter, outcome fanfare.Outcome) error {
-	if !desk.Release(letter) {
+// settle reports the outcome of a message that was not put on the wire.
+func settle(queue driver.Queue, message *driver.Message, outcome driver.Outcome) error {
+	if !queue.Release(message) {
 		return nil
 	}
-	return report(desk, letter, outcome)
+	return report(queue, message, outcome)
 }
 
-func report(desk fanfare.Desk, letter *fanfare.Letter, outcome fanfare.Outcome) error {
+func report(queue driver.Queue, message *driver.Message, outcome driver.Outcome) error {
 	outcome.At = now()
-	if err := desk.Report(letter, outcome); err != nil {
+	if err := queue.Report(message, outcome); err != nil {
 		return fmt.Errorf("the outcome could not be kept: %w", err)
 	}
 	return nil

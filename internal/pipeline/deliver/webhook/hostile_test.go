@@ -15,20 +15,20 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // patience is far more than all time-outs of these tests together: who is not
 // back by then will not come back.
 const patience = 30 * time.Second
 
-// one sends one letter and returns its outcome.
-func one(t *testing.T, d *Driver, letter *fanfare.Letter) fanfare.Outcome {
+// one sends one message and returns its outcome.
+func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
 	t.Helper()
-	desk := delivertest.NewDesk(letter)
+	queue := delivertest.NewQueue(message)
 	over := make(chan error, 1)
-	go func() { over <- d.Serve(t.Context(), desk.Seat()) }()
+	go func() { over <- d.Serve(t.Context(), queue.Seat()) }()
 	select {
 	case err := <-over:
 		if err != nil {
@@ -37,8 +37,8 @@ func one(t *testing.T, d *Driver, letter *fanfare.Letter) fanfare.Outcome {
 	case <-time.After(patience):
 		t.Fatalf("the connection is held after %v", patience)
 	}
-	desk.Check(t)
-	outcome, ok := desk.Outcomes()[letter.Delivery]
+	queue.Check(t)
+	outcome, ok := queue.Outcomes()[message.Delivery]
 	if !ok {
 		t.Fatal("there is no outcome")
 	}
@@ -118,28 +118,28 @@ func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		tls  bool
 		do   func(net.Conn)
-		want fanfare.Verdict
+		want driver.Verdict
 	}{
-		"takes the connection and says nothing":  {false, hangs, fanfare.Lost},
-		"never ends the handshake":               {true, nil, fanfare.Temporary},
-		"answers the handshake with plain text":  {true, func(c net.Conn) { forever(c, "HTTP/1.1 200 OK\r\n") }, fanfare.Temporary},
-		"hangs up at once":                       {false, func(c net.Conn) { _ = c.Close() }, fanfare.Lost},
-		"drips the header":                       {false, answers("HTTP/1.1 200 OK\r\n", func(c net.Conn) { drip(c, "X-Slow: loris\r\n") }), fanfare.Lost},
-		"never ends the header":                  {false, answers("HTTP/1.1 200 OK\r\n", func(c net.Conn) { forever(c, "X-More: and more\r\n") }), fanfare.Lost},
-		"never ends a line of the header":        {false, answers("HTTP/1.1 200 OK\r\nX-Long: ", func(c net.Conn) { forever(c, "more") }), fanfare.Lost},
-		"says forever that it is about to":       {false, answers("", func(c net.Conn) { forever(c, "HTTP/1.1 103 Early Hints\r\n\r\n") }), fanfare.Lost},
-		"never ends the body":                    {false, answers("HTTP/1.1 200 OK\r\n\r\n", func(c net.Conn) { forever(c, "more") }), fanfare.Taken},
-		"drips the body":                         {false, answers(chunked, func(c net.Conn) { drip(c, "1\r\n.\r\n") }), fanfare.Taken},
-		"drips the body of a refusal":            {false, answers("HTTP/1.1 404 No\r\n\r\n", func(c net.Conn) { drip(c, "no ") }), fanfare.Permanent},
-		"names a chunk of a great many bytes":    {false, answers(chunked+"7fffffffffffffff\r\n", func(c net.Conn) { forever(c, "more") }), fanfare.Taken},
-		"never ends the extensions of a chunk":   {false, answers(chunked+"1;", func(c net.Conn) { forever(c, "ext=1;") }), fanfare.Taken},
-		"never ends the trailer":                 {false, answers(chunked+"0\r\n", func(c net.Conn) { forever(c, "X-More: and more\r\n") }), fanfare.Taken},
-		"says two lengths":                       {false, answers("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", hangs), fanfare.Lost},
-		"says a length and sends less":           {false, answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", hangs), fanfare.Taken},
-		"speaks another protocol":                {false, func(c net.Conn) { forever(c, "220 mail.example.org ESMTP\r\n") }, fanfare.Lost},
-		"switches to another protocol":           {false, answers("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", hangs), fanfare.Permanent},
-		"does not read":                          {false, hangs, fanfare.Lost},
-		"answers before the request and goes on": {false, func(c net.Conn) { forever(c, "HTTP/1.1 204 No Content\r\n\r\n") }, fanfare.Lost},
+		"takes the connection and says nothing":  {false, hangs, driver.Lost},
+		"never ends the handshake":               {true, nil, driver.Temporary},
+		"answers the handshake with plain text":  {true, func(c net.Conn) { forever(c, "HTTP/1.1 200 OK\r\n") }, driver.Temporary},
+		"hangs up at once":                       {false, func(c net.Conn) { _ = c.Close() }, driver.Lost},
+		"drips the header":                       {false, answers("HTTP/1.1 200 OK\r\n", func(c net.Conn) { drip(c, "X-Slow: loris\r\n") }), driver.Lost},
+		"never ends the header":                  {false, answers("HTTP/1.1 200 OK\r\n", func(c net.Conn) { forever(c, "X-More: and more\r\n") }), driver.Lost},
+		"never ends a line of the header":        {false, answers("HTTP/1.1 200 OK\r\nX-Long: ", func(c net.Conn) { forever(c, "more") }), driver.Lost},
+		"says forever that it is about to":       {false, answers("", func(c net.Conn) { forever(c, "HTTP/1.1 103 Early Hints\r\n\r\n") }), driver.Lost},
+		"never ends the body":                    {false, answers("HTTP/1.1 200 OK\r\n\r\n", func(c net.Conn) { forever(c, "more") }), driver.Accepted},
+		"drips the body":                         {false, answers(chunked, func(c net.Conn) { drip(c, "1\r\n.\r\n") }), driver.Accepted},
+		"drips the body of a refusal":            {false, answers("HTTP/1.1 404 No\r\n\r\n", func(c net.Conn) { drip(c, "no ") }), driver.Permanent},
+		"names a chunk of a great many bytes":    {false, answers(chunked+"7fffffffffffffff\r\n", func(c net.Conn) { forever(c, "more") }), driver.Accepted},
+		"never ends the extensions of a chunk":   {false, answers(chunked+"1;", func(c net.Conn) { forever(c, "ext=1;") }), driver.Accepted},
+		"never ends the trailer":                 {false, answers(chunked+"0\r\n", func(c net.Conn) { forever(c, "X-More: and more\r\n") }), driver.Accepted},
+		"says two lengths":                       {false, answers("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", hangs), driver.Lost},
+		"says a length and sends less":           {false, answers("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", hangs), driver.Accepted},
+		"speaks another protocol":                {false, func(c net.Conn) { forever(c, "220 mail.example.org ESMTP\r\n") }, driver.Lost},
+		"switches to another protocol":           {false, answers("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", hangs), driver.Permanent},
+		"does not read":                          {false, hangs, driver.Lost},
+		"answers before the request and goes on": {false, func(c net.Conn) { forever(c, "HTTP/1.1 204 No Content\r\n\r\n") }, driver.Lost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -155,19 +155,19 @@ func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
 			address := hostile(t, security, do)
 			config := good.config()
 			config.ConnectTimeout, config.TLSTimeout = 3*time.Second, 3*time.Second
-			driver := New(config)
+			drv := New(config)
 			text := "hello"
 			if name == "does not read" {
 				text = strings.Repeat("hello", 4<<20)
 			}
-			letter := good.letter("/", text)
-			letter.To = scheme + address + "/"
-			got := one(t, driver, letter)
-			racy := name == "answers before the request and goes on" && got.Verdict == fanfare.Taken || name == "hangs up at once" && got.Verdict == fanfare.Temporary
+			message := good.message("/", text)
+			message.To = scheme + address + "/"
+			got := one(t, drv, message)
+			racy := name == "answers before the request and goes on" && got.Verdict == driver.Accepted || name == "hangs up at once" && got.Verdict == driver.Temporary
 			if got.Verdict != test.want && !racy {
 				t.Errorf("got %+v, want verdict %d", got, test.want)
 			}
-			if got := one(t, driver, good.letter("/", "hello")); got.Verdict != fanfare.Taken {
+			if got := one(t, drv, good.message("/", "hello")); got.Verdict != driver.Accepted {
 				t.Errorf("a good receiver afterwards: %+v", got)
 			}
 		})
@@ -254,14 +254,14 @@ func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
 				}
 			})
 			config := good.config()
-			driver := New(config)
-			letter := good.letter("/", "hello")
-			letter.To = "https://" + address + "/"
-			got := one(t, driver, letter)
-			if taken := got.Verdict == fanfare.Taken; taken != test.taken || !taken && got.Verdict != fanfare.Lost {
+			drv := New(config)
+			message := good.message("/", "hello")
+			message.To = "https://" + address + "/"
+			got := one(t, drv, message)
+			if taken := got.Verdict == driver.Accepted; taken != test.taken || !taken && got.Verdict != driver.Lost {
 				t.Errorf("got %+v, want taken %v, or else lost", got, test.taken)
 			}
-			if got := one(t, driver, good.letter("/", "hello")); got.Verdict != fanfare.Taken {
+			if got := one(t, drv, good.message("/", "hello")); got.Verdict != driver.Accepted {
 				t.Errorf("a good receiver afterwards: %+v", got)
 			}
 		})
@@ -272,8 +272,8 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	inside, r := receive(t, "http"), receive(t, "https")
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		r.handle(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, inside.URL+"/admin", status) })
-		got := one(t, New(r.config()), r.letter("/", "hello"))
-		if got.Verdict != fanfare.Permanent || got.Code != status || !strings.Contains(got.Text, inside.URL) {
+		got := one(t, New(r.config()), r.message("/", "hello"))
+		if got.Verdict != driver.Permanent || got.Code != status || !strings.Contains(got.Text, inside.URL) {
 			t.Errorf("%d: %+v, want it permanent with where it leads to", status, got)
 		}
 	}
@@ -284,17 +284,17 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 
 func TestAStatusBecomesAVerdict(t *testing.T) {
 	r := receive(t, "https")
-	driver := New(r.config())
+	drv := New(r.config())
 	for _, test := range []struct {
 		status  int
-		verdict fanfare.Verdict
+		verdict driver.Verdict
 	}{
-		{200, fanfare.Taken}, {201, fanfare.Taken}, {202, fanfare.Taken}, {204, fanfare.Taken}, {299, fanfare.Taken},
-		{300, fanfare.Permanent}, {304, fanfare.Permanent},
-		{400, fanfare.Permanent}, {401, fanfare.Permanent}, {404, fanfare.Permanent}, {410, fanfare.Permanent}, {413, fanfare.Permanent},
-		{408, fanfare.Temporary}, {425, fanfare.Temporary}, {429, fanfare.Temporary},
-		{500, fanfare.Temporary}, {501, fanfare.Temporary}, {502, fanfare.Temporary}, {503, fanfare.Temporary}, {504, fanfare.Temporary}, {599, fanfare.Temporary},
-		{600, fanfare.Permanent}, {999, fanfare.Permanent},
+		{200, driver.Accepted}, {201, driver.Accepted}, {202, driver.Accepted}, {204, driver.Accepted}, {299, driver.Accepted},
+		{300, driver.Permanent}, {304, driver.Permanent},
+		{400, driver.Permanent}, {401, driver.Permanent}, {404, driver.Permanent}, {410, driver.Permanent}, {413, driver.Permanent},
+		{408, driver.Temporary}, {425, driver.Temporary}, {429, driver.Temporary},
+		{500, driver.Temporary}, {501, driver.Temporary}, {502, driver.Temporary}, {503, driver.Temporary}, {504, driver.Temporary}, {599, driver.Temporary},
+		{600, driver.Permanent}, {999, driver.Permanent},
 	} {
 		r.handle(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "120")
@@ -303,11 +303,11 @@ func TestAStatusBecomesAVerdict(t *testing.T) {
 				_, _ = fmt.Fprint(w, "\x1b[31mwhy\r\nnot")
 			}
 		})
-		got := one(t, driver, r.letter("/", "hello"))
+		got := one(t, drv, r.message("/", "hello"))
 		if got.Verdict != test.verdict || got.Code != test.status {
 			t.Errorf("%d: %+v, want verdict %d", test.status, got, test.verdict)
 		}
-		if asked := got.RetryAfter == 2*time.Minute; asked != (got.Verdict != fanfare.Taken) {
+		if asked := got.RetryAfter == 2*time.Minute; asked != (got.Verdict != driver.Accepted) {
 			t.Errorf("%d: asks for %v", test.status, got.RetryAfter)
 		}
 		if test.status >= 400 && !strings.HasSuffix(got.Text, "why  not") || strings.ContainsAny(got.Text, "\x1b\r\n") {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestOnlyThePublicInternetIsSpokenTo(t *testing.T) {
@@ -44,14 +44,14 @@ func TestTheOperatorNamesWhatElseIsSpokenTo(t *testing.T) {
 func TestANameIsJudgedByTheAddressThatIsDialled(t *testing.T) {
 	r := receive(t, "http")
 	config := r.config()
-	for networks, want := range map[string]fanfare.Verdict{"": fanfare.Permanent, "loopback": fanfare.Taken} {
+	for networks, want := range map[string]driver.Verdict{"": driver.Permanent, "loopback": driver.Accepted} {
 		config.AllowNetworks = nil
 		if networks != "" {
 			config.AllowNetworks = loopback
 		}
-		letter := r.letter("/", "hello")
-		letter.To = strings.Replace(letter.To, "127.0.0.1", "localhost", 1)
-		if got := one(t, New(config), letter); got.Verdict != want {
+		message := r.message("/", "hello")
+		message.To = strings.Replace(message.To, "127.0.0.1", "localhost", 1)
+		if got := one(t, New(config), message); got.Verdict != want {
 			t.Errorf("networks %q: %+v, want verdict %d", networks, got, want)
 		}
 	}
@@ -64,9 +64,9 @@ func TestProxiesOfTheEnvironmentAreNotUsed(t *testing.T) {
 	proxy, r := receive(t, "http"), receive(t, "http")
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", proxy.URL)
-	letter := r.letter("/", "hello")
-	letter.To = "http://receiver.invalid/"
-	if got := one(t, New(r.config()), letter); got.Verdict != fanfare.Temporary {
+	message := r.message("/", "hello")
+	message.To = "http://receiver.invalid/"
+	if got := one(t, New(r.config()), message); got.Verdict != driver.Temporary {
 		t.Errorf("a name that does not exist: %+v", got)
 	}
 	if len(proxy.protos) > 0 {
@@ -78,7 +78,7 @@ func TestAURLWithoutTLSIsRefusedUnlessTheChannelTakesIt(t *testing.T) {
 	r := receive(t, "http")
 	config := r.config()
 	config.AllowHTTP = false
-	if got := one(t, New(config), r.letter("/", "hello")); got.Verdict != fanfare.Permanent || len(r.got) > 0 {
+	if got := one(t, New(config), r.message("/", "hello")); got.Verdict != driver.Permanent || len(r.got) > 0 {
 		t.Errorf("%+v, and %d requests", got, len(r.got))
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/delivertest"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 func TestTheDriverKeepsTheContractOverEachProtocol(t *testing.T) {
@@ -25,11 +25,11 @@ func world(t *testing.T, protocol string) *delivertest.World {
 	gate := &doorman{}
 	config := r.config()
 	config.AllowNetworks = nil
-	driver := New(config)
-	driver.transport.DialContext = gate.through(driver.transport.DialContext, config.ConnectTimeout)
+	drv := New(config)
+	drv.transport.DialContext = gate.through(drv.transport.DialContext, config.ConnectTimeout)
 	w := &delivertest.World{
-		Driver: driver, Relay: host(r.URL),
-		Letter: func(n int, text string) *fanfare.Letter { return r.letter(fmt.Sprintf("/%d", n), text) },
+		Driver: drv, Relay: host(r.URL),
+		Message: func(n int, text string) *driver.Message { return r.message(fmt.Sprintf("/%d", n), text) },
 		Knows: []delivertest.Behaviour{
 			delivertest.RefusesForNow, delivertest.RefusesAll, delivertest.Drops, delivertest.Silent, delivertest.Drips,
 			delivertest.Early, delivertest.Absent,

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // verdictOf says what a status means. Redirects are for good: whoever moved has to
 // say so to whoever subscribed them, since a signature is for one receiver.
-func verdictOf(status int) fanfare.Verdict {
+func verdictOf(status int) driver.Verdict {
 	switch {
 	case status/100 == 2:
-		return fanfare.Taken
+		return driver.Accepted
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status/100 == 5:
-		return fanfare.Temporary
+		return driver.Temporary
 	}
-	return fanfare.Permanent
+	return driver.Permanent
 }
 
 // maxRetryAfter is the longest wait that is believed.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 var (
@@ -59,7 +60,7 @@ func receive(t testing.TB, protocol string) *receiver {
 	return r
 }
 
-// take takes a letter.
+// take takes a message.
 func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -96,13 +97,13 @@ func (r *receiver) config() Config {
 	return c
 }
 
-// letter makes a letter to a path of the receiver.
-func (r *receiver) letter(path, text string) *fanfare.Letter {
+// message makes a message to a path of the receiver.
+func (r *receiver) message(path, text string) *driver.Message {
 	body, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
 		panic(err)
 	}
-	return &fanfare.Letter{Delivery: fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: 7}, To: r.URL + path, Body: body}
+	return &driver.Message{Delivery: fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: 7}, To: r.URL + path, Body: body}
 }
 
 func host(url string) string {

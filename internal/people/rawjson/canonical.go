@@ -1,4 +1,8 @@
-package registry
+// Package rawjson works on the text of JSON values without decoding them, because imports read
+// hundreds of thousands of objects a second. Canonical writes an object in the form that is
+// compared; End finds the end of a value. The registry uses both for subscriptions. The package
+// keeps no state.
+package rawjson
 
 import (
 	"bytes"
@@ -6,10 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// canonical writes an object that is known to be good in the one way that is
-// used to compare: members sorted, numbers shortest, no spaces. It is nil for an
-// empty one.
-func canonical(object []byte) []byte {
+// Canonical returns a valid object in the form that is compared: members sorted, numbers as short
+// as possible, no spaces. It returns nil for an empty object.
+func Canonical(object []byte) []byte {
 	if isCanonical(object) {
 		return object
 	}
@@ -26,10 +29,9 @@ func canonical(object []byte) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// isCanonical reports whether an object that is known to be good surely is in the
-// canonical form. Texts with escapes, numbers of more than 15 digits or with an
-// exponent, and what is nested deeper than a list may be canonical too: that they
-// are is not seen here.
+// isCanonical reports whether a valid object is certainly in the canonical form. It also returns
+// false for some canonical objects: for texts with escapes, numbers with an exponent or with more
+// than 15 digits, and values that are nested deeper than a list.
 func isCanonical(object []byte) bool {
 	i := 0
 	take := func(c byte) bool {
@@ -61,7 +63,7 @@ func isCanonical(object []byte) bool {
 		if !ok || !first && bytes.Compare(name[:len(name)-1], before) <= 0 || !take(':') {
 			return false
 		}
-		before = name[:len(name)-1] // without the quote, which would stand before other characters
+		before = name[:len(name)-1] // without the quote, which sorts before other characters
 		if !take('[') {
 			if !value() {
 				return false
@@ -77,8 +79,8 @@ func isCanonical(object []byte) bool {
 	return take('}') && i == len(object)
 }
 
-// plainText returns how long the text is with which b begins, if it stands there
-// as it would be written; else 0.
+// plainText returns the length of the string at the beginning of b if the encoder would write it
+// so, else 0.
 func plainText(b []byte) int {
 	if len(b) == 0 || b[0] != '"' {
 		return 0
@@ -100,8 +102,8 @@ func plainText(b []byte) int {
 	return 0
 }
 
-// plainWord is plainText for true, false and short numbers: with 15 digits at most
-// a double has no shorter way to be written.
+// plainWord does the same for true, false and short numbers: a number of at most 15 digits has no
+// shorter spelling.
 func plainWord(b []byte) int {
 	n := 0
 	for n < len(b) && b[n] != ',' && b[n] != '}' && b[n] != ']' {

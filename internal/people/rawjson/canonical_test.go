@@ -1,4 +1,4 @@
-package registry
+package rawjson
 
 import (
 	"bytes"
@@ -15,41 +15,41 @@ func canonicalSeeds() []string {
 	}
 }
 
-// What is taken to be canonical is what the library writes.
-func TestWhatIsTakenToBeCanonicalIs(t *testing.T) {
-	taken := 0
+// TestIsCanonicalAcceptsOnlyWhatTheLibraryWrites encodes each accepted object again.
+func TestIsCanonicalAcceptsOnlyWhatTheLibraryWrites(t *testing.T) {
+	count := 0
 	for _, object := range canonicalSeeds() {
-		if staysAsItIs(t, []byte(object)) {
-			taken++
+		if accepted(t, []byte(object)) {
+			count++
 		}
 	}
-	if taken < 6 {
-		t.Errorf("only %d are seen to be canonical", taken)
+	if count < 6 {
+		t.Errorf("only %d objects were accepted", count)
 	}
 }
 
-func staysAsItIs(t *testing.T, object []byte) bool {
+func accepted(t *testing.T, object []byte) bool {
 	t.Helper()
 	if !json.Valid(object) || !isCanonical(object) {
 		return false
 	}
 	var members map[string]any
 	if err := json.Unmarshal(object, &members); err != nil {
-		t.Errorf("%s is taken to be canonical: %v", object, err)
+		t.Errorf("%s was accepted: %v", object, err)
 		return true
 	}
 	var written bytes.Buffer
 	e := json.NewEncoder(&written)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(members); err != nil || !bytes.Equal(bytes.TrimSpace(written.Bytes()), object) {
-		t.Errorf("%s is taken to be canonical, which is %s", object, written.Bytes())
+		t.Errorf("%s was accepted, the library writes %s", object, written.Bytes())
 	}
 	return true
 }
 
-func FuzzWhatIsTakenToBeCanonicalIs(f *testing.F) {
+func FuzzIsCanonical(f *testing.F) {
 	for _, seed := range canonicalSeeds() {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, object []byte) { staysAsItIs(t, object) })
+	f.Fuzz(func(t *testing.T, object []byte) { accepted(t, object) })
 }

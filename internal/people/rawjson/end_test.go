@@ -1,4 +1,4 @@
-package registry
+package rawjson
 
 import (
 	"encoding/json"
@@ -14,27 +14,27 @@ var jsonValues = []string{
 	strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000), strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001),
 }
 
-func TestAValueEndsWhereTheLibrarySaysSo(t *testing.T) {
+func TestEndAgreesWithTheLibrary(t *testing.T) {
 	for _, v := range jsonValues {
-		endsAsTheLibrarySays(t, []byte(v))
+		compareEnd(t, []byte(v))
 	}
 }
 
-// FuzzJSONEnd holds the end of a value against what the library finds valid: all of
-// the text where it is a value, and else a beginning that is one.
-func FuzzJSONEnd(f *testing.F) {
+// FuzzEnd compares End with json.Valid: of the whole text if it is a value, else of the beginning
+// that End found.
+func FuzzEnd(f *testing.F) {
 	for _, v := range jsonValues {
 		if len(v) < 1000 {
 			f.Add([]byte(v))
 		}
 	}
-	f.Fuzz(endsAsTheLibrarySays)
+	f.Fuzz(compareEnd)
 }
 
-func endsAsTheLibrarySays(t *testing.T, b []byte) {
-	from := behindSpace(b, 0)
-	end := jsonEnd(b, from, 1)
-	if whole := end >= 0 && behindSpace(b, end) == len(b); whole != json.Valid(b) {
+func compareEnd(t *testing.T, b []byte) {
+	from := SkipSpace(b, 0)
+	end := End(b, from, 1)
+	if whole := end >= 0 && SkipSpace(b, end) == len(b); whole != json.Valid(b) {
 		t.Fatalf("%.80q: the value ends at %d of %d, and valid is %v", b, end, len(b), json.Valid(b))
 	}
 	if end >= 0 && !json.Valid(b[:end]) {

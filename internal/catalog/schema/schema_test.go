@@ -1,4 +1,4 @@
-package registry
+package schema
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ func TestASchemaMayReferToItsOwnParts(t *testing.T) {
 		`{"properties":{"links":{"$ref":"#links"}},"$defs":{"l":{"$anchor":"links","type":"array","items":{"type":"string"}}}}`,
 		`{"$id":"https://example.org/x","properties":{"links":{"$ref":"#/$defs/links"}},"$defs":{"links":{"type":"array","items":{"type":"string"}}}}`,
 	} {
-		check, err := compileSchema(json.RawMessage(schema))
+		check, err := Compile(json.RawMessage(schema))
 		if err != nil {
 			t.Errorf("%s: %v", schema, err)
 			continue

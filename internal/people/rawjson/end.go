@@ -1,15 +1,17 @@
-package registry
+package rawjson
 
-import "bytes"
+import (
+	"bytes"
+)
 
-// maxJSONDepth is how deep objects and arrays may lie in each other, as for the library.
-const maxJSONDepth = 10_000
+// maxDepth is the maximum nesting of objects and arrays, that of encoding/json.
+const maxDepth = 10_000
 
-// jsonEnd returns the index behind the JSON value (RFC 8259) that begins at b[i], or -1
-// where none does. It takes what json.Valid takes, in one walk: of a line in which a
-// value stands nobody knows before where it ends.
-func jsonEnd(b []byte, i, depth int) int {
-	if i == len(b) || depth > maxJSONDepth {
+// End returns the index after the JSON value (RFC 8259) that begins at b[i], or -1 if there is no
+// valid value. It accepts the same values as json.Valid, but it needs only one pass to find the
+// end. The depth of an outermost value is 1.
+func End(b []byte, i, depth int) int {
+	if i == len(b) || depth > maxDepth {
 		return -1
 	}
 	switch b[i] {
@@ -29,9 +31,9 @@ func jsonEnd(b []byte, i, depth int) int {
 	return numberEnd(b, i)
 }
 
-// membersEnd is jsonEnd of an object or an array, which ends with last.
+// membersEnd is End for an object or an array, which ends with last.
 func membersEnd(b []byte, i, depth int, last byte) int {
-	i = behindSpace(b, i+1)
+	i = SkipSpace(b, i+1)
 	if i < len(b) && b[i] == last {
 		return i + 1
 	}
@@ -43,22 +45,22 @@ func membersEnd(b []byte, i, depth int, last byte) int {
 			if i = textEnd(b, i); i < 0 {
 				return -1
 			}
-			if i = behindSpace(b, i); i == len(b) || b[i] != ':' {
+			if i = SkipSpace(b, i); i == len(b) || b[i] != ':' {
 				return -1
 			}
-			i = behindSpace(b, i+1)
+			i = SkipSpace(b, i+1)
 		}
-		if i = jsonEnd(b, i, depth+1); i < 0 {
+		if i = End(b, i, depth+1); i < 0 {
 			return -1
 		}
-		i = behindSpace(b, i)
+		i = SkipSpace(b, i)
 		switch {
 		case i < len(b) && b[i] == last:
 			return i + 1
 		case i == len(b) || b[i] != ',':
 			return -1
 		}
-		i = behindSpace(b, i+1)
+		i = SkipSpace(b, i+1)
 	}
 }
 
@@ -103,13 +105,13 @@ func numberEnd(b []byte, i int) int {
 		i++
 	}
 	whole := i
-	i = behindDigits(b, i)
+	i = skipDigits(b, i)
 	if i == whole || b[whole] == '0' && i > whole+1 {
 		return -1
 	}
 	if i < len(b) && b[i] == '.' {
 		fraction := i + 1
-		if i = behindDigits(b, fraction); i == fraction {
+		if i = skipDigits(b, fraction); i == fraction {
 			return -1
 		}
 	}
@@ -118,21 +120,22 @@ func numberEnd(b []byte, i int) int {
 			i++
 		}
 		exponent := i
-		if i = behindDigits(b, exponent); i == exponent {
+		if i = skipDigits(b, exponent); i == exponent {
 			return -1
 		}
 	}
 	return i
 }
 
-func behindDigits(b []byte, i int) int {
+func skipDigits(b []byte, i int) int {
 	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
 		i++
 	}
 	return i
 }
 
-func behindSpace(b []byte, i int) int {
+// SkipSpace returns the index of the first character at or after i that is not white space.
+func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
 	}

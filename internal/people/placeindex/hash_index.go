@@ -1,4 +1,8 @@
-package registry
+// Package placeindex has the indexes in memory over places, the numbers of the rows of subscribers
+// and subscriptions: HashIndex finds a place by a hash, BySubscriber finds the subscriptions of a
+// subscriber, and ActiveSet tells which subscriptions are active. The registry fills them from the
+// database when it starts. In each of them one goroutine writes and any number read.
+package placeindex
 
 import (
 	"sync"
@@ -6,16 +10,15 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// A table finds places by a keyed hash. It says where to look and never what is
-// there: who asks must read the row and compare, because two keys may have one
-// hash. Of the 64 bits the upper 38 count: of ten million keys some two hundred
-// share theirs with another. The second and further places of a hash lie in an
-// overflow map, which is all but empty.
+// A HashIndex finds places by a keyed hash. Two keys may have the same hash, so the caller must
+// read the row and compare it. The index uses the upper 38 of the 64 bits: of ten million keys,
+// about two hundred share a hash with another. An overflow map has the second and further places
+// of a hash.
 //
-// It is open addressing with 8 bytes a slot, in shards that grow each by
-// itself, so that no insert waits for more than a 64th of the table to move.
-// One goroutine changes it; any number may read at the same time.
-type table struct {
+// It uses open addressing with 8 bytes a slot. Its shards grow one by one, so that an insert never
+// waits until more than a 64th of the index is copied. One goroutine changes it. Any number may
+// read at the same time.
+type HashIndex struct {
 	shards [tableShards]shard
 }
 
@@ -34,23 +37,23 @@ type shard struct {
 	overflow map[mark][]fanfare.Place
 }
 
-// A mark is what a slot keeps of a hash: the bits behind those of the shard.
+// A mark is the part of a hash that a slot stores: the bits after those that choose the shard.
 type mark uint32
 
 func markOf(hash uint64) mark { return mark(hash << shardBits >> 32) }
 
-// A slot is free when its place is 0, which is nobody's: locals begin at 1.
+// A slot is free if its place is 0. Local numbers begin at 1, so no row has this place.
 type slot struct {
 	mark  mark
 	place fanfare.Place
 }
 
-func (t *table) shard(hash uint64) *shard { return &t.shards[hash>>(64-shardBits)] }
+func (t *HashIndex) shard(hash uint64) *shard { return &t.shards[hash>>(64-shardBits)] }
 
-// home is where a mark would like to be in n slots. It grows with the mark.
+// home is the preferred slot of a mark among n slots. It grows with the mark.
 func (m mark) home(n int) int { return int(uint64(m) * uint64(n) >> 32) }
 
-// find returns the slot of m, or the free one where it belongs.
+// find returns the slot of m, or the free slot for it.
 func (s *shard) find(m mark) int {
 	i := m.home(len(s.slots))
 	for s.slots[i].place != 0 && s.slots[i].mark != m {
@@ -61,8 +64,8 @@ func (s *shard) find(m mark) int {
 	return i
 }
 
-// lookup returns the first place of hash, 0 if there is none, and the others.
-func (t *table) lookup(hash uint64) (first fanfare.Place, others []fanfare.Place) {
+// Lookup returns the first place of hash, 0 if there is none, and the other places.
+func (t *HashIndex) Lookup(hash uint64) (first fanfare.Place, others []fanfare.Place) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -76,12 +79,12 @@ func (t *table) lookup(hash uint64) (first fanfare.Place, others []fanfare.Place
 	return first, others
 }
 
-// claim adds place under hash if nothing is there, and else returns what is.
-func (t *table) claim(hash uint64, place fanfare.Place) (first fanfare.Place, others []fanfare.Place) {
+// Claim adds place under hash if hash has no place yet. Otherwise it returns the places of hash.
+func (t *HashIndex) Claim(hash uint64, place fanfare.Place) (first fanfare.Place, others []fanfare.Place) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.room(m)
+	at := s.reserve(m)
 	if at.place == 0 {
 		*at = slot{m, place}
 		s.used++
@@ -93,21 +96,20 @@ func (t *table) claim(hash uint64, place fanfare.Place) (first fanfare.Place, ot
 	return at.place, others
 }
 
-// room returns the slot of m, or a free one where it belongs.
-func (s *shard) room(m mark) *slot {
+// reserve returns the slot of m, or a free slot for it, and grows the shard if it is full.
+func (s *shard) reserve(m mark) *slot {
 	if (s.used+1)*100 > len(s.slots)*maxLoadPercent {
 		s.grow()
 	}
 	return &s.slots[s.find(m)]
 }
 
-// insert adds place under hash, beside what is there already, and returns the
-// first place that was there, or 0.
-func (t *table) insert(hash uint64, place fanfare.Place) fanfare.Place {
+// Insert adds place to the places of hash and returns the first place that hash had, or 0.
+func (t *HashIndex) Insert(hash uint64, place fanfare.Place) fanfare.Place {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := s.room(m)
+	at := s.reserve(m)
 	if at.place != 0 {
 		if s.overflow == nil {
 			s.overflow = map[mark][]fanfare.Place{}
@@ -120,8 +122,8 @@ func (t *table) insert(hash uint64, place fanfare.Place) fanfare.Place {
 	return 0
 }
 
-// replace puts place where old is.
-func (t *table) replace(hash uint64, old, place fanfare.Place) {
+// Replace replaces old by place.
+func (t *HashIndex) Replace(hash uint64, old, place fanfare.Place) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +141,8 @@ func (t *table) replace(hash uint64, old, place fanfare.Place) {
 	}
 }
 
-// remove takes place out from under hash.
-func (t *table) remove(hash uint64, place fanfare.Place) {
+// Remove removes place from the places of hash.
+func (t *HashIndex) Remove(hash uint64, place fanfare.Place) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,8 +176,8 @@ func (s *shard) setOverflow(m mark, places []fanfare.Place) {
 	s.overflow[m] = places
 }
 
-// vacate frees slot i and moves the ones behind it up, so that every mark stays
-// reachable from its home without a gap.
+// vacate frees slot i and moves the following slots up, so that no gap separates a mark from its
+// home.
 func (s *shard) vacate(i int) {
 	n := len(s.slots)
 	for j := i; ; {
@@ -185,7 +187,7 @@ func (s *shard) vacate(i int) {
 		if s.slots[j].place == 0 {
 			break
 		}
-		// The one at j may move to i if its home is not in (i, j].
+		// The mark at j may move to i if its home is not in (i, j].
 		if h := s.slots[j].mark.home(n); (j-h+n)%n >= (j-i+n)%n {
 			s.slots[i] = s.slots[j]
 			i = j
