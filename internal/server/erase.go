@@ -13,9 +13,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/lock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -42,8 +42,8 @@ type eraser struct {
 	clock    clock.Clock
 	logger   *slog.Logger
 	parking  *parking
-	copying  lock.Lock // of a backup too
-	keeping  *passage  // of messages
+	copying  ctxlock.Lock // of a backup too
+	keeping  *passage     // of messages
 
 	mu      sync.Mutex
 	waiting []*erasing
@@ -68,7 +68,7 @@ const (
 	claimPause = 20 * time.Millisecond
 )
 
-func newEraser(r *reports, copying lock.Lock, keeping *passage) *eraser {
+func newEraser(r *reports, copying ctxlock.Lock, keeping *passage) *eraser {
 	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
 		clock: r.parking.clock, logger: r.outlets.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/lock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -21,7 +21,7 @@ type parking struct {
 	recorder *record.Recorder
 	claims   *claims
 	clock    clock.Clock
-	still    lock.Lock // of a retry, or of who must not see one
+	still    ctxlock.Lock // of a retry, or of who must not see one
 }
 
 // Parked lists what waits for an operator, oldest first.

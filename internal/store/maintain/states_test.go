@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/lock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -18,7 +18,7 @@ import (
 func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	db, current := storetest.Open(t), map[uint32]uint32{1: 1}
-	copying := lock.New()
+	copying := ctxlock.New()
 	a := NewStateArchive(topicstate.New(), deliveries.New(db), control.New(db), func() map[uint32]uint32 { return current }, copying, slog.New(slog.DiscardHandler))
 	freeze := func(daysAgo, n int, keys ...string) {
 		t.Helper()
@@ -112,7 +112,7 @@ func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 func TestStateArchiveDropsStatesOfAFullTopic(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	db := storetest.Open(t)
-	a := NewStateArchive(topicstate.New(), deliveries.New(db), control.New(db), func() map[uint32]uint32 { return map[uint32]uint32{1: 1} }, lock.New(), slog.New(slog.DiscardHandler))
+	a := NewStateArchive(topicstate.New(), deliveries.New(db), control.New(db), func() map[uint32]uint32 { return map[uint32]uint32{1: 1} }, ctxlock.New(), slog.New(slog.DiscardHandler))
 	for i, key := range []string{"large", "further"} {
 		f := &fanfare.Frozen{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
 			Posted: &fanfare.Posted{Service: "news", Topic: "quote", ReceivedAt: now, Seq: fanfare.NewEventSeq(uint64(i+1), 0), Event: fanfare.Event{Data: json.RawMessage("1")}}}

@@ -42,7 +42,6 @@ var grants = []grant{
 	{"internal/clock", nil, whyBasic},
 	{"internal/failpoint", nil, whyBasic},
 	{"internal/background", nil, whyBasic},
-	{"internal/lock", nil, whyBasic},
 	{"internal/pipeline/deliver/fairqueue", nil,
 		"turns are taken without knowing what waits or whose it is"},
 	{"internal/config", []string{"."},
@@ -159,6 +158,12 @@ var grants = []grant{
 		"what each release left is judged from outside"},
 	{"internal/test/peers", []string{".", "client", "internal/pipeline/deliver/driver", "internal/pipeline/deliver/smtp", "internal/condition/evaluator", "internal/condition/conditiontest"},
 		"real mail servers judge the driver, and the whole program, from outside; whom it must tell of real events is for an evaluator that shares nothing with it"},
+	{"internal/ctxlock", nil,
+		"a lock needs nothing"},
+	{"internal/cache", nil,
+		"a cache needs nothing"},
+	{"internal/datadir", []string{".", "internal/config"},
+		"the names and the lock of a data directory do not depend on what is stored in it"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
@@ -178,7 +183,7 @@ const (
 var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
 
 // basics are packages that every other package may import.
-var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/lock"}
+var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
 
 func grantOf(dir string) (grant, bool) {
 	for {

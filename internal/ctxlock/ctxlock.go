@@ -1,15 +1,16 @@
-// Package lock has a mutual exclusion lock whose waiters give up when a context ends.
-package lock
+// Package ctxlock has a mutual exclusion lock whose wait ends with a context. It holds no state of its
+// own. The server uses it where two long tasks exclude each other, such as a backup and an erasure.
+package ctxlock
 
 import "context"
 
-// A Lock is held by one goroutine at a time. New makes one.
+// Lock is held by one goroutine at a time. Make it with New.
 type Lock chan struct{}
 
 // New returns a lock that nobody holds.
 func New() Lock { return make(Lock, 1) }
 
-// Lock waits until it holds the lock, or returns the error of ctx if ctx ends before.
+// Lock waits for the lock until ctx ends, and then returns the error of ctx.
 func (l Lock) Lock(ctx context.Context) error {
 	select {
 	case l <- struct{}{}:
@@ -19,7 +20,7 @@ func (l Lock) Lock(ctx context.Context) error {
 	}
 }
 
-// TryLock reports whether it holds the lock now, without waiting.
+// TryLock takes the lock if nobody holds it, and reports whether it did.
 func (l Lock) TryLock() bool {
 	select {
 	case l <- struct{}{}:
