@@ -118,7 +118,7 @@ type Broadcast struct {
 }
 
 // Describe fills in what the event itself says.
-func (b *Broadcast) Describe(p *Posted) {
+func (b *Broadcast) Describe(p *AcceptedEvent) {
 	e := &p.Event
 	b.Service, b.Topic, b.Lane = p.Service, p.Topic, p.Lane.String()
 	b.Source, b.SourceID, b.Type, b.Subject, b.Time = e.Source, e.ID, e.Type, e.Subject, e.Time

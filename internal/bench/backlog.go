@@ -91,7 +91,7 @@ func (c *setClock) advance(d time.Duration) time.Time {
 // A setChannel is a real outlet under a set clock, with a driver that takes what the
 // limiter lets leave each time it is told to, and a recorder that counts.
 type setChannel struct {
-	*deliver.Outlet
+	*deliver.Sender
 	clock      *setClock
 	tick, tock chan struct{}
 	seen       map[fanfare.DeliveryRef]struct{}
@@ -101,7 +101,7 @@ type setChannel struct {
 
 func newSetChannel() *setChannel {
 	s := &setChannel{clock: &setClock{now: time.Now().UTC().Truncate(time.Second)}, tick: make(chan struct{}), tock: make(chan struct{}), seen: map[fanfare.DeliveryRef]struct{}{}}
-	s.Outlet = deliver.NewOutlet(deliver.Options{Name: "bench/set", Gate: s, Recorder: s, Clock: s.clock, Logger: slog.New(slog.DiscardHandler)}, deliver.Settings{
+	s.Sender = deliver.NewSender(deliver.Options{Name: "bench/set", Gate: s, Recorder: s, Clock: s.clock, Logger: slog.New(slog.DiscardHandler)}, deliver.Settings{
 		Relays: []deliver.RelaySettings{{Name: "set", Driver: s, Weight: 1}}, Connections: 1, Rate: rate.Limit(leavingRate), SendTimeout: time.Second, IdleTimeout: time.Hour,
 	})
 	return s

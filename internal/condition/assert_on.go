@@ -78,7 +78,7 @@ func (a *auditor) check(t *topic, f *frame, event *Event) {
 	f.visited = nil
 
 	met := map[*audited]map[string]truth{} // rows of a rule are met one by one
-	result := func(place fanfare.Place) (truth, string) {
+	result := func(place fanfare.RowID) (truth, string) {
 		one, row, text := a.conditionOf(t, c, place)
 		if one == nil { // it has none
 			return yes, text
@@ -98,7 +98,7 @@ func (a *auditor) check(t *topic, f *frame, event *Event) {
 	}
 	left := maxAuditedHits
 	hits.Iterate(func(place uint32) bool {
-		is, text := result(fanfare.Place(place))
+		is, text := result(fanfare.RowID(place))
 		assert(is == yes, "place %d is a hit and its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Was)
 		left--
 		return left > 0
@@ -110,7 +110,7 @@ func (a *auditor) check(t *topic, f *frame, event *Event) {
 		if err != nil || hits.Contains(place) {
 			continue
 		}
-		is, text := result(fanfare.Place(place))
+		is, text := result(fanfare.RowID(place))
 		assert(is != yes, "place %d is no hit and its condition is true: %s on %s after %s", place, text, event.Data, event.Was)
 	}
 }
@@ -122,7 +122,7 @@ type auditedRow struct {
 }
 
 // conditionOf is that of a subscription, with its row where it is a rule's; nil for none.
-func (a *auditor) conditionOf(t *topic, c *compiledTopic, p fanfare.Place) (one *audited, row *auditedRow, text string) {
+func (a *auditor) conditionOf(t *topic, c *compiledTopic, p fanfare.RowID) (one *audited, row *auditedRow, text string) {
 	sc, key := c.filters, ""
 	ref := t.columns.page(p).conditions[p.Local()&pageMask]
 	if ref&rowRef != 0 {

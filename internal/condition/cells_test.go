@@ -115,21 +115,21 @@ func TestRangesWithTwoSidesLeadToFewRows(t *testing.T) {
 			for i := range rows {
 				low := math.Trunc(random.Float64() * 1000)
 				rows[i] = row{i % 20, low, low + math.Trunc(math.Pow(2, random.Float64()*6)) - 2} // some from high to low, some of a point
-				mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":%v,"high":%v}`, rows[i].symbol, low, rows[i].high))})
+				mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":%v,"high":%v}`, rows[i].symbol, low, rows[i].high))})
 			}
 			for i := range n / 2 {
-				x.Remove(key, fanfare.Place(2*i))
+				x.Remove(key, fanfare.RowID(2*i))
 			}
 			looked := 0
 			const events = 300
 			for range events {
 				price, volume := math.Trunc(random.Float64()*2000)/2, math.Trunc(random.Float64()*1000)
 				data := fmt.Sprintf(`{"symbol":"s1","price":%v,"volume":%v}`, price, volume)
-				want := []fanfare.Place{}
+				want := []fanfare.RowID{}
 				for i, r := range rows {
 					ok := test(r.symbol, price, volume, r.low, r.high)
 					if i%2 == 1 && (ok && r.symbol == 1 || test(-1, price, volume, r.low, r.high)) {
-						want = append(want, fanfare.Place(i))
+						want = append(want, fanfare.RowID(i))
 					}
 				}
 				if got := places(t, x, key, data); !slices.Equal(got, want) {
@@ -151,9 +151,9 @@ func TestFiltersWithRangesAreRowsInCells(t *testing.T) {
 	}
 	const n = 500
 	for i := range n {
-		mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: fmt.Sprintf("event.n >= %d && event.n < %d.5", i, i+1)})
+		mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: fmt.Sprintf("event.n >= %d && event.n < %d.5", i, i+1)})
 	}
-	if got := places(t, x, key, `{"n":101.25}`); !slices.Equal(got, []fanfare.Place{100, 101}) {
+	if got := places(t, x, key, `{"n":101.25}`); !slices.Equal(got, []fanfare.RowID{100, 101}) {
 		t.Errorf("got %v", got)
 	}
 	for _, data := range []string{`{"n":1e400}`, `{"n":-1e400}`, `{"n":"101"}`, `{"n":null}`, `{}`, `[]`} {
@@ -189,7 +189,7 @@ func TestRowsOfOtherKeysAreInOtherCells(t *testing.T) {
 	const symbols, levels = 64, 8
 	for i := range symbols {
 		for level := range levels {
-			mustAdd(t, x, key, Entry{Place: fanfare.Place(i*levels + level), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":0,"high":%d}`, i, 1<<level))})
+			mustAdd(t, x, key, Entry{Place: fanfare.RowID(i*levels + level), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":0,"high":%d}`, i, 1<<level))})
 		}
 	}
 	for i := range symbols {

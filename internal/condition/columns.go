@@ -29,7 +29,7 @@ type columnSlot struct {
 
 // A columnPage is 40 KiB to the byte, so that nothing is lost to rounding.
 type columnPage struct {
-	subscribers [pageRows]fanfare.Place
+	subscribers [pageRows]fanfare.RowID
 	conditions  [pageRows]conditionRef
 	channels    [pageRows]uint16
 }
@@ -44,12 +44,12 @@ type conditionRef uint32
 const rowRef conditionRef = 1 << 31
 
 // page returns the page of a place that is in use.
-func (c *columns) page(p fanfare.Place) *columnPage { return c.at(p).page.Load() }
+func (c *columns) page(p fanfare.RowID) *columnPage { return c.at(p).page.Load() }
 
 // slots returns when the places of the page of a place are due, nil where all are at once.
-func (c *columns) slots(p fanfare.Place) *slotPage { return c.at(p).slots.Load() }
+func (c *columns) slots(p fanfare.RowID) *slotPage { return c.at(p).slots.Load() }
 
-func (c *columns) at(p fanfare.Place) *columnSlot {
+func (c *columns) at(p fanfare.RowID) *columnSlot {
 	return &(*c.tables[p.Partition()].Load())[p.Local()>>pageBits]
 }
 
@@ -70,7 +70,7 @@ func (c *columns) reserve(entries []Entry) {
 }
 
 // release counts a place out.
-func (c *columns) release(p fanfare.Place) {
+func (c *columns) release(p fanfare.RowID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slot := c.slot(p)
@@ -81,7 +81,7 @@ func (c *columns) release(p fanfare.Place) {
 }
 
 // slot returns where the page of p is kept, making room for it.
-func (c *columns) slot(p fanfare.Place) *columnSlot {
+func (c *columns) slot(p fanfare.RowID) *columnSlot {
 	number := int(p.Local() >> pageBits)
 	table := c.tables[p.Partition()].Load()
 	if table == nil || len(*table) <= number {

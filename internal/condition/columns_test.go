@@ -12,8 +12,8 @@ func TestSlotsTakeNoMemoryWhereAllAreDueAtOnce(t *testing.T) {
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
 	}
-	first, far := fanfare.NewPlace(0, 1), fanfare.NewPlace(0, 2*pageRows)
-	add := func(p fanfare.Place, slot uint16) {
+	first, far := fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2*pageRows)
+	add := func(p fanfare.RowID, slot uint16) {
 		t.Helper()
 		if err := x.Add(key, []Entry{{Place: p, Slot: slot}}); err != nil {
 			t.Fatal(err)

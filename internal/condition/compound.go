@@ -22,7 +22,7 @@ const (
 func (s *filters) join(fl *filter, parts []draft, t *topic) {
 	fl.parts = make([]uint32, len(parts))
 	for i := range parts {
-		fl.parts[i] = s.term(parts[i].form, t).keep(fanfare.Place(fl.number), parts[i].values, t.texts)
+		fl.parts[i] = s.term(parts[i].form, t).keep(fanfare.RowID(fl.number), parts[i].values, t.texts)
 	}
 	at := t.at(&s.rows)
 	cost := s.choose(fl)

@@ -17,7 +17,7 @@ type Condition struct {
 	Params json.RawMessage
 
 	// Of the subscription to a rule.
-	Place, Subscriber fanfare.Place
+	Place, Subscriber fanfare.RowID
 	Channel, Slot     uint16
 }
 
@@ -56,7 +56,7 @@ func (x *Index) FilterAt(key Key, number uint32) (c Condition, ok bool) {
 
 // ConditionAt returns the condition of the subscription at a place of the topic; false
 // where the topic has none there.
-func (x *Index) ConditionAt(key Key, place fanfare.Place) (c Condition, ok bool) {
+func (x *Index) ConditionAt(key Key, place fanfare.RowID) (c Condition, ok bool) {
 	x.read(key, func(t *topic) {
 		if !t.places.Contains(uint32(place)) {
 			return
@@ -142,7 +142,7 @@ func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visite
 }
 
 // isRow reports whether a row is that of the subscription at a place, and not free.
-func (t *topic) isRow(place fanfare.Place, row uint32) bool {
+func (t *topic) isRow(place fanfare.RowID, row uint32) bool {
 	return t.places.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRef|conditionRef(row)
 }
 

@@ -239,9 +239,9 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 			Entry
 			sub map[string]any
 		}
-		rows := map[fanfare.Place]row{}
+		rows := map[fanfare.RowID]row{}
 		add := func() {
-			r := row{Entry: Entry{Place: fanfare.NewPlace(rapid.IntRange(0, 3).Draw(t, "partition"), uint32(len(rows)))}}
+			r := row{Entry: Entry{Place: fanfare.NewRowID(rapid.IntRange(0, 3).Draw(t, "partition"), uint32(len(rows)))}}
 			if rapid.Bool().Draw(t, "filter") {
 				r.Filter = fmt.Sprintf("%s(price, %s) && symbol != '%s'", pick(t, []string{"crosses", "crosses_above", "crosses_below"}), number(), pick(t, []string{"A", "B"}))
 			} else {
@@ -281,7 +281,7 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var want []fanfare.Place
+			var want []fanfare.RowID
 			for place, r := range rows {
 				sc, text := compiled.filters, r.Filter
 				if r.Rule != "" {
@@ -293,7 +293,7 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			var got []fanfare.Place
+			var got []fanfare.RowID
 			for _, h := range hits {
 				got = append(got, h.Place)
 			}
@@ -313,7 +313,7 @@ func TestACrossingLeadsToTheRowsBetween(t *testing.T) {
 		x := newQuotes(t, Rule{Name: "stop", When: when, Params: map[string]string{"symbol": "string", "level": "number"}})
 		var entries []Entry
 		for i := range n {
-			entries = append(entries, Entry{Place: fanfare.NewPlace(0, uint32(i)), Rule: "stop",
+			entries = append(entries, Entry{Place: fanfare.NewRowID(0, uint32(i)), Rule: "stop",
 				Params: json.RawMessage(fmt.Sprintf(`{"symbol":"A","level":%d}`, (i*7919)%n))})
 		}
 		mustAdd(t, x, quotes, entries...)
@@ -337,7 +337,7 @@ func price(p int) json.RawMessage {
 func TestTheLevelsOfFiltersAreRowsOfOneForm(t *testing.T) {
 	x := newQuotes(t)
 	for i := range 100 {
-		mustAdd(t, x, quotes, Entry{Place: fanfare.NewPlace(0, uint32(i)), Filter: fmt.Sprintf("symbol == 'A' && crosses(price, %d)", i)})
+		mustAdd(t, x, quotes, Entry{Place: fanfare.NewRowID(0, uint32(i)), Filter: fmt.Sprintf("symbol == 'A' && crosses(price, %d)", i)})
 	}
 	if n := len(x.topics[quotes].filters.forms); n != 1 {
 		t.Errorf("%d forms, want 1", n)

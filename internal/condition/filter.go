@@ -20,11 +20,11 @@ type filter struct {
 	guard  guardKind
 	at     uint32 // and its place among those with its guard
 	count  int32
-	only   fanfare.Place   // where there is one
+	only   fanfare.RowID   // where there is one
 	places *roaring.Bitmap // where there were several
 }
 
-func (fl *filter) add(p fanfare.Place) {
+func (fl *filter) add(p fanfare.RowID) {
 	switch {
 	case fl.places != nil:
 		fl.places.Add(uint32(p))
@@ -36,7 +36,7 @@ func (fl *filter) add(p fanfare.Place) {
 	fl.count++
 }
 
-func (fl *filter) remove(p fanfare.Place) {
+func (fl *filter) remove(p fanfare.RowID) {
 	if fl.places != nil {
 		fl.places.Remove(uint32(p))
 	}
@@ -81,7 +81,7 @@ func (s *filters) install(text string, d draft, t *topic) *filter {
 		fl.form.at = len(s.forms)
 		s.forms, s.byKey[d.form.key] = append(s.forms, fl.form), fl.form
 	}
-	fl.row = fl.form.add(fanfare.Place(fl.number), d.values, t.at(&s.rows))
+	fl.row = fl.form.add(fanfare.RowID(fl.number), d.values, t.at(&s.rows))
 	return fl
 }
 

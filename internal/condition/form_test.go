@@ -44,13 +44,13 @@ func TestFiltersThatDifferInLiteralsShareAForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, text := range c.filters {
-				mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: text})
+				mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: text})
 			}
 			if got := x.topics[key].filters.kinds(); got != c.forms {
 				t.Errorf("%d forms, want %d", got, c.forms)
 			}
 			for i := range c.filters {
-				x.Remove(key, fanfare.Place(i))
+				x.Remove(key, fanfare.RowID(i))
 			}
 			if f := x.topics[key].filters; f.kinds()+len(f.byKey)+len(f.byText)+len(f.terms.byKey)+len(f.terms.guards.byKey) > 0 || len(x.topics[key].texts.numbers) > 0 {
 				t.Error("forms are kept after the last of their filters")
@@ -85,7 +85,7 @@ func TestEachFilterOfAFormHasItsOwnLiterals(t *testing.T) {
 	const n = 300
 	add := func() {
 		for i := range n {
-			mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: fmt.Sprintf(`contains_ci(event.s, 'town %d of') && event.n >= %d || event.m == %d.5`, i, i%7, i)})
+			mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: fmt.Sprintf(`contains_ci(event.s, 'town %d of') && event.n >= %d || event.m == %d.5`, i, i%7, i)})
 		}
 	}
 	check := func(when string) {
@@ -98,7 +98,7 @@ func TestEachFilterOfAFormHasItsOwnLiterals(t *testing.T) {
 				fmt.Sprintf(`{"m":%d}`, i):                                0,
 			} {
 				got := places(t, x, key, event)
-				if len(got) != want || want == 1 && got[0] != fanfare.Place(i) {
+				if len(got) != want || want == 1 && got[0] != fanfare.RowID(i) {
 					t.Errorf("%s: %s leads to %v, want %d hits of %d", when, event, got, want, i)
 				}
 			}
@@ -111,7 +111,7 @@ func TestEachFilterOfAFormHasItsOwnLiterals(t *testing.T) {
 	}
 	check("under a schema")
 	for i := range n {
-		x.Remove(key, fanfare.Place(i))
+		x.Remove(key, fanfare.RowID(i))
 	}
 	add()
 	check("added again")

@@ -86,13 +86,13 @@ func FuzzFilter(f *testing.F) {
 			filters = append(filters, other)
 		}
 		for i, filter := range filters {
-			mustAdd(t, x, quakes, Entry{Place: fanfare.Place(i), Filter: filter})
-			defer x.Remove(quakes, fanfare.Place(i))
+			mustAdd(t, x, quakes, Entry{Place: fanfare.RowID(i), Filter: filter})
+			defer x.Remove(quakes, fanfare.RowID(i))
 		}
 		for _, event := range fuzzEvents() {
 			met := met(t, x, event)
 			for i, filter := range filters {
-				if want := naive(t, sc, filter, event, nil); met[fanfare.Place(i)] != want {
+				if want := naive(t, sc, filter, event, nil); met[fanfare.RowID(i)] != want {
 					t.Errorf("%q on %s after %s: got %v, cel-go says %v", filter, event.Data, event.Was, !want, want)
 				}
 			}
@@ -122,13 +122,13 @@ func FuzzRule(f *testing.F) {
 			return
 		}
 		for i, p := range params {
-			mustAdd(t, x, quakes, Entry{Place: fanfare.Place(i), Rule: "r", Params: json.RawMessage(p)})
+			mustAdd(t, x, quakes, Entry{Place: fanfare.RowID(i), Rule: "r", Params: json.RawMessage(p)})
 		}
 		sc := x.topics[quakes].compile.Load().rules[0]
 		for _, event := range fuzzEvents() {
 			met := met(t, x, event)
 			for i, p := range params {
-				if want := naive(t, sc, when, event, readSub(t, json.RawMessage(p))); met[fanfare.Place(i)] != want {
+				if want := naive(t, sc, when, event, readSub(t, json.RawMessage(p))); met[fanfare.RowID(i)] != want {
 					t.Errorf("%q with %s on %s after %s: got %v, cel-go says %v", when, p, event.Data, event.Was, !want, want)
 				}
 			}
@@ -137,13 +137,13 @@ func FuzzRule(f *testing.F) {
 }
 
 // met are the places that an event meets.
-func met(t *testing.T, x *Index, event Event) map[fanfare.Place]bool {
+func met(t *testing.T, x *Index, event Event) map[fanfare.RowID]bool {
 	t.Helper()
 	hits, err := x.Match(quakes, event, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[fanfare.Place]bool{}
+	found := map[fanfare.RowID]bool{}
 	for _, h := range hits {
 		found[h.Place] = true
 	}

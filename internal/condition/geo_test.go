@@ -102,7 +102,7 @@ func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
 			km = []float64{10_007, 20_000, 20_016, 1e9}[random.IntN(4)]
 		}
 		rows[i] = row{drawPlace(random), km, float64(random.IntN(7))}
-		mustAdd(t, x, quakes, Entry{Place: fanfare.Place(i), Rule: "nearby",
+		mustAdd(t, x, quakes, Entry{Place: fanfare.RowID(i), Rule: "nearby",
 			Params: json.RawMessage(fmt.Sprintf(`{"lat":%v,"lon":%v,"km":%v,"mag":%v}`, rows[i].lat, rows[i].lon, km, rows[i].mag))})
 	}
 	looked, met := 0, 0
@@ -113,10 +113,10 @@ func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
 			at = rows[random.IntN(n)].place
 		}
 		data := fmt.Sprintf(`{"lat":%v,"lon":%v,"mag":3}`, at.lat, at.lon)
-		want := []fanfare.Place{}
+		want := []fanfare.RowID{}
 		for i, r := range rows {
 			if r.within(at, r.km) && r.mag <= 3 {
-				want = append(want, fanfare.Place(i))
+				want = append(want, fanfare.RowID(i))
 			}
 		}
 		if got := places(t, x, quakes, data); !slices.Equal(got, want) {
@@ -163,7 +163,7 @@ func TestGeoWithinIsAnErrorWhereThereIsNoSuchPlace(t *testing.T) {
 			Entry{Place: 2, Filter: fmt.Sprintf("geo.within(event.lat, event.lon, %s)", circleText(t, c.params))},
 			Entry{Place: 3, Filter: fmt.Sprintf("!geo.within(event.lat, event.lon, %s)", circleText(t, c.params))},
 		)
-		want := []fanfare.Place{}
+		want := []fanfare.RowID{}
 		if c.near {
 			want = append(want, 1, 2)
 		}
@@ -196,10 +196,10 @@ func TestGeoWithinInFilters(t *testing.T) {
 		"event.mag > 3 && !geo.within(event.lat, event.lon, -33.9, 18.4, 50)",
 		"geo.within(event.lat + 1.0, event.lon, 50.3, -123, 1)",
 	} {
-		mustAdd(t, x, quakes, Entry{Place: fanfare.Place(i), Filter: filter})
+		mustAdd(t, x, quakes, Entry{Place: fanfare.RowID(i), Filter: filter})
 	}
 	got := places(t, x, quakes, `{"lat":49.3,"lon":-123,"mag":4.5,"radius":8,"home":{"lat":49.25,"lon":-123}}`)
-	if !slices.Equal(got, []fanfare.Place{0, 3, 4, 5, 6}) {
+	if !slices.Equal(got, []fanfare.RowID{0, 3, 4, 5, 6}) {
 		t.Errorf("got %v", got)
 	}
 	for filter, want := range map[string]string{

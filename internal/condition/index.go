@@ -14,8 +14,8 @@ type Key struct{ Service, Topic string }
 
 // An Entry is a subscription with its condition.
 type Entry struct {
-	Place      fanfare.Place // of the subscription, unique across topics
-	Subscriber fanfare.Place
+	Place      fanfare.RowID // of the subscription, unique across topics
+	Subscriber fanfare.RowID
 	Channel    uint16          // the caller's number of it
 	Slot       uint16          // the caller's number of when it is due; 0: at once
 	Filter     string          // CEL over the event; "" with Rule "": every event of the topic
@@ -132,7 +132,7 @@ func (x *Index) Add(key Key, entries []Entry) error {
 }
 
 // Remove takes a subscription out; one that is not there is no concern.
-func (x *Index) Remove(key Key, place fanfare.Place) {
+func (x *Index) Remove(key Key, place fanfare.RowID) {
 	if t, err := x.topic(key); err == nil {
 		t.remove(place)
 	}

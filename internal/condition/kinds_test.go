@@ -34,7 +34,7 @@ func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
 					}
 					break
 				}
-				mustAdd(t, x, key, Entry{Place: fanfare.Place(n), Filter: kind(n)})
+				mustAdd(t, x, key, Entry{Place: fanfare.RowID(n), Filter: kind(n)})
 			}
 			if n > few || n < few/2 {
 				t.Fatalf("%d kinds were taken", n)
@@ -43,12 +43,12 @@ func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
 			if _, err := x.PriceFilter(key, other); err != nil {
 				t.Errorf("another filter of a kind that is there: %v", err)
 			}
-			mustAdd(t, x, key, Entry{Place: fanfare.Place(n), Filter: kind(n)}) // as at start: it was taken once
+			mustAdd(t, x, key, Entry{Place: fanfare.RowID(n), Filter: kind(n)}) // as at start: it was taken once
 			if _, err := x.PriceFilter(key, kind(n)); err != nil {
 				t.Errorf("a filter that is there: %v", err)
 			}
 			for i := range n + 1 {
-				x.Remove(key, fanfare.Place(i))
+				x.Remove(key, fanfare.RowID(i))
 			}
 			if left := topic.kindBytes - (maxKindBytes - few/2*MaxTextBytes); topic.kinds() != 0 || left != 0 {
 				t.Errorf("%d kinds of %d bytes are left", topic.kinds(), left)

@@ -75,7 +75,7 @@ func BenchmarkLoad(b *testing.B) {
 	x := newQuakes(b)
 	var entries []Entry
 	for i := range 20_000 {
-		entries = append(entries, Entry{Place: fanfare.Place(i + 1), Filter: fmt.Sprintf("place != '%d'", i)})
+		entries = append(entries, Entry{Place: fanfare.RowID(i + 1), Filter: fmt.Sprintf("place != '%d'", i)})
 	}
 	mustAdd(b, x, quakes, entries...)
 	for b.Loop() {
@@ -106,8 +106,8 @@ func TestTheDearestComeFirst(t *testing.T) {
 	}
 }
 
-func placeNumber(i int) fanfare.Place {
-	return fanfare.NewPlace(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
+func placeNumber(i int) fanfare.RowID {
+	return fanfare.NewRowID(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
 }
 
 // Filters of kinds that few others have are found by their parts (compound.go).

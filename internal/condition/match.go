@@ -94,7 +94,7 @@ func (t *topic) collect(f *frame, hits []Hit) []Hit {
 				w.write(placeAndRule(rules[0]))
 				rules = rules[1:]
 			}
-			w.write(fanfare.Place(place), noRule)
+			w.write(fanfare.RowID(place), noRule)
 		}
 	}
 	for _, key := range rules {
@@ -108,11 +108,11 @@ type hitWriter struct {
 	columns *columns
 	page    *columnPage
 	slots   *slotPage
-	number  fanfare.Place // of the page, and its partition
+	number  fanfare.RowID // of the page, and its partition
 	hits    []Hit
 }
 
-func (w *hitWriter) write(p fanfare.Place, rule int16) {
+func (w *hitWriter) write(p fanfare.RowID, rule int16) {
 	if number := p >> pageBits; w.page == nil || number != w.number {
 		at := w.columns.at(p)
 		w.page, w.slots, w.number = at.page.Load(), at.slots.Load(), number
@@ -131,10 +131,10 @@ func (w *hitWriter) write(p fanfare.Place, rule int16) {
 // ruleBits is how much of a hit's key names the rule; the place stands above.
 const ruleBits = 16
 
-func hitKey(p fanfare.Place, rule int16) uint64 { return uint64(p)<<ruleBits | uint64(uint16(rule)) }
+func hitKey(p fanfare.RowID, rule int16) uint64 { return uint64(p)<<ruleBits | uint64(uint16(rule)) }
 
-func placeAndRule(key uint64) (fanfare.Place, int16) {
-	return fanfare.Place(key >> ruleBits), int16(key & (1<<ruleBits - 1))
+func placeAndRule(key uint64) (fanfare.RowID, int16) {
+	return fanfare.RowID(key >> ruleBits), int16(key & (1<<ruleBits - 1))
 }
 
 // radixFrom is the number of hits from which a radix sort is the quicker one.

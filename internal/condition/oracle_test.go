@@ -21,7 +21,7 @@ type world struct {
 	shards  []*Index // each with a part of the partitions; none where only the whole is looked at
 	key     Key
 	def     Definition
-	entries map[fanfare.Place]Entry
+	entries map[fanfare.RowID]Entry
 
 	filters, rules *judge                    // of the schema
 	subs           map[string]map[string]any // by params
@@ -31,7 +31,7 @@ type world struct {
 
 // newWorld defines a topic that was drawn.
 func newWorld(t *rapid.T) *world {
-	w := &world{x: New(), key: Key{"svc", "topic"}, entries: map[fanfare.Place]Entry{}, subs: map[string]map[string]any{}}
+	w := &world{x: New(), key: Key{"svc", "topic"}, entries: map[fanfare.RowID]Entry{}, subs: map[string]map[string]any{}}
 	if oneIn(t, 3) {
 		w.shards = []*Index{New(), New(), New()}
 	}
@@ -57,7 +57,7 @@ func (w *world) drawRule(t *rapid.T, def Definition, name string) Rule {
 	return drawAccepted(t, good, Rule{Name: name, When: "event == null", Params: ruleParams()}, func() Rule { return drawRule(t, name, len(def.Schema) > 0) })
 }
 
-func (w *world) shard(p fanfare.Place) *Index { return w.shards[p.Partition()%len(w.shards)] }
+func (w *world) shard(p fanfare.RowID) *Index { return w.shards[p.Partition()%len(w.shards)] }
 
 // define redefines the topic, or nothing. All indexes must be of one mind, but
 // for shards that lack the subscription which is in the way.
@@ -107,7 +107,7 @@ func (w *world) add(t *rapid.T, entries []Entry) {
 	}
 }
 
-func (w *world) remove(p fanfare.Place) {
+func (w *world) remove(p fanfare.RowID) {
 	w.x.Remove(w.key, p)
 	if w.shards != nil {
 		w.shard(p).Remove(w.key, p)

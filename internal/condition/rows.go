@@ -13,7 +13,7 @@ const (
 // Rows are numbered throughout the topic; a page of them belongs to one rule.
 type page struct {
 	rule    *rule
-	places  []fanfare.Place // of a form: numbers of filters
+	places  []fanfare.RowID // of a form: numbers of filters
 	numbers [][]float64
 	texts   [][]uint32 // numbers of texts; booleans and lists too
 	guards  []uint8    // of a plan with several: the one on which the row is
@@ -113,14 +113,14 @@ type rule struct {
 const noRule = -1
 
 // add puts a subscription into a row and into the plan's buckets.
-func (r *rule) add(place fanfare.Place, v values, at *placing) (row uint32) {
+func (r *rule) add(place fanfare.RowID, v values, at *placing) (row uint32) {
 	row = r.keep(place, v, at.texts)
 	r.plan.insert(at, row)
 	return row
 }
 
 // keep puts a subscription into a free row.
-func (r *rule) keep(place fanfare.Place, v values, t *texts) (row uint32) {
+func (r *rule) keep(place fanfare.RowID, v values, t *texts) (row uint32) {
 	if last := len(r.free) - 1; last >= 0 {
 		row, r.free = r.free[last], r.free[:last]
 	} else {

@@ -169,12 +169,12 @@ func (r *rule) hits(f *frame, places []uint32) {
 		return
 	}
 	for _, place := range places {
-		r.hit(f, fanfare.Place(place))
+		r.hit(f, fanfare.RowID(place))
 	}
 }
 
 // hit keeps what a row that matches stands for.
-func (r *rule) hit(f *frame, place fanfare.Place) {
+func (r *rule) hit(f *frame, place fanfare.RowID) {
 	if r.filters == nil {
 		f.found = append(f.found, hitKey(place, r.order))
 		return

@@ -174,8 +174,8 @@ func TestWhatIsTakenApartAgreesWithTheWhole(t *testing.T) {
 			}
 			good = append(good, filter)
 		}
-		entries := map[fanfare.Place]Entry{}
-		place := fanfare.Place(0)
+		entries := map[fanfare.RowID]Entry{}
+		place := fanfare.RowID(0)
 		add := func(e Entry) {
 			e.Place = place
 			place++
@@ -220,7 +220,7 @@ func TestWhatIsTakenApartAgreesWithTheWhole(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := map[fanfare.Place]int{}
+				got := map[fanfare.RowID]int{}
 				for _, h := range hits {
 					got[h.Place]++
 				}

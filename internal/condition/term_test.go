@@ -87,17 +87,17 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	entries := make([]Entry, n)
 	for i := range ads {
 		ads[i] = drawAd(random)
-		entries[i] = Entry{Place: fanfare.Place(i), Filter: ads[i].filter()}
+		entries[i] = Entry{Place: fanfare.RowID(i), Filter: ads[i].filter()}
 	}
 	check := func(when string, from, to int) {
 		t.Helper()
 		hits := 0
 		for range 30 {
 			event, data := drawAdEvent(random)
-			var want []fanfare.Place
+			var want []fanfare.RowID
 			for i, a := range ads {
 				if i >= from && i < to && a.meets(event) {
-					want = append(want, fanfare.Place(i))
+					want = append(want, fanfare.RowID(i))
 				}
 			}
 			hits += len(want)
@@ -146,13 +146,13 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	}
 	check("redefined", 0, n)
 	for i := 3000; i < n; i++ {
-		x.Remove(key, fanfare.Place(i))
+		x.Remove(key, fanfare.RowID(i))
 	}
 	check("most removed", 0, 3000)
 	mustAdd(t, x, key, entries...)
 	check("added again", 0, n)
 	for i := range n {
-		x.Remove(key, fanfare.Place(i))
+		x.Remove(key, fanfare.RowID(i))
 	}
 	if f := topic.filters; f.kinds() > 0 || len(f.terms.guards.byKey) > 0 || len(topic.paths.slots.used)+len(topic.paths.tops.used) > 0 {
 		t.Error("something is kept after the last filter")
@@ -167,13 +167,13 @@ func TestAFilterOfManyOthersKindGetsAForm(t *testing.T) {
 	}
 	const n = compoundsPerForm + 10
 	for i := range n {
-		mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: fmt.Sprintf("event.a == 'x%d' && event.b > %d", i, i)})
+		mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: fmt.Sprintf("event.a == 'x%d' && event.b > %d", i, i)})
 	}
 	if f := x.topics[key].filters; len(f.forms) != 1 || f.forms[0].live != 10 {
 		t.Errorf("%d forms", len(f.forms))
 	}
 	for i := range n {
-		if got := places(t, x, key, fmt.Sprintf(`{"a":"x%d","b":%d}`, i, i+1)); !slices.Equal(got, []fanfare.Place{fanfare.Place(i)}) {
+		if got := places(t, x, key, fmt.Sprintf(`{"a":"x%d","b":%d}`, i, i+1)); !slices.Equal(got, []fanfare.RowID{fanfare.RowID(i)}) {
 			t.Errorf("filter %d: %v", i, got)
 		}
 	}

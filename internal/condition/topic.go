@@ -173,7 +173,7 @@ func (t *topic) understand(entries []Entry) ([]addition, error) {
 }
 
 // remove takes a subscription out; one that is not there is no concern.
-func (t *topic) remove(p fanfare.Place) {
+func (t *topic) remove(p fanfare.RowID) {
 	t.change.Lock()
 	defer t.change.Unlock()
 	t.mu.Lock()
@@ -185,7 +185,7 @@ func (t *topic) remove(p fanfare.Place) {
 }
 
 // forget takes out a place that is in.
-func (t *topic) forget(p fanfare.Place) {
+func (t *topic) forget(p fanfare.RowID) {
 	switch ref := t.columns.page(p).conditions[p.Local()&pageMask]; {
 	case ref&rowRef != 0:
 		row := uint32(ref &^ rowRef)

@@ -18,6 +18,6 @@ type Conditions interface {
 	Load(key condition.Key) (nanos int64)
 	Has(key condition.Key, filter string) bool
 	Add(key condition.Key, entries []condition.Entry) error
-	Remove(key condition.Key, place fanfare.Place)
+	Remove(key condition.Key, place fanfare.RowID)
 	Len(key condition.Key) int
 }

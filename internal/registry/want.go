@@ -47,15 +47,15 @@ type want struct {
 	added       int64 // of it, where others do not have the condition
 
 	// Where the rows seem to be, so that they can be read before their turn.
-	subscriber, subscription fanfare.Place
+	subscriber, subscription fanfare.RowID
 
 	sent    bool  // somebody is to be sent one message, and nothing is subscribed
 	err     error // refused: the writer passes it by
-	place   fanfare.Place
+	place   fanfare.RowID
 	created bool
 
-	replaced fanfare.Place // what had the id before and has ended for it, or 0
-	silenced fanfare.Place // what is paused by it, or 0
+	replaced fanfare.RowID // what had the id before and has ended for it, or 0
+	silenced fanfare.RowID // what is paused by it, or 0
 	touched  []string      // fields of the subscriber that changed
 }
 

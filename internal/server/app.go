@@ -128,8 +128,8 @@ func (a *App) closeServer() error {
 }
 
 // afterEnd waits until no message for an ended subscription is on the wire.
-func (a *App) afterEnd(o *outlets) func(fanfare.Place) {
-	return func(place fanfare.Place) {
+func (a *App) afterEnd(o *outlets) func(fanfare.RowID) {
+	return func(place fanfare.RowID) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := o.awaitOff(ctx, place); err != nil {

@@ -31,7 +31,7 @@ func (c conditions) FoundBy(s *registry.Subscription) (string, error) {
 
 // InAudience reports whether a subscription is in the audience of a sender.
 func (c conditions) InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error) {
-	posted := &fanfare.Posted{Audience: &fanfare.AudienceFilter{Filter: filter}}
+	posted := &fanfare.AcceptedEvent{Audience: &fanfare.AudienceFilter{Filter: filter}}
 	in, err := c.people.narrow(ctx, posted, []fanfare.Hit{{Place: s.Place, Subscriber: s.Owner}})
 	return len(in) > 0, err
 }

@@ -20,7 +20,7 @@ import (
 // outlet: one memory-bounded loop, a batch at a time, each broadcast in turn.
 type dispatch struct {
 	queue    *bus.Queue
-	outlet   *deliver.Outlet
+	outlet   *deliver.Sender
 	loader   *loader
 	registry *registry.Registry
 	store    *deliveries.Store

@@ -168,7 +168,7 @@ func (h *house) openRecord(ctx context.Context) error {
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
 		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.Add, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
-		Sour: func(ref fanfare.EventRef) {
+		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.outlets.ctx
 			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
 				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)

@@ -87,7 +87,7 @@ func next(ctx context.Context, queue *bus.Queue, logger *slog.Logger) (*bus.Leas
 // round is the pieces of groups that are processed together.
 type round struct {
 	pieces []piece
-	frozen []*fanfare.Frozen
+	frozen []*fanfare.MatchResult
 	states *topicstate.Round
 	hits   int
 
@@ -148,13 +148,13 @@ func (m *matching) add(ctx context.Context, r *round, p piece) error {
 }
 
 // matchAll matches events of a piece. A panic is a failure of its group.
-func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fanfare.Posted) (err error) {
+func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fanfare.AcceptedEvent) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("matching panicked: %v", reason)
 		}
 	}()
-	var frozen []*fanfare.Frozen
+	var frozen []*fanfare.MatchResult
 	hits := 0
 	for _, posted := range events {
 		f, err := m.match(ctx, r, posted)
@@ -179,7 +179,7 @@ func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fa
 // match finds who wants one event. The index has seen every change up to the
 // event's change sequence: on one node a change is in the index before its
 // number is given out.
-func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Posted) (*fanfare.Frozen, error) {
+func (m *matching) match(ctx context.Context, r *round, posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
 	if posted.Direct != nil {
 		return m.name(posted)
 	}
@@ -190,7 +190,7 @@ func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Posted) 
 	if !ok {
 		return nil, fmt.Errorf("topic %s/%s is gone", posted.Service, posted.Topic)
 	}
-	f := &fanfare.Frozen{Posted: posted}
+	f := &fanfare.MatchResult{Posted: posted}
 	event := condition.EventOf(&posted.Event)
 	var err error
 	if event.Was, err = m.before(r, topic, f); err != nil {
@@ -231,12 +231,12 @@ func unlessUndecided(err error) error {
 }
 
 // name takes the audience of a direct send in place of a match.
-func (m *matching) name(posted *fanfare.Posted) (*fanfare.Frozen, error) {
+func (m *matching) name(posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
 	if _, ok := m.registry.Channel(posted.Direct.Channel); !ok {
 		return nil, fmt.Errorf("channel %d is gone", posted.Direct.Channel)
 	}
 	messages := int64(len(posted.Direct.Recipients))
-	return &fanfare.Frozen{
+	return &fanfare.MatchResult{
 		Posted: posted, Messages: messages, MatchedAt: m.clock.Now(), Hold: m.registry.Hold(posted, messages),
 		Manifests: plan.Audience(posted.Seq, posted.Direct),
 	}, nil
@@ -256,7 +256,7 @@ func pinsOf(r *registry.Registry, topic *registry.Topic) *plan.Pins {
 
 // park puts one event aside that cannot be matched: its topic was deleted
 // after it was accepted. The rest of its group goes on.
-func (m *matching) park(ctx context.Context, posted *fanfare.Posted, cause error) error {
+func (m *matching) park(ctx context.Context, posted *fanfare.AcceptedEvent, cause error) error {
 	m.logger.Error("an event cannot be matched and is parked", "event", posted.Ref().String(), "error", cause)
 	group, err := ingest.Encode(posted)
 	if err != nil {
@@ -301,8 +301,8 @@ func (m *matching) finish(ctx context.Context, r *round) error {
 	return nil
 }
 
-func byDay(frozen []*fanfare.Frozen) map[fanfare.Day][]*fanfare.Frozen {
-	days := map[fanfare.Day][]*fanfare.Frozen{}
+func byDay(frozen []*fanfare.MatchResult) map[fanfare.Day][]*fanfare.MatchResult {
+	days := map[fanfare.Day][]*fanfare.MatchResult{}
 	for _, f := range frozen {
 		day := fanfare.DayOf(f.Posted.ReceivedAt)
 		days[day] = append(days[day], f)
@@ -312,7 +312,7 @@ func byDay(frozen []*fanfare.Frozen) map[fanfare.Day][]*fanfare.Frozen {
 
 // freeze commits the events of one day. For one that was frozen by an earlier
 // run, the manifests of that run count.
-func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen []*fanfare.Frozen, cutter *plan.Cutter) error {
+func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen []*fanfare.MatchResult, cutter *plan.Cutter) error {
 	failpoint.Hit("before-manifest")
 	var fresh []bool
 	err := retry.WhileAway(ctx, func() (err error) {

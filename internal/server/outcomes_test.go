@@ -29,10 +29,10 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 	db, stops, _, _, _ := heldCast(t)
 	channel, _ := stops.registry.ChannelNamed("news", "email")
 	now := time.Now()
-	posted := &fanfare.Posted{Service: "news", ReceivedAt: now, Seq: fanfare.NewEventSeq(20, 0),
-		Direct: &fanfare.Direct{Channel: channel.Number, Recipients: []fanfare.Recipient{{Subscriber: fanfare.NewPlace(3, 1)}}}}
-	f := &fanfare.Frozen{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now, Manifests: plan.Audience(posted.Seq, posted.Direct)}
-	if _, err := stops.store.Freeze(t.Context(), []*fanfare.Frozen{f}, now); err != nil {
+	posted := &fanfare.AcceptedEvent{Service: "news", ReceivedAt: now, Seq: fanfare.NewEventSeq(20, 0),
+		Direct: &fanfare.Direct{Channel: channel.Number, Recipients: []fanfare.Recipient{{Subscriber: fanfare.NewRowID(3, 1)}}}}
+	f := &fanfare.MatchResult{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now, Manifests: plan.Audience(posted.Seq, posted.Direct)}
+	if _, err := stops.store.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 		t.Fatal(err)
 	}
 	ref := posted.Ref()

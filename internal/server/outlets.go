@@ -67,7 +67,7 @@ type outlets struct {
 }
 
 type outlet struct {
-	*deliver.Outlet
+	*deliver.Sender
 	keys     *keyring
 	settings string        // of the channel, to notice a change
 	rate     registry.Rate // in force
@@ -180,13 +180,13 @@ func settingsBut(s registry.ChannelSettings) string {
 }
 
 func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string, ring *keyring) error {
-	out := deliver.NewOutlet(deliver.Options{
+	out := deliver.NewSender(deliver.Options{
 		Channel: channel.Number, Name: channel.Service + "/" + channel.Name,
 		Gate:     &gate{registry: o.registry, switches: o.switches, channel: channel.Number, captured: o.captured},
 		Flows:    o.switches.paces,
 		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
-	o.open[channel.Number] = &outlet{Outlet: out, keys: ring, settings: wanted}
+	o.open[channel.Number] = &outlet{Sender: out, keys: ring, settings: wanted}
 	for _, lane := range fanfare.Lanes {
 		queue, err := o.bus.Batches(ctx, channel.Number, lane)
 		if err != nil {
@@ -266,7 +266,7 @@ func relayOf(c *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
 
 // awaitOff returns when no message for a subscription is on the wire, or ctx
 // ends.
-func (o *outlets) awaitOff(ctx context.Context, subscription fanfare.Place) error {
+func (o *outlets) awaitOff(ctx context.Context, subscription fanfare.RowID) error {
 	o.mu.Lock()
 	all := make([]*outlet, 0, len(o.open))
 	for _, out := range o.open {
@@ -377,6 +377,6 @@ func (o *outlets) each(do func(*outlet)) {
 }
 
 // drop takes what waits for a subscriber out of all queues.
-func (o *outlets) drop(subscriber fanfare.Place) {
+func (o *outlets) drop(subscriber fanfare.RowID) {
 	o.each(func(out *outlet) { out.Drop(subscriber, "erased") })
 }

@@ -109,7 +109,7 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 
 // cancel settles what is open of a slice. It does without the manifest, which
 // may be what made the batch fail.
-func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.Slice) error {
+func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.RecipientRange) error {
 	refs := slice.Deliveries(day)
 	wanted := len(refs)
 	mine := p.claims.take(refs)

@@ -20,7 +20,7 @@ import (
 
 // heldCast is a store in which a broadcast waits for approval, with a batch that is
 // held for it and another that is held for one that is paused.
-func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiting, paused *fanfare.Frozen) {
+func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiting, paused *fanfare.MatchResult) {
 	t.Helper()
 	db, kept, hops, _ := workshop(t)
 	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db.Database), Conditions: condition.New(), ParseAddress: render.ParseAddress})
@@ -37,12 +37,12 @@ func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiti
 	}
 	channel, _ := people.ChannelNamed("news", "email")
 	plain, now := deliveries.New(db.Database), time.Now()
-	freeze := func(number uint64, hold string) *fanfare.Frozen {
-		f := &fanfare.Frozen{Posted: &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(number, 0)}, Messages: 2, Hold: hold}
-		if _, err := plain.Freeze(t.Context(), []*fanfare.Frozen{f}, now); err != nil {
+	freeze := func(number uint64, hold string) *fanfare.MatchResult {
+		f := &fanfare.MatchResult{Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(number, 0)}, Messages: 2, Hold: hold}
+		if _, err := plain.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 			t.Fatal(err)
 		}
-		batch := fanfare.Batch{Day: fanfare.DayOf(now), Channel: channel.Number, Lane: fanfare.Normal, Slices: []fanfare.Slice{{Manifest: fanfare.NewManifestID(f.Posted.Seq, 0), To: 2, Attempt: 1}}}
+		batch := fanfare.Batch{Day: fanfare.DayOf(now), Channel: channel.Number, Lane: fanfare.Normal, Slices: []fanfare.RecipientRange{{Manifest: fanfare.NewManifestID(f.Posted.Seq, 0), To: 2, Attempt: 1}}}
 		if err := plain.Hold(t.Context(), &batch); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestWhatWaitsOfACancelledBroadcastIsDueHoweverOftenThatFails(t *testing.T) 
 	db, stops, freeing, waiting, _ := heldCast(t)
 	ref := waiting.Posted.Ref()
 	later := time.Now().Add(time.Hour).Truncate(time.Second)
-	due := fanfare.Due{At: later, Channel: 1, Slice: fanfare.Slice{Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{1}, Attempt: 2}}
+	due := fanfare.Due{At: later, Channel: 1, Slice: fanfare.RecipientRange{Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{1}, Attempt: 2}}
 	if err := stops.store.Commit(t.Context(), ref.Day, &fanfare.Commit{Dues: []fanfare.Due{due}}); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestAnApprovalCountsFromWhenTheBroadcastIsShownAsHeld(t *testing.T) {
 	if err := stops.Approve(t.Context(), ref.String(), "key-1"); err != nil {
 		t.Fatal(err)
 	}
-	stops.Held([]*fanfare.Frozen{waiting})
+	stops.Held([]*fanfare.MatchResult{waiting})
 	if why, holds := stops.now.Load().held[ref]; holds {
 		t.Errorf("approved, it waits: %v", why)
 	}

@@ -116,9 +116,9 @@ func (r *restoring) day(ctx context.Context, day fanfare.Day, add func(*backup.U
 
 // elsewhere lists what of each manifest waits for its time or is parked. It may be
 // for an attempt that was made meanwhile.
-func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]fanfare.Slice, error) {
-	all := map[fanfare.ManifestID][]fanfare.Slice{}
-	note := func(slice *fanfare.Slice) { all[slice.Manifest] = append(all[slice.Manifest], *slice) }
+func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]fanfare.RecipientRange, error) {
+	all := map[fanfare.ManifestID][]fanfare.RecipientRange{}
+	note := func(slice *fanfare.RecipientRange) { all[slice.Manifest] = append(all[slice.Manifest], *slice) }
 	due, err := r.store.DueBy(ctx, day, time.Unix(math.MaxInt32, 0), math.MaxInt)
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare
 
 // cut makes the slices of what is open of a manifest and not elsewhere, those of
 // one channel and attempt together.
-func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.Slice, cutter *plan.Cutter) error {
+func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.RecipientRange, cutter *plan.Cutter) error {
 	attempts := make([]uint16, m.Members()) // the next one of each position; 0: none
 	for i := range attempts {
 		attempts[i] = 1
@@ -168,7 +168,7 @@ func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane,
 		to := from + m.Sections[i].Members.Len()
 		for attempt, positions := range byAttempt(attempts[from:to], uint32(from)) {
 			for chunk := range slices.Chunk(positions, fanfare.MaxBatch) {
-				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: fanfare.NewSlice(m.ID, attempt, chunk)})
+				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: fanfare.NewRecipientRange(m.ID, attempt, chunk)})
 			}
 		}
 		from = to

@@ -24,7 +24,7 @@ import (
 type way struct {
 	t      *testing.T
 	hops   *bus.Bus
-	outlet *deliver.Outlet
+	outlet *deliver.Sender
 	turns  *turns
 }
 
@@ -39,7 +39,7 @@ func newWay(t *testing.T, driver driver.Driver) *way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.outlet = deliver.NewOutlet(deliver.Options{
+	w.outlet = deliver.NewSender(deliver.Options{
 		Channel: 1, Name: "news/email", Gate: pass{}, Recorder: forgetful{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
 	}, deliver.Settings{Relays: []deliver.RelaySettings{{Name: "relay", Driver: driver, Weight: 1}}, Connections: 4, Rate: rate.Inf, SendTimeout: time.Second, IdleTimeout: time.Minute})
 	w.turns = newTurns(queue, w.outlet, fanfare.Bulk, func(_ *bus.Lease, err error) { t.Error(err) })
@@ -72,7 +72,7 @@ func (w *way) publish(event fanfare.EventSeq, members ...int) {
 	batches := make([]fanfare.Batch, len(members))
 	from := uint32(0)
 	for i, n := range members {
-		batches[i] = fanfare.Batch{Day: 1, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.Slice{{
+		batches[i] = fanfare.Batch{Day: 1, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.RecipientRange{{
 			Manifest: fanfare.NewManifestID(event, 0), From: from, To: from + uint32(n), Attempt: 1,
 		}}}
 		from += uint32(n)

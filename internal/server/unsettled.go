@@ -12,13 +12,13 @@ import (
 
 // claimed are the members of a slice that are in nobody else's hands.
 type claimed struct {
-	slice *fanfare.Slice
+	slice *fanfare.RecipientRange
 	refs  []fanfare.DeliveryRef
 	why   string // they are cancelled
 }
 
 // claim takes the members of a slice that are free.
-func (l *loader) claim(day fanfare.Day, slice *fanfare.Slice, why string, out *loaded) claimed {
+func (l *loader) claim(day fanfare.Day, slice *fanfare.RecipientRange, why string, out *loaded) claimed {
 	refs := slice.Deliveries(day)
 	wanted := len(refs)
 	refs = l.claims.take(refs)

@@ -40,7 +40,7 @@ func (f fullPart) Write(ctx context.Context, fn func(store.Session) error) error
 
 // workshop is a store whose writes may be refused, with an event of today in it,
 // and a bus.
-func workshop(t *testing.T) (db full, kept *deliveries.Store, hops *bus.Bus, event *fanfare.Frozen) {
+func workshop(t *testing.T) (db full, kept *deliveries.Store, hops *bus.Bus, event *fanfare.MatchResult) {
 	t.Helper()
 	hops, err := bus.Open(t.Context(), bus.Options{Dir: t.TempDir(), Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -54,8 +54,8 @@ func workshop(t *testing.T) (db full, kept *deliveries.Store, hops *bus.Bus, eve
 		}
 	})
 	now := time.Now()
-	event = &fanfare.Frozen{Posted: &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(7, 0)}}
-	if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{event}, now); err != nil {
+	event = &fanfare.MatchResult{Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(7, 0)}}
+	if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{event}, now); err != nil {
 		t.Fatal(err)
 	}
 	return db, kept, hops, event

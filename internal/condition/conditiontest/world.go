@@ -121,7 +121,7 @@ func (w *World) addRule(name string) {
 // subscribe draws a condition for a place, in place of what is there.
 func (w *World) subscribe(place int) error {
 	for range tries {
-		e := condition.Entry{Place: fanfare.Place(place), Subscriber: fanfare.Place(place)}
+		e := condition.Entry{Place: fanfare.RowID(place), Subscriber: fanfare.RowID(place)}
 		switch n := w.g.intn(10); {
 		case n < 3 && len(w.definition.Rules) > 0:
 			e.Rule, e.Params = pick(w.g, w.definition.Rules).Name, w.g.Params()
@@ -184,7 +184,7 @@ func (w *World) change() error {
 	for range 1 + w.size.Subscriptions/10 {
 		place := w.g.intn(len(w.subscriptions))
 		if w.g.oneIn(3) {
-			w.index.Remove(w.key, fanfare.Place(place))
+			w.index.Remove(w.key, fanfare.RowID(place))
 			w.subscriptions[place] = subscription{}
 			continue
 		}

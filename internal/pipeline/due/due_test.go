@@ -40,7 +40,7 @@ func (f fullPart) Write(ctx context.Context, fn func(store.Session) error) error
 }
 
 // open returns a store whose writes can be refused, with an event of today, and a bus.
-func open(t *testing.T) (db fullDatabase, kept *deliveries.Store, hops *bus.Bus, event *fanfare.Frozen) {
+func open(t *testing.T) (db fullDatabase, kept *deliveries.Store, hops *bus.Bus, event *fanfare.MatchResult) {
 	t.Helper()
 	db = fullDatabase{storetest.Open(t), new(atomic.Int32)}
 	kept = deliveries.New(db)
@@ -54,8 +54,8 @@ func open(t *testing.T) (db fullDatabase, kept *deliveries.Store, hops *bus.Bus,
 		}
 	})
 	now := time.Now()
-	event = &fanfare.Frozen{Posted: &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(7, 0)}}
-	if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{event}, now); err != nil {
+	event = &fanfare.MatchResult{Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(7, 0)}}
+	if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{event}, now); err != nil {
 		t.Fatal(err)
 	}
 	return db, kept, hops, event
@@ -72,7 +72,7 @@ func TestDueWorkIsPublishedOnceWhenItsRemovalFails(t *testing.T) {
 	db, kept, hops, event := open(t)
 	now, day := event.Posted.ReceivedAt, fanfare.DayOf(event.Posted.ReceivedAt)
 	work := fanfare.Due{At: now.Add(-time.Minute).Truncate(time.Second), Channel: 1, Lane: fanfare.Normal,
-		Slice: fanfare.Slice{Manifest: fanfare.NewManifestID(event.Posted.Seq, 0), Positions: []uint32{3}, Attempt: 2}}
+		Slice: fanfare.RecipientRange{Manifest: fanfare.NewManifestID(event.Posted.Seq, 0), Positions: []uint32{3}, Attempt: 2}}
 	if err := kept.Commit(t.Context(), day, &fanfare.Commit{Dues: []fanfare.Due{work}}); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestDueWorkIsPublishedOnceWhenItsRemovalFails(t *testing.T) {
 func TestHeldBatchesAreReleasedOnceWhenTheirRemovalFails(t *testing.T) {
 	db, kept, hops, event := open(t)
 	day := fanfare.DayOf(event.Posted.ReceivedAt)
-	held := fanfare.Batch{Day: day, Channel: 1, Lane: fanfare.Normal, Slices: []fanfare.Slice{{Manifest: fanfare.NewManifestID(event.Posted.Seq, 0), Positions: []uint32{3}, Attempt: 1}}}
+	held := fanfare.Batch{Day: day, Channel: 1, Lane: fanfare.Normal, Slices: []fanfare.RecipientRange{{Manifest: fanfare.NewManifestID(event.Posted.Seq, 0), Positions: []uint32{3}, Attempt: 1}}}
 	if err := kept.Hold(t.Context(), &held); err != nil {
 		t.Fatal(err)
 	}

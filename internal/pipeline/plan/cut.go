@@ -29,7 +29,7 @@ type partKey struct {
 // A part is what one event has for one channel and lane.
 type part struct {
 	key     partKey
-	slices  []fanfare.Slice
+	slices  []fanfare.RecipientRange
 	members int
 }
 
@@ -40,7 +40,7 @@ func (c *Cutter) Add(day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest) {
 		end := from + uint32(m.Sections[i].Members.Len())
 		for from < end {
 			to := min(from+fanfare.MaxBatch, end)
-			c.add(cutKey{day, m.Sections[i].Channel, lane}, fanfare.Slice{Manifest: m.ID, From: from, To: to, Attempt: 1})
+			c.add(cutKey{day, m.Sections[i].Channel, lane}, fanfare.RecipientRange{Manifest: m.ID, From: from, To: to, Attempt: 1})
 			from = to
 		}
 	}
@@ -51,7 +51,7 @@ func (c *Cutter) AddDue(day fanfare.Day, due *fanfare.Due) {
 	c.add(cutKey{day, due.Channel, due.Lane}, due.Slice)
 }
 
-func (c *Cutter) add(to cutKey, slice fanfare.Slice) {
+func (c *Cutter) add(to cutKey, slice fanfare.RecipientRange) {
 	key := partKey{to, slice.Manifest.Event()}
 	p := c.parts[key]
 	if p == nil {
@@ -129,7 +129,7 @@ func KeepLatestAttempts(batch *fanfare.Batch) {
 	if !repeated {
 		return
 	}
-	var kept []fanfare.Slice
+	var kept []fanfare.RecipientRange
 	for i := range batch.Slices {
 		slice := &batch.Slices[i]
 		var positions []uint32
@@ -139,7 +139,7 @@ func KeepLatestAttempts(batch *fanfare.Batch) {
 			}
 		}
 		if len(positions) > 0 {
-			kept = append(kept, fanfare.NewSlice(slice.Manifest, slice.Attempt, positions))
+			kept = append(kept, fanfare.NewRecipientRange(slice.Manifest, slice.Attempt, positions))
 		}
 	}
 	batch.Slices = kept

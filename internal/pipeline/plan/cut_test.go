@@ -79,23 +79,23 @@ func TestKeepLatestAttemptsNamesEachMemberOnce(t *testing.T) {
 	one, other := fanfare.NewManifestID(7, 0), fanfare.NewManifestID(7, 1)
 	for _, c := range []struct {
 		name       string
-		have, want []fanfare.Slice
+		have, want []fanfare.RecipientRange
 	}{
-		{"one slice", []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
+		{"one slice", []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
 		{
 			"no repeated member",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
 		},
 		{
 			"postponed twice",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.Slice{{Manifest: one, From: 4, To: 5, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, From: 4, To: 5, Attempt: 1}},
 		},
 		{
 			"postponed and tried meanwhile",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
-			[]fanfare.Slice{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
+			[]fanfare.RecipientRange{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func TestRetentionPausesAfterADayCannotBeRemoved(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	days := &dumpedDays{Database: storetest.Open(t), held: errors.New("held")}
 	kept := deliveries.New(days)
-	if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: now.AddDate(0, 0, -40), Seq: fanfare.NewEventSeq(1, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
+	if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: &fanfare.AcceptedEvent{ReceivedAt: now.AddDate(0, 0, -40), Seq: fanfare.NewEventSeq(1, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 		t.Fatal(err)
 	}
 	clock := &fixedClock{now}
@@ -86,7 +86,7 @@ func TestHistoryIsIndexedWhileARemovalWaits(t *testing.T) {
 	days := &waitingDays{Database: storetest.Open(t), asked: make(chan struct{}), over: make(chan struct{})}
 	kept := deliveries.New(days)
 	freeze := func(n uint64, at time.Time) {
-		if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: &fanfare.Posted{ReceivedAt: at, Seq: fanfare.NewEventSeq(n, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
+		if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: &fanfare.AcceptedEvent{ReceivedAt: at, Seq: fanfare.NewEventSeq(n, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,8 +148,8 @@ func TestRetentionRemovesOldFinishedDays(t *testing.T) {
 	kept := deliveries.New(storetest.Open(t))
 	freeze := func(daysAgo int) fanfare.EventRef {
 		t.Helper()
-		posted := &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
-		if _, err := kept.Freeze(t.Context(), []*fanfare.Frozen{{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now}}, now); err != nil {
+		posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
+		if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now}}, now); err != nil {
 			t.Fatal(err)
 		}
 		return posted.Ref()

@@ -22,10 +22,10 @@ func TestStateArchiveKeepsStatesOfRemovedDays(t *testing.T) {
 	a := NewStateArchive(topicstate.New(), deliveries.New(db), control.New(db), func() map[uint32]uint32 { return current }, copying, slog.New(slog.DiscardHandler))
 	freeze := func(daysAgo, n int, keys ...string) {
 		t.Helper()
-		var events []*fanfare.Frozen
+		var events []*fanfare.MatchResult
 		for i, key := range keys {
-			events = append(events, &fanfare.Frozen{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
-				Posted: &fanfare.Posted{Service: "news", Topic: "quote", ReceivedAt: now.AddDate(0, 0, -daysAgo), Seq: fanfare.NewEventSeq(uint64(n), i),
+			events = append(events, &fanfare.MatchResult{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
+				Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "quote", ReceivedAt: now.AddDate(0, 0, -daysAgo), Seq: fanfare.NewEventSeq(uint64(n), i),
 					Event: fanfare.Event{Data: json.RawMessage(fmt.Sprint(n))}}})
 		}
 		if _, err := a.days.Freeze(t.Context(), events, now); err != nil {
@@ -114,9 +114,9 @@ func TestStateArchiveDropsStatesOfAFullTopic(t *testing.T) {
 	db := storetest.Open(t)
 	a := NewStateArchive(topicstate.New(), deliveries.New(db), control.New(db), func() map[uint32]uint32 { return map[uint32]uint32{1: 1} }, ctxlock.New(), slog.New(slog.DiscardHandler))
 	for i, key := range []string{"large", "further"} {
-		f := &fanfare.Frozen{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
-			Posted: &fanfare.Posted{Service: "news", Topic: "quote", ReceivedAt: now, Seq: fanfare.NewEventSeq(uint64(i+1), 0), Event: fanfare.Event{Data: json.RawMessage("1")}}}
-		if _, err := a.days.Freeze(t.Context(), []*fanfare.Frozen{f}, now); err != nil {
+		f := &fanfare.MatchResult{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},
+			Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "quote", ReceivedAt: now, Seq: fanfare.NewEventSeq(uint64(i+1), 0), Event: fanfare.Event{Data: json.RawMessage("1")}}}
+		if _, err := a.days.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 			t.Fatal(err)
 		}
 		known := &fanfare.Last{Of: *f.Key, Event: f.Posted.Ref(), At: f.Posted.ReceivedAt, Data: f.Posted.Event.Data}
