@@ -119,7 +119,7 @@ func (d *draft) look(ctx context.Context, people *registry.Registry, asked []wir
 		if err := misnamed(&asked[i]); err != nil {
 			a.Err = err
 		}
-		a.Err = below(d.at(a), a.Err)
+		a.Err = fanfare.Below(d.at(a), a.Err)
 	}
 	return nil
 }
@@ -238,15 +238,4 @@ func contentPointer(pointer string) string {
 		return "/attachments"
 	}
 	return pointer
-}
-
-// below puts the pointer of an error behind at.
-func below(at string, err error) error {
-	e, ok := errors.AsType[*fanfare.Error](err)
-	if !ok || at == "" {
-		return err
-	}
-	moved := *e
-	moved.Pointer = at + e.Pointer
-	return &moved
 }

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/due"
@@ -108,7 +109,7 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 	h.outlets.ctx, h.outlets.stop = context.WithCancel(context.Background())
 	resolver := resolverAt(h.config.Resolver)
 	h.outlets.sites = newSites(resolver, h.clock)
-	h.outlets.records = newRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
+	h.outlets.records = dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
 	h.laterDo(h.outlets.sites.Stop)
 	h.outlets.captured = newCaptured(h.config.Capture, h.config.AllowRecipients)
 	if h.keys, err = readKeys(h.dir); err != nil {

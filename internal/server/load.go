@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
@@ -41,7 +42,7 @@ type loader struct {
 	memory      *memory
 	faults      *templateFaults
 
-	keys    *keyring
+	keys    *dkimkeys.Keyring
 	signing dkim.Signing
 	signers []*dkim.Key // of the last batch
 

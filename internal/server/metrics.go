@@ -54,8 +54,8 @@ func (r *reports) metrics() http.Handler {
 	verifierMetrics(r.verifier, registry)
 	r.outlets.replies.metrics(registry)
 	if r.inbound != nil {
-		inboundMetrics(r.inbound, registry)
+		r.inbound.RegisterMetrics(registry)
 	}
-	registry.MustRegister(relayMetrics{r}, signatureMetrics{r}, problemMetrics{r}, destinationMetrics{r}, r.database, r.returns)
+	registry.MustRegister(relayMetrics{r}, signatureMetrics{r}, problemMetrics{r}, destinationMetrics{r}, r.database, r.feedback)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -107,9 +108,9 @@ func (h *house) openIntake(ctx context.Context) error {
 // openReturns begins to take what comes back: bounces, complaints, receipts and
 // mails that unsubscribe.
 func (h *house) openReturns(context.Context) (err error) {
-	h.returns = (&returnTaker{store: h.store, control: h.kept, registry: h.people, recorder: h.recorder, signer: h.outlets.returns, clock: h.clock, logger: h.log}).ready()
-	h.background(h.returns.run)
+	h.feedback = feedback.New(feedback.Options{Store: h.store, Control: h.kept, Registry: h.people, Recorder: h.recorder, Signer: h.outlets.returns, Clock: h.clock, Logger: h.log})
+	h.background(h.feedback.Run)
 	h.background((&housekeeping{registry: h.people, clock: h.clock, log: h.log, audit: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).run)
-	h.mails, err = h.listenInbound(h.outlets, h.returns)
+	h.mails, err = h.listenInbound(h.outlets, h.feedback)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -46,7 +47,7 @@ type reports struct {
 	rates      *rates
 	gathered   *gatheredStatus
 	inbound    *inbound.Server // nil where no mail comes in
-	returns    *returnTally
+	feedback   *feedback.Counters
 	ready      func() error
 	restored   *backup.Note // nil where the server was not
 }
@@ -217,4 +218,16 @@ func (r *rates) of(state fanfare.State) float64 {
 
 func (r *rates) ofChannel(channel uint16, seconds int) float64 {
 	return r.perSecond(seconds, func(s *sample) int64 { return s.taken[channel] })
+}
+
+// inboundStatus returns the counters of the inbound mail server, or nil without one.
+func inboundStatus(s *inbound.Server) *wire.Inbound {
+	if s == nil {
+		return nil
+	}
+	c := s.Counts()
+	return &wire.Inbound{
+		Listen: s.Addr().String(), Open: c.Open, Taken: c.Taken, Bounces: c.Bounces, Unsubscribes: c.Unsubscribes,
+		Kept: c.Kept, NotNow: c.NotNow, Refused: c.Refused,
+	}
 }
