@@ -29,7 +29,7 @@ type Entry struct {
 	Complaint bool   // the reader called it junk
 }
 
-// A Slice names members of one manifest that are to be delivered, the part of a
+// A RecipientRange names members of one manifest that are to be delivered, the part of a
 // batch that goes over the bus. It is a hint: who takes it reads first which of
 // the members are settled.
 type RecipientRange struct {
@@ -46,6 +46,31 @@ func (s *RecipientRange) Len() int {
 		return len(s.Positions)
 	}
 	return int(s.To - s.From)
+}
+
+// NewRecipientRange returns the slice of some ascending positions of a manifest. It names the first
+// and the last position where there are no gaps between them.
+func NewRecipientRange(m ManifestID, attempt uint16, positions []uint32) RecipientRange {
+	first, last := positions[0], positions[len(positions)-1]
+	if int(last-first) == len(positions)-1 {
+		return RecipientRange{Manifest: m, From: first, To: last + 1, Attempt: attempt}
+	}
+	return RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
+}
+
+// Deliveries returns the deliveries that the slice names, in ascending order. day is the day
+// of its batch.
+func (s *RecipientRange) Deliveries(day Day) []DeliveryRef {
+	refs := make([]DeliveryRef, 0, s.Len())
+	for _, p := range s.Positions {
+		refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+	}
+	if s.Positions == nil {
+		for p := s.From; p < s.To; p++ {
+			refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+		}
+	}
+	return refs
 }
 
 // A Batch is the unit of hand-over between generation and delivery, and of the

@@ -60,14 +60,14 @@ func (h *house) reports() *reports {
 		Traces:  h.traces(h.late),
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
 		recorder: h.recorder, channels: h.channels, capture: h.capture, faults: h.dispatch.faults, logger: h.log, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.dispatch.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
-		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.following.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
+		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
 		gathered: &gatheredStatus{report: digestReport{h.late, h.people}, clock: h.clock},
 	}
 }
 
 // parts is what the API is made of, without what has work of its own.
 func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
-	asked := known{index: h.index, registry: h.people, states: h.following.states}
+	asked := known{index: h.index, registry: h.people, states: h.states}
 	return httpapi.Parts{
 		States:     asked,
 		Secrets:    h.channels,
@@ -77,7 +77,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.channels}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.narrowing},
 		Subscribers: h.people, SubscriptionLists: h.people, Suppressions: h.people, Consents: h.people,
 		Merging: h.people, Personal: &personal{h.people, traces, h.store, digestReport{h.store, h.people}},
-		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &channels.Destinations{Channels: h.channels, Store: h.store, Hasten: h.waiting.learn}, Parking: reports.parking, Audit: h.people,
+		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &channels.Destinations{Channels: h.channels, Store: h.store, Hasten: h.waiting.Load}, Parking: reports.parking, Audit: h.people,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
 		Backups:  &backups{dir: h.dir, db: h.db, bus: h.hops, version: h.version, clock: h.clock, copying: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/address"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/bus"
@@ -18,13 +20,15 @@ import (
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -64,16 +68,17 @@ type house struct {
 	dispatch *stage
 
 	// openRecord
-	waiting  *due
+	waiting  *due.Scheduler
 	freeing  *releasing
 	stops    *switches
 	notifier *notifier.Notifier
 	recorder *record.Recorder
 
 	// openStates
-	following *carrying
-	history   *indexing
-	rates     *rates
+	archive *maintain.StateArchive
+	states  *topicstate.States
+	history *maintain.History
+	rates   *rates
 
 	// openVerifier
 	verifier *verify.Verifier
@@ -123,7 +128,7 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
-		Store: h.kept, Conditions: h.index, ParseAddress: render.ParseAddress, ParseURL: render.ParseURL,
+		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
 		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
 		Away: h.absence.check, Patience: h.db.patience(), Logger: h.log,
@@ -169,17 +174,17 @@ func (h *house) openBus(ctx context.Context) (err error) {
 
 // openRecord begins to keep outcomes, with what an earlier run left open.
 func (h *house) openRecord(ctx context.Context) error {
-	h.waiting = newDue(h.store, h.hops, h.clock, h.log)
+	h.waiting = due.New(h.store, h.hops, h.clock, h.log)
 	h.freeing = newReleasing(h.waiting, h.store, h.log)
 	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: h.faults, resumed: h.freeing.release, soon: h.freeing.soon,
 		reconfigured: h.channels.Reconcile, stopped: h.channels.Sweep, hurry: h.channels.FlowsChanged, relay: h.channels.DrainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
-		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
+		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.Add, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.channels.Context()
 			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
-				h.log.Log(ctx, levelOfFailure(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
+				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},
 	})
@@ -205,7 +210,7 @@ func (h *house) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := h.waiting.learn(ctx, day); err != nil {
+		if err := h.waiting.Load(ctx, day); err != nil {
 			return err
 		}
 	}

@@ -8,13 +8,13 @@ import (
 
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // listenInbound binds the address of the inbound mail server. It returns nil if none is configured.
-func (a *App) listenInbound(people *registry.Registry, store *deliveries.Store, returns *render.Signer, next feedback.Handler) (*inbound.Server, error) {
+func (a *App) listenInbound(people *registry.Registry, store *deliveries.Store, returns *signedlink.Signer, next feedback.Handler) (*inbound.Server, error) {
 	c := &a.config
 	if c.Inbound == "" {
 		return nil, nil

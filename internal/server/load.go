@@ -14,15 +14,16 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -34,9 +35,9 @@ type stage struct {
 	recorder    *record.Recorder
 	switches    *switches
 	claims      *claims
-	signer      *render.Signer // nil without a public URL
-	returns     *render.Signer // of return addresses
-	domains     []string       // of which mail comes in here
+	signer      *signedlink.Signer // nil without a public URL
+	returns     *signedlink.Signer // of return addresses
+	domains     []string           // of which mail comes in here
 	sites       *mx.Sites
 	clock       clock.Clock
 	logger      *slog.Logger
@@ -73,8 +74,8 @@ func (s *stage) loader(keys *dkimkeys.Keyring) *loader {
 // messages. Each goroutine has its own.
 type loader struct {
 	*stage
-	signer  *render.Signer // nil without a public URL
-	returns *render.Signer // of return addresses
+	signer  *signedlink.Signer // nil without a public URL
+	returns *signedlink.Signer // of return addresses
 
 	keys    *dkimkeys.Keyring
 	signing dkim.Signing
@@ -288,14 +289,14 @@ func together(jobs []deliver.Job) {
 
 // destination names who will answer for an address: whose limits count, and whose
 // answers say how much more may be sent. A file has none.
-func destination(channel *registry.Channel, address string) string {
+func destination(channel *registry.Channel, to string) string {
 	switch channel.Driver {
 	case "file":
 		return ""
 	case "webhook":
-		return render.Destination(address)
+		return address.HostPort(to)
 	}
-	return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
+	return strings.ToLower(to[strings.LastIndexByte(to, '@')+1:])
 }
 
 // sitesPatience is how long a batch waits to learn whose domains it has. What is not

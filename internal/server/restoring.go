@@ -132,7 +132,7 @@ func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare
 	}
 	for i := range parked {
 		var batch fanfare.Batch
-		if parked[i].Kind == parkedBatch && json.Unmarshal(payloads[i], &batch) == nil {
+		if parked[i].Kind == fanfare.ParkedBatch && json.Unmarshal(payloads[i], &batch) == nil {
 			for j := range batch.Slices {
 				note(&batch.Slices[j])
 			}
@@ -157,7 +157,7 @@ func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane,
 		return err
 	}
 	for i := range elsewhere {
-		for _, ref := range refsOf(day, &elsewhere[i]) {
+		for _, ref := range elsewhere[i].Deliveries(day) {
 			if attempts[ref.Position] == elsewhere[i].Attempt {
 				attempts[ref.Position] = 0
 			}
@@ -168,7 +168,7 @@ func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane,
 		to := from + m.Sections[i].Members.Len()
 		for attempt, positions := range byAttempt(attempts[from:to], uint32(from)) {
 			for chunk := range slices.Chunk(positions, fanfare.MaxBatch) {
-				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: sliceOf(m.ID, attempt, chunk)})
+				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: fanfare.NewRecipientRange(m.ID, attempt, chunk)})
 			}
 		}
 		from = to
@@ -184,15 +184,6 @@ func byAttempt(attempts []uint16, first uint32) map[uint16][]uint32 {
 		}
 	}
 	return positions
-}
-
-// sliceOf names ascending positions, in short where they have no gap.
-func sliceOf(m fanfare.ManifestID, attempt uint16, positions []uint32) fanfare.RecipientRange {
-	first, last := positions[0], positions[len(positions)-1]
-	if int(last-first) == len(positions)-1 {
-		return fanfare.RecipientRange{Manifest: m, From: first, To: last + 1, Attempt: attempt}
-	}
-	return fanfare.RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
 }
 
 // events appends what was accepted and not matched. Those that are in a day all

@@ -63,7 +63,7 @@ func TestWhatWasOpenAtTheBackupIsHeldForItsNextAttempt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Park(t.Context(), day, frozen.Posted.Seq, fanfare.Parked{Kind: parkedBatch, At: at}, parked); err != nil {
+	if err := store.Park(t.Context(), day, frozen.Posted.Seq, fanfare.Parked{Kind: fanfare.ParkedBatch, At: at}, parked); err != nil {
 		t.Fatal(err)
 	}
 
@@ -103,7 +103,7 @@ func TestScatteredPositionsAreNamedOneByOne(t *testing.T) {
 		{[]uint32{4, 5, 6}, fanfare.RecipientRange{From: 4, To: 7}},
 		{[]uint32{4, 6}, fanfare.RecipientRange{Positions: []uint32{4, 6}}},
 	} {
-		if got := sliceOf(0, 0, test.positions); fmt.Sprint(got) != fmt.Sprint(test.want) {
+		if got := fanfare.NewRecipientRange(0, 0, test.positions); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%v gives %+v, want %+v", test.positions, got, test.want)
 		}
 	}

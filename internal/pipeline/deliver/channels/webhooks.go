@@ -6,11 +6,11 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/webhook"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 // webhookDriver makes the driver of a channel.
@@ -64,7 +64,7 @@ func (c *Channels) ReceiverSecret(service, name, to string) (wire.ReceiverSecret
 	if conf.Driver != "webhook" {
 		return wire.ReceiverSecret{}, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " signs nothing: its driver is " + conf.Driver, Hint: "name one whose driver is webhook"}
 	}
-	receiver, err := render.ParseURL(to)
+	receiver, err := address.ParseURL(to)
 	if err != nil {
 		return wire.ReceiverSecret{}, fanfare.Below("/to", err)
 	}
