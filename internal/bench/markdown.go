@@ -151,10 +151,17 @@ func variation(r *Record) string {
 	return strings.Join(all, ", ")
 }
 
+// A Catalog says which table an experiment belongs to and what it shows.
+type Catalog struct {
+	Tables   []string // names, in order
+	TableOf  func(id string) string
+	Describe func(id string) string
+}
+
 // WriteMarkdown writes one table for each suite, the newest run first, with the
 // median and the spread of the runs of a call. An experiment of several suites is in
 // the first of them.
-func WriteMarkdown(w io.Writer, all []Record) error {
+func (c *Catalog) WriteMarkdown(w io.Writer, all []Record) error {
 	var b strings.Builder
 	machines := []string{}
 	for i := range all {
@@ -163,12 +170,11 @@ func WriteMarkdown(w io.Writer, all []Record) error {
 		}
 	}
 	groups := measurements(all)
-	for _, s := range suites() {
-		own := slices.DeleteFunc(slices.Clone(groups), func(m measurement) bool { return tableOf(m.mid.ID) != s.name })
-		if len(own) == 0 {
-			continue
+	for _, name := range c.Tables {
+		own := slices.DeleteFunc(slices.Clone(groups), func(m measurement) bool { return c.TableOf(m.mid.ID) != name })
+		if len(own) > 0 {
+			c.writeTable(&b, name, own, machines)
 		}
-		writeSuite(&b, s.name, own, machines)
 	}
 	if b.Len() == 0 {
 		b.WriteString("There are no records of this kind yet.\n")
@@ -183,17 +189,7 @@ func WriteMarkdown(w io.Writer, all []Record) error {
 	return err
 }
 
-// tableOf is the name of the suite in whose table an experiment is.
-func tableOf(id string) string {
-	for _, s := range suites() {
-		if slices.Contains(strings.Fields(s.ids), id) {
-			return s.name
-		}
-	}
-	return ""
-}
-
-func writeSuite(b *strings.Builder, name string, all []measurement, machines []string) {
+func (c *Catalog) writeTable(b *strings.Builder, name string, all []measurement, machines []string) {
 	fmt.Fprintf(b, "### Suite %s\n\n", name)
 	b.WriteString("| measured | id | median | spread | limit | value/limit | p50, p99 ms | CPU us/item | MiB | lost, twice | other tenants | all others | goal |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
@@ -215,18 +211,9 @@ func writeSuite(b *strings.Builder, name string, all []measurement, machines []s
 	}
 	b.WriteString("\n")
 	for _, id := range ids {
-		if e, ok := findExperiment(id); ok {
-			fmt.Fprintf(b, "- %s: %s%s\n", id, e.Shows, publishedText(&e))
-		}
+		fmt.Fprintf(b, "- %s: %s\n", id, c.Describe(id))
 	}
 	b.WriteString("\n")
-}
-
-func publishedText(e *Experiment) string {
-	if e.Published.Text == "" {
-		return ""
-	}
-	return ". Published: " + e.Published.Text
 }
 
 // writePoints writes a row for each point of what was varied.
@@ -268,26 +255,26 @@ const (
 
 // UpdatePage writes the tables into a Markdown page, in place of those that stand
 // between its two marks.
-func UpdatePage(path string, all []Record) error {
+func (c *Catalog) UpdatePage(path string, all []Record) error {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	changed, err := withTables(string(page), all)
+	changed, err := c.withTables(string(page), all)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return os.WriteFile(path, []byte(changed), 0o644) //nolint:gosec // a page of the documentation is for everybody
 }
 
-func withTables(page string, all []Record) (string, error) {
+func (c *Catalog) withTables(page string, all []Record) (string, error) {
 	before, rest, found := strings.Cut(page, tablesBegin+"\n")
 	_, after, closed := strings.Cut(rest, tablesEnd)
 	if !found || !closed {
 		return "", fmt.Errorf("the page has no lines %q and %q: add them where the tables belong", tablesBegin, tablesEnd)
 	}
 	var tables strings.Builder
-	if err := WriteMarkdown(&tables, all); err != nil {
+	if err := c.WriteMarkdown(&tables, all); err != nil {
 		return "", err
 	}
 	return before + tablesBegin + "\n\n" + strings.TrimSpace(tables.String()) + "\n\n" + tablesEnd + after, nil

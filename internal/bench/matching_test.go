@@ -2,7 +2,9 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -10,15 +12,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// runPart runs a part in this process and reads its answer.
-func runPart(t *testing.T, name string, spec, result any) {
+// runHere runs a part in this process and reads its answer.
+func runHere[S any](t *testing.T, part func(context.Context, S, io.Reader, *json.Encoder) error, spec S, result any) {
 	t.Helper()
-	text, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	if err := Part(t.Context(), name, string(text), strings.NewReader(""), &out); err != nil {
+	if err := part(t.Context(), spec, strings.NewReader(""), json.NewEncoder(&out)); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), result); err != nil {
@@ -30,7 +28,7 @@ func TestEachWorkloadIsAnsweredAsCELAndTheBareOneAnswerIt(t *testing.T) {
 	for _, m := range matchings() {
 		t.Run(m.workload, func(t *testing.T) {
 			var got matchResult
-			runPart(t, "match", matchSpec{Workload: m.workload, Subscriptions: 1500, Seed: 1, Threads: 2, Millis: 10}, &got)
+			runHere(t, matchPart, matchSpec{Workload: m.workload, Subscriptions: 1500, Seed: 1, Threads: 2, Millis: 10}, &got)
 			if len(got.Wrong) > 0 || got.Events.Events <= 0 || got.Bare.Events <= 0 || got.Naive <= 0 || got.Sample != 100_000 {
 				t.Errorf("got %+v", got)
 			}
@@ -72,7 +70,7 @@ func TestAMatchThatMissesASubscriptionIsWrong(t *testing.T) {
 func TestWhatIsAddedIsMetAtOnce(t *testing.T) {
 	for _, workload := range []string{"B1", "B5"} {
 		var got addsResult
-		runPart(t, "adds", addsSpec{Workload: workload, Subscriptions: 2000, Single: 50, Seed: 1}, &got)
+		runHere(t, addsPart, addsSpec{Workload: workload, Subscriptions: 2000, Single: 50, Seed: 1}, &got)
 		if len(got.Wrong) > 0 || got.Groups <= 0 || got.Single <= 0 || got.Bare <= 0 || got.P99 <= 0 {
 			t.Errorf("%s: %+v", workload, got)
 		}

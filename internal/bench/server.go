@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -80,6 +81,19 @@ func (l *lab) serve(data string, more ...string) (*server, error) {
 	}
 	s.ready = time.Since(started)
 	return s, nil
+}
+
+// attach returns a server that runs in this process already, for tests.
+func attach(l *lab, url, key string) (*server, error) {
+	self, err := os.FindProcess(os.Getpid()) // its peak of memory is looked at
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(url, key)
+	if err != nil {
+		return nil, err
+	}
+	return &server{child: &child{ended: true, cmd: &exec.Cmd{Process: self}}, api: api.ForService(service), url: url, lab: l}, nil
 }
 
 // toggleProfile begins, then ends the profile, where one is asked for. A server

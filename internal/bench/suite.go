@@ -116,3 +116,34 @@ func sayMissing(w io.Writer, ids []string) {
 		}
 	}
 }
+
+// tableOf is the name of the first suite that has an experiment.
+func tableOf(id string) string {
+	for _, s := range suites() {
+		if slices.Contains(strings.Fields(s.ids), id) {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// catalog is that of all suites.
+func catalog() *Catalog {
+	c := &Catalog{TableOf: tableOf, Describe: func(id string) string {
+		e, ok := findExperiment(id)
+		if ok && e.Published.Text != "" {
+			return e.Shows + ". Published: " + e.Published.Text
+		}
+		return e.Shows
+	}}
+	for _, s := range suites() {
+		c.Tables = append(c.Tables, s.name)
+	}
+	return c
+}
+
+// WriteMarkdown writes a table of records for each suite.
+func WriteMarkdown(w io.Writer, all []Record) error { return catalog().WriteMarkdown(w, all) }
+
+// UpdatePage writes the tables into a Markdown page, between its two marks.
+func UpdatePage(path string, all []Record) error { return catalog().UpdatePage(path, all) }
