@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -40,7 +42,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 			continue
 		}
 		a.Address = w.address
-		first, others := r.addresses.lookup(r.hash.address(svc.number, w.kind, w.address))
+		first, others := r.addresses.Lookup(r.hash.address(svc.number, w.kind, w.address))
 		for _, p := range append([]fanfare.Place{first}, others...) {
 			if p != 0 {
 				candidates[p] = append(candidates[p], i)
@@ -75,7 +77,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel
 		err = r.present(ctx, head, a.Subscriber)
 	}
 	if e, ours := errors.AsType[*fanfare.Error](err); ours && e.Code == fanfare.NotFound {
-		a.Err = invalid("/subscriber", e.Hint, "%s", e.Message)
+		a.Err = inputerror.Invalid("/subscriber", e.Hint, "%s", e.Message)
 		return nil
 	}
 	if err != nil {
@@ -94,7 +96,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel
 			return nil
 		}
 	}
-	a.Err = invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", quote(a.Subscriber), kindNames[kind])
+	a.Err = inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), kindNames[kind])
 	return nil
 }
 

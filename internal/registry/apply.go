@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -28,7 +30,7 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 		}
 		for _, t := range pl.defined {
 			if err := r.opt.Conditions.Fits(t.key(), t.definition()); err != nil {
-				return below(pointer("topics", t.Name), err)
+				return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 			}
 		}
 		return nil
@@ -126,14 +128,14 @@ func (r *Registry) plan(actor *Actor, d *Document) (*plan, error) {
 		pl.dryRun()
 	}
 	if len(pl.wrong) > 0 {
-		return pl, d.locate(gather(pl.wrong[:min(len(pl.wrong), maxFaults)]))
+		return pl, d.locate(inputerror.Join(pl.wrong[:min(len(pl.wrong), maxFaults)]))
 	}
 	return pl, nil
 }
 
 // fail notes err, which concerns the member at the pointer.
 func (pl *plan) fail(at string, err error) {
-	pl.wrong = append(pl.wrong, below(at, err))
+	pl.wrong = append(pl.wrong, inputerror.WithPrefix(at, err))
 }
 
 func (pl *plan) service() {
@@ -146,7 +148,7 @@ func (pl *plan) service() {
 		return
 	}
 	if !namePattern.MatchString(name) {
-		pl.fail("/service", invalid("", nameHint, "%s is not a name", quote(name)))
+		pl.fail("/service", inputerror.Invalid("", nameHint, "%s is not a name", inputerror.Quote(name)))
 	}
 	pl.svc = newService(pl.serviceNumber(name), name)
 	pl.to.services[name], pl.to.names[pl.svc.number] = pl.svc, name
@@ -160,17 +162,17 @@ func (pl *plan) references() {
 	check := func(at, name string) {
 		if spec := pl.doc.Templates[name]; spec != nil {
 			if spec.Delete && !pl.doc.deleted {
-				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: pointer("templates", name), Hint: "give the topic another one first",
-					Message: "template " + quote(name) + " cannot be deleted: it is needed by " + at})
+				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "give the topic another one first",
+					Message: "template " + inputerror.Quote(name) + " cannot be deleted: it is needed by " + at})
 			}
 			return // where it cannot be compiled, that was said
 		}
 		if name != "" && pl.svc.templates[name] == nil {
-			pl.fail(at, invalid("", didYouMean(name, maps.Keys(pl.svc.templates), "the service has no templates"), "unknown template %s", quote(name)))
+			pl.fail(at, inputerror.Invalid("", inputerror.DidYouMean(name, maps.Keys(pl.svc.templates), "the service has no templates"), "unknown template %s", inputerror.Quote(name)))
 		}
 	}
 	for _, t := range sortedValues(pl.svc.topics) {
-		at := pointer("topics", t.Name)
+		at := inputerror.Pointer("topics", t.Name)
 		check(at+"/template", t.Template)
 		check(at+"/digest/template", t.Digest.Template)
 		for i, rule := range t.Rules {
@@ -224,7 +226,7 @@ func (pl *plan) tries(template string) bool {
 
 // failIn notes what is wrong with a template where it is used.
 func (pl *plan) failIn(place string, err error) {
-	e := below("", err)
+	e := inputerror.WithPrefix("", err)
 	e.Message += " (" + place + ")"
 	pl.wrong = append(pl.wrong, e)
 }
@@ -249,7 +251,7 @@ func (pl *plan) checkUse(w *writer) error {
 			}
 		}
 		if n > 0 {
-			wrong = append(wrong, inUse(pointer("topics", t.Name), n))
+			wrong = append(wrong, inUse(inputerror.Pointer("topics", t.Name), n))
 		}
 	}
 	for _, t := range pl.defined {
@@ -258,16 +260,16 @@ func (pl *plan) checkUse(w *writer) error {
 		}
 		for of, paused := range w.pausedUse {
 			if of.topic == t.Number && of.rule != 0 && paused > 0 && t.ruleName(of.rule) == "" {
-				wrong = append(wrong, inUse(pointer("topics", t.Name, "rules"), paused))
+				wrong = append(wrong, inUse(inputerror.Pointer("topics", t.Name, "rules"), paused))
 			}
 		}
 	}
 	for _, c := range pl.closed {
 		if n := w.channelUse[c.Number]; n > 0 {
-			wrong = append(wrong, inUse(pointer("channels", c.Name), n))
+			wrong = append(wrong, inUse(inputerror.Pointer("channels", c.Name), n))
 		}
 	}
-	return gather(wrong)
+	return inputerror.Join(wrong)
 }
 
 func inUse(at string, subscriptions int64) *fanfare.Error {
@@ -287,7 +289,7 @@ func (pl *plan) apply(w *writer, actor *Actor) error {
 	for i, t := range pl.defined {
 		if err := r.opt.Conditions.Define(t.key(), t.definition()); err != nil {
 			pl.restore(i)
-			return below(pointer("topics", t.Name), err)
+			return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 		}
 	}
 	b := Batch{Config: pl.records, Files: pl.enclosed}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/filetype"
 )
@@ -27,18 +29,18 @@ func (pl *plan) filed(name string, spec *TemplateSpec) *TemplateSpec {
 // files checks the files of a template, and returns what is kept of it: their sums in
 // place of their bytes, which are kept apart, once for all versions that have them.
 func (pl *plan) files(name string, parts TemplateParts) TemplateParts {
-	return parts.mapFiles(pointer("templates", name), pl.filesOf)
+	return parts.mapFiles(inputerror.Pointer("templates", name), pl.filesOf)
 }
 
 func (pl *plan) filesOf(at string, of TemplateFiles) (kept TemplateFiles) {
 	for i := range of.Attachments {
-		kept.Attachments = append(kept.Attachments, pl.file(at+pointer("attachments", strconv.Itoa(i)), of.Attachments[i], pl.r.opt.Files.Attachment))
+		kept.Attachments = append(kept.Attachments, pl.file(at+inputerror.Pointer("attachments", strconv.Itoa(i)), of.Attachments[i], pl.r.opt.Files.Attachment))
 	}
 	for _, name := range slices.Sorted(maps.Keys(of.Images)) {
 		if kept.Images == nil {
 			kept.Images = map[string]TemplateFile{}
 		}
-		kept.Images[name] = pl.file(at+pointer("images", name), of.Images[name], filetype.Image)
+		kept.Images[name] = pl.file(at+inputerror.Pointer("images", name), of.Images[name], filetype.Image)
 	}
 	return kept
 }
@@ -48,7 +50,7 @@ func (pl *plan) filesOf(at string, of TemplateFiles) (kept TemplateFiles) {
 func (r *Registry) DraftFiles(service, name string, parts TemplateParts) (TemplateParts, []FileRecord, error) {
 	pl := &plan{r: r, doc: &Document{Service: service}, from: r.config.Load()}
 	parts = pl.files(name, parts)
-	return parts, pl.enclosed, gather(pl.wrong)
+	return parts, pl.enclosed, inputerror.Join(pl.wrong)
 }
 
 // file checks one file, and has it kept where it is not.
@@ -67,13 +69,13 @@ func (pl *plan) file(at string, f TemplateFile, typeOf func(name, declared strin
 			pl.fail(at, err)
 			return f
 		case f.Content == nil:
-			pl.fail(at+"/sha256", invalid("", "give the file itself", "no template of the service has a file with this SHA-256"))
+			pl.fail(at+"/sha256", inputerror.Invalid("", "give the file itself", "no template of the service has a file with this SHA-256"))
 			return f
 		}
 	}
 	f.SHA256 = fanfare.SumOf(f.Content)
 	if f.Size = len(f.Content); f.Size == 0 {
-		pl.fail(at, invalid("", "", "the file %s is empty", quote(f.Name)))
+		pl.fail(at, inputerror.Invalid("", "", "the file %s is empty", inputerror.Quote(f.Name)))
 		return f
 	}
 	var err error

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -23,7 +25,7 @@ func nextNumber[N ~uint16 | ~uint32](taken iter.Seq[N]) N {
 }
 
 func (pl *plan) channel(name string, spec *ChannelSpec) {
-	at := pointer("channels", name)
+	at := inputerror.Pointer("channels", name)
 	old := pl.svc.channels[name]
 	if spec.Delete {
 		if old != nil {
@@ -42,7 +44,7 @@ func (pl *plan) channel(name string, spec *ChannelSpec) {
 			return
 		}
 		if kindOf(old.Driver) != kindOf(ch.Driver) {
-			pl.fail(at+"/driver", invalid("", "make another channel", "the addresses of %s are not those of %s", old.Driver, ch.Driver))
+			pl.fail(at+"/driver", inputerror.Invalid("", "make another channel", "the addresses of %s are not those of %s", old.Driver, ch.Driver))
 		}
 		ch.Number = old.Number
 		pl.diff.add(kindChannel, name, "update", changed)
@@ -91,13 +93,13 @@ func (pl *plan) channelNumber(name string) uint16 {
 		}
 	}
 	if len(pl.to.channels) >= math.MaxUint16 {
-		pl.fail(pointer("channels", name), &fanfare.Error{Code: fanfare.TooLarge, Message: "there are no numbers left for channels"})
+		pl.fail(inputerror.Pointer("channels", name), &fanfare.Error{Code: fanfare.TooLarge, Message: "there are no numbers left for channels"})
 	}
 	return nextNumber(maps.Keys(pl.to.channels))
 }
 
 func (pl *plan) topic(name string, spec *TopicSpec) {
-	at := pointer("topics", name)
+	at := inputerror.Pointer("topics", name)
 	old := pl.svc.topics[name]
 	if spec.Delete {
 		if old != nil {
@@ -134,7 +136,7 @@ func (pl *plan) topic(name string, spec *TopicSpec) {
 	ruleChanges := body.merge(name, known, spec)
 	if spec.rules == rulesAlone {
 		at := slices.IndexFunc(body.Rules, func(r ruleBody) bool { return r.Name == spec.Rules[0].Name })
-		pl.doc.ruleAt = pointer("topics", name, "rules", itoa(at))
+		pl.doc.ruleAt = inputerror.Pointer("topics", name, "rules", itoa(at))
 	}
 	var number uint32
 	switch {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 const maxTitleBytes = 512
@@ -23,7 +25,7 @@ func (pl *plan) serviceNumber(name string) uint32 {
 func (pl *plan) settings() (changes []FieldChange) {
 	if title := pl.doc.Title; title != nil && *title != pl.svc.title {
 		if len(*title) > maxTitleBytes {
-			pl.fail("/title", tooLarge("", len(*title), maxTitleBytes))
+			pl.fail("/title", inputerror.TooLarge("", len(*title), maxTitleBytes))
 		}
 		changes = append(changes, FieldChange{"title", pl.svc.title, *title})
 		pl.svc.title = *title

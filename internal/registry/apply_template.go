@@ -4,6 +4,8 @@ import (
 	"maps"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -140,7 +142,7 @@ func (pl *plan) discard(name string) bool {
 // publish makes the draft what the template says, or the version that is named.
 // Publishing what is published changes nothing.
 func (pl *plan) publish(name string, spec *TemplateSpec) {
-	at := pointer("templates", name)
+	at := inputerror.Pointer("templates", name)
 	now := Configuration{pl.to}
 	from := now.Draft(pl.svc.name, name)
 	published := pl.svc.templates[name]
@@ -151,7 +153,7 @@ func (pl *plan) publish(name string, spec *TemplateSpec) {
 			return
 		}
 	case from == nil:
-		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "template " + quote(name) + " has no draft",
+		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "template " + inputerror.Quote(name) + " has no draft",
 			Hint: "keep one with `fanfare template draft " + name + " -f FILE`, or name the version to publish again with --version"})
 		return
 	}

@@ -1,6 +1,9 @@
 package registry
 
-import "fanfare.dev/fanfare"
+import (
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+)
 
 // A BounceRecord is a message that came back of an address, as far as it counts for
 // giving the address up.
@@ -22,7 +25,7 @@ func (r *Registry) BounceOf(service, address string) (BounceRecord, error) {
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return BounceRecord{}, invalid("", "", "%s", noAddress(address, "", err))
+		return BounceRecord{}, inputerror.Invalid("", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(svc.number, kind, normal)
 	return BounceRecord{Service: s.Service, Kind: s.Kind, Hash: s.Hash}, nil

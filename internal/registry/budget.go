@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -36,7 +38,7 @@ func (pl *plan) setBudget() (change FieldChange, changed bool) {
 	pl.svc.budget = time.Duration(*asked)
 	switch is := pl.svc.Budget(); {
 	case is > maxBudget:
-		pl.fail("/matching_budget", invalid("", fmt.Sprintf("at most %s", Duration(maxBudget)), "%s for every event is too much", Duration(is)))
+		pl.fail("/matching_budget", inputerror.Invalid("", fmt.Sprintf("at most %s", Duration(maxBudget)), "%s for every event is too much", Duration(is)))
 	case pl.actor != nil && pl.actor.Tenant != "" && is > was:
 		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "have it set with a key for all services",
 			Message: "the budget protects other services: a key of one service may not raise it"})
@@ -137,7 +139,7 @@ func overBudget(w *want, load int64, budget time.Duration) error {
 	if w.rule != 0 {
 		at = "/rule"
 	}
-	return invalid(at, "add a comparison that an index answers, such as an equality, or a filter that others have already; the budget is matching_budget of the service",
+	return inputerror.Invalid(at, "add a comparison that an index answers, such as an equality, or a filter that others have already; the budget is matching_budget of the service",
 		"the condition would take about %d ns of every event of topic %s, because %s; with the %d ns of others that is more than the budget of %s",
-		w.cost.Nanos, quote(w.topic.Name), w.cost.Why, load, Duration(budget))
+		w.cost.Nanos, inputerror.Quote(w.topic.Name), w.cost.Why, load, Duration(budget))
 }

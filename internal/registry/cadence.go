@@ -3,6 +3,8 @@ package registry
 import (
 	"fmt"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
@@ -31,12 +33,12 @@ func (t *Topic) mayWait(c cadence.Cadence) error {
 	case c.Immediate():
 		return nil
 	case t.Digest.IsZero():
-		return invalid("/cadence", "give the topic a digest: {template: NAME}, or leave the cadence away", "topic %s has no digest, so that nothing of it can wait for %s", quote(t.Name), c)
+		return inputerror.Invalid("/cadence", "give the topic a digest: {template: NAME}, or leave the cadence away", "topic %s has no digest, so that nothing of it can wait for %s", inputerror.Quote(t.Name), c)
 	case c.OfState() && t.Key == "" && t.Digest.Key != "":
-		return invalid("/cadence", "give the topic itself the key: "+t.Digest.Key+", or leave of state away",
-			"topic %s has a key in its digest alone, which picks the newest of the events that a message tells of: of state needs the key of the topic", quote(t.Name))
+		return inputerror.Invalid("/cadence", "give the topic itself the key: "+t.Digest.Key+", or leave of state away",
+			"topic %s has a key in its digest alone, which picks the newest of the events that a message tells of: of state needs the key of the topic", inputerror.Quote(t.Name))
 	case c.OfState() && t.Key == "":
-		return invalid("/cadence", "give the topic a key, or leave of state away", "topic %s has no key, so that it has no state", quote(t.Name))
+		return inputerror.Invalid("/cadence", "give the topic a key, or leave of state away", "topic %s has no key, so that it has no state", inputerror.Quote(t.Name))
 	}
 	return nil
 }
@@ -50,6 +52,6 @@ func (pl *plan) checkCadence(at string, t *Topic) {
 
 // waitsFor refuses to take the digest away from a topic with n subscriptions that need it.
 func (t *Topic) waitsFor(n int64) *fanfare.Error {
-	return &fanfare.Error{Code: fanfare.Conflict, Pointer: pointer("topics", t.Name, "digest"), Message: fmt.Sprintf("%d subscriptions have a cadence, and need it", n),
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("topics", t.Name, "digest"), Message: fmt.Sprintf("%d subscriptions have a cadence, and need it", n),
 		Hint: "leave the digest, or put them with the cadence immediate first"}
 }

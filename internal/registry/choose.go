@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // ChooseChannel returns the channel that a request names. The error has the
@@ -16,11 +18,11 @@ func (r *Registry) ChooseChannel(service, name string) (*Channel, error) {
 	if c, ok := svc.channels[name]; ok {
 		return c, nil
 	}
-	hint := didYouMean(name, maps.Keys(svc.channels), "the service has no channels, apply one first")
+	hint := inputerror.DidYouMean(name, maps.Keys(svc.channels), "the service has no channels, apply one first")
 	if name == "" {
-		return nil, invalid("/channel", hint, "channel is missing")
+		return nil, inputerror.Invalid("/channel", hint, "channel is missing")
 	}
-	return nil, invalid("/channel", hint, "unknown channel %s", quote(name))
+	return nil, inputerror.Invalid("/channel", hint, "unknown channel %s", inputerror.Quote(name))
 }
 
 // A Choice is how a request may name a template.
@@ -43,7 +45,7 @@ func (r *Registry) ChooseTemplate(service, name string, may Choice) (*TemplateSo
 	base, version, pinned := strings.Cut(name, "@")
 	current, all := svc.templates[base], conf.TemplateVersions(service, base)
 	if current == nil && (len(all) == 0 || may != ChooseAny || !pinned) {
-		return nil, invalid("/template", didYouMean(base, maps.Keys(svc.templates), "the service has no templates, apply one first"), "unknown template %s", quote(base))
+		return nil, inputerror.Invalid("/template", inputerror.DidYouMean(base, maps.Keys(svc.templates), "the service has no templates, apply one first"), "unknown template %s", inputerror.Quote(base))
 	}
 	if !pinned {
 		return current, nil
@@ -53,7 +55,7 @@ func (r *Registry) ChooseTemplate(service, name string, may Choice) (*TemplateSo
 		switch {
 		case v.State == VersionDraft && (version == VersionDraft || err == nil && v.Version == number):
 			if may != ChooseAny {
-				return nil, invalid("/template", "publish it first: fanfare template publish "+base, "%s is a draft, with which nobody is written to", quote(name))
+				return nil, inputerror.Invalid("/template", "publish it first: fanfare template publish "+base, "%s is a draft, with which nobody is written to", inputerror.Quote(name))
 			}
 			return v.TemplateSource, nil
 		case err == nil && v.Version == number:
@@ -61,10 +63,10 @@ func (r *Registry) ChooseTemplate(service, name string, may Choice) (*TemplateSo
 		}
 	}
 	if version == VersionDraft {
-		return nil, invalid("/template", "fanfare template draft "+base+" -f FILE keeps one", "template %s has no draft", quote(base))
+		return nil, inputerror.Invalid("/template", "fanfare template draft "+base+" -f FILE keeps one", "template %s has no draft", inputerror.Quote(base))
 	}
 	if err != nil || number < 1 {
-		return nil, invalid("/template", "write name@version, such as "+base+"@1", "template %s has no version %s", quote(base), quote(version))
+		return nil, inputerror.Invalid("/template", "write name@version, such as "+base+"@1", "template %s has no version %s", inputerror.Quote(base), inputerror.Quote(version))
 	}
 	return nil, noVersion("/template", base, number, all)
 }

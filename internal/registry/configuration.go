@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -107,5 +109,5 @@ func (t *Topic) Rule(name string) *Rule { return t.rule(name) }
 func (t *Topic) Settings() TopicSettings { return t.body.TopicSettings }
 
 func unknownTopic(svc *service, name string) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + quote(name), Hint: didYouMean(name, maps.Keys(svc.topics), "put one first")}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + inputerror.Quote(name), Hint: inputerror.DidYouMean(name, maps.Keys(svc.topics), "put one first")}
 }

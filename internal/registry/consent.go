@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -62,17 +64,17 @@ func checkConsent(p *Put, w *want) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&ask); err != nil {
-		return invalid("/consent", "give terms, source and at, such as 2026-03-01T12:00:00Z", "consent cannot be read: %v", err)
+		return inputerror.Invalid("/consent", "give terms, source and at, such as 2026-03-01T12:00:00Z", "consent cannot be read: %v", err)
 	}
 	for _, text := range [...]struct{ name, value string }{{"terms", ask.Terms}, {"source", ask.Source}} {
 		if len(text.value) > maxConsentBytes {
-			return tooLarge("/consent/"+text.name, len(text.value), maxConsentBytes)
+			return inputerror.TooLarge("/consent/"+text.name, len(text.value), maxConsentBytes)
 		}
 		if strings.ContainsFunc(text.value, func(r rune) bool { return r < ' ' }) {
-			return invalid("/consent/"+text.name, "", "%s must be one line", text.name)
+			return inputerror.Invalid("/consent/"+text.name, "", "%s must be one line", text.name)
 		}
 		if text.value == "" && !confirmed {
-			return invalid("/consent/"+text.name, "say what was agreed to, and where", "%s is missing", text.name)
+			return inputerror.Invalid("/consent/"+text.name, "say what was agreed to, and where", "%s is missing", text.name)
 		}
 	}
 	w.consent = &Consent{How: consentVouched, Topic: w.topic.Name, Terms: ask.Terms, Source: ask.Source, AskedAt: ask.At}
@@ -112,7 +114,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]Consent,
 	}
 	var of []fanfare.Place
 	for _, p := range places {
-		of = append(of, r.belongings.of(p)...)
+		of = append(of, r.subscriptionsOfRow.Of(p)...)
 	}
 	ids := map[fanfare.Place]string{}
 	err = r.Subscriptions(ctx, sorted(of), func(s *SubscriptionRow) error {

@@ -211,7 +211,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 		return 0, false, full()
 	}
 	place = fanfare.NewPlace(int(w.partition), *local)
-	first, others := table.claim(w.addressHash, place)
+	first, others := table.Claim(w.addressHash, place)
 	if first == 0 {
 		g.noteInsert(table, w.addressHash, place)
 	}
@@ -274,7 +274,7 @@ func (g *group) updateSubscriber(s *SubscriberRecord, w *want) {
 // find returns the place of the subscription with the identity of asked, 0 if
 // there is none.
 func (g *group) find(hash uint64, service uint32, asked *SubscriptionRecord) (fanfare.Place, error) {
-	first, others := g.w.r.identities.lookup(hash)
+	first, others := g.w.r.identities.Lookup(hash)
 	for first != 0 {
 		s, err := g.subscription(first)
 		if err != nil {

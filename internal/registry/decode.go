@@ -5,6 +5,9 @@ import (
 	"slices"
 	"unicode/utf8"
 	"unsafe"
+
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/rawjson"
 )
 
 // maxPutBytes is how long the JSON of one Put may be.
@@ -18,7 +21,7 @@ const maxPutBytes = 128 << 10
 func DecodePut(line []byte, p *Put) error {
 	*p = Put{}
 	if len(line) > maxPutBytes {
-		return tooLarge("", len(line), maxPutBytes)
+		return inputerror.TooLarge("", len(line), maxPutBytes)
 	}
 	d := putDecoder{b: append(make([]byte, 0, len(line)), line...)}
 	err := d.object(p)
@@ -79,7 +82,7 @@ func (p *Put) raw(name string) (*json.RawMessage, uint) {
 
 func (d *putDecoder) object(p *Put) error {
 	if !d.take('{') {
-		return invalid("", "send one object, or NDJSON with one on each line", "a subscription must be a JSON object")
+		return inputerror.Invalid("", "send one object, or NDJSON with one on each line", "a subscription must be a JSON object")
 	}
 	var seen uint
 	for first := true; ; first = false {
@@ -103,7 +106,7 @@ func (d *putDecoder) object(p *Put) error {
 			return err
 		}
 		if seen&bit != 0 {
-			return invalid(pointer(name), "", "%s is given twice", name)
+			return inputerror.Invalid(inputerror.Pointer(name), "", "%s is given twice", name)
 		}
 		seen |= bit
 	}
@@ -127,7 +130,7 @@ func (d *putDecoder) field(p *Put, name string) (uint, error) {
 	}
 	dst, bit := p.raw(name)
 	if dst == nil {
-		return 0, invalid(pointer(name), didYouMean(name, slices.Values(putFields), ""), "unknown field %s", quote(name))
+		return 0, inputerror.Invalid(inputerror.Pointer(name), inputerror.DidYouMean(name, slices.Values(putFields), ""), "unknown field %s", inputerror.Quote(name))
 	}
 	if d.null() {
 		return bit, nil
@@ -136,9 +139,9 @@ func (d *putDecoder) field(p *Put, name string) (uint, error) {
 	if d.i == len(d.b) || d.b[d.i] != '{' {
 		return 0, d.wrong(name, "an object")
 	}
-	end := jsonEnd(d.b, from, 1)
+	end := rawjson.End(d.b, from, 1)
 	if end < 0 {
-		return 0, invalid(pointer(name), "", "%s is not valid JSON", name)
+		return 0, inputerror.Invalid(inputerror.Pointer(name), "", "%s is not valid JSON", name)
 	}
 	d.i = end
 	*dst = d.b[from:d.i:d.i]
@@ -148,19 +151,19 @@ func (d *putDecoder) field(p *Put, name string) (uint, error) {
 // wrong words a value of the wrong type, or one that is broken.
 func (d *putDecoder) wrong(name, want string) error {
 	if d.i < len(d.b) && d.b[d.i] == '"' && want == "a text" {
-		return invalid(pointer(name), "", "%s is not a valid JSON text", name)
+		return inputerror.Invalid(inputerror.Pointer(name), "", "%s is not a valid JSON text", name)
 	}
-	return invalid(pointer(name), "", "%s must be %s", name, want)
+	return inputerror.Invalid(inputerror.Pointer(name), "", "%s must be %s", name, want)
 }
 
 func (d *putDecoder) syntax(what string) error {
-	e := invalid("", "", "not valid JSON: %s", what)
+	e := inputerror.Invalid("", "", "not valid JSON: %s", what)
 	e.Line, e.Column = 1, d.i+1
 	return e
 }
 
 func (d *putDecoder) space() {
-	d.i = behindSpace(d.b, d.i)
+	d.i = rawjson.SkipSpace(d.b, d.i)
 }
 
 func (d *putDecoder) take(c byte) bool {

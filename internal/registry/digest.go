@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 )
@@ -42,7 +44,7 @@ func (pl *plan) checkDigestKey(at string, t *Topic) {
 		return
 	}
 	if err := pl.r.opt.Conditions.Check(condition.Definition{Schema: t.Schema, Key: t.Digest.Key}); err != nil {
-		if e := below("", err); strings.HasPrefix(e.Pointer, "/key") {
+		if e := inputerror.WithPrefix("", err); strings.HasPrefix(e.Pointer, "/key") {
 			pl.fail(at+"/digest", e)
 		}
 	}

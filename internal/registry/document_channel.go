@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // Defaults of channels.
@@ -118,7 +120,7 @@ func (n node) needs(field, hint string) {
 func (n node) mailbox() string {
 	s := n.line()
 	if _, err := mail.ParseAddress(s); err != nil {
-		n.fault("write it as Name <name@example.org>", "%s is not a mail address", quote(s))
+		n.fault("write it as Name <name@example.org>", "%s is not a mail address", inputerror.Quote(s))
 	}
 	return s
 }
@@ -127,7 +129,7 @@ func (n node) mailbox() string {
 func (n node) address() string {
 	s := n.line()
 	if a, err := mail.ParseAddress(s); err != nil || a.Address != s {
-		n.fault("write it as name@example.org", "%s is not an address", quote(s))
+		n.fault("write it as name@example.org", "%s is not an address", inputerror.Quote(s))
 	}
 	return s
 }
@@ -137,7 +139,7 @@ func (n node) hostPort() string {
 	host, port, err := net.SplitHostPort(s)
 	number, portErr := strconv.Atoi(port)
 	if err != nil || host == "" || portErr != nil || number < 1 || number > 65535 {
-		n.fault("write it as host:port", "%s is not a host and port", quote(s))
+		n.fault("write it as host:port", "%s is not a host and port", inputerror.Quote(s))
 	}
 	return s
 }
@@ -145,7 +147,7 @@ func (n node) hostPort() string {
 func (n node) host() string {
 	s := n.line()
 	if s == "" || len(s) > 253 || strings.ContainsAny(s, " \t@<>/") {
-		n.fault("write it as mail.example.org", "%s is not a host name", quote(s))
+		n.fault("write it as mail.example.org", "%s is not a host name", inputerror.Quote(s))
 	}
 	return s
 }
@@ -162,7 +164,7 @@ func (n node) domain() string {
 		wrong = wrong || label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-'
 	}
 	if wrong {
-		n.fault("write it as bounces.example.org; of a name with other letters its form of xn--", "%s is not a domain for mail", quote(s))
+		n.fault("write it as bounces.example.org; of a name with other letters its form of xn--", "%s is not a domain for mail", inputerror.Quote(s))
 	}
 	return small
 }
@@ -186,7 +188,7 @@ func (n node) rate() Rate {
 	s := n.text()
 	r, err := ParseRate(s)
 	if err != nil {
-		n.fault("write it as 30/s, 1000/min, 5000/h or unlimited", "%s is not a rate", quote(s))
+		n.fault("write it as 30/s, 1000/min, 5000/h or unlimited", "%s is not a rate", inputerror.Quote(s))
 	}
 	return r
 }

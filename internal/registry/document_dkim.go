@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare/internal/mail/dkim"
 )
 
@@ -36,7 +38,7 @@ func (n node) dkim() (all []DKIMKey) {
 	n.each(func(v node) {
 		k := v.dkimKey()
 		if name := k.Selector + "._domainkey." + k.Domain; named[name] {
-			v.fault("give one of them another selector", "two keys have the record %s", quote(name))
+			v.fault("give one of them another selector", "two keys have the record %s", inputerror.Quote(name))
 		} else {
 			named[name] = true
 		}
@@ -71,7 +73,7 @@ func (n node) dkimKey() (k DKIMKey) {
 func (n node) selector() string {
 	s := strings.ToLower(n.line())
 	if !dkim.ValidName(s) || len(s) > maxSelectorBytes {
-		n.fault("letters, digits and hyphens, such as s1", "%s is not a selector", quote(s))
+		n.fault("letters, digits and hyphens, such as s1", "%s is not a selector", inputerror.Quote(s))
 	}
 	return s
 }
@@ -84,6 +86,6 @@ func (n node) moment() time.Time {
 			return at.UTC()
 		}
 	}
-	n.fault("write it as 2026-11-20T08:00:00Z or 2026-11-20", "%s is not a time", quote(s))
+	n.fault("write it as 2026-11-20T08:00:00Z or 2026-11-20", "%s is not a time", inputerror.Quote(s))
 	return time.Time{}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"github.com/goccy/go-yaml/ast"
 )
 
@@ -49,7 +51,7 @@ func limitFields(c *ChannelSpec, driver string, all fields) {
 			c.Destinations.Only = map[string]DestinationSettings{}
 			v.entries(func(name string, v node) {
 				if name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " \t/@") {
-					v.fault("write it as gmail.com or hooks.example.org:443", "%s is not a domain, or a host and port", quote(name))
+					v.fault("write it as gmail.com or hooks.example.org:443", "%s is not a domain, or a host and port", inputerror.Quote(name))
 				}
 				var own DestinationSettings
 				v.fields(oneDestination(&own))
@@ -90,7 +92,7 @@ func (n node) dailyQuota() (q DailyQuota) {
 		"zone": func(v node) {
 			q.Zone = v.line()
 			if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == "Local" {
-				v.fault("write it as Europe/London", "%s is not a time zone", quote(q.Zone))
+				v.fault("write it as Europe/London", "%s is not a time zone", inputerror.Quote(q.Zone))
 			}
 		},
 	})

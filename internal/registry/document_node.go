@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
@@ -27,14 +29,14 @@ type node struct {
 type fields map[string]func(node)
 
 func (n node) fault(hint, format string, args ...any) {
-	n.fail(invalid("", hint, format, args...))
+	n.fail(inputerror.Invalid("", hint, format, args...))
 }
 
 // fail notes err with the place of n.
 func (n node) fail(err error) {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
-		e = invalid("", "", "%v", err)
+		e = inputerror.Invalid("", "", "%v", err)
 	}
 	e.Pointer = n.at
 	if t := n.GetToken(); t != nil && e.Line == 0 {
@@ -85,7 +87,7 @@ func key(pair *ast.MappingValueNode) string {
 
 // member is the value of a pair.
 func (n node) member(pair *ast.MappingValueNode) node {
-	m := node{Node: pair.Value, p: n.p, at: n.at + pointer(key(pair))}
+	m := node{Node: pair.Value, p: n.p, at: n.at + inputerror.Pointer(key(pair))}
 	t := pair.Key.GetToken()
 	n.p.doc.positions[m.at] = position{t.Position.Line, t.Position.Column}
 	return m
@@ -108,8 +110,8 @@ func (n node) fields(known fields) {
 			}
 		}
 		if read == nil {
-			m := node{Node: pair.Key, p: n.p, at: n.at + pointer(name)}
-			m.fault(fieldHint(name, known), "unknown field %s", quote(name))
+			m := node{Node: pair.Key, p: n.p, at: n.at + inputerror.Pointer(name)}
+			m.fault(fieldHint(name, known), "unknown field %s", inputerror.Quote(name))
 			continue
 		}
 		read(n.member(pair))
@@ -123,7 +125,7 @@ func fieldHint(name string, known fields) string {
 	case name == "key" && known["key_env"] != nil:
 		return "a key is not written into the document: name a file with key_file, or an environment variable with key_env"
 	}
-	return didYouMean(name, maps.Keys(known), "")
+	return inputerror.DidYouMean(name, maps.Keys(known), "")
 }
 
 // entries reads an object whose names are free.
@@ -137,7 +139,7 @@ func (n node) entries(read func(name string, v node)) {
 func (n node) members(read func(name string, v node)) {
 	n.entries(func(name string, v node) {
 		if !namePattern.MatchString(name) {
-			v.fault(nameHint, "%s is not a name", quote(name))
+			v.fault(nameHint, "%s is not a name", inputerror.Quote(name))
 			return
 		}
 		read(name, v)
@@ -149,7 +151,7 @@ func (n node) each(read func(node)) {
 	switch v := n.resolved().(type) {
 	case *ast.SequenceNode:
 		for i, item := range v.Values {
-			m := node{Node: item, p: n.p, at: n.at + pointer(strconv.Itoa(i))}
+			m := node{Node: item, p: n.p, at: n.at + inputerror.Pointer(strconv.Itoa(i))}
 			if t := item.GetToken(); t != nil {
 				n.p.doc.positions[m.at] = position{t.Position.Line, t.Position.Column}
 			}
@@ -212,7 +214,7 @@ func (n node) text() string {
 func (n node) name() string {
 	s := n.text()
 	if !namePattern.MatchString(s) {
-		n.fault(nameHint, "%s is not a name", quote(s))
+		n.fault(nameHint, "%s is not a name", inputerror.Quote(s))
 	}
 	return s
 }
@@ -246,7 +248,7 @@ func (n node) number(lowest, highest int) int {
 func (n node) choice(of ...string) string {
 	s := n.text()
 	if !slices.Contains(of, s) {
-		n.fault("use "+strings.Join(of, ", "), "unknown value %s", quote(s))
+		n.fault("use "+strings.Join(of, ", "), "unknown value %s", inputerror.Quote(s))
 	}
 	return s
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
@@ -43,7 +45,7 @@ func ParseDocument(b []byte, dir string) (*Document, error) {
 	p.dir = dir
 	p.document(node{p: p, Node: body})
 	if len(p.wrong) > 0 {
-		return nil, gather(p.wrong[:min(len(p.wrong), maxFaults)])
+		return nil, inputerror.Join(p.wrong[:min(len(p.wrong), maxFaults)])
 	}
 	return p.doc, nil
 }
@@ -51,17 +53,17 @@ func ParseDocument(b []byte, dir string) (*Document, error) {
 // readDocument reads the text as far as its form goes.
 func readDocument(b []byte) (*documentReader, ast.Node, error) {
 	if len(b) > MaxUploadBytes {
-		return nil, nil, tooLarge("", len(b), MaxUploadBytes)
+		return nil, nil, inputerror.TooLarge("", len(b), MaxUploadBytes)
 	}
 	b, lifted := lift(bytes.TrimPrefix(b, []byte(byteOrderMark)))
 	if len(b) > maxDocumentBytes {
-		return nil, nil, tooLarge("", len(b), maxDocumentBytes)
+		return nil, nil, inputerror.TooLarge("", len(b), maxDocumentBytes)
 	}
 	if !utf8.Valid(b) {
-		return nil, nil, invalid("", "save the file as UTF-8", "the document is not valid UTF-8")
+		return nil, nil, inputerror.Invalid("", "save the file as UTF-8", "the document is not valid UTF-8")
 	}
 	if line := tooDeep(b); line > 0 {
-		e := invalid("", "", "more than %d levels inside each other", maxNesting)
+		e := inputerror.Invalid("", "", "more than %d levels inside each other", maxNesting)
 		e.Line = line
 		return nil, nil, e
 	}
@@ -70,10 +72,10 @@ func readDocument(b []byte) (*documentReader, ast.Node, error) {
 		return nil, nil, syntaxFault(err)
 	}
 	if len(file.Docs) > 1 {
-		return nil, nil, invalid("", "apply them one after the other", "there are %d documents in one", len(file.Docs))
+		return nil, nil, inputerror.Invalid("", "apply them one after the other", "there are %d documents in one", len(file.Docs))
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		return nil, nil, invalid("", "", "the document is empty")
+		return nil, nil, inputerror.Invalid("", "", "the document is empty")
 	}
 	p := &documentReader{doc: newDocument(), anchors: map[string]ast.Node{}, lifted: lifted}
 	ast.Walk(p, file.Docs[0].Body)
@@ -107,7 +109,7 @@ func tooDeep(b []byte) int {
 }
 
 func syntaxFault(err error) *fanfare.Error {
-	e := invalid("", "", "%s", strings.TrimSpace(err.Error()))
+	e := inputerror.Invalid("", "", "%s", strings.TrimSpace(err.Error()))
 	if s, ok := errors.AsType[*yaml.SyntaxError](err); ok {
 		e.Message, e.Hint = s.GetMessage(), "look at the indentation there: the same for all fields of an object, and more for what is in them"
 		if strings.Contains(e.Message, "'\t'") {
@@ -204,7 +206,7 @@ func (p *documentReader) topic(n node) *TopicSpec {
 	seen := map[string]bool{}
 	for _, r := range t.Rules {
 		if r.Name != "" && seen[r.Name] {
-			n.fault("", "two rules are named %s", quote(r.Name))
+			n.fault("", "two rules are named %s", inputerror.Quote(r.Name))
 		}
 		seen[r.Name] = true
 	}
@@ -258,7 +260,7 @@ func (p *documentReader) template(n node) *TemplateSpec {
 func (n node) file() string {
 	b := n.bytesOf(n.text(), maxFileBytes)
 	if !utf8.Valid(b) {
-		n.fault("save the file as UTF-8", "the file %s is not valid UTF-8", quote(n.text()))
+		n.fault("save the file as UTF-8", "the file %s is not valid UTF-8", inputerror.Quote(n.text()))
 	}
 	return string(b)
 }
@@ -279,15 +281,15 @@ func (n node) bytesOf(name string, most int) []byte {
 	}
 	defer root.Close() //nolint:errcheck // it was only read
 	if info, err := root.Stat(filepath.Clean(name)); err == nil && info.Size() > int64(most) {
-		n.fault("", "the file %s has %d bytes, more than %d", quote(name), info.Size(), most)
+		n.fault("", "the file %s has %d bytes, more than %d", inputerror.Quote(name), info.Size(), most)
 		return nil
 	}
 	b, err := root.ReadFile(filepath.Clean(name))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		n.fault("the path is relative to the document", "there is no file %s", quote(name))
+		n.fault("the path is relative to the document", "there is no file %s", inputerror.Quote(name))
 	case err != nil:
-		n.fault("it must be readable and lie in the document's folder", "cannot read the file %s", quote(name))
+		n.fault("it must be readable and lie in the document's folder", "cannot read the file %s", inputerror.Quote(name))
 	}
 	return b
 }
@@ -310,7 +312,7 @@ func (n node) jsonFile() json.RawMessage {
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 		fault := syntaxFault(err)
 		fault.Pointer = n.at
-		fault.Message = "the file " + quote(n.text()) + " is not JSON: " + fault.Message
+		fault.Message = "the file " + inputerror.Quote(n.text()) + " is not JSON: " + fault.Message
 		n.p.wrong = append(n.p.wrong, fault)
 		return nil
 	}
@@ -321,7 +323,7 @@ func (n node) duration() Duration {
 	text := n.text()
 	v, err := time.ParseDuration(text)
 	if err != nil || v <= 0 {
-		n.fault("write it as 30s, 10m or 1h30m", "%s is not a duration", quote(text))
+		n.fault("write it as 30s, 10m or 1h30m", "%s is not a duration", inputerror.Quote(text))
 	}
 	return Duration(v)
 }

@@ -3,6 +3,8 @@ package registry
 import (
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
@@ -38,7 +40,7 @@ func (n node) quietHours() (q QuietHours) {
 		"zone": func(v node) {
 			q.Zone = v.line()
 			if _, err := time.LoadLocation(q.Zone); err != nil || q.Zone == time.Local.String() {
-				v.fault("use a name such as Europe/London", "unknown time zone %s", quote(q.Zone))
+				v.fault("use a name such as Europe/London", "unknown time zone %s", inputerror.Quote(q.Zone))
 			}
 		},
 		"spread": func(v node) {
@@ -59,7 +61,7 @@ func (n node) quietHours() (q QuietHours) {
 func (n node) timeOfDay() string {
 	s := n.text()
 	if _, err := quiethours.ParseClock(s); err != nil {
-		n.fault("write it in quotes as \"08:00\"", "%s is not a time of day", quote(s))
+		n.fault("write it in quotes as \"08:00\"", "%s is not a time of day", inputerror.Quote(s))
 	}
 	return s
 }

@@ -1,5 +1,9 @@
 package registry
 
+import (
+	"fanfare.dev/fanfare/internal/inputerror"
+)
+
 const (
 	maxRelays = 16 // of a channel
 	maxWeight = 1000
@@ -13,7 +17,7 @@ func (n node) relays() (all []Relay) {
 		r := &all[i]
 		used = used || r.Weight > 0
 		if names[r.name()] {
-			n.fault("give one of them a name", "two relays are named %s", quote(r.name()))
+			n.fault("give one of them a name", "two relays are named %s", inputerror.Quote(r.name()))
 		}
 		names[r.name()] = true
 	}

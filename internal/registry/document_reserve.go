@@ -3,6 +3,8 @@ package registry
 import (
 	"strconv"
 	"strings"
+
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // A Share is a part of something as people write it: 10%. "" is the usual one.
@@ -51,7 +53,7 @@ func (n node) share() Share {
 	s := n.text()
 	number, ok := strings.CutSuffix(s, "%")
 	if percent, err := strconv.Atoi(number); !ok || err != nil || percent < 0 || percent > 100 || strconv.Itoa(percent) != number {
-		n.fault("write it as 10%", "%s is not a share", quote(s))
+		n.fault("write it as 10%", "%s is not a share", inputerror.Quote(s))
 		return ""
 	}
 	return Share(s)

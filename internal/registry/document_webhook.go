@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -63,7 +65,7 @@ func reasonOf(err error) string {
 // takes refuses an address that the channel would not send to.
 func (c *Channel) takes(address string) error {
 	if c.Driver == "webhook" && !c.AllowHTTP && strings.HasPrefix(address, "http://") {
-		return invalid("/to", "give the https address of the receiver, or set allow_http for channel "+c.Name, "the URL has no TLS")
+		return inputerror.Invalid("/to", "give the https address of the receiver, or set allow_http for channel "+c.Name, "the URL has no TLS")
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package registry
 import (
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -74,7 +76,7 @@ func unknownSubscription(id string) error {
 	if id == "" {
 		return &fanfare.Error{Code: fanfare.NotFound, Message: "there is no such subscription"}
 	}
-	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + quote(id)}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscription " + inputerror.Quote(id)}
 	if strings.Contains(id, "@") {
 		e.Hint = "where this is an address: fanfare subscription list --subscriber, and /v1/subscriptions?subscriber=, list the ids of a person's"
 	}

@@ -10,9 +10,6 @@ func OpenColliding(ctx context.Context, opt Options, bits int) (*Registry, error
 	return open(ctx, opt, h)
 }
 
-// Canonical is canonical.
-var Canonical = canonical
-
 // Plain is p without what DecodePut knows of it.
 func (p Put) Plain() Put {
 	p.decoded = false

@@ -3,6 +3,8 @@ package registry
 import (
 	"maps"
 	"slices"
+
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // fileNotes says of which templates of the document the files stay at home, by channels
@@ -17,7 +19,7 @@ func (pl *plan) fileNotes() (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(pl.doc.Templates)) {
 		spec := pl.doc.Templates[name]
 		if len(programs) > 0 && !spec.Delete && len(spec.allFiles()) > 0 {
-			notes = append(notes, "template "+quote(name)+" has files: mails have them, and what channel "+quote(programs[0])+" posts to programs has not")
+			notes = append(notes, "template "+inputerror.Quote(name)+" has files: mails have them, and what channel "+inputerror.Quote(programs[0])+" posts to programs has not")
 		}
 	}
 	return notes

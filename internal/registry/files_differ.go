@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // mapFiles returns the parts with what f makes of their files: those of the template,
@@ -15,7 +17,7 @@ func (p TemplateParts) mapFiles(at string, f func(at string, of TemplateFiles) T
 		of = maps.Clone(of)
 		for _, device := range slices.Sorted(maps.Keys(of)) {
 			words := of[device]
-			words.TemplateFiles = f(at+pointer("devices", device), words.TemplateFiles)
+			words.TemplateFiles = f(at+inputerror.Pointer("devices", device), words.TemplateFiles)
 			of[device] = words
 		}
 		return of
@@ -24,7 +26,7 @@ func (p TemplateParts) mapFiles(at string, f func(at string, of TemplateFiles) T
 	p.Devices = devices(at, p.Devices)
 	p.Locales = maps.Clone(p.Locales)
 	for _, tag := range slices.Sorted(maps.Keys(p.Locales)) {
-		at := at + pointer("locales", tag)
+		at := at + inputerror.Pointer("locales", tag)
 		one := p.Locales[tag]
 		one.TemplateFiles = f(at, one.TemplateFiles)
 		one.Devices = devices(at, one.Devices)

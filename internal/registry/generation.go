@@ -2,6 +2,8 @@ package registry
 
 import (
 	"time"
+
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // Generation says which of the events of a topic have their messages made together.
@@ -30,7 +32,7 @@ func (n node) generation() string {
 		return ""
 	}
 	if _, ok := parseGeneration(text); !ok || text == "" {
-		n.fault("use per_change, continuous, or a window of 1s to 10s, such as 5s", "unknown generation %s", quote(text))
+		n.fault("use per_change, continuous, or a window of 1s to 10s, such as 5s", "unknown generation %s", inputerror.Quote(text))
 	}
 	return text
 }

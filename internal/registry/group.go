@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/people/placeindex"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 )
@@ -44,7 +46,7 @@ type group struct {
 
 // A tableChange is how to take back one change of a table.
 type tableChange struct {
-	table      *table
+	table      *placeindex.HashIndex
 	hash       uint64
 	old, place fanfare.Place // old 0: place was inserted; place 0: old was removed
 }
@@ -272,32 +274,32 @@ func (g *group) change(p fanfare.Place) (*SubscriptionRecord, error) {
 	return s, nil
 }
 
-func (g *group) insert(t *table, hash uint64, place fanfare.Place) {
-	t.insert(hash, place)
+func (g *group) insert(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
+	t.Insert(hash, place)
 	g.noteInsert(t, hash, place)
 }
 
-func (g *group) noteInsert(t *table, hash uint64, place fanfare.Place) {
+func (g *group) noteInsert(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
 	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, 0, place})
 }
 
-func (g *group) replace(t *table, hash uint64, old, place fanfare.Place) {
-	t.replace(hash, old, place)
+func (g *group) replace(t *placeindex.HashIndex, hash uint64, old, place fanfare.Place) {
+	t.Replace(hash, old, place)
 	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, old, place})
 }
 
 // remove takes place out from under hash when the group is kept: until then it is
 // there for those who read. Who decides on a change compares the row.
-func (g *group) remove(t *table, hash uint64, place fanfare.Place) {
+func (g *group) remove(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
 	g.effects++
 	g.leaving = append(g.leaving, tableChange{t, hash, place, 0})
 }
 
 // takeBack undoes an insert of the same group at once: the place is given out again.
-func (g *group) takeBack(t *table, hash uint64, place fanfare.Place) {
-	t.remove(hash, place)
+func (g *group) takeBack(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
+	t.Remove(hash, place)
 	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, place, 0})
 }
@@ -305,7 +307,7 @@ func (g *group) takeBack(t *table, hash uint64, place fanfare.Place) {
 // leave takes out of the tables what the group has removed.
 func (g *group) leave() {
 	for _, c := range g.leaving {
-		c.table.remove(c.hash, c.old)
+		c.table.Remove(c.hash, c.old)
 	}
 }
 
@@ -317,11 +319,11 @@ func (g *group) undo() {
 	for _, c := range slices.Backward(g.undone) {
 		switch {
 		case c.old == 0:
-			c.table.remove(c.hash, c.place)
+			c.table.Remove(c.hash, c.place)
 		case c.place == 0:
-			c.table.insert(c.hash, c.old)
+			c.table.Insert(c.hash, c.old)
 		default:
-			c.table.replace(c.hash, c.place, c.old)
+			c.table.Replace(c.hash, c.place, c.old)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -94,7 +96,7 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 		}
 		if service != "" {
 			if _, err := r.config.Load().service(service); err != nil {
-				return below("/service", err)
+				return inputerror.WithPrefix("/service", err)
 			}
 		}
 		k := &heldKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
@@ -122,11 +124,11 @@ func (r *Registry) checkKey(s *KeySettings) error {
 	s.ExpiresAt = s.ExpiresAt.UTC().Truncate(time.Second)
 	switch {
 	case len(s.Name) > maxKeyNameBytes:
-		return tooLarge("/name", len(s.Name), maxKeyNameBytes)
+		return inputerror.TooLarge("/name", len(s.Name), maxKeyNameBytes)
 	case strings.ContainsAny(s.Name, "\r\n\x00"):
-		return invalid("/name", "", "must be one line")
+		return inputerror.Invalid("/name", "", "must be one line")
 	case s.Scopes == 0:
-		return invalid("/scopes", "use "+strings.Join(scopeNames[:], ", "), "a key needs a scope")
+		return inputerror.Invalid("/scopes", "use "+strings.Join(scopeNames[:], ", "), "a key needs a scope")
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ func (r *Registry) heldKey(service, id string) (*heldKey, error) {
 			return k, nil
 		}
 	}
-	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "key " + quote(id) + " does not exist"}
+	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "key " + inputerror.Quote(id) + " does not exist"}
 }
 
 // ChangeKey lets change set what may be changed. The key works by its new
@@ -180,7 +182,7 @@ func (r *Registry) ChangeKey(ctx context.Context, service, id string, change fun
 // goes on to work for grace; one from an earlier rotation ends now.
 func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
 	if grace < 0 || grace > MaxGrace {
-		return Key{}, "", invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
+		return Key{}, "", inputerror.Invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
 	}
 	secret, hash := newSecret()
 	key, err := r.editKey(ctx, service, id, "rotate", func(k *heldKey) error {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/schema"
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
@@ -192,23 +195,23 @@ func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic
 	if err != nil {
 		return nil, err
 	}
-	schema := body.Schema
-	if schema == nil {
-		schema = reservedSchemas[name]
+	text := body.Schema
+	if text == nil {
+		text = reservedSchemas[name]
 	}
-	check, err := compileSchema(schema)
+	check, err := schema.Compile(text)
 	if err != nil {
-		return nil, below("/schema", err)
+		return nil, inputerror.WithPrefix("/schema", err)
 	}
 	due, err := cadence.Parse(body.Cadence)
 	if err != nil {
-		return nil, below("/cadence", err)
+		return nil, inputerror.WithPrefix("/cadence", err)
 	}
 	generation, ok := parseGeneration(body.Generation)
 	if !ok {
-		return nil, invalid("/generation", "", "unknown generation %s", quote(body.Generation))
+		return nil, inputerror.Invalid("/generation", "", "unknown generation %s", inputerror.Quote(body.Generation))
 	}
-	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: schema, Key: body.Key, Series: body.Series,
+	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: text, Key: body.Key, Series: body.Series,
 		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, ValidateData: check,
 		topicState: topicState{service: svc.number, filters: &checkedTexts[fanfare.Cost]{}, body: body}}
 	for _, r := range body.Rules {

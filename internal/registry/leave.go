@@ -143,7 +143,7 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place
 	}
 	var places []fanfare.Place
 	for _, row := range head.parts() {
-		places = append(places, r.belongings.of(row.Place)...)
+		places = append(places, r.subscriptionsOfRow.Of(row.Place)...)
 	}
 	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
 		restored = 0

@@ -85,13 +85,13 @@ func (l *loader) subscriber(s *SubscriberRecord) error {
 	// An address belongs to one subscriber, and so does an id. A taken hash is a
 	// collision and both stay; there is nothing to resolve.
 	if s.hasAddress() {
-		l.r.addresses.insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
+		l.r.addresses.Insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
 		if small := folded(s.Kind, s.Address); small != s.Address {
-			l.r.respelled.insert(l.r.hash.address(s.Service, s.Kind, small), s.Place)
+			l.r.respelled.Insert(l.r.hash.address(s.Service, s.Kind, small), s.Place)
 		}
 	}
 	if s.ID != "" && s.Flags&(FlagErasing|FlagErased) == 0 {
-		l.r.subscribers.insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)
+		l.r.subscribers.Insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)
 	}
 	return nil
 }
@@ -103,15 +103,15 @@ func (l *loader) subscription(s *SubscriptionRecord) error {
 	if t == nil {
 		return fmt.Errorf("subscription %s has the unknown topic %d", fanfare.SubscriptionID(s.Place), s.Topic)
 	}
-	l.r.belongings.add(s.Subscriber, s.Place)
+	l.r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
 	switch {
 	case s.ID != "":
 		hash := l.r.hash.clientID(t.service, s.ID)
-		if l.r.identities.insert(hash, s.Place) != 0 {
+		if l.r.identities.Insert(hash, s.Place) != 0 {
 			l.identityClash = append(l.identityClash, clash{hash, s.Place})
 		}
 	case !s.Ended:
-		l.r.identities.insert(l.r.hash.natural(s), s.Place)
+		l.r.identities.Insert(l.r.hash.natural(s), s.Place)
 	}
 	if s.Ended {
 		return nil
@@ -128,7 +128,7 @@ func (l *loader) subscription(s *SubscriptionRecord) error {
 	if s.Paused {
 		return nil
 	}
-	l.r.live.set(s.Place)
+	l.r.live.Set(s.Place)
 	l.r.slots.use(s, 1)
 	return l.filling.add(t.key(), l.r.entry(t, s))
 }
@@ -142,7 +142,7 @@ func (l *loader) resolve(ctx context.Context) error {
 			continue
 		}
 		done[c.hash] = true
-		first, others := l.r.identities.lookup(c.hash)
+		first, others := l.r.identities.Lookup(c.hash)
 		places := sorted(append(others, first))
 		newest := map[string]SubscriptionRecord{}
 		var beaten []fanfare.Place
@@ -164,7 +164,7 @@ func (l *loader) resolve(ctx context.Context) error {
 			return err
 		}
 		for _, p := range beaten {
-			l.r.identities.remove(c.hash, p)
+			l.r.identities.Remove(c.hash, p)
 		}
 	}
 	return nil

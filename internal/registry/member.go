@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -38,7 +40,7 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 	n := node{p: p, Node: body, at: d.root}
 	p.shown = fields{"name": func(v node) {
 		if own := m.own(); v.text() != own {
-			v.fault("leave it out", "the path says %s", quote(own))
+			v.fault("leave it out", "the path says %s", inputerror.Quote(own))
 		}
 	}}
 	m.check(n)
@@ -96,7 +98,7 @@ func ParseMember(m Member, text []byte, dir string) (*Document, error) {
 		d.Templates[m.Name] = p.version(n, m.Kind)
 	}
 	if len(p.wrong) > 0 {
-		return nil, d.locate(gather(p.wrong[:min(len(p.wrong), maxFaults)]))
+		return nil, d.locate(inputerror.Join(p.wrong[:min(len(p.wrong), maxFaults)]))
 	}
 	return d, nil
 }
@@ -112,7 +114,7 @@ func (m Member) own() string {
 // check refuses a name that could not be one.
 func (m Member) check(n node) {
 	if !namePattern.MatchString(m.own()) {
-		n.fault(nameHint, "%s is not a name", quote(m.own()))
+		n.fault(nameHint, "%s is not a name", inputerror.Quote(m.own()))
 	}
 }
 
@@ -120,13 +122,13 @@ func (m Member) check(n node) {
 func (m Member) pointer() string {
 	switch m.Kind {
 	case kindChannel:
-		return pointer("channels", m.Name)
+		return inputerror.Pointer("channels", m.Name)
 	case kindTopic:
-		return pointer("topics", m.Name)
+		return inputerror.Pointer("topics", m.Name)
 	case kindRule:
-		return pointer("topics", m.Name, "rules", "0")
+		return inputerror.Pointer("topics", m.Name, "rules", "0")
 	case kindTemplate, kindDraft:
-		return pointer("templates", m.Name)
+		return inputerror.Pointer("templates", m.Name)
 	}
 	return ""
 }
@@ -174,9 +176,9 @@ func (t *TemplateSpec) Note() string { return t.note }
 func checkNote(note string) error {
 	switch {
 	case strings.ContainsAny(note, "\r\n\x00"):
-		return invalid("", "", "a note must be one line")
+		return inputerror.Invalid("", "", "a note must be one line")
 	case len(note) > maxNoteBytes:
-		return tooLarge("", len(note), maxNoteBytes)
+		return inputerror.TooLarge("", len(note), maxNoteBytes)
 	}
 	return nil
 }
@@ -193,10 +195,10 @@ func (n node) note() string {
 // versions again. A note says why; without one that of the draft stays.
 func Publication(service, template string, version int, note string) (*Document, error) {
 	if err := checkNote(note); err != nil {
-		return nil, at("/note", err)
+		return nil, inputerror.WithPointer("/note", err)
 	}
 	d := newDocument()
-	d.Service, d.root = service, pointer("templates", template)
+	d.Service, d.root = service, inputerror.Pointer("templates", template)
 	d.Templates[template] = &TemplateSpec{does: publishes, version: version, note: note}
 	return d, nil
 }

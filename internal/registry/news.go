@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/people/placeindex"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -149,8 +151,8 @@ func (g *group) holders(service uint32, kind uint8, address string) (rows []*Sub
 // folded, and of others whose address has the same hash.
 func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.Place) {
 	hash := r.hash.address(service, kind, small)
-	for _, t := range []*table{&r.addresses, &r.respelled} {
-		if first, others := t.lookup(hash); first != 0 {
+	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.respelled} {
+		if first, others := t.Lookup(hash); first != 0 {
 			places = append(append(places, first), others...)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"github.com/goccy/go-yaml/ast"
 	"golang.org/x/text/language"
 
@@ -59,7 +61,7 @@ func (n node) pages() *Pages {
 	n.fields(fields{
 		"color": func(v node) {
 			if p.Color = strings.ToLower(v.text()); !colorPattern.MatchString(p.Color) {
-				v.fault("write it as \"#005ea5\", in quotes", "%s is not a color", quote(p.Color))
+				v.fault("write it as \"#005ea5\", in quotes", "%s is not a color", inputerror.Quote(p.Color))
 			}
 		},
 		"logo":    func(v node) { p.Logo = v.logo() },
@@ -101,7 +103,7 @@ func (n node) pageLink() (l PageLink) {
 		"url": func(v node) {
 			l.URL = v.line()
 			if u, err := url.Parse(l.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "mailto" {
-				v.fault("", "%s is not a URL with https, http or mailto", quote(l.URL))
+				v.fault("", "%s is not a URL with https, http or mailto", inputerror.Quote(l.URL))
 			}
 		},
 	})
@@ -115,13 +117,13 @@ func (n node) pageTexts() map[string]map[string]string {
 	all, size := map[string]map[string]string{}, 0
 	n.entries(func(tag string, v node) {
 		if _, err := language.Parse(tag); err != nil || len(tag) > 64 {
-			v.fault("use a language tag such as de or pt-BR", "%s is not a language", quote(tag))
+			v.fault("use a language tag such as de or pt-BR", "%s is not a language", inputerror.Quote(tag))
 		}
 		texts := map[string]string{}
 		v.entries(func(name string, v node) {
 			texts[name] = v.text()
 			if size += len(texts[name]); !words.Known(name) {
-				v.fault("docs/reference/page-texts.md lists those that there are", "pages have no text %s", quote(name))
+				v.fault("docs/reference/page-texts.md lists those that there are", "pages have no text %s", inputerror.Quote(name))
 			}
 		})
 		all[strings.ToLower(tag)] = texts

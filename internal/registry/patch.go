@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -14,7 +16,7 @@ import (
 func patched(s *Subscriber, patch json.RawMessage) (p SubscriberPut, err error) {
 	var change, is any
 	if err := json.Unmarshal(patch, &change); err != nil || !isObject(patch) {
-		return p, invalid("", "", "a patch must be a JSON object")
+		return p, inputerror.Invalid("", "", "a patch must be a JSON object")
 	}
 	before, err := json.Marshal(SubscriberPut{s.Addresses, s.Locale, s.TimeZone, s.Attributes})
 	if err == nil {
@@ -56,13 +58,13 @@ func DecodeSubscriber(b []byte) (p SubscriberPut, err error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
 		if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return p, invalid("/"+strings.ReplaceAll(kind.Field, ".", "/"), "", "a %s cannot stand here", kind.Value)
+			return p, inputerror.Invalid("/"+strings.ReplaceAll(kind.Field, ".", "/"), "", "a %s cannot stand here", kind.Value)
 		}
 		return p, &fanfare.Error{Code: fanfare.Invalid, Message: "not a subscriber: " + strings.TrimPrefix(err.Error(), "json: "),
 			Hint: "known are addresses, locale, time_zone and attributes"}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return p, invalid("", "", "there is more than one JSON value")
+		return p, inputerror.Invalid("", "", "there is more than one JSON value")
 	}
 	return p, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -93,10 +95,10 @@ func (g *group) mayResume(s *SubscriptionRecord) error {
 		w.idHash = r.hash.clientID(topic.service, s.ID)
 	}
 	if err := r.checkCondition(&p, &w); err != nil {
-		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + quote(topic.Name) + " any more: " + err.Error(),
+		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),
 			Hint: "put the subscription with a condition that fits and the state active, or end it"}
 		if cause, ok := errors.AsType[*fanfare.Error](err); ok {
-			e.Message = "its condition does not fit topic " + quote(topic.Name) + " any more: " + cause.Message
+			e.Message = "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + cause.Message
 		}
 		return e
 	}

@@ -38,7 +38,7 @@ func (r *Registry) PersonalAudit(ctx context.Context, service string, places []f
 		if row := rows[p]; row != nil && row.ID != "" {
 			names[Deed{Service: service, Kind: kindSubscriber, Name: row.ID}] = true
 		}
-		err := r.opt.Store.SubscriptionRecords(ctx, r.belongings.of(p), func(s *SubscriptionRecord) error {
+		err := r.opt.Store.SubscriptionRecords(ctx, r.subscriptionsOfRow.Of(p), func(s *SubscriptionRecord) error {
 			names[Deed{Service: service, Kind: kindSubscription, Name: fanfare.SubscriptionID(s.Place)}] = true
 			if s.ID != "" {
 				names[Deed{Service: service, Kind: kindSubscription, Name: s.ID}] = true

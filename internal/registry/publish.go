@@ -15,11 +15,11 @@ func (g *group) publish() error {
 	for i := range g.batch.Subscriptions {
 		for k := range g.batch.Subscriptions[i] {
 			s := &g.batch.Subscriptions[i][k]
-			r.belongings.add(s.Subscriber, s.Place)
+			r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
 			g.w.use(s, 1)
 			r.slots.use(s, 1)
 			if s.active() {
-				r.live.set(s.Place)
+				r.live.Set(s.Place)
 				g.enter(s)
 			}
 		}
@@ -32,13 +32,13 @@ func (g *group) publish() error {
 		r.slots.use(s, 1)
 		switch {
 		case !s.active() && was.active():
-			r.live.clear(p)
+			r.live.Clear(p)
 			if t := r.config.Load().topics[s.Topic]; t != nil {
 				r.opt.Conditions.Remove(t.key(), p)
 			}
 		case !s.active():
 		case !was.active():
-			r.live.set(p)
+			r.live.Set(p)
 			g.enter(s)
 		case s.Channel != was.Channel || s.Filter != was.Filter || s.Rule != was.Rule || s.Slot != was.Slot || !bytes.Equal(s.Params, was.Params):
 			g.enter(s) // in place of what is there, in one step

@@ -12,6 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people/rawjson"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -268,7 +269,7 @@ func TestAnUnknownServiceIsAnErrorOfTheWholeCall(t *testing.T) {
 
 func TestCanonicalParamsDoNotDependOnSpelling(t *testing.T) {
 	for _, s := range spellings {
-		if got := string(registry.Canonical([]byte(s))); got != spellings[0] {
+		if got := string(rawjson.Canonical([]byte(s))); got != spellings[0] {
 			t.Errorf("%s became %s", s, got)
 		}
 	}

@@ -166,7 +166,7 @@ func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fa
 	}
 	var places []fanfare.Place
 	for _, subscriber := range subscribers {
-		places = append(places, r.belongings.of(subscriber)...)
+		places = append(places, r.subscriptionsOfRow.Of(subscriber)...)
 	}
 	return r.opt.Store.SubscriptionRecords(ctx, sorted(places), func(s *SubscriptionRecord) error {
 		if s.Topic != topic || !s.active() {

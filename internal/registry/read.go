@@ -19,7 +19,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 		places = []fanfare.Place{place}
 		id = ""
 	} else {
-		first, others := r.identities.lookup(r.hash.clientID(svc.number, id))
+		first, others := r.identities.Lookup(r.hash.clientID(svc.number, id))
 		places = sorted(append(others, first))
 	}
 	var found *SubscriptionRecord
@@ -88,7 +88,7 @@ func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.Place, vi
 	var row SubscriptionRow
 	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
 		row = SubscriptionRow{Place: s.Place, Subscriber: s.Subscriber, ID: publicID(s), Params: s.Params, Data: s.Data,
-			Slot: s.Slot, topic: s.Topic, Live: !s.Ended && r.live.has(s.Place)}
+			Slot: s.Slot, topic: s.Topic, Live: !s.Ended && r.live.Has(s.Place)}
 		if s.Rule != 0 {
 			if t := conf.topics[s.Topic]; t != nil {
 				row.Rule = t.ruleName(s.Rule)

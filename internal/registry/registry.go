@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/people/placeindex"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/filetype"
 )
@@ -65,28 +67,28 @@ type Options struct {
 
 // A Registry is safe for concurrent use.
 type Registry struct {
-	opt         Options
-	hash        hasher
-	config      atomic.Pointer[snapshot]
-	filters     *filters
-	addresses   table // address -> subscriber
-	respelled   table // folded address -> subscriber, where the address itself is spelled otherwise
-	subscribers table // client's id -> subscriber
-	identities  table // client's id or natural key -> subscription
-	belongings  belongings
-	live        *liveSet
-	changeSeq   atomic.Uint64
-	known       knownNames
-	keyring     keyring
-	switches    switches
-	rates       rates
-	slots       slots
-	quotas      quotas
-	quarantine  quarantine
-	floor       placeFloor // as it was at the start
-	unmatched   int        // subscriptions whose conditions were not understood at the start
-	heard       atomic.Pointer[heard]
-	untold      chan struct{}
+	opt                Options
+	hash               hasher
+	config             atomic.Pointer[snapshot]
+	filters            *filters
+	addresses          placeindex.HashIndex // address -> subscriber
+	respelled          placeindex.HashIndex // folded address -> subscriber, where the address itself is spelled otherwise
+	subscribers        placeindex.HashIndex // client's id -> subscriber
+	identities         placeindex.HashIndex // client's id or natural key -> subscription
+	subscriptionsOfRow placeindex.BySubscriber
+	live               *placeindex.ActiveSet
+	changeSeq          atomic.Uint64
+	known              knownNames
+	keyring            keyring
+	switches           switches
+	rates              rates
+	slots              slots
+	quotas             quotas
+	quarantine         quarantine
+	floor              placeFloor // as it was at the start
+	unmatched          int        // subscriptions whose conditions were not understood at the start
+	heard              atomic.Pointer[heard]
+	untold             chan struct{}
 
 	suppressions suppressions
 	erasures     erasures
@@ -109,7 +111,7 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	if opt.Away == nil {
 		opt.Away = func() error { return nil }
 	}
-	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(liveSet), untold: make(chan struct{}, 1)}
+	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), untold: make(chan struct{}, 1)}
 	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
 	if err := r.load(ctx); err != nil {
@@ -138,4 +140,4 @@ func (r *Registry) ChangeSeq() uint64 { return r.changeSeq.Load() }
 
 // Live reports whether the subscription is active. It is false from the moment
 // in which an end is durable.
-func (r *Registry) Live(place fanfare.Place) bool { return r.live.has(place) }
+func (r *Registry) Live(place fanfare.Place) bool { return r.live.Has(place) }

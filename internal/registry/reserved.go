@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -38,11 +40,11 @@ func (pl *plan) checkReserved(at, name string, spec *TopicSpec) bool {
 	}
 	switch {
 	case !slices.Contains(fanfare.ReservedTopics, name):
-		pl.fail(at, invalid("", "take another name, or one of "+strings.Join(fanfare.ReservedTopics, ", "), "names that begin with %s are Fanfare's own, and there is no topic %s", fanfare.ReservedPrefix, quote(name)))
+		pl.fail(at, inputerror.Invalid("", "take another name, or one of "+strings.Join(fanfare.ReservedTopics, ", "), "names that begin with %s are Fanfare's own, and there is no topic %s", fanfare.ReservedPrefix, inputerror.Quote(name)))
 	case spec.Schema != nil:
-		pl.fail(at, invalid("/schema", "leave it out", "the events of %s are Fanfare's own, and so is their schema", name))
+		pl.fail(at, inputerror.Invalid("/schema", "leave it out", "the events of %s are Fanfare's own, and so is their schema", name))
 	case spec.Key != "":
-		pl.fail(at, invalid("/key", "leave it out", "the events of %s are about nothing that has a last state", name))
+		pl.fail(at, inputerror.Invalid("/key", "leave it out", "the events of %s are about nothing that has a last state", name))
 	default:
 		return true
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -54,7 +56,7 @@ next:
 				continue next
 			}
 		}
-		return 0, invalid(pointer("scopes", strconv.Itoa(i)), "use "+strings.Join(scopeNames[:], ", "), "unknown scope %s", quote(name))
+		return 0, inputerror.Invalid(inputerror.Pointer("scopes", strconv.Itoa(i)), "use "+strings.Join(scopeNames[:], ", "), "unknown scope %s", inputerror.Quote(name))
 	}
 	return s, nil
 }

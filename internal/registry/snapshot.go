@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -64,8 +66,8 @@ func (s *snapshot) service(name string) (*service, error) {
 	if svc := s.services[name]; svc != nil {
 		return svc, nil
 	}
-	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown service " + quote(name),
-		Hint: didYouMean(name, maps.Keys(s.services), "apply a document that names it")}
+	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown service " + inputerror.Quote(name),
+		Hint: inputerror.DidYouMean(name, maps.Keys(s.services), "apply a document that names it")}
 }
 
 // Services lists the services, sorted.

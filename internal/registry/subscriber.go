@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -125,7 +127,7 @@ func (s *SubscriberRecord) answersTo(service uint32, id string) bool {
 }
 
 func unknownSubscriber(id string) *fanfare.Error {
-	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscriber " + quote(id)}
+	e := &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no subscriber " + inputerror.Quote(id)}
 	if strings.Contains(id, "@") {
 		e.Hint = "where this is an address: fanfare subscriber list --address, and /v1/subscribers?address=, find the id of who has it"
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -264,7 +266,7 @@ func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.Pl
 	s := SubscriberRecord{Service: svc.number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
-			return 0, invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
+			return 0, inputerror.Invalid("/addresses", "give an address, or choose an id and put it under that", "a subscriber needs an address or an id")
 		}
 		return g.add(partitionOf(svc.name, 0, id), s, 0, "")
 	}

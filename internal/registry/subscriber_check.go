@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -17,10 +19,10 @@ const (
 // Fanfare's own.
 func checkSubscriberID(id string) error {
 	if id == "" {
-		return invalid("/id", "", "id is missing")
+		return inputerror.Invalid("/id", "", "id is missing")
 	}
 	if strings.HasPrefix(id, subscriberPrefix) {
-		return invalid("/id", "choose one that does not begin with "+subscriberPrefix, "id %s is reserved", quote(id))
+		return inputerror.Invalid("/id", "choose one that does not begin with "+subscriberPrefix, "id %s is reserved", inputerror.Quote(id))
 	}
 	return checkID(id)
 }
@@ -53,11 +55,11 @@ func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWan
 	for i := range p.Addresses {
 		w, err := r.checkOneAddress(svc, &p.Addresses[i])
 		if err != nil {
-			return nil, below(fmt.Sprintf("/addresses/%d", i), err)
+			return nil, inputerror.WithPrefix(fmt.Sprintf("/addresses/%d", i), err)
 		}
 		for _, other := range wants {
 			if other.kind == w.kind && other.address == w.address {
-				return nil, invalid(fmt.Sprintf("/addresses/%d/address", i), "", "the address stands twice")
+				return nil, inputerror.Invalid(fmt.Sprintf("/addresses/%d/address", i), "", "the address stands twice")
 			}
 		}
 		wants = append(wants, w)
@@ -67,19 +69,19 @@ func (r *Registry) checkSubscriber(svc *service, p *SubscriberPut) ([]addressWan
 
 func (r *Registry) checkOneAddress(svc *service, a *Address) (w addressWant, err error) {
 	if w.kind = kindNamed(a.Kind); w.kind == 0 {
-		return w, invalid("/kind", "use mail or url", "unknown kind of address %s", quote(a.Kind))
+		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
 	}
 	if a.Address == "" {
-		return w, invalid("/address", "", "address is missing")
+		return w, inputerror.Invalid("/address", "", "address is missing")
 	}
 	if len(a.Label) > maxLabelBytes || strings.ContainsAny(a.Label, "\r\n\x00") {
-		return w, invalid("/label", "", "a label is one line of at most %d bytes", maxLabelBytes)
+		return w, inputerror.Invalid("/label", "", "a label is one line of at most %d bytes", maxLabelBytes)
 	}
 	if strings.ContainsAny(a.Address, "\r\n\x00") {
-		return w, invalid("/address", "", "address has a line break or a zero byte in it")
+		return w, inputerror.Invalid("/address", "", "address has a line break or a zero byte in it")
 	}
 	if w.address, err = r.normal(w.kind, a.Address); err != nil {
-		return w, invalid("/address", "", "%s", noAddress(a.Address, "", err))
+		return w, inputerror.Invalid("/address", "", "%s", noAddress(a.Address, "", err))
 	}
 	w.label = a.Label
 	w.partition = partitionOf(svc.name, w.kind, w.address)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -47,7 +49,7 @@ func (g *group) present(service uint32, id string) (*SubscriberRecord, error) {
 
 // addressRow returns the row that has an address, nil if nobody has it.
 func (g *group) addressRow(service uint32, a *addressWant) (*SubscriberRecord, error) {
-	first, others := g.w.r.addresses.lookup(a.hash)
+	first, others := g.w.r.addresses.Lookup(a.hash)
 	if first == 0 {
 		return nil, nil
 	}
@@ -102,7 +104,7 @@ func (g *group) taken(at string, row *SubscriberRecord) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + quote(subscriberID(head)),
+	return &fanfare.Error{Code: fanfare.Conflict, Pointer: at, Message: "the address belongs to subscriber " + inputerror.Quote(subscriberID(head)),
 		Hint: "name that one, or merge the two"}
 }
 
@@ -184,7 +186,7 @@ func (g *group) subscriptionsOf(row fanfare.Place, want func(*SubscriptionRecord
 	if g.aborted {
 		return nil, errAborted
 	}
-	kept := g.w.r.belongings.of(row)
+	kept := g.w.r.subscriptionsOfRow.Of(row)
 	if err := g.readSubscriptions(context.Background(), slices.DeleteFunc(slices.Clone(kept), g.knows)); err != nil {
 		return nil, g.w.r.unreadable(err)
 	}
@@ -211,7 +213,7 @@ func (g *group) knows(p fanfare.Place) bool { return g.subscriptions[p] != nil }
 func (g *group) become(place fanfare.Place, p *SubscriberPut, wants []addressWant) (ended []fanfare.Place, err error) {
 	var list []part
 	for i := range wants {
-		at, err := g.give(place, &wants[i], pointer("addresses", itoa(i), "address"))
+		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", itoa(i), "address"))
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -22,7 +24,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 	err = r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
 		other, err := g.present(svc.number, into)
 		if err != nil {
-			return nil, at("/into", err)
+			return nil, inputerror.WithPointer("/into", err)
 		}
 		from, err := g.named(svc.number, id)
 		if err != nil {
@@ -32,7 +34,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 		case from == nil:
 			return nil, unknownSubscriber(id)
 		case from.Place == other.Place:
-			return nil, invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
+			return nil, inputerror.Invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
 		case from.Flags&FlagMerged == 0:
 			if err := g.merge(from, other); err != nil {
 				return nil, err

@@ -1,6 +1,9 @@
 package registry
 
-import "fanfare.dev/fanfare"
+import (
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+)
 
 // ownerNamed finds the row that a subscription goes to whose put names the
 // subscriber. What is missing of subscriber and address is made, where the put
@@ -12,11 +15,11 @@ func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error)
 	}
 	if head != nil && head.Flags&FlagMerged != 0 {
 		_, err := g.present(w.topic.service, w.put.Subscriber)
-		return 0, false, at("/subscriber", err)
+		return 0, false, inputerror.WithPointer("/subscriber", err)
 	}
 	if w.put.To == "" {
 		if head == nil {
-			return 0, false, invalid("/subscriber", "put it first, or give its address as to", "the service has no subscriber %s", quote(w.put.Subscriber))
+			return 0, false, inputerror.Invalid("/subscriber", "put it first, or give its address as to", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 		}
 		if place, err = g.defaultAddress(head, w); err == nil {
 			g.updateSubscriber(head, w)
@@ -36,7 +39,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error)
 		return place, false, nil
 	}
 	if _, ours := ParseSubscriberID(w.put.Subscriber); ours {
-		return 0, false, invalid("/subscriber", "choose an id, or leave it out", "the service has no subscriber %s", quote(w.put.Subscriber))
+		return 0, false, inputerror.Invalid("/subscriber", "choose an id, or leave it out", "the service has no subscriber %s", inputerror.Quote(w.put.Subscriber))
 	}
 	row, err := g.addressRow(w.topic.service, &a)
 	if err != nil {
@@ -62,5 +65,5 @@ func (g *group) defaultAddress(head *SubscriberRecord, w *want) (fanfare.Place, 
 			return row.Place, nil
 		}
 	}
-	return 0, invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", quote(id), kindNames[w.kind])
+	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), kindNames[w.kind])
 }

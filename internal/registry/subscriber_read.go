@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -43,7 +45,7 @@ func (r *Registry) candidates(service uint32, id string) []fanfare.Place {
 	if place, ok := ParseSubscriberID(id); ok {
 		return []fanfare.Place{place}
 	}
-	first, others := r.subscribers.lookup(r.hash.subscriberID(service, id))
+	first, others := r.subscribers.Lookup(r.hash.subscriberID(service, id))
 	if first == 0 {
 		return nil
 	}
@@ -63,14 +65,14 @@ func (r *Registry) present(ctx context.Context, s *SubscriberRecord, id string) 
 		}
 		return unknownSubscriber(id)
 	case s.Flags&FlagDeleted != 0:
-		return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + quote(id) + " was deleted",
+		return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was deleted",
 			Hint: "its history is kept; put it again to have it back, or erase it"}
 	}
 	return nil
 }
 
 func merged(id string, into *SubscriberRecord) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + quote(id) + " was merged into another",
+	return &fanfare.Error{Code: fanfare.NotFound, Message: "subscriber " + inputerror.Quote(id) + " was merged into another",
 		Hint: "merged_into: " + subscriberID(into)}
 }
 
@@ -146,7 +148,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *service, address stri
 	if bad != nil {
 		return nil, nil //nolint:nilerr // what is no address is nobody's
 	}
-	first, others := r.addresses.lookup(r.hash.address(svc.number, kind, normal))
+	first, others := r.addresses.Lookup(r.hash.address(svc.number, kind, normal))
 	if first == 0 {
 		return nil, nil
 	}

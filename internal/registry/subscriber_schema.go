@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog/schema"
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -20,7 +23,7 @@ type subscriberSchema struct {
 type subscriberSchemas map[uint32]*subscriberSchema
 
 func newSubscriberSchema(text json.RawMessage) (*subscriberSchema, error) {
-	check, err := compileSchema(text)
+	check, err := schema.Compile(text)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +43,7 @@ func (s subscriberSchemas) checkAttributes(service uint32, attributes json.RawMe
 	if err == nil {
 		return nil
 	}
-	wrong := below("", err)
+	wrong := inputerror.WithPrefix("", err)
 	for _, e := range append([]*fanfare.Error{wrong}, wrong.Details...) {
 		e.Pointer = "/attributes" + strings.TrimPrefix(e.Pointer, "/data")
 	}

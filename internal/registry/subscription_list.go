@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -38,14 +40,14 @@ func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFi
 	if f.Topic != "" {
 		t := svc.topics[f.Topic]
 		if t == nil {
-			return c, invalid("", didYouMean(f.Topic, maps.Keys(svc.topics), "the service has no topics"), "unknown topic %s", quote(f.Topic))
+			return c, inputerror.Invalid("", inputerror.DidYouMean(f.Topic, maps.Keys(svc.topics), "the service has no topics"), "unknown topic %s", inputerror.Quote(f.Topic))
 		}
 		c.topic = t.Number
 	}
 	if f.Channel != "" {
 		ch := svc.channels[f.Channel]
 		if ch == nil {
-			return c, invalid("", didYouMean(f.Channel, maps.Keys(svc.channels), "the service has no channels"), "unknown channel %s", quote(f.Channel))
+			return c, inputerror.Invalid("", inputerror.DidYouMean(f.Channel, maps.Keys(svc.channels), "the service has no channels"), "unknown channel %s", inputerror.Quote(f.Channel))
 		}
 		c.channel = ch.Number
 	}
@@ -126,7 +128,7 @@ func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.Plac
 func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Place, limit int) (rows []SubscriptionRecord, next fanfare.Place, err error) {
 	var places []fanfare.Place
 	for _, owner := range c.owners {
-		places = append(places, r.belongings.of(owner)...)
+		places = append(places, r.subscriptionsOfRow.Of(owner)...)
 	}
 	places = slices.DeleteFunc(sorted(places), func(p fanfare.Place) bool { return p <= after })
 	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {

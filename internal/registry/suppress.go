@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -257,7 +259,7 @@ func (r *Registry) suppressionNamed(service, address string) (SuppressionRecord,
 	kind := kindWritten(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return SuppressionRecord{}, invalid("/address", "", "%s", noAddress(address, "", err))
+		return SuppressionRecord{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(number, kind, normal)
 	s.Address = normal

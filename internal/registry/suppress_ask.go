@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -52,7 +54,7 @@ func (r *Registry) Suppress(ctx context.Context, asks []SuppressionAsk) error {
 	for i := range asks {
 		record, err := r.CheckSuppression(&asks[i])
 		if err != nil {
-			return below(fmt.Sprintf("/%d", i), err)
+			return inputerror.WithPrefix(fmt.Sprintf("/%d", i), err)
 		}
 		records[i] = record
 	}
@@ -94,13 +96,13 @@ var lastNano = time.Unix(0, math.MaxInt64)
 // CheckSuppression returns what would be kept of an ask.
 func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s SuppressionRecord, err error) {
 	if !slices.Contains(SuppressionReasons, ask.Reason) {
-		return s, invalid("/reason", "use one of "+strings.Join(SuppressionReasons, ", "), "%s is no reason", quote(ask.Reason))
+		return s, inputerror.Invalid("/reason", "use one of "+strings.Join(SuppressionReasons, ", "), "%s is no reason", inputerror.Quote(ask.Reason))
 	}
 	if len(ask.Source) > maxSourceBytes || strings.ContainsFunc(ask.Source, func(c rune) bool { return c < ' ' || c == 0x7f }) {
-		return s, invalid("/source", "", "the source is not one line of at most %d bytes", maxSourceBytes)
+		return s, inputerror.Invalid("/source", "", "the source is not one line of at most %d bytes", maxSourceBytes)
 	}
 	if !ask.Until.IsZero() && !ask.Until.After(r.opt.Now()) {
-		return s, invalid("/until", "leave it out, and it is for good", "%s is over", ask.Until.UTC().Format(time.RFC3339))
+		return s, inputerror.Invalid("/until", "leave it out, and it is for good", "%s is over", ask.Until.UTC().Format(time.RFC3339))
 	}
 	if ask.Hash != "" && ask.Address == "" {
 		s, err = r.suppressionHashed(ask.Service, ask.Hash)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"github.com/minio/highwayhash"
 	"golang.org/x/text/unicode/norm"
 )
@@ -71,9 +73,9 @@ func (r *Registry) suppressionHashed(service, text string) (s SuppressionRecord,
 	b, err := hex.DecodeString(written)
 	switch {
 	case !ours && strings.Contains(text, "-"):
-		return s, invalid("/hash", "a backup takes the key along; without it the address itself is needed", "the hash was made with the key of another server")
+		return s, inputerror.Invalid("/hash", "a backup takes the key along; without it the address itself is needed", "the hash was made with the key of another server")
 	case err != nil, len(b) != 1+8+sha256.Size, b[0] != kindMail && b[0] != kindURL:
-		return s, invalid("/hash", "take it as an export has it", "%s is not the hash of an address", quote(text))
+		return s, inputerror.Invalid("/hash", "take it as an export has it", "%s is not the hash of an address", inputerror.Quote(text))
 	}
 	s.Kind, s.Tag = b[0], binary.BigEndian.Uint64(b[1:])
 	copy(s.Hash[:], b[9:])

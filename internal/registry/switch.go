@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -112,23 +114,23 @@ func (r *Registry) checkScope(scope fanfare.Scope) error {
 	case fanfare.ScopeRelay:
 		names := strings.SplitN(scope.Name, "/", 3)
 		if len(names) < 3 {
-			return invalid("", "write service/channel/relay", "%s names no relay", quote(scope.Name))
+			return inputerror.Invalid("", "write service/channel/relay", "%s names no relay", inputerror.Quote(scope.Name))
 		}
 		channel, err := conf.channelNamed(names[0] + "/" + names[1])
 		if err != nil {
 			return err
 		}
 		if !channel.hop(names[2]) {
-			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + quote(names[2]), Hint: "`fanfare relay list` shows them"}
+			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + inputerror.Quote(names[2]), Hint: "`fanfare relay list` shows them"}
 		}
 		return nil
 	case fanfare.ScopeBroadcast:
 		if _, ok := fanfare.ParseEventRef(scope.Name); ok {
 			return nil
 		}
-		return invalid("", "give the event's id, evt-…", "%s is not an event", quote(scope.Name))
+		return inputerror.Invalid("", "give the event's id, evt-…", "%s is not an event", inputerror.Quote(scope.Name))
 	}
-	return invalid("", "use all, service, channel, relay or broadcast", "unknown scope %s", quote(string(scope.Kind)+" "+scope.Name))
+	return inputerror.Invalid("", "use all, service, channel, relay or broadcast", "unknown scope %s", inputerror.Quote(string(scope.Kind)+" "+scope.Name))
 }
 
 // channelNamed finds a channel by service/channel.
@@ -139,7 +141,7 @@ func (s *snapshot) channelNamed(name string) (*Channel, error) {
 		return nil, err
 	}
 	if svc.channels[channel] == nil {
-		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + quote(name), Hint: "write service/channel; fanfare channel list shows which there are"}
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "write service/channel; fanfare channel list shows which there are"}
 	}
 	return svc.channels[channel], nil
 }

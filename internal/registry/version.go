@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/inputerror"
+
 	"fanfare.dev/fanfare"
 )
 
@@ -164,8 +166,8 @@ func (c Configuration) TemplateVersion(service, name string, version int) *Templ
 func (c Configuration) PickVersion(service, name string, version int, draft bool) (*TemplateVersion, error) {
 	all := c.TemplateVersions(service, name)
 	if len(all) == 0 {
-		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no template " + quote(name),
-			Hint: didYouMean(name, maps.Keys(c.of(service).templates), "fanfare template list names those that it has; one that is not kept yet is sent along")}
+		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no template " + inputerror.Quote(name),
+			Hint: inputerror.DidYouMean(name, maps.Keys(c.of(service).templates), "fanfare template list names those that it has; one that is not kept yet is sent along")}
 	}
 	for _, v := range all {
 		if version != 0 && v.Version == version || version == 0 && (draft && v.State == VersionDraft || !draft && v.State == VersionPublished) {
@@ -176,9 +178,9 @@ func (c Configuration) PickVersion(service, name string, version int, draft bool
 	case version != 0:
 		return nil, noVersion("/version", name, version, all)
 	case draft:
-		return nil, invalid("/draft", "fanfare template draft "+name+" -f FILE keeps one", "template %s has no draft", quote(name))
+		return nil, inputerror.Invalid("/draft", "fanfare template draft "+name+" -f FILE keeps one", "template %s has no draft", inputerror.Quote(name))
 	}
-	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "nothing of template " + quote(name) + " is published", Hint: "it has a draft or earlier versions: fanfare template versions " + name}
+	return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "nothing of template " + inputerror.Quote(name) + " is published", Hint: "it has a draft or earlier versions: fanfare template versions " + name}
 }
 
 // noVersion says which versions there are.
@@ -187,7 +189,7 @@ func noVersion(at, name string, version int, all []*TemplateVersion) error {
 	for i, v := range all {
 		numbers[i] = itoa(v.Version)
 	}
-	return invalid(at, "there are "+strings.Join(numbers[max(0, len(numbers)-20):], ", "), "template %s has no version %d", quote(name), version)
+	return inputerror.Invalid(at, "there are "+strings.Join(numbers[max(0, len(numbers)-20):], ", "), "template %s has no version %d", inputerror.Quote(name), version)
 }
 
 // draftNotes say of which templates in the document a draft stands beside what it

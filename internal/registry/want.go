@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/rawjson"
 
 	"golang.org/x/text/language"
 
@@ -102,15 +104,15 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 		}
 	} else {
 		w.addressHash = r.hash.address(svc.number, w.kind, w.address)
-		w.subscriber, _ = r.addresses.lookup(w.addressHash)
+		w.subscriber, _ = r.addresses.Lookup(w.addressHash)
 	}
 	if p.ID != "" {
 		w.idHash = r.hash.clientID(svc.number, p.ID)
-		w.subscription, _ = r.identities.lookup(w.idHash)
+		w.subscription, _ = r.identities.Lookup(w.idHash)
 	} else if w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
 		natural := SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
 			Filter: w.filter, Rule: w.rule, Params: w.params}
-		w.subscription, _ = r.identities.lookup(r.hash.natural(&natural))
+		w.subscription, _ = r.identities.Lookup(r.hash.natural(&natural))
 	}
 }
 
@@ -118,15 +120,15 @@ func (r *Registry) checkNames(svc *service, p *Put, w *want) error {
 	var ok bool
 	if w.topic, ok = svc.topics[p.Topic]; !ok {
 		if p.Topic == "" {
-			return invalid("/topic", didYouMean("", maps.Keys(svc.topics), "apply one first"), "topic is missing")
+			return inputerror.Invalid("/topic", inputerror.DidYouMean("", maps.Keys(svc.topics), "apply one first"), "topic is missing")
 		}
-		return invalid("/topic", didYouMean(p.Topic, maps.Keys(svc.topics), "the service has no topics, apply one first"), "unknown topic %s", quote(p.Topic))
+		return inputerror.Invalid("/topic", inputerror.DidYouMean(p.Topic, maps.Keys(svc.topics), "the service has no topics, apply one first"), "unknown topic %s", inputerror.Quote(p.Topic))
 	}
 	if w.channel, ok = svc.channels[p.Channel]; !ok {
 		if p.Channel == "" {
-			return invalid("/channel", didYouMean("", maps.Keys(svc.channels), "apply one first"), "channel is missing")
+			return inputerror.Invalid("/channel", inputerror.DidYouMean("", maps.Keys(svc.channels), "apply one first"), "channel is missing")
 		}
-		return invalid("/channel", didYouMean(p.Channel, maps.Keys(svc.channels), "the service has no channels, apply one first"), "unknown channel %s", quote(p.Channel))
+		return inputerror.Invalid("/channel", inputerror.DidYouMean(p.Channel, maps.Keys(svc.channels), "the service has no channels, apply one first"), "unknown channel %s", inputerror.Quote(p.Channel))
 	}
 	return checkID(p.ID)
 }
@@ -135,15 +137,15 @@ func (r *Registry) checkNames(svc *service, p *Put, w *want) error {
 // of Fanfare's own.
 func checkID(id string) error {
 	if len(id) > maxIDBytes {
-		return tooLarge("/id", len(id), maxIDBytes)
+		return inputerror.TooLarge("/id", len(id), maxIDBytes)
 	}
 	for i := range len(id) {
 		if !idByte[id[i]] {
-			return invalid("/id", "use letters, digits and . _ : @ / -", "id has the character %q", id[i])
+			return inputerror.Invalid("/id", "use letters, digits and . _ : @ / -", "id has the character %q", id[i])
 		}
 	}
 	if fanfare.ReservedID(id) {
-		return invalid("/id", "choose one that does not begin with evt-, dlv- or sub-", "id %s is reserved", quote(id))
+		return inputerror.Invalid("/id", "choose one that does not begin with evt-, dlv- or sub-", "id %s is reserved", inputerror.Quote(id))
 	}
 	return nil
 }
@@ -160,7 +162,7 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 	if p.Subscriber != "" {
 		if _, ours := ParseSubscriberID(p.Subscriber); !ours {
 			if err := checkSubscriberID(p.Subscriber); err != nil {
-				return at("/subscriber", err)
+				return inputerror.WithPointer("/subscriber", err)
 			}
 		}
 		if p.To == "" {
@@ -168,14 +170,14 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 		}
 	}
 	if p.To == "" {
-		return invalid("/to", "give an address, or a subscriber", "to is missing")
+		return inputerror.Invalid("/to", "give an address, or a subscriber", "to is missing")
 	}
 	if strings.ContainsAny(p.To, "\r\n\x00") {
-		return invalid("/to", "", "to has a line break or a zero byte in it")
+		return inputerror.Invalid("/to", "", "to has a line break or a zero byte in it")
 	}
 	address, err := r.normal(w.kind, p.To)
 	if err != nil {
-		return invalid("/to", "", "%s", noAddress(p.To, " of the channel", err))
+		return inputerror.Invalid("/to", "", "%s", noAddress(p.To, " of the channel", err))
 	}
 	if err := w.channel.takes(address); err != nil {
 		return err
@@ -188,10 +190,10 @@ func (r *Registry) checkAddress(svc *service, p *Put, w *want) error {
 // noAddress says why a text is no address; some reasons begin with the text itself.
 func noAddress(text, of string, err error) string {
 	why := reason(err)
-	if strings.HasPrefix(why, quote(text)) {
+	if strings.HasPrefix(why, inputerror.Quote(text)) {
 		return why
 	}
-	return quote(text) + " is not an address" + of + ": " + why
+	return inputerror.Quote(text) + " is not an address" + of + ": " + why
 }
 
 // reason is the message of an error alone, where it has more.
@@ -202,13 +204,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-func tooLarge(pointer string, is, limit int) *fanfare.Error {
-	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: pointer, Message: fmt.Sprintf("%d bytes, more than %d", is, limit)}
-}
-
 func checkFreeFields(known *knownNames, p *Put) error {
 	if p.State != "" && p.State != stateActive && p.State != statePaused {
-		return invalid("/state", "use active or paused; to end it, delete it", "state must not be %s", quote(p.State))
+		return inputerror.Invalid("/state", "use active or paused; to end it, delete it", "state must not be %s", inputerror.Quote(p.State))
 	}
 	if err := checkObject("/data", p.Data, maxDataBytes, p.decoded); err != nil {
 		return err
@@ -234,7 +232,7 @@ func (r *Registry) checkCadence(p *Put, w *want) (err error) {
 		return nil
 	}
 	if w.cadence, err = r.known.cadences.check(p.Cadence, cadence.Parse); err != nil {
-		return at("/cadence", err)
+		return inputerror.WithPointer("/cadence", err)
 	}
 	return w.topic.mayWait(w.cadence)
 }
@@ -247,14 +245,14 @@ type knownNames struct {
 
 func checkLocale(s string) (found struct{}, err error) {
 	if _, err := language.Parse(s); err != nil || len(s) > 64 {
-		return found, invalid("/locale", "use a language tag such as en, pt-BR or zh-Hant", "unknown locale %s", quote(s))
+		return found, inputerror.Invalid("/locale", "use a language tag such as en, pt-BR or zh-Hant", "unknown locale %s", inputerror.Quote(s))
 	}
 	return found, nil
 }
 
 func checkTimeZone(s string) (found struct{}, err error) {
 	if _, err := time.LoadLocation(s); err != nil || s == "Local" {
-		return found, invalid("/time_zone", "use a name such as Europe/Berlin or America/Vancouver", "unknown time zone %s", quote(s))
+		return found, inputerror.Invalid("/time_zone", "use a name such as Europe/Berlin or America/Vancouver", "unknown time zone %s", inputerror.Quote(s))
 	}
 	return found, nil
 }
@@ -265,13 +263,13 @@ func checkObject(pointer string, b json.RawMessage, limit int, valid bool) error
 	case len(b) == 0:
 		return nil
 	case len(b) > limit:
-		return tooLarge(pointer, len(b), limit)
+		return inputerror.TooLarge(pointer, len(b), limit)
 	case !isObject(b):
-		return invalid(pointer, "", "%s must be a JSON object", pointer[1:])
+		return inputerror.Invalid(pointer, "", "%s must be a JSON object", pointer[1:])
 	case !valid && !json.Valid(b):
-		return invalid(pointer, "", "%s is not valid JSON", pointer[1:])
+		return inputerror.Invalid(pointer, "", "%s is not valid JSON", pointer[1:])
 	case !utf8.Valid(b):
-		return invalid(pointer, "", "%s is not valid UTF-8", pointer[1:])
+		return inputerror.Invalid(pointer, "", "%s is not valid UTF-8", pointer[1:])
 	}
 	return nil
 }
@@ -285,20 +283,20 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 	hasParams := len(p.Params) > 0 && !bytes.Equal(p.Params, []byte("null"))
 	switch {
 	case p.Filter != "" && p.Rule != "":
-		return invalid("/rule", "give the one or the other", "a subscription has a filter or a rule, not both")
+		return inputerror.Invalid("/rule", "give the one or the other", "a subscription has a filter or a rule, not both")
 	case p.Rule != "":
 		return r.checkRule(p, w)
 	case hasParams:
-		return invalid("/params", "name the rule that they belong to", "params without a rule")
+		return inputerror.Invalid("/params", "name the rule that they belong to", "params without a rule")
 	case p.Filter == "":
 		return nil
 	case len(p.Filter) > maxFilterBytes:
-		return tooLarge("/filter", len(p.Filter), maxFilterBytes)
+		return inputerror.TooLarge("/filter", len(p.Filter), maxFilterBytes)
 	}
 	t := w.topic
 	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.PriceFilter(t.key(), text) })
 	if err != nil {
-		return below("", err)
+		return inputerror.WithPrefix("", err)
 	}
 	w.cost, w.filter = cost, r.filters.number(p.Filter)
 	return nil
@@ -307,20 +305,20 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 func (r *Registry) checkRule(p *Put, w *want) error {
 	rule := w.topic.rule(p.Rule)
 	if rule == nil {
-		return invalid("/rule", didYouMean(p.Rule, w.topic.ruleNames(), "the topic has no rules, use a filter"),
-			"topic %s has no rule %s", quote(p.Topic), quote(p.Rule))
+		return inputerror.Invalid("/rule", inputerror.DidYouMean(p.Rule, w.topic.ruleNames(), "the topic has no rules, use a filter"),
+			"topic %s has no rule %s", inputerror.Quote(p.Topic), inputerror.Quote(p.Rule))
 	}
 	if len(p.Params) > maxParamsBytes {
-		return tooLarge("/params", len(p.Params), maxParamsBytes)
+		return inputerror.TooLarge("/params", len(p.Params), maxParamsBytes)
 	}
 	if len(p.Params) > 0 && !isObject(p.Params) {
-		return invalid("/params", "", "params must be a JSON object")
+		return inputerror.Invalid("/params", "", "params must be a JSON object")
 	}
 	cost, err := r.opt.Conditions.PriceParams(w.topic.key(), p.Rule, p.Params)
 	if err != nil {
-		return below("", err)
+		return inputerror.WithPrefix("", err)
 	}
 	w.cost, w.rule = cost, rule.Number
-	w.params = canonical(p.Params)
+	w.params = rawjson.Canonical(p.Params)
 	return nil
 }

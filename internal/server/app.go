@@ -17,11 +17,10 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 )
-
-// busDir is where the embedded bus has its files, in the data directory.
-const busDir = "bus"
 
 // Options are what the command line adds to the configuration.
 type Options struct {
@@ -81,9 +80,9 @@ func (a *App) start(ctx context.Context, o Options) error {
 	started := a.clock.Now()
 	dir := a.config.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return unusableDir(err)
+		return datadir.Unusable(err)
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -100,7 +99,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 
 // open opens everything that is kept, and begins to work.
 func (a *App) open(ctx context.Context, o Options, started time.Time) error {
-	h := &house{App: a, version: o.Version, started: started, dir: a.config.DataDir, index: condition.New(), copying: make(turn, 1)}
+	h := &house{App: a, version: o.Version, started: started, dir: a.config.DataDir, index: condition.New(), copying: ctxlock.New()}
 	for _, build := range []func(context.Context) error{
 		h.openStore, h.openRegistry, h.openBus, h.openRecord, h.openOutlets, h.openStates, h.openVerifier, h.openMatching, h.openIntake, h.openReturns, h.openDoors,
 	} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -23,7 +24,7 @@ type carrying struct {
 	days    *deliveries.Store
 	control *control.Store
 	series  func() map[uint32]uint32 // of the keys of all topics that have some, by the topics' numbers
-	copying turn                     // of who reads the control tables and the days one after the other
+	copying ctxlock.Lock             // of who reads the control tables and the days one after the other
 	logger  *slog.Logger
 
 	known map[uint32]uint32 // series whose states may be in the control tables; for run alone
@@ -138,10 +139,10 @@ func (c *carrying) forget(ctx context.Context) error {
 // would have them in neither place. Those of a series that is gone, and those that
 // the topic had no room for, end with the day.
 func (c *carrying) day(ctx context.Context, of fanfare.Day) error {
-	if !c.copying.try() {
+	if !c.copying.TryLock() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "a backup or a move is under way"}
 	}
-	defer c.copying.leave()
+	defer c.copying.Unlock()
 	for {
 		var some []fanfare.Last
 		bytes := 0

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -19,7 +20,7 @@ import (
 func TestStatesOutliveTheirDaysAndNoCopyMissesThem(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	db, current := storetest.Open(t), map[uint32]uint32{1: 1}
-	c := &carrying{states: topicstate.New(), days: deliveries.New(db), control: control.New(db), series: func() map[uint32]uint32 { return current }, copying: make(turn, 1), logger: slog.New(slog.DiscardHandler)}
+	c := &carrying{states: topicstate.New(), days: deliveries.New(db), control: control.New(db), series: func() map[uint32]uint32 { return current }, copying: ctxlock.New(), logger: slog.New(slog.DiscardHandler)}
 	recorder := record.Start(record.Options{Store: c.days, Clock: clock.System{}, Logger: c.logger})
 	defer recorder.Stop()
 	freeze := func(daysAgo, n int, keys ...string) {
@@ -44,7 +45,7 @@ func TestStatesOutliveTheirDaysAndNoCopyMissesThem(t *testing.T) {
 	freeze(0, 4, "key 3")
 
 	x := &indexing{store: c.days, recorder: recorder, carry: c.day, clock: &setClock{now}, logger: c.logger, retention: 30 * 24 * time.Hour}
-	if err := c.copying.take(t.Context()); err != nil {
+	if err := c.copying.Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.expire(t.Context()); fanfare.CodeOf(err) != fanfare.Unavailable {
@@ -53,7 +54,7 @@ func TestStatesOutliveTheirDaysAndNoCopyMissesThem(t *testing.T) {
 	if days, err := c.days.Days(t.Context()); err != nil || len(days) != 4 {
 		t.Fatalf("while a copy is made: %v, %v", days, err)
 	}
-	c.copying.leave()
+	c.copying.Unlock()
 	x.clock = &setClock{now.Add(removeAgain)}
 	if err := x.expire(t.Context()); err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestStatesOutliveTheirDaysAndNoCopyMissesThem(t *testing.T) {
 func TestWhatATopicHadNoRoomForEndsWithItsDay(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	db := storetest.Open(t)
-	c := &carrying{states: topicstate.New(), days: deliveries.New(db), control: control.New(db), copying: make(turn, 1),
+	c := &carrying{states: topicstate.New(), days: deliveries.New(db), control: control.New(db), copying: ctxlock.New(),
 		series: func() map[uint32]uint32 { return map[uint32]uint32{1: 1} }, logger: slog.New(slog.DiscardHandler)}
 	for i, key := range []string{"large", "further"} {
 		f := &fanfare.Frozen{KeptAt: now, MatchedAt: now, Key: &fanfare.KeyRef{Topic: 1, Series: 1, Key: key},

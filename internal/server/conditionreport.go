@@ -7,6 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/registry"
@@ -21,7 +22,7 @@ type judging struct {
 	states   known
 	people   *audiences
 	clock    clock.Clock
-	matching turn // one dry run at a time: it may find millions
+	matching ctxlock.Lock // one dry run at a time: it may find millions
 }
 
 // Report lists the dearest conditions of a service.

@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -16,7 +17,7 @@ type conditions struct {
 	known
 	people   *audiences
 	verifier *verify.Verifier
-	asking   turn // of the index: one at a time
+	asking   ctxlock.Lock // of the index: one at a time
 }
 
 // FoundBy says what of an event leads the index to a subscription.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
@@ -56,7 +57,7 @@ func (h *house) reports() *reports {
 	return &reports{
 		Traces:  h.traces(h.late),
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
-		recorder: h.recorder, outlets: h.outlets, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.outlets.claims, clock: h.clock, still: make(turn, 1)}, floor: h.floor,
+		recorder: h.recorder, outlets: h.outlets, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.outlets.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
 		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.following.states, rates: h.rates, inbound: h.mails, returns: h.returns.tally, ready: h.ready, restored: h.note,
 		gathered: &gatheredStatus{report: digestReport{h.late, h.people}, clock: h.clock},
 	}
@@ -69,8 +70,8 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		States:     asked,
 		Secrets:    secrets{h.people, h.outlets.hooks},
 		Previews:   previews{registry: h.people, store: h.store, traces: traces, attachments: h.outlets.attachments, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
-		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: conditions{h.people, asked, h.narrowing, h.verifier, make(turn, 1)}},
-		Conditions: &judging{index: h.index, verifier: h.verifier, registry: h.people, samples: h.samples, states: asked, people: h.narrowing, clock: h.clock, matching: make(turn, 1)},
+		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: conditions{h.people, asked, h.narrowing, h.verifier, ctxlock.New()}},
+		Conditions: &judging{index: h.index, verifier: h.verifier, registry: h.people, samples: h.samples, states: asked, people: h.narrowing, clock: h.clock, matching: ctxlock.New()},
 		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.outlets}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.narrowing},
 		Subscribers: h.people, SubscriptionLists: h.people, Suppressions: h.people, Consents: h.people,
 		Merging: h.people, Personal: &personal{h.people, traces, h.store, digestReport{h.store, h.people}},

@@ -20,10 +20,10 @@ func (j *judging) DryRun(ctx context.Context, posted *fanfare.Posted, sample int
 	if !ok {
 		return out, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + posted.Topic}
 	}
-	if err := j.matching.take(ctx); err != nil {
+	if err := j.matching.Lock(ctx); err != nil {
 		return out, err
 	}
-	defer j.matching.leave()
+	defer j.matching.Unlock()
 	event := condition.EventOf(&posted.Event)
 	var err error
 	if event.Was, err = j.states.Before(posted.Service, posted.Topic, posted.Event.Data); err != nil {

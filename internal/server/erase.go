@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
@@ -41,8 +42,8 @@ type eraser struct {
 	clock    clock.Clock
 	logger   *slog.Logger
 	parking  *parking
-	copying  turn     // of a backup too
-	keeping  *passage // of messages
+	copying  ctxlock.Lock // of a backup too
+	keeping  *passage     // of messages
 
 	mu      sync.Mutex
 	waiting []*erasing
@@ -67,7 +68,7 @@ const (
 	claimPause = 20 * time.Millisecond
 )
 
-func newEraser(r *reports, copying turn, keeping *passage) *eraser {
+func newEraser(r *reports, copying ctxlock.Lock, keeping *passage) *eraser {
 	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
 		clock: r.parking.clock, logger: r.outlets.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
@@ -146,17 +147,17 @@ func (e *eraser) take() []*erasing {
 // taken is awaited: it would have the days from before and the people from
 // after, and nobody would know whom to erase where it is restored.
 func (e *eraser) erase(ctx context.Context, some []*erasing) error {
-	if err := e.copying.take(ctx); err != nil {
+	if err := e.copying.Lock(ctx); err != nil {
 		return err
 	}
-	defer e.copying.leave()
+	defer e.copying.Unlock()
 	if err := e.keeping.await(ctx); err != nil { // of messages that found the people before
 		return err
 	}
-	if err := e.parking.still.take(ctx); err != nil { // what is tried again would come unmatched behind the ones awaited
+	if err := e.parking.still.Lock(ctx); err != nil { // what is tried again would come unmatched behind the ones awaited
 		return err
 	}
-	defer e.parking.still.leave()
+	defer e.parking.still.Unlock()
 	if err := e.bus.AwaitMatched(ctx); err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
@@ -30,7 +32,7 @@ type house struct {
 	started time.Time
 	dir     string
 	index   *condition.Index
-	copying turn // of a backup, an erasure, a move, or the states
+	copying ctxlock.Lock // of a backup, an erasure, a move, or the states
 
 	// openStore
 	note    *backup.Note // of a backup that this was restored from
@@ -71,7 +73,7 @@ type house struct {
 	narrowing *audiences
 
 	// openIntake
-	floor     *diskFloor
+	floor     *datadir.DiskFloor
 	collector *ingest.Collector
 
 	// openReturns
@@ -135,7 +137,7 @@ func (h *house) openBus(ctx context.Context) (err error) {
 		}
 	}
 	h.hops, err = bus.Open(ctx, bus.Options{
-		Dir: filepath.Join(h.dir, busDir), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
+		Dir: filepath.Join(h.dir, datadir.Bus), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
 		FirstSeq: firstGroup(h.highest, h.note), Logger: h.log,
 	})
 	if err != nil {

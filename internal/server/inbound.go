@@ -16,6 +16,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/inbound"
@@ -124,7 +125,7 @@ func (l *letterbox) keep(message []byte) error {
 	}
 	l.count++
 	name := fmt.Sprintf("%s-%03d.eml", l.clock.Now().Format("20060102T150405.000000000"), l.count%1000)
-	return writeDurably(filepath.Join(l.dir, name), message)
+	return datadir.WriteFile(filepath.Join(l.dir, name), message)
 }
 
 // letters lists what is kept, the oldest first.

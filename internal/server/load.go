@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/mx"
@@ -44,8 +45,8 @@ type loader struct {
 	signing dkim.Signing
 	signers []*dkim.Key // of the last batch
 
-	manifests cache[manifestKey, *fanfare.Manifest]
-	mailings  cache[mailingKey, *mailing]
+	manifests cache.Cache[manifestKey, *fanfare.Manifest]
+	mailings  cache.Cache[mailingKey, *mailing]
 }
 
 type manifestKey struct {
@@ -214,7 +215,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
 		}
 	}
-	l.mailings.forget((*mailing).hasFiles)
+	l.mailings.Remove((*mailing).hasFiles)
 	if err := l.sign(); err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func heldSlice(m *pending) fanfare.Slice {
 
 // mailingFor is the mailing of the first of members, with what it tells of the next.
 func (l *loader) mailingFor(ctx context.Context, events *ahead, members []pending, channel *registry.Channel) (*mailing, error) {
-	m, err := l.mailings.get(mailingKey{eventOf(&members[0]), members[0].section.Template}, func(k mailingKey) (*mailing, error) {
+	m, err := l.mailings.Get(mailingKey{eventOf(&members[0]), members[0].section.Template}, func(k mailingKey) (*mailing, error) {
 		posted, err := events.posted(ctx, members)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/datadir"
 )
 
 // lostBusFile marks a data directory whose bus was lost while the record of what
@@ -26,7 +27,7 @@ func lostBus(dir string, external bool, highest fanfare.EventSeq) (bool, error) 
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	_, err := os.Lstat(filepath.Join(dir, busDir))
+	_, err := os.Lstat(filepath.Join(dir, datadir.Bus))
 	if external || highest == 0 || !errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

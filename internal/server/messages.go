@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -33,7 +34,7 @@ type messages struct {
 	traces      *report.Traces
 	store       *deliveries.Store
 	queue       queue
-	floor       *diskFloor
+	floor       *datadir.DiskFloor
 	clock       clock.Clock
 	keeping     *passage // from who is found to what is kept
 }

@@ -48,7 +48,7 @@ func (r *reports) metrics() http.Handler {
 	}, func() float64 { return float64(r.notifier.Posted()) }))
 	gauge("fanfare_notices_waiting", "Outcomes and changes that services are to be told of and are not yet.", func() float64 { return float64(r.notifier.Waiting()) })
 	gauge("fanfare_notices_lag_seconds", "For how long the oldest of these has waited.", func() float64 { return r.notifier.Lag().Seconds() })
-	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })
+	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.Free()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
 	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.registry.Unmatched()) })
 	verifierMetrics(r.verifier, registry)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -49,7 +50,7 @@ func (k *ownKey) keep() error {
 	if !k.made {
 		return nil
 	}
-	return writeDurably(k.path, k.bytes)
+	return datadir.WriteFile(k.path, k.bytes)
 }
 
 // ownKeys are all of them.

@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -26,7 +27,7 @@ type parking struct {
 	recorder *record.Recorder
 	claims   *claims
 	clock    clock.Clock
-	still    turn // of a retry, or of who must not see one
+	still    ctxlock.Lock // of a retry, or of who must not see one
 }
 
 // Parked lists what waits for an operator, oldest first.
@@ -65,10 +66,10 @@ func shared(group []byte) bool {
 
 // RetryParked puts work back where it came from.
 func (p *parking) RetryParked(ctx context.Context, id string) error {
-	if err := p.still.take(ctx); err != nil {
+	if err := p.still.Lock(ctx); err != nil {
 		return err
 	}
-	defer p.still.leave()
+	defer p.still.Unlock()
 	kind, payload, err := p.find(ctx, id)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -52,7 +53,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 	lease, first := take()
 	lease.Deliveries = maxFailures
 	(&matching{store: store, clock: clock.System{}, logger: logger}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
-	tries := &parking{store: store, bus: hops, clock: clock.System{}, still: make(turn, 1)}
+	tries := &parking{store: store, bus: hops, clock: clock.System{}, still: ctxlock.New()}
 	parked, err := tries.Parked(t.Context())
 	if err != nil || len(parked) != 1 {
 		t.Fatalf("%d parked, %v", len(parked), err)

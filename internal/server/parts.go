@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
@@ -113,7 +113,7 @@ func (d documents) DeleteMember(ctx context.Context, m registry.Member, check fu
 // subscriptions takes none below the disk floor.
 type subscriptions struct {
 	*registry.Registry
-	floor *diskFloor
+	floor *datadir.DiskFloor
 }
 
 // PutSubscriptions keeps subscriptions.
@@ -131,7 +131,7 @@ func (s subscriptions) Import(service string) httpapi.Import {
 
 type importing struct {
 	*registry.Import
-	floor *diskFloor
+	floor *datadir.DiskFloor
 	full  error // of a step: no later one overtakes it
 }
 
@@ -148,14 +148,11 @@ func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []re
 	return i.Import.Begin(ctx, puts, results)
 }
 
-// adminKeyFile is where the local command line finds its key.
-const adminKeyFile = "admin.key"
-
 // adminKey makes an admin key at the first start, or after its file was removed.
 func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
-	path := filepath.Join(dir, adminKeyFile)
+	path := filepath.Join(dir, datadir.AdminKey)
 	if secret, err := os.ReadFile(path); err == nil {
-		if who, known := people.Authenticate(trimLine(secret)); known && who.Operator() {
+		if who, known := people.Authenticate(datadir.TrimLine(secret)); known && who.Operator() {
 			return nil
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -166,28 +163,4 @@ func adminKey(ctx context.Context, dir string, people *registry.Registry) error 
 		return fmt.Errorf("admin key: %w", err)
 	}
 	return os.WriteFile(path, []byte(secret+"\n"), 0o600)
-}
-
-func trimLine(b []byte) string {
-	for len(b) > 0 && (b[len(b)-1] == '\n' || b[len(b)-1] == '\r') {
-		b = b[:len(b)-1]
-	}
-	return string(b)
-}
-
-func unusableDir(err error) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "the data directory cannot be used: " + err.Error(),
-		Hint: "let data_dir name a folder that belongs to the user that runs the server"}
-}
-
-// lockDir refuses a second server on the same data directory.
-func lockDir(dir string) (unlock func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, unusableDir(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server works in " + dir, Hint: "stop it, or give this one its own data_dir"}, f.Close())
-	}
-	return f.Close, nil
 }

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
@@ -13,7 +11,6 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -96,79 +93,6 @@ func TestManyWhoClaimAtOnceNeverShareADelivery(t *testing.T) {
 	workers.Wait()
 	if len(c.held) != 0 {
 		t.Errorf("%d claims are left", len(c.held))
-	}
-}
-
-func TestCacheKeepsTheNewestAndNoErrors(t *testing.T) {
-	var c cache[int, string]
-	made := 0
-	get := func(key int) string {
-		t.Helper()
-		v, err := c.get(key, func(key int) (string, error) { made++; return fmt.Sprint(key), nil })
-		if err != nil || v != fmt.Sprint(key) {
-			t.Fatalf("%d is %q, %v", key, v, err)
-		}
-		return v
-	}
-	broken := errors.New("broken")
-	if _, err := c.get(-1, func(int) (string, error) { return "half", broken }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-	get(-1)
-	for key := range 3 * cacheSize {
-		get(key)
-		get(key)
-	}
-	if want := 1 + 3*cacheSize; made != want {
-		t.Errorf("%d were made, want %d", made, want)
-	}
-	if len(c.entries) != cacheSize || len(c.order) != cacheSize {
-		t.Errorf("%d entries in an order of %d, want %d", len(c.entries), len(c.order), cacheSize)
-	}
-	made = 0
-	for key := 2 * cacheSize; key < 3*cacheSize; key++ {
-		get(key)
-	}
-	if made != 0 {
-		t.Errorf("%d of the newest were made again", made)
-	}
-}
-
-func TestTheDiskFloorClosesTheIntakeAndSaysSo(t *testing.T) {
-	for _, c := range []struct {
-		floor config.DiskFloor
-		code  fanfare.Code
-	}{
-		{config.DiskFloor{}, ""},
-		{config.DiskFloor{SizeBytes: 1}, ""},
-		{config.DiskFloor{SizeBytes: 1 << 60}, fanfare.DiskFull},
-		{config.DiskFloor{Percent: 100}, fanfare.DiskFull},
-		{config.DiskFloor{Percent: 100, SizeBytes: 1}, ""},
-	} {
-		f := &diskFloor{dir: t.TempDir(), floor: c.floor}
-		for range 2 {
-			if err := f.Check(); (err == nil) != (c.code == "") || err != nil && fanfare.CodeOf(err) != c.code {
-				t.Errorf("floor %+v: %v, want %q", c.floor, err, c.code)
-			}
-		}
-		if f.look() <= 0 {
-			t.Errorf("%d bytes are free", f.look())
-		}
-	}
-}
-
-func TestNobodyIsRefusedWhileTheFirstLookAtTheDiskIsUnderWay(t *testing.T) {
-	for range 200 {
-		f := &diskFloor{dir: t.TempDir(), floor: config.DiskFloor{SizeBytes: 1}}
-		var callers sync.WaitGroup
-		for range 8 {
-			callers.Go(func() {
-				if err := f.Check(); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		callers.Wait()
 	}
 }
 

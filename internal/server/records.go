@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -121,7 +122,7 @@ func (r *records) keep(configured map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	return writeDurably(r.file, text)
+	return datadir.WriteFile(r.file, text)
 }
 
 // awaitRecords has keys sign once their records are in the DNS, until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -83,7 +84,7 @@ func (h *house) openMatching(ctx context.Context) error {
 // openIntake begins to take events: those that services send, and those that tell
 // them what became of deliveries.
 func (h *house) openIntake(ctx context.Context) error {
-	h.floor = &diskFloor{dir: h.dir, floor: h.config.DiskFloor}
+	h.floor = &datadir.DiskFloor{Dir: h.dir, Floor: h.config.DiskFloor}
 	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.narrowing}, Clock: h.clock, Floor: h.floor.Check, Ahead: h.config.Ahead()})
 	h.laterDo(h.collector.Stop)
 	err := h.hops.ReplayEvents(ctx, h.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {

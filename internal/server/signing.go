@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -71,7 +72,7 @@ func (c captured) checkKey(of *registry.Channel, key *registry.DKIMKey) error {
 func (l *loader) signFrom(now time.Time) {
 	signers := dkim.At(l.keys.all(), now)
 	if !slices.Equal(signers, l.signers) {
-		l.mailings = cache[mailingKey, *mailing]{}
+		l.mailings = cache.Cache[mailingKey, *mailing]{}
 	}
 	l.signers = signers
 	l.signing.Begin(signers, now)
@@ -82,7 +83,7 @@ func (l *loader) signFrom(now time.Time) {
 func (l *loader) sign() error {
 	err := l.signing.Finish()
 	if err != nil {
-		l.mailings = cache[mailingKey, *mailing]{}
+		l.mailings = cache.Cache[mailingKey, *mailing]{}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
@@ -36,7 +37,7 @@ type reports struct {
 	outlets    *outlets
 	switches   *switches
 	parking    *parking
-	floor      *diskFloor
+	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
 	indexing   *indexing
 	notifier   *notifier.Notifier
@@ -67,7 +68,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s := wire.Status{
 		Version: r.version, Durability: r.durability, Started: r.started,
-		DiskFreeBytes: r.floor.look(), IndexLagEvents: r.indexing.lag.Load(),
+		DiskFreeBytes: r.floor.Free(), IndexLagEvents: r.indexing.lag.Load(),
 	}
 	known := r.states.Total()
 	s.MatchCheck = r.matchCheckStatus()

@@ -67,14 +67,14 @@ func (l *loader) manifestsOf(moment *deliveries.Moment, day fanfare.Day, all []c
 		if _, asked := manifests[id]; asked || len(all[i].refs) == 0 {
 			continue
 		}
-		known := l.manifests.entries[manifestKey{day, id}]
+		known, _ := l.manifests.Lookup(manifestKey{day, id})
 		if manifests[id] = known; known == nil {
 			missing = append(missing, id)
 		}
 	}
 	err := moment.Manifests(missing, func(m *fanfare.Manifest) {
 		manifests[m.ID] = m
-		l.manifests.keep(manifestKey{day, m.ID}, m)
+		l.manifests.Add(manifestKey{day, m.ID}, m)
 	})
 	return manifests, err
 }

@@ -106,10 +106,10 @@ func (c conditions) SecondOpinion(ctx context.Context, s *registry.Subscription,
 	if s.State != "active" {
 		return o, nil // it is not in the index
 	}
-	if err := c.asking.take(ctx); err != nil {
+	if err := c.asking.Lock(ctx); err != nil {
 		return o, err
 	}
-	defer c.asking.leave()
+	defer c.asking.Unlock()
 	o.Indexed = true
 	err = c.index.Places(condition.Key{Service: s.Service, Topic: s.Topic}, of, func(places []uint32) {
 		for _, place := range places {

@@ -116,7 +116,15 @@ var grants = []grant{
 		"what an answer means is decided by rules alone: no clock, no state, no other stage"},
 	{"internal/mail/bounce", []string{".", "internal/mail/reply", "internal/pipeline/deliver/driver"},
 		"what came back is told apart by its text alone: no clock, no state; the words of servers have the meaning that answers have"},
-	{"internal/registry", []string{".", "internal/schedule/cadence", "internal/mail/dkim", "internal/filetype", "internal/schedule/quiethours", "internal/condition", "internal/people/pages/words"},
+	{"internal/inputerror", []string{"."},
+		"errors for wrong input are built from values, without knowing what is checked"},
+	{"internal/catalog/schema", []string{".", "internal/inputerror"},
+		"a schema checks values and knows nothing of topics"},
+	{"internal/people/rawjson", nil,
+		"the text of JSON values is read without knowing what the values mean"},
+	{"internal/people/placeindex", []string{"."},
+		"the indexes map hashes and rows to places and know nothing of what is stored there"},
+	{"internal/registry", []string{".", "internal/inputerror", "internal/catalog/schema", "internal/people/rawjson", "internal/people/placeindex", "internal/schedule/cadence", "internal/mail/dkim", "internal/filetype", "internal/schedule/quiethours", "internal/condition", "internal/people/pages/words"},
 		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
 	{"internal/admin/report", []string{".", "internal/registry"},
 		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
@@ -146,6 +154,12 @@ var grants = []grant{
 		"what each release left is judged from outside"},
 	{"internal/test/peers", []string{".", "client", "internal/pipeline/deliver/driver", "internal/pipeline/deliver/smtp", "internal/condition/evaluator", "internal/condition/conditiontest"},
 		"real mail servers judge the driver, and the whole program, from outside; whom it must tell of real events is for an evaluator that shares nothing with it"},
+	{"internal/ctxlock", nil,
+		"a lock needs nothing"},
+	{"internal/cache", nil,
+		"a cache needs nothing"},
+	{"internal/datadir", []string{".", "internal/config"},
+		"the names and the lock of a data directory do not depend on what is stored in it"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
@@ -165,7 +179,7 @@ const (
 var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
 
 // basics are packages that every other package may import.
-var basics = []string{"internal/clock", "internal/failpoint", "internal/background"}
+var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
 
 func grantOf(dir string) (grant, bool) {
 	for {

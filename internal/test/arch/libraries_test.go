@@ -72,7 +72,7 @@ var homes = []home{
 		"our own signer works on parts that are at hand, without reading the message anew; the library verifies in tests what it signs", "use internal/mail/dkim"},
 	{"github.com/emersion/go-msgauth/dmarc", []string{"internal/admin/doctor"},
 		"what a domain says of its mail matters to who looks whether ours goes with it", "ask the doctor"},
-	{"github.com/santhosh-tekuri/jsonschema/", []string{"internal/registry"},
+	{"github.com/santhosh-tekuri/jsonschema/", []string{"internal/catalog/schema"},
 		"a topic's schema is compiled once, with the topic", "use Topic.ValidateData"},
 	{"golang.org/x/text/language/display", []string{"internal/people/pages"},
 		"names of languages are shown to recipients, on pages", "show the tag"},
