@@ -45,7 +45,7 @@ func (l *lab) importInto(r *Record, base int) error {
 		return err
 	}
 	if base > 0 {
-		took, err := s.populate(base, l.appendNotify)
+		took, err := s.populate(base, func(dst []byte, i int) []byte { return appendSubscription(dst, person(i), l.Seed, notifyFilter) })
 		if err != nil {
 			return err
 		}
@@ -81,11 +81,6 @@ func (l *lab) importInto(r *Record, base int) error {
 		w.unless(err == nil, "%s: %v", p.address(), err)
 	}
 	return w.err()
-}
-
-// appendNotify appends person i with NotifyBC's filter.
-func (l *lab) appendNotify(dst []byte, i int) []byte {
-	return appendSubscription(dst, person(i), l.Seed, notifyFilter)
 }
 
 // populate imports n subscriptions whose lines are made on the way.
