@@ -1,7 +1,11 @@
 package bench
 
+import (
+	"fanfare.dev/fanfare/internal/bench/report"
+)
+
 // goals are those of each experiment at scale 1.
-var goals = map[string][]Goal{
+var goals = map[string][]report.Goal{
 	"N1":  {{Of: "value", AtLeast: 40_000}, {Of: "ratio", AtLeast: 0.65}, {Of: "rss_mb", AtMost: 400}},
 	"N1b": {{Of: "ratio", AtLeast: 0.75}},
 	"U1":  {{Of: "p99_ms", AtMost: 10}},
@@ -38,7 +42,7 @@ var goals = map[string][]Goal{
 }
 
 // goalsOfTenMillion are those of the suite matching at scale 10.
-var goalsOfTenMillion = map[string][]Goal{
+var goalsOfTenMillion = map[string][]report.Goal{
 	"B1":  {{Of: "value", AtLeast: 1e6}},
 	"B1j": {{Of: "value", AtLeast: 300e3}},
 	"B2":  {{Of: "value", AtLeast: 1e9}},
@@ -52,7 +56,7 @@ var goalsOfTenMillion = map[string][]Goal{
 
 // goalsAt returns the goals of an experiment at a scale. There are none for other
 // sizes than those of the plan.
-func goalsAt(id string, scale float64) []Goal {
+func goalsAt(id string, scale float64) []report.Goal {
 	switch scale {
 	case 1:
 		return goals[id]
