@@ -15,7 +15,7 @@ import (
 type Addressee struct {
 	Subscriber string        // public id, or ""
 	Address    string        // without a subscriber; in normal form, once it was found
-	Place      fanfare.Place // of the address; 0: nobody has it yet
+	Place      fanfare.RowID // of the address; 0: nobody has it yet
 	Err        error         // *fanfare.Error: there is no such subscriber, or address
 }
 
@@ -27,8 +27,8 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	if err != nil {
 		return err
 	}
-	candidates := make(map[fanfare.Place][]int, len(all))
-	var places []fanfare.Place
+	candidates := make(map[fanfare.RowID][]int, len(all))
+	var places []fanfare.RowID
 	for i := range all {
 		a := &all[i]
 		if a.Subscriber != "" {
@@ -43,7 +43,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 		}
 		a.Address = w.address
 		first, others := r.addresses.Lookup(r.hash.address(svc.number, w.kind, w.address))
-		for _, p := range append([]fanfare.Place{first}, others...) {
+		for _, p := range append([]fanfare.RowID{first}, others...) {
 			if p != 0 {
 				candidates[p] = append(candidates[p], i)
 				places = append(places, p)
@@ -83,7 +83,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel
 	if err != nil {
 		return err
 	}
-	rows := map[fanfare.Place]*SubscriberRecord{head.Place: head}
+	rows := map[fanfare.RowID]*SubscriberRecord{head.Place: head}
 	if len(head.Parts) > 0 {
 		if rows, err = r.records(ctx, placesOf(head.parts())); err != nil {
 			return r.unreadable(err)

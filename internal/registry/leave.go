@@ -17,7 +17,7 @@ type Person struct {
 
 // PersonOf returns who has the subscription at a place, which may have ended.
 // NotFound is nobody, any more.
-func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.Place) (p Person, err error) {
+func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p Person, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return p, err
@@ -52,9 +52,9 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.P
 
 // ownerOf returns who has the subscription at a place, and the row of the address
 // that it goes to.
-func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Place) (head, row *SubscriberRecord, err error) {
-	owner := fanfare.Place(0)
-	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.Place{place}, func(s *SubscriptionRecord) error {
+func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowID) (head, row *SubscriberRecord, err error) {
+	owner := fanfare.RowID(0)
+	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *SubscriptionRecord) error {
 		if r.serviceOf(s) == svc.number {
 			owner = s.Subscriber
 		}
@@ -63,7 +63,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Plac
 	if err != nil {
 		return nil, nil, r.unreadable(err)
 	}
-	rows, err := r.records(ctx, []fanfare.Place{owner})
+	rows, err := r.records(ctx, []fanfare.RowID{owner})
 	if err != nil {
 		return nil, nil, r.unreadable(err)
 	}
@@ -73,7 +73,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Plac
 	if row.head() == row.Place {
 		return row, row, nil
 	}
-	if rows, err = r.records(ctx, []fanfare.Place{row.head()}); err != nil {
+	if rows, err = r.records(ctx, []fanfare.RowID{row.head()}); err != nil {
 		return nil, nil, r.unreadable(err)
 	}
 	if head = rows[row.head()]; head == nil || head.Flags&(FlagErasing|FlagErased) != 0 {
@@ -86,13 +86,13 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Plac
 // change sequence of the last end of them: of this one, unless all had ended before.
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
-func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.Place, how Ending) (seq uint64, err error) {
+func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how Ending) (seq uint64, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return 0, err
 	}
 	how.Text = clean(how.Text)
-	err = r.change(ctx, func(g *group) (ended []fanfare.Place, err error) {
+	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)
 			if err != nil {
@@ -115,7 +115,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 	if err != nil {
 		return 0, err
 	}
-	err = r.opt.Store.SubscriptionRecords(ctx, sorted(append([]fanfare.Place(nil), places...)), func(s *SubscriptionRecord) error {
+	err = r.opt.Store.SubscriptionRecords(ctx, sorted(append([]fanfare.RowID(nil), places...)), func(s *SubscriptionRecord) error {
 		seq = max(seq, s.EndedSeq)
 		return nil
 	})
@@ -132,7 +132,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 // channel is gone, whose condition does not fit any more, or that there is another of
 // by now; an address that is suppressed refuses all. It returns how many are in force
 // again, those that were already among them.
-func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place, seq uint64, reason string) (restored int, err error) {
+func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return 0, err
@@ -141,11 +141,11 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place
 	if err != nil {
 		return 0, err
 	}
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for _, row := range head.parts() {
 		places = append(places, r.subscriptionsOfRow.Of(row.Place)...)
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 		restored = 0
 		for _, place := range sorted(places) {
 			back, err := g.restore(actorOf(ctx), svc, place, seq, reason)
@@ -162,7 +162,7 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place
 }
 
 // restore decides on one. It refuses before it changes anything.
-func (g *group) restore(actor *Actor, svc *service, place fanfare.Place, seq uint64, reason string) (bool, error) {
+func (g *group) restore(actor *Actor, svc *service, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)
 	switch {

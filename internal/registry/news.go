@@ -20,12 +20,12 @@ type News struct {
 	At      int64    `json:"at"`               // Unix nanoseconds
 	Service uint32   `json:"service"`
 
-	Subscription fanfare.Place `json:"subscription,omitempty"` // 0: it is about an address
+	Subscription fanfare.RowID `json:"subscription,omitempty"` // 0: it is about an address
 	Topic        uint32        `json:"topic,omitempty"`        // of the subscription, and Channel
 	Channel      uint16        `json:"channel,omitempty"`
 	Fields       []string      `json:"fields,omitempty"` // that were changed
 
-	Subscriber  fanfare.Place `json:"subscriber"`        // the row of the address
+	Subscriber  fanfare.RowID `json:"subscriber"`        // the row of the address
 	Address     uint8         `json:"address,omitempty"` // its kind, where it is what the change is about
 	Until       int64         `json:"until,omitempty"`   // of a suppression, Unix nanoseconds; 0: for good
 	AllServices bool          `json:"all_services,omitempty"`
@@ -149,7 +149,7 @@ func (g *group) holders(service uint32, kind uint8, address string) (rows []*Sub
 
 // mayHold are the places of those who have an address that is small when it is
 // folded, and of others whose address has the same hash.
-func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.Place) {
+func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.RowID) {
 	hash := r.hash.address(service, kind, small)
 	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.respelled} {
 		if first, others := t.Lookup(hash); first != 0 {
@@ -162,7 +162,7 @@ func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []f
 
 // respell has a row found by its address however that is spelled; what is spelled as
 // it is folded is found anyway.
-func (g *group) respell(service uint32, kind uint8, address string, place fanfare.Place) {
+func (g *group) respell(service uint32, kind uint8, address string, place fanfare.RowID) {
 	if small := folded(kind, address); small != address {
 		g.insert(&g.w.r.respelled, g.w.r.hash.address(service, kind, small), place)
 	}
@@ -180,7 +180,7 @@ func (g *group) withdraw(row *SubscriberRecord) {
 // readHolders has the rows at hand of who may have one of many addresses.
 func (g *group) readHolders(records []SuppressionRecord) error {
 	r := g.w.r
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for i := range records {
 		s := &records[i]
 		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {

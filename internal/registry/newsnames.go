@@ -20,7 +20,7 @@ type NewsNames struct {
 
 // NamesOf returns the names of each of several news.
 func (r *Registry) NamesOf(ctx context.Context, news []News) ([]NewsNames, error) {
-	var rows, subscriptions []fanfare.Place
+	var rows, subscriptions []fanfare.RowID
 	for i := range news {
 		rows = append(rows, news[i].Subscriber)
 		if news[i].Subscription != 0 {
@@ -31,7 +31,7 @@ func (r *Registry) NamesOf(ctx context.Context, news []News) ([]NewsNames, error
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
-	what := map[fanfare.Place]string{}
+	what := map[fanfare.RowID]string{}
 	err = r.opt.Store.SubscriptionRecords(ctx, sorted(subscriptions), func(s *SubscriptionRecord) error {
 		what[s.Place] = publicID(s)
 		return nil
@@ -63,12 +63,12 @@ func (r *Registry) NamesOf(ctx context.Context, news []News) ([]NewsNames, error
 
 // namesOfOwners returns the public ids of who has some rows, by row; none of who is
 // being forgotten.
-func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]string, error) {
+func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]string, error) {
 	rows, err := r.records(ctx, places)
 	if err != nil {
 		return nil, err
 	}
-	var heads []fanfare.Place
+	var heads []fanfare.RowID
 	for _, row := range rows {
 		heads = append(heads, row.head())
 	}
@@ -76,7 +76,7 @@ func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.Place) (m
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[fanfare.Place]string, len(rows))
+	names := make(map[fanfare.RowID]string, len(rows))
 	for place, row := range rows {
 		if head := owners[row.head()]; head != nil && (row.Flags|head.Flags)&(FlagErasing|FlagErased) == 0 {
 			names[place] = subscriberID(head)

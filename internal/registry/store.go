@@ -23,8 +23,8 @@ type Store interface {
 	// SubscriberRecords and SubscriptionRecords visit the rows at places, which
 	// are sorted ascending, in that order; missing ones are skipped. The
 	// strings of a record may be kept, its bytes only until visit returns.
-	SubscriberRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriberRecord) error) error
-	SubscriptionRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriptionRecord) error) error
+	SubscriberRecords(ctx context.Context, places []fanfare.RowID, visit func(*SubscriberRecord) error) error
+	SubscriptionRecords(ctx context.Context, places []fanfare.RowID, visit func(*SubscriptionRecord) error) error
 
 	// ScanSubscribers and ScanSubscriptions visit the rows of a range in
 	// ascending order until visit returns an error, which they return.
@@ -44,7 +44,7 @@ type Store interface {
 
 	// ConsentRecords visits what is kept of the subscriptions at places, of each the
 	// oldest first. Nothing of a record may be kept.
-	ConsentRecords(ctx context.Context, places []fanfare.Place, visit func(*ConsentRecord) error) error
+	ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*ConsentRecord) error) error
 
 	// Scrub makes sure that names, in lower case, are nowhere in the database but
 	// in rows that are kept. It may run beside Commit.
@@ -53,7 +53,7 @@ type Store interface {
 
 // A Range is a run of places.
 type Range struct {
-	First, Last fanfare.Place // both inclusive
+	First, Last fanfare.RowID // both inclusive
 }
 
 // A Loader takes what Load visits. Nothing of a record may be kept, not even
@@ -88,7 +88,7 @@ type Batch struct {
 	SubscriptionUpdates []*SubscriptionRecord
 
 	Consents     []ConsentRecord // new ones
-	ConsentsGone []fanfare.Place // subscriptions of which none is to be left
+	ConsentsGone []fanfare.RowID // subscriptions of which none is to be left
 
 	News []News // that services are to be told of
 
@@ -132,14 +132,14 @@ type SuppressionRecord struct {
 
 // A ConsentRecord is what somebody agreed to with a subscription.
 type ConsentRecord struct {
-	Subscription fanfare.Place
+	Subscription fanfare.RowID
 	At           int64  // Unix nanoseconds
 	Body         []byte // JSON of a Consent
 }
 
 // An ErasureRecord is an erasure that was begun; without a body it is over.
 type ErasureRecord struct {
-	Place fanfare.Place // of the subscriber
+	Place fanfare.RowID // of the subscriber
 	Body  []byte        // JSON
 }
 
@@ -151,7 +151,7 @@ type FilterRecord struct {
 
 // A SubscriberRecord is a subscriber as kept.
 type SubscriberRecord struct {
-	Place      fanfare.Place
+	Place      fanfare.RowID
 	Service    uint32
 	Kind       uint8  // of the address
 	ID         string // chosen by the client, or ""
@@ -162,15 +162,15 @@ type SubscriberRecord struct {
 
 	// A row is a subscriber and its first address. Further addresses have rows of
 	// their own, which name the first row here and use nothing but their address.
-	Subscriber fanfare.Place // 0: this row is the subscriber
+	Subscriber fanfare.RowID // 0: this row is the subscriber
 	Parts      []byte        // JSON: all rows of the subscriber, in order; empty: this one alone
 	Flags      Flags
 }
 
 // A SubscriptionRecord is a subscription as kept.
 type SubscriptionRecord struct {
-	Place      fanfare.Place
-	Subscriber fanfare.Place
+	Place      fanfare.RowID
+	Subscriber fanfare.RowID
 	Topic      uint32
 	Channel    uint16
 	ID         string // chosen by the client, or ""

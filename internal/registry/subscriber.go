@@ -19,7 +19,7 @@ type Subscriber struct {
 	TimeZone   string          `json:"time_zone,omitempty" doc:"IANA name, such as Europe/Vienna"`
 	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: yours, for templates"`
 
-	Place fanfare.Place `json:"-"` // of its first row
+	Place fanfare.RowID `json:"-"` // of its first row
 }
 
 // An Address is where a subscriber is reached. The first of a kind is the
@@ -56,7 +56,7 @@ func (s *SubscriberRecord) hasAddress() bool {
 }
 
 // head is the place of the subscriber that the row belongs to.
-func (s *SubscriberRecord) head() fanfare.Place {
+func (s *SubscriberRecord) head() fanfare.RowID {
 	if s.Subscriber != 0 {
 		return s.Subscriber
 	}
@@ -65,7 +65,7 @@ func (s *SubscriberRecord) head() fanfare.Place {
 
 // A part is one row of a subscriber that has several, or a label.
 type part struct {
-	Place fanfare.Place `json:"p"`
+	Place fanfare.RowID `json:"p"`
 	Label string        `json:"l,omitempty"`
 }
 
@@ -86,8 +86,8 @@ func (s *SubscriberRecord) setParts(list []part) {
 	}
 }
 
-func placesOf(list []part) []fanfare.Place {
-	places := make([]fanfare.Place, len(list))
+func placesOf(list []part) []fanfare.RowID {
+	places := make([]fanfare.RowID, len(list))
 	for i := range list {
 		places[i] = list[i].Place
 	}
@@ -98,18 +98,18 @@ func placesOf(list []part) []fanfare.Place {
 const subscriberPrefix = "per-"
 
 // SubscriberID returns the public id of a subscriber whose client chose none.
-func SubscriberID(p fanfare.Place) string {
+func SubscriberID(p fanfare.RowID) string {
 	return subscriberPrefix + strconv.FormatUint(uint64(p), 16)
 }
 
 // ParseSubscriberID reads what SubscriberID wrote.
-func ParseSubscriberID(id string) (fanfare.Place, bool) {
+func ParseSubscriberID(id string) (fanfare.RowID, bool) {
 	hex, ok := strings.CutPrefix(id, subscriberPrefix)
 	if !ok {
 		return 0, false
 	}
 	p, err := strconv.ParseUint(hex, 16, 32)
-	return fanfare.Place(p), err == nil
+	return fanfare.RowID(p), err == nil
 }
 
 func subscriberID(s *SubscriberRecord) string {
@@ -135,7 +135,7 @@ func unknownSubscriber(id string) *fanfare.Error {
 }
 
 // shown makes what users see of a subscriber out of its rows.
-func shown(head *SubscriberRecord, list []part, rows map[fanfare.Place]*SubscriberRecord) Subscriber {
+func shown(head *SubscriberRecord, list []part, rows map[fanfare.RowID]*SubscriberRecord) Subscriber {
 	s := Subscriber{ID: subscriberID(head), Addresses: []Address{}, Locale: head.Locale, TimeZone: head.TimeZone,
 		Attributes: slices.Clone(head.Attributes), Place: head.Place}
 	for _, p := range list {

@@ -16,7 +16,7 @@ import (
 // A Link is what an unsubscribe link stands for.
 type Link struct {
 	Service      string
-	Subscription fanfare.Place
+	Subscription fanfare.RowID
 	Delivery     fanfare.DeliveryRef // the message that carried the link
 }
 
@@ -110,7 +110,7 @@ func (s *Signer) Verify(token string) (Link, error) {
 	}
 	return Link{
 		Service:      string(signed[fixedBytes:]),
-		Subscription: fanfare.Place(binary.BigEndian.Uint32(signed[1:])),
+		Subscription: fanfare.RowID(binary.BigEndian.Uint32(signed[1:])),
 		Delivery: fanfare.DeliveryRef{
 			Day:      fanfare.Day(binary.BigEndian.Uint32(signed[5:])),
 			Manifest: fanfare.ManifestID(binary.BigEndian.Uint64(signed[9:])),

@@ -23,7 +23,7 @@ func newSigner(t testing.TB, keys ...string) *Signer {
 const oldKey, newKey = "an old key of 24 letters", "a new key of 24 letters."
 
 func aLink() Link {
-	return Link{Service: "earthquakes", Subscription: fanfare.NewPlace(7, 0x4e), Delivery: newRecipient().Delivery}
+	return Link{Service: "earthquakes", Subscription: fanfare.NewRowID(7, 0x4e), Delivery: newRecipient().Delivery}
 }
 
 func TestALinkComesBackAsItWas(t *testing.T) {

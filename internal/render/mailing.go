@@ -74,7 +74,7 @@ func (r *Recipient) count() int { return len(r.Items) + r.More }
 
 // A Subscription is one that matched.
 type Subscription struct {
-	Place  fanfare.Place // for the link; not visible to templates
+	Place  fanfare.RowID // for the link; not visible to templates
 	ID     string
 	Rule   string          // "" for one with its own filter
 	Params json.RawMessage // valid JSON or nil

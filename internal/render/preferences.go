@@ -40,7 +40,7 @@ func (s *Signer) VerifyPreferences(token string) (Link, error) {
 	}
 	return Link{
 		Service:      string(signed[preferencesBytes:]),
-		Subscription: fanfare.Place(binary.BigEndian.Uint32(signed[1:])),
+		Subscription: fanfare.RowID(binary.BigEndian.Uint32(signed[1:])),
 		Delivery:     fanfare.DeliveryRef{Day: fanfare.Day(binary.BigEndian.Uint32(signed[5:]))},
 	}, nil
 }

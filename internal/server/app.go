@@ -20,6 +20,8 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mail/feedback"
 )
 
 // Options are what the command line adds to the configuration.
@@ -37,7 +39,7 @@ type App struct {
 	absence  *absence     // of the database; nil before it is open
 	giveUp   func() error // ends what waits for a database that is away; nil with files
 	server   *httpapi.Server
-	returns  *returnTaker
+	feedback *feedback.Processor
 	unwind   []func() error // in reverse order of what was acquired
 	draining atomic.Bool
 	stopOnce sync.Once
@@ -51,6 +53,11 @@ func Start(ctx context.Context, c config.Config, o Options) (*App, error) {
 		return nil, errors.Join(err, a.Stop())
 	}
 	return a, nil
+}
+
+// Take processes an arrival; see feedback.Processor.Take.
+func (a *App) Take(ctx context.Context, arrival bounce.Arrival) error {
+	return a.feedback.Take(ctx, arrival)
 }
 
 // URL is where the API answers.
@@ -128,8 +135,8 @@ func (a *App) closeServer() error {
 }
 
 // afterEnd waits until no message for an ended subscription is on the wire.
-func (a *App) afterEnd(o *outlets) func(fanfare.Place) {
-	return func(place fanfare.Place) {
+func (a *App) afterEnd(o *outlets) func(fanfare.RowID) {
+	return func(place fanfare.RowID) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := o.awaitOff(ctx, place); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -58,14 +59,14 @@ func (h *house) reports() *reports {
 		Traces:  h.traces(h.late),
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
 		recorder: h.recorder, outlets: h.outlets, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.outlets.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
-		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.following.states, rates: h.rates, inbound: h.mails, returns: h.returns.tally, ready: h.ready, restored: h.note,
+		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
 		gathered: &gatheredStatus{report: digestReport{h.late, h.people}, clock: h.clock},
 	}
 }
 
 // parts is what the API is made of, without what has work of its own.
 func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
-	asked := known{index: h.index, registry: h.people, states: h.following.states}
+	asked := known{index: h.index, registry: h.people, states: h.states}
 	return httpapi.Parts{
 		States:     asked,
 		Secrets:    secrets{h.people, h.outlets.hooks},
@@ -76,7 +77,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		Subscribers: h.people, SubscriptionLists: h.people, Suppressions: h.people, Consents: h.people,
 		Merging: h.people, Personal: &personal{h.people, traces, h.store, digestReport{h.store, h.people}},
 		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &destinations{h.people, h.outlets, h.store, h.waiting}, Parking: reports.parking, Audit: h.people,
-		Receipts: &receipts{registry: h.people, taker: h.returns, clock: h.clock, log: h.log},
+		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
 		Backups:  &backups{dir: h.dir, db: h.db, bus: h.hops, version: h.version, clock: h.clock, copying: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
 		Limits: limitsOf(&h.config), Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,

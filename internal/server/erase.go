@@ -232,7 +232,7 @@ func (e *eraser) eraseDay(ctx context.Context, day fanfare.Day, one *erasing) (f
 
 // eraseDelivery settles what an event has open for one place, and empties what
 // is recorded of it.
-func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place fanfare.Place) (int, error) {
+func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place fanfare.RowID) (int, error) {
 	manifest, err := e.store.ManifestOf(ctx, ref, place.Partition())
 	if err != nil || manifest == nil {
 		return 0, err
@@ -251,7 +251,7 @@ func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place 
 
 // settle ends a delivery that is open. One that is under way is waited for: it
 // is on the wire, or in a queue, from which it is dropped.
-func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanfare.Place) error {
+func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanfare.RowID) error {
 	for len(e.claims.take([]fanfare.DeliveryRef{ref})) == 0 {
 		e.outlets.drop(place)
 		select {
@@ -274,7 +274,7 @@ func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanf
 // eraseEvents empties the messages that were sent to the people: as they were
 // accepted, as they are parked, and as they lie in EVENTS.
 func (e *eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*erasing, touched map[fanfare.Day][][]byte) error {
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	var names [][]byte
 	for _, one := range some {
 		places = append(places, one.Places...)
@@ -314,7 +314,7 @@ func (e *eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*er
 }
 
 // erasePosted empties the messages of a day that were sent to the people.
-func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanfare.Place, names [][]byte) (changed bool, err error) {
+func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanfare.RowID, names [][]byte) (changed bool, err error) {
 	for _, place := range places {
 		events, err := e.store.History(ctx, day, place)
 		if err != nil {
@@ -337,13 +337,13 @@ func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanf
 	return changed, nil
 }
 
-func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanfare.Place, names [][]byte) (changed bool, err error) {
+func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanfare.RowID, names [][]byte) (changed bool, err error) {
 	parked, payloads, err := e.store.Parked(ctx, day)
 	if err != nil {
 		return false, err
 	}
 	for i := range parked {
-		if parked[i].Kind != parkedEvents {
+		if parked[i].Kind != fanfare.ParkedEvents {
 			continue
 		}
 		text, found, err := forgetIn(payloads[i], 0, places, names)
@@ -363,7 +363,7 @@ var directMember = []byte(`"direct":`)
 
 // forgetIn rewrites a group of events without what it says of erased people.
 // Events keep the sequences that they have.
-func forgetIn(group []byte, seq uint64, erased []fanfare.Place, names [][]byte) (text []byte, changed bool, err error) {
+func forgetIn(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte) (text []byte, changed bool, err error) {
 	if !bytes.Contains(group, directMember) {
 		return nil, false, nil
 	}
@@ -385,7 +385,7 @@ func forgetIn(group []byte, seq uint64, erased []fanfare.Place, names [][]byte) 
 // forget empties what a message says of erased people, and its id where that is
 // an Idempotency-Key that names one of them: after a restart, a repeat with that
 // key is a new message.
-func forget(posted *fanfare.Posted, erased []fanfare.Place, names [][]byte) bool {
+func forget(posted *fanfare.AcceptedEvent, erased []fanfare.RowID, names [][]byte) bool {
 	if !posted.Forget(erased) {
 		return false
 	}

@@ -42,7 +42,7 @@ func suppressedFor(why string) string { return "the address is on the suppressio
 
 // wanted refuses what nobody wants any more, and what tells of something that
 // somebody does not want any more.
-func wanted(job *deliver.Job, live func(fanfare.Place) bool) (deliver.Decision, string) {
+func wanted(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, string) {
 	if len(job.Subscriptions) == 0 { // of an audience: there is nothing that could have been ended
 		return deliver.Go, ""
 	}

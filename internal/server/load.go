@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
@@ -41,7 +42,7 @@ type loader struct {
 	memory      *memory
 	faults      *templateFaults
 
-	keys    *keyring
+	keys    *dkimkeys.Keyring
 	signing dkim.Signing
 	signers []*dkim.Key // of the last batch
 
@@ -57,11 +58,11 @@ type manifestKey struct {
 // loaded is what came of a batch.
 type loaded struct {
 	jobs  []deliver.Job
-	held  []fanfare.Slice       // paused: to be kept until they are resumed
-	later []fanfare.Due         // in their quiet hours: to be kept until these are over
-	mine  []fanfare.DeliveryRef // claimed
-	busy  int                   // members in other hands: the batch has to come again
-	left  int                   // members with files for which there was no room: the batch comes again when the others are sent
+	held  []fanfare.RecipientRange // paused: to be kept until they are resumed
+	later []fanfare.Due            // in their quiet hours: to be kept until these are over
+	mine  []fanfare.DeliveryRef    // claimed
+	busy  int                      // members in other hands: the batch has to come again
+	left  int                      // members with files for which there was no room: the batch comes again when the others are sent
 
 	enclosed int // bytes of files that letters have for themselves
 
@@ -180,7 +181,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		if hush.At(l.clock.Now()) {
 			out.later = append(out.later, fanfare.Due{
 				At: wholeSecond(hush.Until), Channel: channel.Number, Lane: quiet.lane,
-				Slice: fanfare.Slice{Manifest: m.ref.Manifest, Positions: []uint32{m.ref.Position}, Attempt: m.attempt},
+				Slice: fanfare.RecipientRange{Manifest: m.ref.Manifest, Positions: []uint32{m.ref.Position}, Attempt: m.attempt},
 				Why:   hush.Why,
 			})
 			continue
@@ -224,8 +225,8 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 }
 
 // heldSlice is a member whose broadcast is paused.
-func heldSlice(m *pending) fanfare.Slice {
-	return fanfare.Slice{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt}
+func heldSlice(m *pending) fanfare.RecipientRange {
+	return fanfare.RecipientRange{Manifest: m.ref.Manifest, From: m.ref.Position, To: m.ref.Position + 1, Attempt: m.attempt}
 }
 
 // mailingFor is the mailing of the first of members, with what it tells of the next.

@@ -23,7 +23,7 @@ type mailingKey struct {
 type mailing struct {
 	writer writer
 	err    error // of the template with this event: every message fails with it
-	posted *fanfare.Posted
+	posted *fanfare.AcceptedEvent
 	topic  *registry.Topic // nil of a run, and if it was deleted since
 	asked  bool            // by its recipient, just now
 
@@ -128,7 +128,7 @@ func expiry(m *mailing, channel *registry.Channel) time.Time {
 
 // mailing prepares an event and a pinned template version. An error of the
 // template is kept with it, so that each message fails with it.
-func (l *loader) mailing(ctx context.Context, posted *fanfare.Posted, key mailingKey, channel *registry.Channel) (*mailing, error) {
+func (l *loader) mailing(ctx context.Context, posted *fanfare.AcceptedEvent, key mailingKey, channel *registry.Channel) (*mailing, error) {
 	m := &mailing{posted: posted, template: key.template, asked: posted.Direct != nil && posted.Direct.Asked}
 	if posted.Run != nil {
 		m.items = &runItems{store: l.store, run: key.event}

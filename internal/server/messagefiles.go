@@ -46,7 +46,7 @@ func (m *messages) takeFiles(d *draft, request *wire.MessageRequest) error {
 			file.Type, err = typeOf(sent.Name, sent.Type, sent.Content)
 		}
 		if err != nil {
-			return below(at, err)
+			return fanfare.Below(at, err)
 		}
 		names[key], d.files[file.Sum] = true, sent.Content
 		d.posted.Direct.Files = append(d.posted.Direct.Files, file)

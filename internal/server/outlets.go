@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
@@ -43,7 +44,7 @@ type outlets struct {
 	returns  *render.Signer
 	domains  []string
 	sites    *mx.Sites
-	records  *records
+	records  *dkimkeys.Records
 	claims   *claims
 	lease    time.Duration // of a batch
 	clock    clock.Clock
@@ -67,8 +68,8 @@ type outlets struct {
 }
 
 type outlet struct {
-	*deliver.Outlet
-	keys     *keyring
+	*deliver.Sender
+	keys     *dkimkeys.Keyring
 	settings string        // of the channel, to notice a change
 	rate     registry.Rate // in force
 	share    *limit.Share  // of the rate of its service
@@ -120,17 +121,17 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	if known != nil && known.settings == wanted && known.rate == inForce.Rate && known.fault == "" {
 		return nil, nil
 	}
-	ring := &keyring{}
+	ring := &dkimkeys.Keyring{}
 	if known != nil {
 		ring = known.keys
 	}
-	files := keyFiles(channel)
-	keys, broken := ring.with(channel, o.captured.keys(channel), o.records.seen)
+	files := dkimkeys.Versions(channel)
+	keys, broken := ring.Merge(channel, o.captured.keys(channel), o.records.Published)
 	settings, wrong := o.captured.settings(&inForce, func(c *registry.Channel) (deliver.Settings, error) { return settingsOf(c, o.lease, o.hooks, o.marks) })
-	if fault = errors.Join(wrong, unsigned(keys, broken, o.clock.Now())); fault != nil {
+	if fault = errors.Join(wrong, dkimkeys.Unsigned(keys, broken, o.clock.Now())); fault != nil {
 		if known != nil {
 			if !known.begun {
-				ring.take(keys, broken, files) // what is wrong with them now
+				ring.Set(keys, broken, files) // what is wrong with them now
 			}
 			o.noteFault(known, fault, channel)
 			return fault, nil
@@ -144,7 +145,7 @@ func (o *outlets) put(ctx context.Context, channel *registry.Channel) (fault, er
 	if channel.Destinations.By == registry.ByMX {
 		settings.Destinations.Site = o.sites.Of
 	}
-	ring.take(keys, broken, files)
+	ring.Set(keys, broken, files)
 	o.tellBroken(channel, broken)
 	share := o.budgets.rate(channel.Service).Share()
 	if known != nil {
@@ -179,14 +180,14 @@ func settingsBut(s registry.ChannelSettings) string {
 	return fmt.Sprintf("%+v", s)
 }
 
-func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string, ring *keyring) error {
-	out := deliver.NewOutlet(deliver.Options{
+func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings deliver.Settings, wanted string, ring *dkimkeys.Keyring) error {
+	out := deliver.NewSender(deliver.Options{
 		Channel: channel.Number, Name: channel.Service + "/" + channel.Name,
 		Gate:     &gate{registry: o.registry, switches: o.switches, channel: channel.Number, captured: o.captured},
 		Flows:    o.switches.paces,
 		Recorder: o.recorder, Replies: o.replies.of(o.registry, channel.Number), Clock: o.clock, Logger: o.logger,
 	}, settings)
-	o.open[channel.Number] = &outlet{Outlet: out, keys: ring, settings: wanted}
+	o.open[channel.Number] = &outlet{Sender: out, keys: ring, settings: wanted}
 	for _, lane := range fanfare.Lanes {
 		queue, err := o.bus.Batches(ctx, channel.Number, lane)
 		if err != nil {
@@ -201,7 +202,7 @@ func (o *outlets) add(ctx context.Context, channel *registry.Channel, settings d
 	return nil
 }
 
-func (o *outlets) loader(keys *keyring) *loader {
+func (o *outlets) loader(keys *dkimkeys.Keyring) *loader {
 	l := &loader{keys: keys, store: o.store, registry: o.registry, recorder: o.recorder, switches: o.switches, claims: o.claims, templates: o.templates, attachments: o.attachments, memory: o.memory, faults: o.faults, clock: o.clock,
 		returns: o.returns.Clone(), domains: o.domains, sites: o.sites}
 	if o.signer != nil {
@@ -266,7 +267,7 @@ func relayOf(c *registry.Channel, s *deliver.Settings) (driver.Driver, error) {
 
 // awaitOff returns when no message for a subscription is on the wire, or ctx
 // ends.
-func (o *outlets) awaitOff(ctx context.Context, subscription fanfare.Place) error {
+func (o *outlets) awaitOff(ctx context.Context, subscription fanfare.RowID) error {
 	o.mu.Lock()
 	all := make([]*outlet, 0, len(o.open))
 	for _, out := range o.open {
@@ -377,6 +378,6 @@ func (o *outlets) each(do func(*outlet)) {
 }
 
 // drop takes what waits for a subscriber out of all queues.
-func (o *outlets) drop(subscriber fanfare.Place) {
+func (o *outlets) drop(subscriber fanfare.RowID) {
 	o.each(func(out *outlet) { out.Drop(subscriber, "erased") })
 }

@@ -26,7 +26,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 			t.Error(err)
 		}
 	}()
-	events := []*fanfare.Posted{{Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}, {Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}}
+	events := []*fanfare.AcceptedEvent{{Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}, {Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}}
 	group, err := ingest.Encode(events...) // no sequence yet
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := func() (*bus.Lease, []*fanfare.Posted) {
+	take := func() (*bus.Lease, []*fanfare.AcceptedEvent) {
 		t.Helper()
 		lease, err := queue.Next(t.Context())
 		if err != nil {
@@ -51,7 +51,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 		return lease, events
 	}
 	lease, first := take()
-	lease.Deliveries = maxFailures
+	lease.Deliveries = fanfare.MaxFailures
 	(&matching{store: store, clock: clock.System{}, logger: logger}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
 	tries := &parking{store: store, bus: hops, clock: clock.System{}, still: ctxlock.New()}
 	parked, err := tries.Parked(t.Context())
@@ -74,9 +74,9 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 
 func TestAGroupOfSeveralServicesIsShared(t *testing.T) {
 	group := func(services ...string) []byte {
-		var events []*fanfare.Posted
+		var events []*fanfare.AcceptedEvent
 		for _, s := range services {
-			events = append(events, &fanfare.Posted{Service: s, Topic: "t", Event: fanfare.Event{ID: s}})
+			events = append(events, &fanfare.AcceptedEvent{Service: s, Topic: "t", Event: fanfare.Event{ID: s}})
 		}
 		text, err := ingest.Encode(events...)
 		if err != nil {

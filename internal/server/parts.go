@@ -44,7 +44,7 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 type intake struct{ collector *ingest.Collector }
 
 // Post keeps events.
-func (i intake) Post(ctx context.Context, events []fanfare.Posted) ([]httpapi.Kept, error) {
+func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]httpapi.Kept, error) {
 	results, err := i.collector.Post(ctx, events)
 	kept := make([]httpapi.Kept, len(results))
 	for n, r := range results {
@@ -57,7 +57,7 @@ func (i intake) Post(ctx context.Context, events []fanfare.Posted) ([]httpapi.Ke
 type queue struct{ bus *bus.Bus }
 
 // Queued finds an event that may not be matched yet.
-func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error) {
+func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error) {
 	if ref.Seq.Stream() == 0 { // the bus counts from 1
 		return nil, time.Time{}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -21,7 +22,7 @@ func (o *outlets) problemsOf(c *registry.Channel) (all []wire.ChannelProblem) {
 		return nil
 	}
 	now := o.clock.Now()
-	signers := dkim.At(out.keys.all(), now)
+	signers := dkim.At(out.keys.All(), now)
 	names := make([]string, len(signers))
 	for i, key := range signers {
 		names[i] = key.Name()
@@ -30,15 +31,15 @@ func (o *outlets) problemsOf(c *registry.Channel) (all []wire.ChannelProblem) {
 	if len(names) > 0 {
 		signing = "mail is signed with " + strings.Join(names, " and ")
 	}
-	held := unsigned(out.keys.all(), out.keys.broken, now) != nil
-	for _, b := range out.keys.broken {
+	held := dkimkeys.Unsigned(out.keys.All(), out.keys.Broken(), now) != nil
+	for _, b := range out.keys.Broken() {
 		all = append(all, brokenProblem(&b, signing, held))
 	}
-	for _, key := range out.keys.all() {
+	for _, key := range out.keys.All() {
 		if key.Waits && !key.From.After(now) {
 			all = append(all, wire.ChannelProblem{
 				Kind: "dkim_record", Domain: key.Domain, Selector: key.Selector,
-				Error: "the DKIM key " + key.Name() + " waits: " + o.records.why(key) + "; until it is seen there, " + signing,
+				Error: "the DKIM key " + key.Name() + " waits: " + o.records.WhyMissing(key) + "; until it is seen there, " + signing,
 				Hint:  "add to the DNS: " + key.ZoneLine(),
 			})
 		}
@@ -46,18 +47,18 @@ func (o *outlets) problemsOf(c *registry.Channel) (all []wire.ChannelProblem) {
 	return append(all, out.problems...)
 }
 
-func brokenProblem(b *brokenKey, signing string, held bool) wire.ChannelProblem {
+func brokenProblem(b *dkimkeys.Broken, signing string, held bool) wire.ChannelProblem {
 	key := dkim.Key{Domain: b.Domain, Selector: b.Selector}
 	p := wire.ChannelProblem{Kind: "dkim_key", Domain: b.Domain, Selector: b.Selector, File: b.KeyFile}
 	from := "the environment variable " + b.KeyEnv
 	if b.KeyFile != "" {
 		from = "the file " + b.KeyFile
 	}
-	p.Error = "the DKIM key " + key.Name() + " in " + from + " cannot be used: " + messageOf(b.err) + "; "
+	p.Error = "the DKIM key " + key.Name() + " in " + from + " cannot be used: " + messageOf(b.Err) + "; "
 	switch {
 	case held:
 		p.Error += "no other key may sign now, and mail waits"
-	case b.kept:
+	case b.Kept:
 		p.Error += "until the next start it is used as it was read before"
 	default:
 		p.Error += signing

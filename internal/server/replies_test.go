@@ -136,7 +136,7 @@ func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, ans
 	book := &oneEntry{}
 	s.Relays = []deliver.RelaySettings{{Name: "relay", Driver: answers(answer), Weight: 1}}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	out := deliver.NewOutlet(deliver.Options{
+	out := deliver.NewSender(deliver.Options{
 		Name: "news/out", Gate: openGate{}, Recorder: book, Clock: clock.System{}, Logger: quiet,
 		Replies: &channelReplies{newReplies("", quiet), func() string { return driver }}, Chance: func() float64 { return share },
 	}, s)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,46 +10,17 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/mail/dkim"
+	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// A channelKey is one of the keys of a channel, or why it cannot be used.
-type channelKey struct {
-	key *dkim.Key
-	err error
-}
-
-// keysOf reads the keys of a channel, in their order.
-func keysOf(c *registry.Channel) (all []channelKey) {
-	for i := range c.DKIM {
-		key, err := signerOf(c, &c.DKIM[i])
-		if err != nil {
-			err = below(fmt.Sprintf("/channels/%s/dkim/%d", c.Name, i), err)
-		}
-		all = append(all, channelKey{key, err})
-	}
-	return all
-}
-
-func signerOf(c *registry.Channel, k *registry.DKIMKey) (*dkim.Key, error) {
-	text, err := c.KeyText(k)
-	if err != nil {
-		return nil, err
-	}
-	private, err := dkim.ParsePrivate([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-	return &dkim.Key{Domain: k.Domain, Selector: k.Selector, From: k.From, Private: private}, nil
-}
-
 // keys are those with which a channel signs. What does not leave is not signed, so
 // that a stage needs none of them.
-func (c captured) keys(of *registry.Channel) []channelKey {
+func (c captured) keys(of *registry.Channel) []dkimkeys.Read {
 	if c.all() {
 		return nil
 	}
-	return keysOf(of)
+	return dkimkeys.ReadAll(of)
 }
 
 // checkKey says what is wrong with a key that a channel is to have.
@@ -58,7 +28,7 @@ func (c captured) checkKey(of *registry.Channel, key *registry.DKIMKey) error {
 	if c.all() {
 		return nil
 	}
-	_, err := signerOf(of, key)
+	_, err := dkimkeys.ReadOne(of, key)
 	if e, ok := errors.AsType[*fanfare.Error](err); ok {
 		wrong := *e
 		wrong.Code = fanfare.Invalid // as what is applied: the key can be put there first
@@ -70,7 +40,7 @@ func (c captured) checkKey(of *registry.Channel, key *registry.DKIMKey) error {
 // signFrom has what is written from now on signed by the keys whose time it is. Where
 // they are others than before, what was kept of messages is forgotten: it is signed.
 func (l *loader) signFrom(now time.Time) {
-	signers := dkim.At(l.keys.all(), now)
+	signers := dkim.At(l.keys.All(), now)
 	if !slices.Equal(signers, l.signers) {
 		l.mailings = cache.Cache[mailingKey, *mailing]{}
 	}
@@ -103,7 +73,7 @@ func (m signatureMetrics) Collect(to chan<- prometheus.Metric) {
 		if out == nil {
 			continue
 		}
-		for _, k := range out.keys.all() {
+		for _, k := range out.keys.All() {
 			to <- prometheus.MustNewConstMetric(signaturesMade, prometheus.CounterValue, float64(k.Made()), c.Service, c.Name, k.Domain, k.Selector)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -19,6 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -39,13 +41,13 @@ type reports struct {
 	parking    *parking
 	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
-	indexing   *indexing
+	indexing   *maintain.History
 	notifier   *notifier.Notifier
 	states     *topicstate.States
 	rates      *rates
 	gathered   *gatheredStatus
 	inbound    *inbound.Server // nil where no mail comes in
-	returns    *returnTally
+	feedback   *feedback.Counters
 	ready      func() error
 	restored   *backup.Note // nil where the server was not
 }
@@ -68,7 +70,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s := wire.Status{
 		Version: r.version, Durability: r.durability, Started: r.started,
-		DiskFreeBytes: r.floor.Free(), IndexLagEvents: r.indexing.lag.Load(),
+		DiskFreeBytes: r.floor.Free(), IndexLagEvents: r.indexing.Lag(),
 	}
 	known := r.states.Total()
 	s.MatchCheck = r.matchCheckStatus()
@@ -216,4 +218,16 @@ func (r *rates) of(state fanfare.State) float64 {
 
 func (r *rates) ofChannel(channel uint16, seconds int) float64 {
 	return r.perSecond(seconds, func(s *sample) int64 { return s.taken[channel] })
+}
+
+// inboundStatus returns the counters of the inbound mail server, or nil without one.
+func inboundStatus(s *inbound.Server) *wire.Inbound {
+	if s == nil {
+		return nil
+	}
+	c := s.Counts()
+	return &wire.Inbound{
+		Listen: s.Addr().String(), Open: c.Open, Taken: c.Taken, Bounces: c.Bounces, Unsubscribes: c.Unsubscribes,
+		Kept: c.Kept, NotNow: c.NotNow, Refused: c.Refused,
+	}
 }

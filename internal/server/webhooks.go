@@ -86,7 +86,7 @@ func (s secrets) ReceiverSecret(service, name, to string) (wire.ReceiverSecret, 
 	}
 	receiver, err := render.ParseURL(to)
 	if err != nil {
-		return wire.ReceiverSecret{}, below("/to", err)
+		return wire.ReceiverSecret{}, fanfare.Below("/to", err)
 	}
 	all, err := s.hooks.keys(channel)
 	if err != nil {

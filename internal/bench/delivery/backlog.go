@@ -93,7 +93,7 @@ func (c *simulatedClock) advance(d time.Duration) time.Time {
 // A simulatedChannel is the queue of a channel with a simulated clock, a driver that
 // takes at each tick what the limiter permits, and a recorder that counts.
 type simulatedChannel struct {
-	*deliver.Outlet
+	*deliver.Sender
 	clock      *simulatedClock
 	tick, tock chan struct{}
 	seen       map[fanfare.DeliveryRef]struct{}
@@ -103,7 +103,7 @@ type simulatedChannel struct {
 
 func newSimulatedChannel() *simulatedChannel {
 	s := &simulatedChannel{clock: &simulatedClock{now: time.Now().UTC().Truncate(time.Second)}, tick: make(chan struct{}), tock: make(chan struct{}), seen: map[fanfare.DeliveryRef]struct{}{}}
-	s.Outlet = deliver.NewOutlet(deliver.Options{Name: "bench/set", Gate: s, Recorder: s, Clock: s.clock, Logger: slog.New(slog.DiscardHandler)}, deliver.Settings{
+	s.Sender = deliver.NewSender(deliver.Options{Name: "bench/set", Gate: s, Recorder: s, Clock: s.clock, Logger: slog.New(slog.DiscardHandler)}, deliver.Settings{
 		Relays: []deliver.RelaySettings{{Name: "set", Driver: s, Weight: 1}}, Connections: 1, Rate: rate.Limit(leavingRate), SendTimeout: time.Second, IdleTimeout: time.Hour,
 	})
 	return s

@@ -42,8 +42,8 @@ func newWorkload(id string, n int, seed uint64) (workload, error) {
 
 // placeOf is where subscription i lives: they go round the partitions, as those
 // of subscribers do that come one after the other.
-func placeOf(i int) fanfare.Place {
-	return fanfare.NewPlace(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
+func placeOf(i int) fanfare.RowID {
+	return fanfare.NewRowID(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
 }
 
 // entryOf makes subscription i as the index takes it. Every subscriber has one.

@@ -32,7 +32,7 @@ type Preferences struct {
 }
 
 // to is the link to the preferences of who has a subscription, good from today.
-func (p *Preferences) to(service string, of fanfare.Place) string {
+func (p *Preferences) to(service string, of fanfare.RowID) string {
 	link := render.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
 	return string(p.signer.Clone().AppendPreferences(nil, link))
 }
@@ -135,7 +135,7 @@ func (p *Preferences) Choose(ctx context.Context, token string, ask httpapi.Chos
 			return left, err
 		}
 	}
-	var ends []fanfare.Place
+	var ends []fanfare.RowID
 	var puts []registry.Put
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
@@ -219,7 +219,7 @@ func moved(person *registry.Person) bool {
 }
 
 // home is a mail address that something of a person goes to, and what.
-func (p *Preferences) home(person *registry.Person) (fanfare.Place, string) {
+func (p *Preferences) home(person *registry.Person) (fanfare.RowID, string) {
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]
 		if c := p.registry.Configuration().Channel(person.Service, s.Channel); c != nil && sendsMail(c.Driver) {

@@ -35,7 +35,7 @@ func NewAttachments(r *registry.Registry, store *deliveries.Store) *Attachments 
 }
 
 // Of returns the encoder of an event's mails.
-func (a *Attachments) Of(ctx context.Context, posted *fanfare.Posted) func(render.Enclosing) (*render.Enclosure, error) {
+func (a *Attachments) Of(ctx context.Context, posted *fanfare.AcceptedEvent) func(render.Enclosing) (*render.Enclosure, error) {
 	return a.Read(func(f *fanfare.File) ([]byte, error) {
 		if posted != nil && posted.Direct != nil && slices.Contains(posted.Direct.Files, *f) {
 			return a.ofMessage(ctx, fanfare.DayOf(posted.ReceivedAt), f)

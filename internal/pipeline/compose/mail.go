@@ -11,7 +11,7 @@ import (
 
 // Mailing returns the settings that all mails of an event share over one channel and
 // template, without those for subscriptions (list headers, unsubscribe and preference links).
-func Mailing(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
+func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
 		return render.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
@@ -28,13 +28,13 @@ func Mailing(template *render.Template, posted *fanfare.Posted, event fanfare.Ev
 
 // Posting returns the settings that all webhook requests of an event share. The template may
 // be nil: the request then carries the event itself.
-func Posting(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef) render.Posting {
+func Posting(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef) render.Posting {
 	return render.Posting{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
 }
 
 // Recipient returns a subscriber as the recipient of an event, without subscriptions and
 // without data of the recipient.
-func Recipient(row *registry.SubscriberRow, posted *fanfare.Posted) *render.Recipient {
+func Recipient(row *registry.SubscriberRow, posted *fanfare.AcceptedEvent) *render.Recipient {
 	return &render.Recipient{
 		Address: row.Address, ID: row.ID, Locale: row.Locale, TimeZone: row.TimeZone,
 		Attributes: row.Attributes, Date: posted.ReceivedAt,

@@ -6,7 +6,7 @@ import (
 )
 
 // freed has those leave that waited for a job to be answered. The caller holds mu.
-func (o *Outlet) freed(job *Job) {
+func (o *Sender) freed(job *Job) {
 	now := o.options.Clock.Now()
 	if o.limits.reopened {
 		o.limits.reopened = false
@@ -20,7 +20,7 @@ func (o *Outlet) freed(job *Job) {
 
 // unblock has a connection look whether what it waits for may leave now. The caller
 // holds mu.
-func (o *Outlet) unblock() {
+func (o *Sender) unblock() {
 	if o.limits.blocked {
 		o.limits.blocked = false
 		o.wakeOne()
@@ -29,13 +29,13 @@ func (o *Outlet) unblock() {
 
 // turned counts a job that was back from aside as looked at, and has the next one
 // come. The caller holds mu.
-func (o *Outlet) turned(job *Job, now time.Time) {
+func (o *Sender) turned(job *Job, now time.Time) {
 	o.limits.turned(job)
 	o.bring(o.limits.back(job.to, now, nil))
 }
 
 // bring puts jobs back in front of their lanes. The caller holds mu.
-func (o *Outlet) bring(ready []*Job) {
+func (o *Sender) bring(ready []*Job) {
 	if len(ready) == 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (o *Outlet) bring(ready []*Job) {
 
 // lookAfter marks what takes too long, and sets the alarm for when something may
 // go on that no answer brings back. The caller holds mu.
-func (o *Outlet) lookAfter(now time.Time) {
+func (o *Sender) lookAfter(now time.Time) {
 	at := o.limits.watch(now)
 	if !o.settings.Direct {
 		at = time.Time{} // no connection is opened in its place
@@ -73,7 +73,7 @@ func (o *Outlet) lookAfter(now time.Time) {
 	}
 }
 
-func (o *Outlet) ring() {
+func (o *Sender) ring() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ctx.Err() != nil {

@@ -19,7 +19,7 @@ func (job *Job) shares(with *Job) bool {
 // groupOf is how many messages leave together with a job that leaves next, itself
 // included: those that wait and say the same, as far as the channel and the next hop take
 // so many at once, and as its rates allow in a second. The caller holds mu.
-func (d *queue) groupOf(job *Job) int {
+func (d *connQueue) groupOf(job *Job) int {
 	o, most := d.outlet, d.outlet.settings.Multicast
 	if d.most > 0 {
 		most = min(most, d.most)
@@ -34,7 +34,7 @@ func (d *queue) groupOf(job *Job) int {
 // connection has: those that are next in its flow. Each passes the gate and the
 // limits by itself. For the windows of the channel all of them are one message, for
 // everything else they count by themselves.
-func (d *queue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
+func (d *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
 	o, leader := d.outlet, message.Owner.(*Job)
 	o.mu.Lock()
 	if !d.has(leader) || message.SharedContent == 0 {
@@ -69,7 +69,7 @@ func (d *queue) TakeSameContent(dst []*driver.Message, message *driver.Message, 
 // ReleaseAll puts messages on the wire and asks the gate then, as Release does.
 // Where it refuses some, none of them leaves: they are off the wire again, and what
 // is left of them is in its place.
-func (d *queue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+func (d *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	o := d.outlet
 	o.mu.Lock()
 	for _, message := range messages {
@@ -138,7 +138,7 @@ type refusal struct {
 // ReportAll has the outcomes of messages that left together recorded together, and
 // counts their jobs as done. What several of them were answered with is one answer
 // of the relay.
-func (d *queue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+func (d *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	o := d.outlet
 	failpoint.Hit("after-reply")
 	o.mu.Lock()
@@ -197,7 +197,7 @@ func (d *queue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome)
 }
 
 // recordTogether keeps entries of one day.
-func (o *Outlet) recordTogether(messages []*driver.Message, entries []fanfare.Entry) error {
+func (o *Sender) recordTogether(messages []*driver.Message, entries []fanfare.Entry) error {
 	var dues []fanfare.Due
 	expected := 0
 	o.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// queue is the outlet as one of its connections sees it.
-type queue struct {
-	outlet *Outlet
+// connQueue is the outlet as one of its connections sees it.
+type connQueue struct {
+	outlet *Sender
 	relay  *relay
 	wake   chan struct{} // gets one token when an idle connection is to look for a job
 	woken  bool          // by such a token, and has not found a job since; the connection's own
@@ -29,13 +29,13 @@ type queue struct {
 	most  int  // recipients that the connection takes at once; 0: it has not said
 }
 
-func newQueue(o *Outlet, r *relay) *queue {
-	return &queue{outlet: o, relay: r, wake: make(chan struct{}, 1), busy: coming}
+func newConnQueue(o *Sender, r *relay) *connQueue {
+	return &connQueue{outlet: o, relay: r, wake: make(chan struct{}, 1), busy: coming}
 }
 
 // Next hands out the next job, the most urgent lane first. Jobs that the gate
 // refuses already are dealt with on the way.
-func (d *queue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+func (d *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	o := d.outlet
 	if ctx.Err() != nil {
 		return nil, nil
@@ -70,7 +70,7 @@ func (d *queue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 
 // await waits for a sign that there are jobs or, where those that wait are blocked,
 // that one of them may leave. It counts the connection as idle meanwhile.
-func (d *queue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
+func (d *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
 	o := d.outlet
 	o.mu.Lock()
 	if blocked && !o.limits.blocked || !blocked && o.has(d.relay, o.open(d)) {
@@ -102,7 +102,7 @@ func (d *queue) await(ctx context.Context, idle *time.Timer, blocked bool) bool 
 // take pops the most urgent job that the gate and the limits let pass, of the lanes
 // that have not all the connections they may. Where there is none, it says for what
 // the others wait.
-func (d *queue) take(wait bool) (taken *Job, says permit, finished []*Batch) {
+func (d *connQueue) take(wait bool) (taken *Job, says permit, finished []*Batch) {
 	o := d.outlet
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +130,7 @@ func (d *queue) take(wait bool) (taken *Job, says permit, finished []*Batch) {
 // offer has the gate and the limits look at a job that was popped, by itself or to go
 // with a leader. It is the connection's where it leaves, and in its place elsewhere.
 // The caller holds mu.
-func (d *queue) offer(job, leader *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
+func (d *connQueue) offer(job, leader *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
 	o := d.outlet
 	decision, why := o.decide(job, now)
 	if decision != Go {
@@ -166,7 +166,7 @@ func (d *queue) offer(job, leader *Job, now time.Time, finished []*Batch) (permi
 
 // handOn has the next idle connection look where this one was woken and found a
 // job: what made room for one may have made it for more. The caller holds mu.
-func (d *queue) handOn() {
+func (d *connQueue) handOn() {
 	if d.woken && d.outlet.queued() > 0 {
 		d.outlet.wakeOne()
 	}
@@ -174,11 +174,11 @@ func (d *queue) handOn() {
 }
 
 // has reports whether the connection holds a job. The caller holds mu.
-func (d *queue) has(job *Job) bool { return job.holder == d }
+func (d *connQueue) has(job *Job) bool { return job.holder == d }
 
 // drop ends the connection's hold on a job; false if it had none. The caller
 // holds mu.
-func (d *queue) drop(job *Job) bool {
+func (d *connQueue) drop(job *Job) bool {
 	if !d.has(job) {
 		return false
 	}
@@ -189,7 +189,7 @@ func (d *queue) drop(job *Job) bool {
 }
 
 // decide asks the gate, and whether there is still time.
-func (o *Outlet) decide(job *Job, now time.Time) (Decision, string) {
+func (o *Sender) decide(job *Job, now time.Time) (Decision, string) {
 	if decision, why := o.options.Gate.Check(job); decision != Go {
 		return decision, why
 	}
@@ -203,7 +203,7 @@ func (o *Outlet) decide(job *Job, now time.Time) (Decision, string) {
 }
 
 // Return puts a message of which nothing was written back in front.
-func (d *queue) Return(message *driver.Message) {
+func (d *connQueue) Return(message *driver.Message) {
 	o, job := d.outlet, message.Owner.(*Job)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -221,7 +221,7 @@ func (d *queue) Return(message *driver.Message) {
 // Release puts the message on the wire, and only then asks the gate: who ends a
 // subscription closes the gate first and looks at the wire then, so that one of
 // the two sees the other.
-func (d *queue) Release(message *driver.Message) bool {
+func (d *connQueue) Release(message *driver.Message) bool {
 	o, job := d.outlet, message.Owner.(*Job)
 	o.mu.Lock()
 	if again := o.wired.has(job); again || !d.has(job) {
@@ -261,7 +261,7 @@ func (d *queue) Release(message *driver.Message) bool {
 var errNotHeld = errors.New("this connection does not have the message")
 
 // Report has the outcome recorded, and counts the job as done.
-func (d *queue) Report(message *driver.Message, outcome driver.Outcome) error {
+func (d *connQueue) Report(message *driver.Message, outcome driver.Outcome) error {
 	o, job := d.outlet, message.Owner.(*Job)
 	failpoint.Hit("after-reply")
 	o.mu.Lock()
@@ -289,7 +289,7 @@ func (d *queue) Report(message *driver.Message, outcome driver.Outcome) error {
 }
 
 // entryOf reads an outcome, which gets its class, and says what follows from it.
-func (o *Outlet) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) (Advice, fanfare.Entry) {
+func (o *Sender) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) (Advice, fanfare.Entry) {
 	advice := o.classify(outcome, job.Destination)
 	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, o.options.Chance())
 	return advice, fanfare.Entry{
@@ -301,7 +301,7 @@ func (o *Outlet) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) 
 
 // reported learns from the outcome of a job, which was kept or not, and counts the
 // job as done. The caller holds mu.
-func (o *Outlet) reported(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
+func (o *Sender) reported(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
 	if o.limits.answered(job, outcome, advice, took, now) {
 		o.wakeOne() // and this connection takes what was its own part
 	}
@@ -319,7 +319,7 @@ func (o *Outlet) reported(job *Job, outcome *driver.Outcome, advice Advice, took
 
 // took is for how long a connection was busy with a job: from when it had it, or
 // had done with the one before. The caller holds mu.
-func (d *queue) took(job *Job, now time.Time) time.Duration {
+func (d *connQueue) took(job *Job, now time.Time) time.Duration {
 	since, before, sofar := job.taken, job.quick.relay, quickSoFar(job)
 	if d.done.After(since) {
 		since, before = d.done, d.then
@@ -332,7 +332,7 @@ func (d *queue) took(job *Job, now time.Time) time.Duration {
 // abandon brings the messages to an end that a connection left behind: one that
 // panicked could not. What was released may have left, and counts as an attempt;
 // so does what took part in too many panics.
-func (d *queue) abandon(err error) {
+func (d *connQueue) abandon(err error) {
 	o := d.outlet
 	o.mu.Lock()
 	left := slices.Clone(d.jobs)

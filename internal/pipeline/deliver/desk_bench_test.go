@@ -27,14 +27,14 @@ func (keeping) Postpone(fanfare.Day, []fanfare.Due) error                { retur
 // the driver, the gate and the recorder.
 func BenchmarkQueue(b *testing.B) {
 	const connections = 50
-	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: keeping{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)},
+	o := NewSender(Options{Name: "news/email", Gate: gateFunc(open), Recorder: keeping{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)},
 		Settings{Connections: connections, Rate: rate.Inf, SendTimeout: time.Minute, IdleTimeout: time.Minute, Reserve: Reserve{Urgent: 0.1, Normal: 0.1}})
 	o.configure([]RelaySettings{{Name: "relay", Weight: 1, Driver: driverFunc(func(ctx context.Context, _ driver.Queue) error { <-ctx.Done(); return nil })}})
 	defer o.Stop()
-	queues := make([]*queue, 40)
+	queues := make([]*connQueue, 40)
 	hold := make([]*driver.Message, len(queues))
 	for i := range queues {
-		queues[i] = newQueue(o, o.relays[0])
+		queues[i] = newConnQueue(o, o.relays[0])
 	}
 	position := 0
 	ctx := b.Context()

@@ -26,8 +26,8 @@ import (
 // A Job is one delivery that is to be attempted.
 type Job struct {
 	Message       driver.Message
-	Subscriber    fanfare.Place
-	Subscriptions []fanfare.Place
+	Subscriber    fanfare.RowID
+	Subscriptions []fanfare.RowID
 	OfEach        bool      // the message speaks of each of the subscriptions: with any of them that ends it is out of date
 	Destination   string    // who will answer: the address's domain in lower case, host:port of a webhook, "" of a file
 	Attempt       uint16    // number of this try, from 1
@@ -44,18 +44,18 @@ type Job struct {
 
 	reserved int // messages that were counted with this one, for others of its group
 
-	holder        *queue    // the connection that has it
-	ahead         bool      // was taken while the connection was busy with others
-	along         bool      // leaves with another, which counts as under way
-	echo          bool      // its answer is that of the one before
-	taken         time.Time // when a connection took it
-	quick         quick     // what its relay, and its destination, had been quick with then
-	overtaken     int64     // how many messages to others its relay was quick with while it had this one
-	underway      bool      // a connection has it
-	spent         []Budget  // that it counts in
-	by            *relay    // that of the connection
-	overdue       bool      // for longer than most take
-	before, after *Job      // those that are under way for longer, and for less long
+	holder        *connQueue // the connection that has it
+	ahead         bool       // was taken while the connection was busy with others
+	along         bool       // leaves with another, which counts as under way
+	echo          bool       // its answer is that of the one before
+	taken         time.Time  // when a connection took it
+	quick         quick      // what its relay, and its destination, had been quick with then
+	overtaken     int64      // how many messages to others its relay was quick with while it had this one
+	underway      bool       // a connection has it
+	spent         []Budget   // that it counts in
+	by            *relay     // that of the connection
+	overdue       bool       // for longer than most take
+	before, after *Job       // those that are under way for longer, and for less long
 	to            *destination
 	probe         bool   // its answer decides whether its destination is left alone
 	turn          bool   // has waited aside for its destination, and is back

@@ -13,12 +13,12 @@ import (
 
 func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testing.T) {
 	b := &book{}
-	o := NewOutlet(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: clock.System{}},
+	o := NewSender(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: clock.System{}},
 		Settings{Relays: relaysOf(driverFunc(func(context.Context, driver.Queue) error { return nil })), Connections: 0, Rate: rate.Inf})
 	over := make(chan struct{})
 	batch := &Batch{Lane: fanfare.Normal, Left: func(*Job) {}, Finish: func(int, int) { close(over) }}
 	for i := range 6 {
-		batch.Jobs = append(batch.Jobs, Job{Subscriber: fanfare.Place(i % 2), Attempt: 1,
+		batch.Jobs = append(batch.Jobs, Job{Subscriber: fanfare.RowID(i % 2), Attempt: 1,
 			Message: driver.Message{Delivery: fanfare.DeliveryRef{Position: uint32(i)}, To: "a@example.org"}})
 	}
 	o.Submit(batch)

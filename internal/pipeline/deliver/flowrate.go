@@ -73,7 +73,7 @@ func (job *Job) event() fanfare.EventRef {
 
 // rests reports whether a job has to wait for the rate of its broadcast, and
 // keeps it meanwhile, or puts it off. The caller holds mu.
-func (o *Outlet) rests(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
+func (o *Sender) rests(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
 	if o.options.Flows == nil || job.paid {
 		return false, finished
 	}
@@ -104,7 +104,7 @@ func (o *Outlet) rests(job *Job, now time.Time, finished []*Batch) (bool, []*Bat
 
 // restsInGroup reports whether a job has a broadcast with a rate that lets it leave
 // together with others which wait. The caller holds mu.
-func (o *Outlet) restsInGroup(job *Job, event fanfare.EventRef) bool {
+func (o *Sender) restsInGroup(job *Job, event fanfare.EventRef) bool {
 	if !o.limits.groups(job) {
 		return false
 	}
@@ -114,7 +114,7 @@ func (o *Outlet) restsInGroup(job *Job, event fanfare.EventRef) bool {
 
 // restingGroup is how many of the jobs that rest leave together next. The caller holds
 // mu.
-func (o *Outlet) restingGroup(event fanfare.EventRef, jobs []*Job) int {
+func (o *Sender) restingGroup(event fanfare.EventRef, jobs []*Job) int {
 	most, _ := o.options.Flows.Group(event, o.settings.Multicast)
 	return groupIn(jobs, most)
 }
@@ -141,7 +141,7 @@ func (r *rest) book(now time.Time) time.Time {
 
 // unpaid gives back what was counted for a job that does not leave. The caller
 // holds mu.
-func (o *Outlet) unpaid(job *Job) {
+func (o *Sender) unpaid(job *Job) {
 	if job.paid {
 		job.paid = false
 		o.options.Flows.Back(job.event())
@@ -150,7 +150,7 @@ func (o *Outlet) unpaid(job *Job) {
 
 // wakeResting sets the alarm for the first broadcast that may go on. The caller
 // holds mu.
-func (o *Outlet) wakeResting(now time.Time) {
+func (o *Sender) wakeResting(now time.Time) {
 	var first time.Time
 	for _, one := range o.resting.of {
 		if first.IsZero() || one.until.Before(first) {
@@ -167,7 +167,7 @@ func (o *Outlet) wakeResting(now time.Time) {
 }
 
 // goOn has leave what the rates of broadcasts allow by now.
-func (o *Outlet) goOn() {
+func (o *Sender) goOn() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ctx.Err() != nil {
@@ -206,7 +206,7 @@ func (o *Outlet) goOn() {
 // FlowsChanged tells that rates of broadcasts have changed: they are in force at
 // once, also for what waits for those of before, or has waited for them and waits
 // for a connection or for the channel's own rate.
-func (o *Outlet) FlowsChanged() {
+func (o *Sender) FlowsChanged() {
 	o.mu.Lock()
 	o.remove(func(job *Job) bool { o.unpaid(job); return false })
 	now := o.options.Clock.Now()
@@ -219,7 +219,7 @@ func (o *Outlet) FlowsChanged() {
 
 // removeResting takes out the jobs for which gone is true, and returns them. The
 // caller holds mu.
-func (o *Outlet) removeResting(gone func(*Job) bool) (removed []*Job) {
+func (o *Sender) removeResting(gone func(*Job) bool) (removed []*Job) {
 	for event, one := range o.resting.of {
 		one.jobs = slices.DeleteFunc(one.jobs, func(job *Job) bool {
 			if !gone(job) {

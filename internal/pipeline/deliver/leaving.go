@@ -3,18 +3,18 @@ package deliver
 import "fanfare.dev/fanfare"
 
 // due is the work that a deferred entry leaves for later.
-func (o *Outlet) due(job *Job, entry *fanfare.Entry) *fanfare.Due {
+func (o *Sender) due(job *Job, entry *fanfare.Entry) *fanfare.Due {
 	if entry.State != fanfare.Deferred {
 		return nil
 	}
 	return &fanfare.Due{
 		At: entry.NextAt, Channel: o.options.Channel, Lane: job.batch.Lane,
-		Slice: fanfare.Slice{Manifest: entry.Delivery.Manifest, Positions: []uint32{entry.Delivery.Position}, Attempt: job.Attempt + 1},
+		Slice: fanfare.RecipientRange{Manifest: entry.Delivery.Manifest, Positions: []uint32{entry.Delivery.Position}, Attempt: job.Attempt + 1},
 	}
 }
 
 // dismiss deals with a job that must not leave. The caller holds mu.
-func (o *Outlet) dismiss(job *Job, decision Decision, why string, finished []*Batch) []*Batch {
+func (o *Sender) dismiss(job *Job, decision Decision, why string, finished []*Batch) []*Batch {
 	state := fanfare.Suppressed
 	switch decision {
 	case Hold, Anew:
@@ -47,7 +47,7 @@ func (o *Outlet) dismiss(job *Job, decision Decision, why string, finished []*Ba
 
 // leave counts a job that stays unsettled: held, or to be done again. The
 // caller holds mu.
-func (o *Outlet) leave(job *Job, decision Decision, finished []*Batch) []*Batch {
+func (o *Sender) leave(job *Job, decision Decision, finished []*Batch) []*Batch {
 	if decision == Hold {
 		job.batch.held++
 	} else {
@@ -57,7 +57,7 @@ func (o *Outlet) leave(job *Job, decision Decision, finished []*Batch) []*Batch 
 }
 
 // settle counts a job as out of the outlet. The caller holds mu.
-func (o *Outlet) settle(job *Job, finished []*Batch) []*Batch {
+func (o *Sender) settle(job *Job, finished []*Batch) []*Batch {
 	if job.turn {
 		o.turned(job, o.options.Clock.Now())
 	}
@@ -70,7 +70,7 @@ func (o *Outlet) settle(job *Job, finished []*Batch) []*Batch {
 	return finished
 }
 
-func (o *Outlet) unwire(job *Job) {
+func (o *Sender) unwire(job *Job) {
 	o.wired.drop(job)
 	if job.offWire != nil {
 		close(job.offWire)

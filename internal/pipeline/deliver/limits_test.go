@@ -278,7 +278,7 @@ func TestWhatWasSpentOfNothingIsNotGivenBack(t *testing.T) {
 		w := newTown(t, s, func(string, time.Time) reply { return reply{time.Second, taken} })
 		job := &w.batch(fanfare.Bulk, 1).Jobs[0]
 		job.batch = &Batch{}
-		o := w.Outlet
+		o := w.Sender
 		o.limits.begin(nil, job, nil, time.Now())
 		budget := &allowance{until: time.Now().Add(time.Hour)}
 		s.Budgets = []Budget{budget}
@@ -309,9 +309,9 @@ func TestAJobThatWasAsideStaysWithWhomItWaitedFor(t *testing.T) {
 		w := newTown(t, s, func(string, time.Time) reply { return reply{time.Millisecond, taken} })
 		w.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(time.Second / 2)
-		w.Outlet.mu.Lock()
+		w.Sender.mu.Lock()
 		known = true
-		w.Outlet.mu.Unlock()
+		w.Sender.mu.Unlock()
 		w.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(20 * time.Second)
 		if n := w.took(isWell); n != 40 {

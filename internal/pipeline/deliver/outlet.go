@@ -43,8 +43,8 @@ type Options struct {
 	Chance   func() float64 // from 0 to 1; nil takes a random one
 }
 
-// Outlet is one channel's way out.
-type Outlet struct {
+// Sender is one channel's way out.
+type Sender struct {
 	options Options
 
 	mu       sync.Mutex
@@ -73,13 +73,13 @@ type Outlet struct {
 	running sync.WaitGroup
 }
 
-// NewOutlet returns an outlet that sends until Stop.
-func NewOutlet(options Options, settings Settings) *Outlet {
+// NewSender returns an outlet that sends until Stop.
+func NewSender(options Options, settings Settings) *Sender {
 	ctx, stop := context.WithCancel(context.Background())
 	if options.Chance == nil {
 		options.Chance = rand.Float64
 	}
-	o := &Outlet{
+	o := &Sender{
 		options: options, settings: &settings,
 		waiting: newWaiting(), judged: options.Clock.Now(), pacing: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		ctx: ctx, stop: stop,
@@ -91,7 +91,7 @@ func NewOutlet(options Options, settings Settings) *Outlet {
 
 // Reconfigure puts new settings in force: connections of the old ones finish
 // their message and close.
-func (o *Outlet) Reconfigure(settings Settings) {
+func (o *Sender) Reconfigure(settings Settings) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.settings = &settings
@@ -103,7 +103,7 @@ func (o *Outlet) Reconfigure(settings Settings) {
 
 // Stop lets each connection finish the message whose body was begun, closes
 // them, and gives the rest of all batches back as jobs to be done again.
-func (o *Outlet) Stop() {
+func (o *Sender) Stop() {
 	o.mu.Lock()
 	o.stop() // from here on nothing is spawned
 	for _, r := range o.relays {
@@ -127,7 +127,7 @@ func (o *Outlet) Stop() {
 }
 
 // Room reports whether the outlet can take a batch of a flow now.
-func (o *Outlet) Room(lane fanfare.Lane, flow Flow) bool {
+func (o *Sender) Room(lane fanfare.Lane, flow Flow) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting.roomFor(lane, flow) && o.resting.flow(flow) < fanfare.MaxBatch
@@ -135,7 +135,7 @@ func (o *Outlet) Room(lane fanfare.Lane, flow Flow) bool {
 
 // MoreRoom returns a channel that is closed when there may be room that there is
 // not at this moment.
-func (o *Outlet) MoreRoom() <-chan struct{} {
+func (o *Sender) MoreRoom() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting.room
@@ -144,7 +144,7 @@ func (o *Outlet) MoreRoom() <-chan struct{} {
 // Submit hands a batch over. Its jobs leave in order, in turn with those of the
 // lane's other flows, and each lane before the less urgent ones. After Stop they
 // all go back.
-func (o *Outlet) Submit(batch *Batch) {
+func (o *Sender) Submit(batch *Batch) {
 	if len(batch.Jobs) == 0 {
 		batch.Finish(0, 0)
 		return
@@ -175,7 +175,7 @@ func (o *Outlet) Submit(batch *Batch) {
 
 // AwaitOff returns when no message for a subscription is on the wire. The
 // caller has made the gate refuse it before.
-func (o *Outlet) AwaitOff(ctx context.Context, subscription fanfare.Place) error {
+func (o *Sender) AwaitOff(ctx context.Context, subscription fanfare.RowID) error {
 	for _, off := range o.watch(subscription) {
 		select {
 		case <-off:
@@ -186,7 +186,7 @@ func (o *Outlet) AwaitOff(ctx context.Context, subscription fanfare.Place) error
 	return nil
 }
 
-func (o *Outlet) watch(subscription fanfare.Place) []chan struct{} {
+func (o *Sender) watch(subscription fanfare.RowID) []chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var offs []chan struct{}

@@ -17,7 +17,7 @@ type pace struct {
 }
 
 // pause is for how long a connection has to wait for its pace. The caller holds mu.
-func (o *Outlet) pause(p *pace) time.Duration {
+func (o *Sender) pause(p *pace) time.Duration {
 	now := o.options.Clock.Now()
 	if p.n > 1 { // another connection may have sent a group meanwhile, and the next is smaller
 		p.n = max(1, min(p.n, o.limits.group(o.settings.Multicast)))
@@ -31,7 +31,7 @@ func (o *Outlet) pause(p *pace) time.Duration {
 // false if ctx ends first. One connection at a time watches the clock and the others
 // wait for its place. None of them holds a job meanwhile, so that an urgent one that
 // comes is the next to leave: it does not wait until a group may leave.
-func (o *Outlet) pace(ctx context.Context, d *queue) bool {
+func (o *Sender) pace(ctx context.Context, d *connQueue) bool {
 	o.mu.Lock()
 	if o.pause(&d.paced); o.pacer != nil && d.paced.until.Before(o.pacer.until) {
 		o.hasten()
@@ -70,14 +70,14 @@ func (o *Outlet) pace(ctx context.Context, d *queue) bool {
 
 // hastenFor has the connection that waits for the limits look again where something
 // more urgent has come than what it waits for. The caller holds mu.
-func (o *Outlet) hastenFor(lane fanfare.Lane) {
+func (o *Sender) hastenFor(lane fanfare.Lane) {
 	if o.pacer != nil && lane < o.pacer.lane {
 		o.hasten()
 	}
 }
 
 // hasten wakes who waits for the limits: they have changed.
-func (o *Outlet) hasten() {
+func (o *Sender) hasten() {
 	select {
 	case o.hurry <- struct{}{}:
 	default: // woken already

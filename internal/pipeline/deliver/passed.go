@@ -18,7 +18,7 @@ const maxPassed = fanfare.MaxBatch
 
 // Elsewhere lets another relay have a message that this one refused for reasons of
 // its own; see driver.Queue.
-func (d *queue) Failover(message *driver.Message, outcome driver.Outcome) bool {
+func (d *connQueue) Failover(message *driver.Message, outcome driver.Outcome) bool {
 	o, job := d.outlet, message.Owner.(*Job)
 	o.classify(&outcome, job.Destination)
 	o.mu.Lock()
@@ -45,7 +45,7 @@ func (d *queue) Failover(message *driver.Message, outcome driver.Outcome) bool {
 
 // putBack puts a job back in front, or with those that were passed on. The
 // caller holds mu.
-func (o *Outlet) putBack(job *Job) {
+func (o *Sender) putBack(job *Job) {
 	if len(job.refusedBy) > 0 {
 		o.passed = append(o.passed, job)
 	} else {
@@ -55,7 +55,7 @@ func (o *Outlet) putBack(job *Job) {
 
 // pop takes the next job of some lanes that a relay may have, with none any job.
 // What was passed on goes first, within its lane. The caller holds mu.
-func (o *Outlet) pop(r *relay, of lanes) *Job {
+func (o *Sender) pop(r *relay, of lanes) *Job {
 	job := o.waiting.pop(of)
 	first := -1
 	for i, p := range o.passed {
@@ -76,22 +76,22 @@ func (o *Outlet) pop(r *relay, of lanes) *Job {
 
 // mayHave reports whether a relay may have a job: not one that it refused, while
 // there is another relay for it.
-func (o *Outlet) mayHave(r *relay, job *Job) bool {
+func (o *Sender) mayHave(r *relay, job *Job) bool {
 	return !slices.Contains(job.refusedBy, r) || !o.relays.other(job)
 }
 
 // has reports whether there is something of some lanes for a relay to do. The
 // caller holds mu.
-func (o *Outlet) has(r *relay, of lanes) bool {
+func (o *Sender) has(r *relay, of lanes) bool {
 	return o.waiting.has(of) || slices.ContainsFunc(o.passed, func(job *Job) bool { return of.has(job.batch.Lane) && o.mayHave(r, job) })
 }
 
 // queued is how many jobs wait. The caller holds mu.
-func (o *Outlet) queued() int { return o.waiting.len() + len(o.passed) }
+func (o *Sender) queued() int { return o.waiting.len() + len(o.passed) }
 
 // wakeForPassed has an idle connection of each relay look at what was passed on.
 // The caller holds mu.
-func (o *Outlet) wakeForPassed() {
+func (o *Sender) wakeForPassed() {
 	for _, r := range o.relays {
 		for n := min(len(r.idlers), len(o.passed)); n > 0; n-- {
 			o.wake(r)
@@ -101,7 +101,7 @@ func (o *Outlet) wakeForPassed() {
 
 // remove takes out of all that waits the jobs for which gone is true. The caller
 // holds mu.
-func (o *Outlet) remove(gone func(*Job) bool) []*Job {
+func (o *Sender) remove(gone func(*Job) bool) []*Job {
 	removed := slices.Concat(o.waiting.remove(gone), o.limits.remove(gone), o.removeResting(gone))
 	o.passed = slices.DeleteFunc(o.passed, func(job *Job) bool {
 		if gone(job) {

@@ -27,7 +27,7 @@ type postponed struct {
 // postpone puts a job off until a time, rounded up to a second, without an
 // attempt: it comes back as it is. What is put off together is kept together.
 // For a destination it is told which. The caller holds mu.
-func (o *Outlet) postpone(job *Job, until time.Time, why fanfare.Wait, destination string, finished []*Batch) []*Batch {
+func (o *Sender) postpone(job *Job, until time.Time, why fanfare.Wait, destination string, finished []*Batch) []*Batch {
 	if o.ctx.Err() != nil {
 		return o.leave(job, Go, finished)
 	}
@@ -38,7 +38,7 @@ func (o *Outlet) postpone(job *Job, until time.Time, why fanfare.Wait, destinati
 	ref := job.Message.Delivery
 	o.putOff = append(o.putOff, postponed{job, fanfare.Due{
 		At: at, Channel: o.options.Channel, Lane: job.batch.Lane,
-		Slice: fanfare.Slice{Manifest: ref.Manifest, Positions: []uint32{ref.Position}, Attempt: job.Attempt},
+		Slice: fanfare.RecipientRange{Manifest: ref.Manifest, Positions: []uint32{ref.Position}, Attempt: job.Attempt},
 		Why:   why, Destination: destination,
 	}})
 	if len(o.putOff) == 1 {
@@ -50,7 +50,7 @@ func (o *Outlet) postpone(job *Job, until time.Time, why fanfare.Wait, destinati
 }
 
 // putAway puts a job off that its destination has no room for. The caller holds mu.
-func (o *Outlet) putAway(job *Job, until, now time.Time, finished []*Batch) []*Batch {
+func (o *Sender) putAway(job *Job, until, now time.Time, finished []*Batch) []*Batch {
 	to, why := o.limits.destinationOf(job, now), fanfare.WaitDestinationLimit
 	if to.breaker.Tripped() {
 		why = fanfare.WaitDestinationSuspended
@@ -61,7 +61,7 @@ func (o *Outlet) putAway(job *Job, until, now time.Time, finished []*Batch) []*B
 
 // keepPostponed has what is put off recorded, and counts its jobs as done. It
 // closes kept then.
-func (o *Outlet) keepPostponed(kept chan struct{}) {
+func (o *Sender) keepPostponed(kept chan struct{}) {
 	o.mu.Lock()
 	all := o.putOff
 	o.putOff = nil

@@ -23,10 +23,10 @@ type RelaySettings struct {
 type relay struct {
 	RelaySettings
 	connections int
-	seats       int      // connections that it may have
-	lent        int      // and others, in place of those that wait for slow destinations
-	idlers      []*queue // connections that wait for a job, the first one longest
-	turn        float64  // who is woken next: the highest
+	seats       int          // connections that it may have
+	lent        int          // and others, in place of those that wait for slow destinations
+	idlers      []*connQueue // connections that wait for a job, the first one longest
+	turn        float64      // who is woken next: the highest
 
 	factor float64 // of the weight, from least to 1: less while the relay fails or is slow
 	window window
@@ -76,7 +76,7 @@ func (r *relay) wishes(now time.Time) bool {
 
 // spawn starts as many connections as what waits can use, and one for each relay
 // that has none: so that it is known how all of them fare. The caller holds mu.
-func (o *Outlet) spawn() {
+func (o *Sender) spawn() {
 	if o.ctx.Err() != nil || o.queued() == 0 {
 		return
 	}
@@ -113,8 +113,8 @@ func (o *Outlet) spawn() {
 }
 
 // connect runs one connection to its end.
-func (o *Outlet) connect(ctx context.Context, r *relay, driver driver.Driver) {
-	d := newQueue(o, r)
+func (o *Sender) connect(ctx context.Context, r *relay, driver driver.Driver) {
+	d := newConnQueue(o, r)
 	err := serve(ctx, driver, d)
 	d.abandon(err)
 	o.mu.Lock()
@@ -153,7 +153,7 @@ const (
 const refusalsInARow = 5
 
 // lost counts a broken connection. The caller holds mu.
-func (o *Outlet) lost(r *relay, why string) {
+func (o *Sender) lost(r *relay, why string) {
 	now := o.options.Clock.Now()
 	r.lastError, r.lastErrorAt = why, now
 	if now.Before(r.blockedTill) {
@@ -176,7 +176,7 @@ func (o *Outlet) lost(r *relay, why string) {
 }
 
 // answered counts an outcome of a relay. The caller holds mu.
-func (o *Outlet) answered(r *relay, outcome *driver.Outcome, took time.Duration, now time.Time) {
+func (o *Sender) answered(r *relay, outcome *driver.Outcome, took time.Duration, now time.Time) {
 	part := r.window.at(now)
 	part.answers++
 	if r.Many || !itsOwn(outcome) {

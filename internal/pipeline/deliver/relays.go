@@ -61,7 +61,7 @@ func (all relays) other(job *Job) bool {
 
 // allot shares out the connections: each relay in use has one, one that is down
 // no more than that, and the rest goes by weight. The caller holds mu.
-func (o *Outlet) allot() {
+func (o *Sender) allot() {
 	rest := o.settings.Connections
 	var open relays
 	for _, r := range o.relays {
@@ -88,7 +88,7 @@ func (o *Outlet) allot() {
 
 // judge moves weights, once a second: away from relays that fail or are slower
 // than the others, and back over minutes. The caller holds mu.
-func (o *Outlet) judge(now time.Time) {
+func (o *Sender) judge(now time.Time) {
 	elapsed := now.Sub(o.judged)
 	if elapsed < judgeEvery || len(o.relays) < 2 {
 		return
@@ -120,7 +120,7 @@ func reliability(s *windowPart) float64 {
 // speeds is how long messages took each relay lately, half of them at most; 0
 // where too few are known. One that is on the wire for long counts already. The
 // caller holds mu.
-func (o *Outlet) speeds(now time.Time) []time.Duration {
+func (o *Sender) speeds(now time.Time) []time.Duration {
 	of := make(map[*relay]*histogram, len(o.relays))
 	for _, r := range o.relays {
 		s := r.window.sum(now, 2)
@@ -157,7 +157,7 @@ func speed(took []time.Duration, of int) float64 {
 
 // crowded reports whether a connection of r is to end, so that another relay has
 // its seat. The caller holds mu.
-func (o *Outlet) crowded(r *relay) bool {
+func (o *Sender) crowded(r *relay) bool {
 	if r.connections <= r.seats+r.lent || o.connections < o.limits.connections() {
 		return false
 	}
@@ -168,7 +168,7 @@ func (o *Outlet) crowded(r *relay) bool {
 // by weight, which among relays that all have time shares out the messages. What was
 // passed on it may not be allowed to have: for that others look too. The caller
 // holds mu.
-func (o *Outlet) wakeOne() {
+func (o *Sender) wakeOne() {
 	var next *relay
 	total := 0.0
 	for _, r := range o.relays {
@@ -192,7 +192,7 @@ func (o *Outlet) wakeOne() {
 // wake has the connection of a relay look for a job that has been idle for longest.
 // It counts as one that comes, so that none is made in its place. The caller holds
 // mu.
-func (o *Outlet) wake(r *relay) {
+func (o *Sender) wake(r *relay) {
 	d := r.idlers[0]
 	r.idlers = slices.Delete(r.idlers, 0, 1)
 	if d.busy == nothing {
@@ -204,7 +204,7 @@ func (o *Outlet) wake(r *relay) {
 
 // configure puts the relays of new settings in force. Connections of the old
 // ones finish their message and close. The caller holds mu.
-func (o *Outlet) configure(wanted []RelaySettings) {
+func (o *Sender) configure(wanted []RelaySettings) {
 	old := o.relays
 	o.relays = nil
 	for _, s := range wanted {
@@ -229,7 +229,7 @@ func (o *Outlet) configure(wanted []RelaySettings) {
 
 // Drain lets nothing more leave by a relay, or again: what is on the wire ends.
 // It reports whether there is such a relay.
-func (o *Outlet) Drain(name string, drained bool) bool {
+func (o *Sender) Drain(name string, drained bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	i := slices.IndexFunc(o.relays, func(r *relay) bool { return r.Name == name })

@@ -114,7 +114,7 @@ func TestWhatIsPassedOnKeepsItsLane(t *testing.T) {
 		s.Rate, s.Connections = rate.Limit(1e-9), 4 // nothing leaves
 		b := newBench(t, gateFunc(open), s)
 		one, two := b.batch(fanfare.Bulk, 1), b.batch(fanfare.Urgent, 1)
-		o := b.Outlet
+		o := b.Sender
 		o.mu.Lock()
 		for _, batch := range []*Batch{one, two} {
 			job := &batch.Jobs[0]

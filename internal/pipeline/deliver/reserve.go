@@ -38,7 +38,7 @@ func (r Reserve) most(lane fanfare.Lane, connections int) int {
 
 // most is how many connections may be busy with a lane and those below it now. The
 // caller holds mu.
-func (o *Outlet) most(lane fanfare.Lane) int {
+func (o *Sender) most(lane fanfare.Lane) int {
 	return o.settings.Reserve.most(lane, o.limits.atOnce())
 }
 
@@ -76,7 +76,7 @@ func (b *busy) change(with, by int) {
 
 // open are the lanes of which a connection may take a job now. The caller holds
 // mu.
-func (o *Outlet) open(d *queue) lanes {
+func (o *Sender) open(d *connQueue) lanes {
 	open := lanes{fanfare.Urgent, fanfare.Urgent}
 	if len(d.jobs) > 0 && o.relays.idle() > 0 {
 		open.first = fanfare.Normal // behind a message that may take minutes is no place for what others can begin at once
@@ -93,7 +93,7 @@ func (o *Outlet) open(d *queue) lanes {
 // count notes what a connection is busy with. One without a message is about to ask
 // for one, until it waits. Where it has become less, the part of a lane may have
 // become free for another. The caller holds mu.
-func (o *Outlet) count(d *queue) {
+func (o *Sender) count(d *connQueue) {
 	was := d.busy
 	d.busy = coming
 	for _, job := range d.jobs {
@@ -108,7 +108,7 @@ func (o *Outlet) count(d *queue) {
 
 // uncount notes that a connection waits for a message, or is over. The caller holds
 // mu.
-func (o *Outlet) uncount(d *queue) {
+func (o *Sender) uncount(d *connQueue) {
 	o.busy.change(d.busy, -1)
 	d.busy = nothing
 }
@@ -117,7 +117,7 @@ func (o *Outlet) uncount(d *queue) {
 // that waits, as far as its lane may have them, and one to spare once the less
 // urgent lanes have all they may, so that what is urgent need not wait for a
 // connection to be made. The caller holds mu.
-func (o *Outlet) lacking() int {
+func (o *Sender) lacking() int {
 	var passed [len(fanfare.Lanes)]int
 	for _, job := range o.passed {
 		passed[job.batch.Lane]++

@@ -78,8 +78,8 @@ func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 				wire := func(want [3]int) {
 					t.Helper()
 					synctest.Wait()
-					b.Outlet.mu.Lock()
-					defer b.Outlet.mu.Unlock()
+					b.Sender.mu.Lock()
+					defer b.Sender.mu.Unlock()
 					var got [3]int
 					for _, job := range b.wired {
 						got[job.batch.Lane]++

@@ -9,7 +9,7 @@ import (
 // Sweep takes out of the queue what the gate does not let pass any more, so that
 // what is paused or cancelled waits for no connection: of a slow relay all may be
 // busy for long. What connections have taken is asked about before it leaves.
-func (o *Outlet) Sweep() {
+func (o *Sender) Sweep() {
 	o.mu.Lock()
 	var finished []*Batch
 	now := o.options.Clock.Now()
@@ -27,7 +27,7 @@ func (o *Outlet) Sweep() {
 
 // SetRate changes how many messages may leave a second. It is in force at once,
 // also for who waits for the rate of before; connections stay as they are.
-func (o *Outlet) SetRate(perSecond rate.Limit) {
+func (o *Sender) SetRate(perSecond rate.Limit) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	settings := *o.settings
@@ -38,7 +38,7 @@ func (o *Outlet) SetRate(perSecond rate.Limit) {
 }
 
 // SetBudgets puts others in force, or tells that their limits have changed.
-func (o *Outlet) SetBudgets(budgets []Budget) {
+func (o *Sender) SetBudgets(budgets []Budget) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	settings := *o.settings

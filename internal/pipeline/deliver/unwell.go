@@ -64,7 +64,7 @@ func (s *destinations) note(d *destination) {
 }
 
 // Destinations lists the destinations that are not well, by name.
-func (o *Outlet) Destinations() []DestinationStatus {
+func (o *Sender) Destinations() []DestinationStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now, of := o.options.Clock.Now(), &o.limits.destinations
@@ -85,7 +85,7 @@ func (o *Outlet) Destinations() []DestinationStatus {
 }
 
 // Unwell counts the destinations that are not well.
-func (o *Outlet) Unwell() map[DestinationState]int {
+func (o *Sender) Unwell() map[DestinationState]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	counts := map[DestinationState]int{}
@@ -100,7 +100,7 @@ func (o *Outlet) Unwell() map[DestinationState]int {
 // under way is forgotten. That it is slow, and how long it was left alone the last
 // time, is not. It returns when all that was put off until then is kept as that,
 // and reports whether the destination is known.
-func (o *Outlet) ResumeDestination(ctx context.Context, name string) (known bool, err error) {
+func (o *Sender) ResumeDestination(ctx context.Context, name string) (known bool, err error) {
 	o.mu.Lock()
 	d := o.limits.destinations.known[name]
 	if d != nil {

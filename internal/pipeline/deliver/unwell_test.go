@@ -181,10 +181,10 @@ func TestWhatIsPutOffIsKeptBeforeAResumeReturns(t *testing.T) {
 		for i := range batch.Jobs {
 			batch.Jobs[i].Destination = "sick.example"
 		}
-		b.Outlet.mu.Lock()
+		b.Sender.mu.Lock()
 		d := b.limits.destinations.of("sick.example", time.Now())
 		d.breaker.Suspend(time.Now(), time.Hour)
-		b.Outlet.mu.Unlock()
+		b.Sender.mu.Unlock()
 		b.Submit(batch)
 		synctest.Wait()
 		soon, stop := context.WithTimeout(t.Context(), time.Second)

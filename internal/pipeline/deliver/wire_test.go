@@ -57,7 +57,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 		enders.Go(func() {
 			for place := next.Add(1) - 1; place < jobs; place = next.Add(1) - 1 {
 				ended[place].Store(true)
-				if err := b.AwaitOff(t.Context(), fanfare.Place(place)); err != nil {
+				if err := b.AwaitOff(t.Context(), fanfare.RowID(place)); err != nil {
 					t.Error(err)
 				}
 				acknowledged[place].Store(true)
@@ -93,7 +93,7 @@ func TestAwaitOffWaitsForTheOutcomeAndNoLonger(t *testing.T) {
 		reply := make(chan struct{})
 		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted })))
 		batch := b.batch(fanfare.Normal, 2)
-		batch.Jobs[0].Subscriptions = []fanfare.Place{100, 101, 102}
+		batch.Jobs[0].Subscriptions = []fanfare.RowID{100, 101, 102}
 		b.Submit(batch)
 		synctest.Wait()
 		if err := b.AwaitOff(t.Context(), 999); err != nil {

@@ -145,7 +145,7 @@ func (b *book) states() map[fanfare.State]int {
 
 // bench is an outlet with everything around it.
 type bench struct {
-	*Outlet
+	*Sender
 	t    testing.TB
 	book *book
 
@@ -173,7 +173,7 @@ func relaysOf(driver driver.Driver) []RelaySettings {
 
 func newBench(t testing.TB, gate Gate, s Settings) *bench {
 	b := &bench{t: t, book: &book{}, finished: map[*Batch][]ending{}, left: map[fanfare.DeliveryRef]int{}}
-	b.Outlet = NewOutlet(Options{
+	b.Sender = NewSender(Options{
 		Channel: 7, Name: "news/email", Gate: gate, Recorder: b.book, Clock: clock.System{},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, s)
@@ -192,7 +192,7 @@ func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
 		ref := fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: b.next}
 		batch.Jobs[i] = Job{
 			Message:       driver.Message{Delivery: ref, To: fmt.Sprintf("p%d@example.org", b.next)},
-			Subscriptions: []fanfare.Place{fanfare.Place(b.next)}, Attempt: 1,
+			Subscriptions: []fanfare.RowID{fanfare.RowID(b.next)}, Attempt: 1,
 		}
 		b.next++
 	}

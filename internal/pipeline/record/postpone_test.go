@@ -10,7 +10,7 @@ import (
 )
 
 func putOff(ref fanfare.EventRef, position uint32, at time.Time) fanfare.Due {
-	return fanfare.Due{At: at, Channel: 7, Lane: fanfare.Bulk, Slice: fanfare.Slice{
+	return fanfare.Due{At: at, Channel: 7, Lane: fanfare.Bulk, Slice: fanfare.RecipientRange{
 		Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{position}, Attempt: 1,
 	}}
 }

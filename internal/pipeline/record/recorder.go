@@ -35,7 +35,7 @@ type Options struct {
 	Clock  clock.Clock
 	Logger *slog.Logger
 	// Sour is told once of a broadcast whose first messages all failed.
-	Sour func(fanfare.EventRef)
+	OnAllFailed func(fanfare.EventRef)
 	// Hears says whether anybody hears of an outcome: services are told of those. nil:
 	// nobody does. Told is called when such ones were kept.
 	Hears func(*fanfare.Entry) bool
@@ -315,7 +315,7 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 		r.options.Told(day)
 	}
 	for _, ref := range sour {
-		r.stopped.Go(func() { r.options.Sour(ref) })
+		r.stopped.Go(func() { r.options.OnAllFailed(ref) })
 	}
 }
 

@@ -190,7 +190,7 @@ func TestDueWorkIsKeptWithItsEntryAndTheEarliestIsTold(t *testing.T) {
 		start := time.Now()
 		for i, after := range []time.Duration{time.Hour, time.Minute, 2 * time.Minute} {
 			callers.Go(func() {
-				due := &fanfare.Due{At: start.Add(after), Channel: 7, Slice: fanfare.Slice{Manifest: 64, Positions: []uint32{uint32(i)}, Attempt: 2}}
+				due := &fanfare.Due{At: start.Add(after), Channel: 7, Slice: fanfare.RecipientRange{Manifest: 64, Positions: []uint32{uint32(i)}, Attempt: 2}}
 				if err := b.Record(entryOf(event, i+1, 1, fanfare.Deferred), due); err != nil {
 					t.Error(err)
 				}
@@ -220,7 +220,7 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 				entries[i] = *entryOf(event, 1+c*recipients+i, 1, fanfare.Accepted)
 				b.Expect()
 			}
-			dues := []fanfare.Due{{At: time.Now().Add(time.Hour), Slice: fanfare.Slice{Manifest: entries[0].Delivery.Manifest, From: uint32(c), To: uint32(c) + 1}}}
+			dues := []fanfare.Due{{At: time.Now().Add(time.Hour), Slice: fanfare.RecipientRange{Manifest: entries[0].Delivery.Manifest, From: uint32(c), To: uint32(c) + 1}}}
 			callers.Go(func() {
 				if err := b.RecordTogether(entries, dues, len(entries)); err != nil {
 					t.Error(err)

@@ -70,7 +70,7 @@ func TestStopGivesUpOnAStoreThatRefuses(t *testing.T) {
 func TestStopWaitsForWhatIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, store := make(chan struct{}), &memoryStore{}
-		r := Start(Options{Store: store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Sour: func(fanfare.EventRef) { <-hold }})
+		r := Start(Options{Store: store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), OnAllFailed: func(fanfare.EventRef) { <-hold }})
 		r.Begin(event, 500, fanfare.Progress{})
 		for i := range sourAfter {
 			if err := r.Record(entryOf(event, i, 1, fanfare.Failed), nil); err != nil {

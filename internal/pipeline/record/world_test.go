@@ -94,7 +94,7 @@ func bubble(t *testing.T, test func(t *testing.T, b *bench)) {
 		b := &bench{store: &memoryStore{}, dues: map[fanfare.Day][]time.Time{}}
 		b.Recorder = Start(Options{
 			Store: b.store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Sour: func(ref fanfare.EventRef) {
+			OnAllFailed: func(ref fanfare.EventRef) {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.sour = append(b.sour, ref)

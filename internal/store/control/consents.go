@@ -26,7 +26,7 @@ func consents(s store.Session, b *registry.Batch) error {
 
 // ConsentRecords visits what is kept of the subscriptions at places, of each the
 // oldest first.
-func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.Place, visit func(*registry.ConsentRecord) error) error {
+func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*registry.ConsentRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		for _, place := range places {
 			err := from.Each("consents_of", func(r store.Row) error {

@@ -78,7 +78,7 @@ func (a *arena) text(row store.Row, column int) string { return asString(a.bytes
 
 func (a *arena) subscriber(row store.Row, r *registry.SubscriberRecord) {
 	*r = registry.SubscriberRecord{
-		Place:      fanfare.Place(row.Int64(0)),
+		Place:      fanfare.RowID(row.Int64(0)),
 		Service:    uint32(row.Int64(1)),
 		Kind:       uint8(row.Int64(2)),
 		Address:    a.text(row, 3),
@@ -86,7 +86,7 @@ func (a *arena) subscriber(row store.Row, r *registry.SubscriberRecord) {
 		Locale:     a.text(row, 5),
 		TimeZone:   a.text(row, 6),
 		Attributes: a.bytes(row, 7),
-		Subscriber: fanfare.Place(row.Int64(8)),
+		Subscriber: fanfare.RowID(row.Int64(8)),
 		Parts:      a.bytes(row, 9),
 		Flags:      registry.Flags(row.Int64(10)),
 	}
@@ -94,8 +94,8 @@ func (a *arena) subscriber(row store.Row, r *registry.SubscriberRecord) {
 
 func (a *arena) subscription(row store.Row, r *registry.SubscriptionRecord) {
 	*r = registry.SubscriptionRecord{
-		Place:      fanfare.Place(row.Int64(0)),
-		Subscriber: fanfare.Place(row.Int64(1)),
+		Place:      fanfare.RowID(row.Int64(0)),
+		Subscriber: fanfare.RowID(row.Int64(1)),
 		Topic:      uint32(row.Int64(2)),
 		Channel:    uint16(row.Int64(3)),
 		CreatedAt:  row.Int64(4),

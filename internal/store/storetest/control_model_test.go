@@ -18,16 +18,16 @@ type controlModel struct {
 	seq           uint64
 	config        map[string]string
 	filters       map[uint32]string
-	subscribers   map[fanfare.Place]registry.SubscriberRecord
-	subscriptions map[fanfare.Place]registry.SubscriptionRecord
+	subscribers   map[fanfare.RowID]registry.SubscriberRecord
+	subscriptions map[fanfare.RowID]registry.SubscriptionRecord
 	audit         map[int64]registry.AuditRecord
 	suppressions  map[string]string
-	erasures      map[fanfare.Place]string
+	erasures      map[fanfare.RowID]string
 }
 
 func newControlModel(seq uint64) *controlModel {
-	return &controlModel{seq: seq, config: map[string]string{}, filters: map[uint32]string{}, subscribers: map[fanfare.Place]registry.SubscriberRecord{},
-		subscriptions: map[fanfare.Place]registry.SubscriptionRecord{}, audit: map[int64]registry.AuditRecord{}, suppressions: map[string]string{}, erasures: map[fanfare.Place]string{}}
+	return &controlModel{seq: seq, config: map[string]string{}, filters: map[uint32]string{}, subscribers: map[fanfare.RowID]registry.SubscriberRecord{},
+		subscriptions: map[fanfare.RowID]registry.SubscriptionRecord{}, audit: map[int64]registry.AuditRecord{}, suppressions: map[string]string{}, erasures: map[fanfare.RowID]string{}}
 }
 
 func (m *controlModel) commit(b *registry.Batch) {
@@ -126,7 +126,7 @@ func auditText(r *registry.AuditRecord) string {
 
 // controlQuestions is what a store is asked while it is written.
 type controlQuestions struct {
-	places   []fanfare.Place // ascending
+	places   []fanfare.RowID // ascending
 	scanned  registry.Range
 	from, to int64 // of the audit
 	limit    int
@@ -143,7 +143,7 @@ func (m *controlModel) answers(q *controlQuestions) (lines answerLines) {
 			lines.add("subscription at", p, "%s", subscriptionText(&r))
 		}
 	}
-	within := func(p fanfare.Place) bool { return p >= q.scanned.First && p <= q.scanned.Last }
+	within := func(p fanfare.RowID) bool { return p >= q.scanned.First && p <= q.scanned.Last }
 	for _, p := range slices.Sorted(maps.Keys(m.subscribers)) {
 		if r := m.subscribers[p]; within(p) {
 			lines.add("subscriber in", p, "%s", subscriberText(&r))
@@ -242,7 +242,7 @@ func (m *controlModel) everything() (lines answerLines) {
 func loaded(s *control.Store, service uint32, mine func(number int64) bool) (lines answerLines, err error) {
 	var people, wishes answerLines // each from a goroutine of its own
 	last, latest := int64(-1), int64(-1)
-	after := func(before *int64, p fanfare.Place) error {
+	after := func(before *int64, p fanfare.RowID) error {
 		if int64(p) <= *before {
 			return fmt.Errorf("place %d comes after %d", p, *before)
 		}

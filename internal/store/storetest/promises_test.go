@@ -41,7 +41,7 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 			return nil
 		}, func() error {
 			for i := range uint64(n) {
-				ends := &registry.SubscriptionRecord{Place: fanfare.NewPlace(0, uint32(i)), Channel: 1, Ended: true, EndedAt: 7, EndedSeq: 2 + i, Reason: "link"}
+				ends := &registry.SubscriptionRecord{Place: fanfare.NewRowID(0, uint32(i)), Channel: 1, Ended: true, EndedAt: 7, EndedSeq: 2 + i, Reason: "link"}
 				if err := people.Commit(&registry.Batch{ChangeSeq: 2 + i, SubscriptionUpdates: []*registry.SubscriptionRecord{ends}}); err != nil {
 					return err
 				}
@@ -62,7 +62,7 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 			t.Errorf("%d outcomes are kept (%v), want %d", settled, err, n)
 		}
 		ended := uint64(0)
-		err = control.New(db).ScanSubscriptions(t.Context(), registry.Range{Last: ^fanfare.Place(0)}, func(r *registry.SubscriptionRecord) error {
+		err = control.New(db).ScanSubscriptions(t.Context(), registry.Range{Last: ^fanfare.RowID(0)}, func(r *registry.SubscriptionRecord) error {
 			if !r.Ended || r.EndedSeq != 2+ended {
 				return fmt.Errorf("subscription %d: ended %v by change %d", r.Place, r.Ended, r.EndedSeq)
 			}
@@ -100,7 +100,7 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 		if err := record.Park(t.Context(), ref.Day, ref.Seq, fanfare.Parked{Kind: "event", At: noon}, []byte("for Lovelace")); err != nil {
 			t.Fatal(err)
 		}
-		p, filter := fanfare.NewPlace(3, 1), registry.FilterRecord{Number: 1, Text: "name == 'Lovelace'"}
+		p, filter := fanfare.NewRowID(3, 1), registry.FilterRecord{Number: 1, Text: "name == 'Lovelace'"}
 		b := &registry.Batch{ChangeSeq: 1, At: 1, Filters: []registry.FilterRecord{filter}, Audit: []registry.AuditRecord{{ID: 1, Deed: registry.Deed{Name: "lovelace"}}}}
 		b.Subscribers[3] = []registry.SubscriberRecord{
 			{Place: p, Service: 1, Kind: 1, Address: "lovelace@example.org", ID: "Lovelace", Attributes: []byte(`{"name":"Lovelace"}`)},
@@ -153,7 +153,7 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 			t.Errorf("of the attempts there are %d (%v), or they are not as they were", len(left), err)
 		}
 		var owners []string
-		err = people.ScanSubscribers(t.Context(), registry.Range{Last: ^fanfare.Place(0)}, func(r *registry.SubscriberRecord) error {
+		err = people.ScanSubscribers(t.Context(), registry.Range{Last: ^fanfare.RowID(0)}, func(r *registry.SubscriberRecord) error {
 			owners = append(owners, r.ID+" "+r.Address)
 			return nil
 		})

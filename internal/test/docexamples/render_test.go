@@ -236,7 +236,7 @@ func (m *maker) recipient(t *testing.T, u use, spec *registry.TemplateSpec) *ren
 		return r
 	}
 	for n := range 1 + m.random.IntN(4) {
-		s := render.Subscription{Place: fanfare.Place(n + 1), ID: fmt.Sprintf("sub-%d", n)}
+		s := render.Subscription{Place: fanfare.RowID(n + 1), ID: fmt.Sprintf("sub-%d", n)}
 		if len(u.params) > 0 && m.random.IntN(2) == 0 {
 			rule := m.random.IntN(len(u.params))
 			params := map[string]any{}

@@ -88,7 +88,7 @@ func (s *testServer) suppressed(address string) string {
 
 const complaint = "Content-Type: multipart/report; report-type=feedback-report; boundary=b\r\n\r\n--b\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nUser-Agent: x/1\r\nVersion: 1\r\n--b--\r\n"
 
-func TestWhatComesBackIsAppliedOnceAndByWhatItIs(t *testing.T) {
+func TestReportsAreAppliedOnceByTheirOutcome(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	for _, who := range []string{"unknown", "full", "blocked", "away", "junk", "fine", "bare"} {
@@ -144,7 +144,7 @@ func TestWhatComesBackIsAppliedOnceAndByWhatItIs(t *testing.T) {
 	}
 }
 
-func TestWhatComesBackManyTimesAtOnceIsAppliedOnce(t *testing.T) {
+func TestARepeatedReportIsAppliedOnce(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(200, "POST", "/v1/subscriptions?quiet=true", "application/x-ndjson", people(50))
@@ -186,7 +186,7 @@ func TestWhatComesBackManyTimesAtOnceIsAppliedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsAboutNoMessageOfOursIsDropped(t *testing.T) {
+func TestReportsAboutUnknownMessagesAreDropped(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	s.must(201, "POST", "/v1/subscriptions", "application/json", `{"topic":"story","channel":"email","to":"ada@example.org","data":{"why":"you asked"}}`)

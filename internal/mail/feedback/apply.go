@@ -1,4 +1,4 @@
-package server
+package feedback
 
 import (
 	"context"
@@ -12,71 +12,71 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// A returned is an arrival whose delivery is known.
-type returned struct {
-	*arrived
+// A report is a pending report whose delivery is known.
+type report struct {
+	*pending
 	service string
-	last    fanfare.Entry // of the delivery, the newest; its Attempt is 0 where there is none
+	last    fanfare.Entry // newest entry of the delivery; its Attempt is 0 if there is none
 	bounce  registry.BounceRecord
 }
 
-// apply keeps what follows from a group. What is too early is added to early, and
-// has no answer yet. An error is for all of the group that have none.
-func (t *returnTaker) apply(ctx context.Context, group []*arrived, early *[]*arrived) error {
+// apply processes a group. It adds reports that are too early to early, and does not reply to them. An error is for
+// all reports of the group that have no reply yet.
+func (p *Processor) apply(ctx context.Context, group []*pending, early *[]*pending) error {
 	*early = (*early)[:0]
-	all, err := t.look(ctx, group)
+	all, err := p.locate(ctx, group)
 	if err != nil {
 		return err
 	}
-	now := t.clock.Now()
-	var mine, counted []*returned
+	now := p.options.Clock.Now()
+	var known, counted []*report
 	for _, r := range all {
 		switch {
 		case r.last.Attempt > 0:
-			mine = append(mine, r)
-		case now.Sub(r.since) < earlyWait:
-			*early = append(*early, r.arrived)
+			known = append(known, r)
+		case now.Sub(r.since) < outcomeWait:
+			*early = append(*early, r.pending)
 		default:
-			r.answer(errNotNow) // it has not left, as far as is known here
+			r.reply(errTryAgain) // no outcome is recorded: the message has not left yet
 		}
 	}
-	for _, r := range mine {
-		if t.counts(r) {
+	for _, r := range known {
+		if p.countable(r) {
 			counted = append(counted, r)
 		}
 	}
-	if err := t.giveUp(ctx, counted, now); err != nil {
+	if err := p.suppress(ctx, counted, now); err != nil {
 		return err
 	}
-	if err := t.record(mine); err != nil {
+	if err := p.record(known); err != nil {
 		return err
 	}
-	for _, r := range mine {
-		r.answer(nil)
+	for _, r := range known {
+		r.reply(nil)
 	}
 	return nil
 }
 
-// look finds the deliveries of arrivals. Those of which nothing is kept any more
-// are answered: nothing follows from them.
-func (t *returnTaker) look(ctx context.Context, group []*arrived) (all []*returned, err error) {
-	days := map[fanfare.Day][]*returned{}
+// locate finds the deliveries of reports. A report about a delivery that is not stored any more is answered at
+// once.
+func (p *Processor) locate(ctx context.Context, group []*pending) (all []*report, err error) {
+	days := map[fanfare.Day][]*report{}
 	for _, w := range group {
-		service, err := t.serviceOf(ctx, w.Delivery)
+		service, err := p.serviceOf(ctx, w.Delivery)
 		if err == nil && w.Service != "" && w.Service != service {
-			err = &fanfare.Error{Code: fanfare.NotFound, Message: "the message is another service's"}
+			err = &fanfare.Error{Code: fanfare.NotFound, Message: "the message belongs to another service"}
 		}
 		if err == nil && w.Shared {
-			w.Delivery, err = t.whom(ctx, service, w)
+			w.Delivery, err = p.recipient(ctx, service, w)
 		}
 		switch {
 		case fanfare.CodeOf(err) == fanfare.NotFound && err != nil:
-			t.tally.unknown.Add(1)
-			w.answer(nil)
+			p.counters.unknown.Add(1)
+			w.reply(nil)
 		case err != nil:
 			return nil, err
 		default:
-			days[w.Delivery.Day] = append(days[w.Delivery.Day], &returned{arrived: w, service: service})
+			days[w.Delivery.Day] = append(days[w.Delivery.Day], &report{pending: w, service: service})
 		}
 	}
 	for day, ofDay := range days {
@@ -84,7 +84,7 @@ func (t *returnTaker) look(ctx context.Context, group []*arrived) (all []*return
 		for i, r := range ofDay {
 			spans[i] = deliveries.Span{Manifest: r.Delivery.Manifest, From: r.Delivery.Position, To: r.Delivery.Position + 1}
 		}
-		err := t.store.Moment(ctx, day, func(m *deliveries.Moment) error {
+		err := p.options.Store.Moment(ctx, day, func(m *deliveries.Moment) error {
 			return m.Entries(spans, func(span int, e *fanfare.Entry) { ofDay[span].last = *e })
 		})
 		if err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
@@ -92,8 +92,8 @@ func (t *returnTaker) look(ctx context.Context, group []*arrived) (all []*return
 		}
 		for _, r := range ofDay {
 			if err != nil { // the day was removed
-				t.tally.unknown.Add(1)
-				r.answer(nil)
+				p.counters.unknown.Add(1)
+				r.reply(nil)
 				continue
 			}
 			all = append(all, r)
@@ -103,37 +103,37 @@ func (t *returnTaker) look(ctx context.Context, group []*arrived) (all []*return
 }
 
 // serviceOf returns the service of a delivery.
-func (t *returnTaker) serviceOf(ctx context.Context, ref fanfare.DeliveryRef) (string, error) {
+func (p *Processor) serviceOf(ctx context.Context, ref fanfare.DeliveryRef) (string, error) {
 	event := fanfare.EventRef{Day: ref.Day, Seq: ref.Manifest.Event()}
-	if service, known := t.events[event]; known {
+	if service, known := p.services[event]; known {
 		return service, nil
 	}
-	posted, err := t.store.Posted(ctx, event)
+	posted, err := p.options.Store.Posted(ctx, event)
 	if err != nil {
 		return "", err
 	}
-	if len(t.events) >= maxReturns {
-		clear(t.events)
+	if len(p.services) >= maxWaiting {
+		clear(p.services)
 	}
-	t.events[event] = posted.Service
+	p.services[event] = posted.Service
 	return posted.Service, nil
 }
 
-// whom finds the delivery of the recipient that a report on a shared message names.
-func (t *returnTaker) whom(ctx context.Context, service string, w *arrived) (fanfare.DeliveryRef, error) {
-	nobody := &fanfare.Error{Code: fanfare.NotFound, Message: "the report names nobody who got the message"}
+// recipient finds the delivery of the recipient that a report on a shared message names.
+func (p *Processor) recipient(ctx context.Context, service string, w *pending) (fanfare.DeliveryRef, error) {
+	unknown := &fanfare.Error{Code: fanfare.NotFound, Message: "the report names no recipient of the message"}
 	if w.report.Recipient == "" {
-		return w.Delivery, nobody
+		return w.Delivery, unknown
 	}
-	place, err := t.registry.FindSubscriber(ctx, service, w.report.Recipient)
-	if small := strings.ToLower(w.report.Recipient); fanfare.CodeOf(err) == fanfare.NotFound && small != w.report.Recipient {
-		place, err = t.registry.FindSubscriber(ctx, service, small) // some servers write names in capitals
+	place, err := p.options.Registry.FindSubscriber(ctx, service, w.report.Recipient)
+	if lower := strings.ToLower(w.report.Recipient); fanfare.CodeOf(err) == fanfare.NotFound && lower != w.report.Recipient {
+		place, err = p.options.Registry.FindSubscriber(ctx, service, lower) // some servers write addresses in capitals
 	}
 	if err != nil {
 		return w.Delivery, err
 	}
 	event := fanfare.EventRef{Day: w.Delivery.Day, Seq: w.Delivery.Manifest.Event()}
-	manifest, err := t.store.ManifestOf(ctx, event, place.Partition())
+	manifest, err := p.options.Store.ManifestOf(ctx, event, place.Partition())
 	if err != nil {
 		return w.Delivery, err
 	}
@@ -142,17 +142,17 @@ func (t *returnTaker) whom(ctx context.Context, service string, w *arrived) (fan
 			return fanfare.DeliveryRef{Day: event.Day, Manifest: manifest.ID, Position: position}, nil
 		}
 	}
-	return w.Delivery, nobody
+	return w.Delivery, unknown
 }
 
-// counts reports whether something that came back counts for giving its address
-// up, and makes its record. What is about the sender does not.
-func (t *returnTaker) counts(r *returned) bool {
-	kind := kindOfBounce(&r.report)
+// countable reports whether a report counts against its address, and makes its bounce record. Reports about the
+// sender do not count.
+func (p *Processor) countable(r *report) bool {
+	kind := bounceKind(&r.report)
 	if kind == 0 || r.last.Address == "" || r.last.State == fanfare.Failed || r.last.State == fanfare.Delivered && kind != registry.ComplaintBounce {
-		return false // a second time, most likely
+		return false // most likely a repeated report
 	}
-	bounce, err := t.registry.BounceOf(r.service, r.last.Address)
+	bounce, err := p.options.Registry.BounceOf(r.service, r.last.Address)
 	if err != nil {
 		return false // the service was deleted
 	}
@@ -161,8 +161,8 @@ func (t *returnTaker) counts(r *returned) bool {
 	return true
 }
 
-// kindOfBounce is the rule that a report counts for; 0 for none.
-func kindOfBounce(r *bounce.Report) registry.BounceKind {
+// bounceKind returns the rule that a report counts for, or 0.
+func bounceKind(r *bounce.Report) registry.BounceKind {
 	if r.Outcome == bounce.Complained {
 		return registry.ComplaintBounce
 	}
@@ -180,11 +180,11 @@ func kindOfBounce(r *bounce.Report) registry.BounceKind {
 	case fanfare.ClassNetwork, fanfare.ClassBusy, "":
 		return registry.SoftBounce
 	}
-	return 0 // blocked, content, throttled, greylisted, denied: the sender, or the message
+	return 0 // blocked, content, throttled, greylisted, denied: about the sender or the message
 }
 
-// giveUp counts what came back, and suppresses the addresses of which it is enough.
-func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.Time) error {
+// suppress stores the bounces, and suppresses the addresses that reach a rule of their service.
+func (p *Processor) suppress(ctx context.Context, counted []*report, now time.Time) error {
 	if len(counted) == 0 {
 		return nil
 	}
@@ -193,24 +193,24 @@ func (t *returnTaker) giveUp(ctx context.Context, counted []*returned, now time.
 		records[i] = r.bounce
 	}
 	failpoint.Hit("before-return-count")
-	kept, err := t.control.KeepBounces(ctx, records)
+	kept, err := p.options.Control.KeepBounces(ctx, records)
 	if err != nil {
 		return err
 	}
 	var asks []registry.SuppressionAsk
 	for i, r := range counted {
-		rules := t.registry.Bounces(r.service)
-		if ask, enough := enough(&rules, kept[i], r, now); enough {
+		rules := p.options.Registry.Bounces(r.service)
+		if ask, reached := suppressionFor(&rules, kept[i], r, now); reached {
 			asks = append(asks, ask)
 		}
 	}
 	failpoint.Hit("before-return-suppression")
-	return t.registry.Suppress(ctx, asks)
+	return p.options.Registry.Suppress(ctx, asks)
 }
 
-// enough holds what is kept of an address against the rules of its service. Who is
+// suppressionFor compares the bounces of an address with the rules of its service. A bounce of an address that is
 // certainly unknown counts for the rule of hard bounces, too.
-func enough(rules *registry.BounceSettings, kept []registry.BounceRecord, r *returned, now time.Time) (ask registry.SuppressionAsk, reached bool) {
+func suppressionFor(rules *registry.BounceSettings, kept []registry.BounceRecord, r *report, now time.Time) (ask registry.SuppressionAsk, reached bool) {
 	at := map[registry.BounceKind][]time.Time{}
 	for i := range kept {
 		when := time.Unix(0, kept[i].At)
@@ -239,14 +239,13 @@ func enough(rules *registry.BounceSettings, kept []registry.BounceRecord, r *ret
 	return ask, false
 }
 
-// record moves the deliveries that were accepted. An entry is the mark that all
-// that follows from it was kept.
-func (t *returnTaker) record(mine []*returned) error {
+// record writes the new state of deliveries that were accepted. The entry marks the report as processed.
+func (p *Processor) record(known []*report) error {
 	var entries []fanfare.Entry
-	moved := map[fanfare.DeliveryRef]bool{}
-	for _, r := range mine {
-		if r.last.State == fanfare.Accepted && !moved[r.Delivery] {
-			moved[r.Delivery] = true
+	recorded := map[fanfare.DeliveryRef]bool{}
+	for _, r := range known {
+		if r.last.State == fanfare.Accepted && !recorded[r.Delivery] {
+			recorded[r.Delivery] = true
 			entries = append(entries, entryOf(r))
 		}
 	}
@@ -254,22 +253,22 @@ func (t *returnTaker) record(mine []*returned) error {
 		return nil
 	}
 	failpoint.Hit("before-return-record")
-	err := t.recorder.RecordAll(entries)
+	err := p.options.Recorder.RecordAll(entries)
 	failpoint.Hit("after-return-record")
-	if fanfare.CodeOf(err) == fanfare.NotFound { // the day was removed meanwhile
+	if fanfare.CodeOf(err) == fanfare.NotFound { // the day was removed in the meantime
 		return nil
 	}
 	return err
 }
 
-// entryOf is what the record has of something that came back.
-func entryOf(r *returned) fanfare.Entry {
+// entryOf returns the entry that records a report.
+func entryOf(r *report) fanfare.Entry {
 	e := fanfare.Entry{Delivery: r.Delivery, State: fanfare.Delivered, Returned: true, Code: r.report.Code, Relay: r.report.Relay, Address: r.last.Address, At: r.At}
 	switch r.report.Outcome {
 	case bounce.Failed:
 		e.State = fanfare.Failed
-		e.Text, e.Class = bounced(&r.report), r.report.Class
-	case bounce.Complained: // and so it was read
+		e.Text, e.Class = bounceText(&r.report), r.report.Class
+	case bounce.Complained: // the message was delivered
 		e.Complaint = true
 		e.Text = "the reader called it junk (" + r.report.Feedback + ")"
 	default:
@@ -278,8 +277,8 @@ func entryOf(r *returned) fanfare.Entry {
 	return e
 }
 
-// bounced is the text of a bounce: the class, and what the server said.
-func bounced(r *bounce.Report) string {
+// bounceText returns the class of a bounce and the reply of the server.
+func bounceText(r *bounce.Report) string {
 	class := string(r.Class)
 	if class == "" {
 		class = "unclear"

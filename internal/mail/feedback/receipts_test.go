@@ -1,4 +1,4 @@
-package server_test
+package feedback_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-func TestTheFormsOfReceiptsAreThoseThatCanBeRead(t *testing.T) {
+func TestReceiptFormsMatchTheReaders(t *testing.T) {
 	forms := bounce.ReceiptForms()
 	for i, f := range forms {
 		if len(forms) != len(registry.ReceiptForms) || f.Name != registry.ReceiptForms[i] {

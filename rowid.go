@@ -18,15 +18,15 @@ const (
 //
 // Subscribers and subscriptions are numbered apart. A subscription has the
 // partition of its subscriber.
-type Place uint32
+type RowID uint32
 
-// NewPlace joins a partition and a number inside it.
-func NewPlace(partition int, local uint32) Place {
-	return Place(uint32(partition)<<localBits | local&MaxLocal)
+// NewRowID joins a partition and a number inside it.
+func NewRowID(partition int, local uint32) RowID {
+	return RowID(uint32(partition)<<localBits | local&MaxLocal)
 }
 
 // Partition returns the partition, 0 to Partitions-1.
-func (p Place) Partition() int { return int(p >> localBits) }
+func (p RowID) Partition() int { return int(p >> localBits) }
 
 // Local returns the number inside the partition.
-func (p Place) Local() uint32 { return uint32(p) & MaxLocal }
+func (p RowID) Local() uint32 { return uint32(p) & MaxLocal }

@@ -1,4 +1,4 @@
-package server
+package dkimkeys
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// A file that changes is read anew, and one that cannot be used leaves what is in force.
-func TestAKeyringFollowsTheFilesOfItsKeys(t *testing.T) {
+// A changed file is read again. A file that cannot be used leaves the key in force.
+func TestKeyringFollowsKeyFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key.pem")
 	at := time.Now().Add(-time.Hour)
 	write := func(text []byte) {
@@ -43,9 +43,9 @@ func TestAKeyringFollowsTheFilesOfItsKeys(t *testing.T) {
 	second, secondText := made()
 	write(firstText)
 	never := func(*dkim.Key) bool { return false }
-	var ring keyring
-	keys, broken := ring.with(channel, keysOf(channel), never)
-	ring.take(keys, broken, keyFiles(channel))
+	var ring Keyring
+	keys, broken := ring.Merge(channel, ReadAll(channel), never)
+	ring.Set(keys, broken, Versions(channel))
 	for _, step := range []struct {
 		name   string
 		change func()
@@ -63,18 +63,18 @@ func TestAKeyringFollowsTheFilesOfItsKeys(t *testing.T) {
 		{"the first", func() { write(firstText) }, first, true, ""},
 	} {
 		step.change()
-		anew, says := ring.look(channel, keysOf, never), saying(ring.broken)
+		anew, says := ring.Reload(channel, ReadAll, never), reasons(ring.broken)
 		if anew != step.anew || (says != "") != (step.says != "") || !strings.Contains(says, step.says) {
 			t.Errorf("%s: %v, %s", step.name, anew, says)
 		}
-		if got := ring.all(); len(got) != 1 || got[0].Record() != step.key.Record() {
+		if got := ring.All(); len(got) != 1 || got[0].Record() != step.key.Record() {
 			t.Errorf("%s: another key is in force", step.name)
 		}
 	}
 }
 
-// Mail waits only where a key should sign by now and none can.
-func TestMailWaitsForAKeyOnlyWhereNoOtherSigns(t *testing.T) {
+// Mail waits only if a key should sign by now and none can.
+func TestUnsignedOnlyIfNoOtherKeySigns(t *testing.T) {
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	private, err := dkim.Generate(dkim.Ed25519)
 	if err != nil {
@@ -83,26 +83,26 @@ func TestMailWaitsForAKeyOnlyWhereNoOtherSigns(t *testing.T) {
 	usable := func(from time.Time, waits bool) *dkim.Key {
 		return &dkim.Key{Domain: "example.org", Selector: "s", From: from, Waits: waits, Private: private}
 	}
-	broken := func(from time.Time, kept bool) brokenKey {
-		return brokenKey{registry.DKIMKey{Domain: "example.org", Selector: "b", From: from}, errors.New("it is gone"), kept}
+	broken := func(from time.Time, kept bool) Broken {
+		return Broken{registry.DKIMKey{Domain: "example.org", Selector: "b", From: from}, errors.New("it is gone"), kept}
 	}
 	later := now.Add(time.Hour)
 	for name, test := range map[string]struct {
 		keys   []*dkim.Key
-		broken []brokenKey
+		broken []Broken
 		waits  bool
 	}{
 		"no keys":                           {nil, nil, false},
-		"one of two":                        {[]*dkim.Key{usable(time.Time{}, false)}, []brokenKey{broken(time.Time{}, false)}, false},
-		"the only one":                      {nil, []brokenKey{broken(time.Time{}, false)}, true},
-		"the only one, as it was read":      {[]*dkim.Key{usable(time.Time{}, false)}, []brokenKey{broken(time.Time{}, true)}, false},
-		"the only one, which signs later":   {nil, []brokenKey{broken(later, false)}, false},
-		"and the other signs later":         {[]*dkim.Key{usable(later, false)}, []brokenKey{broken(time.Time{}, false)}, true},
-		"and the other waits for the DNS":   {[]*dkim.Key{usable(time.Time{}, true)}, []brokenKey{broken(time.Time{}, false)}, true},
+		"one of two":                        {[]*dkim.Key{usable(time.Time{}, false)}, []Broken{broken(time.Time{}, false)}, false},
+		"the only one":                      {nil, []Broken{broken(time.Time{}, false)}, true},
+		"the only one, as it was read":      {[]*dkim.Key{usable(time.Time{}, false)}, []Broken{broken(time.Time{}, true)}, false},
+		"the only one, which signs later":   {nil, []Broken{broken(later, false)}, false},
+		"and the other signs later":         {[]*dkim.Key{usable(later, false)}, []Broken{broken(time.Time{}, false)}, true},
+		"and the other waits for the DNS":   {[]*dkim.Key{usable(time.Time{}, true)}, []Broken{broken(time.Time{}, false)}, true},
 		"all sign later":                    {[]*dkim.Key{usable(later, false)}, nil, false},
 		"the only one waits for its record": {[]*dkim.Key{usable(time.Time{}, true)}, nil, false},
 	} {
-		if err := unsigned(test.keys, test.broken, now); (err != nil) != test.waits {
+		if err := Unsigned(test.keys, test.broken, now); (err != nil) != test.waits {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
