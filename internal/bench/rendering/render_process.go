@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/harness"
 	"fanfare.dev/fanfare/internal/bench/loadgen"
 	"fanfare.dev/fanfare/internal/bench/report"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -73,7 +74,7 @@ func newMessageSet(spec renderSpec) (*messageSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	signer, err := render.NewSigner("https://news.example.org", bytes.Repeat([]byte{7}, render.MinKeyBytes))
+	signer, err := signedlink.NewSigner("https://news.example.org", bytes.Repeat([]byte{7}, signedlink.MinKeyBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func newMessageSet(spec renderSpec) (*messageSet, error) {
 		Template: template, From: mail.Address{Name: "Alerts", Address: "alerts@example.org"}, Sender: "alerts@example.org", Domain: "example.org",
 		Topic: "news", Service: loadgen.Service, ListID: "news.example.org",
 		Unsubscribe: func(dst []byte, r *render.Recipient) []byte {
-			return signer.AppendURL(dst, render.Link{Service: loadgen.Service, Delivery: r.Delivery})
+			return signer.AppendURL(dst, signedlink.Link{Service: loadgen.Service, Delivery: r.Delivery})
 		},
 	}
 	now := time.Unix(1_790_000_000, 0)
