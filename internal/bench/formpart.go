@@ -15,6 +15,7 @@ import (
 	"github.com/osteele/liquid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -79,7 +80,7 @@ func newForm(spec formSpec) (*form, error) {
 	if err != nil {
 		return nil, err
 	}
-	signer, err := render.NewSigner("https://news.example.org", bytes.Repeat([]byte{7}, render.MinKeyBytes))
+	signer, err := signedlink.NewSigner("https://news.example.org", bytes.Repeat([]byte{7}, signedlink.MinKeyBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func newForm(spec formSpec) (*form, error) {
 		Template: template, From: mail.Address{Name: "Alerts", Address: "alerts@example.org"}, Sender: "alerts@example.org", Domain: "example.org",
 		Topic: "news", Service: service, ListID: "news.example.org",
 		Unsubscribe: func(dst []byte, r *render.Recipient) []byte {
-			return signer.AppendURL(dst, render.Link{Service: service, Delivery: r.Delivery})
+			return signer.AppendURL(dst, signedlink.Link{Service: service, Delivery: r.Delivery})
 		},
 	}
 	now := time.Unix(1_790_000_000, 0)

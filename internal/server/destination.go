@@ -3,21 +3,22 @@ package server
 import (
 	"strings"
 
+	"fanfare.dev/fanfare/internal/mail/address"
+
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 // destination names who will answer for an address: whose limits count, and whose
 // answers say how much more may be sent. A file has none.
-func destination(channel *registry.Channel, address string) string {
+func destination(channel *registry.Channel, to string) string {
 	switch channel.Driver {
 	case "file":
 		return ""
 	case "webhook":
-		return render.Destination(address)
+		return address.HostPort(to)
 	}
-	return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:])
+	return strings.ToLower(to[strings.LastIndexByte(to, '@')+1:])
 }
 
 // destinationsOf is what is configured for the destinations of a channel.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/address"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/bus"
@@ -21,7 +23,6 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
@@ -116,7 +117,7 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 		return err
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
-		Store: h.kept, Conditions: h.index, ParseAddress: render.ParseAddress, ParseURL: render.ParseURL,
+		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: h.outlets.captured.checkKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
 		AfterEnd: h.afterEnd(h.outlets), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
 		Away: h.absence.check, Patience: h.db.patience(), Logger: h.log,

@@ -14,11 +14,11 @@ import (
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -31,9 +31,9 @@ type loader struct {
 	recorder *record.Recorder
 	switches *switches
 	claims   *claims
-	signer   *render.Signer // nil without a public URL
-	returns  *render.Signer // of return addresses
-	domains  []string       // of which mail comes in here
+	signer   *signedlink.Signer // nil without a public URL
+	returns  *signedlink.Signer // of return addresses
+	domains  []string           // of which mail comes in here
 	sites    *mx.Sites
 	clock    clock.Clock
 

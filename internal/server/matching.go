@@ -193,7 +193,7 @@ func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Accepted
 	f := &fanfare.MatchResult{Posted: posted}
 	event := condition.EventOf(&posted.Event)
 	var err error
-	if event.Was, err = m.before(r, topic, f); err != nil {
+	if event.Previous, err = m.before(r, topic, f); err != nil {
 		return nil, err
 	}
 	m.hits, err = m.verifier.Match(ctx, verifiedTopic(topic), posted.Ref().String(), event, m.hits)

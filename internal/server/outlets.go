@@ -20,6 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
@@ -28,7 +29,6 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -40,8 +40,8 @@ type outlets struct {
 	recorder *record.Recorder
 	switches *switches
 	replies  *replies
-	signer   *render.Signer
-	returns  *render.Signer
+	signer   *signedlink.Signer
+	returns  *signedlink.Signer
 	domains  []string
 	sites    *mx.Sites
 	records  *dkimkeys.Records

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/maintain"
 )
 
@@ -19,11 +20,11 @@ import (
 func (h *house) openOutlets(ctx context.Context) (err error) {
 	o := h.outlets
 	if h.config.PublicURL != "" {
-		if o.signer, err = render.NewSigner(h.config.PublicURL, h.keys.links.bytes); err != nil {
+		if o.signer, err = signedlink.NewSigner(h.config.PublicURL, h.keys.links.bytes); err != nil {
 			return err
 		}
 	}
-	if o.returns, err = render.NewReturnSigner(h.keys.links.bytes); err != nil {
+	if o.returns, err = signedlink.NewReturnSigner(h.keys.links.bytes); err != nil {
 		return err
 	}
 	o.domains = h.config.InboundDomains

@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
@@ -84,7 +85,7 @@ func (s secrets) ReceiverSecret(service, name, to string) (wire.ReceiverSecret, 
 	if channel.Driver != "webhook" {
 		return wire.ReceiverSecret{}, &fanfare.Error{Code: fanfare.Invalid, Message: "channel " + name + " signs nothing: its driver is " + channel.Driver, Hint: "name one whose driver is webhook"}
 	}
-	receiver, err := render.ParseURL(to)
+	receiver, err := address.ParseURL(to)
 	if err != nil {
 		return wire.ReceiverSecret{}, fanfare.Below("/to", err)
 	}

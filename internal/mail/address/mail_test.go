@@ -1,4 +1,4 @@
-package render
+package address
 
 import (
 	"net/mail"
@@ -34,7 +34,7 @@ func TestAddresses(t *testing.T) {
 		{"a@" + strings.Repeat(label+".", 4) + "example", ""},
 	}
 	for _, tt := range tests {
-		normal, err := ParseAddress(tt.address)
+		normal, err := Parse(tt.address)
 		if normal != tt.normal || (err == nil) != (tt.normal != "") {
 			t.Errorf("%q: %q, %v; want %q", tt.address, normal, err, tt.normal)
 		}
@@ -46,17 +46,17 @@ func FuzzParseAddress(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		normal, err := ParseAddress(s)
+		normal, err := Parse(s)
 		if err != nil {
 			return
 		}
 		if len(normal) > maxAddressBytes || strings.ContainsFunc(normal, unicode.IsControl) || strings.ContainsAny(normal[strings.LastIndexByte(normal, '@'):], " <>,;:\"") {
 			t.Fatalf("accepted %q", normal)
 		}
-		if again, err := ParseAddress(normal); err != nil || again != normal {
+		if again, err := Parse(normal); err != nil || again != normal {
 			t.Fatalf("%q becomes %q, %v", normal, again, err)
 		}
-		path, _, err := route(normal)
+		path, _, err := Route(normal)
 		if err != nil {
 			t.Fatalf("no route to %q: %v", normal, err)
 		}
@@ -69,7 +69,7 @@ func FuzzParseAddress(f *testing.F) {
 func BenchmarkParseAddress(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ParseAddress("person000001@example.net"); err != nil {
+		if _, err := Parse("person000001@example.net"); err != nil {
 			b.Fatal(err)
 		}
 	}

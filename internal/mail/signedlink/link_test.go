@@ -1,4 +1,4 @@
-package render
+package signedlink
 
 import (
 	"strings"
@@ -22,8 +22,10 @@ func newSigner(t testing.TB, keys ...string) *Signer {
 
 const oldKey, newKey = "an old key of 24 letters", "a new key of 24 letters."
 
+var testDelivery = fanfare.DeliveryRef{Day: 20777, Manifest: fanfare.NewManifestID(fanfare.NewEventSeq(1, 1), 3), Position: 17}
+
 func aLink() Link {
-	return Link{Service: "earthquakes", Subscription: fanfare.NewRowID(7, 0x4e), Delivery: newRecipient().Delivery}
+	return Link{Service: "earthquakes", Subscription: fanfare.NewRowID(7, 0x4e), Delivery: testDelivery}
 }
 
 func TestALinkComesBackAsItWas(t *testing.T) {

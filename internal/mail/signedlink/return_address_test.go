@@ -1,4 +1,4 @@
-package render
+package signedlink
 
 import (
 	"strings"
@@ -28,11 +28,11 @@ func TestAReturnAddressComesBackAsItWas(t *testing.T) {
 		for _, kind := range []byte{BounceReturn, UnsubscribeReturn} {
 			for _, shared := range []bool{false, true} {
 				local := string(s.AppendReturn([]byte("<"), kind, ref, shared))[1:]
-				if len(local) > maxLocalBytes || len(local) != ReturnBytes || local != strings.ToLower(local) || local[0] != kind {
+				if len(local) > 64 || len(local) != ReturnBytes || local != strings.ToLower(local) || local[0] != kind {
 					t.Fatalf("%q (%d octets)", local, len(local))
 				}
-				if _, err := ParseAddress(local + "@bounces.example.org"); err != nil {
-					t.Error(err)
+				if strings.Trim(local, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+					t.Errorf("%q has characters that an address may not have", local)
 				}
 				for _, spelled := range []string{local, strings.ToUpper(local)} {
 					gotKind, got, gotShared, err := newSigner(t, newKey).VerifyReturn(spelled)
@@ -120,76 +120,5 @@ func BenchmarkAppendReturn(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// returningMailing is one whose messages say where what comes back goes.
-func returningMailing(t testing.TB, multicast bool) *Writer {
-	t.Helper()
-	m := newMailing(t, Source{Subject: "{{ event.title }}", Text: "x"}, `{"title":"M 5.3"}`)
-	signer := returnSigner(t, newKey)
-	m.Multicast, m.Leave = multicast, true
-	m.Returns = func(dst []byte, kind byte, delivery fanfare.DeliveryRef, shared bool) []byte {
-		return append(signer.AppendReturn(dst, kind, delivery, shared), "@bounces.example.org"...)
-	}
-	w, err := m.Writer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-func TestEachMessageSaysWhereWhatComesBackGoes(t *testing.T) {
-	w, s := returningMailing(t, false), returnSigner(t, newKey)
-	for n := range 3 {
-		r := another(n)
-		letter, _, err := w.Write(nil, r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, address, _ := strings.Cut(string(letter.Body), "<mailto:")
-		address, _, _ = strings.Cut(address, "?subject=unsubscribe>\r\n")
-		for kind, address := range map[byte]string{BounceReturn: letter.From, UnsubscribeReturn: address} {
-			local, ok := strings.CutSuffix(address, "@bounces.example.org")
-			got, ref, shared, err := s.VerifyReturn(local)
-			if !ok || err != nil || got != kind || ref != r.Delivery || shared {
-				t.Errorf("%q: %c %v %v, %v", address, got, ref, shared, err)
-			}
-		}
-	}
-}
-
-// A message to several has one sender, whoever of them is asked first: it names the
-// event alone. Nobody's address to unsubscribe is in it.
-func TestAMessageToSeveralHasOneSender(t *testing.T) {
-	var senders []string
-	for _, n := range []int{1, 2} {
-		letter, _, err := returningMailing(t, true).Write(nil, another(n))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if letter.SharedContent == 0 || strings.Contains(string(letter.Body), "mailto:u-") {
-			t.Errorf("%d\n%s", letter.SharedContent, letter.Body)
-		}
-		senders = append(senders, letter.From)
-	}
-	local, _, _ := strings.Cut(senders[0], "@")
-	_, ref, shared, err := returnSigner(t, newKey).VerifyReturn(local)
-	if senders[0] != senders[1] || err != nil || !shared || ref.Position != 0 || ref.Manifest.Event() != returningMailing(t, true).mailing.EventRef.Seq {
-		t.Errorf("%v: %v %v, %v", senders, ref, shared, err)
-	}
-}
-
-func BenchmarkWriteReturning(b *testing.B) {
-	w, r := returningMailing(b, false), newRecipient()
-	var dst []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Delivery.Position++
-		_, out, err := w.Write(dst[:0], r)
-		if err != nil {
-			b.Fatal(err)
-		}
-		dst = out
 	}
 }

@@ -1,4 +1,4 @@
-package render
+package address
 
 import (
 	"net/url"
@@ -53,7 +53,7 @@ func TestADestinationIsAHostWithItsPort(t *testing.T) {
 		"https://example.org/a?b=c:d": "example.org:443", "http://example.org/": "example.org:80",
 		"https://example.org:8443/": "example.org:8443", "https://[2001:db8::1]/": "[2001:db8::1]:443", "http://[::1]:8080/x": "[::1]:8080",
 	} {
-		if got := Destination(written); got != want {
+		if got := HostPort(written); got != want {
 			t.Errorf("%s: got %s, want %s", written, got, want)
 		}
 	}
@@ -77,8 +77,8 @@ func FuzzURL(f *testing.F) {
 		if err != nil || u.User != nil || u.Fragment != "" || len(normal) > MaxURLBytes || strings.ContainsFunc(normal, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 			t.Fatalf("%q became %q (%v)", written, normal, err)
 		}
-		if !strings.HasPrefix(Destination(normal), strings.TrimSuffix(u.Host, ":"+u.Port())) {
-			t.Fatalf("%q goes to %q", normal, Destination(normal))
+		if !strings.HasPrefix(HostPort(normal), strings.TrimSuffix(u.Host, ":"+u.Port())) {
+			t.Fatalf("%q goes to %q", normal, HostPort(normal))
 		}
 	})
 }

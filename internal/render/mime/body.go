@@ -1,4 +1,4 @@
-package render
+package mime
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 
 // A chunk is a stretch of a part's text, with LF line ends, that is the same for
 // all recipients. It is measured, and encoded both ways, once.
-type chunk struct {
-	text []byte
+type Chunk struct {
+	Text []byte
 	crlf []byte // text with CRLF
 	size measure
 	dots bool // behind one of its line ends comes a dot
@@ -79,8 +79,8 @@ func (m measure) sevenBit() bool {
 // widest is the length of the longest line.
 func (m measure) widest() int { return max(m.first, m.last, m.longest) }
 
-func newChunk(text []byte) chunk {
-	return chunk{text: text, crlf: appendCRLF(nil, text), size: measureText(text), dots: bytes.Contains(text, lineDot)}
+func NewChunk(text []byte) Chunk {
+	return Chunk{Text: text, crlf: appendCRLF(nil, text), size: measureText(text), dots: bytes.Contains(text, lineDot)}
 }
 
 // appendCRLF appends text with each LF as CRLF.
@@ -98,53 +98,53 @@ func appendCRLF(dst, text []byte) []byte {
 
 // A body is a part of one recipient: chunks with the recipient's pieces between
 // them, one less than there are chunks. ends are where the pieces end in values.
-type body struct {
-	chunks []chunk
+type Body struct {
+	Chunks []Chunk
 	common measure // of the chunks, with nothing between them
-	values []byte
-	ends   []int
+	Values []byte
+	Ends   []int
 }
 
-// share sets what is the same for all recipients.
-func (b *body) share(chunks []chunk) {
-	b.chunks, b.common = chunks, measure{ascii: true}
+// SetShared sets what is the same for all recipients.
+func (b *Body) SetShared(chunks []Chunk) {
+	b.Chunks, b.common = chunks, measure{ascii: true}
 	for i := range chunks {
 		b.common = b.common.then(chunks[i].size)
 	}
 }
 
-func (b *body) piece(i int) []byte {
+func (b *Body) piece(i int) []byte {
 	if i == 0 {
-		return b.values[:b.ends[0]]
+		return b.Values[:b.Ends[0]]
 	}
-	return b.values[b.ends[i-1]:b.ends[i]]
+	return b.Values[b.Ends[i-1]:b.Ends[i]]
 }
 
-func (b *body) measure() measure {
-	m := b.chunks[0].size
-	for i := range b.ends {
-		m = m.then(measureText(b.piece(i))).then(b.chunks[i+1].size)
+func (b *Body) measure() measure {
+	m := b.Chunks[0].size
+	for i := range b.Ends {
+		m = m.then(measureText(b.piece(i))).then(b.Chunks[i+1].size)
 	}
 	return m
 }
 
-// sevenBit reports whether the body may leave as it is. No line is longer than one of
+// SevenBit reports whether the body may leave as it is. No line is longer than one of
 // the chunks and all pieces together: that is enough to know of most.
-func (b *body) sevenBit() bool {
-	if bound := b.common.widest() + len(b.values); bound > hardLine {
+func (b *Body) SevenBit() bool {
+	if bound := b.common.widest() + len(b.Values); bound > hardLine {
 		return b.measure().sevenBit()
 	}
-	return b.common.ascii && isASCII(b.values)
+	return b.common.ascii && isASCII(b.Values)
 }
 
-// appendPlain appends the body as it is, and tells whether one of its lines may begin
+// AppendPlain appends the body as it is, and tells whether one of its lines may begin
 // with a dot. It ends with a line end, as dst does.
-func (b *body) appendPlain(dst []byte) (out []byte, dots bool) {
+func (b *Body) AppendPlain(dst []byte) (out []byte, dots bool) {
 	start := len(dst)
-	dots = bytes.Contains(b.values, lineDot) || b.chunks[0].dots || dotted(dst, b.chunks[0].crlf)
-	dst = append(dst, b.chunks[0].crlf...)
-	for i := range b.ends {
-		piece, next := b.piece(i), &b.chunks[i+1]
+	dots = bytes.Contains(b.Values, lineDot) || b.Chunks[0].dots || dotted(dst, b.Chunks[0].crlf)
+	dst = append(dst, b.Chunks[0].crlf...)
+	for i := range b.Ends {
+		piece, next := b.piece(i), &b.Chunks[i+1]
 		dots = dots || next.dots || dotted(dst, piece)
 		dst = appendCRLF(dst, piece)
 		dots = dots || dotted(dst, next.crlf)
@@ -163,13 +163,13 @@ func dotted(before, text []byte) bool {
 	return len(text) > 0 && text[0] == '.' && (len(before) == 0 || before[len(before)-1] == '\n')
 }
 
-// appendQuotedPrintable appends the body by RFC 2045 section 6.7. line is
+// AppendQuotedPrintable appends the body by RFC 2045 section 6.7. line is
 // scratch memory and is returned for the next time. The bytes depend on the text
 // alone and not on where its pieces begin.
-func (b *body) appendQuotedPrintable(dst, line []byte) (body, scratch []byte) {
+func (b *Body) AppendQuotedPrintable(dst, line []byte) (body, scratch []byte) {
 	line = line[:0]
-	dst, line = b.chunks[0].appendLines(dst, line)
-	for i := range b.ends {
+	dst, line = b.Chunks[0].appendLines(dst, line)
+	for i := range b.Ends {
 		rest := b.piece(i)
 		for {
 			end := bytes.IndexByte(rest, '\n')
@@ -181,7 +181,7 @@ func (b *body) appendQuotedPrintable(dst, line []byte) (body, scratch []byte) {
 			rest = rest[end+1:]
 		}
 		line = append(line, rest...)
-		dst, line = b.chunks[i+1].appendLines(dst, line)
+		dst, line = b.Chunks[i+1].appendLines(dst, line)
 	}
 	if len(line) > 0 {
 		dst = appendQPLine(dst, line)
@@ -191,21 +191,21 @@ func (b *body) appendQuotedPrintable(dst, line []byte) (body, scratch []byte) {
 
 // appendLines appends the lines that end in the chunk, the first of which begins
 // with line, and returns what is behind the last line end as the new line.
-func (c *chunk) appendLines(dst, line []byte) (body, rest []byte) {
+func (c *Chunk) appendLines(dst, line []byte) (body, rest []byte) {
 	if c.size.lines == 0 {
-		return dst, append(line, c.text...)
+		return dst, append(line, c.Text...)
 	}
-	last := len(c.text) - c.size.last
+	last := len(c.Text) - c.size.last
 	if !c.encoded {
-		for text := range bytes.Lines(c.text[c.size.first+1 : last]) {
+		for text := range bytes.Lines(c.Text[c.size.first+1 : last]) {
 			c.inner = appendQPLine(c.inner, text[:len(text)-1])
 		}
 		c.encoded = true
 	}
-	line = append(line, c.text[:c.size.first]...)
+	line = append(line, c.Text[:c.size.first]...)
 	dst = appendQPLine(dst, line)
 	dst = append(dst, c.inner...)
-	return dst, append(line[:0], c.text[last:]...)
+	return dst, append(line[:0], c.Text[last:]...)
 }
 
 // appendQPLine appends one line and its CRLF, with soft line breaks so that none
@@ -232,12 +232,12 @@ func appendQPLine(dst, line []byte) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendText appends the body with LF line ends and in no encoding.
-func (b *body) appendText(dst []byte) []byte {
-	dst = append(dst, b.chunks[0].text...)
-	for i := range b.ends {
+// AppendText appends the body with LF line ends and in no encoding.
+func (b *Body) AppendText(dst []byte) []byte {
+	dst = append(dst, b.Chunks[0].Text...)
+	for i := range b.Ends {
 		dst = append(dst, b.piece(i)...)
-		dst = append(dst, b.chunks[i+1].text...)
+		dst = append(dst, b.Chunks[i+1].Text...)
 	}
 	return dst
 }

@@ -1,13 +1,15 @@
-package render
+package mime
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/mail"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/address"
 )
 
 // Line lengths of RFC 5322 section 2.1.1 and of RFC 2047 section 2, without CRLF.
@@ -20,43 +22,42 @@ const (
 	longestUnfolded = 900 // of a word in a subject; a longer one is encoded
 )
 
-// refused is the error about a value that may not stand in a header.
-func refused(value, format string, args ...any) *fanfare.Error {
-	e := invalid(0, "", format, args...)
-	e.Pointer = "/" + value
-	return e
+// invalidHeader is the error about a value that may not stand in a header; name names
+// the setting that it comes from.
+func invalidHeader(name, format string, args ...any) *fanfare.Error {
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf(format, args...)}
 }
 
-// appendMailbox appends "Name: display name <address>" and reports whether the
+// AppendMailbox appends "Name: display name <address>" and reports whether the
 // line needs SMTPUTF8. value names the setting in errors.
-func appendMailbox(dst []byte, header, value string, a mail.Address) ([]byte, bool, error) {
-	address, err := ParseAddress(a.Address)
+func AppendMailbox(dst []byte, header, value string, a mail.Address) ([]byte, bool, error) {
+	route, err := address.Parse(a.Address)
 	if err != nil {
-		return dst, false, refused(value, "%s", err.Error())
+		return dst, false, invalidHeader(value, "%s", err.Error())
 	}
-	address, utf8Needed, err := route(address)
+	route, utf8Needed, err := address.Route(route)
 	if err != nil {
-		return dst, false, refused(value, "%s", err.Error())
+		return dst, false, invalidHeader(value, "%s", err.Error())
 	}
 	if len(a.Name) > maxNameBytes {
-		return dst, false, refused(value, "the display name is longer than %d bytes", maxNameBytes)
+		return dst, false, invalidHeader(value, "the display name is longer than %d bytes", maxNameBytes)
 	}
 	if !utf8.ValidString(a.Name) || strings.ContainsFunc(a.Name, unicode.IsControl) {
-		return dst, false, refused(value, "the display name %q contains a control character or is not UTF-8", a.Name)
+		return dst, false, invalidHeader(value, "the display name %q contains a control character or is not UTF-8", a.Name)
 	}
 	start := len(dst)
 	dst = append(dst, header...)
 	dst = append(dst, ": "...)
 	name := strings.TrimSpace(a.Name)
 	if name == "" {
-		return append(append(dst, address...), "\r\n"...), utf8Needed, nil
+		return append(append(dst, route...), "\r\n"...), utf8Needed, nil
 	}
 	dst = appendPhrase(dst, name, len(dst)-start)
-	if column(dst, start)+len(address)+3 > softLine {
+	if column(dst, start)+len(route)+3 > softLine {
 		dst = append(dst, '\r', '\n')
 	}
 	dst = append(dst, " <"...)
-	dst = append(dst, address...)
+	dst = append(dst, route...)
 	return append(dst, ">\r\n"...), utf8Needed, nil
 }
 
@@ -75,7 +76,7 @@ func appendPhrase(dst []byte, name string, col int) []byte {
 		return appendEncoded(dst, name, col)
 	}
 	for i := range len(name) {
-		if c := name[i]; c != ' ' && !atext(c) || c == ' ' && name[i-1] == ' ' {
+		if c := name[i]; c != ' ' && !isAtext(c) || c == ' ' && name[i-1] == ' ' {
 			dst = append(dst, '"')
 			for j := range len(name) {
 				if name[j] == '"' || name[j] == '\\' {
@@ -89,9 +90,9 @@ func appendPhrase(dst []byte, name string, col int) []byte {
 	return append(dst, name...)
 }
 
-// cleanSubject makes one line of text, in place: every run of white space
+// CleanSubject makes one line of text, in place: every run of white space
 // becomes one space.
-func cleanSubject(text []byte) []byte {
+func CleanSubject(text []byte) []byte {
 	clean := text[:0]
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
@@ -110,9 +111,9 @@ func cleanSubject(text []byte) []byte {
 	return clean
 }
 
-// appendSubject appends the header line of a clean subject: folded at spaces if
+// AppendSubject appends the header line of a clean subject: folded at spaces if
 // it is ASCII, otherwise as encoded words.
-func appendSubject(dst, subject []byte) []byte {
+func AppendSubject(dst, subject []byte) []byte {
 	const header = "Subject: "
 	dst = append(dst, header...)
 	if !foldable(subject) {
@@ -212,7 +213,7 @@ func appendEncoded(dst []byte, text string, col int) []byte {
 // quotedLen and appendQuoted are the Q encoding in its strictest form, RFC 2047
 // section 5 (3), which may stand in a display name.
 func quotedLen(c byte) int {
-	if c == ' ' || digit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' {
+	if c == ' ' || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' {
 		return 1
 	}
 	return 3
@@ -230,33 +231,49 @@ func appendQuoted(dst []byte, c byte) []byte {
 
 const hexDigits = "0123456789ABCDEF"
 
-// hostName checks what stands behind the @ of a Message-ID or in a List-Id.
-func hostName(s, value string) error {
+func isASCII[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckHostName checks what stands behind the @ of a Message-ID or in a List-Id.
+func CheckHostName(s, value string) error {
 	if s == "" || len(s) > 253 {
-		return refused(value, "is empty or longer than 253 bytes")
+		return invalidHeader(value, "is empty or longer than 253 bytes")
 	}
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" {
-			return refused(value, "%q is not a name with dots between its parts", s)
+			return invalidHeader(value, "%q is not a name with dots between its parts", s)
 		}
 		for i := range len(label) {
-			if c := label[i]; !digit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
-				return refused(value, "%q may have letters, digits, dots, - and _ only", s)
+			if c := label[i]; !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
+				return invalidHeader(value, "%q may have letters, digits, dots, - and _ only", s)
 			}
 		}
 	}
 	return nil
 }
 
-// headerURL checks a link that is about to stand between angle brackets.
-func headerURL(url []byte, value string) error {
+// CheckURL checks a link that is about to stand between angle brackets.
+func CheckURL(url []byte, value string) error {
 	if len(url) == 0 || len(url) > maxURLBytes {
-		return refused(value, "the link is empty or longer than %d bytes", maxURLBytes)
+		return invalidHeader(value, "the link is empty or longer than %d bytes", maxURLBytes)
 	}
 	for _, c := range url {
 		if c <= ' ' || c >= 0x7f || c == '<' || c == '>' || c == '"' || c == ',' {
-			return refused(value, "the link contains the byte %#02x", c)
+			return invalidHeader(value, "the link contains the byte %#02x", c)
 		}
 	}
 	return nil
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isAtext reports whether a byte may stand in an atom (RFC 5322, section 3.2.3).
+func isAtext(c byte) bool {
+	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c > ' ' && c < 0x7f && strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
 }

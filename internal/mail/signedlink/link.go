@@ -1,4 +1,4 @@
-package render
+package signedlink
 
 import (
 	"crypto/hmac"
@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"hash"
 	"net/url"
 	"strings"
@@ -32,6 +33,8 @@ const (
 	macBytes    = 16
 	// maxServiceBytes keeps the whole link far below what a header line holds.
 	maxServiceBytes = 128
+	// maxPrefixBytes bounds the part of a link before its token.
+	maxPrefixBytes = 900
 )
 
 // A Signer makes and checks signed links of the form BASE/u/TOKEN. It is not
@@ -54,11 +57,11 @@ type Signer struct {
 func NewSigner(publicURL string, keys ...[]byte) (*Signer, error) {
 	u, err := url.Parse(publicURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, refused("public_url", "%q is not an http or https URL without query", publicURL)
+		return nil, invalidValue("public_url", "%q is not an http or https URL without query", publicURL)
 	}
 	prefix := strings.TrimSuffix(u.String(), "/") + "/u/"
-	if err := headerURL([]byte(prefix), "public_url"); err != nil {
-		return nil, err
+	if len(prefix) > maxPrefixBytes || strings.ContainsFunc(prefix, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>",`, r) }) {
+		return nil, invalidValue("public_url", "%q has a character that cannot stand in a header, or is longer than %d bytes", prefix, maxPrefixBytes)
 	}
 	if err := checkKeys(keys); err != nil {
 		return nil, err
@@ -66,13 +69,18 @@ func NewSigner(publicURL string, keys ...[]byte) (*Signer, error) {
 	return &Signer{prefix: prefix, keys: keys, mac: hmac.New(sha256.New, keys[0])}, nil
 }
 
+// invalidValue is the error about a setting; name names it.
+func invalidValue(name, format string, args ...any) *fanfare.Error {
+	return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/" + name, Message: fmt.Sprintf(format, args...)}
+}
+
 func checkKeys(keys [][]byte) error {
 	if len(keys) == 0 {
-		return refused("key", "there is no key to sign with")
+		return invalidValue("key", "there is no key to sign with")
 	}
 	for _, key := range keys {
 		if len(key) < MinKeyBytes {
-			return refused("key", "a key has fewer than %d bytes", MinKeyBytes)
+			return invalidValue("key", "a key has fewer than %d bytes", MinKeyBytes)
 		}
 	}
 	return nil
@@ -146,4 +154,41 @@ func sign(mac hash.Hash, text, dst []byte) []byte {
 	mac.Reset()
 	mac.Write(text)
 	return mac.Sum(dst)[:macBytes]
+}
+
+// preferencesVersion is that of the links to preferences: what a link to
+// unsubscribe is, it is not.
+const preferencesVersion = 2
+
+// AppendPreferences appends the link to the preferences of who got a message. From the
+// day of the message follows until when it is good; whoever checks it decides.
+func (s *Signer) AppendPreferences(dst []byte, l Link) []byte {
+	if len(l.Service) > maxServiceBytes {
+		return dst
+	}
+	t := append(s.token[:0], preferencesVersion)
+	t = binary.BigEndian.AppendUint32(t, uint32(l.Subscription))
+	t = binary.BigEndian.AppendUint32(t, uint32(l.Delivery.Day))
+	t = append(t, l.Service...)
+	t = append(t, sign(s.mac, t, s.sum[:0])...)
+	s.token = t
+	dst = append(dst, strings.TrimSuffix(s.prefix, "u/")...)
+	dst = append(dst, "p/"...)
+	return base64.RawURLEncoding.AppendEncode(dst, t)
+}
+
+// preferencesBytes is what is before the service's name.
+const preferencesBytes = 1 + 4 + 4
+
+// VerifyPreferences reads the token of such a link: service, subscription and day.
+func (s *Signer) VerifyPreferences(token string) (Link, error) {
+	signed, ok := s.genuine(token, preferencesVersion, preferencesBytes)
+	if !ok {
+		return Link{}, foreign()
+	}
+	return Link{
+		Service:      string(signed[preferencesBytes:]),
+		Subscription: fanfare.RowID(binary.BigEndian.Uint32(signed[1:])),
+		Delivery:     fanfare.DeliveryRef{Day: fanfare.Day(binary.BigEndian.Uint32(signed[5:]))},
+	}, nil
 }

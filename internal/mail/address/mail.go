@@ -1,11 +1,14 @@
-package render
+package address
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"fanfare.dev/fanfare"
 )
 
 // Limits of RFC 5321 section 4.5.3.1, in bytes. An address is a path without its
@@ -15,12 +18,12 @@ const (
 	maxAddressBytes = 254
 )
 
-// ParseAddress checks one addr-spec by RFC 5321 section 4.1.2 and RFC 6531
+// Parse checks one addr-spec by RFC 5321 section 4.1.2 and RFC 6531
 // section 3.3 and returns it with the domain in lower case; the local part is
 // left alone. The local part is a dot-string or a quoted string and may be
 // UTF-8. The domain has a dot or is localhost; it may be internationalised, and
 // may not be an address literal. The error is a *fanfare.Error without a pointer.
-func ParseAddress(s string) (normal string, err error) {
+func Parse(s string) (normal string, err error) {
 	if at, upper, ok := ordinaryAddress(s); ok {
 		if upper {
 			return s[:at+1] + strings.ToLower(s[at+1:]), nil
@@ -45,7 +48,7 @@ func badAddress(s, wrong string) error {
 	if len(s) > 80 {
 		s = s[:80] + "..."
 	}
-	return invalid(0, "", "%q is not a mail address: %s", s, wrong)
+	return &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("%q is not a mail address: %s", s, wrong)}
 }
 
 // ordinaryAddress recognises nearly all addresses that exist: an ASCII
@@ -90,7 +93,7 @@ func ordinaryDomain(s string) (upper, ok bool) {
 			letters = true
 		case c >= 'A' && c <= 'Z':
 			upper, letters = true, true
-		case digit(c):
+		case isDigit(c):
 		case c == '-' && label > 0:
 			letters = true
 		default:
@@ -105,7 +108,7 @@ func ordinaryDomain(s string) (upper, ok bool) {
 
 // atext is RFC 5322 section 3.2.3.
 func atext(c byte) bool {
-	if c|0x20 >= 'a' && c|0x20 <= 'z' || digit(c) {
+	if c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) {
 		return true
 	}
 	return c > ' ' && c < 0x7f && strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
@@ -225,10 +228,10 @@ func isASCII[T string | []byte](s T) bool {
 	return true
 }
 
-// route returns the address as an SMTP client must write it: as it is where the
+// Route returns the address as an SMTP client must write it: as it is where the
 // local part needs SMTPUTF8 (RFC 6531), otherwise with an ASCII domain. address
 // is one that ParseAddress returned.
-func route(address string) (path string, smtputf8 bool, err error) {
+func Route(address string) (path string, smtputf8 bool, err error) {
 	if isASCII(address) {
 		return address, false, nil
 	}
@@ -242,3 +245,5 @@ func route(address string) (path string, smtputf8 bool, err error) {
 	}
 	return address[:at+1] + domain, false, nil
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,4 +1,4 @@
-package render
+package address
 
 import (
 	"net"
@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"fanfare.dev/fanfare"
 )
 
 // MaxURLBytes is the longest URL that is an address, in its normal form.
@@ -23,14 +25,14 @@ const MaxURLBytes = 2048
 func ParseURL(s string) (normal string, err error) {
 	u, wrong := readURL(s)
 	if wrong != "" {
-		return "", invalid(0, "write it as https://example.org/path", "not a URL that can be posted to: %s", wrong)
+		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "the URL cannot receive a POST request: " + wrong, Hint: "write it as https://example.org/path"}
 	}
 	normal = u.Scheme + "://" + u.Host + u.EscapedPath()
 	if u.RawQuery != "" || u.ForceQuery {
 		normal += "?" + escapeURL(u.RawQuery)
 	}
 	if len(normal) > MaxURLBytes {
-		return "", invalid(0, "", "the URL is longer than %d bytes", MaxURLBytes)
+		return "", &fanfare.Error{Code: fanfare.Invalid, Message: "the URL is longer than " + strconv.Itoa(MaxURLBytes) + " bytes"}
 	}
 	return normal, nil
 }
@@ -136,9 +138,9 @@ func escapeURL(s string) string {
 	return b.String()
 }
 
-// Destination is the host and port of a URL that ParseURL returned: all receivers
+// HostPort is the host and port of a URL that ParseURL returned: all receivers
 // there are one to what limits them.
-func Destination(normal string) string {
+func HostPort(normal string) string {
 	scheme, rest, _ := strings.Cut(normal, "://")
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {
 		rest = rest[:end]

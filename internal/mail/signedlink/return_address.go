@@ -1,4 +1,4 @@
-package render
+package signedlink
 
 import (
 	"crypto/hmac"
