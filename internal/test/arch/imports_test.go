@@ -102,12 +102,12 @@ var grants = []grant{
 	{"internal/pipeline/deliver/driver", []string{"."},
 		"the contract between the queue of a channel and its drivers knows the public types and neither side"},
 	{"internal/pipeline/deliver", []string{".", "internal/pipeline/deliver/fairqueue", "internal/pipeline/deliver/limit"},
-		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
-	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
+		"stages do not import each other; the drivers implement the contract in driver and do not import each other"},
+	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
 	{"internal/mail/inbound", []string{".", "internal/mail/bounce"},
 		"mail comes in knowing addresses by a function and what follows from it by another"},
 	{"internal/pipeline/record", []string{"."}, whyStage},
@@ -193,13 +193,14 @@ var grants = []grant{
 }
 
 const (
-	whyBasic      = "every package may use it, and it knows nothing of the domain"
-	whyStage      = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
-	whyKept       = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
-	whyDatabase   = "a driver of a database runs statements and knows nothing of what they mean"
-	whyExperiment = "an experiment runs against a real server through its API, and knows no other experiment; only what is measured by itself (conditions, formatting, the queue of a channel) is imported from the product"
-	whyDriver     = "a driver knows deliver's contracts and nothing of what happens to its answers"
+	whyBasic    = "every package may use it, and it knows nothing of the domain"
+	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
+	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
+	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
+	whyDriver   = "a driver knows the contract in driver; package deliver decides what follows from an outcome"
 )
+
+const whyExperiment = "an experiment runs against a real server through its API, and knows no other experiment; only what is measured by itself (conditions, formatting, the queue of a channel) is imported from the product"
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.

@@ -2,16 +2,20 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,4 +114,20 @@ func host(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	rest, _, _ = strings.Cut(rest, "/")
 	return rest
+}
+
+// A doorman stands between a driver and the machines of a test, so that they can
+// be away while their address is known.
+type doorman struct{ closed atomic.Bool }
+
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (d *doorman) through(_ dial, timeout time.Duration) dial {
+	dialer := net.Dialer{Timeout: timeout}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if d.closed.Load() {
+			return nil, errors.New("connection refused")
+		}
+		return dialer.DialContext(ctx, network, address)
+	}
 }

@@ -1,6 +1,9 @@
 package webhook
 
 import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -75,4 +78,80 @@ func sign(keys []Key, service, receiver, id string, unix int64, body []byte) str
 		signatures = key.For(service, receiver).appendSignature(signatures, head, body)
 	}
 	return string(signatures)
+}
+
+// A Secret signs by HMAC-SHA-256, the scheme v1. Its text is whsec_ and base64.
+type Secret []byte
+
+// Bounds of secrets. The sizes are those of the specification.
+const (
+	secretPrefix   = "whsec_"
+	minSecretBytes = 24
+	maxSecretBytes = 64
+)
+
+var _ Key = Secret(nil)
+
+// Text is the secret: the receiver has the same.
+func (s Secret) Text() string { return secretPrefix + base64.StdEncoding.EncodeToString(s) }
+
+// For derives the secret of one receiver.
+func (s Secret) For(service, receiver string) Key {
+	return Secret(derive(s, "fanfare webhook receiver", service, receiver))
+}
+
+func (s Secret) appendSignature(dst, head, body []byte) []byte {
+	mac := hmac.New(sha256.New, s)
+	mac.Write(head) // a hash never fails
+	mac.Write(body)
+	return base64.StdEncoding.AppendEncode(append(dst, "v1,"...), mac.Sum(nil))
+}
+
+// derive makes the 32 bytes that a receiver's key is made of.
+func derive(of []byte, use, service, receiver string) []byte {
+	mac := hmac.New(sha256.New, of)
+	mac.Write([]byte(use + "\x00" + service + "\x00" + receiver))
+	return mac.Sum(nil)
+}
+
+// A PrivateKey signs by Ed25519, the scheme v1a: it is the seed of RFC 8032. As text
+// it is whsk_ and base64, and what receivers get is whpk_ and their public key.
+type PrivateKey []byte
+
+const (
+	privatePrefix = "whsk_"
+	publicPrefix  = "whpk_"
+)
+
+var _ Key = PrivateKey(nil)
+
+// privateKeyOf takes a seed, or a seed with its public key behind it, as other
+// programs write key pairs.
+func privateKeyOf(raw []byte) (key PrivateKey, ok bool) {
+	switch len(raw) {
+	case ed25519.SeedSize:
+		return raw, true
+	case ed25519.PrivateKeySize:
+		key = raw[:ed25519.SeedSize]
+		return key, slices.Equal(key.pair(), raw)
+	}
+	return nil, false
+}
+
+func (k PrivateKey) pair() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(k) }
+
+// Text is the public key.
+func (k PrivateKey) Text() string {
+	return publicPrefix + base64.StdEncoding.EncodeToString(k.pair()[ed25519.SeedSize:])
+}
+
+// For derives the key of one receiver. What is signed does not name the receiver: with
+// one key for all, each could hand on what it got.
+func (k PrivateKey) For(service, receiver string) Key {
+	return PrivateKey(derive(k, "fanfare webhook receiver ed25519", service, receiver))
+}
+
+func (k PrivateKey) appendSignature(dst, head, body []byte) []byte {
+	signature := ed25519.Sign(k.pair(), slices.Concat(head, body))
+	return base64.StdEncoding.AppendEncode(append(dst, "v1a,"...), signature)
 }

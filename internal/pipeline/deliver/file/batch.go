@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -118,7 +117,7 @@ func (p *pile) place() (outcomes []driver.Outcome, failed error) {
 	outcomes = slices.Repeat([]driver.Outcome{{Verdict: driver.Accepted, Text: "written", Relay: p.folder}}, len(p.sheets))
 	refuse := func(i int, err error) {
 		text := []byte("could not be written: " + err.Error())
-		outcomes[i].Verdict, outcomes[i].Text = driver.Temporary, string(deliver.AppendLine(nil, text, deliver.MaxLine))
+		outcomes[i].Verdict, outcomes[i].Text = driver.Temporary, string(driver.AppendText(nil, text, driver.MaxTextBytes))
 	}
 	for i, s := range p.sheets {
 		if err := os.Rename(s.part.Name(), filepath.Join(p.folder, s.message.Delivery.String()+".eml")); err != nil {
