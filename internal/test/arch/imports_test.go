@@ -26,7 +26,7 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/bench", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
+	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
 	{"internal/pipeline/deliver/limit", nil,
@@ -104,12 +104,12 @@ var grants = []grant{
 	{"internal/pipeline/deliver/driver", []string{"."},
 		"the contract between the queue of a channel and its drivers knows the public types and neither side"},
 	{"internal/pipeline/deliver", []string{".", "internal/pipeline/deliver/fairqueue", "internal/pipeline/deliver/limit"},
-		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
-	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
+		"stages do not import each other; the drivers implement the contract in driver and do not import each other"},
+	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
 	{"internal/mail/inbound", []string{".", "internal/mail/bounce"},
 		"mail comes in knowing addresses by a function and what follows from it by another"},
 	{"internal/pipeline/record", []string{"."}, whyStage},
@@ -149,8 +149,23 @@ var grants = []grant{
 		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions; that a record belongs to a key is the business of dkim"},
 	{"internal/sink", []string{"."},
 		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
-	{"internal/bench", []string{".", "client", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/pipeline/deliver/...", "internal/condition", "internal/mail/signedlink", "internal/render", "examples/..."},
-		"experiments run against a real server through its API; the raw limits beside them, and what is measured by itself (conditions, formatting), use single parts, never app"},
+	{"internal/bench", []string{".", "client"},
+		"bench lists the experiments, runs them and compares binaries; what they do is in its subpackages"},
+	{"internal/bench/report", []string{"internal/sink"},
+		"records and tables know nothing of how a figure came about; a series comes from the summary of a sink"},
+	{"internal/bench/loadgen", []string{".", "internal/bench/report"},
+		"what an experiment sends is made from numbers and a seed alone; report has the arithmetic of percentiles"},
+	{"internal/bench/harness", []string{".", "client", "internal/bench/report", "internal/bench/loadgen", "internal/sink", "internal/store/postgres"},
+		"a run starts real processes and uses the server through its API; it knows no experiment and no stage of the server"},
+	{"internal/bench/benchtest", []string{".", "internal/bench/harness"},
+		"the stand-in for a server is reached as a server is"},
+	{"internal/bench/rawlimit", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/sink", "internal/bus", "internal/pipeline/deliver/..."},
+		"a limit is one library or one part of the product with nothing around it"},
+	{"internal/bench/delivery", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "internal/pipeline/deliver/..."}, whyExperiment},
+	{"internal/bench/intake", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report"}, whyExperiment},
+	{"internal/bench/matching", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/condition"}, whyExperiment},
+	{"internal/bench/pipeline", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "examples/..."}, whyExperiment},
+	{"internal/bench/rendering", []string{".", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/report", "internal/mail/signedlink", "internal/render"}, whyExperiment},
 	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/config", "internal/registry"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
 	{"internal/test/crash", []string{".", "client", "internal/sink"},
@@ -184,12 +199,14 @@ const (
 	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
 	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
 	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
-	whyDriver   = "a driver knows deliver's contracts and nothing of what happens to its answers"
+	whyDriver   = "a driver knows the contract in driver; package deliver decides what follows from an outcome"
 )
+
+const whyExperiment = "an experiment runs against a real server through its API, and knows no other experiment; only what is measured by itself (conditions, formatting, the queue of a channel) is imported from the product"
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
