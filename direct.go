@@ -32,13 +32,13 @@ type Content struct {
 
 // A Recipient is a member of an audience.
 type Recipient struct {
-	Subscriber Place           `json:"p"`
+	Subscriber RowID           `json:"p"`
 	Data       json.RawMessage `json:"d,omitempty"` // a JSON object: what only this recipient's message sees
 }
 
 // To returns the member of the audience at a place, nil if it has none.
-func (d *Direct) To(subscriber Place) *Recipient {
-	at, found := slices.BinarySearchFunc(d.Recipients, subscriber, func(r Recipient, p Place) int { return cmp.Compare(r.Subscriber, p) })
+func (d *Direct) To(subscriber RowID) *Recipient {
+	at, found := slices.BinarySearchFunc(d.Recipients, subscriber, func(r Recipient, p RowID) int { return cmp.Compare(r.Subscriber, p) })
 	if !found {
 		return nil
 	}

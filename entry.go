@@ -29,10 +29,10 @@ type Entry struct {
 	Complaint bool   // the reader called it junk
 }
 
-// A Slice names members of one manifest that are to be delivered, the part of a
+// A RecipientRange names members of one manifest that are to be delivered, the part of a
 // batch that goes over the bus. It is a hint: who takes it reads first which of
 // the members are settled.
-type Slice struct {
+type RecipientRange struct {
 	Manifest  ManifestID `json:"m"`
 	From      uint32     `json:"f,omitempty"` // first position
 	To        uint32     `json:"t,omitempty"` // behind the last position
@@ -41,20 +41,45 @@ type Slice struct {
 }
 
 // Len is the number of members named.
-func (s *Slice) Len() int {
+func (s *RecipientRange) Len() int {
 	if s.Positions != nil {
 		return len(s.Positions)
 	}
 	return int(s.To - s.From)
 }
 
+// NewRecipientRange returns the slice of some ascending positions of a manifest. It names the first
+// and the last position where there are no gaps between them.
+func NewRecipientRange(m ManifestID, attempt uint16, positions []uint32) RecipientRange {
+	first, last := positions[0], positions[len(positions)-1]
+	if int(last-first) == len(positions)-1 {
+		return RecipientRange{Manifest: m, From: first, To: last + 1, Attempt: attempt}
+	}
+	return RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
+}
+
+// Deliveries returns the deliveries that the slice names, in ascending order. day is the day
+// of its batch.
+func (s *RecipientRange) Deliveries(day Day) []DeliveryRef {
+	refs := make([]DeliveryRef, 0, s.Len())
+	for _, p := range s.Positions {
+		refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+	}
+	if s.Positions == nil {
+		for p := s.From; p < s.To; p++ {
+			refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+		}
+	}
+	return refs
+}
+
 // A Batch is the unit of hand-over between generation and delivery, and of the
 // lease: slices of manifests of one day for one channel and lane.
 type Batch struct {
-	Day     Day     `json:"d"`
-	Channel uint16  `json:"c"`
-	Lane    Lane    `json:"l"`
-	Slices  []Slice `json:"s"`
+	Day     Day              `json:"d"`
+	Channel uint16           `json:"c"`
+	Lane    Lane             `json:"l"`
+	Slices  []RecipientRange `json:"s"`
 }
 
 // Members is the number of members named by all slices.
@@ -70,8 +95,8 @@ func (b *Batch) Members() int {
 const MaxBatch = 1000
 
 // A Frozen event is what generation commits in one transaction.
-type Frozen struct {
-	Posted    *Posted
+type MatchResult struct {
+	Posted    *AcceptedEvent
 	KeptAt    time.Time
 	MatchedAt time.Time
 	Matched   int64 // subscriptions
@@ -101,7 +126,7 @@ type Due struct {
 	At      time.Time // whole seconds
 	Channel uint16
 	Lane    Lane
-	Slice   Slice
+	Slice   RecipientRange
 
 	Why         Wait   // of what was put off without an attempt, one message each
 	Destination string // of what waits for that

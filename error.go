@@ -76,3 +76,15 @@ func CodeOf(err error) Code {
 	}
 	return Internal
 }
+
+// Below returns err with its pointer below another one, as for an error of a member. An error that
+// is not an *Error is returned unchanged, and so is any error if at is "".
+func Below(at string, err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || at == "" {
+		return err
+	}
+	moved := *e
+	moved.Pointer = at + e.Pointer
+	return &moved
+}

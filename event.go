@@ -22,7 +22,7 @@ type Event struct {
 
 // A Posted event is one that intake has validated and is about to keep, or has
 // kept: the event and what Fanfare added to it.
-type Posted struct {
+type AcceptedEvent struct {
 	Service    string    `json:"service"`
 	Topic      string    `json:"topic"` // "" of a direct send, and of a run
 	Lane       Lane      `json:"lane"`
@@ -57,4 +57,4 @@ type AudienceFilter struct {
 }
 
 // Ref returns the name of the event.
-func (p *Posted) Ref() EventRef { return EventRef{DayOf(p.ReceivedAt), p.Seq} }
+func (p *AcceptedEvent) Ref() EventRef { return EventRef{DayOf(p.ReceivedAt), p.Seq} }

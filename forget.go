@@ -6,7 +6,7 @@ import "slices"
 // their message saw, and, where it was sent to them alone, all that it said. It
 // is false where the event does not name them; an event that was matched never
 // does. That it was, to how many, and when, stays.
-func (p *Posted) Forget(erased []Place) bool {
+func (p *AcceptedEvent) Forget(erased []RowID) bool {
 	if p.Direct == nil {
 		return false
 	}

@@ -164,16 +164,16 @@ func ParseDeliveryRef(id string) (DeliveryRef, bool) {
 }
 
 // SubscriptionID returns the public id of a subscription whose client chose none.
-func SubscriptionID(p Place) string {
+func SubscriptionID(p RowID) string {
 	return subscriptionPrefix + strconv.FormatUint(uint64(p), 16)
 }
 
 // ParseSubscriptionID reads what SubscriptionID wrote.
-func ParseSubscriptionID(id string) (Place, bool) {
+func ParseSubscriptionID(id string) (RowID, bool) {
 	hex, ok := strings.CutPrefix(id, subscriptionPrefix)
 	if !ok {
 		return 0, false
 	}
 	p, err := strconv.ParseUint(hex, 16, 32)
-	return Place(p), err == nil
+	return RowID(p), err == nil
 }

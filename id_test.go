@@ -21,7 +21,7 @@ func TestPublicIDsCarryTheirPlace(t *testing.T) {
 	if delivery.Manifest.Event() != event.Seq || delivery.Manifest.Partition() != 63 {
 		t.Errorf("manifest %x lost its event or partition", delivery.Manifest)
 	}
-	place := NewPlace(63, MaxLocal)
+	place := NewRowID(63, MaxLocal)
 	if got, ok := ParseSubscriptionID(SubscriptionID(place)); !ok || got != place {
 		t.Errorf("subscription id %s came back as %v, %v", SubscriptionID(place), got, ok)
 	}

@@ -46,7 +46,7 @@ func (m *Manifest) At(position uint32) (*Section, Member, bool) {
 
 // PositionsOf returns the positions of a subscriber: one for each section, that
 // is for each channel, that has the subscriber.
-func (m *Manifest) PositionsOf(subscriber Place) []uint32 {
+func (m *Manifest) PositionsOf(subscriber RowID) []uint32 {
 	var positions []uint32
 	base := uint32(0)
 	for i := range m.Sections {
@@ -136,7 +136,7 @@ func (m *Manifest) UnmarshalBinary(b []byte) error {
 		return errManifest
 	}
 	m.Sections = make([]Section, 0, r.count(1<<16))
-	var places []Place
+	var places []RowID
 	var items []Item
 	for range cap(m.Sections) {
 		s := Section{Channel: uint16(r.uvarint()), Template: uint32(r.uvarint())}
@@ -148,13 +148,13 @@ func (m *Manifest) UnmarshalBinary(b []byte) error {
 			places = places[:0]
 			for range r.count(len(b)) {
 				subscription += r.varint()
-				places = append(places, Place(subscription))
+				places = append(places, RowID(subscription))
 			}
 			if format == plainFormat {
-				s.Members.Add(Place(subscriber), places...)
+				s.Members.Add(RowID(subscriber), places...)
 				continue
 			}
-			member := Member{Subscriber: Place(subscriber), Subscriptions: places}
+			member := Member{Subscriber: RowID(subscriber), Subscriptions: places}
 			items = r.items(&member, items[:0])
 			s.Members.AddMember(member)
 		}

@@ -9,21 +9,21 @@ import (
 func TestManifestComesBackAsItWasFrozen(t *testing.T) {
 	for name, m := range map[string]Manifest{
 		"empty":       {Sections: []Section{}},
-		"one":         {Sections: []Section{{Channel: 3, Template: 9, Members: MembersOf(Member{Subscriber: NewPlace(5, 7), Subscriptions: []Place{NewPlace(5, 1)}})}}},
-		"an audience": {Sections: []Section{{Channel: 2, Members: MembersOf(Member{Subscriber: NewPlace(1, 7)}, Member{Subscriber: NewPlace(1, 9)}, Member{Subscriber: NewPlace(2, 1)})}}},
+		"one":         {Sections: []Section{{Channel: 3, Template: 9, Members: MembersOf(Member{Subscriber: NewRowID(5, 7), Subscriptions: []RowID{NewRowID(5, 1)}})}}},
+		"an audience": {Sections: []Section{{Channel: 2, Members: MembersOf(Member{Subscriber: NewRowID(1, 7)}, Member{Subscriber: NewRowID(1, 9)}, Member{Subscriber: NewRowID(2, 1)})}}},
 		"sections and several subscriptions": {Sections: []Section{
 			{Channel: 1, Template: 2, Members: MembersOf(
-				Member{Subscriber: NewPlace(0, 1), Subscriptions: []Place{NewPlace(0, 900), NewPlace(0, 901)}},
-				Member{Subscriber: NewPlace(63, MaxLocal), Subscriptions: []Place{NewPlace(63, 0)}},
+				Member{Subscriber: NewRowID(0, 1), Subscriptions: []RowID{NewRowID(0, 900), NewRowID(0, 901)}},
+				Member{Subscriber: NewRowID(63, MaxLocal), Subscriptions: []RowID{NewRowID(63, 0)}},
 			)},
-			{Channel: 65535, Template: 1 << 31, Members: MembersOf(Member{Subscriptions: []Place{0, NewPlace(0, MaxLocal)}})},
+			{Channel: 65535, Template: 1 << 31, Members: MembersOf(Member{Subscriptions: []RowID{0, NewRowID(0, MaxLocal)}})},
 		}},
 		"items": {Sections: []Section{
 			{Channel: 1, Template: 2, Members: MembersOf(
-				Member{Subscriber: 5, Subscriptions: []Place{3, 9}, Items: []Item{{0, 3}, {0, 9}, {7, 9}}, More: 12},
-				Member{Subscriber: 6, Subscriptions: []Place{4}, Items: []Item{{1<<32 - 1, 4}}},
+				Member{Subscriber: 5, Subscriptions: []RowID{3, 9}, Items: []Item{{0, 3}, {0, 9}, {7, 9}}, More: 12},
+				Member{Subscriber: 6, Subscriptions: []RowID{4}, Items: []Item{{1<<32 - 1, 4}}},
 			)},
-			{Channel: 2, Members: MembersOf(Member{Subscriber: 5, Subscriptions: []Place{8}, Items: []Item{{2, 8}}})},
+			{Channel: 2, Members: MembersOf(Member{Subscriber: 5, Subscriptions: []RowID{8}, Items: []Item{{2, 8}}})},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func shown(m *Manifest) string {
 }
 
 func TestAManifestWithoutItemsIsWrittenAsBefore(t *testing.T) {
-	m := Manifest{Sections: []Section{{Channel: 1, Members: MembersOf(Member{Subscriber: 5, Subscriptions: []Place{5}})}}}
+	m := Manifest{Sections: []Section{{Channel: 1, Members: MembersOf(Member{Subscriber: 5, Subscriptions: []RowID{5}})}}}
 	if b, err := m.AppendBinary(nil); err != nil || !slices.Equal(b, []byte{1, 1, 1, 0, 1, 5, 1, 10}) {
 		t.Errorf("written as %v, %v", b, err)
 	}
@@ -70,7 +70,7 @@ func TestAManifestWithoutItemsIsWrittenAsBefore(t *testing.T) {
 func TestMembersWithAndWithoutItemsKeepTheirOwn(t *testing.T) {
 	var list Members
 	list.Add(1, 10)
-	list.AddMember(Member{Subscriber: 2, Subscriptions: []Place{20}, Items: []Item{{4, 20}}, More: 3})
+	list.AddMember(Member{Subscriber: 2, Subscriptions: []RowID{20}, Items: []Item{{4, 20}}, More: 3})
 	list.Add(3, 30)
 	for i, want := range []string{"{1 [10] [] 0}", "{2 [20] [{4 20}] 3}", "{3 [30] [] 0}"} {
 		if got := fmt.Sprint(list.At(i)); got != want {
@@ -84,7 +84,7 @@ func TestPositionCountsThroughSections(t *testing.T) {
 		{Channel: 1, Members: MembersOf(Member{Subscriber: 10}, Member{Subscriber: 11})},
 		{Channel: 2, Members: MembersOf(Member{Subscriber: 20})},
 	}}
-	for position, want := range []Place{10, 11, 20} {
+	for position, want := range []RowID{10, 11, 20} {
 		if _, member, ok := m.At(uint32(position)); !ok || member.Subscriber != want {
 			t.Errorf("position %d: got %v, want %d", position, member, want)
 		}

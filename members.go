@@ -9,8 +9,8 @@ import (
 // an audience was named and has none; whether anybody else still wants the
 // message is then asked of nobody.
 type Member struct {
-	Subscriber    Place
-	Subscriptions []Place // ascending; empty for a member of an audience, and only there
+	Subscriber    RowID
+	Subscriptions []RowID // ascending; empty for a member of an audience, and only there
 
 	Items []Item // of a run: what the message is about, ascending by number and subscription
 	More  uint32 // of a run: events that are left out, since there were too many
@@ -19,9 +19,9 @@ type Member struct {
 // Members is a list of members, ascending by subscriber. It is kept in columns:
 // of a result of millions, a Member each would take three times the memory.
 type Members struct {
-	subscribers   []Place
+	subscribers   []RowID
 	ends          []uint32 // of each member's subscriptions
-	subscriptions []Place
+	subscriptions []RowID
 
 	items *memberItems // nil where no member has any
 }
@@ -74,13 +74,13 @@ func (l *Members) All() iter.Seq[Member] {
 }
 
 // Subscribers are those of the members in order; they must not be changed.
-func (l *Members) Subscribers() []Place { return l.subscribers }
+func (l *Members) Subscribers() []RowID { return l.subscribers }
 
 // Subscriptions are those of all members; they must not be changed.
-func (l *Members) Subscriptions() []Place { return l.subscriptions }
+func (l *Members) Subscriptions() []RowID { return l.subscriptions }
 
 // Add appends a member without items.
-func (l *Members) Add(subscriber Place, subscriptions ...Place) {
+func (l *Members) Add(subscriber RowID, subscriptions ...RowID) {
 	l.subscribers = append(l.subscribers, subscriber)
 	l.subscriptions = append(l.subscriptions, subscriptions...)
 	l.ends = append(l.ends, uint32(len(l.subscriptions)))
@@ -116,6 +116,6 @@ func (l *Members) Grow(members, subscriptions int) {
 }
 
 // find returns where a subscriber is.
-func (l *Members) find(subscriber Place) (int, bool) {
+func (l *Members) find(subscriber RowID) (int, bool) {
 	return slices.BinarySearch(l.subscribers, subscriber)
 }

@@ -31,11 +31,11 @@ type Gathered struct {
 // items of one number.
 type Item struct {
 	Number       uint32 // in the run; in the order in which the events were accepted
-	Subscription Place
+	Subscription RowID
 }
 
 // A RunItem is the event behind a number, as it is kept with the run.
 type RunItem struct {
 	Number uint32
-	Posted *Posted
+	Posted *AcceptedEvent
 }

@@ -118,7 +118,7 @@ type Broadcast struct {
 }
 
 // Describe fills in what the event itself says.
-func (b *Broadcast) Describe(p *Posted) {
+func (b *Broadcast) Describe(p *AcceptedEvent) {
 	e := &p.Event
 	b.Service, b.Topic, b.Lane = p.Service, p.Topic, p.Lane.String()
 	b.Source, b.SourceID, b.Type, b.Subject, b.Time = e.Source, e.ID, e.Type, e.Subject, e.Time
@@ -197,10 +197,19 @@ const (
 	SwitchCancelled = "cancelled"
 )
 
+// The kinds of parked work.
+const (
+	ParkedEvents = "event" // a group of events that could not be matched
+	ParkedBatch  = "batch"
+)
+
+// MaxFailures is the number of failures after which work is parked.
+const MaxFailures = 5
+
 // Parked is work that failed too often and waits for an operator.
 type Parked struct {
 	ID       string    `json:"id"`
-	Kind     string    `json:"kind"` // event or batch
+	Kind     string    `json:"kind"` // ParkedEvents or ParkedBatch
 	Event    string    `json:"event"`
 	Reason   string    `json:"reason"`
 	Failures int       `json:"failures"`

@@ -15,7 +15,7 @@ func addMany(b *testing.B, x *Index, key Key, n int, fill func(i int, e *Entry))
 	b.Helper()
 	group := make([]Entry, 0, 10_000)
 	for i := range n {
-		e := Entry{Place: fanfare.NewPlace(i%fanfare.Partitions, uint32(i/fanfare.Partitions))}
+		e := Entry{Place: fanfare.NewRowID(i%fanfare.Partitions, uint32(i/fanfare.Partitions))}
 		e.Subscriber = e.Place
 		fill(i, &e)
 		if group = append(group, e); len(group) == cap(group) || i == n-1 {
@@ -195,7 +195,7 @@ func BenchmarkNewFilter(b *testing.B) {
 		if err := x.CheckFilter(quakes, filter); err != nil {
 			b.Fatal(err)
 		}
-		mustAdd(b, x, quakes, Entry{Place: fanfare.Place(i), Filter: filter})
+		mustAdd(b, x, quakes, Entry{Place: fanfare.RowID(i), Filter: filter})
 		i++
 	}
 }
@@ -207,7 +207,7 @@ func BenchmarkAddRules(b *testing.B) {
 	for b.Loop() {
 		group := make([]Entry, 10_000)
 		for i := range group {
-			group[i] = Entry{Place: fanfare.Place(next), Rule: "near", Params: json.RawMessage(fmt.Sprintf(`{"min_mag":%d.%d,"place":"p%d"}`, next%9, next%10, next%1000))}
+			group[i] = Entry{Place: fanfare.RowID(next), Rule: "near", Params: json.RawMessage(fmt.Sprintf(`{"min_mag":%d.%d,"place":"p%d"}`, next%9, next%10, next%1000))}
 			next++
 		}
 		mustAdd(b, x, quakes, group...)

@@ -40,14 +40,14 @@ func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		three := []float64{finite.Draw(t, "a"), finite.Draw(t, "b"), finite.Draw(t, "c")}
 		slices.Sort(three)
-		c := cells{extents: &line{low: three[0], high: three[2], at: three[1]}}
+		c := grid{gridSpace: &line{low: three[0], high: three[2], at: three[1]}}
 		want, on, ok := c.keyOf(7, nil, 0)
 		if !ok {
 			t.Fatal("the box has no cell")
 		}
-		c.count(on, 1)
+		c.countRows(on, 1)
 		found := 0
-		c.around(nil, 7, func(key uint64) {
+		c.eachCellAt(nil, 7, func(key uint64) {
 			if key == want {
 				found++
 			}
@@ -55,7 +55,7 @@ func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
 		if found == 0 {
 			t.Fatalf("%v is not found in %v..%v, level %v", three[1], three[0], three[2], on)
 		}
-		if c.count(on, -1); len(c.levels) > 0 {
+		if c.countRows(on, -1); len(c.levels) > 0 {
 			t.Fatalf("a level without rows is kept: %v", c.levels)
 		}
 	})
@@ -65,19 +65,19 @@ func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
 func candidates(t *testing.T, x *Index, key Key, data string) int {
 	t.Helper()
 	tp := x.topics[key]
-	c := tp.compile.Load()
-	event, err := decode(json.RawMessage(data), c.filters.event)
+	c := tp.compiled.Load()
+	event, err := decodeData(json.RawMessage(data), c.filterScope.event)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	f := &frame{}
-	f.begin(&Event{}, tp.texts, tp.paths.slots.size)
+	f.begin(&Event{}, tp.texts, tp.paths.values.size)
 	f.data = wholeDocument(event)
-	for _, r := range append(slices.Clone(tp.rules), tp.filters.forms...) {
+	for _, r := range append(slices.Clone(tp.rules), tp.filters.shapes...) {
 		for _, guard := range r.plan.guards {
 			for _, w := range guard {
-				w.follow(f, r.rows, func(rows []uint32) { n += len(rows) })
+				w.search(f, r.store, func(rows []uint32) { n += len(rows) })
 			}
 		}
 	}
@@ -115,21 +115,21 @@ func TestRangesWithTwoSidesLeadToFewRows(t *testing.T) {
 			for i := range rows {
 				low := math.Trunc(random.Float64() * 1000)
 				rows[i] = row{i % 20, low, low + math.Trunc(math.Pow(2, random.Float64()*6)) - 2} // some from high to low, some of a point
-				mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":%v,"high":%v}`, rows[i].symbol, low, rows[i].high))})
+				mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":%v,"high":%v}`, rows[i].symbol, low, rows[i].high))})
 			}
 			for i := range n / 2 {
-				x.Remove(key, fanfare.Place(2*i))
+				x.Remove(key, fanfare.RowID(2*i))
 			}
 			looked := 0
 			const events = 300
 			for range events {
 				price, volume := math.Trunc(random.Float64()*2000)/2, math.Trunc(random.Float64()*1000)
 				data := fmt.Sprintf(`{"symbol":"s1","price":%v,"volume":%v}`, price, volume)
-				want := []fanfare.Place{}
+				want := []fanfare.RowID{}
 				for i, r := range rows {
 					ok := test(r.symbol, price, volume, r.low, r.high)
 					if i%2 == 1 && (ok && r.symbol == 1 || test(-1, price, volume, r.low, r.high)) {
-						want = append(want, fanfare.Place(i))
+						want = append(want, fanfare.RowID(i))
 					}
 				}
 				if got := places(t, x, key, data); !slices.Equal(got, want) {
@@ -151,9 +151,9 @@ func TestFiltersWithRangesAreRowsInCells(t *testing.T) {
 	}
 	const n = 500
 	for i := range n {
-		mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: fmt.Sprintf("event.n >= %d && event.n < %d.5", i, i+1)})
+		mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: fmt.Sprintf("event.n >= %d && event.n < %d.5", i, i+1)})
 	}
-	if got := places(t, x, key, `{"n":101.25}`); !slices.Equal(got, []fanfare.Place{100, 101}) {
+	if got := places(t, x, key, `{"n":101.25}`); !slices.Equal(got, []fanfare.RowID{100, 101}) {
 		t.Errorf("got %v", got)
 	}
 	for _, data := range []string{`{"n":1e400}`, `{"n":-1e400}`, `{"n":"101"}`, `{"n":null}`, `{}`, `[]`} {
@@ -168,10 +168,10 @@ func TestFiltersWithRangesAreRowsInCells(t *testing.T) {
 
 // TestLevelsAreFew however wide what people ask for is: an event looks on each.
 func TestLevelsAreFew(t *testing.T) {
-	var c cells
+	var c grid
 	for exponent := -1074; exponent < 1024; exponent++ {
 		b := box{high: [maxAxes]float64{math.Ldexp(1, exponent)}}
-		c.count(levelOf(&b, 1), 1)
+		c.countRows(levelOf(&b, 1), 1)
 	}
 	if len(c.levels) > 100 {
 		t.Errorf("%d levels", len(c.levels))
@@ -189,7 +189,7 @@ func TestRowsOfOtherKeysAreInOtherCells(t *testing.T) {
 	const symbols, levels = 64, 8
 	for i := range symbols {
 		for level := range levels {
-			mustAdd(t, x, key, Entry{Place: fanfare.Place(i*levels + level), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":0,"high":%d}`, i, 1<<level))})
+			mustAdd(t, x, key, Entry{Place: fanfare.RowID(i*levels + level), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"symbol":"s%d","low":0,"high":%d}`, i, 1<<level))})
 		}
 	}
 	for i := range symbols {

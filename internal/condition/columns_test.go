@@ -12,8 +12,8 @@ func TestSlotsTakeNoMemoryWhereAllAreDueAtOnce(t *testing.T) {
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
 	}
-	first, far := fanfare.NewPlace(0, 1), fanfare.NewPlace(0, 2*pageRows)
-	add := func(p fanfare.Place, slot uint16) {
+	first, far := fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2*pageRows)
+	add := func(p fanfare.RowID, slot uint16) {
 		t.Helper()
 		if err := x.Add(key, []Entry{{Place: p, Slot: slot}}); err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestSlotsTakeNoMemoryWhereAllAreDueAtOnce(t *testing.T) {
 		t.Fatalf("after the changes: %+v, %v; want slots 7 and 0", hits, err)
 	}
 	x.Remove(key, far)
-	if x.columns.at(far).slots.Load() != nil {
+	if x.columns.entry(far).slots.Load() != nil {
 		t.Fatal("slots of an empty page are still kept")
 	}
 }

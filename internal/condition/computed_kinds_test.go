@@ -17,9 +17,9 @@ func TestComputedValuesThatDifferInTheKindOfANumberAreTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range order {
-			mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: filters[i]})
+			mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: filters[i]})
 		}
-		for data, want := range map[string][]fanfare.Place{
+		for data, want := range map[string][]fanfare.RowID{
 			`{"n":2}`:   {0, 3},
 			`{"n":2.0}`: {1, 3},
 			`{"l":[]}`:  {4, 5},

@@ -42,28 +42,28 @@ func TestWhatAnEventComesToLeadsToRows(t *testing.T) {
 		params map[string]string
 		param  func(i int) string
 		data   string
-		want   []fanfare.Place
+		want   []fanfare.RowID
 	}{
 		"price * 2.0 == sub.x": {
-			map[string]string{"x": "number"}, func(i int) string { return fmt.Sprintf(`{"x":%d}`, i) }, `{"price":50.5}`, []fanfare.Place{101},
+			map[string]string{"x": "number"}, func(i int) string { return fmt.Sprintf(`{"x":%d}`, i) }, `{"price":50.5}`, []fanfare.RowID{101},
 		},
 		"size(tags) >= sub.x && size(tags) <= sub.x": {
-			map[string]string{"x": "number"}, func(i int) string { return fmt.Sprintf(`{"x":%d}`, i) }, `{"tags":[1,2,3]}`, []fanfare.Place{3},
+			map[string]string{"x": "number"}, func(i int) string { return fmt.Sprintf(`{"x":%d}`, i) }, `{"tags":[1,2,3]}`, []fanfare.RowID{3},
 		},
 		"timestamp(at).getHours('America/Vancouver') == sub.x": {
-			map[string]string{"x": "number"}, func(i int) string { return fmt.Sprintf(`{"x":%d}`, i) }, `{"at":"2026-07-01T06:30:00Z"}`, []fanfare.Place{23},
+			map[string]string{"x": "number"}, func(i int) string { return fmt.Sprintf(`{"x":%d}`, i) }, `{"at":"2026-07-01T06:30:00Z"}`, []fanfare.RowID{23},
 		},
 		"contains_ci(title + ' ' + at, sub.s)": {
-			map[string]string{"s": "string"}, func(i int) string { return fmt.Sprintf(`{"s":"%d of"}`, i) }, `{"title":"No 17","at":"OF them"}`, []fanfare.Place{7, 17},
+			map[string]string{"s": "string"}, func(i int) string { return fmt.Sprintf(`{"s":"%d of"}`, i) }, `{"title":"No 17","at":"OF them"}`, []fanfare.RowID{7, 17},
 		},
 		"string(n) in sub.l": {
-			map[string]string{"l": "strings"}, func(i int) string { return fmt.Sprintf(`{"l":["%d","x"]}`, i) }, `{"n":12}`, []fanfare.Place{12},
+			map[string]string{"l": "strings"}, func(i int) string { return fmt.Sprintf(`{"l":["%d","x"]}`, i) }, `{"n":12}`, []fanfare.RowID{12},
 		},
 	} {
 		t.Run(when, func(t *testing.T) {
 			x, key := shop(t, when, c.params)
 			for i := range n {
-				mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Rule: "r", Params: json.RawMessage(c.param(i))})
+				mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Rule: "r", Params: json.RawMessage(c.param(i))})
 			}
 			if got := places(t, x, key, c.data); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
@@ -194,7 +194,7 @@ func TestAFieldNamedAsTheAttributesAreStaysWithinReach(t *testing.T) {
 func TestAttributesLeadToRows(t *testing.T) {
 	x, key := shop(t, "ce.source == sub.s", map[string]string{"s": "string"})
 	for i := range 100 {
-		mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"s":"/%d"}`, i))})
+		mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Rule: "r", Params: json.RawMessage(fmt.Sprintf(`{"s":"/%d"}`, i))})
 	}
 	hits, err := x.Match(key, Event{Attributes: Attributes{Source: "/7"}}, nil)
 	if err != nil || len(hits) != 1 || hits[0].Place != 7 {
@@ -253,7 +253,7 @@ func TestTheClockOfTheSubscription(t *testing.T) {
 			}
 		}
 		sub := map[string]any{"zone": c.zone, "from": float64(c.from), "to": float64(c.to)}
-		if naive := naive(t, x.topics[key].compile.Load().rules[0], when, event, sub); naive != c.want {
+		if naive := naive(t, x.topics[key].compiled.Load().ruleScopes[0], when, event, sub); naive != c.want {
 			t.Errorf("%s: cel-go says %v", params, naive)
 		}
 	}

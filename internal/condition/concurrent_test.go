@@ -21,7 +21,7 @@ func TestMatchesBesideChangesSeeWholeSubscriptions(t *testing.T) {
 	}
 	var steady []Entry
 	for i := range 200 {
-		e := Entry{Place: fanfare.NewPlace(i%3, uint32(i)), Subscriber: fanfare.Place(i)}
+		e := Entry{Place: fanfare.NewRowID(i%3, uint32(i)), Subscriber: fanfare.RowID(i)}
 		switch i % 3 {
 		case 0:
 			e.Filter = fmt.Sprintf("mag > %d.0", i%4)
@@ -39,7 +39,7 @@ func TestMatchesBesideChangesSeeWholeSubscriptions(t *testing.T) {
 			for round := range 60 {
 				var group []Entry
 				for i := range groupSize {
-					e := Entry{Place: fanfare.NewPlace(10+w, uint32(i)), Subscriber: fanfare.Place(w)}
+					e := Entry{Place: fanfare.NewRowID(10+w, uint32(i)), Subscriber: fanfare.RowID(w)}
 					if (i+round)%2 == 0 {
 						e.Rule, e.Params = "near", json.RawMessage(fmt.Sprintf(`{"min_mag":%d,"place":"alaska"}`, i%5))
 					} else if e.Filter = fmt.Sprintf("place != 'w%d r%d' && mag > %d.0%s", w, round, i%5, strings.Repeat(" && sig != 1", i%7)); i%4 < 2 {

@@ -20,8 +20,8 @@ func TestARoundVisitsEachConditionOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	entries := map[fanfare.Place]Entry{}
-	name := func(rule, params, filter string, place fanfare.Place) string {
+	entries := map[fanfare.RowID]Entry{}
+	name := func(rule, params, filter string, place fanfare.RowID) string {
 		if rule != "" {
 			return fmt.Sprint(place, rule, params)
 		}
@@ -29,7 +29,7 @@ func TestARoundVisitsEachConditionOnce(t *testing.T) {
 	}
 	for round := range 30 {
 		for range 100 {
-			place := fanfare.Place(r.IntN(9000))
+			place := fanfare.RowID(r.IntN(9000))
 			if r.IntN(3) == 0 {
 				x.Remove(key, place)
 				delete(entries, place)

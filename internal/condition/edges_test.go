@@ -80,7 +80,7 @@ func TestWhatIsReadOfASubscriptionOnly(t *testing.T) {
 	} {
 		x, key := shop(t, c.when, map[string]string{"s": "string", "t": "string"})
 		for i, zone := range []string{"+00:00", "+01:00", "+02:00"} {
-			mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Rule: "r", Params: json.RawMessage(`{"s":"2026-01-01T00:00:00Z","t":"` + zone + `"}`)})
+			mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Rule: "r", Params: json.RawMessage(`{"s":"2026-01-01T00:00:00Z","t":"` + zone + `"}`)})
 		}
 		if got := places(t, x, key, c.data); len(got) != 1 || got[0] != 1 {
 			t.Errorf("%s is met by %v", c.when, got)
@@ -91,7 +91,7 @@ func TestWhatIsReadOfASubscriptionOnly(t *testing.T) {
 // TestPagesOfPlacesGrow has places just behind the pages that there are.
 func TestPagesOfPlacesGrow(t *testing.T) {
 	x, key := shop(t, "", nil)
-	for _, page := range []fanfare.Place{0, 8, 16, 33} {
+	for _, page := range []fanfare.RowID{0, 8, 16, 33} {
 		mustAdd(t, x, key, Entry{Place: page << pageBits, Filter: "n > 0"})
 	}
 	if got := places(t, x, key, `{"n":1}`); len(got) != 4 {

@@ -14,8 +14,8 @@ type Key struct{ Service, Topic string }
 
 // An Entry is a subscription with its condition.
 type Entry struct {
-	Place      fanfare.Place // of the subscription, unique across topics
-	Subscriber fanfare.Place
+	Place      fanfare.RowID // of the subscription, unique across topics
+	Subscriber fanfare.RowID
 	Channel    uint16          // the caller's number of it
 	Slot       uint16          // the caller's number of when it is due; 0: at once
 	Filter     string          // CEL over the event; "" with Rule "": every event of the topic
@@ -31,7 +31,7 @@ type Hit = fanfare.Hit
 // subscription wholly or not at all.
 type Index struct {
 	language *cel.Env
-	columns  columns
+	columns  subscriptionColumns
 
 	mu     sync.RWMutex
 	topics map[Key]*topic
@@ -49,7 +49,7 @@ func New() *Index {
 // Check compiles a definition and keeps nothing. The error points at
 // /schema, /rules/0/name, /rules/0/when or /rules/0/params/x.
 func (x *Index) Check(def Definition) error {
-	_, err := compileTopic(x.language, def)
+	_, err := compileDefinition(x.language, def)
 	return err
 }
 
@@ -58,7 +58,7 @@ func (x *Index) Check(def Definition) error {
 // rule that has subscriptions, to change the params of one, or to take a field
 // out of the schema that a filter in use names.
 func (x *Index) Define(key Key, def Definition) error {
-	c, err := compileTopic(x.language, def)
+	c, err := compileDefinition(x.language, def)
 	if err != nil {
 		return err
 	}
@@ -76,15 +76,15 @@ func (x *Index) Define(key Key, def Definition) error {
 	return t.define(c)
 }
 
-// Fits tells whether Define would take def, and changes nothing: the error is the
+// CheckDefine tells whether Define would take def, and changes nothing: the error is the
 // one that Define would have. Everything fits an unknown topic.
-func (x *Index) Fits(key Key, def Definition) error {
-	c, err := compileTopic(x.language, def)
+func (x *Index) CheckDefine(key Key, def Definition) error {
+	c, err := compileDefinition(x.language, def)
 	if err != nil {
 		return err
 	}
 	if t, err := x.topic(key); err == nil {
-		return t.fits(c)
+		return t.checkDefine(c)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (x *Index) Add(key Key, entries []Entry) error {
 }
 
 // Remove takes a subscription out; one that is not there is no concern.
-func (x *Index) Remove(key Key, place fanfare.Place) {
+func (x *Index) Remove(key Key, place fanfare.RowID) {
 	if t, err := x.topic(key); err == nil {
 		t.remove(place)
 	}

@@ -34,7 +34,7 @@ func TestManyHitsOfRulesAndFiltersComeInOrder(t *testing.T) {
 	}
 	const data = `{"mag":500,"type":"t0","sig":0,"place":"p0"}`
 	for i := range n {
-		e := Entry{Place: fanfare.NewPlace(i*7%fanfare.Partitions, uint32(i)), Subscriber: fanfare.Place(i), Channel: uint16(i)}
+		e := Entry{Place: fanfare.NewRowID(i*7%fanfare.Partitions, uint32(i)), Subscriber: fanfare.RowID(i), Channel: uint16(i)}
 		switch i % 5 {
 		case 0:
 			e.Rule, e.Params = "strong", json.RawMessage(fmt.Sprintf(`{"min":%d}`, i%700))

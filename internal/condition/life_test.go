@@ -66,12 +66,12 @@ func drawScale(t *rapid.T) scale {
 }
 
 // drawPlace draws a place: where the partition has many, they are on two pages.
-func (s scale) drawPlace(t *rapid.T) fanfare.Place {
+func (s scale) drawPlace(t *rapid.T) fanfare.RowID {
 	local := rapid.Uint32Range(0, s.locals-1).Draw(t, "local")
 	if local > s.locals/2 {
 		local += pageRows - s.locals*3/4
 	}
-	return fanfare.NewPlace(rapid.IntRange(0, 3).Draw(t, "partition"), local)
+	return fanfare.NewRowID(rapid.IntRange(0, 3).Draw(t, "partition"), local)
 }
 
 func (w *world) drawEntry(t *rapid.T, s scale) Entry {

@@ -64,7 +64,7 @@ func TestManyListsStayApart(t *testing.T) {
 	const n = 500
 	list := func(i int) string { return fmt.Sprintf(`["k%d","k%d"]`, i%50, i%7) }
 	for i := range n {
-		mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Rule: "criteria", Params: json.RawMessage(`{"kinds":` + list(i) + `,"any":[],"all":[]}`)})
+		mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Rule: "criteria", Params: json.RawMessage(`{"kinds":` + list(i) + `,"any":[],"all":[]}`)})
 	}
 	for _, kind := range []int{3, 6, 7, 49} {
 		want := 0
@@ -78,7 +78,7 @@ func TestManyListsStayApart(t *testing.T) {
 		}
 	}
 	for i := range n {
-		x.Remove(key, fanfare.Place(i))
+		x.Remove(key, fanfare.RowID(i))
 	}
 	if left := x.topics[key].texts.numbers; len(left) != 0 {
 		t.Errorf("lists that nobody has any more are kept: %v", left)

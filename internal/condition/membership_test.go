@@ -13,36 +13,36 @@ func TestFiltersThatNameSeveralValuesAreFoundByThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		filter func(i int) string
 		data   string
-		want   []fanfare.Place
+		want   []fanfare.RowID
 	}{
 		"one of some values": {
-			func(i int) string { return fmt.Sprintf("event.s in ['v%d', 'v%d', 'v%d']", i, i+1, i+1) }, `{"s":"v7"}`, []fanfare.Place{6, 7},
+			func(i int) string { return fmt.Sprintf("event.s in ['v%d', 'v%d', 'v%d']", i, i+1, i+1) }, `{"s":"v7"}`, []fanfare.RowID{6, 7},
 		},
 		"of numbers and texts": {
-			func(i int) string { return fmt.Sprintf("event.n in [%d, 'x', %d.5, null]", i, i) }, `{"n":7.5}`, []fanfare.Place{7},
+			func(i int) string { return fmt.Sprintf("event.n in [%d, 'x', %d.5, null]", i, i) }, `{"n":7.5}`, []fanfare.RowID{7},
 		},
 		"or something else": {
-			func(i int) string { return fmt.Sprintf("event.s in ['v%d', 'w'] || event.n == %d", i, i) }, `{"s":"v7","n":9}`, []fanfare.Place{7, 9},
+			func(i int) string { return fmt.Sprintf("event.s in ['v%d', 'w'] || event.n == %d", i, i) }, `{"s":"v7","n":9}`, []fanfare.RowID{7, 9},
 		},
 		"and more": {
-			func(i int) string { return fmt.Sprintf("event.s in ['v%d', 'v%d'] && event.n > %d", i, i+1, i) }, `{"s":"v7","n":7}`, []fanfare.Place{6},
+			func(i int) string { return fmt.Sprintf("event.s in ['v%d', 'v%d'] && event.n > %d", i, i+1, i) }, `{"s":"v7","n":7}`, []fanfare.RowID{6},
 		},
 		"a value in the event's list": {
-			func(i int) string { return fmt.Sprintf("'v%d' in event.list", i) }, `{"list":["v7",1,"v9"]}`, []fanfare.Place{7, 9},
+			func(i int) string { return fmt.Sprintf("'v%d' in event.list", i) }, `{"list":["v7",1,"v9"]}`, []fanfare.RowID{7, 9},
 		},
 		"an element of the event's list": {
-			func(i int) string { return fmt.Sprintf("event.list.exists(x, x == 'v%d')", i) }, `{"list":["v7",1,"v9"]}`, []fanfare.Place{7, 9},
+			func(i int) string { return fmt.Sprintf("event.list.exists(x, x == 'v%d')", i) }, `{"list":["v7",1,"v9"]}`, []fanfare.RowID{7, 9},
 		},
 		"a field of one, of some values": {
-			func(i int) string { return fmt.Sprintf("event.list.exists(o, o.id in ['v%d', 'v%d'])", i, i+1) }, `{"list":[1,{"id":"v7"},{}]}`, []fanfare.Place{6, 7},
+			func(i int) string { return fmt.Sprintf("event.list.exists(o, o.id in ['v%d', 'v%d'])", i, i+1) }, `{"list":[1,{"id":"v7"},{}]}`, []fanfare.RowID{6, 7},
 		},
 		"and one side of an or": {
 			func(i int) string {
 				return fmt.Sprintf("event.list.exists(o, 'v%d' == o.id) || event.s == 'w%d'", i, i)
-			}, `{"list":[{"id":"v7"}],"s":"w8"}`, []fanfare.Place{7, 8},
+			}, `{"list":[{"id":"v7"}],"s":"w8"}`, []fanfare.RowID{7, 8},
 		},
 		"a name in the event's object": {
-			func(i int) string { return fmt.Sprintf("'v%d' in event.list", i) }, `{"list":{"v7":null}}`, []fanfare.Place{7},
+			func(i int) string { return fmt.Sprintf("'v%d' in event.list", i) }, `{"list":{"v7":null}}`, []fanfare.RowID{7},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestFiltersThatNameSeveralValuesAreFoundByThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range n {
-				mustAdd(t, x, key, Entry{Place: fanfare.Place(i), Filter: c.filter(i)})
+				mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: c.filter(i)})
 			}
 			if got := places(t, x, key, c.data); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
@@ -97,7 +97,7 @@ func TestMembershipHoldsOrNot(t *testing.T) {
 		if got := len(places(t, x, key, data)) == 1; got != want {
 			t.Errorf("%s: %v", filter, got)
 		}
-		if naive := naive(t, x.topics[key].compile.Load().filters, filter, Event{Data: []byte(data)}, nil); naive != want {
+		if naive := naive(t, x.topics[key].compiled.Load().filterScope, filter, Event{Data: []byte(data)}, nil); naive != want {
 			t.Errorf("%s: cel-go says %v", filter, naive)
 		}
 	}

@@ -68,9 +68,9 @@ func TestAParenthesisedAndIsTestedWhole(t *testing.T) {
 					data string
 					want bool
 				}{{event, c.event}, {acked, c.acked}} {
-					var want []fanfare.Place
+					var want []fanfare.RowID
 					if e.want {
-						want = []fanfare.Place{fanfare.Place(2*i + 1)}
+						want = []fanfare.RowID{fanfare.RowID(2*i + 1)}
 					}
 					if got := places(t, x, key, e.data); !slices.Equal(got, want) {
 						t.Errorf("topic %q: %s leads to %v, want %v", key.Topic, e.data, got, want)

@@ -22,7 +22,7 @@ type history struct {
 // A change adds entries, in their order, or removes a place.
 type change struct {
 	add    []Entry
-	remove fanfare.Place
+	remove fanfare.RowID
 }
 
 func drawHistory(t *rapid.T, w *world) *history {

@@ -36,13 +36,13 @@ func mustAdd(t testing.TB, x *Index, key Key, entries ...Entry) {
 }
 
 // places returns the places that match, never nil.
-func places(t testing.TB, x *Index, key Key, data string) []fanfare.Place {
+func places(t testing.TB, x *Index, key Key, data string) []fanfare.RowID {
 	t.Helper()
 	hits, err := x.Match(key, Event{Data: json.RawMessage(data)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := []fanfare.Place{}
+	list := []fanfare.RowID{}
 	for _, h := range hits {
 		list = append(list, h.Place)
 	}

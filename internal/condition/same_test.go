@@ -30,7 +30,7 @@ func TestConditionsThatSayTheSameHaveEqualHits(t *testing.T) {
 		form, one, other := pick(t, same), draw(), draw()
 		var entries []Entry
 		for i, text := range form {
-			e := Entry{Place: fanfare.NewPlace(i, 0), Filter: fmt.Sprintf(text+"%.0[1]s%.0[2]s", one, other)}
+			e := Entry{Place: fanfare.NewRowID(i, 0), Filter: fmt.Sprintf(text+"%.0[1]s%.0[2]s", one, other)}
 			if w.x.CheckFilter(w.key, e.Filter) != nil {
 				return
 			}
@@ -41,7 +41,7 @@ func TestConditionsThatSayTheSameHaveEqualHits(t *testing.T) {
 			event := drawEvent(t)
 			got := w.hits(t, w.x, event)
 			if hits += len(got); len(got) == 1 {
-				t.Fatalf("event %s after %s: %q and %q are not the same: %v", event.Data, event.Was, entries[0].Filter, entries[1].Filter, got)
+				t.Fatalf("event %s after %s: %q and %q are not the same: %v", event.Data, event.Previous, entries[0].Filter, entries[1].Filter, got)
 			}
 		}
 	})

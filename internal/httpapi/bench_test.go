@@ -32,7 +32,7 @@ func (s stub) Import(service string) Import {
 	})
 }
 
-func (stub) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error) {
+func (stub) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]Kept, error) {
 	kept := make([]Kept, len(events))
 	for i := range kept {
 		kept[i].Ref = fanfare.EventRef{Day: 20000, Seq: fanfare.EventSeq(i)}

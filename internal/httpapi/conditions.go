@@ -17,7 +17,7 @@ type Conditions interface {
 	Report(service, topic string, limit int) (wire.ConditionReport, error)
 	// DryRun matches an event that is not published; sample is how many
 	// subscriptions it names.
-	DryRun(ctx context.Context, event *fanfare.Posted, sample int) (wire.DryRun, error)
+	DryRun(ctx context.Context, event *fanfare.AcceptedEvent, sample int) (wire.DryRun, error)
 }
 
 func (a *API) conditionRoutes() {

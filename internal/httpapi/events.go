@@ -146,15 +146,15 @@ func (a *API) posting(r *http.Request, c caller, topic string) (p posting, err e
 }
 
 // posted completes e with what its sender left out.
-func (p *posting) posted(e fanfare.Event) (fanfare.Posted, error) {
+func (p *posting) posted(e fanfare.Event) (fanfare.AcceptedEvent, error) {
 	topic := p.topic
 	if topic == "" {
 		if topic = e.Type; topic == "" {
-			return fanfare.Posted{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "an event without a type names no topic", Hint: "send it to /v1/topics/{topic}/events"}
+			return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/type", Message: "an event without a type names no topic", Hint: "send it to /v1/topics/{topic}/events"}
 		}
 	}
 	if fanfare.ReservedTopic(topic) {
-		return fanfare.Posted{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "nobody publishes to " + topic + " but Fanfare itself", Hint: "take a topic of your own"}
+		return fanfare.AcceptedEvent{}, &fanfare.Error{Code: fanfare.Forbidden, Message: "nobody publishes to " + topic + " but Fanfare itself", Hint: "take a topic of your own"}
 	}
 	if e.Type == "" {
 		e.Type = topic
@@ -167,7 +167,7 @@ func (p *posting) posted(e fanfare.Event) (fanfare.Posted, error) {
 			e.Source = "/" + p.service
 		}
 	}
-	posted := fanfare.Posted{Service: p.service, Topic: topic, Lane: p.lane, Event: e}
+	posted := fanfare.AcceptedEvent{Service: p.service, Topic: topic, Lane: p.lane, Event: e}
 	if err := p.times.apply(&posted); err != nil {
 		return posted, err
 	}
@@ -199,7 +199,7 @@ func (a *API) publishOne(x *exchange, r *http.Request, p posting, e fanfare.Even
 	if err != nil {
 		return err
 	}
-	kept, err := a.parts.Intake.Post(r.Context(), []fanfare.Posted{posted})
+	kept, err := a.parts.Intake.Post(r.Context(), []fanfare.AcceptedEvent{posted})
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 	if len(events) > fanfare.MaxGroup {
 		return &fanfare.Error{Code: fanfare.TooLarge, Message: "the batch has " + strconv.Itoa(len(events)) + " events, more than " + strconv.Itoa(fanfare.MaxGroup), Hint: "send NDJSON with format=cloudevents"}
 	}
-	batch := make([]fanfare.Posted, len(events))
+	batch := make([]fanfare.AcceptedEvent, len(events))
 	var wrong []*fanfare.Error
 	for i, e := range events {
 		posted, err := p.posted(e)
@@ -254,7 +254,7 @@ func (a *API) publishBatch(x *exchange, r *http.Request, p posting, text []byte)
 }
 
 // check tells before anything of a batch is kept what intake would refuse.
-func (a *API) check(p *fanfare.Posted) error {
+func (a *API) check(p *fanfare.AcceptedEvent) error {
 	topic, ok := a.parts.Topics.Topic(p.Service, p.Topic)
 	if !ok {
 		return notFound("topic", p.Topic)
@@ -318,16 +318,16 @@ func (a *API) publishLines(x *exchange, r *http.Request, p posting) error {
 		return &fanfare.Error{Code: fanfare.Invalid, Message: "unknown format " + strconv.Quote(format), Hint: "use data or cloudevents"}
 	}
 	sum := wire.EventSummary{Errors: []wire.LineError{}}
-	return run(a, x, r, lineWork[fanfare.Posted]{
+	return run(a, x, r, lineWork[fanfare.AcceptedEvent]{
 		maxLineBytes: eventLineBytes, maxLines: eventChunkLines, status: http.StatusAccepted, quiet: quiet,
-		decode: func(line []byte, posted *fanfare.Posted) error {
+		decode: func(line []byte, posted *fanfare.AcceptedEvent) error {
 			e, err := decode(line)
 			if err == nil {
 				*posted, err = p.posted(e)
 			}
 			return err
 		},
-		keep: func(ctx context.Context, events []fanfare.Posted) (<-chan error, outcome) {
+		keep: func(ctx context.Context, events []fanfare.AcceptedEvent) (<-chan error, outcome) {
 			kept, err := a.parts.Intake.Post(ctx, events)
 			return over(err), func(dst []byte, i int) ([]byte, error) {
 				k := &kept[i]

@@ -19,27 +19,27 @@ func TestEventsAreTakenInEveryMode(t *testing.T) {
 	for name, test := range map[string]struct {
 		path, body string
 		header     []string
-		check      func(e fanfare.Posted) bool
+		check      func(e fanfare.AcceptedEvent) bool
 	}{
-		"structured": {intake, quakeEvent, []string{"Content-Type", cloudEvent + "; charset=utf-8"}, func(p fanfare.Posted) bool {
+		"structured": {intake, quakeEvent, []string{"Content-Type", cloudEvent + "; charset=utf-8"}, func(p fanfare.AcceptedEvent) bool {
 			return p.Event.ID == "1" && p.Event.Source == "/usgs" && p.Event.Subject == "Alaska" && p.Event.Time.Nanosecond() == 5e8 && string(p.Event.Data) == `{"mag":4.5}` && p.Lane == fanfare.TopicLane
 		}},
-		"type names the topic": {"/v1/events", quakeEvent, []string{"Content-Type", cloudEvent}, func(p fanfare.Posted) bool { return p.Topic == "quakes" }},
-		"base64":               {intake, `{"specversion":"1.0","id":"1","source":"/u","type":"x","data_base64":"eyJtYWciOjF9"}`, []string{"Content-Type", cloudEvent}, func(p fanfare.Posted) bool { return string(p.Event.Data) == `{"mag":1}` && p.Event.Type == "x" }},
-		"binary": {intake, `{"mag":1}`, []string{"Content-Type", "application/json", "Ce-Specversion", "1.0", "Ce-Id", "7", "Ce-Source", "/usgs", "Ce-Type", "quakes", "Ce-Subject", "Z%C3%BCrich"}, func(p fanfare.Posted) bool {
+		"type names the topic": {"/v1/events", quakeEvent, []string{"Content-Type", cloudEvent}, func(p fanfare.AcceptedEvent) bool { return p.Topic == "quakes" }},
+		"base64":               {intake, `{"specversion":"1.0","id":"1","source":"/u","type":"x","data_base64":"eyJtYWciOjF9"}`, []string{"Content-Type", cloudEvent}, func(p fanfare.AcceptedEvent) bool { return string(p.Event.Data) == `{"mag":1}` && p.Event.Type == "x" }},
+		"binary": {intake, `{"mag":1}`, []string{"Content-Type", "application/json", "Ce-Specversion", "1.0", "Ce-Id", "7", "Ce-Source", "/usgs", "Ce-Type", "quakes", "Ce-Subject", "Z%C3%BCrich"}, func(p fanfare.AcceptedEvent) bool {
 			return p.Event.ID == "7" && p.Event.Subject == "Zürich"
 		}},
-		"plain": {intake, `{"mag":1}`, nil, func(p fanfare.Posted) bool {
+		"plain": {intake, `{"mag":1}`, nil, func(p fanfare.AcceptedEvent) bool {
 			return len(p.Event.ID) > 20 && p.Event.Source == "/news" && p.Event.Type == "quakes"
 		}},
-		"plain with headers": {intake, `{"mag":1}`, []string{"Ce-Id", "9", "Ce-Source", "/x", "X-Fanfare-Lane", "urgent"}, func(p fanfare.Posted) bool {
+		"plain with headers": {intake, `{"mag":1}`, []string{"Ce-Id", "9", "Ce-Source", "/x", "X-Fanfare-Lane", "urgent"}, func(p fanfare.AcceptedEvent) bool {
 			return p.Event.ID == "9" && p.Event.Source == "/x" && p.Lane == fanfare.Urgent
 		}},
-		"plain with query": {intake + "?id=9&source=/x&lane=bulk", `{"mag":1}`, nil, func(p fanfare.Posted) bool {
+		"plain with query": {intake + "?id=9&source=/x&lane=bulk", `{"mag":1}`, nil, func(p fanfare.AcceptedEvent) bool {
 			return p.Event.ID == "9" && p.Event.Source == "/x" && p.Lane == fanfare.Bulk
 		}},
-		"plain with pointers":    {intake + "?id=/a/0&time=/at", `{"mag":1,"a":[17],"at":"2020-01-01T00:00:00Z"}`, nil, func(p fanfare.Posted) bool { return p.Event.ID == "17" && p.Event.Time.Year() == 2020 }},
-		"query beats the header": {intake + "?lane=bulk", `{"mag":1}`, []string{"X-Fanfare-Lane", "urgent"}, func(p fanfare.Posted) bool { return p.Lane == fanfare.Bulk }},
+		"plain with pointers":    {intake + "?id=/a/0&time=/at", `{"mag":1,"a":[17],"at":"2020-01-01T00:00:00Z"}`, nil, func(p fanfare.AcceptedEvent) bool { return p.Event.ID == "17" && p.Event.Time.Year() == 2020 }},
+		"query beats the header": {intake + "?lane=bulk", `{"mag":1}`, []string{"X-Fanfare-Lane", "urgent"}, func(p fanfare.AcceptedEvent) bool { return p.Lane == fanfare.Bulk }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()

@@ -31,7 +31,7 @@ type world struct {
 	services []string
 	subs     map[string]registry.Put
 	puts     []registry.Put // in the order in which they were put
-	posted   []fanfare.Posted
+	posted   []fanfare.AcceptedEvent
 	known    map[string]fanfare.EventRef
 	controls []string
 	tokens   []string
@@ -164,11 +164,11 @@ func (w *world) ResumeSubscription(ctx context.Context, service, id string, chec
 	return w.PauseSubscription(ctx, service, id, check)
 }
 
-func (w *world) SubscriberPlaces(_ context.Context, service, who string) ([]fanfare.Place, error) {
+func (w *world) SubscriberPlaces(_ context.Context, service, who string) ([]fanfare.RowID, error) {
 	if who != "a@example.com" {
 		return nil, notFound("subscriber", who)
 	}
-	return []fanfare.Place{7}, nil
+	return []fanfare.RowID{7}, nil
 }
 
 func (w *world) Services() []string { return w.services }
@@ -197,7 +197,7 @@ func validate(data json.RawMessage) error {
 	return nil
 }
 
-func (w *world) Post(_ context.Context, events []fanfare.Posted) ([]Kept, error) {
+func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]Kept, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
@@ -287,7 +287,7 @@ func (w *world) DeliveryOf(_ context.Context, ref fanfare.EventRef, recipient st
 	return []fanfare.Delivery{{ID: "dlv-1", Address: recipient}}, nil
 }
 
-func (w *world) History(_ context.Context, places []fanfare.Place, p report.Pick) ([]fanfare.Delivery, string, error) {
+func (w *world) History(_ context.Context, places []fanfare.RowID, p report.Pick) ([]fanfare.Delivery, string, error) {
 	return nil, "", nil
 }
 

@@ -95,7 +95,7 @@ type Subscriptions interface {
 	PauseSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
 	ResumeSubscription(ctx context.Context, service, id string, check func(is *registry.Subscription) error) error
 	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
-	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
+	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
 }
 
 // An Import puts subscriptions step by step, of which two may be under way.
@@ -119,7 +119,7 @@ type Intake interface {
 	// Post returns one result per event, when all that have no Err are durable.
 	// Its error means that nothing was kept. The data of the events belongs to
 	// the caller again when Post has returned.
-	Post(ctx context.Context, events []fanfare.Posted) ([]Kept, error)
+	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]Kept, error)
 }
 
 // Kept is what came of one event.
@@ -139,7 +139,7 @@ type Reports interface {
 	Deliveries(ctx context.Context, ref fanfare.EventRef, state, after string, limit int) (page []fanfare.Delivery, next string, err error)
 	DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Delivery, error)
 	WaitingOf(ctx context.Context, ref fanfare.EventRef, recipient string) ([]fanfare.Gathering, error)
-	History(ctx context.Context, places []fanfare.Place, p report.Pick) (page []fanfare.Delivery, next string, err error)
+	History(ctx context.Context, places []fanfare.RowID, p report.Pick) (page []fanfare.Delivery, next string, err error)
 }
 
 // Switches stop and start what a scope reaches. They are durable on return.

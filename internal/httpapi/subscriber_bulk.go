@@ -40,7 +40,7 @@ const exportPage = 1000
 // Ids of ours are left out: they are places, which are given anew.
 func (a *API) exportSubscribers(ctx context.Context, x *exchange, service string) error {
 	out := newLineStream(x)
-	for after, more := fanfare.Place(0), true; more; {
+	for after, more := fanfare.RowID(0), true; more; {
 		page, next, err := a.parts.Subscribers.SubscriberPage(ctx, service, after, exportPage)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ type Subscribers interface {
 	Subscriber(ctx context.Context, service, id string) (registry.Subscriber, error)
 	SubscriberByAddress(ctx context.Context, service, address string) (registry.Subscriber, error)
 	// SubscriberPage may return fewer than limit although next says that more follow.
-	SubscriberPage(ctx context.Context, service string, after fanfare.Place, limit int) (page []registry.Subscriber, next fanfare.Place, err error)
+	SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []registry.Subscriber, next fanfare.RowID, err error)
 	CreateSubscriber(ctx context.Context, service string, p registry.SubscriberPut) (registry.Subscriber, error)
 	PutSubscriber(ctx context.Context, service, id string, p registry.SubscriberPut, check registry.Check) (s registry.Subscriber, created bool, err error)
 	// PutSubscribers sets one result per line. Its error means that nothing was kept.
@@ -174,15 +174,15 @@ func (a *API) subscribersNamed(ctx context.Context, service string, in *subscrib
 }
 
 // placeKey and placeAfter turn a place into the key of a cursor and back.
-func placeKey(p fanfare.Place) string { return strconv.FormatUint(uint64(p), 16) }
+func placeKey(p fanfare.RowID) string { return strconv.FormatUint(uint64(p), 16) }
 
-func placeAfter(l listing, cursor string) (fanfare.Place, error) {
+func placeAfter(l listing, cursor string) (fanfare.RowID, error) {
 	key, err := l.key(cursor)
 	if err != nil || key == "" {
 		return 0, err
 	}
 	p, err := strconv.ParseUint(key, 16, 32)
-	return fanfare.Place(p), err
+	return fanfare.RowID(p), err
 }
 
 func (a *API) postSubscriber(x *exchange, r *http.Request, c caller) error {

@@ -19,7 +19,7 @@ import (
 // SubscriptionLists reads many subscriptions a part at a time.
 type SubscriptionLists interface {
 	// SubscriptionPage may return fewer than limit although next says that more follow.
-	SubscriptionPage(ctx context.Context, service string, f registry.SubscriptionFilter, after fanfare.Place, limit int) (page []registry.Subscription, next fanfare.Place, err error)
+	SubscriptionPage(ctx context.Context, service string, f registry.SubscriptionFilter, after fanfare.RowID, limit int) (page []registry.Subscription, next fanfare.RowID, err error)
 	// ExportSubscriptions visits those that have not ended as the puts that make them again.
 	ExportSubscriptions(ctx context.Context, service string, f registry.SubscriptionFilter, visit func(p *registry.Put) error) error
 }

@@ -32,7 +32,7 @@ func timesOf(q url.Values) (t times, err error) {
 }
 
 // apply puts the times into an event; what the event says itself counts more.
-func (t times) apply(p *fanfare.Posted) (err error) {
+func (t times) apply(p *fanfare.AcceptedEvent) (err error) {
 	p.NotBefore, p.Expires = t.notBefore, t.expires
 	for _, of := range []struct {
 		name string

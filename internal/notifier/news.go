@@ -74,9 +74,9 @@ type common struct {
 }
 
 // OfPeople tells of news, in their order within an event.
-func OfPeople(news []News) ([]fanfare.Posted, error) {
+func OfPeople(news []News) ([]fanfare.AcceptedEvent, error) {
 	open := map[common]int{} // index of the event that is not full yet
-	var events []fanfare.Posted
+	var events []fanfare.AcceptedEvent
 	var told [][]*News
 	var of []common
 	for i := range news {
@@ -90,7 +90,7 @@ func OfPeople(news []News) ([]fanfare.Posted, error) {
 			if key.suppression {
 				topic, what = fanfare.TopicSuppressions, "address."
 			}
-			events = append(events, fanfare.Posted{Service: c.Service, Topic: topic, Lane: fanfare.TopicLane,
+			events = append(events, fanfare.AcceptedEvent{Service: c.Service, Topic: topic, Lane: fanfare.TopicLane,
 				Event: fanfare.Event{ID: c.Name, Source: Source, Type: fanfare.ReservedPrefix + what + c.Kind, Time: c.At}})
 			told, of = append(told, nil), append(of, key)
 		}

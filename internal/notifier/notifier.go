@@ -38,7 +38,7 @@ type Notifier struct {
 
 	manifests map[fanfare.DeliveryRef]*fanfare.Manifest // by day and id
 	members   int                                       // of them
-	events    map[fanfare.EventRef]*fanfare.Posted
+	events    map[fanfare.EventRef]*fanfare.AcceptedEvent
 	fresh     map[string]bool // days, or the registry, without a plan from before
 }
 
@@ -56,7 +56,7 @@ const (
 
 func New(store *deliveries.Store, kept *control.Store, people *registry.Registry, clock clock.Clock, logger *slog.Logger) *Notifier {
 	return &Notifier{store: store, control: kept, registry: people, clock: clock, logger: logger, dirty: map[fanfare.Day]bool{}, wake: make(chan struct{}, 1),
-		manifests: map[fanfare.DeliveryRef]*fanfare.Manifest{}, events: map[fanfare.EventRef]*fanfare.Posted{}, fresh: map[string]bool{}}
+		manifests: map[fanfare.DeliveryRef]*fanfare.Manifest{}, events: map[fanfare.EventRef]*fanfare.AcceptedEvent{}, fresh: map[string]bool{}}
 }
 
 // Hears reports whether a service subscribes to the outcome of an entry.
@@ -177,7 +177,7 @@ func (n *Notifier) Lag() time.Duration {
 
 // An eventBatch is a plan with its events.
 type eventBatch struct {
-	events []fanfare.Posted
+	events []fanfare.AcceptedEvent
 	count  int  // outcomes or news in the events
 	last   bool // nothing was left behind it when it was made
 	forget func(ctx context.Context) error
@@ -227,7 +227,7 @@ func (n *Notifier) postAll(ctx context.Context, of string, plan func(context.Con
 }
 
 // post appends events to EVENTS and returns when they are durable.
-func (n *Notifier) post(ctx context.Context, events []fanfare.Posted) error {
+func (n *Notifier) post(ctx context.Context, events []fanfare.AcceptedEvent) error {
 	for some := range slices.Chunk(events, noticePosts) {
 		results, err := n.collector.Post(ctx, some)
 		if err != nil {

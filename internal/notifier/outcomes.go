@@ -25,8 +25,8 @@ const (
 // An Outcome is what became of one delivery, and what it is told as.
 type Outcome struct {
 	*fanfare.Entry
-	Name    string          // of the entry for good: no two have the same
-	Of      *fanfare.Posted // what set the delivery off
+	Name    string                 // of the entry for good: no two have the same
+	Of      *fanfare.AcceptedEvent // what set the delivery off
 	Channel string
 
 	Subscriber    string   // public id
@@ -66,9 +66,9 @@ type shared struct {
 }
 
 // Events tells of outcomes, in their order.
-func Events(outcomes []Outcome) ([]fanfare.Posted, error) {
+func Events(outcomes []Outcome) ([]fanfare.AcceptedEvent, error) {
 	open := map[shared]int{} // index of the event that is not full yet
-	var events []fanfare.Posted
+	var events []fanfare.AcceptedEvent
 	var told []Data
 	var sizes []int // what their deliveries take
 	for i := range outcomes {
@@ -80,7 +80,7 @@ func Events(outcomes []Outcome) ([]fanfare.Posted, error) {
 		if !known || len(told[at].Deliveries) == maxTold || sizes[at]+one.mostBytes() > maxBytes {
 			at = len(events)
 			open[key] = at
-			events = append(events, fanfare.Posted{
+			events = append(events, fanfare.AcceptedEvent{
 				Service: key.service, Topic: topic, Lane: fanfare.TopicLane,
 				Event: fanfare.Event{ID: o.Name, Source: Source, Type: fanfare.ReservedPrefix + "delivery." + kind, Time: o.At},
 			})

@@ -13,18 +13,18 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // of is an event of a service.
-func of(service string, seq int) *fanfare.Posted {
-	return &fanfare.Posted{Service: service, Topic: "story", ReceivedAt: noon, Seq: fanfare.EventSeq(seq), Event: fanfare.Event{ID: fmt.Sprint("s-", seq), Source: "/" + service}}
+func of(service string, seq int) *fanfare.AcceptedEvent {
+	return &fanfare.AcceptedEvent{Service: service, Topic: "story", ReceivedAt: noon, Seq: fanfare.EventSeq(seq), Event: fanfare.Event{ID: fmt.Sprint("s-", seq), Source: "/" + service}}
 }
 
 // outcome is the n-th of some outcomes.
-func outcome(n int, what *fanfare.Posted, state fanfare.State, class fanfare.Class) Outcome {
+func outcome(n int, what *fanfare.AcceptedEvent, state fanfare.State, class fanfare.Class) Outcome {
 	e := &fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(noon), Manifest: fanfare.NewManifestID(what.Seq, 0), Position: uint32(n)},
 		Attempt: 1, State: state, Class: class, At: noon.Add(time.Duration(n)), Code: 250}
 	return Outcome{Entry: e, Name: fmt.Sprint("n-", n), Of: what, Channel: "email", Subscriber: fmt.Sprint("per-", n), Subscriptions: []string{"a", "b", "c", "d"}}
 }
 
-func dataOf(t *testing.T, p *fanfare.Posted) (d Data) {
+func dataOf(t *testing.T, p *fanfare.AcceptedEvent) (d Data) {
 	t.Helper()
 	if err := json.Unmarshal(p.Event.Data, &d); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func dataOf(t *testing.T, p *fanfare.Posted) (d Data) {
 func TestEachOutcomeIsInOneEventWithThoseThatShareWhatConditionsAskFor(t *testing.T) {
 	one, two, other := of("news", 4096), of("news", 8192), of("other", 12288)
 	kinds := []struct {
-		what  *fanfare.Posted
+		what  *fanfare.AcceptedEvent
 		state fanfare.State
 		class fanfare.Class
 	}{{one, fanfare.Accepted, ""}, {one, fanfare.Failed, fanfare.ClassInvalid}, {one, fanfare.Failed, fanfare.ClassBlocked}, {two, fanfare.Accepted, ""}, {other, fanfare.Accepted, ""}}

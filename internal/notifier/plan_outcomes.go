@@ -92,7 +92,7 @@ func (n *Notifier) read(ctx context.Context, day fanfare.Day, plan []deliveries.
 	slices.Sort(ids)
 	return n.store.Moment(ctx, day, func(m *deliveries.Moment) error {
 		return errors.Join(
-			m.Posted(slices.Compact(seqs), func(p *fanfare.Posted) { n.events[fanfare.EventRef{Day: day, Seq: p.Seq}] = bare(p) }),
+			m.Posted(slices.Compact(seqs), func(p *fanfare.AcceptedEvent) { n.events[fanfare.EventRef{Day: day, Seq: p.Seq}] = bare(p) }),
 			m.Manifests(slices.Compact(ids), func(manifest *fanfare.Manifest) {
 				n.manifests[fanfare.DeliveryRef{Day: day, Manifest: manifest.ID}] = manifest
 				n.members += manifest.Members()
@@ -101,7 +101,7 @@ func (n *Notifier) read(ctx context.Context, day fanfare.Day, plan []deliveries.
 }
 
 // bare is an event without its data and its recipients.
-func bare(p *fanfare.Posted) *fanfare.Posted {
+func bare(p *fanfare.AcceptedEvent) *fanfare.AcceptedEvent {
 	p.Event.Data, p.Event.Binary, p.Event.Extensions = nil, nil, nil
 	if p.Direct != nil {
 		p.Direct = &fanfare.Direct{Reference: p.Direct.Reference}
@@ -112,13 +112,13 @@ func bare(p *fanfare.Posted) *fanfare.Posted {
 // named puts names on whom outcomes are about. Those of messages that tell of nothing
 // but outcomes are left out.
 func (n *Notifier) named(ctx context.Context, all []Outcome, members []fanfare.Member) ([]Outcome, error) {
-	var who, what []fanfare.Place
+	var who, what []fanfare.RowID
 	for i := range members {
 		who, what = append(who, members[i].Subscriber), append(what, members[i].Subscriptions...)
 	}
 	slices.Sort(who)
 	slices.Sort(what)
-	subscribers, subscriptions, ours := map[fanfare.Place]string{}, map[fanfare.Place]string{}, map[fanfare.Place]bool{}
+	subscribers, subscriptions, ours := map[fanfare.RowID]string{}, map[fanfare.RowID]string{}, map[fanfare.RowID]bool{}
 	err := n.registry.Subscribers(ctx, slices.Compact(who), func(s *registry.SubscriberRow) error {
 		subscribers[s.Place] = s.ID
 		return nil

@@ -17,7 +17,7 @@ import (
 type Addressee struct {
 	Subscriber string        // public id, or ""
 	Address    string        // without a subscriber; in normal form, once it was found
-	Place      fanfare.Place // of the address; 0: nobody has it yet
+	Place      fanfare.RowID // of the address; 0: nobody has it yet
 	Err        error         // *fanfare.Error: there is no such subscriber, or address
 }
 
@@ -29,8 +29,8 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 	if err != nil {
 		return err
 	}
-	candidates := make(map[fanfare.Place][]int, len(all))
-	var places []fanfare.Place
+	candidates := make(map[fanfare.RowID][]int, len(all))
+	var places []fanfare.RowID
 	for i := range all {
 		a := &all[i]
 		if a.Subscriber != "" {
@@ -45,7 +45,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 		}
 		a.Address = w.address
 		first, others := r.addresses.Lookup(r.hash.address(svc.number, w.kind, w.address))
-		for _, p := range append([]fanfare.Place{first}, others...) {
+		for _, p := range append([]fanfare.RowID{first}, others...) {
 			if p != 0 {
 				candidates[p] = append(candidates[p], i)
 				places = append(places, p)
@@ -85,7 +85,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *service, channel *Channel
 	if err != nil {
 		return err
 	}
-	rows := map[fanfare.Place]*control.SubscriberRecord{head.Place: head}
+	rows := map[fanfare.RowID]*control.SubscriberRecord{head.Place: head}
 	if len(head.RowsJSON) > 0 {
 		if rows, err = r.records(ctx, control.PlacesOf(head.Rows())); err != nil {
 			return r.unreadable(err)

@@ -84,7 +84,7 @@ func TestManyAddressesAreMadeOnceEach(t *testing.T) {
 		to = append(to, fmt.Sprintf("person%d@example.org", i))
 	}
 	first := address(t, r, to...)
-	seen := map[fanfare.Place]bool{}
+	seen := map[fanfare.RowID]bool{}
 	for i, a := range first {
 		if a.Err != nil || a.Place == 0 || seen[a.Place] {
 			t.Fatalf("%d: %+v", i, a)

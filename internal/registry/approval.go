@@ -23,7 +23,7 @@ type Approval struct {
 // What its topic says counts before what its service does, where it has a number
 // of its own; else it may add that urgent ones do not wait. A message to people who
 // are named has no topic.
-func (r *Registry) Hold(posted *fanfare.Posted, messages int64) string {
+func (r *Registry) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 	conf := r.config.Load()
 	svc := conf.services[posted.Service]
 	if svc == nil {

@@ -40,7 +40,7 @@ topics:
 			{"siren", fanfare.Normal, 101, "of service notify"},
 			{"siren", fanfare.Urgent, 101, ""},
 		} {
-			got := r.Hold(&fanfare.Posted{Service: "notify", Topic: test.topic, Lane: test.lane}, test.messages)
+			got := r.Hold(&fanfare.AcceptedEvent{Service: "notify", Topic: test.topic, Lane: test.lane}, test.messages)
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("%s: %d messages of %q in %v: %q, want %q", when, test.messages, test.topic, test.lane, got, test.want)
 			}
@@ -54,7 +54,7 @@ topics:
 	if len(diff.Changes) != 1 || len(diff.Changes[0].Fields) != 2 {
 		t.Errorf("the difference is %+v", diff)
 	}
-	if got := r.Hold(&fanfare.Posted{Service: "notify", Topic: "change", Lane: fanfare.Bulk}, 150); got != "" {
+	if got := r.Hold(&fanfare.AcceptedEvent{Service: "notify", Topic: "change", Lane: fanfare.Bulk}, 150); got != "" {
 		t.Errorf("150 messages: %q", got)
 	}
 	if s := r.Configuration().Service("notify"); s.HoldAbove != 200 || !s.HoldExemptUrgent {

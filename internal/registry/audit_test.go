@@ -253,8 +253,8 @@ func TestTheUseOfAKeyIsKept(t *testing.T) {
 // A PUT that gives an id to another place ends the place before, and the answer
 // waits for what is on the wire there.
 func TestAReplacedSubscriptionIsWaitedForLikeAnEndedOne(t *testing.T) {
-	var awaited []fanfare.Place
-	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.Place) { awaited = append(awaited, p) } })
+	var awaited []fanfare.RowID
+	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { awaited = append(awaited, p) } })
 	apply(t, r, weather)
 	good(t, putAll(t, r, registry.Put{ID: "x", Topic: "change", Channel: "email", To: "a@example.org"}))
 	first, err := r.Subscription(t.Context(), "notify", "x")
@@ -266,7 +266,7 @@ func TestAReplacedSubscriptionIsWaitedForLikeAnEndedOne(t *testing.T) {
 		t.Errorf("an update waited for %v", awaited)
 	}
 	good(t, putAll(t, r, registry.Put{ID: "x", Topic: "other", Channel: "email", To: "a@example.org"}))
-	if !slices.Equal(awaited, []fanfare.Place{first.Place}) {
+	if !slices.Equal(awaited, []fanfare.RowID{first.Place}) {
 		t.Errorf("waited for %v, want %v", awaited, first.Place)
 	}
 }

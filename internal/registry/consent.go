@@ -27,7 +27,7 @@ type Consent struct {
 	AskedAt      time.Time `json:"asked_at" doc:"when they asked"`
 	At           time.Time `json:"at" doc:"when it was confirmed, or kept"`
 
-	Place fanfare.Place `json:"-"` // of the subscription
+	Place fanfare.RowID `json:"-"` // of the subscription
 }
 
 // A ConsentAsk is what a program says that somebody agreed to.
@@ -114,11 +114,11 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]Consent,
 	if err != nil {
 		return nil, err
 	}
-	var of []fanfare.Place
+	var of []fanfare.RowID
 	for _, p := range places {
 		of = append(of, r.subscriptionsOfRow.Of(p)...)
 	}
-	ids := map[fanfare.Place]string{}
+	ids := map[fanfare.RowID]string{}
 	err = r.Subscriptions(ctx, control.SortPlaces(of), func(s *SubscriptionRow) error {
 		ids[s.Place] = s.ID
 		return nil

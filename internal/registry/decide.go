@@ -76,7 +76,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	if asked.ID == "" {
 		hash = g.w.r.hash.natural(&asked)
 	}
-	var old fanfare.Place
+	var old fanfare.RowID
 	if !isNew || asked.ID != "" { // a new subscriber has no subscriptions yet
 		if old, err = g.find(hash, w.topic.service, &asked); err != nil {
 			return "", nil, err
@@ -129,7 +129,7 @@ func (g *group) putOne(w *want) (deed string, fields []string, err error) {
 	if *local > fanfare.MaxLocal {
 		return "", nil, full()
 	}
-	asked.Place = fanfare.NewPlace(partition, *local)
+	asked.Place = fanfare.NewRowID(partition, *local)
 	*local++
 	if old != 0 {
 		g.replace(&g.w.r.identities, hash, old, asked.Place)
@@ -151,7 +151,7 @@ func (g *group) notePut(j *job, w *want, deed string, fields []string) {
 
 // auditID is the id under which the audit names a subscription: its public one,
 // but for an id that a client has made of an address.
-func auditID(id string, place fanfare.Place) string {
+func auditID(id string, place fanfare.RowID) string {
 	if id == "" || strings.Contains(id, "@") {
 		return fanfare.SubscriptionID(place)
 	}
@@ -179,7 +179,7 @@ func (g *group) allowed(w *want) error {
 
 // ask calls check with the subscription at a place, nil if there is none there
 // that is active.
-func (g *group) ask(check func(*Subscription) error, place fanfare.Place) error {
+func (g *group) ask(check func(*Subscription) error, place fanfare.RowID) error {
 	if place == 0 {
 		return check(nil)
 	}
@@ -204,7 +204,7 @@ func (g *group) ask(check func(*Subscription) error, place fanfare.Place) error 
 }
 
 // owner finds or makes the subscriber.
-func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
+func (g *group) owner(w *want) (place fanfare.RowID, isNew bool, err error) {
 	if w.put.Subscriber != "" {
 		return g.ownerNamed(w)
 	}
@@ -213,7 +213,7 @@ func (g *group) owner(w *want) (place fanfare.Place, isNew bool, err error) {
 	if *local > fanfare.MaxLocal {
 		return 0, false, full()
 	}
-	place = fanfare.NewPlace(int(w.partition), *local)
+	place = fanfare.NewRowID(int(w.partition), *local)
 	first, others := table.Claim(w.addressHash, place)
 	if first == 0 {
 		g.noteInsert(table, w.addressHash, place)
@@ -276,7 +276,7 @@ func (g *group) updateSubscriber(s *control.SubscriberRecord, w *want) {
 
 // find returns the place of the subscription with the identity of asked, 0 if
 // there is none.
-func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRecord) (fanfare.Place, error) {
+func (g *group) find(hash uint64, service uint32, asked *control.SubscriptionRecord) (fanfare.RowID, error) {
 	first, others := g.w.r.identities.Lookup(hash)
 	for first != 0 {
 		s, err := g.subscription(first)

@@ -45,7 +45,7 @@ func (g *group) end(j *job) error {
 	return nil
 }
 
-func (g *group) endPlace(place fanfare.Place, how Ending) error {
+func (g *group) endPlace(place fanfare.RowID, how Ending) error {
 	s, err := g.change(place)
 	if err != nil {
 		return g.w.r.unreadable(err)
@@ -56,7 +56,7 @@ func (g *group) endPlace(place fanfare.Place, how Ending) error {
 }
 
 // byID returns the place of the subscription with a public id.
-func (g *group) byID(svc *service, id string) (fanfare.Place, error) {
+func (g *group) byID(svc *service, id string) (fanfare.RowID, error) {
 	r := g.w.r
 	if place, ok := fanfare.ParseSubscriptionID(id); ok {
 		s, err := g.subscription(place)

@@ -17,9 +17,9 @@ import (
 // An Erasure is a subscriber who is being forgotten. It is durable from its
 // begin, and gone without a trace after its end.
 type Erasure struct {
-	Subscriber fanfare.Place   `json:"subscriber"`
+	Subscriber fanfare.RowID   `json:"subscriber"`
 	Service    string          `json:"service"`
-	Places     []fanfare.Place `json:"places"` // of all rows, ascending
+	Places     []fanfare.RowID `json:"places"` // of all rows, ascending
 	Ended      int             `json:"ended"`  // how many subscriptions ended by it
 	// Names are what must not be found in any file afterwards: addresses, their
 	// local parts, and ids that clients chose. ASCII letters are in lower case, and
@@ -34,7 +34,7 @@ const minNameBytes = 4
 
 type erasures struct {
 	mu  sync.Mutex
-	all map[fanfare.Place]Erasure
+	all map[fanfare.RowID]Erasure
 }
 
 func (e *erasures) load(r *control.ErasureRecord) error {
@@ -50,12 +50,12 @@ func (e *erasures) begun(one Erasure) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.all == nil {
-		e.all = map[fanfare.Place]Erasure{}
+		e.all = map[fanfare.RowID]Erasure{}
 	}
 	e.all[one.Subscriber] = one
 }
 
-func (e *erasures) over(place fanfare.Place) {
+func (e *erasures) over(place fanfare.RowID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.all, place)
@@ -82,7 +82,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 	if err != nil {
 		return e, err
 	}
-	err = r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
 		head, err := g.named(svc.number, id)
 		switch {
 		case err != nil:
@@ -94,7 +94,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 			return nil, err
 		}
 		e = Erasure{Subscriber: head.Place, Service: service, Places: control.PlacesOf(head.Rows())}
-		var ended []fanfare.Place
+		var ended []fanfare.RowID
 		for _, p := range e.Places {
 			gone, err := g.hide(p, &e, suppress)
 			if err != nil {
@@ -116,7 +116,7 @@ func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppres
 }
 
 // hide takes one row out of the tables and ends what goes to it.
-func (g *group) hide(place fanfare.Place, e *Erasure, suppress bool) ([]fanfare.Place, error) {
+func (g *group) hide(place fanfare.RowID, e *Erasure, suppress bool) ([]fanfare.RowID, error) {
 	r := g.w.r
 	row, err := g.subscriber(place)
 	if err != nil {
@@ -143,7 +143,7 @@ func (g *group) hide(place fanfare.Place, e *Erasure, suppress bool) ([]fanfare.
 	if err != nil {
 		return nil, err
 	}
-	var ended []fanfare.Place
+	var ended []fanfare.RowID
 	for _, p := range all {
 		s, err := g.subscription(p)
 		if err != nil {
@@ -183,7 +183,7 @@ func lowerASCII(s string) string {
 // Everything else must be forgotten by then. It may be called again after an
 // error, or after a crash.
 func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
-	err := r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
+	err := r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
 		g.batch.SecureDelete = true
 		ids := map[audit.Operation]string{}
 		for i := range all {
@@ -210,7 +210,7 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 	if err := r.opt.Store.Scrub(names); err != nil {
 		return r.unreadable(err)
 	}
-	err = r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
 		g.batch.SecureDelete = true
 		for i := range all {
 			g.batch.Erasures = append(g.batch.Erasures, control.ErasureRecord{Place: all[i].Subscriber})
@@ -232,7 +232,7 @@ func (r *Registry) FinishErasures(ctx context.Context, all []Erasure) error {
 // empty leaves nothing of a row but its place, nor of its subscriptions, which
 // keep no filter from being forgotten with the last one who has it. It adds
 // to ids by which names the audit knows them, and by which it shall.
-func (g *group) empty(service string, place fanfare.Place, ids map[audit.Operation]string) error {
+func (g *group) empty(service string, place fanfare.RowID, ids map[audit.Operation]string) error {
 	r := g.w.r
 	row, err := g.subscriber(place)
 	if err != nil {
@@ -289,7 +289,7 @@ func (g *group) renameInAudit(ids map[audit.Operation]string) error {
 func (g *group) emptyFilters(all []Erasure) error {
 	r := g.w.r
 	naming := map[uint32]bool{}
-	erased := map[fanfare.Place]bool{}
+	erased := map[fanfare.RowID]bool{}
 	for i := range all {
 		for _, n := range r.filters.naming(all[i].Names) {
 			naming[n] = true
@@ -301,7 +301,7 @@ func (g *group) emptyFilters(all []Erasure) error {
 	if len(naming) == 0 {
 		return nil
 	}
-	err := r.opt.Store.ScanSubscriptions(context.Background(), control.Range{First: 1, Last: ^fanfare.Place(0)}, func(s *control.SubscriptionRecord) error {
+	err := r.opt.Store.ScanSubscriptions(context.Background(), control.Range{First: 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriptionRecord) error {
 		if naming[s.Filter] && !erased[s.Subscriber] {
 			delete(naming, s.Filter)
 		}

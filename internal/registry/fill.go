@@ -23,7 +23,7 @@ type filling struct {
 	free       chan *chunk
 	done       chan struct{} // closed at the end, or at the first failure
 	err        error         // once done is closed
-	refuse     func(of condition.Key, place fanfare.Place, err error)
+	refuse     func(of condition.Key, place fanfare.RowID, err error)
 }
 
 // A chunk is entries of one topic. Their params lie in one buffer, and both are
@@ -36,7 +36,7 @@ type chunk struct {
 
 // newFilling begins. refuse is told of entries that the index does not understand,
 // which an older version did: they are left out, as the rest cannot wait for them.
-func newFilling(conditions Conditions, refuse func(of condition.Key, place fanfare.Place, err error)) *filling {
+func newFilling(conditions Conditions, refuse func(of condition.Key, place fanfare.RowID, err error)) *filling {
 	f := &filling{conditions: conditions, refuse: refuse, partial: map[condition.Key]*chunk{},
 		full: make(chan *chunk, loadAhead), free: make(chan *chunk, loadAhead+1), done: make(chan struct{})}
 	go f.run()

@@ -14,12 +14,12 @@ import (
 // A collecting index keeps copies of what it is given, until it fails.
 type collecting struct {
 	Conditions
-	params map[fanfare.Place]string
+	params map[fanfare.RowID]string
 	adds   int
 	failAt int
 
-	unclear map[fanfare.Place]bool // not understood
-	refused []fanfare.Place
+	unclear map[fanfare.RowID]bool // not understood
+	refused []fanfare.RowID
 }
 
 func (c *collecting) Add(_ condition.Key, entries []condition.Entry) error {
@@ -38,11 +38,11 @@ func (c *collecting) Add(_ condition.Key, entries []condition.Entry) error {
 }
 
 func fillWith(c *collecting, topics, n int) error {
-	f := newFilling(c, func(_ condition.Key, place fanfare.Place, _ error) { c.refused = append(c.refused, place) })
+	f := newFilling(c, func(_ condition.Key, place fanfare.RowID, _ error) { c.refused = append(c.refused, place) })
 	var buf []byte // used again for each, as the store's is
 	for i := range n {
 		buf = fmt.Appendf(buf[:0], `{"n":%d}`, i)
-		e := condition.Entry{Place: fanfare.Place(i), Params: json.RawMessage(buf)}
+		e := condition.Entry{Place: fanfare.RowID(i), Params: json.RawMessage(buf)}
 		if err := f.add(condition.Key{Topic: fmt.Sprint(i % topics)}, e); err != nil {
 			return errors.Join(err, f.end())
 		}
@@ -53,13 +53,13 @@ func fillWith(c *collecting, topics, n int) error {
 func TestAllThatIsReadIsFilledInAsItWasRead(t *testing.T) {
 	const n = 7*loadChunk + 11
 	for _, topics := range []int{1, 5, 200} {
-		c := &collecting{params: map[fanfare.Place]string{}}
+		c := &collecting{params: map[fanfare.RowID]string{}}
 		if err := fillWith(c, topics, n); err != nil {
 			t.Fatal(err)
 		}
 		for i := range n {
-			if want := fmt.Sprintf(`{"n":%d}`, i); c.params[fanfare.Place(i)] != want {
-				t.Fatalf("%d topics: entry %d has %q", topics, i, c.params[fanfare.Place(i)])
+			if want := fmt.Sprintf(`{"n":%d}`, i); c.params[fanfare.RowID(i)] != want {
+				t.Fatalf("%d topics: entry %d has %q", topics, i, c.params[fanfare.RowID(i)])
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestAllThatIsReadIsFilledInAsItWasRead(t *testing.T) {
 
 func TestAFillingEndsAtTheFirstFailure(t *testing.T) {
 	for _, failAt := range []int{1, 3, 8} {
-		c := &collecting{params: map[fanfare.Place]string{}, failAt: failAt}
+		c := &collecting{params: map[fanfare.RowID]string{}, failAt: failAt}
 		if err := fillWith(c, 1, 7*loadChunk+11); err == nil {
 			t.Errorf("the failure of chunk %d is not told", failAt)
 		}
@@ -81,8 +81,8 @@ func TestAFillingEndsAtTheFirstFailure(t *testing.T) {
 // its start.
 func TestWhatIsNotUnderstoodAnyMoreIsLeftOutAndTold(t *testing.T) {
 	const n = 3*loadChunk + 11
-	unclear := []fanfare.Place{7, loadChunk, n - 1}
-	c := &collecting{params: map[fanfare.Place]string{}, unclear: map[fanfare.Place]bool{}}
+	unclear := []fanfare.RowID{7, loadChunk, n - 1}
+	c := &collecting{params: map[fanfare.RowID]string{}, unclear: map[fanfare.RowID]bool{}}
 	for _, place := range unclear {
 		c.unclear[place] = true
 	}

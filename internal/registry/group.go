@@ -33,9 +33,9 @@ type group struct {
 
 	// Rows of the store that the group reads, as they are now in the group's
 	// eyes, and the ones that it changed.
-	subscribers   map[fanfare.Place]*control.SubscriberRecord
-	subscriptions map[fanfare.Place]*control.SubscriptionRecord
-	changed       map[fanfare.Place]control.SubscriptionRecord // before the change
+	subscribers   map[fanfare.RowID]*control.SubscriberRecord
+	subscriptions map[fanfare.RowID]*control.SubscriptionRecord
+	changed       map[fanfare.RowID]control.SubscriptionRecord // before the change
 
 	suppressed map[suppressionKey]suppression.Record // what the list says anew
 
@@ -52,7 +52,7 @@ type group struct {
 type tableChange struct {
 	table      *placeindex.HashIndex
 	hash       uint64
-	old, place fanfare.Place // old 0: place was inserted; place 0: old was removed
+	old, place fanfare.RowID // old 0: place was inserted; place 0: old was removed
 }
 
 // begin starts the next transaction.
@@ -149,7 +149,7 @@ func (g *group) release() {
 // time, but for those that the group has read or made itself: they may be others
 // by now in its eyes. What the callers missed is read when its turn comes.
 func (g *group) prefetch(jobs []*job) error {
-	var subscribers, subscriptions []fanfare.Place
+	var subscribers, subscriptions []fanfare.RowID
 	for _, j := range jobs {
 		for i := range j.wants {
 			w := &j.wants[i]
@@ -168,7 +168,7 @@ func (g *group) prefetch(jobs []*job) error {
 	return g.readSubscriptions(ctx, control.SortPlaces(subscriptions))
 }
 
-func (g *group) readSubscribers(ctx context.Context, places []fanfare.Place) error {
+func (g *group) readSubscribers(ctx context.Context, places []fanfare.RowID) error {
 	if len(places) == 0 {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (g *group) readSubscribers(ctx context.Context, places []fanfare.Place) err
 		}
 	}
 	if g.subscribers == nil {
-		g.subscribers = make(map[fanfare.Place]*control.SubscriberRecord, len(places))
+		g.subscribers = make(map[fanfare.RowID]*control.SubscriberRecord, len(places))
 	}
 	return g.w.r.opt.Store.SubscriberRecords(ctx, places, func(s *control.SubscriberRecord) error {
 		g.subscribers[s.Place] = cloneRecord(s)
@@ -186,7 +186,7 @@ func (g *group) readSubscribers(ctx context.Context, places []fanfare.Place) err
 	})
 }
 
-func (g *group) readSubscriptions(ctx context.Context, places []fanfare.Place) error {
+func (g *group) readSubscriptions(ctx context.Context, places []fanfare.RowID) error {
 	if len(places) == 0 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.Place) e
 		}
 	}
 	if g.subscriptions == nil {
-		g.subscriptions = make(map[fanfare.Place]*control.SubscriptionRecord, len(places))
+		g.subscriptions = make(map[fanfare.RowID]*control.SubscriptionRecord, len(places))
 	}
 	return g.w.r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		kept := cloneSubscription(s)
@@ -207,14 +207,14 @@ func (g *group) readSubscriptions(ctx context.Context, places []fanfare.Place) e
 
 // subscriber returns the row at p as the group sees it, nil if there is none.
 // The pointer is good until the next new row.
-func (g *group) subscriber(p fanfare.Place) (*control.SubscriberRecord, error) {
+func (g *group) subscriber(p fanfare.RowID) (*control.SubscriberRecord, error) {
 	if i, rows := int(p.Local())-int(g.baseSubscriber[p.Partition()]), g.batch.Subscribers[p.Partition()]; i >= 0 && i < len(rows) {
 		return &rows[i], nil
 	}
 	if s := g.subscribers[p]; s != nil {
 		return s, nil
 	}
-	err := g.readSubscribers(context.Background(), []fanfare.Place{p})
+	err := g.readSubscribers(context.Background(), []fanfare.RowID{p})
 	if g.aborted {
 		err = errAborted
 	}
@@ -223,14 +223,14 @@ func (g *group) subscriber(p fanfare.Place) (*control.SubscriberRecord, error) {
 
 // subscription returns the row at p as the group sees it, nil if there is none.
 // The pointer is good until the next new row.
-func (g *group) subscription(p fanfare.Place) (*control.SubscriptionRecord, error) {
+func (g *group) subscription(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	if g.isNew(p) {
 		return &g.batch.Subscriptions[p.Partition()][p.Local()-g.baseSubscription[p.Partition()]], nil
 	}
 	if s := g.subscriptions[p]; s != nil {
 		return s, nil
 	}
-	err := g.readSubscriptions(context.Background(), []fanfare.Place{p})
+	err := g.readSubscriptions(context.Background(), []fanfare.RowID{p})
 	if g.aborted {
 		err = errAborted
 	}
@@ -239,11 +239,11 @@ func (g *group) subscription(p fanfare.Place) (*control.SubscriptionRecord, erro
 
 // touchesSubscriber and touchesSubscription report whether the row at p may be
 // another in the store once the group has landed.
-func (g *group) touchesSubscriber(p fanfare.Place) bool {
+func (g *group) touchesSubscriber(p fanfare.RowID) bool {
 	return p.Local() >= g.baseSubscriber[p.Partition()] || g.subscribers[p] != nil
 }
 
-func (g *group) touchesSubscription(p fanfare.Place) bool {
+func (g *group) touchesSubscription(p fanfare.RowID) bool {
 	_, changed := g.changed[p]
 	return changed || p.Local() >= g.baseSubscription[p.Partition()]
 }
@@ -252,13 +252,13 @@ func (g *group) touchesSubscription(p fanfare.Place) bool {
 var errAborted = errors.New("registry: the group before failed")
 
 // isNew reports whether the subscription at p was made by this group.
-func (g *group) isNew(p fanfare.Place) bool {
+func (g *group) isNew(p fanfare.RowID) bool {
 	i := int(p.Local()) - int(g.baseSubscription[p.Partition()])
 	return i >= 0 && i < len(g.batch.Subscriptions[p.Partition()])
 }
 
 // change returns the row at p for changing, and remembers what it was.
-func (g *group) change(p fanfare.Place) (*control.SubscriptionRecord, error) {
+func (g *group) change(p fanfare.RowID) (*control.SubscriptionRecord, error) {
 	s, err := g.subscription(p)
 	if err != nil || g.isNew(p) {
 		return s, err
@@ -266,24 +266,24 @@ func (g *group) change(p fanfare.Place) (*control.SubscriptionRecord, error) {
 	g.effects++
 	if _, ok := g.changed[p]; !ok {
 		if g.changed == nil {
-			g.changed = map[fanfare.Place]control.SubscriptionRecord{}
+			g.changed = map[fanfare.RowID]control.SubscriptionRecord{}
 		}
 		g.changed[p] = *s
 	}
 	return s, nil
 }
 
-func (g *group) insert(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
+func (g *group) insert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	t.Insert(hash, place)
 	g.noteInsert(t, hash, place)
 }
 
-func (g *group) noteInsert(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
+func (g *group) noteInsert(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, 0, place})
 }
 
-func (g *group) replace(t *placeindex.HashIndex, hash uint64, old, place fanfare.Place) {
+func (g *group) replace(t *placeindex.HashIndex, hash uint64, old, place fanfare.RowID) {
 	t.Replace(hash, old, place)
 	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, old, place})
@@ -291,13 +291,13 @@ func (g *group) replace(t *placeindex.HashIndex, hash uint64, old, place fanfare
 
 // remove takes place out from under hash when the group is kept: until then it is
 // there for those who read. Who decides on a change compares the row.
-func (g *group) remove(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
+func (g *group) remove(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	g.effects++
 	g.leaving = append(g.leaving, tableChange{t, hash, place, 0})
 }
 
 // takeBack undoes an insert of the same group at once: the place is given out again.
-func (g *group) takeBack(t *placeindex.HashIndex, hash uint64, place fanfare.Place) {
+func (g *group) takeBack(t *placeindex.HashIndex, hash uint64, place fanfare.RowID) {
 	t.Remove(hash, place)
 	g.effects++
 	g.undone = append(g.undone, tableChange{t, hash, place, 0})

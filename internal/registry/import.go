@@ -58,7 +58,7 @@ type putting struct {
 	results []PutResult
 	refused bool // all of them: there is nothing for the writer
 
-	afterEnd func(fanfare.Place) // returns when no letter for what was replaced or paused can leave; may be nil
+	afterEnd func(fanfare.RowID) // returns when no letter for what was replaced or paused can leave; may be nil
 }
 
 // begin checks puts and hands the good ones to the writer, which does them after
@@ -94,7 +94,7 @@ func (p *putting) wait(over <-chan time.Time) error {
 	}
 	for i := range p.wants {
 		w := &p.wants[i]
-		for _, place := range [...]fanfare.Place{w.replaced, w.silenced} {
+		for _, place := range [...]fanfare.RowID{w.replaced, w.silenced} {
 			if w.err == nil && place != 0 && p.afterEnd != nil {
 				p.afterEnd(place)
 			}

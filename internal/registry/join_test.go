@@ -102,7 +102,7 @@ func TestWhatComesAlongSeesWhatTheGroupHasChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.Subscribers(t.Context(), []fanfare.Place{place}, func(s *registry.SubscriberRow) error {
+	err = r.Subscribers(t.Context(), []fanfare.RowID{place}, func(s *registry.SubscriberRow) error {
 		if s.Locale != "de" || s.TimeZone != "Europe/Berlin" {
 			t.Errorf("%+v", s)
 		}

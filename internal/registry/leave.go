@@ -20,7 +20,7 @@ type Person struct {
 
 // PersonOf returns who has the subscription at a place, which may have ended.
 // NotFound is nobody, any more.
-func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.Place) (p Person, err error) {
+func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p Person, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return p, err
@@ -55,9 +55,9 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.P
 
 // ownerOf returns who has the subscription at a place, and the row of the address
 // that it goes to.
-func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Place) (head, row *control.SubscriberRecord, err error) {
-	owner := fanfare.Place(0)
-	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.Place{place}, func(s *control.SubscriptionRecord) error {
+func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
+	owner := fanfare.RowID(0)
+	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *control.SubscriptionRecord) error {
 		if r.serviceOf(s) == svc.number {
 			owner = s.Subscriber
 		}
@@ -66,7 +66,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Plac
 	if err != nil {
 		return nil, nil, r.unreadable(err)
 	}
-	rows, err := r.records(ctx, []fanfare.Place{owner})
+	rows, err := r.records(ctx, []fanfare.RowID{owner})
 	if err != nil {
 		return nil, nil, r.unreadable(err)
 	}
@@ -76,7 +76,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Plac
 	if row.Head() == row.Place {
 		return row, row, nil
 	}
-	if rows, err = r.records(ctx, []fanfare.Place{row.Head()}); err != nil {
+	if rows, err = r.records(ctx, []fanfare.RowID{row.Head()}); err != nil {
 		return nil, nil, r.unreadable(err)
 	}
 	if head = rows[row.Head()]; head == nil || head.Flags&(control.FlagErasing|control.FlagErased) != 0 {
@@ -89,13 +89,13 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.Plac
 // change sequence of the last end of them: of this one, unless all had ended before.
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
-func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.Place, how Ending) (seq uint64, err error) {
+func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how Ending) (seq uint64, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return 0, err
 	}
 	how.Text = clean(how.Text)
-	err = r.change(ctx, func(g *group) (ended []fanfare.Place, err error) {
+	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)
 			if err != nil {
@@ -118,7 +118,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 	if err != nil {
 		return 0, err
 	}
-	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(append([]fanfare.Place(nil), places...)), func(s *control.SubscriptionRecord) error {
+	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(append([]fanfare.RowID(nil), places...)), func(s *control.SubscriptionRecord) error {
 		seq = max(seq, s.EndedSeq)
 		return nil
 	})
@@ -135,7 +135,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 // channel is gone, whose condition does not fit any more, or that there is another of
 // by now; an address that is suppressed refuses all. It returns how many are in force
 // again, those that were already among them.
-func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place, seq uint64, reason string) (restored int, err error) {
+func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return 0, err
@@ -144,11 +144,11 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place
 	if err != nil {
 		return 0, err
 	}
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for _, row := range head.Rows() {
 		places = append(places, r.subscriptionsOfRow.Of(row.Place)...)
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 		restored = 0
 		for _, place := range control.SortPlaces(places) {
 			back, err := g.restore(audit.ActorOf(ctx), svc, place, seq, reason)
@@ -165,7 +165,7 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.Place
 }
 
 // restore decides on one. It refuses before it changes anything.
-func (g *group) restore(actor *audit.Actor, svc *service, place fanfare.Place, seq uint64, reason string) (bool, error) {
+func (g *group) restore(actor *audit.Actor, svc *service, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)
 	switch {

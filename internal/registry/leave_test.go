@@ -26,7 +26,7 @@ func TestWhatOneRequestEndedIsRestoredAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := map[string]registry.Subscription{}
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for _, id := range []string{"a", "b", "c", "d"} {
 		before[id] = stateOf(t, r, id)
 		places = append(places, before[id].Place)
@@ -90,7 +90,7 @@ func TestWhatIsElsewhereOrForgottenIsNotRestored(t *testing.T) {
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%+v, %v", page, err)
 	}
-	places := []fanfare.Place{page[0].Place, page[1].Place}
+	places := []fanfare.RowID{page[0].Place, page[1].Place}
 	seq, err := r.EndTogether(ctx, "notify", places, registry.Ending{Source: registry.SourceOneClick, Text: byLink})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestWhatIsElsewhereOrForgottenIsNotRestored(t *testing.T) {
 	}
 
 	gone := stateOf(t, r, "gone").Place
-	if seq, err = r.EndTogether(ctx, "notify", []fanfare.Place{gone}, registry.Ending{Text: byLink}); err != nil {
+	if seq, err = r.EndTogether(ctx, "notify", []fanfare.RowID{gone}, registry.Ending{Text: byLink}); err != nil {
 		t.Fatal(err)
 	}
 	whose, err := r.SubscriberByAddress(ctx, "notify", "gone@example.org")

@@ -46,7 +46,7 @@ func (r *Registry) load(ctx context.Context) error {
 
 // misunderstood tells of a condition that is kept and not understood any more. Logs
 // show the first ones; all are counted.
-func (r *Registry) misunderstood(of condition.Key, place fanfare.Place, err error) {
+func (r *Registry) misunderstood(of condition.Key, place fanfare.RowID, err error) {
 	if r.unmatched++; r.unmatched <= misunderstoodShown {
 		r.opt.Logger.Error("registry: a condition is not understood any more", "subscription", fanfare.SubscriptionID(place), "service", of.Service, "topic", of.Topic, "error", err)
 	}
@@ -72,7 +72,7 @@ type loader struct {
 
 type clash struct {
 	hash  uint64
-	place fanfare.Place
+	place fanfare.RowID
 }
 
 func (l *loader) config(c *control.ConfigRecord) error {
@@ -148,7 +148,7 @@ func (l *loader) resolve(ctx context.Context) error {
 		first, others := l.r.identities.Lookup(c.hash)
 		places := control.SortPlaces(append(others, first))
 		newest := map[string]control.SubscriptionRecord{}
-		var beaten []fanfare.Place
+		var beaten []fanfare.RowID
 		err := l.r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 			if s.ID == "" {
 				return nil

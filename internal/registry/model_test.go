@@ -291,8 +291,8 @@ func nameOf(r *registry.Registry, number uint16) string {
 }
 
 // compareSlots compares the moves that are open, and the slots that are in use.
-func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record]fanfare.Place) {
-	want, used := map[fanfare.Place]string{}, map[string]bool{}
+func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record]fanfare.RowID) {
+	want, used := map[fanfare.RowID]string{}, map[string]bool{}
 	for _, one := range m.all {
 		if one.active && len(m.was[one]) > 0 {
 			want[places[one]] = fmt.Sprint(one.slot, " was ", slices.Sorted(maps.Keys(m.was[one])))
@@ -301,7 +301,7 @@ func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record
 			used[one.slot] = true
 		}
 	}
-	got, inUse := map[fanfare.Place]string{}, map[string]bool{}
+	got, inUse := map[fanfare.RowID]string{}, map[string]bool{}
 	for _, move := range r.Moves() {
 		var was []string
 		for _, n := range move.Was {
@@ -320,7 +320,7 @@ func compareSlots(t *rapid.T, r *registry.Registry, m *model, places map[*record
 
 func compare(t *rapid.T, r *registry.Registry, index *condition.Index, m *model) {
 	ctx := context.Background()
-	active, at := map[string]int{}, map[*record]fanfare.Place{}
+	active, at := map[string]int{}, map[*record]fanfare.RowID{}
 	for _, want := range m.all {
 		if want.active && !want.paused {
 			active[want.topic]++
@@ -360,8 +360,8 @@ func compare(t *rapid.T, r *registry.Registry, index *condition.Index, m *model)
 		t.Fatal(err)
 	}
 	var got, want []string
-	var places []fanfare.Place
-	slots := map[fanfare.Place]uint16{}
+	var places []fanfare.RowID
+	slots := map[fanfare.RowID]uint16{}
 	for _, h := range hits {
 		places, slots[h.Place] = append(places, h.Place), h.Slot
 	}

@@ -14,7 +14,7 @@ import (
 // A Move is a subscription that has got another slot. What waits for it in those
 // before is to go into the new one.
 type Move struct {
-	Place, Subscriber fanfare.Place
+	Place, Subscriber fanfare.RowID
 	Slot              uint16 // 0: at once
 	Was               []uint16
 }
@@ -32,7 +32,7 @@ func (s *slots) noteMove(of *control.SubscriptionRecord) {
 		return
 	}
 	if s.moves == nil {
-		s.moves = map[fanfare.Place]Move{}
+		s.moves = map[fanfare.RowID]Move{}
 	}
 	s.moves[of.Place] = Move{Place: of.Place, Subscriber: of.Subscriber, Slot: of.Slot, Was: of.DecodePastSlots()}
 }
@@ -54,11 +54,11 @@ func (r *Registry) Moves() []Move {
 // A subscription that has left its slot meanwhile is passed by: it comes with Moves again.
 func (r *Registry) Carried(ctx context.Context, moves []Move) error {
 	for some := range slices.Chunk(moves, maxJob) {
-		places := make([]fanfare.Place, len(some))
+		places := make([]fanfare.RowID, len(some))
 		for i := range some {
 			places[i] = some[i].Place
 		}
-		err := r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+		err := r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 			if err := g.readUnknown(places); err != nil {
 				return nil, err
 			}
@@ -92,8 +92,8 @@ func (g *group) carried(m *Move) error {
 }
 
 // readUnknown reads the subscriptions that the group has not read, in one go.
-func (g *group) readUnknown(places []fanfare.Place) error {
-	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.Place) bool { return g.knows(p) || g.isNew(p) })
+func (g *group) readUnknown(places []fanfare.RowID) error {
+	unknown := slices.DeleteFunc(slices.Clone(places), func(p fanfare.RowID) bool { return g.knows(p) || g.isNew(p) })
 	if err := g.readSubscriptions(context.Background(), control.SortPlaces(unknown)); err != nil {
 		return g.w.r.unreadable(err)
 	}
@@ -104,7 +104,7 @@ func (g *group) readUnknown(places []fanfare.Place) error {
 }
 
 // rezone moves what a subscriber has on local clocks to the time zone that it has now.
-func (g *group) rezone(place fanfare.Place) error {
+func (g *group) rezone(place fanfare.RowID) error {
 	head, err := g.subscriber(place)
 	if err != nil {
 		return g.w.r.unreadable(err)
@@ -136,7 +136,7 @@ func (g *group) rezone(place fanfare.Place) error {
 }
 
 // rezoneOf is rezone for the subscriber of a row.
-func (g *group) rezoneOf(row fanfare.Place) error {
+func (g *group) rezoneOf(row fanfare.RowID) error {
 	s, err := g.subscriber(row)
 	if err != nil {
 		return g.w.r.unreadable(err)
@@ -145,7 +145,7 @@ func (g *group) rezoneOf(row fanfare.Place) error {
 }
 
 // slotFor is the slot of a cadence for the subscriber of a row.
-func (g *group) slotFor(row fanfare.Place, of cadence.Cadence) (uint16, error) {
+func (g *group) slotFor(row fanfare.RowID, of cadence.Cadence) (uint16, error) {
 	if of.Immediate() {
 		return 0, nil
 	}
@@ -162,7 +162,7 @@ func (g *group) slotFor(row fanfare.Place, of cadence.Cadence) (uint16, error) {
 }
 
 // setSlot changes the slot of a subscription. Nothing can wait in that of a new one.
-func (g *group) setSlot(place fanfare.Place, slot uint16) error {
+func (g *group) setSlot(place fanfare.RowID, slot uint16) error {
 	s, err := g.subscription(place)
 	if err != nil {
 		return g.w.r.unreadable(err)

@@ -117,7 +117,7 @@ func (g *group) holders(service uint32, kind uint8, address string) (rows []*con
 
 // mayHold are the places of those who have an address that is small when it is
 // folded, and of others whose address has the same hash.
-func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.Place) {
+func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []fanfare.RowID) {
 	hash := r.hash.address(service, kind, small)
 	for _, t := range []*placeindex.HashIndex{&r.addresses, &r.respelled} {
 		if first, others := t.Lookup(hash); first != 0 {
@@ -130,7 +130,7 @@ func (r *Registry) mayHold(service uint32, kind uint8, small string) (places []f
 
 // respell has a row found by its address however that is spelled; what is spelled as
 // it is folded is found anyway.
-func (g *group) respell(service uint32, kind uint8, address string, place fanfare.Place) {
+func (g *group) respell(service uint32, kind uint8, address string, place fanfare.RowID) {
 	if small := folded(kind, address); small != address {
 		g.insert(&g.w.r.respelled, g.w.r.hash.address(service, kind, small), place)
 	}
@@ -148,7 +148,7 @@ func (g *group) withdraw(row *control.SubscriberRecord) {
 // readHolders has the rows at hand of who may have one of many addresses.
 func (g *group) readHolders(records []suppression.Record) error {
 	r := g.w.r
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for i := range records {
 		s := &records[i]
 		for _, t := range r.hearing(s.Service, fanfare.TopicSuppressions) {

@@ -83,7 +83,7 @@ func (l *listener) check(what string, want ...string) {
 }
 
 // ada is subscribed to two things, under ids of her own.
-func (l *listener) ada() (places []fanfare.Place) {
+func (l *listener) ada() (places []fanfare.RowID) {
 	l.t.Helper()
 	if err := person(l.t, l.Registry, "ada", "ada@example.org"); err != nil {
 		l.t.Fatal(err)

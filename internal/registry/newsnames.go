@@ -22,7 +22,7 @@ type NoticeNames struct {
 
 // NoticeNames returns the names of each of several news.
 func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]NoticeNames, error) {
-	var rows, subscriptions []fanfare.Place
+	var rows, subscriptions []fanfare.RowID
 	for i := range news {
 		rows = append(rows, news[i].Subscriber)
 		if news[i].Subscription != 0 {
@@ -33,7 +33,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
-	what := map[fanfare.Place]string{}
+	what := map[fanfare.RowID]string{}
 	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(subscriptions), func(s *control.SubscriptionRecord) error {
 		what[s.Place] = publicID(s)
 		return nil
@@ -65,12 +65,12 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 
 // namesOfOwners returns the public ids of who has some rows, by row; none of who is
 // being forgotten.
-func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]string, error) {
+func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]string, error) {
 	rows, err := r.records(ctx, places)
 	if err != nil {
 		return nil, err
 	}
-	var heads []fanfare.Place
+	var heads []fanfare.RowID
 	for _, row := range rows {
 		heads = append(heads, row.Head())
 	}
@@ -78,7 +78,7 @@ func (r *Registry) namesOfOwners(ctx context.Context, places []fanfare.Place) (m
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[fanfare.Place]string, len(rows))
+	names := make(map[fanfare.RowID]string, len(rows))
 	for place, row := range rows {
 		if head := owners[row.Head()]; head != nil && (row.Flags|head.Flags)&(control.FlagErasing|control.FlagErased) == 0 {
 			names[place] = subscriberID(head)

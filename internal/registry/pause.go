@@ -39,7 +39,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, func(g *group) (silenced []fanfare.Place, err error) {
+	return r.change(ctx, func(g *group) (silenced []fanfare.RowID, err error) {
 		place, err := g.byID(svc, id)
 		if err != nil {
 			return nil, err
@@ -57,7 +57,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 			return nil, &fanfare.Error{Code: fanfare.Conflict, Message: "the subscription has ended", Hint: "put it again to begin a new one"}
 		}
 		if paused {
-			silenced = []fanfare.Place{place}
+			silenced = []fanfare.RowID{place}
 		}
 		if s.Paused == paused {
 			return silenced, nil

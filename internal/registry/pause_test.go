@@ -24,8 +24,8 @@ func stateOf(t *testing.T, r *registry.Registry, id string) registry.Subscriptio
 // and outlives a restart.
 func TestAPauseIsInForceWhenItIsAnswered(t *testing.T) {
 	ctx, place := t.Context(), storetest.Place(t)
-	var silent []fanfare.Place
-	r, index := openAt(t, place, func(o *registry.Options) { o.AfterEnd = func(p fanfare.Place) { silent = append(silent, p) } })
+	var silent []fanfare.RowID
+	r, index := openAt(t, place, func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { silent = append(silent, p) } })
 	apply(t, r, weather)
 	one := registry.Put{ID: "one", Topic: "change", Channel: "email", To: "a@example.org", Filter: "event.mag > 5.0"}
 	good(t, putAll(t, r, one))
@@ -71,8 +71,8 @@ func TestAPauseIsInForceWhenItIsAnswered(t *testing.T) {
 }
 
 func TestAPutThatPausesWaitsForWhatIsOnTheWire(t *testing.T) {
-	var silent []fanfare.Place
-	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.Place) { silent = append(silent, p) } })
+	var silent []fanfare.RowID
+	r, _ := openAt(t, storetest.Place(t), func(o *registry.Options) { o.AfterEnd = func(p fanfare.RowID) { silent = append(silent, p) } })
 	apply(t, r, weather)
 	one := registry.Put{ID: "one", Topic: "change", Channel: "email", To: "a@example.org"}
 	good(t, putAll(t, r, one))

@@ -12,7 +12,7 @@ import (
 
 // PersonalRecord returns a subscriber that may have been deleted, and all its
 // places.
-func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subscriber, []fanfare.Place, error) {
+func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subscriber, []fanfare.RowID, error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return Subscriber{}, nil, err
@@ -30,7 +30,7 @@ func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subs
 
 // PersonalAudit visits the lines of the audit about a subscriber and its
 // subscriptions, the latest first.
-func (r *Registry) PersonalAudit(ctx context.Context, service string, places []fanfare.Place, visit func(*audit.Entry) error) error {
+func (r *Registry) PersonalAudit(ctx context.Context, service string, places []fanfare.RowID, visit func(*audit.Entry) error) error {
 	names := map[audit.Operation]bool{}
 	rows, err := r.records(ctx, places)
 	if err != nil {

@@ -26,7 +26,7 @@ func (s largeStore) Load(ctx context.Context, v control.Loader) error {
 		return err
 	}
 	for i := range s.subscribers {
-		if err := v.Subscriber(&control.SubscriberRecord{Place: fanfare.NewPlace(0, uint32(i)), ID: fmt.Sprint("s", i), Service: 1}); err != nil {
+		if err := v.Subscriber(&control.SubscriberRecord{Place: fanfare.NewRowID(0, uint32(i)), ID: fmt.Sprint("s", i), Service: 1}); err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,7 @@ func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason st
 }
 
 // EndByPlace is EndSubscription for who has the place, such as a signed link.
-func (r *Registry) EndByPlace(ctx context.Context, place fanfare.Place, reason string) error {
+func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason string) error {
 	if place == 0 {
 		return unknownSubscription("")
 	}

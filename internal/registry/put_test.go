@@ -79,9 +79,9 @@ func TestAnAnswerMeansThatTheNextEventSeesIt(t *testing.T) {
 func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
 	index := condition.New()
 	var r *registry.Registry
-	var ended []fanfare.Place
+	var ended []fanfare.RowID
 	opt := options(openStore(t, storetest.Place(t)), index)
-	opt.AfterEnd = func(p fanfare.Place) {
+	opt.AfterEnd = func(p fanfare.RowID) {
 		if r.Live(p) || index.Len(condition.Key{Service: "notify", Topic: "change"}) != 0 {
 			t.Error("still live")
 		}
@@ -100,7 +100,7 @@ func TestAfterEndIsCalledWhenNothingCanMatchAnyMore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(ended, []fanfare.Place{place, place}) {
+	if !slices.Equal(ended, []fanfare.RowID{place, place}) {
 		t.Errorf("AfterEnd got %v", ended)
 	}
 	s, err := r.Subscription(context.Background(), "notify", res[0].ID)
@@ -139,7 +139,7 @@ func TestAChangedConditionIsSeenAtOnceUnderTheSamePlace(t *testing.T) {
 	}
 	p := registry.Put{ID: "mine", Topic: "change", Channel: "email", To: "a@example.org", Filter: "mag > 4.0"}
 	good(t, putAll(t, r, p))
-	place := func() fanfare.Place {
+	place := func() fanfare.RowID {
 		s, err := r.Subscription(context.Background(), "notify", "mine")
 		if err != nil {
 			t.Fatal(err)
@@ -290,7 +290,7 @@ func TestWhatAPersonSaysOfThemselvesIsKeptUntilTheySayOtherwise(t *testing.T) {
 	if again, err := findSubscriber(r, registry.SubscriberID(place)); err != nil || again != place {
 		t.Errorf("by id: %v, %v", again, err)
 	}
-	err = r.Subscribers(ctx, []fanfare.Place{place}, func(s *registry.SubscriberRow) error {
+	err = r.Subscribers(ctx, []fanfare.RowID{place}, func(s *registry.SubscriberRow) error {
 		if s.Locale != "en" || s.TimeZone != "America/Vancouver" || string(s.Attributes) != `{"name":"Ada"}` || s.ID != registry.SubscriberID(place) {
 			t.Errorf("kept %+v", s)
 		}

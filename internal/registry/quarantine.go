@@ -24,7 +24,7 @@ const kindQuarantine = "quarantine"
 type Quarantine struct {
 	Topic        uint32        `json:"topic"`
 	Filter       string        `json:"-"`
-	Subscription fanfare.Place `json:"subscription,omitempty"`
+	Subscription fanfare.RowID `json:"subscription,omitempty"`
 	Hash         uint64        `json:"hash,omitempty"` // of the rule and the params
 
 	Since     time.Time `json:"since"`
@@ -161,12 +161,12 @@ func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 
 // EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
 // are stored, in the order of their places.
-func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.Place, visit func(*condition.Entry) error) error {
+func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	t := r.config.Load().topics[topic]
 	if t == nil {
 		return nil
 	}
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for _, subscriber := range subscribers {
 		places = append(places, r.subscriptionsOfRow.Of(subscriber)...)
 	}

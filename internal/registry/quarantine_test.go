@@ -19,7 +19,7 @@ func TestTheQuarantineOutlivesARestart(t *testing.T) {
 	topic, _ := r.Topic("notify", "change")
 	since := time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC)
 	filter := registry.Quarantine{Topic: topic.Number, Filter: "event.mag > 5.0", Since: since, Event: "evt-1", Index: "true", Evaluator: "false"}
-	row := registry.Quarantine{Topic: topic.Number, Subscription: fanfare.NewPlace(3, 7), Hash: 1<<63 + 1, Since: since.Add(time.Second), Event: "evt-2", Index: "not true", Evaluator: "true"}
+	row := registry.Quarantine{Topic: topic.Number, Subscription: fanfare.NewRowID(3, 7), Hash: 1<<63 + 1, Since: since.Add(time.Second), Event: "evt-2", Index: "not true", Evaluator: "true"}
 	every := registry.Quarantine{Topic: topic.Number, Since: since.Add(2 * time.Second), Event: "evt-3", Index: "not true", Evaluator: "true"}
 	is := func(when string, want ...registry.Quarantine) {
 		t.Helper()
@@ -70,7 +70,7 @@ func TestEntriesAreThoseOfTheActiveSubscriptionsOfSomePeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	var filters []string
-	err = r.EntriesOf(ctx, topic.Number, []fanfare.Place{who}, func(e *condition.Entry) error {
+	err = r.EntriesOf(ctx, topic.Number, []fanfare.RowID{who}, func(e *condition.Entry) error {
 		if e.Subscriber != who {
 			t.Errorf("%+v is somebody else's", e)
 		}
@@ -81,7 +81,7 @@ func TestEntriesAreThoseOfTheActiveSubscriptionsOfSomePeople(t *testing.T) {
 	if err != nil || !slices.Equal(filters, []string{"", "event.mag > 5.0"}) {
 		t.Errorf("%v, %q", err, filters)
 	}
-	if err := r.EntriesOf(ctx, topic.Number+100, []fanfare.Place{who}, func(e *condition.Entry) error { t.Errorf("%+v", e); return nil }); err != nil {
+	if err := r.EntriesOf(ctx, topic.Number+100, []fanfare.RowID{who}, func(e *condition.Entry) error { t.Errorf("%+v", e); return nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,9 +16,9 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 	if err != nil {
 		return Subscription{}, err
 	}
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	if place, ok := fanfare.ParseSubscriptionID(id); ok {
-		places = []fanfare.Place{place}
+		places = []fanfare.RowID{place}
 		id = ""
 	} else {
 		first, others := r.identities.Lookup(r.hash.clientID(svc.number, id))
@@ -41,7 +41,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 		return Subscription{}, unknownSubscription(id)
 	}
 	full := r.fullRecord(found)
-	owners, err := r.owners(ctx, []fanfare.Place{found.Subscriber})
+	owners, err := r.owners(ctx, []fanfare.RowID{found.Subscriber})
 	if err != nil {
 		return Subscription{}, r.unreadable(err)
 	}
@@ -85,7 +85,7 @@ func publicID(s *control.SubscriptionRecord) string {
 // Subscriptions visits the rows at places, which must be sorted ascending, in
 // that order. Missing ones are skipped. An error of visit ends it and is
 // returned.
-func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.Place, visit func(*SubscriptionRow) error) error {
+func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*SubscriptionRow) error) error {
 	conf := r.config.Load()
 	var row SubscriptionRow
 	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {

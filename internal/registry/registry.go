@@ -50,7 +50,7 @@ type Options struct {
 	// AfterEnd is called for an ended subscription once the end is durable and
 	// out of the index. It returns when no letter for it is on the wire. Nil
 	// is nothing to wait for.
-	AfterEnd func(fanfare.Place)
+	AfterEnd func(fanfare.RowID)
 
 	// SuppressionKey is what addresses of the suppression list are hashed with.
 	SuppressionKey []byte
@@ -140,4 +140,4 @@ func (r *Registry) ChangeSeq() uint64 { return r.changeSeq.Load() }
 
 // Live reports whether the subscription is active. It is false from the moment
 // in which an end is durable.
-func (r *Registry) Live(place fanfare.Place) bool { return r.live.Has(place) }
+func (r *Registry) Live(place fanfare.RowID) bool { return r.live.Has(place) }

@@ -109,7 +109,7 @@ func apply(tb TB, r *registry.Registry, text string) registry.Diff {
 }
 
 // findSubscriber returns the one place of somebody with one address.
-func findSubscriber(r *registry.Registry, who string) (fanfare.Place, error) {
+func findSubscriber(r *registry.Registry, who string) (fanfare.RowID, error) {
 	places, err := r.SubscriberPlaces(context.Background(), "notify", who)
 	if err != nil {
 		return 0, err

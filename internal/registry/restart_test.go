@@ -172,10 +172,10 @@ func TestBulkReadsSkipWhatIsMissingAndKeepTheOrder(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, weather)
 	good(t, putAll(t, r, sharedPuts(0, 2000)...))
-	var want, asked []fanfare.Place
+	var want, asked []fanfare.RowID
 	for partition := range fanfare.Partitions {
 		for local := range uint32(64) {
-			asked = append(asked, fanfare.NewPlace(partition, local))
+			asked = append(asked, fanfare.NewRowID(partition, local))
 		}
 	}
 	for _, p := range asked {
@@ -183,8 +183,8 @@ func TestBulkReadsSkipWhatIsMissingAndKeepTheOrder(t *testing.T) {
 			want = append(want, p)
 		}
 	}
-	for _, places := range [][]fanfare.Place{asked, want, want[:1], want[3:20], {want[1], want[40], want[500]}, nil} {
-		var got, expected []fanfare.Place
+	for _, places := range [][]fanfare.RowID{asked, want, want[:1], want[3:20], {want[1], want[40], want[500]}, nil} {
+		var got, expected []fanfare.RowID
 		for _, p := range places {
 			if r.Live(p) {
 				expected = append(expected, p)

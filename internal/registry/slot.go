@@ -47,7 +47,7 @@ type slotBody struct {
 type slots struct {
 	mu    sync.RWMutex
 	all   []keptSlot // by number, from 1
-	moves map[fanfare.Place]Move
+	moves map[fanfare.RowID]Move
 }
 
 type keptSlot struct {

@@ -31,7 +31,7 @@ func slotWithID(t *testing.T, r *registry.Registry, id string) (name string, num
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.Subscriptions(t.Context(), []fanfare.Place{s.Place}, func(row *registry.SubscriptionRow) error {
+	err = r.Subscriptions(t.Context(), []fanfare.RowID{s.Place}, func(row *registry.SubscriptionRow) error {
 		number = row.Slot
 		return nil
 	})

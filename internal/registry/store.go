@@ -27,8 +27,8 @@ type Store interface {
 	// SubscriberRecords and SubscriptionRecords visit the rows at places, which
 	// are sorted ascending, in that order; missing ones are skipped. The
 	// strings of a record may be kept, its bytes only until visit returns.
-	SubscriberRecords(ctx context.Context, places []fanfare.Place, visit func(*control.SubscriberRecord) error) error
-	SubscriptionRecords(ctx context.Context, places []fanfare.Place, visit func(*control.SubscriptionRecord) error) error
+	SubscriberRecords(ctx context.Context, places []fanfare.RowID, visit func(*control.SubscriberRecord) error) error
+	SubscriptionRecords(ctx context.Context, places []fanfare.RowID, visit func(*control.SubscriptionRecord) error) error
 
 	// ScanSubscribers and ScanSubscriptions visit the rows of a range in
 	// ascending order until visit returns an error, which they return.
@@ -48,7 +48,7 @@ type Store interface {
 
 	// ConsentRecords visits what is kept of the subscriptions at places, of each the
 	// oldest first. Nothing of a record may be kept.
-	ConsentRecords(ctx context.Context, places []fanfare.Place, visit func(*control.ConsentRecord) error) error
+	ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*control.ConsentRecord) error) error
 
 	// Scrub makes sure that names, in lower case, are nowhere in the database but
 	// in rows that are kept. It may run beside Commit.

@@ -21,7 +21,7 @@ type Subscriber struct {
 	TimeZone   string          `json:"time_zone,omitempty" doc:"IANA name, such as Europe/Vienna"`
 	Attributes json.RawMessage `json:"attributes,omitempty" doc:"object: yours, for templates"`
 
-	Place fanfare.Place `json:"-"` // of its first row
+	Place fanfare.RowID `json:"-"` // of its first row
 }
 
 // An Address is where a subscriber is reached. The first of a kind is the
@@ -44,18 +44,18 @@ type SubscriberPut struct {
 const subscriberPrefix = "per-"
 
 // SubscriberID returns the public id of a subscriber whose client chose none.
-func SubscriberID(p fanfare.Place) string {
+func SubscriberID(p fanfare.RowID) string {
 	return subscriberPrefix + strconv.FormatUint(uint64(p), 16)
 }
 
 // ParseSubscriberID reads what SubscriberID wrote.
-func ParseSubscriberID(id string) (fanfare.Place, bool) {
+func ParseSubscriberID(id string) (fanfare.RowID, bool) {
 	hex, ok := strings.CutPrefix(id, subscriberPrefix)
 	if !ok {
 		return 0, false
 	}
 	p, err := strconv.ParseUint(hex, 16, 32)
-	return fanfare.Place(p), err == nil
+	return fanfare.RowID(p), err == nil
 }
 
 func subscriberID(s *control.SubscriberRecord) string {
@@ -81,7 +81,7 @@ func unknownSubscriber(id string) *fanfare.Error {
 }
 
 // shown makes what users see of a subscriber out of its rows.
-func shown(head *control.SubscriberRecord, list []control.AddressRow, rows map[fanfare.Place]*control.SubscriberRecord) Subscriber {
+func shown(head *control.SubscriberRecord, list []control.AddressRow, rows map[fanfare.RowID]*control.SubscriberRecord) Subscriber {
 	s := Subscriber{ID: subscriberID(head), Addresses: []Address{}, Locale: head.Locale, TimeZone: head.TimeZone,
 		Attributes: slices.Clone(head.Attributes), Place: head.Place}
 	for _, p := range list {

@@ -29,7 +29,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 		return err
 	}
 	shown := make([]Subscriber, len(lines))
-	ended := make([][]fanfare.Place, len(lines))
+	ended := make([][]fanfare.RowID, len(lines))
 	jobs := make([]*job, len(lines))
 	for i := range lines {
 		result := &results[i]

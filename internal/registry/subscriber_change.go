@@ -44,12 +44,12 @@ func (w *writer) transact(actor *audit.Actor, f func(g *group) error) error {
 
 // A change is made by a job of its own, and returns the subscriptions that ended
 // by it. It may be called again, when the group that it was in is decided on anew.
-type change func(g *group) (ended []fanfare.Place, err error)
+type change func(g *group) (ended []fanfare.RowID, err error)
 
 // change has one made in one transaction with whatever else waits, and returns
 // when no message is on the wire for what ended by it.
 func (r *Registry) change(ctx context.Context, f change) error {
-	var ended []fanfare.Place
+	var ended []fanfare.RowID
 	j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
 		ended, err = f(g)
 		return err
@@ -63,7 +63,7 @@ func (r *Registry) change(ctx context.Context, f change) error {
 
 // changeAlone is change in a transaction of its own.
 func (r *Registry) changeAlone(ctx context.Context, f change) error {
-	var ended []fanfare.Place
+	var ended []fanfare.RowID
 	err := r.writer.submit(ctx, &job{run: func(w *writer) error {
 		return w.transact(audit.ActorOf(ctx), func(g *group) (err error) {
 			ended, err = f(g)
@@ -77,7 +77,7 @@ func (r *Registry) changeAlone(ctx context.Context, f change) error {
 	return nil
 }
 
-func (r *Registry) awaitOff(ended []fanfare.Place) {
+func (r *Registry) awaitOff(ended []fanfare.RowID) {
 	if r.opt.AfterEnd != nil {
 		for _, place := range ended {
 			r.opt.AfterEnd(place)
@@ -87,7 +87,7 @@ func (r *Registry) awaitOff(ended []fanfare.Place) {
 
 // subscriberDeed is what the audit says of a change of a subscriber. An id that a
 // client has made of an address, or one that is being forgotten (""), is not shown.
-func subscriberDeed(svc *service, action, id string, place fanfare.Place) audit.Operation {
+func subscriberDeed(svc *service, action, id string, place fanfare.RowID) audit.Operation {
 	if id == "" || strings.Contains(id, "@") {
 		id = SubscriberID(place)
 	}
@@ -125,7 +125,7 @@ func (r *Registry) putting(svc *service, id string, p SubscriberPut, check Check
 	if err != nil {
 		return nil, err
 	}
-	return func(g *group) ([]fanfare.Place, error) {
+	return func(g *group) ([]fanfare.RowID, error) {
 		head, err := g.named(svc.number, id)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func (r *Registry) putting(svc *service, id string, p SubscriberPut, check Check
 			return nil, err
 		}
 		*created = head == nil || head.Flags&control.FlagDeleted != 0
-		var place fanfare.Place
+		var place fanfare.RowID
 		switch {
 		case head != nil:
 			place = head.Place
@@ -180,7 +180,7 @@ func (r *Registry) creating(svc *service, p SubscriberPut, s *Subscriber) (chang
 	if err != nil {
 		return nil, err
 	}
-	return func(g *group) ([]fanfare.Place, error) {
+	return func(g *group) ([]fanfare.RowID, error) {
 		place, err := g.create(svc, "", wants)
 		if err != nil {
 			return nil, err
@@ -200,7 +200,7 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 	if err != nil {
 		return s, err
 	}
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 		head, err := g.present(svc.number, id)
 		if err != nil {
 			return nil, err
@@ -239,7 +239,7 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, func(g *group) (ended []fanfare.Place, err error) {
+	return r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		head, err := g.named(svc.number, id)
 		if err != nil {
 			return nil, err
@@ -265,7 +265,7 @@ func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, che
 }
 
 // create makes the first row of a subscriber, with the first of its addresses.
-func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.Place, error) {
+func (g *group) create(svc *service, id string, wants []addressWant) (fanfare.RowID, error) {
 	s := control.SubscriberRecord{Service: svc.number, ID: id}
 	if len(wants) == 0 {
 		if id == "" {
@@ -301,13 +301,13 @@ func (g *group) askSubscriber(check Check, head *control.SubscriberRecord) error
 }
 
 // shown returns the subscriber as it will be.
-func (g *group) shown(place fanfare.Place) (Subscriber, error) {
+func (g *group) shown(place fanfare.RowID) (Subscriber, error) {
 	head, err := g.subscriber(place)
 	if err != nil {
 		return Subscriber{}, g.w.r.unreadable(err)
 	}
 	list := head.Rows()
-	rows := make(map[fanfare.Place]*control.SubscriberRecord, len(list))
+	rows := make(map[fanfare.RowID]*control.SubscriberRecord, len(list))
 	for _, p := range list {
 		if rows[p.Place], err = g.subscriber(p.Place); err != nil {
 			return Subscriber{}, g.w.r.unreadable(err)

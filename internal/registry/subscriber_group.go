@@ -68,7 +68,7 @@ func (g *group) addressRow(service uint32, a *addressWant) (*control.SubscriberR
 }
 
 // add makes a row and enters it into the tables. at points to its address.
-func (g *group) add(partition int, s control.SubscriberRecord, addressHash uint64, at string) (fanfare.Place, error) {
+func (g *group) add(partition int, s control.SubscriberRecord, addressHash uint64, at string) (fanfare.RowID, error) {
 	if s.HasAddress() {
 		if err := g.w.r.mayReach(s.Service, s.Kind, s.Address, at); err != nil {
 			return 0, err
@@ -79,7 +79,7 @@ func (g *group) add(partition int, s control.SubscriberRecord, addressHash uint6
 		return 0, full()
 	}
 	g.effects++
-	s.Place = fanfare.NewPlace(partition, *local)
+	s.Place = fanfare.NewRowID(partition, *local)
 	*local++
 	g.batch.Subscribers[partition] = append(g.batch.Subscribers[partition], s)
 	if s.HasAddress() {
@@ -111,7 +111,7 @@ func (g *group) taken(at string, row *control.SubscriberRecord) error {
 }
 
 // give makes an address the subscriber's, and returns the place of its row.
-func (g *group) give(head fanfare.Place, a *addressWant, at string) (fanfare.Place, error) {
+func (g *group) give(head fanfare.RowID, a *addressWant, at string) (fanfare.RowID, error) {
 	owner, err := g.subscriber(head)
 	if err != nil {
 		return 0, g.w.r.unreadable(err)
@@ -156,7 +156,7 @@ func (g *group) give(head fanfare.Place, a *addressWant, at string) (fanfare.Pla
 }
 
 // takeAway ends what goes to an address, which is nobody's from then on.
-func (g *group) takeAway(place fanfare.Place) ([]fanfare.Place, error) {
+func (g *group) takeAway(place fanfare.RowID) ([]fanfare.RowID, error) {
 	row, err := g.subscriber(place)
 	if err != nil {
 		return nil, g.w.r.unreadable(err)
@@ -168,7 +168,7 @@ func (g *group) takeAway(place fanfare.Place) ([]fanfare.Place, error) {
 }
 
 // endAll ends the subscriptions of one row, paused ones too, and returns them.
-func (g *group) endAll(row fanfare.Place, how Ending) ([]fanfare.Place, error) {
+func (g *group) endAll(row fanfare.RowID, how Ending) ([]fanfare.RowID, error) {
 	ended, err := g.subscriptionsOf(row, func(s *control.SubscriptionRecord) bool { return !s.Ended })
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (g *group) endAll(row fanfare.Place, how Ending) ([]fanfare.Place, error) {
 
 // subscriptionsOf returns the subscriptions of one row that want accepts, those
 // that this very group made included.
-func (g *group) subscriptionsOf(row fanfare.Place, want func(*control.SubscriptionRecord) bool) ([]fanfare.Place, error) {
+func (g *group) subscriptionsOf(row fanfare.RowID, want func(*control.SubscriptionRecord) bool) ([]fanfare.RowID, error) {
 	g.w.land() // what is in flight is nowhere else yet
 	if g.aborted {
 		return nil, errAborted
@@ -192,7 +192,7 @@ func (g *group) subscriptionsOf(row fanfare.Place, want func(*control.Subscripti
 	if err := g.readSubscriptions(context.Background(), slices.DeleteFunc(slices.Clone(kept), g.knows)); err != nil {
 		return nil, g.w.r.unreadable(err)
 	}
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for _, p := range kept {
 		if s := g.subscriptions[p]; s != nil && want(s) {
 			places = append(places, p)
@@ -208,11 +208,11 @@ func (g *group) subscriptionsOf(row fanfare.Place, want func(*control.Subscripti
 }
 
 // knows reports whether the group has read a subscription.
-func (g *group) knows(p fanfare.Place) bool { return g.subscriptions[p] != nil }
+func (g *group) knows(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
 
 // become makes the subscriber what p asks for. It returns the subscriptions that
 // ended because their address is none of the subscriber's any more.
-func (g *group) become(place fanfare.Place, p *SubscriberPut, wants []addressWant) (ended []fanfare.Place, err error) {
+func (g *group) become(place fanfare.RowID, p *SubscriberPut, wants []addressWant) (ended []fanfare.RowID, err error) {
 	var list []control.AddressRow
 	for i := range wants {
 		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", itoa(i), "address"))

@@ -23,7 +23,7 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 	if err != nil {
 		return s, err
 	}
-	err = r.changeAlone(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
 		other, err := g.present(svc.number, into)
 		if err != nil {
 			return nil, inputerror.WithPointer("/into", err)

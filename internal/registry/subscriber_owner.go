@@ -9,7 +9,7 @@ import (
 // ownerNamed finds the row that a subscription goes to whose put names the
 // subscriber. What is missing of subscriber and address is made, where the put
 // has both.
-func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error) {
+func (g *group) ownerNamed(w *want) (place fanfare.RowID, isNew bool, err error) {
 	head, err := g.named(w.topic.service, w.put.Subscriber)
 	if err != nil {
 		return 0, false, err
@@ -55,7 +55,7 @@ func (g *group) ownerNamed(w *want) (place fanfare.Place, isNew bool, err error)
 }
 
 // defaultAddress is the first of the subscriber's addresses of the channel's kind.
-func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare.Place, error) {
+func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare.RowID, error) {
 	id := subscriberID(head)
 	for _, p := range head.Rows() {
 		row, err := g.subscriber(p.Place)

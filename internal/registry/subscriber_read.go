@@ -43,9 +43,9 @@ func (r *Registry) subscriberRecord(ctx context.Context, svc *service, id string
 }
 
 // candidates are the places at which a subscriber with the id may be.
-func (r *Registry) candidates(service uint32, id string) []fanfare.Place {
+func (r *Registry) candidates(service uint32, id string) []fanfare.RowID {
 	if place, ok := ParseSubscriberID(id); ok {
-		return []fanfare.Place{place}
+		return []fanfare.RowID{place}
 	}
 	first, others := r.subscribers.Lookup(r.hash.subscriberID(service, id))
 	if first == 0 {
@@ -58,7 +58,7 @@ func (r *Registry) candidates(service uint32, id string) []fanfare.Place {
 func (r *Registry) present(ctx context.Context, s *control.SubscriberRecord, id string) error {
 	switch {
 	case s.Flags&control.FlagMerged != 0:
-		heads, err := r.records(ctx, []fanfare.Place{s.Subscriber})
+		heads, err := r.records(ctx, []fanfare.RowID{s.Subscriber})
 		if err != nil {
 			return r.unreadable(err)
 		}
@@ -80,7 +80,7 @@ func merged(id string, into *control.SubscriberRecord) error {
 
 func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberRecord) (Subscriber, error) {
 	list := head.Rows()
-	rows := map[fanfare.Place]*control.SubscriberRecord{head.Place: head}
+	rows := map[fanfare.RowID]*control.SubscriberRecord{head.Place: head}
 	if len(list) > 1 {
 		var err error
 		if rows, err = r.records(ctx, control.PlacesOf(list)); err != nil {
@@ -93,7 +93,7 @@ func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberR
 // SubscriberPlaces returns where the history of somebody is: by id all places
 // of the subscriber, those of merged ones among them; by address that of the
 // address alone. Deleted subscribers are found, erased ones are not.
-func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error) {
+func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return nil, err
@@ -115,12 +115,12 @@ func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID st
 	if err != nil {
 		return nil, err
 	}
-	return []fanfare.Place{row.Place}, nil
+	return []fanfare.RowID{row.Place}, nil
 }
 
 // FindSubscriber returns the place of one address: the one that is named, or the
 // first one of the subscriber.
-func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.Place, error) {
+func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID string) (fanfare.RowID, error) {
 	places, err := r.SubscriberPlaces(ctx, service, addressOrID)
 	if err != nil || len(places) == 1 {
 		return append(places, 0)[0], err
@@ -179,7 +179,7 @@ func (r *Registry) SubscriberByAddress(ctx context.Context, service, address str
 	if row == nil {
 		return Subscriber{}, unknownSubscriber(address)
 	}
-	heads, err := r.records(ctx, []fanfare.Place{row.Head()})
+	heads, err := r.records(ctx, []fanfare.RowID{row.Head()})
 	if err != nil {
 		return Subscriber{}, r.unreadable(err)
 	}
@@ -199,14 +199,14 @@ var errEnough = errors.New("registry: enough")
 
 // SubscriberPage lists subscribers in the order of their places, from behind
 // after on. next is where the next page begins, 0 at the end.
-func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.Place, limit int) (page []Subscriber, next fanfare.Place, err error) {
+func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []Subscriber, next fanfare.RowID, err error) {
 	svc, err := r.config.Load().service(service)
 	if err != nil {
 		return nil, 0, err
 	}
 	var heads []*control.SubscriberRecord
 	seen := 0
-	err = r.opt.Store.ScanSubscribers(ctx, control.Range{First: after + 1, Last: ^fanfare.Place(0)}, func(s *control.SubscriberRecord) error {
+	err = r.opt.Store.ScanSubscribers(ctx, control.Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriberRecord) error {
 		if len(heads) == limit || seen == scanAtOnce {
 			next = after
 			return errEnough
@@ -221,7 +221,7 @@ func (r *Registry) SubscriberPage(ctx context.Context, service string, after fan
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, 0, r.unreadable(err)
 	}
-	var others []fanfare.Place
+	var others []fanfare.RowID
 	for _, h := range heads {
 		if len(h.RowsJSON) > 0 {
 			others = append(others, control.PlacesOf(h.Rows())...)

@@ -15,10 +15,10 @@ import (
 // A further address of a subscriber has a row of its own; id, locale, time zone
 // and attributes come from the subscriber's. Rows behind the first such one are
 // gathered, so that the others cost nothing more.
-func (r *Registry) Subscribers(ctx context.Context, places []fanfare.Place, visit func(*SubscriberRow) error) error {
+func (r *Registry) Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*SubscriberRow) error) error {
 	var row SubscriberRow
 	var late []SubscriberRow
-	var owners []fanfare.Place // of late, 0 for a row of its own
+	var owners []fanfare.RowID // of late, 0 for a row of its own
 	err := r.opt.Store.SubscriberRecords(ctx, places, func(s *control.SubscriberRecord) error {
 		row = SubscriberRow{Place: s.Place, ID: subscriberID(s), Address: s.Address, Locale: s.Locale,
 			TimeZone: s.TimeZone, Attributes: s.Attributes}
@@ -51,9 +51,9 @@ func (r *Registry) Subscribers(ctx context.Context, places []fanfare.Place, visi
 }
 
 // records reads rows by place; 0 is nobody's.
-func (r *Registry) records(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]*control.SubscriberRecord, error) {
-	found := make(map[fanfare.Place]*control.SubscriberRecord, len(places))
-	err := r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(append([]fanfare.Place(nil), places...)), func(s *control.SubscriberRecord) error {
+func (r *Registry) records(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]*control.SubscriberRecord, error) {
+	found := make(map[fanfare.RowID]*control.SubscriberRecord, len(places))
+	err := r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(append([]fanfare.RowID(nil), places...)), func(s *control.SubscriberRecord) error {
 		found[s.Place] = cloneRecord(s)
 		return nil
 	})
@@ -63,8 +63,8 @@ func (r *Registry) records(ctx context.Context, places []fanfare.Place) (map[fan
 // An owner is what a subscription shows of its subscriber.
 type owner struct{ id, address string }
 
-func (r *Registry) owners(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]owner, error) {
-	owners := make(map[fanfare.Place]owner, len(places))
+func (r *Registry) owners(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]owner, error) {
+	owners := make(map[fanfare.RowID]owner, len(places))
 	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *SubscriberRow) error {
 		owners[s.Place] = owner{s.ID, s.Address}
 		return nil

@@ -25,7 +25,7 @@ func mails(addresses ...string) registry.SubscriberPut {
 // everybody lists all subscribers and all their subscriptions.
 func everybody(t *testing.T, r *registry.Registry) (people []registry.Subscriber, subscriptions []registry.Subscription) {
 	t.Helper()
-	for after, more := fanfare.Place(0), true; more; {
+	for after, more := fanfare.RowID(0), true; more; {
 		page, next, err := r.SubscriberPage(t.Context(), "notify", after, 7)
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func everybody(t *testing.T, r *registry.Registry) (people []registry.Subscriber
 		people = append(people, page...)
 		after, more = next, next != 0
 	}
-	for after, more := fanfare.Place(0), true; more; {
+	for after, more := fanfare.RowID(0), true; more; {
 		page, next, err := r.SubscriptionPage(t.Context(), "notify", registry.SubscriptionFilter{}, after, 7)
 		if err != nil {
 			t.Fatal(err)

@@ -52,9 +52,9 @@ type PutResult struct {
 // A Subscription is the full record of one subscription.
 type Subscription struct {
 	ID         string          `json:"id"`
-	Place      fanfare.Place   `json:"-"`
+	Place      fanfare.RowID   `json:"-"`
 	Subscriber string          `json:"subscriber"` // public id of the subscriber
-	Owner      fanfare.Place   `json:"-"`          // place of the subscriber
+	Owner      fanfare.RowID   `json:"-"`          // place of the subscriber
 	Service    string          `json:"service"`
 	Topic      string          `json:"topic"`
 	Channel    string          `json:"channel"`
@@ -82,7 +82,7 @@ type Subscription struct {
 // A SubscriberRow is what delivery needs of a subscriber. Strings may be kept
 // after visit returns, the bytes not.
 type SubscriberRow struct {
-	Place      fanfare.Place
+	Place      fanfare.RowID
 	ID         string // public id
 	Address    string
 	Locale     string
@@ -93,8 +93,8 @@ type SubscriberRow struct {
 // A SubscriptionRow is what delivery needs of a subscription. Strings may be
 // kept after visit returns, the bytes not.
 type SubscriptionRow struct {
-	Place      fanfare.Place
-	Subscriber fanfare.Place
+	Place      fanfare.RowID
+	Subscriber fanfare.RowID
 	ID         string // public id
 	Rule       string // name, or ""
 	Params     []byte // JSON object or nil

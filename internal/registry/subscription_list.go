@@ -27,7 +27,7 @@ type SubscriptionFilter struct {
 type chosen struct {
 	service, topic uint32
 	channel        uint16
-	owners         []fanfare.Place // nil: all
+	owners         []fanfare.RowID // nil: all
 
 	active, paused, ended bool
 }
@@ -73,7 +73,7 @@ func (c *chosen) wants(r *Registry, s *control.SubscriptionRecord) bool {
 // SubscriptionPage lists subscriptions in the order of their places, from behind
 // after on; it may find fewer than limit although there are more. next is where
 // the next page begins, 0 at the end.
-func (r *Registry) SubscriptionPage(ctx context.Context, service string, f SubscriptionFilter, after fanfare.Place, limit int) (page []Subscription, next fanfare.Place, err error) {
+func (r *Registry) SubscriptionPage(ctx context.Context, service string, f SubscriptionFilter, after fanfare.RowID, limit int) (page []Subscription, next fanfare.RowID, err error) {
 	c, err := r.choose(ctx, service, &f)
 	if err != nil {
 		return nil, 0, err
@@ -94,8 +94,8 @@ func (r *Registry) SubscriptionPage(ctx context.Context, service string, f Subsc
 	return page, next, nil
 }
 
-func ownersOf(rows []control.SubscriptionRecord) []fanfare.Place {
-	places := make([]fanfare.Place, len(rows))
+func ownersOf(rows []control.SubscriptionRecord) []fanfare.RowID {
+	places := make([]fanfare.RowID, len(rows))
 	for i := range rows {
 		places[i] = rows[i].Subscriber
 	}
@@ -103,12 +103,12 @@ func ownersOf(rows []control.SubscriptionRecord) []fanfare.Place {
 }
 
 // chosenRows reads the rows of one page.
-func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.Place, limit int) (rows []control.SubscriptionRecord, next fanfare.Place, err error) {
+func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
 	if c.owners != nil {
 		return r.rowsOfOwners(ctx, c, after, limit)
 	}
 	seen := 0
-	err = r.opt.Store.ScanSubscriptions(ctx, control.Range{First: after + 1, Last: ^fanfare.Place(0)}, func(s *control.SubscriptionRecord) error {
+	err = r.opt.Store.ScanSubscriptions(ctx, control.Range{First: after + 1, Last: ^fanfare.RowID(0)}, func(s *control.SubscriptionRecord) error {
 		if len(rows) == limit || seen == scanAtOnce {
 			next = after
 			return errEnough
@@ -127,12 +127,12 @@ func (r *Registry) chosenRows(ctx context.Context, c *chosen, after fanfare.Plac
 }
 
 // rowsOfOwners reads what few people have.
-func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.Place, limit int) (rows []control.SubscriptionRecord, next fanfare.Place, err error) {
-	var places []fanfare.Place
+func (r *Registry) rowsOfOwners(ctx context.Context, c *chosen, after fanfare.RowID, limit int) (rows []control.SubscriptionRecord, next fanfare.RowID, err error) {
+	var places []fanfare.RowID
 	for _, owner := range c.owners {
 		places = append(places, r.subscriptionsOfRow.Of(owner)...)
 	}
-	places = slices.DeleteFunc(control.SortPlaces(places), func(p fanfare.Place) bool { return p <= after })
+	places = slices.DeleteFunc(control.SortPlaces(places), func(p fanfare.RowID) bool { return p <= after })
 	err = r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		if !c.wants(r, s) {
 			return nil
@@ -170,7 +170,7 @@ func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f Su
 		return err
 	}
 	c.ended = false
-	for after := fanfare.Place(0); ; {
+	for after := fanfare.RowID(0); ; {
 		rows, next, err := r.chosenRows(ctx, &c, after, exportAtOnce)
 		if err != nil {
 			return r.unreadable(err)
@@ -193,8 +193,8 @@ func (r *Registry) ExportSubscriptions(ctx context.Context, service string, f Su
 }
 
 // rowsAt reads what delivery sees of subscribers.
-func (r *Registry) rowsAt(ctx context.Context, places []fanfare.Place) (map[fanfare.Place]SubscriberRow, error) {
-	rows := make(map[fanfare.Place]SubscriberRow, len(places))
+func (r *Registry) rowsAt(ctx context.Context, places []fanfare.RowID) (map[fanfare.RowID]SubscriberRow, error) {
+	rows := make(map[fanfare.RowID]SubscriberRow, len(places))
 	err := r.Subscribers(ctx, control.SortPlaces(places), func(s *SubscriberRow) error {
 		kept := *s
 		kept.Attributes = bytes.Clone(s.Attributes)

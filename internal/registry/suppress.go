@@ -229,7 +229,7 @@ func (r *Registry) lift(ctx context.Context, service, address, source string, ma
 	if err != nil {
 		return err
 	}
-	return r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	return r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 		is, known, err := g.suppression(keyOf(&asked))
 		if err == nil && known && may(is.reason) {
 			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.reason, is.until

@@ -77,7 +77,7 @@ func (r *Registry) suppress(ctx context.Context, records []suppression.Record, s
 		return nil, nil
 	}
 	added = make([]bool, len(records))
-	err = r.change(ctx, func(g *group) ([]fanfare.Place, error) {
+	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 		if err := g.readHolders(records); err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func (g *group) keepSuppression(s suppression.Record) {
 
 // mayAdd refuses one more subscription to an address that is suppressed; what it has
 // already stays, and can be changed.
-func (g *group) mayAdd(owner fanfare.Place, isNew bool) error {
+func (g *group) mayAdd(owner fanfare.RowID, isNew bool) error {
 	if isNew || g.w.r.suppressions.count.Load() == 0 {
 		return nil // who is new was asked for
 	}

@@ -163,7 +163,7 @@ func (r *Registry) TrimSuppressions(ctx context.Context) error {
 	if len(over) == 0 {
 		return nil
 	}
-	return r.change(audit.WithoutActor(ctx), func(g *group) ([]fanfare.Place, error) {
+	return r.change(audit.WithoutActor(ctx), func(g *group) ([]fanfare.RowID, error) {
 		for i := range over {
 			_, renewed, err := g.suppression(keyOf(&over[i]))
 			if err != nil {
@@ -178,7 +178,7 @@ func (r *Registry) TrimSuppressions(ctx context.Context) error {
 }
 
 // SuppressionsOf visits what the list says of the addresses of a subscriber.
-func (r *Registry) SuppressionsOf(ctx context.Context, service string, places []fanfare.Place, visit func(*Suppression) error) error {
+func (r *Registry) SuppressionsOf(ctx context.Context, service string, places []fanfare.RowID, visit func(*Suppression) error) error {
 	rows, err := r.records(ctx, places)
 	if err != nil {
 		return r.unreadable(err)

@@ -49,15 +49,15 @@ type want struct {
 	added       int64 // of it, where others do not have the condition
 
 	// Where the rows seem to be, so that they can be read before their turn.
-	subscriber, subscription fanfare.Place
+	subscriber, subscription fanfare.RowID
 
 	sent    bool  // somebody is to be sent one message, and nothing is subscribed
 	err     error // refused: the writer passes it by
-	place   fanfare.Place
+	place   fanfare.RowID
 	created bool
 
-	replaced fanfare.Place // what had the id before and has ended for it, or 0
-	silenced fanfare.Place // what is paused by it, or 0
+	replaced fanfare.RowID // what had the id before and has ended for it, or 0
+	silenced fanfare.RowID // what is paused by it, or 0
 	touched  []string      // fields of the subscriber that changed
 }
 
@@ -296,7 +296,7 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 		return inputerror.TooLarge("/filter", len(p.Filter), maxFilterBytes)
 	}
 	t := w.topic
-	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.PriceFilter(t.key(), text) })
+	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.FilterCost(t.key(), text) })
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}
@@ -316,7 +316,7 @@ func (r *Registry) checkRule(p *Put, w *want) error {
 	if len(p.Params) > 0 && !isObject(p.Params) {
 		return inputerror.Invalid("/params", "", "params must be a JSON object")
 	}
-	cost, err := r.opt.Conditions.PriceParams(w.topic.key(), p.Rule, p.Params)
+	cost, err := r.opt.Conditions.ParamsCost(w.topic.key(), p.Rule, p.Params)
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}

@@ -46,7 +46,7 @@ type job struct {
 
 // An end asks for the end of one subscription, by place or by service and id.
 type end struct {
-	place  fanfare.Place // 0: by id
+	place  fanfare.RowID // 0: by id
 	id     string
 	reason string
 	check  func(*Subscription) error // nil allows all

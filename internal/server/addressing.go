@@ -119,7 +119,7 @@ func (d *draft) look(ctx context.Context, people *registry.Registry, asked []wir
 		if err := misnamed(&asked[i]); err != nil {
 			a.Err = err
 		}
-		a.Err = below(d.at(a), a.Err)
+		a.Err = fanfare.Below(d.at(a), a.Err)
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func misnamed(to *wire.To) error {
 
 // refuseRepeats leaves each person in the list once.
 func (d *draft) refuseRepeats() {
-	places, addresses := map[fanfare.Place]int{}, map[string]int{}
+	places, addresses := map[fanfare.RowID]int{}, map[string]int{}
 	for i := range d.people {
 		a := &d.people[i]
 		if a.Err != nil {
@@ -159,14 +159,14 @@ func (d *draft) refuseRepeats() {
 
 // try writes each message as it would leave now.
 func (d *draft) try(ctx context.Context, people *registry.Registry) error {
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for i := range d.people {
 		if a := &d.people[i]; a.Err == nil && a.Place != 0 {
 			places = append(places, a.Place)
 		}
 	}
 	slices.Sort(places)
-	rows := make(map[fanfare.Place]registry.SubscriberRow, len(places))
+	rows := make(map[fanfare.RowID]registry.SubscriberRow, len(places))
 	err := people.Subscribers(ctx, places, func(r *registry.SubscriberRow) error {
 		row := *r
 		row.Attributes = bytes.Clone(r.Attributes)
@@ -238,15 +238,4 @@ func contentPointer(pointer string) string {
 		return "/attachments"
 	}
 	return pointer
-}
-
-// below puts the pointer of an error behind at.
-func below(at string, err error) error {
-	e, ok := errors.AsType[*fanfare.Error](err)
-	if !ok || at == "" {
-		return err
-	}
-	moved := *e
-	moved.Pointer = at + e.Pointer
-	return &moved
 }

@@ -17,11 +17,13 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/mail/bounce"
+	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 )
-
-// busDir is where the embedded bus has its files, in the data directory.
-const busDir = "bus"
 
 // Options are what the command line adds to the configuration.
 type Options struct {
@@ -38,7 +40,7 @@ type App struct {
 	absence  *absence     // of the database; nil before it is open
 	giveUp   func() error // ends what waits for a database that is away; nil with files
 	server   *httpapi.Server
-	returns  *returnTaker
+	feedback *feedback.Processor
 	unwind   []func() error // in reverse order of what was acquired
 	draining atomic.Bool
 	stopOnce sync.Once
@@ -52,6 +54,11 @@ func Start(ctx context.Context, c config.Config, o Options) (*App, error) {
 		return nil, errors.Join(err, a.Stop())
 	}
 	return a, nil
+}
+
+// Take processes an arrival; see feedback.Processor.Take.
+func (a *App) Take(ctx context.Context, arrival bounce.Arrival) error {
+	return a.feedback.Take(ctx, arrival)
 }
 
 // URL is where the API answers.
@@ -81,9 +88,9 @@ func (a *App) start(ctx context.Context, o Options) error {
 	started := a.clock.Now()
 	dir := a.config.DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return unusableDir(err)
+		return datadir.Unusable(err)
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		return err
 	}
@@ -100,7 +107,7 @@ func (a *App) start(ctx context.Context, o Options) error {
 
 // open opens everything that is kept, and begins to work.
 func (a *App) open(ctx context.Context, o Options, started time.Time) error {
-	h := &house{App: a, version: o.Version, started: started, dir: a.config.DataDir, index: condition.New(), copying: make(turn, 1)}
+	h := &house{App: a, version: o.Version, started: started, dir: a.config.DataDir, index: condition.New(), copying: ctxlock.New()}
 	for _, build := range []func(context.Context) error{
 		h.openStore, h.openRegistry, h.openBus, h.openRecord, h.openOutlets, h.openStates, h.openVerifier, h.openMatching, h.openIntake, h.openReturns, h.openDoors,
 	} {
@@ -129,11 +136,11 @@ func (a *App) closeServer() error {
 }
 
 // afterEnd waits until no message for an ended subscription is on the wire.
-func (a *App) afterEnd(o *outlets) func(fanfare.Place) {
-	return func(place fanfare.Place) {
+func (a *App) afterEnd(c *channels.Channels) func(fanfare.RowID) {
+	return func(place fanfare.RowID) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := o.awaitOff(ctx, place); err != nil {
+		if err := c.AwaitOff(ctx, place); err != nil {
 			a.log.Warn("a subscription ended while a message for it was on the wire of a slow relay", "subscription", fanfare.SubscriptionID(place))
 		}
 	}

@@ -71,7 +71,7 @@ func (s *audiences) compiled(filter string, schema json.RawMessage) (*condition.
 
 // narrow returns those of the hits that are in the event's audience, and counts the
 // others in it. What intake took is not refused because the schema has changed since.
-func (s *audiences) narrow(ctx context.Context, posted *fanfare.Posted, hits []fanfare.Hit) ([]fanfare.Hit, error) {
+func (s *audiences) narrow(ctx context.Context, posted *fanfare.AcceptedEvent, hits []fanfare.Hit) ([]fanfare.Hit, error) {
 	a, err := s.compiled(posted.Audience.Filter, nil)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (s *audiences) narrow(ctx context.Context, posted *fanfare.Posted, hits []f
 	for rest := hits; len(rest) > 0; {
 		some := rest[:min(len(rest), audienceHits)]
 		rest = rest[len(some):]
-		var in map[fanfare.Place]bool
+		var in map[fanfare.RowID]bool
 		err := retry.WhileAway(ctx, func() (err error) {
 			in, err = s.members(ctx, a, some)
 			return err
@@ -99,14 +99,14 @@ func (s *audiences) narrow(ctx context.Context, posted *fanfare.Posted, hits []f
 }
 
 // members tells which subscriptions are in the audience.
-func (s *audiences) members(ctx context.Context, a *condition.Audience, hits []fanfare.Hit) (map[fanfare.Place]bool, error) {
-	places, people := make([]fanfare.Place, len(hits)), make([]fanfare.Place, len(hits))
-	of := make(map[fanfare.Place][]fanfare.Place, len(hits)) // subscriptions of each subscriber
+func (s *audiences) members(ctx context.Context, a *condition.Audience, hits []fanfare.Hit) (map[fanfare.RowID]bool, error) {
+	places, people := make([]fanfare.RowID, len(hits)), make([]fanfare.RowID, len(hits))
+	of := make(map[fanfare.RowID][]fanfare.RowID, len(hits)) // subscriptions of each subscriber
 	for i, hit := range hits {
 		places[i], people[i] = hit.Place, hit.Subscriber
 		of[hit.Subscriber] = append(of[hit.Subscriber], hit.Place)
 	}
-	params := map[fanfare.Place][]byte{}
+	params := map[fanfare.RowID][]byte{}
 	if a.ReadsParams() {
 		slices.Sort(places)
 		err := s.registry.Subscriptions(ctx, places, func(r *registry.SubscriptionRow) error {
@@ -117,7 +117,7 @@ func (s *audiences) members(ctx context.Context, a *condition.Audience, hits []f
 			return nil, err
 		}
 	}
-	in := make(map[fanfare.Place]bool, len(hits))
+	in := make(map[fanfare.RowID]bool, len(hits))
 	slices.Sort(people)
 	err := s.registry.Subscribers(ctx, slices.Compact(people), func(r *registry.SubscriberRow) error {
 		who := condition.Person{ID: r.ID, Locale: r.Locale, TimeZone: r.TimeZone, Attributes: r.Attributes}

@@ -15,6 +15,8 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store"
@@ -29,34 +31,9 @@ type backups struct {
 	bus     *bus.Bus
 	version string
 	clock   clock.Clock
-	copying turn // of an erasure too
+	copying ctxlock.Lock // of an erasure too
 	taking  sync.Mutex
 }
-
-// A turn is had by one at a time: make it with room for one.
-type turn chan struct{}
-
-// take waits for the turn until ctx ends.
-func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// try takes the turn if nobody has it.
-func (t turn) try() bool {
-	select {
-	case t <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (t turn) leave() { <-t }
 
 // Backup writes a backup of the running server.
 func (b *backups) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64) error {
@@ -64,10 +41,10 @@ func (b *backups) Backup(ctx context.Context, w io.Writer, bytesPerSecond int64)
 		return &fanfare.Error{Code: fanfare.Conflict, Message: "another backup is being taken", Hint: "wait until it is done"}
 	}
 	defer b.taking.Unlock()
-	if err := b.copying.take(ctx); err != nil {
+	if err := b.copying.Lock(ctx); err != nil {
 		return err
 	}
-	defer b.copying.leave()
+	defer b.copying.Unlock()
 	return takeBackup(ctx, w, b.db, b.dir, b.bus, b.version, b.clock, bytesPerSecond)
 }
 
@@ -99,7 +76,7 @@ func BackupStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSe
 	if err := hasServed(&c); err != nil {
 		return err
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		if e, ok := errors.AsType[*fanfare.Error](err); ok && e.Code == fanfare.Conflict {
 			e.Hint = "leave --stopped out: a backup is taken while the server works"
@@ -119,7 +96,7 @@ func BackupStopped(ctx context.Context, c config.Config, w io.Writer, bytesPerSe
 				Hint: "name both as the server has them"})
 		}
 	}
-	hops, err := bus.Open(ctx, bus.Options{Dir: filepath.Join(dir, busDir), URL: nats, Sync: true, Lease: stoppedLease, Logger: o.Logger})
+	hops, err := bus.Open(ctx, bus.Options{Dir: filepath.Join(dir, datadir.Bus), URL: nats, Sync: true, Lease: stoppedLease, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
@@ -133,7 +110,7 @@ func hasServed(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	_, missing := os.Stat(filepath.Join(c.DataDir, controlFile))
+	_, missing := os.Stat(filepath.Join(c.DataDir, datadir.Control))
 	switch {
 	case c.SQLite() && was != nil:
 		return &fanfare.Error{Code: fanfare.Conflict, Message: c.DataDir + " belongs to the database " + was.Database, Hint: "set FANFARE_DB to its URL"}
@@ -158,8 +135,8 @@ func takeBackup(ctx context.Context, w io.Writer, db *database, dir string, hops
 	if err != nil {
 		return err
 	}
-	disk := diskFloor{dir: dir}
-	if free := disk.look(); free < size {
+	disk := datadir.DiskFloor{Dir: dir}
+	if free := disk.Free(); free < size {
 		return &fanfare.Error{Code: fanfare.DiskFull, Message: fmt.Sprintf("the disk of %s has %d MB free, and about %d MB are needed while the backup is taken", dir, free>>20, size>>20+1),
 			Hint: "free some space"}
 	}

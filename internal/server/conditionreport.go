@@ -7,6 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/registry"
@@ -21,7 +22,7 @@ type judging struct {
 	states   known
 	people   *audiences
 	clock    clock.Clock
-	matching turn // one dry run at a time: it may find millions
+	matching ctxlock.Lock // one dry run at a time: it may find millions
 }
 
 // Report lists the dearest conditions of a service.
@@ -41,8 +42,8 @@ func (j *judging) Report(service, topic string, limit int) (wire.ConditionReport
 	for _, t := range topics {
 		key := condition.Key{Service: service, Topic: t.Name}
 		events, _ := j.samples.of(key)
-		dear, unindexed := j.index.Dearest(key, limit)
-		load := j.index.Load(key)
+		dear, unindexed := j.index.MostExpensive(key, limit)
+		load := j.index.UnindexedCost(key)
 		out.Topics = append(out.Topics, wire.TopicLoad{Topic: t.Name, Subscriptions: j.index.Len(key), Unindexed: unindexed,
 			NsPerEvent: load, BudgetNs: budget, Over: load > budget, Events: events})
 		for _, d := range dear {
@@ -64,7 +65,7 @@ func (j *judging) try(service string, list []wire.DearCondition) {
 		if one := &list[i]; one.Rule == "" {
 			key := condition.Key{Service: service, Topic: one.Topic}
 			_, some := j.samples.of(key)
-			one.Tried, one.Met = len(some), j.index.Met(key, one.Filter, some)
+			one.Tried, one.Met = len(some), j.index.CountMatches(key, one.Filter, some)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -16,7 +17,7 @@ type conditions struct {
 	known
 	people   *audiences
 	verifier *verify.Verifier
-	asking   turn // of the index: one at a time
+	asking   ctxlock.Lock // of the index: one at a time
 }
 
 // FoundBy says what of an event leads the index to a subscription.
@@ -25,12 +26,12 @@ func (c conditions) FoundBy(s *registry.Subscription) (string, error) {
 	if s.Rule != "" && params == nil {
 		params = json.RawMessage("{}")
 	}
-	return c.index.FoundBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, params)
+	return c.index.IndexedBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, params)
 }
 
 // InAudience reports whether a subscription is in the audience of a sender.
 func (c conditions) InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error) {
-	posted := &fanfare.Posted{Audience: &fanfare.AudienceFilter{Filter: filter}}
+	posted := &fanfare.AcceptedEvent{Audience: &fanfare.AudienceFilter{Filter: filter}}
 	in, err := c.people.narrow(ctx, posted, []fanfare.Hit{{Place: s.Place, Subscriber: s.Owner}})
 	return len(in) > 0, err
 }
@@ -43,6 +44,6 @@ func (c conditions) Explain(s *registry.Subscription, event *fanfare.Event, was 
 		params = json.RawMessage("{}")
 	}
 	of := condition.EventOf(event)
-	of.Was = was
+	of.Previous = was
 	return c.index.Explain(condition.Key{Service: s.Service, Topic: s.Topic}, condition.Entry{Filter: s.Filter, Rule: s.Rule, Params: params}, of)
 }

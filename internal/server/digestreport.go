@@ -56,7 +56,7 @@ var errFound = errors.New("found")
 
 // Waiting finds the digest that an event waits, or waited, for with a subscription;
 // nil if it was not gathered for it.
-func (d digestReport) Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.Place) (*fanfare.Gathering, error) {
+func (d digestReport) Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.RowID) (*fanfare.Gathering, error) {
 	waiting, err := d.GatheredOf(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (d digestReport) Waiting(ctx context.Context, ref fanfare.EventRef, subscri
 }
 
 // WaitingOf finds the digests for which an event waits that are for a subscriber.
-func (d digestReport) WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.Place) (list []fanfare.Gathering, err error) {
+func (d digestReport) WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.RowID) (list []fanfare.Gathering, err error) {
 	waiting, err := d.GatheredOf(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (d digestReport) WaitingOf(ctx context.Context, ref fanfare.EventRef, subsc
 
 // eachGathered visits the members of one subscriber in what was gathered on a day
 // for a run.
-func (d digestReport) eachGathered(ctx context.Context, day fanfare.Day, w *deliveries.Waiting, subscriber fanfare.Place, visit func(fanfare.EventRef, *fanfare.Member) error) error {
+func (d digestReport) eachGathered(ctx context.Context, day fanfare.Day, w *deliveries.Waiting, subscriber fanfare.RowID, visit func(fanfare.EventRef, *fanfare.Member) error) error {
 	return d.Store.Gathered(ctx, day, w.Slot, w.Due, func(m *fanfare.Manifest) error {
 		for _, position := range m.PositionsOf(subscriber) {
 			_, member, _ := m.At(position)

@@ -97,7 +97,7 @@ func itemsOf(m *fanfare.Member, live []render.Subscription) []render.ItemOf {
 	items := make([]render.ItemOf, 0, len(m.Items))
 	wanted := make([]uint32, 0, len(m.Items)) // never grows: slices of it stay good
 	for _, item := range m.Items {
-		at, ok := slices.BinarySearchFunc(live, item.Subscription, func(s render.Subscription, place fanfare.Place) int {
+		at, ok := slices.BinarySearchFunc(live, item.Subscription, func(s render.Subscription, place fanfare.RowID) int {
 			return int(int64(s.Place) - int64(place))
 		})
 		if !ok {
@@ -114,8 +114,8 @@ func itemsOf(m *fanfare.Member, live []render.Subscription) []render.ItemOf {
 }
 
 // placesOf are the subscriptions that a message speaks of.
-func placesOf(all []render.Subscription) []fanfare.Place {
-	places := make([]fanfare.Place, len(all))
+func placesOf(all []render.Subscription) []fanfare.RowID {
+	places := make([]fanfare.RowID, len(all))
 	for i := range all {
 		places[i] = all[i].Place
 	}

@@ -13,15 +13,15 @@ import (
 )
 
 func TestADigestLeavesOutWhatIsWantedNoMore(t *testing.T) {
-	member := &fanfare.Member{Subscriptions: []fanfare.Place{3, 5, 9}, Items: []fanfare.Item{{Number: 0, Subscription: 5}, {Number: 2, Subscription: 3}, {Number: 2, Subscription: 9}, {Number: 7, Subscription: 3}}}
+	member := &fanfare.Member{Subscriptions: []fanfare.RowID{3, 5, 9}, Items: []fanfare.Item{{Number: 0, Subscription: 5}, {Number: 2, Subscription: 3}, {Number: 2, Subscription: 9}, {Number: 7, Subscription: 3}}}
 	for _, c := range []struct {
-		live []fanfare.Place
+		live []fanfare.RowID
 		want string
 	}{
-		{[]fanfare.Place{3, 5, 9}, "[{0 [1]} {2 [0 2]} {7 [0]}]"},
-		{[]fanfare.Place{5, 9}, "[{0 [0]} {2 [1]}]"},
-		{[]fanfare.Place{3}, "[{2 [0]} {7 [0]}]"},
-		{[]fanfare.Place{9}, "[{2 [0]}]"},
+		{[]fanfare.RowID{3, 5, 9}, "[{0 [1]} {2 [0 2]} {7 [0]}]"},
+		{[]fanfare.RowID{5, 9}, "[{0 [0]} {2 [1]}]"},
+		{[]fanfare.RowID{3}, "[{2 [0]} {7 [0]}]"},
+		{[]fanfare.RowID{9}, "[{2 [0]}]"},
 		{nil, "[]"},
 	} {
 		var live []render.Subscription
@@ -36,19 +36,19 @@ func TestADigestLeavesOutWhatIsWantedNoMore(t *testing.T) {
 
 func TestADigestIsMadeAnewWhenOneOfItsSubscriptionsEnds(t *testing.T) {
 	for _, c := range []struct {
-		of     []fanfare.Place
+		of     []fanfare.RowID
 		ofEach bool
-		live   []fanfare.Place
+		live   []fanfare.RowID
 		want   deliver.Decision
 	}{
 		{nil, false, nil, deliver.Go},
-		{[]fanfare.Place{1, 2}, false, []fanfare.Place{2}, deliver.Go},
-		{[]fanfare.Place{1, 2}, false, nil, deliver.Suppress},
-		{[]fanfare.Place{1, 2}, true, []fanfare.Place{1, 2}, deliver.Go},
-		{[]fanfare.Place{1, 2}, true, []fanfare.Place{2}, deliver.Anew},
-		{[]fanfare.Place{1, 2}, true, nil, deliver.Suppress},
+		{[]fanfare.RowID{1, 2}, false, []fanfare.RowID{2}, deliver.Go},
+		{[]fanfare.RowID{1, 2}, false, nil, deliver.Suppress},
+		{[]fanfare.RowID{1, 2}, true, []fanfare.RowID{1, 2}, deliver.Go},
+		{[]fanfare.RowID{1, 2}, true, []fanfare.RowID{2}, deliver.Anew},
+		{[]fanfare.RowID{1, 2}, true, nil, deliver.Suppress},
 	} {
-		live := func(place fanfare.Place) bool { return slices.Contains(c.live, place) }
+		live := func(place fanfare.RowID) bool { return slices.Contains(c.live, place) }
 		if got, _ := wanted(&deliver.Job{Subscriptions: c.of, OfEach: c.ofEach}, live); got != c.want {
 			t.Errorf("%+v: decided %d", c, got)
 		}
@@ -70,7 +70,7 @@ func (k *keptItems) Items(_ context.Context, _ fanfare.EventRef, numbers []uint3
 	k.read = append(k.read, numbers...)
 	for _, n := range numbers {
 		event := fanfare.Event{ID: fmt.Sprint(n), Data: make([]byte, k.size)}
-		if err := visit(fanfare.RunItem{Number: n, Posted: &fanfare.Posted{Topic: "t", Event: event}}); err != nil {
+		if err := visit(fanfare.RunItem{Number: n, Posted: &fanfare.AcceptedEvent{Topic: "t", Event: event}}); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // outlet: one memory-bounded loop, a batch at a time, each broadcast in turn.
 type dispatch struct {
 	queue    *bus.Queue
-	outlet   *deliver.Outlet
+	outlet   *deliver.Sender
 	loader   *loader
 	registry *registry.Registry
 	store    *deliveries.Store
@@ -134,7 +134,7 @@ func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Bat
 		d.loader.switches.resumed(ctx)
 	}
 	if err != nil {
-		d.logger.Log(ctx, min(retry.LogLevel(err), levelOfFailure(ctx, err)), "a paused batch could not be held, it comes again", "error", err)
+		d.logger.Log(ctx, min(retry.LogLevel(err), bus.FailureLevel(ctx, err)), "a paused batch could not be held, it comes again", "error", err)
 		if err := lease.Later(retry.Pause); err != nil {
 			d.logger.Warn("a batch could not be given back, it comes again", "error", err)
 		}
@@ -147,7 +147,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		return // stopping: the lease ends by itself
 	}
 	d.logger.Error("a batch could not be loaded", "error", cause, "failures", lease.Deliveries)
-	if lease.Deliveries >= maxFailures {
+	if lease.Deliveries >= fanfare.MaxFailures {
 		err := d.park(ctx, lease, cause)
 		if err == nil {
 			err = lease.Done()
@@ -155,7 +155,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		if err == nil {
 			return
 		}
-		d.logger.Log(ctx, levelOfFailure(ctx, err), "a batch could not be parked, it comes again", "error", err)
+		d.logger.Log(ctx, bus.FailureLevel(ctx, err), "a batch could not be parked, it comes again", "error", err)
 	}
 	if err := lease.Later(retry.Pause); err != nil {
 		d.logger.Warn("a batch could not be given back, it comes again", "error", err)
@@ -165,7 +165,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 // park keeps a batch for an operator. One that cannot be read any more belongs
 // to no event; it is kept all the same, under the day on which it came.
 func (d *dispatch) park(ctx context.Context, lease *bus.Lease, cause error) error {
-	parked := fanfare.Parked{Kind: parkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, At: d.clock.Now()}
+	parked := fanfare.Parked{Kind: fanfare.ParkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, At: d.clock.Now()}
 	day, event := fanfare.DayOf(lease.Kept), fanfare.EventSeq(0)
 	var batch fanfare.Batch
 	if json.Unmarshal(lease.Data, &batch) == nil && len(batch.Slices) > 0 {

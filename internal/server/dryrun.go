@@ -14,19 +14,19 @@ import (
 )
 
 // DryRun matches an event as it would be matched now, and keeps nothing.
-func (j *judging) DryRun(ctx context.Context, posted *fanfare.Posted, sample int) (wire.DryRun, error) {
+func (j *judging) DryRun(ctx context.Context, posted *fanfare.AcceptedEvent, sample int) (wire.DryRun, error) {
 	out := wire.DryRun{Topic: posted.Topic, Channels: []wire.DryRunChannel{}, Rules: []wire.DryRunRule{}, Sample: []wire.DryRunHit{}}
 	topic, ok := j.registry.Topic(posted.Service, posted.Topic)
 	if !ok {
 		return out, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + posted.Topic}
 	}
-	if err := j.matching.take(ctx); err != nil {
+	if err := j.matching.Lock(ctx); err != nil {
 		return out, err
 	}
-	defer j.matching.leave()
+	defer j.matching.Unlock()
 	event := condition.EventOf(&posted.Event)
 	var err error
-	if event.Was, err = j.states.Before(posted.Service, posted.Topic, posted.Event.Data); err != nil {
+	if event.Previous, err = j.states.Before(posted.Service, posted.Topic, posted.Event.Data); err != nil {
 		return out, err
 	}
 	hits, err := j.verifier.Match(ctx, verifiedTopic(topic), "of a dry run", event, nil)
@@ -141,14 +141,14 @@ func ruleAt(topic *registry.Topic, i int) string {
 func (j *judging) sample(ctx context.Context, topic *registry.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
 	n = min(n, len(hits))
 	list := make([]wire.DryRunHit, 0, n)
-	places, people := make([]fanfare.Place, n), make([]fanfare.Place, n)
-	chosen := map[fanfare.Place]fanfare.Hit{}
+	places, people := make([]fanfare.RowID, n), make([]fanfare.RowID, n)
+	chosen := map[fanfare.RowID]fanfare.Hit{}
 	for i := range n {
 		hit := hits[i*len(hits)/n]
 		places[i], people[i], chosen[hit.Place] = hit.Place, hit.Subscriber, hit
 	}
 	slices.Sort(people)
-	known := map[fanfare.Place]registry.SubscriberRow{}
+	known := map[fanfare.RowID]registry.SubscriberRow{}
 	err := j.registry.Subscribers(ctx, slices.Compact(people), func(r *registry.SubscriberRow) error {
 		known[r.Place] = registry.SubscriberRow{ID: r.ID, Address: r.Address}
 		return nil

@@ -13,8 +13,10 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -35,14 +37,14 @@ type eraser struct {
 	registry *registry.Registry
 	store    *deliveries.Store
 	bus      *bus.Bus
-	outlets  *outlets
+	channels *channels.Channels
 	recorder *record.Recorder
 	claims   *claims
 	clock    clock.Clock
 	logger   *slog.Logger
 	parking  *parking
-	copying  turn     // of a backup too
-	keeping  *passage // of messages
+	copying  ctxlock.Lock // of a backup too
+	keeping  *passage     // of messages
 
 	mu      sync.Mutex
 	waiting []*erasing
@@ -67,9 +69,9 @@ const (
 	claimPause = 20 * time.Millisecond
 )
 
-func newEraser(r *reports, copying turn, keeping *passage) *eraser {
-	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, outlets: r.outlets, recorder: r.recorder, claims: r.outlets.claims,
-		clock: r.parking.clock, logger: r.outlets.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+func newEraser(r *reports, copying ctxlock.Lock, keeping *passage) *eraser {
+	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, channels: r.channels, recorder: r.recorder, claims: r.parking.claims,
+		clock: r.parking.clock, logger: r.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
 // Erase forgets a subscriber, and returns when nothing of it is left. When ctx
@@ -146,17 +148,17 @@ func (e *eraser) take() []*erasing {
 // taken is awaited: it would have the days from before and the people from
 // after, and nobody would know whom to erase where it is restored.
 func (e *eraser) erase(ctx context.Context, some []*erasing) error {
-	if err := e.copying.take(ctx); err != nil {
+	if err := e.copying.Lock(ctx); err != nil {
 		return err
 	}
-	defer e.copying.leave()
+	defer e.copying.Unlock()
 	if err := e.keeping.await(ctx); err != nil { // of messages that found the people before
 		return err
 	}
-	if err := e.parking.still.take(ctx); err != nil { // what is tried again would come unmatched behind the ones awaited
+	if err := e.parking.still.Lock(ctx); err != nil { // what is tried again would come unmatched behind the ones awaited
 		return err
 	}
-	defer e.parking.still.leave()
+	defer e.parking.still.Unlock()
 	if err := e.bus.AwaitMatched(ctx); err != nil {
 		return err
 	}
@@ -231,7 +233,7 @@ func (e *eraser) eraseDay(ctx context.Context, day fanfare.Day, one *erasing) (f
 
 // eraseDelivery settles what an event has open for one place, and empties what
 // is recorded of it.
-func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place fanfare.Place) (int, error) {
+func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place fanfare.RowID) (int, error) {
 	manifest, err := e.store.ManifestOf(ctx, ref, place.Partition())
 	if err != nil || manifest == nil {
 		return 0, err
@@ -250,9 +252,9 @@ func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place 
 
 // settle ends a delivery that is open. One that is under way is waited for: it
 // is on the wire, or in a queue, from which it is dropped.
-func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanfare.Place) error {
+func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanfare.RowID) error {
 	for len(e.claims.take([]fanfare.DeliveryRef{ref})) == 0 {
-		e.outlets.drop(place)
+		e.channels.Drop(place)
 		select {
 		case <-time.After(claimPause):
 		case <-ctx.Done():
@@ -273,7 +275,7 @@ func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanf
 // eraseEvents empties the messages that were sent to the people: as they were
 // accepted, as they are parked, and as they lie in EVENTS.
 func (e *eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*erasing, touched map[fanfare.Day][][]byte) error {
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	var names [][]byte
 	for _, one := range some {
 		places = append(places, one.Places...)
@@ -313,7 +315,7 @@ func (e *eraser) eraseEvents(ctx context.Context, days []fanfare.Day, some []*er
 }
 
 // erasePosted empties the messages of a day that were sent to the people.
-func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanfare.Place, names [][]byte) (changed bool, err error) {
+func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanfare.RowID, names [][]byte) (changed bool, err error) {
 	for _, place := range places {
 		events, err := e.store.History(ctx, day, place)
 		if err != nil {
@@ -336,13 +338,13 @@ func (e *eraser) erasePosted(ctx context.Context, day fanfare.Day, places []fanf
 	return changed, nil
 }
 
-func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanfare.Place, names [][]byte) (changed bool, err error) {
+func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanfare.RowID, names [][]byte) (changed bool, err error) {
 	parked, payloads, err := e.store.Parked(ctx, day)
 	if err != nil {
 		return false, err
 	}
 	for i := range parked {
-		if parked[i].Kind != parkedEvents {
+		if parked[i].Kind != fanfare.ParkedEvents {
 			continue
 		}
 		text, found, err := forgetIn(payloads[i], 0, places, names)
@@ -362,7 +364,7 @@ var directMember = []byte(`"direct":`)
 
 // forgetIn rewrites a group of events without what it says of erased people.
 // Events keep the sequences that they have.
-func forgetIn(group []byte, seq uint64, erased []fanfare.Place, names [][]byte) (text []byte, changed bool, err error) {
+func forgetIn(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte) (text []byte, changed bool, err error) {
 	if !bytes.Contains(group, directMember) {
 		return nil, false, nil
 	}
@@ -384,7 +386,7 @@ func forgetIn(group []byte, seq uint64, erased []fanfare.Place, names [][]byte) 
 // forget empties what a message says of erased people, and its id where that is
 // an Idempotency-Key that names one of them: after a restart, a repeat with that
 // key is a new message.
-func forget(posted *fanfare.Posted, erased []fanfare.Place, names [][]byte) bool {
+func forget(posted *fanfare.AcceptedEvent, erased []fanfare.RowID, names [][]byte) bool {
 	if !posted.Forget(erased) {
 		return false
 	}

@@ -24,7 +24,7 @@ func keyOf(index *condition.Index, topic *registry.Topic, data json.RawMessage) 
 
 // before finds the event that came before one of the same key. One that comes late
 // has none, and becomes nobody's state: what lay between was crossed by another.
-func (m *matching) before(r *round, topic *registry.Topic, f *fanfare.Frozen) (was json.RawMessage, err error) {
+func (m *matching) before(r *round, topic *registry.Topic, f *fanfare.MatchResult) (was json.RawMessage, err error) {
 	f.Posted.After = ""
 	key, ok, err := keyOf(m.index, topic, f.Posted.Event.Data)
 	if err != nil || !ok {
@@ -41,7 +41,7 @@ func (m *matching) before(r *round, topic *registry.Topic, f *fanfare.Frozen) (w
 }
 
 // last is the state that an event becomes.
-func last(f *fanfare.Frozen) *fanfare.Last {
+func last(f *fanfare.MatchResult) *fanfare.Last {
 	return &fanfare.Last{Of: *f.Key, Event: f.Posted.Ref(), At: f.Posted.ReceivedAt, Data: f.Posted.Event.Data}
 }
 
@@ -77,7 +77,7 @@ func (m *matching) matchAgain(ctx context.Context, r *round, keys []fanfare.KeyR
 
 // advance puts the states of events that are frozen now. Those of events that were
 // frozen before are there.
-func (m *matching) advance(frozen []*fanfare.Frozen, fresh []bool) {
+func (m *matching) advance(frozen []*fanfare.MatchResult, fresh []bool) {
 	for i, f := range frozen {
 		if fresh[i] && f.Key != nil {
 			m.states.Put(last(f))
@@ -86,7 +86,7 @@ func (m *matching) advance(frozen []*fanfare.Frozen, fresh []bool) {
 }
 
 // doubt notes the keys of events of which nobody knows whether they are frozen.
-func (m *matching) doubt(r *round, of fanfare.Day, frozen []*fanfare.Frozen) {
+func (m *matching) doubt(r *round, of fanfare.Day, frozen []*fanfare.MatchResult) {
 	var keys []fanfare.KeyRef
 	for _, f := range frozen {
 		if f.Key != nil {

@@ -25,7 +25,7 @@ func newGathering(store *deliveries.Store, people *registry.Registry, now *cases
 	return digest.New(digest.Options{
 		Store: store, Slots: slots{people}, Clock: clock, Live: people.Live, State: now.visit, Logger: logger,
 		Topic: func(service, name string) (digest.Topic, bool) { return toldTogether(people, service, name) },
-		Publish: func(ctx context.Context, run *fanfare.Posted) error {
+		Publish: func(ctx context.Context, run *fanfare.AcceptedEvent) error {
 			group, err := ingest.Encode(run)
 			if err == nil {
 				_, err = hops.AppendEvents(ctx, run.Lane, group)
@@ -94,7 +94,7 @@ type cases struct {
 
 // visit matches the last event of each key of a service's topics, and visits those
 // that a slot wants. Nothing is crossed by what has not moved.
-func (c *cases) visit(ctx context.Context, of digest.Slot, visit func(*fanfare.Posted, []fanfare.Hit) error) error {
+func (c *cases) visit(ctx context.Context, of digest.Slot, visit func(*fanfare.AcceptedEvent, []fanfare.Hit) error) error {
 	for _, topic := range c.registry.Topics(of.Service) {
 		if topic.Key == "" {
 			continue
@@ -122,16 +122,16 @@ func (c *cases) visit(ctx context.Context, of digest.Slot, visit func(*fanfare.P
 
 func (c *cases) hits(ctx context.Context, topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
 	event := condition.EventOf(&fanfare.Event{Data: last.Data})
-	event.Was = last.Data
+	event.Previous = last.Data
 	hits, err := c.verifier.Match(ctx, verifiedTopic(topic), last.Event.String(), event, nil)
 	return slices.DeleteFunc(hits, func(h fanfare.Hit) bool { return h.Slot != slot }), err
 }
 
 // event is the last event of a key; of one whose day is over only the data are known.
-func (c *cases) event(ctx context.Context, topic *registry.Topic, last *fanfare.Last) (*fanfare.Posted, error) {
+func (c *cases) event(ctx context.Context, topic *registry.Topic, last *fanfare.Last) (*fanfare.AcceptedEvent, error) {
 	posted, err := c.store.Posted(ctx, last.Event)
 	if fanfare.CodeOf(err) == fanfare.NotFound {
-		return &fanfare.Posted{
+		return &fanfare.AcceptedEvent{
 			Service: topic.Service, Topic: topic.Name, ReceivedAt: last.At, Seq: last.Event.Seq,
 			Event: fanfare.Event{ID: last.Event.String(), Type: topic.Name, Time: last.At, Data: last.Data},
 		}, nil
@@ -140,13 +140,13 @@ func (c *cases) event(ctx context.Context, topic *registry.Topic, last *fanfare.
 }
 
 // later takes who is to be told later out of the hits of an event.
-func (r *round) later(f *fanfare.Frozen, hits []fanfare.Hit) (now []fanfare.Hit) {
+func (r *round) later(f *fanfare.MatchResult, hits []fanfare.Hit) (now []fanfare.Hit) {
 	now, f.Gathered = plan.Gather(f.Posted.Seq, hits, r.gathered.Due)
 	return now
 }
 
 // merge takes what was gathered for a run in place of a match.
-func (m *matching) merge(ctx context.Context, r *round, run *fanfare.Posted) (f *fanfare.Frozen, err error) {
+func (m *matching) merge(ctx context.Context, r *round, run *fanfare.AcceptedEvent) (f *fanfare.MatchResult, err error) {
 	err = retry.WhileAway(ctx, func() (err error) {
 		f, err = m.gathering.Merge(ctx, r.gathered, run)
 		return err

@@ -100,7 +100,7 @@ func (m *matching) single(ctx context.Context, p piece) {
 
 // alone is a round of one event. Where it could not be frozen its group was given back;
 // an error is one of matching.
-func (m *matching) alone(ctx context.Context, p piece, event []*fanfare.Posted) (frozen bool, err error) {
+func (m *matching) alone(ctx context.Context, p piece, event []*fanfare.AcceptedEvent) (frozen bool, err error) {
 	r := m.begin()
 	defer r.gathered.End()
 	if err := m.matchAll(ctx, r, p, event); err != nil {

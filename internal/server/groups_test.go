@@ -55,9 +55,9 @@ func newIntakeOf(t *testing.T) *intakeOf {
 // keep appends a group with an event of each service that is named.
 func (in *intakeOf) keep(data json.RawMessage, services ...string) {
 	in.t.Helper()
-	events := make([]*fanfare.Posted, len(services))
+	events := make([]*fanfare.AcceptedEvent, len(services))
 	for i, service := range services {
-		events[i] = &fanfare.Posted{Service: service, Topic: "story", Event: fanfare.Event{Data: data}}
+		events[i] = &fanfare.AcceptedEvent{Service: service, Topic: "story", Event: fanfare.Event{Data: data}}
 	}
 	in.append(events)
 }
@@ -65,14 +65,14 @@ func (in *intakeOf) keep(data json.RawMessage, services ...string) {
 // keepOf appends a group with an event of each topic that is named.
 func (in *intakeOf) keepOf(topics ...string) {
 	in.t.Helper()
-	events := make([]*fanfare.Posted, len(topics))
+	events := make([]*fanfare.AcceptedEvent, len(topics))
 	for i, topic := range topics {
-		events[i] = &fanfare.Posted{Service: "news", Topic: topic}
+		events[i] = &fanfare.AcceptedEvent{Service: "news", Topic: topic}
 	}
 	in.append(events)
 }
 
-func (in *intakeOf) append(events []*fanfare.Posted) {
+func (in *intakeOf) append(events []*fanfare.AcceptedEvent) {
 	in.t.Helper()
 	for _, e := range events {
 		in.kept++
@@ -101,7 +101,7 @@ func (in *intakeOf) awaitAhead(n int) {
 	}
 }
 
-func (in *intakeOf) next() (piece, []*fanfare.Posted) {
+func (in *intakeOf) next() (piece, []*fanfare.AcceptedEvent) {
 	in.t.Helper()
 	p, ok := in.groups.next(in.t.Context())
 	if !ok {

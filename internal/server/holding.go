@@ -11,9 +11,9 @@ import (
 // hold puts in force that some of what was frozen waits for approval, before its
 // batches are on the bus. Of what an earlier try has frozen the store knows
 // whether it still waits: it may have been approved since.
-func (m *matching) hold(ctx context.Context, day fanfare.Day, frozen []*fanfare.Frozen, fresh []bool) error {
-	var held []*fanfare.Frozen
-	again := map[fanfare.EventRef]*fanfare.Frozen{}
+func (m *matching) hold(ctx context.Context, day fanfare.Day, frozen []*fanfare.MatchResult, fresh []bool) error {
+	var held []*fanfare.MatchResult
+	again := map[fanfare.EventRef]*fanfare.MatchResult{}
 	for i, f := range frozen {
 		switch {
 		case !fresh[i]:

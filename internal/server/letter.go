@@ -39,7 +39,7 @@ func (l *loader) letter(ctx context.Context, rest []pending, m *mailing, channel
 		return letter, longer, m, err
 	}
 	event := eventOf(&rest[0])
-	other, wrong := l.mailings.get(mailingKey{event, now.Number}, func(k mailingKey) (*mailing, error) {
+	other, wrong := l.mailings.Get(mailingKey{event, now.Number}, func(k mailingKey) (*mailing, error) {
 		return l.mailing(ctx, m.posted, k, channel)
 	})
 	if wrong == nil && other.items != nil {

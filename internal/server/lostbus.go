@@ -9,6 +9,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/pipeline/due"
 )
 
 // lostBusFile marks a data directory whose bus was lost while the record of what
@@ -26,7 +28,7 @@ func lostBus(dir string, external bool, highest fanfare.EventSeq) (bool, error) 
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	_, err := os.Lstat(filepath.Join(dir, busDir))
+	_, err := os.Lstat(filepath.Join(dir, datadir.Bus))
 	if external || highest == 0 || !errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -35,7 +37,7 @@ func lostBus(dir string, external bool, highest fanfare.EventSeq) (bool, error) 
 
 // mend puts back to work what was open, and returns how many broadcasts that
 // were. It can be repeated, after a kill in the middle.
-func (r *restoring) mend(ctx context.Context, days []fanfare.Day, waiting *due) (broadcasts int, err error) {
+func (r *restoring) mend(ctx context.Context, days []fanfare.Day, waiting *due.Scheduler) (broadcasts int, err error) {
 	for _, day := range days {
 		if err := r.day(ctx, day, func(*backup.Uncertain) error { broadcasts++; return nil }); err != nil {
 			return broadcasts, err
@@ -45,7 +47,7 @@ func (r *restoring) mend(ctx context.Context, days []fanfare.Day, waiting *due) 
 	if err := r.registry.SkipPlaces(ctx, restoreSkipsPlaces); err != nil {
 		return broadcasts, err
 	}
-	if err := waiting.resume(ctx, func(*fanfare.Batch) bool { return false }); err != nil {
+	if err := waiting.ReleaseHeld(ctx, func(*fanfare.Batch) bool { return false }); err != nil {
 		return broadcasts, err
 	}
 	return broadcasts, os.Remove(filepath.Join(r.dir, lostBusFile))

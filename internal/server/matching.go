@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,8 +55,6 @@ const (
 	// maxRoundHits ends a round early, so that the manifests of many large
 	// results are not in memory at once.
 	maxRoundHits = 200_000
-	// maxFailures is after how many failures work is parked.
-	maxFailures = 5
 )
 
 // run works until ctx ends or the bus closes.
@@ -87,24 +84,10 @@ func next(ctx context.Context, queue *bus.Queue, logger *slog.Logger) (*bus.Leas
 	}
 }
 
-// isStop reports whether work failed because the server stops.
-func isStop(ctx context.Context, err error) bool {
-	return errors.Is(err, bus.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err())
-}
-
-// levelOfFailure is the level at which the failure of work is logged that comes again:
-// a stop is no error.
-func levelOfFailure(ctx context.Context, err error) slog.Level {
-	if isStop(ctx, err) {
-		return slog.LevelInfo
-	}
-	return slog.LevelError
-}
-
 // round is the pieces of groups that are processed together.
 type round struct {
 	pieces []piece
-	frozen []*fanfare.Frozen
+	frozen []*fanfare.MatchResult
 	states *topicstate.Round
 	hits   int
 
@@ -139,7 +122,7 @@ func (m *matching) round(ctx context.Context) (p piece) {
 }
 
 func (m *matching) notFrozen(ctx context.Context, cause error, pieces ...piece) {
-	m.logger.Log(ctx, levelOfFailure(ctx, cause), "events could not be frozen, they come again", "error", cause, "groups", len(pieces))
+	m.logger.Log(ctx, bus.FailureLevel(ctx, cause), "events could not be frozen, they come again", "error", cause, "groups", len(pieces))
 	for _, p := range pieces {
 		m.groups.later(p)
 	}
@@ -165,17 +148,17 @@ func (m *matching) add(ctx context.Context, r *round, p piece) error {
 }
 
 // matchAll matches events of a piece. A panic is a failure of its group.
-func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fanfare.Posted) (err error) {
+func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fanfare.AcceptedEvent) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = fmt.Errorf("matching panicked: %v", reason)
 		}
 	}()
-	var frozen []*fanfare.Frozen
+	var frozen []*fanfare.MatchResult
 	hits := 0
 	for _, posted := range events {
 		f, err := m.match(ctx, r, posted)
-		if errors.Is(err, errUnread) || err != nil && isStop(ctx, err) {
+		if errors.Is(err, errUnread) || err != nil && bus.IsStop(ctx, err) {
 			return err // the group comes again
 		}
 		if err != nil {
@@ -196,7 +179,7 @@ func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fa
 // match finds who wants one event. The index has seen every change up to the
 // event's change sequence: on one node a change is in the index before its
 // number is given out.
-func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Posted) (*fanfare.Frozen, error) {
+func (m *matching) match(ctx context.Context, r *round, posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
 	if posted.Direct != nil {
 		return m.name(posted)
 	}
@@ -207,10 +190,10 @@ func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Posted) 
 	if !ok {
 		return nil, fmt.Errorf("topic %s/%s is gone", posted.Service, posted.Topic)
 	}
-	f := &fanfare.Frozen{Posted: posted}
+	f := &fanfare.MatchResult{Posted: posted}
 	event := condition.EventOf(&posted.Event)
 	var err error
-	if event.Was, err = m.before(r, topic, f); err != nil {
+	if event.Previous, err = m.before(r, topic, f); err != nil {
 		return nil, err
 	}
 	m.hits, err = m.verifier.Match(ctx, verifiedTopic(topic), posted.Ref().String(), event, m.hits)
@@ -248,12 +231,12 @@ func unlessUndecided(err error) error {
 }
 
 // name takes the audience of a direct send in place of a match.
-func (m *matching) name(posted *fanfare.Posted) (*fanfare.Frozen, error) {
+func (m *matching) name(posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
 	if _, ok := m.registry.Channel(posted.Direct.Channel); !ok {
 		return nil, fmt.Errorf("channel %d is gone", posted.Direct.Channel)
 	}
 	messages := int64(len(posted.Direct.Recipients))
-	return &fanfare.Frozen{
+	return &fanfare.MatchResult{
 		Posted: posted, Messages: messages, MatchedAt: m.clock.Now(), Hold: m.registry.Hold(posted, messages),
 		Manifests: plan.Audience(posted.Seq, posted.Direct),
 	}, nil
@@ -273,7 +256,7 @@ func pinsOf(r *registry.Registry, topic *registry.Topic) *plan.Pins {
 
 // park puts one event aside that cannot be matched: its topic was deleted
 // after it was accepted. The rest of its group goes on.
-func (m *matching) park(ctx context.Context, posted *fanfare.Posted, cause error) error {
+func (m *matching) park(ctx context.Context, posted *fanfare.AcceptedEvent, cause error) error {
 	m.logger.Error("an event cannot be matched and is parked", "event", posted.Ref().String(), "error", cause)
 	group, err := ingest.Encode(posted)
 	if err != nil {
@@ -281,7 +264,7 @@ func (m *matching) park(ctx context.Context, posted *fanfare.Posted, cause error
 	}
 	return retry.WhileAway(ctx, func() error {
 		return m.store.Park(ctx, posted.Ref().Day, posted.Seq, fanfare.Parked{
-			Kind: parkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
+			Kind: fanfare.ParkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
 		}, group)
 	})
 }
@@ -305,7 +288,7 @@ func (m *matching) finish(ctx context.Context, r *round) error {
 		return err
 	}
 	failpoint.Hit("before-publish")
-	if err := publish(ctx, m.bus, cutter.Batches()); err != nil {
+	if err := m.bus.Publish(ctx, cutter.Batches()); err != nil {
 		return err
 	}
 	failpoint.Hit("after-publish")
@@ -318,8 +301,8 @@ func (m *matching) finish(ctx context.Context, r *round) error {
 	return nil
 }
 
-func byDay(frozen []*fanfare.Frozen) map[fanfare.Day][]*fanfare.Frozen {
-	days := map[fanfare.Day][]*fanfare.Frozen{}
+func byDay(frozen []*fanfare.MatchResult) map[fanfare.Day][]*fanfare.MatchResult {
+	days := map[fanfare.Day][]*fanfare.MatchResult{}
 	for _, f := range frozen {
 		day := fanfare.DayOf(f.Posted.ReceivedAt)
 		days[day] = append(days[day], f)
@@ -329,7 +312,7 @@ func byDay(frozen []*fanfare.Frozen) map[fanfare.Day][]*fanfare.Frozen {
 
 // freeze commits the events of one day. For one that was frozen by an earlier
 // run, the manifests of that run count.
-func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen []*fanfare.Frozen, cutter *plan.Cutter) error {
+func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen []*fanfare.MatchResult, cutter *plan.Cutter) error {
 	failpoint.Hit("before-manifest")
 	var fresh []bool
 	err := retry.WhileAway(ctx, func() (err error) {
@@ -371,38 +354,22 @@ func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen
 	return nil
 }
 
-// publish hands batches to the bus.
-func publish(ctx context.Context, b *bus.Bus, batches []fanfare.Batch) error {
-	if len(batches) == 0 {
-		return nil
-	}
-	messages := make([]bus.Batch, len(batches))
-	for i := range batches {
-		data, err := json.Marshal(&batches[i])
-		if err != nil {
-			return err
-		}
-		messages[i] = bus.Batch{Channel: batches[i].Channel, Lane: batches[i].Lane, Data: data}
-	}
-	return b.PublishBatches(ctx, messages)
-}
-
 // fail gives a group back, or parks it when it has failed too often.
 func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
-	m.logger.Log(ctx, levelOfFailure(ctx, cause), "events could not be matched", "error", cause, "failures", lease.Deliveries)
-	if lease.Deliveries < maxFailures || isStop(ctx, cause) {
+	m.logger.Log(ctx, bus.FailureLevel(ctx, cause), "events could not be matched", "error", cause, "failures", lease.Deliveries)
+	if lease.Deliveries < fanfare.MaxFailures || bus.IsStop(ctx, cause) {
 		m.later(lease)
 		return
 	}
 	day := fanfare.DayOf(lease.Kept)
 	err := m.store.Park(ctx, day, fanfare.NewEventSeq(lease.Seq, 0), fanfare.Parked{
-		Kind: parkedEvents, Reason: cause.Error(), Failures: lease.Deliveries, At: m.clock.Now(),
+		Kind: fanfare.ParkedEvents, Reason: cause.Error(), Failures: lease.Deliveries, At: m.clock.Now(),
 	}, parkable(lease))
 	if err == nil {
 		err = lease.Done()
 	}
 	if err != nil {
-		m.logger.Log(ctx, levelOfFailure(ctx, err), "events could not be parked, they come again", "error", err)
+		m.logger.Log(ctx, bus.FailureLevel(ctx, err), "events could not be parked, they come again", "error", err)
 		m.later(lease)
 	}
 }

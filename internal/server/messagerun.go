@@ -11,7 +11,7 @@ import (
 // Try checks a direct send as Send would, and writes each message, but keeps and
 // makes nothing.
 func (m *messages) Try(ctx context.Context, service string, request *wire.MessageRequest) (run wire.MessageRun, err error) {
-	posted := &fanfare.Posted{
+	posted := &fanfare.AcceptedEvent{
 		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.clock.Now(),
 		Event:     fanfare.Event{ID: "dry-run", Source: messageSource, Type: messageType, Data: request.Data},
 		NotBefore: request.NotBefore, Expires: request.Expires,

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -33,7 +34,7 @@ type messages struct {
 	traces      *report.Traces
 	store       *deliveries.Store
 	queue       queue
-	floor       *diskFloor
+	floor       *datadir.DiskFloor
 	clock       clock.Clock
 	keeping     *passage // from who is found to what is kept
 }
@@ -61,7 +62,7 @@ func (m *messages) SendAsked(ctx context.Context, service string, request *wire.
 }
 
 func (m *messages) send(ctx context.Context, service string, request *wire.MessageRequest, once httpapi.Once, asked bool) (httpapi.Sent, error) {
-	posted := &fanfare.Posted{
+	posted := &fanfare.AcceptedEvent{
 		Service: service, Lane: fanfare.Urgent, ReceivedAt: m.clock.Now(),
 		Event:     fanfare.Event{ID: once.Key, Source: messageSource, Type: messageType, Data: request.Data},
 		NotBefore: request.NotBefore, Expires: request.Expires,
@@ -86,7 +87,7 @@ func (m *messages) send(ctx context.Context, service string, request *wire.Messa
 	if err := m.keepFiles(ctx, d); err != nil {
 		return httpapi.Sent{}, err
 	}
-	list := []fanfare.Posted{*posted}
+	list := []fanfare.AcceptedEvent{*posted}
 	results, err := m.collector.Post(ctx, list)
 	switch {
 	case err != nil:
@@ -103,7 +104,7 @@ func (m *messages) send(ctx context.Context, service string, request *wire.Messa
 
 // again answers a key that is known: with the message that it made first, if it
 // came with the same body.
-func (m *messages) again(ctx context.Context, posted *fanfare.Posted, ref fanfare.EventRef, request *wire.MessageRequest) (httpapi.Sent, error) {
+func (m *messages) again(ctx context.Context, posted *fanfare.AcceptedEvent, ref fanfare.EventRef, request *wire.MessageRequest) (httpapi.Sent, error) {
 	first, err := m.posted(ctx, ref)
 	if err != nil {
 		return httpapi.Sent{}, err
@@ -126,7 +127,7 @@ func (m *messages) again(ctx context.Context, posted *fanfare.Posted, ref fanfar
 
 // A draft is a direct send that is being checked.
 type draft struct {
-	posted  *fanfare.Posted
+	posted  *fanfare.AcceptedEvent
 	channel *registry.Channel
 	title   string // of the template, for errors
 	writer  writer
@@ -137,7 +138,7 @@ type draft struct {
 }
 
 // draft finds what the request names, and renders what all recipients share.
-func (m *messages) draft(ctx context.Context, posted *fanfare.Posted, request *wire.MessageRequest, may registry.Choice) (*draft, error) {
+func (m *messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, request *wire.MessageRequest, may registry.Choice) (*draft, error) {
 	d := &draft{posted: posted, title: "content"}
 	var err error
 	if d.channel, err = m.registry.ChooseChannel(posted.Service, request.Channel); err != nil {
@@ -188,7 +189,7 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.Posted, request *w
 		if mailing, err = compose.Mailing(template, posted, event, d.channel); err != nil {
 			return nil, err
 		}
-		mailing.Enclose = m.attachments.Read(d.content(ctx, m.registry))
+		mailing.EncodeFiles = m.attachments.Read(d.content(ctx, m.registry))
 		mailing.Complete = true // whoever sends it is told what their data lack
 		d.writer, err = mailing.Writer()
 	}
@@ -199,7 +200,7 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.Posted, request *w
 }
 
 // posted reads a direct send as it was kept, whether it is matched yet or not.
-func (m *messages) posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, error) {
+func (m *messages) posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
 	posted, _, err := report.Accepted(ctx, m.queue, m.store, ref)
 	return posted, err
 }

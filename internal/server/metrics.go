@@ -42,20 +42,19 @@ func (r *reports) metrics() http.Handler {
 	})
 	registry.MustRegister(suppressionMetrics{r})
 	gauge("fanfare_state_keys", "Keys of topics whose last event is known.", func() float64 { return float64(r.states.Total().Keys) })
-	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.lag.Load()) })
+	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.Lag()) })
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "fanfare_notices_total", Help: "Outcomes of deliveries, and changes of subscriptions and suppressions, that were looked at for services that hear of them, since the start.",
 	}, func() float64 { return float64(r.notifier.Posted()) }))
 	gauge("fanfare_notices_waiting", "Outcomes and changes that services are to be told of and are not yet.", func() float64 { return float64(r.notifier.Waiting()) })
 	gauge("fanfare_notices_lag_seconds", "For how long the oldest of these has waited.", func() float64 { return r.notifier.Lag().Seconds() })
-	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.look()) })
+	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.Free()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
 	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.registry.Unmatched()) })
 	verifierMetrics(r.verifier, registry)
-	r.outlets.replies.metrics(registry)
 	if r.inbound != nil {
-		inboundMetrics(r.inbound, registry)
+		r.inbound.RegisterMetrics(registry)
 	}
-	registry.MustRegister(relayMetrics{r}, signatureMetrics{r}, problemMetrics{r}, destinationMetrics{r}, r.database, r.returns)
+	registry.MustRegister(r.channels, r.database, r.feedback)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

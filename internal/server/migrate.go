@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
@@ -40,17 +41,8 @@ func checkURL(to string) error {
 	return nil
 }
 
-// ServerRuns tells whether a server works in a data directory.
-func ServerRuns(dir string) bool {
-	if _, err := os.Stat(filepath.Join(dir, "lock")); err != nil {
-		return false
-	}
-	unlock, err := lockDir(dir)
-	if err != nil {
-		return fanfare.CodeOf(err) == fanfare.Conflict
-	}
-	return unlock() != nil
-}
+// ServerRuns reports whether a server uses a data directory.
+func ServerRuns(dir string) bool { return datadir.InUse(dir) }
 
 // isURL tells a URL from a directory.
 func isURL(place string) bool { return strings.Contains(place, "://") }
@@ -97,7 +89,7 @@ func (m *Migration) open(ctx context.Context, o Options) (from, to *opened, unlo
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, nil, nil, err
 		}
-		release, err := lockDir(dir)
+		release, err := datadir.Lock(dir)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -198,7 +190,7 @@ type Unmarked struct {
 func (m *Migration) Unmark(ctx context.Context, o Options) (u Unmarked, err error) {
 	both := Migration{Config: m.Config, From: m.From, Opening: m.Opening}
 	if dir := m.dir(m.From); dir != "" {
-		release, err := lockDir(dir)
+		release, err := datadir.Lock(dir)
 		if err != nil {
 			return u, err
 		}

@@ -12,6 +12,8 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/config"
+	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
@@ -30,8 +32,8 @@ type moves struct {
 	db      *database
 	clock   clock.Clock
 	log     *slog.Logger
-	copying turn // of a backup and an erasure too
-	floor   *diskFloor
+	copying ctxlock.Lock // of a backup and an erasure too
+	floor   *datadir.DiskFloor
 
 	mu   sync.Mutex
 	last *moving // nil: there was none
@@ -114,11 +116,11 @@ func (m *moves) run(ctx context.Context, moving *moving, target *opened) {
 }
 
 func (m *moves) move(ctx context.Context, moving *moving, target *opened) (*move.Report, error) {
-	if err := m.copying.take(ctx); err != nil {
+	if err := m.copying.Lock(ctx); err != nil {
 		return &move.Report{}, err
 	}
-	defer m.copying.leave()
-	return m.db.Move(ctx, target.Side, move.Options{Dir: m.config.DataDir, JournalBytes: min(move.JournalBytes, m.floor.look()/2),
+	defer m.copying.Unlock()
+	return m.db.Move(ctx, target.Side, move.Options{Dir: m.config.DataDir, JournalBytes: min(move.JournalBytes, m.floor.Free()/2),
 		Clock: m.clock, Log: m.log, Progress: &moving.progress})
 }
 

@@ -51,7 +51,7 @@ func (m *messages) Await(ref fanfare.EventRef) (done <-chan struct{}, forget fun
 }
 
 // describe says what is known of a direct send from the moment it is kept.
-func (m *messages) describe(posted *fanfare.Posted) wire.Message {
+func (m *messages) describe(posted *fanfare.AcceptedEvent) wire.Message {
 	d, ref := posted.Direct, posted.Ref()
 	message := wire.Message{
 		ID: ref.MessageID(), Event: ref.String(), Service: posted.Service, State: fanfare.Pending.String(), Reference: d.Reference,
@@ -73,7 +73,7 @@ func (m *messages) describe(posted *fanfare.Posted) wire.Message {
 }
 
 // sofar is describe with how far the message has come.
-func (m *messages) sofar(ctx context.Context, posted *fanfare.Posted) (wire.Message, error) {
+func (m *messages) sofar(ctx context.Context, posted *fanfare.AcceptedEvent) (wire.Message, error) {
 	message := m.describe(posted)
 	b, err := m.traces.Broadcast(ctx, posted.Ref())
 	if err != nil {

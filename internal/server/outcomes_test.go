@@ -26,13 +26,13 @@ func (g *goingOn) Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfar
 }
 
 func TestAMessageIsOfOneMoment(t *testing.T) {
-	_, stops, freeing, _, _ := heldCast(t)
+	db, stops, _, _, _ := heldCast(t)
 	channel, _ := stops.registry.ChannelNamed("news", "email")
 	now := time.Now()
-	posted := &fanfare.Posted{Service: "news", ReceivedAt: now, Seq: fanfare.NewEventSeq(20, 0),
-		Direct: &fanfare.Direct{Channel: channel.Number, Recipients: []fanfare.Recipient{{Subscriber: fanfare.NewPlace(3, 1)}}}}
-	f := &fanfare.Frozen{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now, Manifests: plan.Audience(posted.Seq, posted.Direct)}
-	if _, err := stops.store.Freeze(t.Context(), []*fanfare.Frozen{f}, now); err != nil {
+	posted := &fanfare.AcceptedEvent{Service: "news", ReceivedAt: now, Seq: fanfare.NewEventSeq(20, 0),
+		Direct: &fanfare.Direct{Channel: channel.Number, Recipients: []fanfare.Recipient{{Subscriber: fanfare.NewRowID(3, 1)}}}}
+	f := &fanfare.MatchResult{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now, Manifests: plan.Audience(posted.Seq, posted.Direct)}
+	if _, err := stops.store.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 		t.Fatal(err)
 	}
 	ref := posted.Ref()
@@ -43,7 +43,7 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	waiting := queue{freeing.due.bus}
+	waiting := queue{db.bus}
 	m := &messages{registry: stops.registry, recorder: stops.recorder, store: stops.store, queue: waiting,
 		traces: &report.Traces{Store: kept, Registry: stops.registry, Progress: stops.recorder, Queue: waiting}}
 	got, err := m.Message(t.Context(), "news", ref)

@@ -9,15 +9,13 @@ import (
 	"path/filepath"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/datadir"
 )
 
 // pairFile says which database a data directory belongs to. The bus and the keys
 // of the directory are of no use with another one: batches would name what is not
 // there, and links in mails that were sent would end subscriptions of others.
 const pairFile = "database.json"
-
-// controlFile is there where everything is, or was, in files.
-const controlFile = "control.db"
 
 // A pair is what is in the file.
 type pair struct {
@@ -65,12 +63,12 @@ func belong(dir string, now pair, knows func(secret string) bool) error {
 		return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s belongs to the database %s, and not to %s", dir, was.Database, now.Database),
 			Hint: "name the database that it belongs to, or a data_dir of its own for this one"}
 	}
-	if there(dir, busDir) || there(dir, adminKeyFile) || there(dir, controlFile) { // a server has worked here, or it was restored
-		secret, err := os.ReadFile(filepath.Join(dir, adminKeyFile))
+	if datadir.Has(dir, datadir.Bus) || datadir.Has(dir, datadir.AdminKey) || datadir.Has(dir, datadir.Control) { // a server has worked here, or it was restored
+		secret, err := os.ReadFile(filepath.Join(dir, datadir.AdminKey))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if !knows(trimLine(secret)) {
+		if !knows(datadir.TrimLine(secret)) {
 			return &fanfare.Error{Code: fanfare.Conflict, Pointer: "/db", Message: fmt.Sprintf("the data directory %s has what belongs to another database than %s, which does not know its admin.key", dir, now.Database),
 				Hint: "move what it has with fanfare migrate, or name a data_dir of its own for this database"}
 		}
@@ -83,7 +81,7 @@ func (p pair) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return writeDurably(filepath.Join(dir, pairFile), text)
+	return datadir.WriteFile(filepath.Join(dir, pairFile), text)
 }
 
 // follow has a data directory that belongs to a database belong to the one that
@@ -94,23 +92,4 @@ func follow(dir string, from, to pair) error {
 		return err
 	}
 	return to.write(dir)
-}
-
-func there(dir, name string) bool {
-	_, err := os.Lstat(filepath.Join(dir, name))
-	return err == nil
-}
-
-// writeDurably puts a small file in its place as a whole.
-func writeDurably(path string, text []byte) error {
-	part := path + ".new"
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
 }

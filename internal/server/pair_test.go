@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/datadir"
 )
 
 func TestADirectoryAndADatabaseThatAreStrangersAreRefused(t *testing.T) {
@@ -63,7 +64,7 @@ func TestADirectoryFollowsWhatWasMovedOutOfItsDatabase(t *testing.T) {
 	old, other, next := pair{"1a2b", "old"}, pair{"ffff", "other"}, pair{"3c4d", "new"}
 	dir := t.TempDir()
 	nobody := func(string) bool { return false }
-	if err := follow(dir, old, next); err != nil || there(dir, pairFile) {
+	if err := follow(dir, old, next); err != nil || datadir.Has(dir, pairFile) {
 		t.Errorf("a directory that belongs to none: %v", err)
 	}
 	if err := belong(dir, old, nobody); err != nil {

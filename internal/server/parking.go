@@ -8,15 +8,10 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
-)
-
-// The kinds of parked work.
-const (
-	parkedEvents = "event"
-	parkedBatch  = "batch"
 )
 
 // parking has the work that failed too often.
@@ -26,7 +21,7 @@ type parking struct {
 	recorder *record.Recorder
 	claims   *claims
 	clock    clock.Clock
-	still    turn // of a retry, or of who must not see one
+	still    ctxlock.Lock // of a retry, or of who must not see one
 }
 
 // Parked lists what waits for an operator, oldest first.
@@ -42,7 +37,7 @@ func (p *parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 			return nil, err
 		}
 		for j := range found {
-			found[j].Shared = found[j].Kind == parkedEvents && shared(payloads[j])
+			found[j].Shared = found[j].Kind == fanfare.ParkedEvents && shared(payloads[j])
 		}
 		all = append(all, found...)
 	}
@@ -65,16 +60,16 @@ func shared(group []byte) bool {
 
 // RetryParked puts work back where it came from.
 func (p *parking) RetryParked(ctx context.Context, id string) error {
-	if err := p.still.take(ctx); err != nil {
+	if err := p.still.Lock(ctx); err != nil {
 		return err
 	}
-	defer p.still.leave()
+	defer p.still.Unlock()
 	kind, payload, err := p.find(ctx, id)
 	if err != nil {
 		return err
 	}
 	switch kind {
-	case parkedEvents:
+	case fanfare.ParkedEvents:
 		events, err := ingest.Decode(payload, 0)
 		if err != nil || len(events) == 0 {
 			return fmt.Errorf("parked events %s: %w", id, err)
@@ -87,7 +82,7 @@ func (p *parking) RetryParked(ctx context.Context, id string) error {
 		if err := json.Unmarshal(payload, &batch); err != nil {
 			return &fanfare.Error{Code: fanfare.Conflict, Message: "parked batch " + id + " is damaged and cannot be tried again: " + err.Error(), Hint: "drop it; the trace of its event shows which deliveries are still pending"}
 		}
-		if err := publish(ctx, p.bus, []fanfare.Batch{batch}); err != nil {
+		if err := p.bus.Publish(ctx, []fanfare.Batch{batch}); err != nil {
 			return err
 		}
 	}
@@ -102,7 +97,7 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 		return err
 	}
 	var batch fanfare.Batch
-	if kind == parkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged one names no deliveries
+	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged one names no deliveries
 		for i := range batch.Slices {
 			if err := p.cancel(ctx, batch.Day, &batch.Slices[i]); err != nil {
 				return err
@@ -114,8 +109,8 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 
 // cancel settles what is open of a slice. It does without the manifest, which
 // may be what made the batch fail.
-func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.Slice) error {
-	refs := refsOf(day, slice)
+func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.RecipientRange) error {
+	refs := slice.Deliveries(day)
 	wanted := len(refs)
 	mine := p.claims.take(refs)
 	defer p.claims.release(mine...)

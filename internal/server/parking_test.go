@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -25,7 +26,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 			t.Error(err)
 		}
 	}()
-	events := []*fanfare.Posted{{Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}, {Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}}
+	events := []*fanfare.AcceptedEvent{{Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}, {Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}}
 	group, err := ingest.Encode(events...) // no sequence yet
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +38,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
-	take := func() (*bus.Lease, []*fanfare.Posted) {
+	take := func() (*bus.Lease, []*fanfare.AcceptedEvent) {
 		t.Helper()
 		lease, err := queue.Next(t.Context())
 		if err != nil {
@@ -50,9 +51,9 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 		return lease, events
 	}
 	lease, first := take()
-	lease.Deliveries = maxFailures
+	lease.Deliveries = fanfare.MaxFailures
 	(&matching{store: store, clock: clock.System{}, logger: logger}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
-	tries := &parking{store: store, bus: hops, clock: clock.System{}, still: make(turn, 1)}
+	tries := &parking{store: store, bus: hops, clock: clock.System{}, still: ctxlock.New()}
 	parked, err := tries.Parked(t.Context())
 	if err != nil || len(parked) != 1 {
 		t.Fatalf("%d parked, %v", len(parked), err)
@@ -73,9 +74,9 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 
 func TestAGroupOfSeveralServicesIsShared(t *testing.T) {
 	group := func(services ...string) []byte {
-		var events []*fanfare.Posted
+		var events []*fanfare.AcceptedEvent
 		for _, s := range services {
-			events = append(events, &fanfare.Posted{Service: s, Topic: "t", Event: fanfare.Event{ID: s}})
+			events = append(events, &fanfare.AcceptedEvent{Service: s, Topic: "t", Event: fanfare.Event{ID: s}})
 		}
 		text, err := ingest.Encode(events...)
 		if err != nil {

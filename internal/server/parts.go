@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -44,7 +45,7 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 type intake struct{ collector *ingest.Collector }
 
 // Post keeps events.
-func (i intake) Post(ctx context.Context, events []fanfare.Posted) ([]httpapi.Kept, error) {
+func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]httpapi.Kept, error) {
 	results, err := i.collector.Post(ctx, events)
 	kept := make([]httpapi.Kept, len(results))
 	for n, r := range results {
@@ -57,7 +58,7 @@ func (i intake) Post(ctx context.Context, events []fanfare.Posted) ([]httpapi.Ke
 type queue struct{ bus *bus.Bus }
 
 // Queued finds an event that may not be matched yet.
-func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error) {
+func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error) {
 	if ref.Seq.Stream() == 0 { // the bus counts from 1
 		return nil, time.Time{}, nil
 	}
@@ -79,7 +80,7 @@ func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Poste
 // documents applies, and then puts changed channels in force.
 type documents struct {
 	*registry.Registry
-	outlets *outlets
+	channels *channels.Channels
 }
 
 // Apply makes what the document says so, and notes what readers are going to mind of
@@ -90,7 +91,7 @@ func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.
 		return diff, err
 	}
 	diff.Notes = append(diff.Notes, findings(doc)...)
-	return diff, d.outlets.reconcile(context.WithoutCancel(ctx))
+	return diff, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // ApplyMember makes one member so.
@@ -99,7 +100,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, chec
 	if err != nil {
 		return c, err
 	}
-	return c, d.outlets.reconcile(context.WithoutCancel(ctx))
+	return c, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // DeleteMember takes one member away.
@@ -107,13 +108,13 @@ func (d documents) DeleteMember(ctx context.Context, m registry.Member, check fu
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
 	}
-	return d.outlets.reconcile(context.WithoutCancel(ctx))
+	return d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // subscriptions takes none below the disk floor.
 type subscriptions struct {
 	*registry.Registry
-	floor *diskFloor
+	floor *datadir.DiskFloor
 }
 
 // PutSubscriptions keeps subscriptions.
@@ -131,7 +132,7 @@ func (s subscriptions) Import(service string) httpapi.Import {
 
 type importing struct {
 	*registry.Import
-	floor *diskFloor
+	floor *datadir.DiskFloor
 	full  error // of a step: no later one overtakes it
 }
 
@@ -148,14 +149,11 @@ func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []re
 	return i.Import.Begin(ctx, puts, results)
 }
 
-// adminKeyFile is where the local command line finds its key.
-const adminKeyFile = "admin.key"
-
 // adminKey makes an admin key at the first start, or after its file was removed.
 func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
-	path := filepath.Join(dir, adminKeyFile)
+	path := filepath.Join(dir, datadir.AdminKey)
 	if secret, err := os.ReadFile(path); err == nil {
-		if who, known := people.Authenticate(trimLine(secret)); known && who.Operator() {
+		if who, known := people.Authenticate(datadir.TrimLine(secret)); known && who.Operator() {
 			return nil
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
@@ -166,28 +164,4 @@ func adminKey(ctx context.Context, dir string, people *registry.Registry) error 
 		return fmt.Errorf("admin key: %w", err)
 	}
 	return os.WriteFile(path, []byte(secret+"\n"), 0o600)
-}
-
-func trimLine(b []byte) string {
-	for len(b) > 0 && (b[len(b)-1] == '\n' || b[len(b)-1] == '\r') {
-		b = b[:len(b)-1]
-	}
-	return string(b)
-}
-
-func unusableDir(err error) error {
-	return &fanfare.Error{Code: fanfare.Invalid, Message: "the data directory cannot be used: " + err.Error(),
-		Hint: "let data_dir name a folder that belongs to the user that runs the server"}
-}
-
-// lockDir refuses a second server on the same data directory.
-func lockDir(dir string) (unlock func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, unusableDir(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server works in " + dir, Hint: "stop it, or give this one its own data_dir"}, f.Close())
-	}
-	return f.Close, nil
 }

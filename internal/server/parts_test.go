@@ -1,9 +1,6 @@
 package server
 
 import (
-	"errors"
-	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -12,14 +9,10 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/deliveries"
-	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func refs(positions ...uint32) []fanfare.DeliveryRef {
@@ -51,7 +44,7 @@ func TestADeliveryIsClaimedByOneAtATime(t *testing.T) {
 // Letters that are one message stand together, and so not as they were claimed.
 func TestWhatLeavesIsClaimedInWhateverOrderItLeaves(t *testing.T) {
 	out := &loaded{}
-	d := &dispatch{loader: &loader{claims: newClaims()}}
+	d := &dispatch{loader: &loader{stage: &stage{claims: newClaims()}}}
 	out.mine = d.loader.claims.take(refs(1, 2, 3, 4))
 	for _, ref := range refs(4, 1, 2) {
 		out.jobs = append(out.jobs, deliver.Job{Message: driver.Message{Delivery: ref}})
@@ -96,79 +89,6 @@ func TestManyWhoClaimAtOnceNeverShareADelivery(t *testing.T) {
 	workers.Wait()
 	if len(c.held) != 0 {
 		t.Errorf("%d claims are left", len(c.held))
-	}
-}
-
-func TestCacheKeepsTheNewestAndNoErrors(t *testing.T) {
-	var c cache[int, string]
-	made := 0
-	get := func(key int) string {
-		t.Helper()
-		v, err := c.get(key, func(key int) (string, error) { made++; return fmt.Sprint(key), nil })
-		if err != nil || v != fmt.Sprint(key) {
-			t.Fatalf("%d is %q, %v", key, v, err)
-		}
-		return v
-	}
-	broken := errors.New("broken")
-	if _, err := c.get(-1, func(int) (string, error) { return "half", broken }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-	get(-1)
-	for key := range 3 * cacheSize {
-		get(key)
-		get(key)
-	}
-	if want := 1 + 3*cacheSize; made != want {
-		t.Errorf("%d were made, want %d", made, want)
-	}
-	if len(c.entries) != cacheSize || len(c.order) != cacheSize {
-		t.Errorf("%d entries in an order of %d, want %d", len(c.entries), len(c.order), cacheSize)
-	}
-	made = 0
-	for key := 2 * cacheSize; key < 3*cacheSize; key++ {
-		get(key)
-	}
-	if made != 0 {
-		t.Errorf("%d of the newest were made again", made)
-	}
-}
-
-func TestTheDiskFloorClosesTheIntakeAndSaysSo(t *testing.T) {
-	for _, c := range []struct {
-		floor config.DiskFloor
-		code  fanfare.Code
-	}{
-		{config.DiskFloor{}, ""},
-		{config.DiskFloor{SizeBytes: 1}, ""},
-		{config.DiskFloor{SizeBytes: 1 << 60}, fanfare.DiskFull},
-		{config.DiskFloor{Percent: 100}, fanfare.DiskFull},
-		{config.DiskFloor{Percent: 100, SizeBytes: 1}, ""},
-	} {
-		f := &diskFloor{dir: t.TempDir(), floor: c.floor}
-		for range 2 {
-			if err := f.Check(); (err == nil) != (c.code == "") || err != nil && fanfare.CodeOf(err) != c.code {
-				t.Errorf("floor %+v: %v, want %q", c.floor, err, c.code)
-			}
-		}
-		if f.look() <= 0 {
-			t.Errorf("%d bytes are free", f.look())
-		}
-	}
-}
-
-func TestNobodyIsRefusedWhileTheFirstLookAtTheDiskIsUnderWay(t *testing.T) {
-	for range 200 {
-		f := &diskFloor{dir: t.TempDir(), floor: config.DiskFloor{SizeBytes: 1}}
-		var callers sync.WaitGroup
-		for range 8 {
-			callers.Go(func() {
-				if err := f.Check(); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		callers.Wait()
 	}
 }
 
@@ -218,8 +138,8 @@ func TestWhatASwitchReaches(t *testing.T) {
 }
 
 func (b *switchboard) lacks(channel uint16, gone bool) {
-	b.faults = &faults{}
-	b.faults.set(channel, &faulty{why: "lacks", gone: gone})
+	b.faults = &channels.Faults{}
+	b.faults.Set(channel, &channels.Fault{Reason: "lacks", Deleted: gone})
 }
 
 func (b *switchboard) set(event fanfare.EventRef, channel uint16, state string) {
@@ -240,78 +160,3 @@ func TestABoardThatIsInForceIsNotChanged(t *testing.T) {
 type setClock struct{ now time.Time }
 
 func (c *setClock) Now() time.Time { return c.now }
-
-func TestDueWorkOfADayIsKnownByItsEarliestTime(t *testing.T) {
-	clock := &setClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	d := newDue(nil, nil, clock, nil)
-	if got := d.rest(); got != longestRest {
-		t.Errorf("with nothing to do it rests %v, want %v", got, longestRest)
-	}
-	d.tell(1, clock.now.Add(10*time.Second))
-	d.tell(2, clock.now.Add(20*time.Second))
-	<-d.wake
-	d.tell(1, clock.now.Add(30*time.Second)) // later than what is known
-	select {
-	case <-d.wake:
-		t.Error("woken for something later")
-	default:
-	}
-	if got := d.rest(); got != 10*time.Second {
-		t.Errorf("it rests %v, want 10 s", got)
-	}
-	d.tell(2, clock.now.Add(5*time.Second))
-	<-d.wake
-	if got := d.rest(); got != 5*time.Second {
-		t.Errorf("it rests %v, want 5 s", got)
-	}
-	if got := d.ripe(); got != nil {
-		t.Errorf("ripe too early: %v", got)
-	}
-	clock.now = clock.now.Add(10 * time.Second)
-	if got := d.rest(); got != 0 {
-		t.Errorf("it rests %v while work waits", got)
-	}
-	got := d.ripe()
-	slices.Sort(got)
-	if !slices.Equal(got, []fanfare.Day{1, 2}) {
-		t.Errorf("ripe are %v, want 1 and 2", got)
-	}
-	if got := d.ripe(); got != nil {
-		t.Errorf("ripe twice: %v", got)
-	}
-}
-
-func TestADayIsRemovedWhenItIsOldAndOver(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	store := deliveries.New(storetest.Open(t))
-	recorder := record.Start(record.Options{Store: store, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
-	freeze := func(daysAgo int) fanfare.EventRef {
-		t.Helper()
-		posted := &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
-		if _, err := store.Freeze(t.Context(), []*fanfare.Frozen{{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now}}, now); err != nil {
-			t.Fatal(err)
-		}
-		return posted.Ref()
-	}
-	over, open, parked, recent := freeze(40), freeze(41), freeze(42), freeze(30)
-	recorder.Begin(open, 1, fanfare.Progress{})
-	if err := store.Park(t.Context(), parked.Day, parked.Seq, fanfare.Parked{Kind: parkedEvents, At: now}, nil); err != nil {
-		t.Fatal(err)
-	}
-	x := &indexing{store: store, recorder: recorder, carry: carryNothing, clock: &setClock{now}, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}
-	check := func(want ...fanfare.Day) {
-		t.Helper()
-		if err := x.expire(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if days, err := store.Days(t.Context()); err != nil || !slices.Equal(days, want) {
-			t.Errorf("left are %v (%v), want %v; %v was over", days, err, want, over.Day)
-		}
-	}
-	check(recent.Day, open.Day, parked.Day)
-	if err := recorder.Record(&fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: open.Day, Manifest: fanfare.NewManifestID(open.Seq, 0)}, Attempt: 1, State: fanfare.Accepted, At: now}, nil); err != nil {
-		t.Fatal(err)
-	}
-	check(recent.Day, parked.Day)
-}

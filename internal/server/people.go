@@ -14,8 +14,8 @@ type people struct {
 	subscriptions []registry.SubscriptionRow
 }
 
-func (p *people) subscriber(place fanfare.Place) *registry.SubscriberRow {
-	i, ok := slices.BinarySearchFunc(p.subscribers, place, func(r registry.SubscriberRow, place fanfare.Place) int {
+func (p *people) subscriber(place fanfare.RowID) *registry.SubscriberRow {
+	i, ok := slices.BinarySearchFunc(p.subscribers, place, func(r registry.SubscriberRow, place fanfare.RowID) int {
 		return int(int64(r.Place) - int64(place))
 	})
 	if !ok {
@@ -24,8 +24,8 @@ func (p *people) subscriber(place fanfare.Place) *registry.SubscriberRow {
 	return &p.subscribers[i]
 }
 
-func (p *people) subscription(place fanfare.Place) *registry.SubscriptionRow {
-	i, ok := slices.BinarySearchFunc(p.subscriptions, place, func(r registry.SubscriptionRow, place fanfare.Place) int {
+func (p *people) subscription(place fanfare.RowID) *registry.SubscriptionRow {
+	i, ok := slices.BinarySearchFunc(p.subscriptions, place, func(r registry.SubscriptionRow, place fanfare.RowID) int {
 		return int(int64(r.Place) - int64(place))
 	})
 	if !ok {
@@ -36,8 +36,8 @@ func (p *people) subscription(place fanfare.Place) *registry.SubscriptionRow {
 
 // read fetches people and subscriptions as they are now.
 func (l *loader) read(ctx context.Context, members []pending) (*people, error) {
-	who := make([]fanfare.Place, 0, len(members))
-	what := make([]fanfare.Place, 0, len(members))
+	who := make([]fanfare.RowID, 0, len(members))
+	what := make([]fanfare.RowID, 0, len(members))
 	for i := range members {
 		who = append(who, members[i].member.Subscriber)
 		what = append(what, members[i].member.Subscriptions...)

@@ -32,7 +32,7 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*h
 	if err := visit(&httpapi.PersonalLine{Type: "subscriber", Subscriber: &s}); err != nil {
 		return err
 	}
-	for after := fanfare.Place(0); ; {
+	for after := fanfare.RowID(0); ; {
 		page, next, err := p.registry.SubscriptionPage(ctx, service, registry.SubscriptionFilter{Subscriber: id}, after, exportPage)
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*h
 
 // deliveries visits what the person got, and the messages that were sent to them
 // by name with what these said.
-func (p *personal) deliveries(ctx context.Context, service string, places []fanfare.Place, visit func(*httpapi.PersonalLine) error) error {
+func (p *personal) deliveries(ctx context.Context, service string, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
 	return p.traces.EachDelivery(ctx, service, places, func(d *fanfare.Delivery) error {
 		if err := visit(&httpapi.PersonalLine{Type: "delivery", Delivery: d}); err != nil || d.Kind != fanfare.KindMessage {
 			return err
@@ -90,7 +90,7 @@ func (p *personal) deliveries(ctx context.Context, service string, places []fanf
 }
 
 // waiting visits the events that wait for the person's digests.
-func (p *personal) waiting(ctx context.Context, service string, places []fanfare.Place, visit func(*httpapi.PersonalLine) error) error {
+func (p *personal) waiting(ctx context.Context, service string, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
 	days, err := p.store.Days(ctx)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (p *personal) waiting(ctx context.Context, service string, places []fanfare
 }
 
 // sentTo is what a message says to one person.
-func sentTo(posted *fanfare.Posted, places []fanfare.Place) *httpapi.PersonalMessage {
+func sentTo(posted *fanfare.AcceptedEvent, places []fanfare.RowID) *httpapi.PersonalMessage {
 	m := &httpapi.PersonalMessage{ID: posted.Ref().MessageID(), Reference: posted.Direct.Reference, Data: posted.Event.Data}
 	if c := posted.Direct.Content; c != nil {
 		m.Content, _ = json.Marshal(c) // plain texts: cannot fail

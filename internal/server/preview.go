@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -39,7 +40,7 @@ type previewed struct {
 	service      string
 	in           wire.PreviewRequest
 	ref          fanfare.EventRef
-	posted       *fanfare.Posted        // nil: no event was named
+	posted       *fanfare.AcceptedEvent // nil: no event was named
 	subscription *registry.Subscription // nil: none was named
 	topic        *registry.Topic        // nil: no topic has the template
 	rule         *registry.Rule         // whose params the template may read, or nil
@@ -144,7 +145,7 @@ func (m *previewed) find(ctx context.Context, template string) error {
 }
 
 // event finds an event, whether it is matched yet or not.
-func (m *previewed) event(ctx context.Context, id string) (fanfare.EventRef, *fanfare.Posted, error) {
+func (m *previewed) event(ctx context.Context, id string) (fanfare.EventRef, *fanfare.AcceptedEvent, error) {
 	ref, err := m.traces.FindEvent(ctx, m.service, id)
 	if err != nil {
 		return ref, nil, err
@@ -230,7 +231,7 @@ func (m *previewed) try(t *render.Template) error {
 
 // address puts real people in the place of the one that was made up.
 func (m *previewed) address(ctx context.Context) error {
-	var place fanfare.Place
+	var place fanfare.RowID
 	switch {
 	case m.subscription != nil:
 		place = m.subscription.Owner
@@ -241,7 +242,7 @@ func (m *previewed) address(ctx context.Context) error {
 		}
 	}
 	if place != 0 {
-		err := m.registry.Subscribers(ctx, []fanfare.Place{place}, func(r *registry.SubscriberRow) error {
+		err := m.registry.Subscribers(ctx, []fanfare.RowID{place}, func(r *registry.SubscriberRow) error {
 			m.recipient.ID, m.recipient.Address, m.recipient.Locale, m.recipient.TimeZone = r.ID, r.Address, r.Locale, r.TimeZone
 			m.recipient.Attributes = slices.Clone(r.Attributes)
 			return nil
@@ -263,7 +264,7 @@ func (m *previewed) address(ctx context.Context) error {
 
 // asMatched takes the subscriptions with which the person got the event, where
 // they did.
-func (m *previewed) asMatched(ctx context.Context, place fanfare.Place) error {
+func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	manifest, err := m.store.ManifestOf(ctx, m.ref, place.Partition())
 	if gone(err) || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
 		return nil
@@ -332,7 +333,7 @@ func (m *previewed) write(ctx context.Context, template *render.Template) (rende
 		mailing.Unsubscribe = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
 		mailing.Preferences = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/p/preview"...) }
 	}
-	mailing.Enclose = m.attachments.Read(m.content(ctx))
+	mailing.EncodeFiles = m.attachments.Read(m.content(ctx))
 	writer, err := mailing.Writer()
 	if err != nil {
 		return render.Preview{}, err
@@ -376,7 +377,7 @@ func (m *previewed) document(template *render.Template) (render.Preview, error) 
 	if template.Digest() {
 		posting.Digest, posting.Event = m.collect(&event), nil
 	}
-	if _, err := render.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
+	if _, err := address.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
 		m.recipient.Address = sampleReceiver
 	}
 	writer, err := posting.Writer()

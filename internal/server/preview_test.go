@@ -16,7 +16,7 @@ import (
 // that are matched before it.
 func TestAPreviewFindsAnEventThatIsNotMatchedYet(t *testing.T) {
 	_, kept, hops, _ := workshop(t)
-	posted := &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: time.Now().AddDate(0, 0, 1), // a day that has no part yet
+	posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: time.Now().AddDate(0, 0, 1), // a day that has no part yet
 		Event: fanfare.Event{ID: "flood", Source: "/news", Type: "story", Data: []byte(`{"title":"Flood"}`)}}
 	group, err := ingest.Encode(posted)
 	if err != nil {

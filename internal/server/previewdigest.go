@@ -46,7 +46,7 @@ func (m *previewed) findEvents(ctx context.Context, template *render.Template) e
 	return nil
 }
 
-func itemOf(posted *fanfare.Posted) *render.Item {
+func itemOf(posted *fanfare.AcceptedEvent) *render.Item {
 	event := posted.Event
 	return &render.Item{Event: &event, Ref: posted.Ref(), Topic: posted.Topic}
 }

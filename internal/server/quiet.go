@@ -34,7 +34,7 @@ type quietSpan struct {
 // of returns the next time at which a subscriber is not to be written to: until the
 // event may leave at all, and in quiet hours. Topic and channel count both: a
 // message leaves when neither is quiet.
-func (q *quietTimes) of(m *mailing, zone string, who fanfare.Place, expires time.Time) deliver.Quiet {
+func (q *quietTimes) of(m *mailing, zone string, who fanfare.RowID, expires time.Time) deliver.Quiet {
 	posted := m.posted
 	if posted.NotBefore.After(q.now) {
 		return deliver.Quiet{From: q.now, Until: posted.NotBefore, Why: fanfare.WaitNotBefore}
@@ -102,7 +102,7 @@ func locate(name, otherwise string) *time.Location {
 
 // share is a person's own part of a time, the same whenever it is asked for, so
 // that what has waited does not leave in one second.
-func share(who fanfare.Place, of time.Duration) time.Duration {
+func share(who fanfare.RowID, of time.Duration) time.Duration {
 	if of <= 0 {
 		return 0
 	}

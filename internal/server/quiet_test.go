@@ -39,12 +39,12 @@ func TestNobodyIsWrittenToInTheirQuietHoursAndNobodyIsForgotten(t *testing.T) {
 			topic.Quiet = settings()
 		}
 		lane := fanfare.Lanes[r.IntN(len(fanfare.Lanes))]
-		zone, who := zones[r.IntN(len(zones))], fanfare.Place(r.Int64N(1<<40))
+		zone, who := zones[r.IntN(len(zones))], fanfare.RowID(r.Int64N(1<<40))
 		begun := changes[r.IntN(len(changes))].Add(time.Duration(r.IntN(72*60)-24*60) * time.Minute)
 		now, left := begun, false
 		for range 200 {
 			q := quietTimes{topics: func(*mailing) []*registry.Topic { return []*registry.Topic{topic} }, channel: channel, lane: lane, now: now}
-			quiet := q.of(&mailing{posted: &fanfare.Posted{}}, zone, who, time.Time{})
+			quiet := q.of(&mailing{posted: &fanfare.AcceptedEvent{}}, zone, who, time.Time{})
 			if !quiet.At(now) {
 				left = true
 				break
@@ -108,7 +108,7 @@ func coverTheDay(a, b registry.QuietHours) bool {
 
 func TestWhoWaitsIsSpreadAndAlwaysAlike(t *testing.T) {
 	seconds := map[time.Duration]bool{}
-	for who := range fanfare.Place(1000) {
+	for who := range fanfare.RowID(1000) {
 		d := share(who, 5*time.Minute)
 		if d < 0 || d >= 5*time.Minute || d != share(who, 5*time.Minute) {
 			t.Fatalf("%d has %v", who, d)
@@ -127,11 +127,11 @@ func TestWhatWouldWaitBeyondItsExpiryIsToldThen(t *testing.T) {
 	now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
 	channel := &registry.Channel{ChannelSettings: registry.ChannelSettings{QuietHours: registry.QuietHours{From: "21:00", To: "08:00"}}}
 	q := quietTimes{topics: func(*mailing) []*registry.Topic { return nil }, channel: channel, lane: fanfare.Bulk, now: now}
-	if got := q.of(&mailing{posted: &fanfare.Posted{}}, "", 1, now.Add(time.Hour)); !got.Until.Equal(now.Add(time.Hour + time.Second)) {
+	if got := q.of(&mailing{posted: &fanfare.AcceptedEvent{}}, "", 1, now.Add(time.Hour)); !got.Until.Equal(now.Add(time.Hour + time.Second)) {
 		t.Errorf("put off until %v", got.Until)
 	}
 	q.known, q.lane = nil, fanfare.Urgent
-	if got := q.of(&mailing{posted: &fanfare.Posted{}}, "", 1, time.Time{}); !got.From.IsZero() {
+	if got := q.of(&mailing{posted: &fanfare.AcceptedEvent{}}, "", 1, time.Time{}); !got.From.IsZero() {
 		t.Errorf("the urgent lane waits: %+v", got)
 	}
 }

@@ -7,22 +7,24 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/address"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // heldCast is a store in which a broadcast waits for approval, with a batch that is
 // held for it and another that is held for one that is paused.
-func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiting, paused *fanfare.Frozen) {
+func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiting, paused *fanfare.MatchResult) {
 	t.Helper()
 	db, kept, hops, _ := workshop(t)
-	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db.Database), Conditions: condition.New(), ParseAddress: render.ParseAddress})
+	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db.Database), Conditions: condition.New(), ParseAddress: address.Parse})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +38,12 @@ func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiti
 	}
 	channel, _ := people.ChannelNamed("news", "email")
 	plain, now := deliveries.New(db.Database), time.Now()
-	freeze := func(number uint64, hold string) *fanfare.Frozen {
-		f := &fanfare.Frozen{Posted: &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(number, 0)}, Messages: 2, Hold: hold}
-		if _, err := plain.Freeze(t.Context(), []*fanfare.Frozen{f}, now); err != nil {
+	freeze := func(number uint64, hold string) *fanfare.MatchResult {
+		f := &fanfare.MatchResult{Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now, Seq: fanfare.NewEventSeq(number, 0)}, Messages: 2, Hold: hold}
+		if _, err := plain.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 			t.Fatal(err)
 		}
-		batch := fanfare.Batch{Day: fanfare.DayOf(now), Channel: channel.Number, Lane: fanfare.Normal, Slices: []fanfare.Slice{{Manifest: fanfare.NewManifestID(f.Posted.Seq, 0), To: 2, Attempt: 1}}}
+		batch := fanfare.Batch{Day: fanfare.DayOf(now), Channel: channel.Number, Lane: fanfare.Normal, Slices: []fanfare.RecipientRange{{Manifest: fanfare.NewManifestID(f.Posted.Seq, 0), To: 2, Attempt: 1}}}
 		if err := plain.Hold(t.Context(), &batch); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +53,7 @@ func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiti
 	quiet := slog.New(slog.DiscardHandler)
 	recorder := record.Start(record.Options{Store: plain, Clock: clock.System{}, Logger: quiet})
 	t.Cleanup(recorder.Stop)
-	freeing = newReleasing(newDue(kept, hops, clock.System{}, quiet), kept, quiet)
+	freeing = newReleasing(due.New(kept, hops, clock.System{}, quiet), kept, quiet)
 	stops = &switches{registry: people, store: plain, recorder: recorder, clock: clock.System{}, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, resumed: freeing.release, stopped: func() {}, hurry: func() {}}
 	freeing.switches = stops
 	if err := stops.load(t.Context(), []fanfare.Day{fanfare.DayOf(now)}); err != nil {
@@ -110,7 +112,7 @@ func TestAnApprovalIsTrueAlsoWhereItsReleaseFails(t *testing.T) {
 	if got := heldOf(t, freeing, day); len(got) != 1 || got[0] != paused.Posted.Seq {
 		t.Errorf("held are %v, not what is paused alone", got)
 	}
-	hasOneBatch(t, freeing.due.bus)
+	hasOneBatch(t, db.bus)
 	if err := stops.Approve(t.Context(), id, "key-2"); fanfare.CodeOf(err) != fanfare.Conflict {
 		t.Errorf("approved again: %v", err)
 	}
@@ -119,7 +121,7 @@ func TestAnApprovalIsTrueAlsoWhereItsReleaseFails(t *testing.T) {
 // TestAStartReleasesWhatTheRunBeforeDidNot is that of a process which died when the
 // approval was kept, and before anything followed.
 func TestAStartReleasesWhatTheRunBeforeDidNot(t *testing.T) {
-	_, stops, freeing, waiting, paused := heldCast(t)
+	db, stops, freeing, waiting, paused := heldCast(t)
 	day := fanfare.DayOf(waiting.Posted.ReceivedAt)
 	stops.resumed = func(context.Context, ...fanfare.EventRef) {} // it dies
 	if err := stops.Approve(t.Context(), waiting.Posted.Ref().String(), "key-1"); err != nil {
@@ -134,7 +136,7 @@ func TestAStartReleasesWhatTheRunBeforeDidNot(t *testing.T) {
 	if got := heldOf(t, freeing, day); len(got) != 1 || got[0] != paused.Posted.Seq {
 		t.Errorf("held are %v, not what is paused alone", got)
 	}
-	hasOneBatch(t, freeing.due.bus)
+	hasOneBatch(t, db.bus)
 }
 
 // TestWhatWaitsOfACancelledBroadcastIsDueHoweverOftenThatFails cancels on a full
@@ -143,7 +145,7 @@ func TestWhatWaitsOfACancelledBroadcastIsDueHoweverOftenThatFails(t *testing.T) 
 	db, stops, freeing, waiting, _ := heldCast(t)
 	ref := waiting.Posted.Ref()
 	later := time.Now().Add(time.Hour).Truncate(time.Second)
-	due := fanfare.Due{At: later, Channel: 1, Slice: fanfare.Slice{Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{1}, Attempt: 2}}
+	due := fanfare.Due{At: later, Channel: 1, Slice: fanfare.RecipientRange{Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{1}, Attempt: 2}}
 	if err := stops.store.Commit(t.Context(), ref.Day, &fanfare.Commit{Dues: []fanfare.Due{due}}); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func TestAnApprovalCountsFromWhenTheBroadcastIsShownAsHeld(t *testing.T) {
 	if err := stops.Approve(t.Context(), ref.String(), "key-1"); err != nil {
 		t.Fatal(err)
 	}
-	stops.Held([]*fanfare.Frozen{waiting})
+	stops.Held([]*fanfare.MatchResult{waiting})
 	if why, holds := stops.now.Load().held[ref]; holds {
 		t.Errorf("approved, it waits: %v", why)
 	}

@@ -116,9 +116,9 @@ func (r *restoring) day(ctx context.Context, day fanfare.Day, add func(*backup.U
 
 // elsewhere lists what of each manifest waits for its time or is parked. It may be
 // for an attempt that was made meanwhile.
-func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]fanfare.Slice, error) {
-	all := map[fanfare.ManifestID][]fanfare.Slice{}
-	note := func(slice *fanfare.Slice) { all[slice.Manifest] = append(all[slice.Manifest], *slice) }
+func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.ManifestID][]fanfare.RecipientRange, error) {
+	all := map[fanfare.ManifestID][]fanfare.RecipientRange{}
+	note := func(slice *fanfare.RecipientRange) { all[slice.Manifest] = append(all[slice.Manifest], *slice) }
 	due, err := r.store.DueBy(ctx, day, time.Unix(math.MaxInt32, 0), math.MaxInt)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare
 	}
 	for i := range parked {
 		var batch fanfare.Batch
-		if parked[i].Kind == parkedBatch && json.Unmarshal(payloads[i], &batch) == nil {
+		if parked[i].Kind == fanfare.ParkedBatch && json.Unmarshal(payloads[i], &batch) == nil {
 			for j := range batch.Slices {
 				note(&batch.Slices[j])
 			}
@@ -143,7 +143,7 @@ func (r *restoring) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare
 
 // cut makes the slices of what is open of a manifest and not elsewhere, those of
 // one channel and attempt together.
-func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.Slice, cutter *plan.Cutter) error {
+func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.RecipientRange, cutter *plan.Cutter) error {
 	attempts := make([]uint16, m.Members()) // the next one of each position; 0: none
 	for i := range attempts {
 		attempts[i] = 1
@@ -157,7 +157,7 @@ func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane,
 		return err
 	}
 	for i := range elsewhere {
-		for _, ref := range refsOf(day, &elsewhere[i]) {
+		for _, ref := range elsewhere[i].Deliveries(day) {
 			if attempts[ref.Position] == elsewhere[i].Attempt {
 				attempts[ref.Position] = 0
 			}
@@ -168,7 +168,7 @@ func (r *restoring) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane,
 		to := from + m.Sections[i].Members.Len()
 		for attempt, positions := range byAttempt(attempts[from:to], uint32(from)) {
 			for chunk := range slices.Chunk(positions, fanfare.MaxBatch) {
-				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: sliceOf(m.ID, attempt, chunk)})
+				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: fanfare.NewRecipientRange(m.ID, attempt, chunk)})
 			}
 		}
 		from = to
@@ -184,15 +184,6 @@ func byAttempt(attempts []uint16, first uint32) map[uint16][]uint32 {
 		}
 	}
 	return positions
-}
-
-// sliceOf names ascending positions, in short where they have no gap.
-func sliceOf(m fanfare.ManifestID, attempt uint16, positions []uint32) fanfare.Slice {
-	first, last := positions[0], positions[len(positions)-1]
-	if int(last-first) == len(positions)-1 {
-		return fanfare.Slice{Manifest: m, From: first, To: last + 1, Attempt: attempt}
-	}
-	return fanfare.Slice{Manifest: m, Positions: positions, Attempt: attempt}
 }
 
 // events appends what was accepted and not matched. Those that are in a day all

@@ -17,21 +17,21 @@ import (
 
 // openDeliveries is a record with one event whose manifest has two channels, of
 // five members and of one.
-func openDeliveries(t *testing.T) (*deliveries.Store, *fanfare.Frozen) {
+func openDeliveries(t *testing.T) (*deliveries.Store, *fanfare.MatchResult) {
 	t.Helper()
 	store := deliveries.New(storetest.Open(t))
 	received := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	frozen := &fanfare.Frozen{
-		Posted:  &fanfare.Posted{Service: "news", Topic: "story", Lane: fanfare.Bulk, ReceivedAt: received, Seq: fanfare.NewEventSeq(7, 0)},
+	frozen := &fanfare.MatchResult{
+		Posted:  &fanfare.AcceptedEvent{Service: "news", Topic: "story", Lane: fanfare.Bulk, ReceivedAt: received, Seq: fanfare.NewEventSeq(7, 0)},
 		Matched: 6, Messages: 6,
 	}
 	m := fanfare.Manifest{ID: fanfare.NewManifestID(frozen.Posted.Seq, 0), Sections: []fanfare.Section{{Channel: 1, Template: 1}, {Channel: 2, Template: 1}}}
 	for i := range 5 {
-		m.Sections[0].Members.Add(fanfare.NewPlace(0, uint32(i+1)), fanfare.NewPlace(0, uint32(i+1)))
+		m.Sections[0].Members.Add(fanfare.NewRowID(0, uint32(i+1)), fanfare.NewRowID(0, uint32(i+1)))
 	}
 	m.Sections[1].Members = fanfare.MembersOf(m.Sections[0].Members.At(0))
 	frozen.Manifests = []fanfare.Manifest{m}
-	if _, err := store.Freeze(t.Context(), []*fanfare.Frozen{frozen}, received); err != nil {
+	if _, err := store.Freeze(t.Context(), []*fanfare.MatchResult{frozen}, received); err != nil {
 		t.Fatal(err)
 	}
 	return store, frozen
@@ -52,18 +52,18 @@ func TestWhatWasOpenAtTheBackupIsHeldForItsNextAttempt(t *testing.T) {
 	err := store.Commit(t.Context(), day, &fanfare.Commit{
 		Entries: []fanfare.Entry{entry(0, fanfare.Accepted), entry(1, fanfare.Deferred), entry(2, fanfare.Deferred)},
 		Dues: []fanfare.Due{
-			{At: at.Add(time.Hour), Channel: 1, Lane: fanfare.Bulk, Slice: fanfare.Slice{Manifest: manifest, Positions: []uint32{1}, Attempt: 2}},
-			{At: at.Add(time.Hour), Channel: 1, Lane: fanfare.Bulk, Slice: fanfare.Slice{Manifest: manifest, Positions: []uint32{2}, Attempt: 1}, Why: fanfare.WaitDestinationLimit},
+			{At: at.Add(time.Hour), Channel: 1, Lane: fanfare.Bulk, Slice: fanfare.RecipientRange{Manifest: manifest, Positions: []uint32{1}, Attempt: 2}},
+			{At: at.Add(time.Hour), Channel: 1, Lane: fanfare.Bulk, Slice: fanfare.RecipientRange{Manifest: manifest, Positions: []uint32{2}, Attempt: 1}, Why: fanfare.WaitDestinationLimit},
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	parked, err := json.Marshal(&fanfare.Batch{Day: day, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.Slice{{Manifest: manifest, From: 3, To: 4, Attempt: 1}}})
+	parked, err := json.Marshal(&fanfare.Batch{Day: day, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.RecipientRange{{Manifest: manifest, From: 3, To: 4, Attempt: 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Park(t.Context(), day, frozen.Posted.Seq, fanfare.Parked{Kind: parkedBatch, At: at}, parked); err != nil {
+	if err := store.Park(t.Context(), day, frozen.Posted.Seq, fanfare.Parked{Kind: fanfare.ParkedBatch, At: at}, parked); err != nil {
 		t.Fatal(err)
 	}
 
@@ -97,13 +97,13 @@ func TestWhatWasOpenAtTheBackupIsHeldForItsNextAttempt(t *testing.T) {
 func TestScatteredPositionsAreNamedOneByOne(t *testing.T) {
 	for _, test := range []struct {
 		positions []uint32
-		want      fanfare.Slice
+		want      fanfare.RecipientRange
 	}{
-		{[]uint32{4}, fanfare.Slice{From: 4, To: 5}},
-		{[]uint32{4, 5, 6}, fanfare.Slice{From: 4, To: 7}},
-		{[]uint32{4, 6}, fanfare.Slice{Positions: []uint32{4, 6}}},
+		{[]uint32{4}, fanfare.RecipientRange{From: 4, To: 5}},
+		{[]uint32{4, 5, 6}, fanfare.RecipientRange{From: 4, To: 7}},
+		{[]uint32{4, 6}, fanfare.RecipientRange{Positions: []uint32{4, 6}}},
 	} {
-		if got := sliceOf(0, 0, test.positions); fmt.Sprint(got) != fmt.Sprint(test.want) {
+		if got := fanfare.NewRecipientRange(0, 0, test.positions); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%v gives %+v, want %+v", test.positions, got, test.want)
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -10,14 +11,18 @@ import (
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -33,18 +38,21 @@ type reports struct {
 	database   *database
 	moves      *moves
 	recorder   *record.Recorder
-	outlets    *outlets
+	channels   *channels.Channels
+	capture    channels.Capture
+	faults     *templateFaults
+	logger     *slog.Logger
 	switches   *switches
 	parking    *parking
-	floor      *diskFloor
+	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
-	indexing   *indexing
+	indexing   *maintain.History
 	notifier   *notifier.Notifier
 	states     *topicstate.States
 	rates      *rates
 	gathered   *gatheredStatus
 	inbound    *inbound.Server // nil where no mail comes in
-	returns    *returnTally
+	feedback   *feedback.Counters
 	ready      func() error
 	restored   *backup.Note // nil where the server was not
 }
@@ -67,16 +75,16 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s := wire.Status{
 		Version: r.version, Durability: r.durability, Started: r.started,
-		DiskFreeBytes: r.floor.look(), IndexLagEvents: r.indexing.lag.Load(),
+		DiskFreeBytes: r.floor.Free(), IndexLagEvents: r.indexing.Lag(),
 	}
 	known := r.states.Total()
 	s.MatchCheck = r.matchCheckStatus()
 	s.Untold = r.notifier.Waiting()
 	s.Suppressions = int64(r.registry.Suppressed())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
-	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
+	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
-	s.TemplateFaults = r.outlets.faults.status()
+	s.TemplateFaults = r.faults.status()
 	s.NextStart = r.moves.after()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
@@ -133,7 +141,7 @@ func (r *reports) underway() []fanfare.EventRef {
 }
 
 func (r *reports) channel(c *registry.Channel) wire.Channel {
-	out := r.outlets.status(c.Number)
+	out := r.channels.Status(c.Number)
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
 	switch {
@@ -150,13 +158,13 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
 		RateLimit: limit.String(), RateSetByHand: byHand,
 		RatePerSecond: rate, LastError: out.LastError,
-		DailyQuota: r.outlets.budgets.quotas.status(c.Service+"/"+c.Name, c.DailyQuota), Relays: relaysOf(&out), Problems: r.outlets.problemsOf(c)}
+		DailyQuota: r.channels.Quotas().Status(c.Service+"/"+c.Name, c.DailyQuota), Relays: channels.Relays(&out), Problems: r.channels.Problems(c)}
 }
 
 // serviceLimits is what all channels of a service send together at most, and what
 // they do.
 func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wire.ServiceLimits {
-	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.outlets.budgets.quotas.status(s.Name, s.DailyQuota)}
+	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.channels.Quotas().Status(s.Name, s.DailyQuota)}
 	for i := range channels {
 		if channels[i].Service == s.Name {
 			limits.RatePerSecond += channels[i].RatePerSecond
@@ -168,7 +176,7 @@ func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wi
 // rates samples counters once a second and knows the last ten.
 type rates struct {
 	recorder *record.Recorder
-	outlets  *outlets
+	channels *channels.Channels
 	mu       sync.Mutex
 	samples  []sample // newest first
 }
@@ -185,7 +193,7 @@ func (r *rates) run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		now := sample{taken: r.outlets.taken()}
+		now := sample{taken: r.channels.Taken()}
 		now.states, _ = r.recorder.Totals()
 		r.mu.Lock()
 		r.samples = append([]sample{now}, r.samples[:min(len(r.samples), rateSeconds)]...)
@@ -215,4 +223,16 @@ func (r *rates) of(state fanfare.State) float64 {
 
 func (r *rates) ofChannel(channel uint16, seconds int) float64 {
 	return r.perSecond(seconds, func(s *sample) int64 { return s.taken[channel] })
+}
+
+// inboundStatus returns the counters of the inbound mail server, or nil without one.
+func inboundStatus(s *inbound.Server) *wire.Inbound {
+	if s == nil {
+		return nil
+	}
+	c := s.Counts()
+	return &wire.Inbound{
+		Listen: s.Addr().String(), Open: c.Open, Taken: c.Taken, Bounces: c.Bounces, Unsubscribes: c.Unsubscribes,
+		Kept: c.Kept, NotNow: c.NotNow, Refused: c.Refused,
+	}
 }

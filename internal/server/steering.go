@@ -66,7 +66,7 @@ type hold struct {
 
 // Held puts in force that broadcasts wait for approval: the store has it since
 // they were frozen. It comes before the first of their batches.
-func (s *switches) Held(frozen []*fanfare.Frozen) {
+func (s *switches) Held(frozen []*fanfare.MatchResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	board := s.now.Load().copy()

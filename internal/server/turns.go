@@ -35,14 +35,14 @@ type hint struct {
 // which is next. It belongs to one goroutine.
 type turns struct {
 	queue  *bus.Queue
-	outlet *deliver.Outlet
+	outlet *deliver.Sender
 	lane   fanfare.Lane
 	bad    func(*bus.Lease, error) // takes a batch that cannot be read
 
 	waiting *fairqueue.Queue[deliver.Flow, hint]
 }
 
-func newTurns(queue *bus.Queue, outlet *deliver.Outlet, lane fanfare.Lane, bad func(*bus.Lease, error)) *turns {
+func newTurns(queue *bus.Queue, outlet *deliver.Sender, lane fanfare.Lane, bad func(*bus.Lease, error)) *turns {
 	return &turns{queue, outlet, lane, bad, fairqueue.New[deliver.Flow, hint](turnMembers)}
 }
 
@@ -107,7 +107,7 @@ func (t *turns) take(lease *bus.Lease) {
 		t.bad(lease, err)
 		return
 	}
-	once(batch)
+	plan.KeepLatestAttempts(batch)
 	flow := flowOf(batch)
 	t.waiting.Push(flow, hint{lease, batch, flow}, batch.Members())
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -25,7 +24,7 @@ import (
 type way struct {
 	t      *testing.T
 	hops   *bus.Bus
-	outlet *deliver.Outlet
+	outlet *deliver.Sender
 	turns  *turns
 }
 
@@ -40,7 +39,7 @@ func newWay(t *testing.T, driver driver.Driver) *way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.outlet = deliver.NewOutlet(deliver.Options{
+	w.outlet = deliver.NewSender(deliver.Options{
 		Channel: 1, Name: "news/email", Gate: pass{}, Recorder: forgetful{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
 	}, deliver.Settings{Relays: []deliver.RelaySettings{{Name: "relay", Driver: driver, Weight: 1}}, Connections: 4, Rate: rate.Inf, SendTimeout: time.Second, IdleTimeout: time.Minute})
 	w.turns = newTurns(queue, w.outlet, fanfare.Bulk, func(_ *bus.Lease, err error) { t.Error(err) })
@@ -73,12 +72,12 @@ func (w *way) publish(event fanfare.EventSeq, members ...int) {
 	batches := make([]fanfare.Batch, len(members))
 	from := uint32(0)
 	for i, n := range members {
-		batches[i] = fanfare.Batch{Day: 1, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.Slice{{
+		batches[i] = fanfare.Batch{Day: 1, Channel: 1, Lane: fanfare.Bulk, Slices: []fanfare.RecipientRange{{
 			Manifest: fanfare.NewManifestID(event, 0), From: from, To: from + uint32(n), Attempt: 1,
 		}}}
 		from += uint32(n)
 	}
-	if err := publish(w.t.Context(), w.hops, batches); err != nil {
+	if err := w.hops.Publish(w.t.Context(), batches); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -100,7 +99,7 @@ func (w *way) awaitAhead(n int) {
 func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 	w := newWay(t, nil)
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 400)...)
-	w.publish(2, fanfare.MaxBatch, fanfare.MaxBatch)
+	w.publish(2, fanfare.MaxBatch)
 	w.publish(3, plan.Small)
 	w.publish(4, 1)
 	w.awaitAhead(404)
@@ -127,7 +126,7 @@ func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 // A broadcast to ten million for which there is no room, as it may leave only slowly,
 // keeps nobody behind it from leaving.
 func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
-	w := newWay(t, standstill{errors.New("nothing leaves")})
+	w := newWay(t, stuck{})
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 10_000)...)
 	w.publish(2, fanfare.MaxBatch)
 	h, err := w.turns.next(t.Context())
@@ -135,7 +134,7 @@ func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs := make([]deliver.Job, fanfare.MaxBatch)
-	for i, ref := range refsOf(1, &h.batch.Slices[0]) {
+	for i, ref := range h.batch.Slices[0].Deliveries(1) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
 	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {}, Finish: func(int, int) {}})
@@ -186,7 +185,7 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 		taken += h.batch.Members()
 		settled.Add(1)
 		jobs := make([]deliver.Job, 0, h.batch.Members())
-		for _, ref := range refsOf(1, &h.batch.Slices[0]) {
+		for _, ref := range h.batch.Slices[0].Deliveries(1) {
 			jobs = append(jobs, deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1})
 		}
 		w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {},
@@ -251,34 +250,7 @@ func (tell telling) Serve(ctx context.Context, desk driver.Queue) error {
 	}
 }
 
-func TestABatchNamesEachMemberOnceWithItsLatestAttempt(t *testing.T) {
-	one, other := fanfare.NewManifestID(7, 0), fanfare.NewManifestID(7, 1)
-	for _, c := range []struct {
-		name       string
-		have, want []fanfare.Slice
-	}{
-		{"one slice", []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.Slice{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
-		{
-			"nobody twice",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
-		},
-		{
-			"put off twice",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.Slice{{Manifest: one, From: 4, To: 5, Attempt: 1}},
-		},
-		{
-			"put off, and tried meanwhile",
-			[]fanfare.Slice{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
-			[]fanfare.Slice{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			batch := fanfare.Batch{Day: 1, Slices: c.have}
-			if once(&batch); !reflect.DeepEqual(batch.Slices, c.want) {
-				t.Errorf("got %+v, want %+v", batch.Slices, c.want)
-			}
-		})
-	}
-}
+// stuck is a driver that takes no message.
+type stuck struct{}
+
+func (stuck) Serve(context.Context, driver.Queue) error { return errors.New("the driver is stuck") }

@@ -7,19 +7,20 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
 // claimed are the members of a slice that are in nobody else's hands.
 type claimed struct {
-	slice *fanfare.Slice
+	slice *fanfare.RecipientRange
 	refs  []fanfare.DeliveryRef
 	why   string // they are cancelled
 }
 
 // claim takes the members of a slice that are free.
-func (l *loader) claim(day fanfare.Day, slice *fanfare.Slice, why string, out *loaded) claimed {
-	refs := refsOf(day, slice)
+func (l *loader) claim(day fanfare.Day, slice *fanfare.RecipientRange, why string, out *loaded) claimed {
+	refs := slice.Deliveries(day)
 	wanted := len(refs)
 	refs = l.claims.take(refs)
 	out.mine = append(out.mine, refs...)
@@ -67,14 +68,14 @@ func (l *loader) manifestsOf(moment *deliveries.Moment, day fanfare.Day, all []c
 		if _, asked := manifests[id]; asked || len(all[i].refs) == 0 {
 			continue
 		}
-		known := l.manifests.entries[manifestKey{day, id}]
+		known, _ := l.manifests.Lookup(manifestKey{day, id})
 		if manifests[id] = known; known == nil {
 			missing = append(missing, id)
 		}
 	}
 	err := moment.Manifests(missing, func(m *fanfare.Manifest) {
 		manifests[m.ID] = m
-		l.manifests.keep(manifestKey{day, m.ID}, m)
+		l.manifests.Add(manifestKey{day, m.ID}, m)
 	})
 	return manifests, err
 }
@@ -134,27 +135,13 @@ func untried(moment *deliveries.Moment, all []claimed) ([]claimed, error) {
 	return open, nil
 }
 
-// refsOf names the deliveries of a slice, ascending.
-func refsOf(day fanfare.Day, slice *fanfare.Slice) []fanfare.DeliveryRef {
-	refs := make([]fanfare.DeliveryRef, 0, slice.Len())
-	for _, p := range slice.Positions {
-		refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
-	}
-	if slice.Positions == nil {
-		for p := slice.From; p < slice.To; p++ {
-			refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
-		}
-	}
-	return refs
-}
-
 // cancelAll settles what is open of a batch whose channel is gone.
 func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 	var out loaded
 	defer func() { l.claims.release(out.mine...) }()
 	all := make([]claimed, len(batch.Slices))
 	for i := range batch.Slices {
-		all[i] = l.claim(batch.Day, &batch.Slices[i], channelGone, &out)
+		all[i] = l.claim(batch.Day, &batch.Slices[i], deliver.ChannelDeleted, &out)
 	}
 	if err := l.cancel(ctx, batch.Day, all); err != nil {
 		return err

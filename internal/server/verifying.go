@@ -21,7 +21,7 @@ import (
 type verifiedSubscriptions struct{ *registry.Registry }
 
 // Entries visits the active subscriptions of some subscribers to a topic.
-func (s verifiedSubscriptions) Entries(ctx context.Context, topic uint32, subscribers []fanfare.Place, visit func(*condition.Entry) error) error {
+func (s verifiedSubscriptions) Entries(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	return s.EntriesOf(ctx, topic, subscribers, visit)
 }
 
@@ -94,7 +94,7 @@ func (c conditions) SecondOpinion(ctx context.Context, s *registry.Subscription,
 		entry.Params = []byte("{}")
 	}
 	of := condition.EventOf(event)
-	of.Was = was
+	of.Previous = was
 	verdict, err := c.verifier.Evaluate(verifiedTopic(topic), &entry, of)
 	if err != nil {
 		return report.Opinion{}, err
@@ -106,14 +106,14 @@ func (c conditions) SecondOpinion(ctx context.Context, s *registry.Subscription,
 	if s.State != "active" {
 		return o, nil // it is not in the index
 	}
-	if err := c.asking.take(ctx); err != nil {
+	if err := c.asking.Lock(ctx); err != nil {
 		return o, err
 	}
-	defer c.asking.leave()
+	defer c.asking.Unlock()
 	o.Indexed = true
 	err = c.index.Places(condition.Key{Service: s.Service, Topic: s.Topic}, of, func(places []uint32) {
 		for _, place := range places {
-			o.Found = o.Found || fanfare.Place(place) == s.Place
+			o.Found = o.Found || fanfare.RowID(place) == s.Place
 		}
 	})
 	return o, err

@@ -12,9 +12,9 @@ type Digests interface {
 	// Gathered says what of an event waits, or waited, for a digest.
 	Gathered(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Gathering, error)
 	// Waiting finds that of one subscription; nil if it was not gathered.
-	Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.Place) (*fanfare.Gathering, error)
+	Waiting(ctx context.Context, ref fanfare.EventRef, subscriber, subscription fanfare.RowID) (*fanfare.Gathering, error)
 	// WaitingOf finds what of an event waits for one subscriber.
-	WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.Place) ([]fanfare.Gathering, error)
+	WaitingOf(ctx context.Context, ref fanfare.EventRef, subscriber fanfare.RowID) ([]fanfare.Gathering, error)
 	// Items visits the events that a digest's messages name by number.
 	Items(ctx context.Context, run fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error
 }
@@ -49,7 +49,7 @@ func (t *Traces) tellEvents(ctx context.Context, run fanfare.EventRef, m *fanfar
 }
 
 // digestsOf finds the digests in which a person was told of an event.
-func (t *Traces) digestsOf(ctx context.Context, ref fanfare.EventRef, place fanfare.Place) (list []fanfare.Delivery, err error) {
+func (t *Traces) digestsOf(ctx context.Context, ref fanfare.EventRef, place fanfare.RowID) (list []fanfare.Delivery, err error) {
 	gathered, err := t.Digests.Gathered(ctx, ref)
 	if err != nil {
 		return nil, err

@@ -22,11 +22,11 @@ func (d toldLater) Gathered(_ context.Context, ref fanfare.EventRef) ([]fanfare.
 	}, nil
 }
 
-func (d toldLater) WaitingOf(context.Context, fanfare.EventRef, fanfare.Place) ([]fanfare.Gathering, error) {
+func (d toldLater) WaitingOf(context.Context, fanfare.EventRef, fanfare.RowID) ([]fanfare.Gathering, error) {
 	return nil, nil
 }
 
-func (d toldLater) Waiting(context.Context, fanfare.EventRef, fanfare.Place, fanfare.Place) (*fanfare.Gathering, error) {
+func (d toldLater) Waiting(context.Context, fanfare.EventRef, fanfare.RowID, fanfare.RowID) (*fanfare.Gathering, error) {
 	return nil, nil
 }
 
@@ -35,7 +35,7 @@ func (d toldLater) Items(_ context.Context, run fanfare.EventRef, numbers []uint
 		return notFound
 	}
 	for _, n := range numbers {
-		posted := &fanfare.Posted{ReceivedAt: d.event.Day.Time(), Seq: [...]fanfare.EventSeq{d.other.Seq, d.event.Seq}[n]}
+		posted := &fanfare.AcceptedEvent{ReceivedAt: d.event.Day.Time(), Seq: [...]fanfare.EventSeq{d.other.Seq, d.event.Seq}[n]}
 		if err := visit(fanfare.RunItem{Number: n, Posted: posted}); err != nil {
 			return err
 		}
@@ -48,10 +48,10 @@ func TestAnEventThatIsToldInADigestIsFoundThere(t *testing.T) {
 	traces, r := newTraces(map[fanfare.EventRef][]int{event: nil, digest: nil})
 	traces.Digests = toldLater{event, other, digest}
 	r.broadcasts[event].Kind, r.broadcasts[digest].Kind = fanfare.KindEvent, fanfare.KindDigest
-	ada, bob := fanfare.NewPlace(0, 1), fanfare.NewPlace(0, 2)
+	ada, bob := fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2)
 	r.manifests[digest] = []fanfare.Manifest{{ID: fanfare.NewManifestID(digest.Seq, 0), Sections: []fanfare.Section{{Channel: 1, Template: 3, Members: fanfare.MembersOf(
-		fanfare.Member{Subscriber: ada, Subscriptions: []fanfare.Place{3, 4}, Items: []fanfare.Item{{Number: 0, Subscription: 3}, {Number: 1, Subscription: 3}, {Number: 1, Subscription: 4}}},
-		fanfare.Member{Subscriber: bob, Subscriptions: []fanfare.Place{5}, Items: []fanfare.Item{{Number: 0, Subscription: 5}}},
+		fanfare.Member{Subscriber: ada, Subscriptions: []fanfare.RowID{3, 4}, Items: []fanfare.Item{{Number: 0, Subscription: 3}, {Number: 1, Subscription: 3}, {Number: 1, Subscription: 4}}},
+		fanfare.Member{Subscriber: bob, Subscriptions: []fanfare.RowID{5}, Items: []fanfare.Item{{Number: 0, Subscription: 5}}},
 	)}}}}
 	b, err := traces.Broadcast(t.Context(), event)
 	if err != nil || len(b.Gathered) != 2 || b.Gathered[0].Digest != digest.String() || b.Gathered[1].Recipients != 7 {

@@ -82,7 +82,7 @@ func (e *explanation) difference() string {
 
 // Events has the events as they were accepted and matched.
 type Events interface {
-	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, error)
+	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error)
 }
 
 // An Explainer says why an event is for a subscription or not. What was recorded
@@ -184,7 +184,7 @@ func (x *Explainer) ExplainData(ctx context.Context, service, subscription, topi
 // before returns the data of the event of the same key that came before one: as it
 // was matched, or would be matched now. It is not known any more where its day is
 // gone.
-func (x *Explainer) before(ctx context.Context, posted *fanfare.Posted, queued bool) (json.RawMessage, error) {
+func (x *Explainer) before(ctx context.Context, posted *fanfare.AcceptedEvent, queued bool) (json.RawMessage, error) {
 	if queued {
 		return x.Conditions.Before(posted.Service, posted.Topic, posted.Event.Data)
 	}

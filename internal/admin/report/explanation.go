@@ -47,7 +47,7 @@ func (e *explanation) failed() *fanfare.Check {
 }
 
 // lifetime adds whether the subscription was there when the event came.
-func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.Posted) {
+func (e *explanation) lifetime(s *registry.Subscription, posted *fanfare.AcceptedEvent) {
 	came := posted.ReceivedAt.UTC().Format(time.RFC3339)
 	began := s.CreatedSeq <= posted.ChangeSeq
 	e.check("begun", began, "it began before the event came")

@@ -15,7 +15,7 @@ var errEnough = errors.New("report: enough")
 // History returns deliveries of a person, who may have several places (one for
 // each address), the newest event first. next is the id to go on after, "" at
 // the end.
-func (t *Traces) History(ctx context.Context, places []fanfare.Place, p Pick) (list []fanfare.Delivery, next string, err error) {
+func (t *Traces) History(ctx context.Context, places []fanfare.RowID, p Pick) (list []fanfare.Delivery, next string, err error) {
 	list = []fanfare.Delivery{}
 	err = t.eachPicked(ctx, places, &p, func(d *fanfare.Delivery) error {
 		switch {
@@ -36,11 +36,11 @@ func (t *Traces) History(ctx context.Context, places []fanfare.Place, p Pick) (l
 
 // EachDelivery visits all deliveries of a person, the newest first, until visit
 // returns an error, which it returns.
-func (t *Traces) EachDelivery(ctx context.Context, service string, places []fanfare.Place, visit func(*fanfare.Delivery) error) error {
+func (t *Traces) EachDelivery(ctx context.Context, service string, places []fanfare.RowID, visit func(*fanfare.Delivery) error) error {
 	return t.eachPicked(ctx, places, &Pick{Service: service}, visit)
 }
 
-func (t *Traces) eachPicked(ctx context.Context, places []fanfare.Place, p *Pick, visit func(*fanfare.Delivery) error) error {
+func (t *Traces) eachPicked(ctx context.Context, places []fanfare.RowID, p *Pick, visit func(*fanfare.Delivery) error) error {
 	days, err := t.Store.Days(ctx)
 	if err != nil {
 		return err
@@ -64,10 +64,10 @@ func (t *Traces) eachPicked(ctx context.Context, places []fanfare.Place, p *Pick
 // An occasion is an event that had a delivery to one of a person's places.
 type occasion struct {
 	seq   fanfare.EventSeq
-	place fanfare.Place
+	place fanfare.RowID
 }
 
-func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfare.Place, p *Pick, visit func(*fanfare.Delivery) error) error {
+func (t *Traces) eachOfDay(ctx context.Context, day fanfare.Day, places []fanfare.RowID, p *Pick, visit func(*fanfare.Delivery) error) error {
 	last, paging := fanfare.ParseDeliveryRef(p.After)
 	paging = paging && last.Day == day
 	skip := paging // until the last delivery of the page before has passed

@@ -112,7 +112,7 @@ func TestWhatComesWhileSomebodyPagesStandsOnNoLaterPage(t *testing.T) {
 
 func TestPagesOfAHistoryAreTheListInOrder(t *testing.T) {
 	traces, r := past(t)
-	places := []fanfare.Place{fanfare.NewPlace(0, 1), fanfare.NewPlace(0, 2)} // one person with two addresses
+	places := []fanfare.RowID{fanfare.NewRowID(0, 1), fanfare.NewRowID(0, 2)} // one person with two addresses
 	list := func(ctx context.Context, p Pick) (ids []string, next string, err error) {
 		found, next, err := traces.History(ctx, places, p)
 		for _, d := range found {

@@ -29,16 +29,16 @@ type Store interface {
 	// EventWaits counts those of an event by reason.
 	Waits(ctx context.Context, day fanfare.Day, manifest fanfare.ManifestID, from, to uint32, visit func(position uint32, w fanfare.Waiting)) error
 	EventWaits(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Waiting, error)
-	History(ctx context.Context, day fanfare.Day, subscriber fanfare.Place) ([]fanfare.EventSeq, error)
+	History(ctx context.Context, day fanfare.Day, subscriber fanfare.RowID) ([]fanfare.EventSeq, error)
 	FindEvent(ctx context.Context, day fanfare.Day, service, id string) (fanfare.EventSeq, error)
 }
 
 // Registry knows people and configuration.
 type Registry interface {
 	// SubscriberPlaces returns all places of a subscriber, or the one of an address.
-	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.Place, error)
-	Subscribers(ctx context.Context, places []fanfare.Place, visit func(*registry.SubscriberRow) error) error
-	Subscriptions(ctx context.Context, places []fanfare.Place, visit func(*registry.SubscriptionRow) error) error
+	SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error)
+	Subscribers(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriberRow) error) error
+	Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*registry.SubscriptionRow) error) error
 	Channel(number uint16) (*registry.Channel, bool)
 	Template(number uint32) (registry.TemplateSource, bool)
 }
@@ -54,7 +54,7 @@ type Progress interface {
 // Queue has the events that were accepted and are not matched yet.
 type Queue interface {
 	// Queued returns such an event and when it was kept; nil if it has none.
-	Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error)
+	Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error)
 }
 
 // Traces answers questions about the past.
@@ -236,7 +236,7 @@ func (t *Traces) DeliveryOf(ctx context.Context, ref fanfare.EventRef, recipient
 	return list, nil
 }
 
-func (t *Traces) deliveriesOf(ctx context.Context, b *fanfare.Broadcast, ref fanfare.EventRef, place fanfare.Place) ([]fanfare.Delivery, error) {
+func (t *Traces) deliveriesOf(ctx context.Context, b *fanfare.Broadcast, ref fanfare.EventRef, place fanfare.RowID) ([]fanfare.Delivery, error) {
 	list := []fanfare.Delivery{}
 	m, err := t.Store.ManifestOf(ctx, ref, place.Partition())
 	if err != nil || m == nil {
@@ -302,8 +302,8 @@ func (t *Traces) deliveries(ctx context.Context, b *fanfare.Broadcast, day fanfa
 
 // people are the names behind the places of some members.
 type people struct {
-	ids, addresses map[fanfare.Place]string
-	subs           map[fanfare.Place]string
+	ids, addresses map[fanfare.RowID]string
+	subs           map[fanfare.RowID]string
 }
 
 func (p *people) subscriptions(m fanfare.Member) []string {
@@ -315,7 +315,7 @@ func (p *people) subscriptions(m fanfare.Member) []string {
 }
 
 func (t *Traces) people(ctx context.Context, m *fanfare.Manifest, from, to uint32) (*people, error) {
-	var subscribers, subscriptions []fanfare.Place
+	var subscribers, subscriptions []fanfare.RowID
 	for position := from; position < to; position++ {
 		_, member, ok := m.At(position)
 		if !ok {
@@ -326,7 +326,7 @@ func (t *Traces) people(ctx context.Context, m *fanfare.Manifest, from, to uint3
 	}
 	slices.Sort(subscribers)
 	slices.Sort(subscriptions)
-	p := &people{ids: map[fanfare.Place]string{}, addresses: map[fanfare.Place]string{}, subs: map[fanfare.Place]string{}}
+	p := &people{ids: map[fanfare.RowID]string{}, addresses: map[fanfare.RowID]string{}, subs: map[fanfare.RowID]string{}}
 	err := t.Registry.Subscribers(ctx, slices.Compact(subscribers), func(r *registry.SubscriberRow) error {
 		p.ids[r.Place], p.addresses[r.Place] = r.ID, r.Address
 		return nil

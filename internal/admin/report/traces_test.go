@@ -108,7 +108,7 @@ func TestACursorThatThisListDidNotGiveIsRefused(t *testing.T) {
 func TestAnEventThatIsNotMatchedYetIsQueued(t *testing.T) {
 	traces, _ := newTraces(nil)
 	ref := refOf(0, 5)
-	posted := &fanfare.Posted{Service: "news", Topic: "story", Lane: fanfare.Urgent, ReceivedAt: noon.Add(-time.Second), Event: fanfare.Event{ID: "e5", Source: "/s", Data: []byte(`{}`)}}
+	posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", Lane: fanfare.Urgent, ReceivedAt: noon.Add(-time.Second), Event: fanfare.Event{ID: "e5", Source: "/s", Data: []byte(`{}`)}}
 	traces.Queue = waiting{ref: posted}
 	b, err := traces.Broadcast(t.Context(), ref)
 	if err != nil || b.State != "queued" || b.Service != "news" || b.Topic != "story" || b.Lane != "urgent" || b.SourceID != "e5" || b.Source != "/s" ||
@@ -135,7 +135,7 @@ type passing struct {
 	b  *fanfare.Broadcast
 }
 
-func (p passing) Queued(_ context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error) {
+func (p passing) Queued(_ context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error) {
 	p.to.broadcasts[ref] = p.b
 	return nil, time.Time{}, nil
 }
@@ -238,7 +238,7 @@ func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
 	traces, r := newTraces(sizes)
 	r.days = slices.Insert(r.days, 1, 1) // removed since it was listed
 	r.broadcasts[refOf(1, 14)].Service = "weather"
-	person := fanfare.NewPlace(0, 1) // in all but the first of each day
+	person := fanfare.NewRowID(0, 1) // in all but the first of each day
 	var want []string
 	for _, ref := range all {
 		if sizes[ref][0] > 1 && r.broadcasts[ref].Service == "news" {
@@ -246,7 +246,7 @@ func TestHistoryIsTheNewestFirstOverDaysUpToALimit(t *testing.T) {
 		}
 	}
 	for limit := 1; limit < len(want)+3; limit++ {
-		list, next, err := traces.History(t.Context(), []fanfare.Place{person}, Pick{Service: "news", Limit: limit})
+		list, next, err := traces.History(t.Context(), []fanfare.RowID{person}, Pick{Service: "news", Limit: limit})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,7 +117,7 @@ func (r *record) EventWaits(_ context.Context, ref fanfare.EventRef) (waits []fa
 	return waits, nil
 }
 
-func (r *record) History(_ context.Context, day fanfare.Day, subscriber fanfare.Place) ([]fanfare.EventSeq, error) {
+func (r *record) History(_ context.Context, day fanfare.Day, subscriber fanfare.RowID) ([]fanfare.EventSeq, error) {
 	if !r.has(day) {
 		return nil, notFound
 	}
@@ -147,15 +147,15 @@ func (r *record) FindEvent(_ context.Context, day fanfare.Day, service, id strin
 // phonebook knows everybody by place.
 type phonebook struct{}
 
-func (phonebook) SubscriberPlaces(_ context.Context, _, address string) ([]fanfare.Place, error) {
-	var place fanfare.Place
+func (phonebook) SubscriberPlaces(_ context.Context, _, address string) ([]fanfare.RowID, error) {
+	var place fanfare.RowID
 	if _, err := fmt.Sscanf(address, "%d@example.org", &place); err != nil {
 		return nil, notFound
 	}
-	return []fanfare.Place{place}, nil
+	return []fanfare.RowID{place}, nil
 }
 
-func (phonebook) Subscribers(_ context.Context, places []fanfare.Place, visit func(*registry.SubscriberRow) error) error {
+func (phonebook) Subscribers(_ context.Context, places []fanfare.RowID, visit func(*registry.SubscriberRow) error) error {
 	for _, place := range places {
 		if err := visit(&registry.SubscriberRow{Place: place, ID: fmt.Sprintf("id-%d", place), Address: fmt.Sprintf("%d@example.org", place)}); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (phonebook) Subscribers(_ context.Context, places []fanfare.Place, visit fu
 	return nil
 }
 
-func (phonebook) Subscriptions(_ context.Context, places []fanfare.Place, visit func(*registry.SubscriptionRow) error) error {
+func (phonebook) Subscriptions(_ context.Context, places []fanfare.RowID, visit func(*registry.SubscriptionRow) error) error {
 	for _, place := range places {
 		if err := visit(&registry.SubscriptionRow{Place: place, ID: fmt.Sprintf("sub-%d", place)}); err != nil {
 			return err
@@ -197,9 +197,9 @@ func (c counts) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 }
 
 // waiting are the events that are not matched yet.
-type waiting map[fanfare.EventRef]*fanfare.Posted
+type waiting map[fanfare.EventRef]*fanfare.AcceptedEvent
 
-func (w waiting) Queued(_ context.Context, ref fanfare.EventRef) (*fanfare.Posted, time.Time, error) {
+func (w waiting) Queued(_ context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error) {
 	return w[ref], noon, nil
 }
 
@@ -220,7 +220,7 @@ func newTraces(sizes map[fanfare.EventRef][]int) (*Traces, *record) {
 			for from := 0; from < n; from += max(1, n/2) { // two sections or three
 				section := fanfare.Section{Channel: uint16(len(m.Sections) + 1), Template: 3}
 				for i := from; i < min(n, from+max(1, n/2)); i++ {
-					place := fanfare.NewPlace(partition, uint32(i))
+					place := fanfare.NewRowID(partition, uint32(i))
 					section.Members.Add(place, place, place+1)
 				}
 				m.Sections = append(m.Sections, section)

@@ -20,7 +20,7 @@ type ActiveSet struct {
 type activePage [1 << activePageBits / 64]atomic.Uint64
 
 // Has reports whether the subscription at p is active.
-func (l *ActiveSet) Has(p fanfare.Place) bool {
+func (l *ActiveSet) Has(p fanfare.RowID) bool {
 	page := l.pages[p>>activePageBits].Load()
 	if page == nil {
 		return false
@@ -30,7 +30,7 @@ func (l *ActiveSet) Has(p fanfare.Place) bool {
 }
 
 // Set marks the subscription at p as active.
-func (l *ActiveSet) Set(p fanfare.Place) {
+func (l *ActiveSet) Set(p fanfare.RowID) {
 	slot := &l.pages[p>>activePageBits]
 	page := slot.Load()
 	if page == nil {
@@ -42,7 +42,7 @@ func (l *ActiveSet) Set(p fanfare.Place) {
 }
 
 // Clear marks the subscription at p as not active.
-func (l *ActiveSet) Clear(p fanfare.Place) {
+func (l *ActiveSet) Clear(p fanfare.RowID) {
 	if page := l.pages[p>>activePageBits].Load(); page != nil {
 		i := p & (1<<activePageBits - 1)
 		page[i/64].And(^uint64(1 << (i % 64)))

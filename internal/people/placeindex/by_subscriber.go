@@ -22,7 +22,7 @@ type BySubscriber struct {
 }
 
 // Add adds a new subscription of a row.
-func (b *BySubscriber) Add(row, subscription fanfare.Place) {
+func (b *BySubscriber) Add(row, subscription fanfare.RowID) {
 	part := &b.parts[row.Partition()]
 	part.mu.Lock()
 	defer part.mu.Unlock()
@@ -41,16 +41,16 @@ func grown(list []uint32, i uint32) []uint32 {
 }
 
 // Of returns the subscriptions of a row in ascending order.
-func (b *BySubscriber) Of(row fanfare.Place) []fanfare.Place {
+func (b *BySubscriber) Of(row fanfare.RowID) []fanfare.RowID {
 	part := &b.parts[row.Partition()]
 	part.mu.RLock()
 	defer part.mu.RUnlock()
 	if int(row.Local()) >= len(part.last) {
 		return nil
 	}
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for local := part.last[row.Local()]; local != 0; local = part.before[local] { // local numbers begin at 1
-		places = append(places, fanfare.NewPlace(row.Partition(), local))
+		places = append(places, fanfare.NewRowID(row.Partition(), local))
 	}
 	slices.Reverse(places)
 	return places

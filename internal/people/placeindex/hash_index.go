@@ -34,7 +34,7 @@ type shard struct {
 	mu       sync.RWMutex
 	slots    []slot
 	used     int
-	overflow map[mark][]fanfare.Place
+	overflow map[mark][]fanfare.RowID
 }
 
 // A mark is the part of a hash that a slot stores: the bits after those that choose the shard.
@@ -45,7 +45,7 @@ func markOf(hash uint64) mark { return mark(hash << shardBits >> 32) }
 // A slot is free if its place is 0. Local numbers begin at 1, so no row has this place.
 type slot struct {
 	mark  mark
-	place fanfare.Place
+	place fanfare.RowID
 }
 
 func (t *HashIndex) shard(hash uint64) *shard { return &t.shards[hash>>(64-shardBits)] }
@@ -65,7 +65,7 @@ func (s *shard) find(m mark) int {
 }
 
 // Lookup returns the first place of hash, 0 if there is none, and the other places.
-func (t *HashIndex) Lookup(hash uint64) (first fanfare.Place, others []fanfare.Place) {
+func (t *HashIndex) Lookup(hash uint64) (first fanfare.RowID, others []fanfare.RowID) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -80,7 +80,7 @@ func (t *HashIndex) Lookup(hash uint64) (first fanfare.Place, others []fanfare.P
 }
 
 // Claim adds place under hash if hash has no place yet. Otherwise it returns the places of hash.
-func (t *HashIndex) Claim(hash uint64, place fanfare.Place) (first fanfare.Place, others []fanfare.Place) {
+func (t *HashIndex) Claim(hash uint64, place fanfare.RowID) (first fanfare.RowID, others []fanfare.RowID) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,14 +105,14 @@ func (s *shard) reserve(m mark) *slot {
 }
 
 // Insert adds place to the places of hash and returns the first place that hash had, or 0.
-func (t *HashIndex) Insert(hash uint64, place fanfare.Place) fanfare.Place {
+func (t *HashIndex) Insert(hash uint64, place fanfare.RowID) fanfare.RowID {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.reserve(m)
 	if at.place != 0 {
 		if s.overflow == nil {
-			s.overflow = map[mark][]fanfare.Place{}
+			s.overflow = map[mark][]fanfare.RowID{}
 		}
 		s.overflow[m] = append(s.overflow[m], place)
 		return at.place
@@ -123,7 +123,7 @@ func (t *HashIndex) Insert(hash uint64, place fanfare.Place) fanfare.Place {
 }
 
 // Replace replaces old by place.
-func (t *HashIndex) Replace(hash uint64, old, place fanfare.Place) {
+func (t *HashIndex) Replace(hash uint64, old, place fanfare.RowID) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (t *HashIndex) Replace(hash uint64, old, place fanfare.Place) {
 }
 
 // Remove removes place from the places of hash.
-func (t *HashIndex) Remove(hash uint64, place fanfare.Place) {
+func (t *HashIndex) Remove(hash uint64, place fanfare.RowID) {
 	s, m := t.shard(hash), markOf(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (t *HashIndex) Remove(hash uint64, place fanfare.Place) {
 	}
 }
 
-func (s *shard) setOverflow(m mark, places []fanfare.Place) {
+func (s *shard) setOverflow(m mark, places []fanfare.RowID) {
 	if len(places) == 0 {
 		delete(s.overflow, m)
 		return

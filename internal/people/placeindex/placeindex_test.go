@@ -18,8 +18,8 @@ func TestHashIndexMatchesAMap(t *testing.T) {
 			return rapid.Uint64Range(0, 3).Draw(t, "shard")<<62 | rapid.Uint64Range(0, 40).Draw(t, "low")<<rapid.SampledFrom([]int{26, 30, 50}).Draw(t, "shift")
 		})
 		var index HashIndex
-		model := map[uint64][]fanfare.Place{} // by the bits that count
-		next := fanfare.Place(1)
+		model := map[uint64][]fanfare.RowID{} // by the bits that count
+		next := fanfare.RowID(1)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			h := hash.Draw(t, "hash") &^ (1<<26 - 1)
 			switch op := rapid.IntRange(0, 5).Draw(t, "op"); {
@@ -57,7 +57,7 @@ func TestHashIndexMatchesAMap(t *testing.T) {
 
 func TestActiveSetKeepsBitsApart(t *testing.T) {
 	l := new(ActiveSet)
-	places := []fanfare.Place{1, 63, 64, 1<<activePageBits - 1, 1 << activePageBits, 1<<32 - 1}
+	places := []fanfare.RowID{1, 63, 64, 1<<activePageBits - 1, 1 << activePageBits, 1<<32 - 1}
 	for _, p := range places {
 		if l.Has(p) {
 			t.Errorf("%d is set before", p)
@@ -75,6 +75,6 @@ func TestActiveSetKeepsBitsApart(t *testing.T) {
 func BenchmarkHashIndexInsert(b *testing.B) {
 	var index HashIndex
 	for i := range b.N {
-		index.Insert(uint64(i)*0x9e3779b97f4a7c15, fanfare.Place(i+1))
+		index.Insert(uint64(i)*0x9e3779b97f4a7c15, fanfare.RowID(i+1))
 	}
 }

@@ -21,7 +21,7 @@ const (
 // An addressChange is a change of address that waits for its confirmation.
 type addressChange struct {
 	Service string        `json:"s"`
-	Of      fanfare.Place `json:"o"` // a subscription of the person
+	Of      fanfare.RowID `json:"o"` // a subscription of the person
 	From    string        `json:"f"`
 	To      string        `json:"a"`
 	At      int64         `json:"w"` // when it was asked for, in Unix nanoseconds
@@ -115,7 +115,7 @@ func (p *Preferences) ConfirmMove(ctx context.Context, token string) (httpapi.Co
 	if err != nil {
 		return c, err
 	}
-	var ends []fanfare.Place
+	var ends []fanfare.RowID
 	var puts []registry.Put
 	for i := range person.Subscriptions {
 		s := &person.Subscriptions[i]

@@ -21,7 +21,7 @@ func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, s
 	if err != nil {
 		return err
 	}
-	var ends []fanfare.Place
+	var ends []fanfare.RowID
 	for i := range before {
 		if before[i].State != "ended" {
 			ends = append(ends, before[i].Place)
@@ -37,7 +37,7 @@ func liftUnwanted(ctx context.Context, r *registry.Registry, service, address, s
 
 // ofAddress lists the subscriptions of the address in the place of a subscriber.
 func ofAddress(ctx context.Context, r *registry.Registry, service string, f registry.SubscriptionFilter) (all []registry.Subscription, err error) {
-	for after := fanfare.Place(0); ; {
+	for after := fanfare.RowID(0); ; {
 		page, next, err := r.SubscriptionPage(ctx, service, f, after, 1000)
 		if err != nil {
 			if fanfare.CodeOf(err) == fanfare.NotFound {

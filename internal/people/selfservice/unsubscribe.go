@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 
 // Unsubscriber handles unsubscribe links and takes unsubscribes back.
 type Unsubscriber struct {
-	signer   *render.Signer
+	signer   *signedlink.Signer
 	passes   *linktoken.Key
 	mails    *Mailer
 	registry *registry.Registry
@@ -40,7 +41,7 @@ type Unsubscriber struct {
 // An undo is what the pass of one stands for.
 type undo struct {
 	Service string        `json:"s"`
-	Of      fanfare.Place `json:"o"` // a subscription of the person
+	Of      fanfare.RowID `json:"o"` // a subscription of the person
 	Seq     uint64        `json:"q"` // with which the ends came
 }
 
@@ -49,7 +50,7 @@ func errForeignLink() error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "this link is not one of ours", Hint: "open the link as it stands in the mail"}
 }
 
-func (l *Unsubscriber) verify(token string) (render.Link, error) {
+func (l *Unsubscriber) verify(token string) (signedlink.Link, error) {
 	link, err := l.signer.Clone().Verify(token)
 	if err != nil {
 		return link, errForeignLink()
@@ -59,19 +60,19 @@ func (l *Unsubscriber) verify(token string) (render.Link, error) {
 
 // listed are the subscriptions that a message was about: it listed them all, and
 // whoever clicks means the message.
-func (l *Unsubscriber) listed(ctx context.Context, link render.Link) []fanfare.Place {
+func (l *Unsubscriber) listed(ctx context.Context, link signedlink.Link) []fanfare.RowID {
 	if m, err := l.store.Manifest(ctx, link.Delivery.Day, link.Delivery.Manifest); err == nil {
 		if _, member, ok := m.At(link.Delivery.Position); ok {
 			return member.Subscriptions
 		}
 	}
-	return []fanfare.Place{link.Subscription}
+	return []fanfare.RowID{link.Subscription}
 }
 
 // reader is the person whom a link was sent to, with what it lets them see. Of one who
 // has given up the address that it went to that is what the message was about, and no
 // more: whoever reads the mail there now is nobody to choose for them.
-func (l *Unsubscriber) reader(ctx context.Context, link render.Link, listed []fanfare.Place) (registry.Person, error) {
+func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed []fanfare.RowID) (registry.Person, error) {
 	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
 	if err == nil && moved(&person) {
 		person.Subscriptions = slices.DeleteFunc(person.Subscriptions, func(s registry.Subscription) bool { return !slices.Contains(listed, s.Place) })
@@ -143,7 +144,7 @@ func (l *Unsubscriber) Leave(ctx context.Context, token string, ask httpapi.Leav
 }
 
 // end ends subscriptions of a person, and makes the pass to take that back.
-func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanfare.Place, ends []fanfare.Place, how registry.Ending) (left httpapi.Left, err error) {
+func (l *Unsubscriber) end(ctx context.Context, person *registry.Person, of fanfare.RowID, ends []fanfare.RowID, how registry.Ending) (left httpapi.Left, err error) {
 	left = httpapi.Left{Site: siteOf(l.registry, person.Service), Locale: person.Locale}
 	for i := range person.Subscriptions {
 		if s := &person.Subscriptions[i]; slices.Contains(ends, s.Place) {
@@ -199,7 +200,7 @@ func (l *Unsubscriber) Undo(ctx context.Context, token string, really bool) (htt
 }
 
 // choicesOf lists the subscriptions of a person; those in listed are chosen.
-func choicesOf(r *registry.Registry, p *registry.Person, listed []fanfare.Place) []pages.Choice {
+func choicesOf(r *registry.Registry, p *registry.Person, listed []fanfare.RowID) []pages.Choice {
 	var list []pages.Choice
 	for i := range p.Subscriptions {
 		s := &p.Subscriptions[i]

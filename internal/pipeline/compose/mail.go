@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
 // Mailing returns the settings that all mails of an event share over one channel and
 // template, without those for subscriptions (list headers, unsubscribe and preference links).
-func Mailing(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
+func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
 		return render.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
@@ -28,13 +29,13 @@ func Mailing(template *render.Template, posted *fanfare.Posted, event fanfare.Ev
 
 // Posting returns the settings that all webhook requests of an event share. The template may
 // be nil: the request then carries the event itself.
-func Posting(template *render.Template, posted *fanfare.Posted, event fanfare.EventRef) render.Posting {
+func Posting(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef) render.Posting {
 	return render.Posting{Template: template, Direct: posted.Direct != nil, Event: &posted.Event, EventRef: event, Topic: posted.Topic, Service: posted.Service}
 }
 
 // Recipient returns a subscriber as the recipient of an event, without subscriptions and
 // without data of the recipient.
-func Recipient(row *registry.SubscriberRow, posted *fanfare.Posted) *render.Recipient {
+func Recipient(row *registry.SubscriberRow, posted *fanfare.AcceptedEvent) *render.Recipient {
 	return &render.Recipient{
 		Address: row.Address, ID: row.ID, Locale: row.Locale, TimeZone: row.TimeZone,
 		Attributes: row.Attributes, Date: posted.ReceivedAt,
@@ -66,7 +67,7 @@ func MessageIDDomain(c *registry.Channel, from *mail.Address) string {
 
 // ReturnAddresses returns a function that appends the return address of a delivery, to which
 // bounces and replies come; nil if the channel has one sender for all.
-func ReturnAddresses(c *registry.Channel, signer *render.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
+func ReturnAddresses(c *registry.Channel, signer *signedlink.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
 	if c.Returns == "" {
 		return nil
 	}
@@ -78,22 +79,22 @@ func ReturnAddresses(c *registry.Channel, signer *render.Signer) func([]byte, by
 
 // UnsubscribeLinks returns a function that appends the signed link to end the first of the
 // recipient's subscriptions in a message; nil without a signer.
-func UnsubscribeLinks(signer *render.Signer, service string) func([]byte, *render.Recipient) []byte {
+func UnsubscribeLinks(signer *signedlink.Signer, service string) func([]byte, *render.Recipient) []byte {
 	if signer == nil {
 		return nil
 	}
 	return func(dst []byte, r *render.Recipient) []byte {
-		return signer.AppendURL(dst, render.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+		return signer.AppendURL(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
 }
 
 // PreferenceLinks returns a function that appends the signed link to the recipient's
 // preferences page; nil without a signer.
-func PreferenceLinks(signer *render.Signer, service string) func([]byte, *render.Recipient) []byte {
+func PreferenceLinks(signer *signedlink.Signer, service string) func([]byte, *render.Recipient) []byte {
 	if signer == nil {
 		return nil
 	}
 	return func(dst []byte, r *render.Recipient) []byte {
-		return signer.AppendPreferences(dst, render.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+		return signer.AppendPreferences(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
 }

@@ -27,7 +27,7 @@ func NewTemplates(r *registry.Registry) *Templates { return &Templates{registry:
 
 // Of returns the template of an event's messages: a compiled version, or the content that
 // the event carries.
-func (t *Templates) Of(posted *fanfare.Posted, number uint32) (*render.Template, error) {
+func (t *Templates) Of(posted *fanfare.AcceptedEvent, number uint32) (*render.Template, error) {
 	if number != 0 || posted.Direct == nil || posted.Direct.Content == nil {
 		return t.version(number)
 	}

@@ -211,7 +211,7 @@ func wildRun(t *testing.T, seed uint64) {
 		}
 		for i := range batch.Jobs {
 			batch.Jobs[i].Destination = []string{"", "a", "b", "c"}[random.IntN(4)]
-			batch.Jobs[i].Subscriber = fanfare.Place(random.IntN(20))
+			batch.Jobs[i].Subscriber = fanfare.RowID(random.IntN(20))
 			batch.Jobs[i].Message.SharedContent = uint64(random.IntN(3))
 		}
 		batches = append(batches, batch)
@@ -223,7 +223,7 @@ func wildRun(t *testing.T, seed uint64) {
 		case 8:
 			b.Sweep()
 		case 9:
-			b.Drop(fanfare.Place(random.IntN(20)), "erased")
+			b.Drop(fanfare.RowID(random.IntN(20)), "erased")
 		case 2, 3:
 			b.Drain(s.Relays[random.IntN(len(s.Relays))].Name, random.IntN(2) == 0)
 		}

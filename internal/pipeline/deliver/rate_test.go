@@ -95,7 +95,7 @@ func TestAConnectionThatOnlyLooksIsNotKeptWaitingForTheRate(t *testing.T) {
 		s.Rate, s.Connections = 1, 0
 		b := newBench(t, gateFunc(open), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
-		d := newQueue(b.Outlet, b.relays[0])
+		d := newConnQueue(b.Sender, b.relays[0])
 		d.busy = nothing
 		start := time.Now()
 		first, err := d.Next(t.Context(), false)

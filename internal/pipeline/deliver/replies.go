@@ -25,7 +25,7 @@ type Advice struct {
 
 // classify reads an answer before anything else looks at it. What was taken
 // needs no reading.
-func (o *Outlet) classify(outcome *driver.Outcome, destination string) Advice {
+func (o *Sender) classify(outcome *driver.Outcome, destination string) Advice {
 	if outcome.Verdict == driver.Accepted || o.options.Replies == nil {
 		return Advice{}
 	}

@@ -42,7 +42,7 @@ const (
 )
 
 // Status returns how the outlet is doing.
-func (o *Outlet) Status() Status {
+func (o *Sender) Status() Status {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.options.Clock.Now()

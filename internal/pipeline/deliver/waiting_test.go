@@ -116,9 +116,9 @@ func TestACrowdLeavesRoomForWhoHasNothingYet(t *testing.T) {
 		if queued := b.Status().Queued; queued > maxQueued || batches != maxQueued/fanfare.MaxBatch {
 			t.Errorf("%d batches and %d jobs wait, %d is the most", batches, queued, maxQueued)
 		}
-		b.Outlet.mu.Lock()
+		b.Sender.mu.Lock()
 		flows := len(b.waiting.lanes[fanfare.Normal].of)
-		b.Outlet.mu.Unlock()
+		b.Sender.mu.Unlock()
 		if flows != batches-1 {
 			t.Errorf("%d flows share the room, want all but the first to have one batch each", flows)
 		}

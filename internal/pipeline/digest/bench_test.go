@@ -22,7 +22,7 @@ import (
 // morning is a service of which everybody has one cadence.
 type morning struct {
 	clock
-	run *fanfare.Posted
+	run *fanfare.AcceptedEvent
 }
 
 type clock struct{ now time.Time }
@@ -43,7 +43,7 @@ func BenchmarkAMorningOfAMillion(b *testing.B) {
 	const people, events = 1_000_000, 5
 	hits := make([]fanfare.Hit, people)
 	for i := range hits {
-		p := fanfare.NewPlace(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
+		p := fanfare.NewRowID(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
 		hits[i] = fanfare.Hit{Place: p, Subscriber: p, Channel: 1, Rule: -1, Slot: 1}
 	}
 	slices.SortFunc(hits, func(a, b fanfare.Hit) int { return int(int64(a.Place) - int64(b.Place)) })
@@ -55,15 +55,15 @@ func BenchmarkAMorningOfAMillion(b *testing.B) {
 		kept := deliveries.New(db)
 		m := &morning{clock: clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}}
 		g := digest.New(digest.Options{
-			Store: kept, Slots: m, Clock: m, Live: func(fanfare.Place) bool { return true }, Logger: slog.New(slog.DiscardHandler),
+			Store: kept, Slots: m, Clock: m, Live: func(fanfare.RowID) bool { return true }, Logger: slog.New(slog.DiscardHandler),
 			Topic:   func(string, string) (digest.Topic, bool) { return digest.Topic{Template: 7, Max: 50}, true },
-			Publish: func(_ context.Context, p *fanfare.Posted) error { m.run = p; return nil },
+			Publish: func(_ context.Context, p *fanfare.AcceptedEvent) error { m.run = p; return nil },
 		})
-		freeze := func(seq uint64, posted *fanfare.Posted) *fanfare.Frozen {
+		freeze := func(seq uint64, posted *fanfare.AcceptedEvent) *fanfare.MatchResult {
 			posted.Seq = fanfare.NewEventSeq(seq, 0)
 			round := g.Begin()
 			defer round.End()
-			f := &fanfare.Frozen{Posted: posted, KeptAt: m.now, MatchedAt: m.now}
+			f := &fanfare.MatchResult{Posted: posted, KeptAt: m.now, MatchedAt: m.now}
 			if posted.Run != nil {
 				f, err = g.Merge(b.Context(), round, posted)
 			} else {
@@ -72,9 +72,9 @@ func BenchmarkAMorningOfAMillion(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			fresh, err := kept.Freeze(b.Context(), []*fanfare.Frozen{f}, m.now)
+			fresh, err := kept.Freeze(b.Context(), []*fanfare.MatchResult{f}, m.now)
 			if err == nil {
-				err = g.Kept(b.Context(), []*fanfare.Frozen{f}, fresh)
+				err = g.Kept(b.Context(), []*fanfare.MatchResult{f}, fresh)
 			}
 			if err != nil {
 				b.Fatal(err)
@@ -83,7 +83,7 @@ func BenchmarkAMorningOfAMillion(b *testing.B) {
 		}
 		begun := time.Now()
 		for n := range uint64(events) {
-			freeze(n+1, &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: m.now, Event: fanfare.Event{ID: fmt.Sprint(n), Data: []byte(`{"title":"A story"}`)}})
+			freeze(n+1, &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: m.now, Event: fanfare.Event{ID: fmt.Sprint(n), Data: []byte(`{"title":"A story"}`)}})
 		}
 		b.ReportMetric(time.Since(begun).Seconds(), "s/gathered")
 		m.now = m.now.Add(24 * time.Hour)

@@ -93,21 +93,21 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 		r.slots[i] = digest.Slot{Number: uint16(i), Service: "news", Cadence: c, Zone: time.UTC}
 	}
 	var stream atomic.Uint64
-	runs := make(chan *fanfare.Posted, 1<<16)
+	runs := make(chan *fanfare.AcceptedEvent, 1<<16)
 	g := digest.New(digest.Options{
-		Store: kept, Slots: r, Clock: r, Live: func(fanfare.Place) bool { return true }, Logger: slog.New(slog.DiscardHandler),
+		Store: kept, Slots: r, Clock: r, Live: func(fanfare.RowID) bool { return true }, Logger: slog.New(slog.DiscardHandler),
 		Topic: func(string, string) (digest.Topic, bool) { return digest.Topic{Template: 7, Max: 1 << 20}, true },
-		Publish: func(_ context.Context, p *fanfare.Posted) error {
+		Publish: func(_ context.Context, p *fanfare.AcceptedEvent) error {
 			p.Seq = fanfare.NewEventSeq(stream.Add(1), 0)
 			runs <- p
 			return nil
 		},
 	})
 	told := map[string]int{}
-	freeze := func(posted *fanfare.Posted) {
+	freeze := func(posted *fanfare.AcceptedEvent) {
 		round := g.Begin()
 		defer round.End()
-		f := &fanfare.Frozen{Posted: posted, KeptAt: r.Now(), MatchedAt: r.Now()}
+		f := &fanfare.MatchResult{Posted: posted, KeptAt: r.Now(), MatchedAt: r.Now()}
 		if posted.Run != nil {
 			var err error
 			if f, err = g.Merge(t.Context(), round, posted); err != nil {
@@ -118,9 +118,9 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 			posted.ReceivedAt = r.Now()
 			_, f.Gathered = plan.Gather(posted.Seq, []fanfare.Hit{{Place: 1, Subscriber: 1, Channel: 1, Rule: -1, Slot: r.current()}}, round.Due)
 		}
-		fresh, err := kept.Freeze(t.Context(), []*fanfare.Frozen{f}, r.Now())
+		fresh, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{f}, r.Now())
 		if err == nil {
-			err = g.Kept(t.Context(), []*fanfare.Frozen{f}, fresh)
+			err = g.Kept(t.Context(), []*fanfare.MatchResult{f}, fresh)
 		}
 		if err != nil {
 			t.Error(err)
@@ -136,7 +136,7 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 		matching.Go(func() {
 			for n := range events {
 				seq := fanfare.NewEventSeq(stream.Add(1), 0)
-				freeze(&fanfare.Posted{Service: "news", Topic: "story", Seq: seq, Event: fanfare.Event{ID: fmt.Sprint(lane, "-", n)}})
+				freeze(&fanfare.AcceptedEvent{Service: "news", Topic: "story", Seq: seq, Event: fanfare.Event{ID: fmt.Sprint(lane, "-", n)}})
 			}
 		})
 	}

@@ -30,8 +30,8 @@ func TestARunWaitsForTheRoundsThatMayStillGatherForItAndNobodyWaitsForTheRun(t *
 	synctest.Test(t, func(t *testing.T) {
 		eight := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 		clock := &setClock{eight.Add(-time.Second)}
-		var published []*fanfare.Posted
-		g := New(Options{Slots: daily{}, Clock: clock, Publish: func(_ context.Context, p *fanfare.Posted) error {
+		var published []*fanfare.AcceptedEvent
+		g := New(Options{Slots: daily{}, Clock: clock, Publish: func(_ context.Context, p *fanfare.AcceptedEvent) error {
 			published = append(published, p)
 			return nil
 		}})

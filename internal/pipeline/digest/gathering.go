@@ -25,7 +25,7 @@ type Slot struct {
 // A Move is a subscription that has got another slot: what waits for it in those
 // before goes into the new one.
 type Move struct {
-	Place, Subscriber fanfare.Place
+	Place, Subscriber fanfare.RowID
 	Slot              uint16 // 0: at once
 	Was               []uint16
 }
@@ -56,12 +56,12 @@ type Options struct {
 	// Topic finds a topic whose events are told together.
 	Topic func(service, topic string) (Topic, bool)
 	// Live reports whether a subscription is active.
-	Live func(fanfare.Place) bool
+	Live func(fanfare.RowID) bool
 	// State visits the last events of keys that subscriptions of a slot want, each
 	// with their hits.
-	State func(ctx context.Context, of Slot, visit func(*fanfare.Posted, []fanfare.Hit) error) error
+	State func(ctx context.Context, of Slot, visit func(*fanfare.AcceptedEvent, []fanfare.Hit) error) error
 	// Publish puts a run among the events. It may be put there again.
-	Publish func(context.Context, *fanfare.Posted) error
+	Publish func(context.Context, *fanfare.AcceptedEvent) error
 	Logger  *slog.Logger
 }
 
@@ -186,7 +186,7 @@ func (g *Gathering) Begin() *Round { return g.begin() }
 
 // Kept notes what was frozen, before the round ends. Of an event that was frozen
 // before, what waits is read again: whoever froze it may not have known.
-func (g *Gathering) Kept(ctx context.Context, frozen []*fanfare.Frozen, fresh []bool) error {
+func (g *Gathering) Kept(ctx context.Context, frozen []*fanfare.MatchResult, fresh []bool) error {
 	woken := false
 	for i, f := range frozen {
 		day := fanfare.DayOf(f.Posted.ReceivedAt)

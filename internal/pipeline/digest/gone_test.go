@@ -23,15 +23,15 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 	kept := deliveries.New(db)
 	m := &morning{clock: clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}}
 	g := digest.New(digest.Options{
-		Store: kept, Slots: m, Clock: m, Live: func(fanfare.Place) bool { return true }, Logger: slog.New(slog.DiscardHandler),
+		Store: kept, Slots: m, Clock: m, Live: func(fanfare.RowID) bool { return true }, Logger: slog.New(slog.DiscardHandler),
 		Topic:   func(string, string) (digest.Topic, bool) { return digest.Topic{Template: 7, Max: 50}, true },
-		Publish: func(_ context.Context, p *fanfare.Posted) error { m.run = p; return nil },
+		Publish: func(_ context.Context, p *fanfare.AcceptedEvent) error { m.run = p; return nil },
 	})
-	keep := func(f *fanfare.Frozen) {
+	keep := func(f *fanfare.MatchResult) {
 		t.Helper()
-		fresh, err := kept.Freeze(t.Context(), []*fanfare.Frozen{f}, m.now)
+		fresh, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{f}, m.now)
 		if err == nil {
-			err = g.Kept(t.Context(), []*fanfare.Frozen{f}, fresh)
+			err = g.Kept(t.Context(), []*fanfare.MatchResult{f}, fresh)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -42,7 +42,7 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 			m.now = m.now.Add(14 * time.Hour)
 		}
 		round := g.Begin()
-		f := &fanfare.Frozen{KeptAt: m.now, MatchedAt: m.now, Posted: &fanfare.Posted{Service: "news", Topic: "story", ReceivedAt: m.now, Seq: fanfare.NewEventSeq(n+1, 0)}}
+		f := &fanfare.MatchResult{KeptAt: m.now, MatchedAt: m.now, Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: m.now, Seq: fanfare.NewEventSeq(n+1, 0)}}
 		_, f.Gathered = plan.Gather(f.Posted.Seq, []fanfare.Hit{{Place: 1, Subscriber: 1, Channel: 1, Rule: -1, Slot: 1}}, round.Due)
 		keep(f)
 		round.End()
@@ -80,7 +80,7 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 }
 
 // itemsOf are the events of a run that is about to be frozen.
-func itemsOf(t *testing.T, f *fanfare.Frozen) (items []fanfare.RunItem) {
+func itemsOf(t *testing.T, f *fanfare.MatchResult) (items []fanfare.RunItem) {
 	t.Helper()
 	if f.Items == nil {
 		return nil

@@ -21,12 +21,12 @@ const (
 
 // Merge makes of what was gathered for a run what is to be frozen. Until the round
 // ends, nothing is carried over. Of a run that is frozen there is nothing.
-func (g *Gathering) Merge(ctx context.Context, round *Round, posted *fanfare.Posted) (*fanfare.Frozen, error) {
+func (g *Gathering) Merge(ctx context.Context, round *Round, posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, error) {
 	if round.held == nil {
 		g.running.Lock()
 		round.held = &g.running
 	}
-	f := &fanfare.Frozen{Posted: posted, MatchedAt: g.Clock.Now()}
+	f := &fanfare.MatchResult{Posted: posted, MatchedAt: g.Clock.Now()}
 	run := posted.Run
 	if _, frozen, err := g.Store.RunAt(ctx, run.Slot, run.Due); err != nil || frozen {
 		return f, err
@@ -65,7 +65,7 @@ func (g *Gathering) Merge(ctx context.Context, round *Round, posted *fanfare.Pos
 // merging is one run on its way to its manifests.
 type merging struct {
 	*Gathering
-	posted    *fanfare.Posted
+	posted    *fanfare.AcceptedEvent
 	days      []fanfare.Day
 	events    []fanfare.EventRef // by number
 	digest    plan.Digest
@@ -74,7 +74,7 @@ type merging struct {
 	topics   map[string]int // their numbers in the run
 	known    []Topic        // by number; without a template: it tells of nothing together
 	versions map[version]int
-	kept     map[uint32]*fanfare.Posted // of a run of state: events that are in no day
+	kept     map[uint32]*fanfare.AcceptedEvent // of a run of state: events that are in no day
 }
 
 type version struct {
@@ -162,14 +162,14 @@ func (m *merging) read(ctx context.Context) error {
 		numbers[i] = uint32(i)
 	}
 	m.digest.Sources = make([]plan.Source, len(m.events))
-	return m.each(ctx, numbers, func(number uint32, posted *fanfare.Posted) error {
+	return m.each(ctx, numbers, func(number uint32, posted *fanfare.AcceptedEvent) error {
 		m.digest.Sources[number] = m.source(posted)
 		return nil
 	})
 }
 
 // each visits events by number.
-func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32, *fanfare.Posted) error) error {
+func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32, *fanfare.AcceptedEvent) error) error {
 	for len(numbers) > 0 {
 		day := m.events[numbers[0]].Day
 		n := 1
@@ -185,7 +185,7 @@ func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32,
 		err := m.Store.Moment(ctx, day, func(moment *deliveries.Moment) error {
 			i := 0
 			var failed error
-			err := moment.Posted(seqs, func(posted *fanfare.Posted) {
+			err := moment.Posted(seqs, func(posted *fanfare.AcceptedEvent) {
 				if failed == nil {
 					failed = visit(some[i], posted)
 				}
@@ -201,7 +201,7 @@ func (m *merging) each(ctx context.Context, numbers []uint32, visit func(uint32,
 }
 
 // source says how an event is told.
-func (m *merging) source(posted *fanfare.Posted) plan.Source {
+func (m *merging) source(posted *fanfare.AcceptedEvent) plan.Source {
 	number, known := m.topics[posted.Topic]
 	if !known {
 		topic, _ := m.Topic(posted.Service, posted.Topic)
@@ -234,7 +234,7 @@ func (m *merging) items(ctx context.Context, numbers []uint32, visit func(fanfar
 		}
 		return nil
 	}
-	return m.each(ctx, numbers, func(number uint32, posted *fanfare.Posted) error {
+	return m.each(ctx, numbers, func(number uint32, posted *fanfare.AcceptedEvent) error {
 		return visit(fanfare.RunItem{Number: number, Posted: posted})
 	})
 }
@@ -242,11 +242,11 @@ func (m *merging) items(ctx context.Context, numbers []uint32, visit func(fanfar
 // state merges what is the case now: the last event of each key.
 func (m *merging) state(ctx context.Context, of Slot) error {
 	type event struct {
-		posted *fanfare.Posted
+		posted *fanfare.AcceptedEvent
 		hits   []fanfare.Hit
 	}
 	var events []event
-	err := m.State(ctx, of, func(posted *fanfare.Posted, hits []fanfare.Hit) error {
+	err := m.State(ctx, of, func(posted *fanfare.AcceptedEvent, hits []fanfare.Hit) error {
 		events = append(events, event{posted, hits})
 		return nil
 	})
@@ -254,7 +254,7 @@ func (m *merging) state(ctx context.Context, of Slot) error {
 		return err
 	}
 	slices.SortFunc(events, func(a, b event) int { return inOrder(a.posted.Ref(), b.posted.Ref()) })
-	m.kept = map[uint32]*fanfare.Posted{}
+	m.kept = map[uint32]*fanfare.AcceptedEvent{}
 	for i, e := range events {
 		m.kept[uint32(i)] = e.posted
 		m.digest.Sources = append(m.digest.Sources, m.source(e.posted))

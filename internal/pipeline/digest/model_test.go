@@ -22,7 +22,7 @@ type model struct {
 // A wait is an event that a subscription wants and is told of at a time.
 type wait struct {
 	of    *sub
-	event *fanfare.Posted
+	event *fanfare.AcceptedEvent
 	slot  uint16
 	due   time.Time
 	left  bool // its subscription wants states now: it comes with the cadence of before
@@ -35,7 +35,7 @@ func (w *world) next(slot uint16, after time.Time) time.Time {
 }
 
 // posted gives an event a time for each who wants it.
-func (m *model) posted(w *world, p *fanfare.Posted) {
+func (m *model) posted(w *world, p *fanfare.AcceptedEvent) {
 	for _, s := range w.subs {
 		switch {
 		case !s.active() || !s.wants(p):
@@ -120,7 +120,7 @@ func (m *model) look(w *world) {
 // send writes out the messages of a run.
 func (m *model) send(slot uint16, due time.Time, waits []wait) {
 	type message struct {
-		to       fanfare.Place
+		to       fanfare.RowID
 		template uint32
 	}
 	of := map[message]map[fanfare.EventSeq][]wait{}
@@ -166,7 +166,7 @@ func (w *world) year() {
 	for i := range 60 {
 		partition := i % 3 * 31
 		w.subs = append(w.subs, &sub{
-			place: fanfare.NewPlace(partition, uint32(i)), subscriber: fanfare.NewPlace(partition, uint32(i/6)),
+			place: fanfare.NewRowID(partition, uint32(i)), subscriber: fanfare.NewRowID(partition, uint32(i/6)),
 			topic: []string{"story", "page", "quote"}[w.rand.IntN(3)], every: 1 + w.rand.IntN(3), zone: zones[i%len(zones)],
 		})
 		w.cadence(w.subs[i])
@@ -238,7 +238,7 @@ func (w *world) cadence(s *sub) {
 func (w *world) event() {
 	w.stream++
 	topic := []string{"story", "page", "quote"}[w.rand.IntN(3)]
-	p := &fanfare.Posted{
+	p := &fanfare.AcceptedEvent{
 		Service: "news", Topic: topic, Lane: fanfare.Normal, ReceivedAt: w.now, Seq: fanfare.NewEventSeq(w.stream, 0),
 		Event: fanfare.Event{ID: fmt.Sprint(topic, "-", w.stream), Data: json.RawMessage(fmt.Sprint(w.rand.IntN(12))), Time: w.now},
 	}

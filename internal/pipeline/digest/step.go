@@ -121,14 +121,14 @@ func (g *Gathering) publish(ctx context.Context) (next time.Time, err error) {
 }
 
 // event is the event that a run is.
-func (g *Gathering) event(r *run) *fanfare.Posted {
+func (g *Gathering) event(r *run) *fanfare.AcceptedEvent {
 	of := &fanfare.Run{Slot: r.Slot, Due: r.Due}
 	slot, _ := g.Slots.Slot(r.Slot)
 	of.Cadence = slot.Cadence.String()
 	if slot.Cadence.Local() && slot.Zone != nil {
 		of.Zone = slot.Zone.String()
 	}
-	return &fanfare.Posted{
+	return &fanfare.AcceptedEvent{
 		Service: r.Service, Lane: fanfare.Bulk, ReceivedAt: r.Due, Expires: r.Due.Add(Lifetime), Run: of,
 		Event: fanfare.Event{ID: of.ID(), Source: runSource, Type: runType, Subject: of.Cadence, Time: r.Due},
 	}

@@ -52,12 +52,12 @@ type world struct {
 	now    time.Time
 	store  *deliveries.Store
 	server *digest.Gathering
-	bus    []*fanfare.Posted
+	bus    []*fanfare.AcceptedEvent
 	stream uint64
 
 	slots []digest.Slot // by number, from 1
 	subs  []*sub
-	last  map[string]*fanfare.Posted // by topic and key
+	last  map[string]*fanfare.AcceptedEvent // by topic and key
 
 	sent  []string
 	model model
@@ -66,7 +66,7 @@ type world struct {
 // A sub is a subscription: it wants the events of a topic of which the number is
 // divided by its own.
 type sub struct {
-	place, subscriber fanfare.Place
+	place, subscriber fanfare.RowID
 	topic             string
 	every             int
 	zone              string
@@ -77,9 +77,11 @@ type sub struct {
 
 func (s *sub) active() bool { return !s.paused && !s.ended }
 
-func (s *sub) wants(p *fanfare.Posted) bool { return p.Topic == s.topic && numberOf(p)%s.every == 0 }
+func (s *sub) wants(p *fanfare.AcceptedEvent) bool {
+	return p.Topic == s.topic && numberOf(p)%s.every == 0
+}
 
-func numberOf(p *fanfare.Posted) (n int) {
+func numberOf(p *fanfare.AcceptedEvent) (n int) {
 	_ = json.Unmarshal(p.Event.Data, &n)
 	return n
 }
@@ -138,7 +140,7 @@ func (w *world) Carried(_ context.Context, moves []digest.Move) error {
 	})
 }
 
-func (w *world) publish(_ context.Context, p *fanfare.Posted) error {
+func (w *world) publish(_ context.Context, p *fanfare.AcceptedEvent) error {
 	return w.faulty(func() {
 		run := *p
 		w.stream++
@@ -150,7 +152,7 @@ func (w *world) publish(_ context.Context, p *fanfare.Posted) error {
 // start makes a server that knows what is kept.
 func (w *world) start() {
 	w.server = digest.New(digest.Options{
-		Store: w.store, Slots: w, Clock: w, Live: func(p fanfare.Place) bool { return w.at(p).active() },
+		Store: w.store, Slots: w, Clock: w, Live: func(p fanfare.RowID) bool { return w.at(p).active() },
 		Topic:   func(_, topic string) (digest.Topic, bool) { t, ok := topics[topic]; return t, ok },
 		State:   w.states,
 		Publish: w.publish, Logger: slog.New(slog.DiscardHandler),
@@ -164,9 +166,9 @@ func (w *world) start() {
 	}
 }
 
-func (w *world) at(p fanfare.Place) *sub { return w.subs[p.Local()] }
+func (w *world) at(p fanfare.RowID) *sub { return w.subs[p.Local()] }
 
-func (w *world) states(_ context.Context, of digest.Slot, visit func(*fanfare.Posted, []fanfare.Hit) error) error {
+func (w *world) states(_ context.Context, of digest.Slot, visit func(*fanfare.AcceptedEvent, []fanfare.Hit) error) error {
 	for _, posted := range w.last {
 		hits := slices.DeleteFunc(w.hits(posted), func(h fanfare.Hit) bool { return h.Slot != of.Number })
 		if err := visit(posted, hits); err != nil {
@@ -176,7 +178,7 @@ func (w *world) states(_ context.Context, of digest.Slot, visit func(*fanfare.Po
 	return nil
 }
 
-func (w *world) hits(p *fanfare.Posted) (hits []fanfare.Hit) {
+func (w *world) hits(p *fanfare.AcceptedEvent) (hits []fanfare.Hit) {
 	for _, s := range w.subs {
 		if s.active() && s.wants(p) {
 			hits = append(hits, fanfare.Hit{Place: s.place, Subscriber: s.subscriber, Channel: 1, Rule: -1, Slot: s.slot})
@@ -212,11 +214,11 @@ func (w *world) step() (next time.Time) {
 }
 
 // freeze matches an event, or merges a run, and keeps what comes of it.
-func (w *world) freeze(posted *fanfare.Posted) {
+func (w *world) freeze(posted *fanfare.AcceptedEvent) {
 	w.t.Helper()
 	round := w.server.Begin()
 	defer round.End()
-	f := &fanfare.Frozen{Posted: posted, KeptAt: w.now, MatchedAt: w.now}
+	f := &fanfare.MatchResult{Posted: posted, KeptAt: w.now, MatchedAt: w.now}
 	if posted.Run != nil {
 		var err error
 		if f, err = w.server.Merge(w.t.Context(), round, posted); err != nil {
@@ -230,21 +232,21 @@ func (w *world) freeze(posted *fanfare.Posted) {
 		}
 	}
 	for again := range 1 + w.rand.IntN(2) {
-		fresh, err := w.store.Freeze(w.t.Context(), []*fanfare.Frozen{f}, w.now)
+		fresh, err := w.store.Freeze(w.t.Context(), []*fanfare.MatchResult{f}, w.now)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		if again == 0 && posted.Run != nil && fresh[0] {
 			w.tell(posted)
 		}
-		if err := w.server.Kept(w.t.Context(), []*fanfare.Frozen{f}, fresh); err != nil {
+		if err := w.server.Kept(w.t.Context(), []*fanfare.MatchResult{f}, fresh); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 }
 
 // tell writes out what the members of a run are told, as it was kept.
-func (w *world) tell(run *fanfare.Posted) {
+func (w *world) tell(run *fanfare.AcceptedEvent) {
 	manifests, err := w.store.Manifests(w.t.Context(), run.Ref())
 	if err != nil {
 		w.t.Fatal(err)
@@ -274,7 +276,7 @@ func (w *world) tell(run *fanfare.Posted) {
 	}
 }
 
-func line(to fanfare.Place, template uint32, slot uint16, due time.Time, told []string, more int) string {
+func line(to fanfare.RowID, template uint32, slot uint16, due time.Time, told []string, more int) string {
 	when := due.Format(time.RFC3339)
 	if slot == 0 {
 		when = "now"
@@ -337,7 +339,7 @@ func TestAYearOfDigestsIsSentOnceAndWithAllThatWaited(t *testing.T) {
 			}
 			defer db.Close()
 			w := &world{
-				t: t, rand: rand.New(rand.NewPCG(seed, 7)), store: deliveries.New(db), last: map[string]*fanfare.Posted{},
+				t: t, rand: rand.New(rand.NewPCG(seed, 7)), store: deliveries.New(db), last: map[string]*fanfare.AcceptedEvent{},
 				now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), stream: 1,
 			}
 			w.year()

@@ -43,7 +43,7 @@ func TestAnUrgentEventWaitsForNoMoreThanOneGroupOfBulk(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
-		bulk := make([]fanfare.Posted, 2*fanfare.MaxGroup)
+		bulk := make([]fanfare.AcceptedEvent, 2*fanfare.MaxGroup)
 		for i := range bulk {
 			bulk[i] = event(fmt.Sprint(i))
 			bulk[i].Lane = fanfare.Bulk
@@ -77,7 +77,7 @@ func TestGroupsStayWithinTheirLimits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, collector *Collector, log *memoryLog, _ *testClock) {
-				list := make([]fanfare.Posted, c.events)
+				list := make([]fanfare.AcceptedEvent, c.events)
 				for i := range list {
 					list[i] = event(fmt.Sprint(i))
 					list[i].Event.Data = json.RawMessage(`"` + strings.Repeat("x", c.dataBytes) + `"`)

@@ -99,7 +99,7 @@ type Collector struct {
 
 // entry is one event on its way into the log.
 type entry struct {
-	posted  *fanfare.Posted
+	posted  *fanfare.AcceptedEvent
 	encoded []byte
 	id      identity
 	result  *Result
@@ -127,7 +127,7 @@ func (c *Collector) Stop() {
 
 // Post keeps events. Each has its own result, in order; the error is set where
 // nothing could be taken at all. It returns when all that it took is durable.
-func (c *Collector) Post(ctx context.Context, events []fanfare.Posted) ([]Result, error) {
+func (c *Collector) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]Result, error) {
 	if err := c.options.Floor(); err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (c *Collector) Post(ctx context.Context, events []fanfare.Posted) ([]Result
 }
 
 // admit checks one event and completes what its sender left out.
-func (c *Collector) admit(p *fanfare.Posted, now time.Time, change uint64) (*entry, error) {
+func (c *Collector) admit(p *fanfare.AcceptedEvent, now time.Time, change uint64) (*entry, error) {
 	if len(p.Event.Data) > MaxDataBytes {
 		return nil, &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/data",
 			Message: fmt.Sprintf("the data has %d bytes, more than %d", len(p.Event.Data), MaxDataBytes), Hint: "send a link to what is large"}
@@ -184,7 +184,7 @@ func (c *Collector) admit(p *fanfare.Posted, now time.Time, change uint64) (*ent
 }
 
 // checkTopic checks an event against its topic, which also gives its lane.
-func (c *Collector) checkTopic(p *fanfare.Posted) error {
+func (c *Collector) checkTopic(p *fanfare.AcceptedEvent) error {
 	lane, validate, err := c.options.Topics.Intake(p.Service, p.Topic)
 	if err != nil {
 		return err
@@ -363,7 +363,7 @@ func appendError(err error) error {
 
 // Encode makes a group of events that had a sequence before: they were parked,
 // or come out of a backup. Each keeps it when it is appended again.
-func Encode(events ...*fanfare.Posted) ([]byte, error) {
+func Encode(events ...*fanfare.AcceptedEvent) ([]byte, error) {
 	var group []byte
 	for _, p := range events {
 		again := *p
@@ -379,7 +379,7 @@ func Encode(events ...*fanfare.Posted) ([]byte, error) {
 
 // encode writes an event without the escapes for HTML, which would make some
 // data six times as long.
-func encode(p *fanfare.Posted) ([]byte, error) {
+func encode(p *fanfare.AcceptedEvent) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -389,6 +389,6 @@ func encode(p *fanfare.Posted) ([]byte, error) {
 
 // Decode reads a group as the log has it. Sequences are set from the group's,
 // but for an event that had one before.
-func Decode(group []byte, seq uint64) ([]*fanfare.Posted, error) {
+func Decode(group []byte, seq uint64) ([]*fanfare.AcceptedEvent, error) {
 	return decode(group, seq, func([]byte) (bool, error) { return true, nil })
 }

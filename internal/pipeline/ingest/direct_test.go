@@ -9,8 +9,8 @@ import (
 )
 
 // direct is a message with an id, to one person.
-func direct(id string) fanfare.Posted {
-	return fanfare.Posted{Service: "news", Lane: fanfare.Urgent, Event: fanfare.Event{ID: id, Source: "/test", Data: json.RawMessage(`{"a":1}`)},
+func direct(id string) fanfare.AcceptedEvent {
+	return fanfare.AcceptedEvent{Service: "news", Lane: fanfare.Urgent, Event: fanfare.Event{ID: id, Source: "/test", Data: json.RawMessage(`{"a":1}`)},
 		Direct: &fanfare.Direct{Channel: 3, Template: 9, Recipients: []fanfare.Recipient{{Subscriber: 7, Data: json.RawMessage(`{"b":2}`)}}}}
 }
 

@@ -11,7 +11,7 @@ import (
 
 func TestAGroupComesBackAsItWasKept(t *testing.T) {
 	var group []byte
-	var want []*fanfare.Posted
+	var want []*fanfare.AcceptedEvent
 	for i, id := range []string{"a", "<b>&", "ü\u2028"} {
 		p := event(id)
 		p.Lane, p.ChangeSeq, p.ReceivedAt = fanfare.Bulk, 5, time.Date(2026, 11, 20, 1, 2, 3, 456, time.UTC)
@@ -66,7 +66,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestAParkedEventKeepsItsSequence(t *testing.T) {
-	p := &fanfare.Posted{Service: "news", Topic: "story", Seq: fanfare.NewEventSeq(77, 3), Event: fanfare.Event{ID: "a", Data: []byte(`{}`)}}
+	p := &fanfare.AcceptedEvent{Service: "news", Topic: "story", Seq: fanfare.NewEventSeq(77, 3), Event: fanfare.Event{ID: "a", Data: []byte(`{}`)}}
 	group, err := Encode(p)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // the chance that two share one is below 10^-24.
 type identity = xxh3.Uint128
 
-func identify(p *fanfare.Posted) identity {
+func identify(p *fanfare.AcceptedEvent) identity {
 	h := xxh3.New()
 	for _, s := range [...]string{p.Service, "\x00", p.Event.Source, "\x00", p.Event.ID} {
 		if _, err := h.WriteString(s); err != nil {
@@ -78,12 +78,12 @@ func (m *memory) learn(id identity, ref fanfare.EventRef, at time.Time) {
 
 // Known returns the event that has the service, source and id of p, and is of
 // its kind, if there was one within the horizon.
-func (c *Collector) Known(p *fanfare.Posted) (fanfare.EventRef, bool) {
+func (c *Collector) Known(p *fanfare.AcceptedEvent) (fanfare.EventRef, bool) {
 	return c.known.find(identify(p))
 }
 
 // Remember learns the ids of a group that was kept before this start.
-func (c *Collector) Remember(events []*fanfare.Posted) {
+func (c *Collector) Remember(events []*fanfare.AcceptedEvent) {
 	for _, p := range events {
 		c.known.learn(identify(p), p.Ref(), p.ReceivedAt)
 	}

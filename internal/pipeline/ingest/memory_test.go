@@ -69,7 +69,7 @@ func TestTheLastIDsAreKnownHoweverFastTheyCame(t *testing.T) {
 func TestIdentityKeepsServiceSourceAndIDApart(t *testing.T) {
 	seen := map[identity][3]string{}
 	for _, parts := range [][3]string{{"a", "b", "c"}, {"ab", "", "c"}, {"a", "bc", ""}, {"", "ab", "c"}, {"a", "", "bc"}, {"", "", "abc"}, {"abc", "", ""}} {
-		id := identify(&fanfare.Posted{Service: parts[0], Event: fanfare.Event{Source: parts[1], ID: parts[2]}})
+		id := identify(&fanfare.AcceptedEvent{Service: parts[0], Event: fanfare.Event{Source: parts[1], ID: parts[2]}})
 		if other, ok := seen[id]; ok {
 			t.Errorf("%q and %q are taken for the same event", parts, other)
 		}

@@ -25,7 +25,7 @@ func TestARepeatIsAnsweredWithTheFirst(t *testing.T) {
 		if results[3].Duplicate || results[4].Duplicate {
 			t.Error("another source or service is another event")
 		}
-		for name, again := range map[string]fanfare.Posted{"in a later group": event("a"), "in another lane": urgent} {
+		for name, again := range map[string]fanfare.AcceptedEvent{"in a later group": event("a"), "in another lane": urgent} {
 			if r := post(t, c, again); r[0] != (Result{Ref: results[0].Ref, Duplicate: true}) {
 				t.Errorf("%s: %+v, want a duplicate of %v", name, r[0], results[0].Ref)
 			}

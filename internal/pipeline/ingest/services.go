@@ -141,7 +141,7 @@ func Shares(group []byte, apart func(service, topic string) bool) ([]Share, erro
 }
 
 // DecodeOf is Decode of the events of one share.
-func DecodeOf(share *Share, group []byte, seq uint64) ([]*fanfare.Posted, error) {
+func DecodeOf(share *Share, group []byte, seq uint64) ([]*fanfare.AcceptedEvent, error) {
 	var from origins
 	return decode(group, seq, func(encoded []byte) (bool, error) {
 		of, err := from.of(encoded)
@@ -151,15 +151,15 @@ func DecodeOf(share *Share, group []byte, seq uint64) ([]*fanfare.Posted, error)
 
 // decode reads those events of a group that are wanted. Sequences are set from the
 // group's, but for an event that had one before.
-func decode(group []byte, seq uint64, wanted func(encoded []byte) (bool, error)) ([]*fanfare.Posted, error) {
-	var events []*fanfare.Posted
+func decode(group []byte, seq uint64, wanted func(encoded []byte) (bool, error)) ([]*fanfare.AcceptedEvent, error) {
+	var events []*fanfare.AcceptedEvent
 	place := -1
 	err := cut(group, func(encoded []byte) error {
 		place++
 		if mine, err := wanted(encoded); err != nil || !mine {
 			return err
 		}
-		p := &fanfare.Posted{}
+		p := &fanfare.AcceptedEvent{}
 		if err := json.Unmarshal(encoded, p); err != nil {
 			return fmt.Errorf("%w: %w", errDamaged, err)
 		}

@@ -17,16 +17,16 @@ func TestTheEventsOfTheSharesAreThoseOfTheGroup(t *testing.T) {
 		apart := rapid.MapOf(topics, rapid.Bool()).Draw(t, "topics apart")
 		isApart := func(service, topic string) bool { return apart[topic] && service != "stocks" }
 		type key struct{ service, topic string }
-		var posted []*fanfare.Posted
+		var posted []*fanfare.AcceptedEvent
 		counts, first := map[key]int{}, []key{}
-		keyOf := func(p *fanfare.Posted) key {
+		keyOf := func(p *fanfare.AcceptedEvent) key {
 			if p.Topic != "" && isApart(p.Service, p.Topic) {
 				return key{p.Service, p.Topic}
 			}
 			return key{service: p.Service}
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "events") {
-			p := &fanfare.Posted{Service: names.Draw(t, "service"), Topic: topics.Draw(t, "topic"), Event: fanfare.Event{Data: json.RawMessage(`{"service":"news"}`)}}
+			p := &fanfare.AcceptedEvent{Service: names.Draw(t, "service"), Topic: topics.Draw(t, "topic"), Event: fanfare.Event{Data: json.RawMessage(`{"service":"news"}`)}}
 			if rapid.Bool().Draw(t, "had a sequence") {
 				p.Seq = fanfare.NewEventSeq(rapid.Uint64Range(1, 9).Draw(t, "seq"), 3)
 			}
@@ -52,7 +52,7 @@ func TestTheEventsOfTheSharesAreThoseOfTheGroup(t *testing.T) {
 			if k := (key{share.Service, share.Topic}); k != first[i] || share.Events != counts[k] {
 				t.Fatalf("share %d is %+v, want %d of %q", i, share, counts[first[i]], first[i])
 			}
-			var want []*fanfare.Posted
+			var want []*fanfare.AcceptedEvent
 			for _, p := range whole {
 				if keyOf(p) == first[i] {
 					want = append(want, p)
@@ -71,9 +71,9 @@ func TestTheEventsOfTheSharesAreThoseOfTheGroup(t *testing.T) {
 func TestEachEventIsInOneShareHoweverTopicsChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topics := rapid.SampledFrom([]string{"story", "alert", "quote"})
-		var posted []*fanfare.Posted
+		var posted []*fanfare.AcceptedEvent
 		for i := range rapid.IntRange(1, 20).Draw(t, "events") {
-			posted = append(posted, &fanfare.Posted{Service: "news", Topic: topics.Draw(t, "topic"), Event: fanfare.Event{ID: string(rune('a' + i))}})
+			posted = append(posted, &fanfare.AcceptedEvent{Service: "news", Topic: topics.Draw(t, "topic"), Event: fanfare.Event{ID: string(rune('a' + i))}})
 		}
 		group, err := Encode(posted...)
 		if err != nil {

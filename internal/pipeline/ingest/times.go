@@ -10,7 +10,7 @@ import (
 
 // CheckTimes refuses an event that could never leave, or would have to be kept for
 // longer than anything is: ahead is how far ahead it may leave.
-func CheckTimes(p *fanfare.Posted, now time.Time, ahead time.Duration) error {
+func CheckTimes(p *fanfare.AcceptedEvent, now time.Time, ahead time.Duration) error {
 	for _, of := range []struct {
 		pointer string
 		at      time.Time
@@ -34,7 +34,7 @@ func CheckTimes(p *fanfare.Posted, now time.Time, ahead time.Duration) error {
 }
 
 // CheckTimes refuses an event for what Post would refuse of its times.
-func (c *Collector) CheckTimes(p *fanfare.Posted) error {
+func (c *Collector) CheckTimes(p *fanfare.AcceptedEvent) error {
 	return CheckTimes(p, c.options.Clock.Now(), c.options.Ahead)
 }
 

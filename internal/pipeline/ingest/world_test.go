@@ -19,7 +19,7 @@ type appended struct {
 	lane   fanfare.Lane
 	at     time.Time
 	group  []byte
-	events []*fanfare.Posted
+	events []*fanfare.AcceptedEvent
 }
 
 // memoryLog is a log that can be held up, and that can fail, with or without
@@ -119,12 +119,12 @@ func newClock() *testClock { return &testClock{now: time.Now().UTC()} }
 
 func noFloor() error { return nil }
 
-func event(id string) fanfare.Posted {
-	return fanfare.Posted{Service: "news", Topic: "story", Lane: fanfare.TopicLane, Event: fanfare.Event{ID: id, Source: "/test", Data: json.RawMessage(`{"a":1}`)}}
+func event(id string) fanfare.AcceptedEvent {
+	return fanfare.AcceptedEvent{Service: "news", Topic: "story", Lane: fanfare.TopicLane, Event: fanfare.Event{ID: id, Source: "/test", Data: json.RawMessage(`{"a":1}`)}}
 }
 
-func events(ids ...string) []fanfare.Posted {
-	list := make([]fanfare.Posted, len(ids))
+func events(ids ...string) []fanfare.AcceptedEvent {
+	list := make([]fanfare.AcceptedEvent, len(ids))
 	for i, id := range ids {
 		list[i] = event(id)
 	}
@@ -142,7 +142,7 @@ func bubble(t *testing.T, test func(t *testing.T, c *Collector, log *memoryLog, 
 }
 
 // post keeps events and fails the test where nothing was taken.
-func post(t *testing.T, c *Collector, list ...fanfare.Posted) []Result {
+func post(t *testing.T, c *Collector, list ...fanfare.AcceptedEvent) []Result {
 	t.Helper()
 	results, err := c.Post(t.Context(), list)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 func Audience(seq fanfare.EventSeq, d *fanfare.Direct) []fanfare.Manifest {
 	var manifests []fanfare.Manifest
 	for list := d.Recipients; len(list) > 0; {
-		run := runOf(list, func(r fanfare.Recipient) fanfare.Place { return r.Subscriber })
+		run := runOf(list, func(r fanfare.Recipient) fanfare.RowID { return r.Subscriber })
 		section := fanfare.Section{Channel: d.Channel, Template: d.Template}
 		section.Members.Grow(run, 0)
 		for i := range list[:run] {

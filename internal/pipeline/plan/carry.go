@@ -16,7 +16,7 @@ type Run struct {
 }
 
 // Carry says to which runs subscriptions go that wait for another.
-type Carry map[fanfare.Place]Run
+type Carry map[fanfare.RowID]Run
 
 // Split takes what goes out of a manifest that was gathered.
 func (c Carry) Split(m *fanfare.Manifest) (stays fanfare.Manifest, goes []fanfare.Gathered) {

@@ -27,7 +27,7 @@ const MaxToldBytes = 16 << 20
 type Digest struct {
 	Sources []Source
 	Max     []int                    // events of each topic that a member is told of at most
-	Wants   func(fanfare.Place) bool // whether a subscription is still there
+	Wants   func(fanfare.RowID) bool // whether a subscription is still there
 
 	pairs     []waiting
 	templates []uint32 // versions, sorted
@@ -47,11 +47,11 @@ const (
 	numberShift     = 32
 )
 
-func (w waiting) subscriber() fanfare.Place { return fanfare.Place(w.member >> subscriberShift) }
+func (w waiting) subscriber() fanfare.RowID { return fanfare.RowID(w.member >> subscriberShift) }
 func (w waiting) channel() uint16           { return uint16(w.member >> channelShift) }
 func (w waiting) number() uint32            { return uint32(w.item >> numberShift) }
-func (w waiting) subscription() fanfare.Place {
-	return fanfare.Place(w.item & (1<<numberShift - 1))
+func (w waiting) subscription() fanfare.RowID {
+	return fanfare.RowID(w.item & (1<<numberShift - 1))
 }
 
 // Add takes the members of an event in the partitions [from, to).
@@ -62,7 +62,7 @@ func (d *Digest) Add(number uint32, m *fanfare.Manifest, from, to int) {
 	template := d.template(number)
 	for i := range m.Sections {
 		members := &m.Sections[i].Members
-		low, _ := slices.BinarySearch(members.Subscribers(), fanfare.NewPlace(from, 0))
+		low, _ := slices.BinarySearch(members.Subscribers(), fanfare.NewRowID(from, 0))
 		for at := low; at < members.Len(); at++ {
 			member := members.At(at)
 			if member.Subscriber.Partition() >= to {

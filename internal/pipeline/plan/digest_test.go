@@ -111,13 +111,13 @@ func shown(m *fanfare.Manifest) (text string) {
 func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topics := rapid.SliceOfN(rapid.IntRange(1, 4), 3, 3).Draw(t, "max")
-		d := Digest{Max: topics, Wants: func(p fanfare.Place) bool { return p.Local()%7 != 3 }}
+		d := Digest{Max: topics, Wants: func(p fanfare.RowID) bool { return p.Local()%7 != 3 }}
 		type recipient struct {
-			subscriber fanfare.Place
+			subscriber fanfare.RowID
 			channel    uint16
 			template   uint32
 		}
-		wanted := map[recipient]map[int][]fanfare.Place{}
+		wanted := map[recipient]map[int][]fanfare.RowID{}
 		var events [][]fanfare.Hit
 		for n := range rapid.IntRange(1, 8).Draw(t, "events") {
 			topic := rapid.IntRange(0, 2).Draw(t, "topic")
@@ -133,7 +133,7 @@ func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
 				}
 				to := recipient{h.Subscriber, h.Channel, d.Sources[n].Template}
 				if wanted[to] == nil {
-					wanted[to] = map[int][]fanfare.Place{}
+					wanted[to] = map[int][]fanfare.RowID{}
 				}
 				wanted[to][n] = append(wanted[to][n], h.Place)
 			}
@@ -228,7 +228,7 @@ func BenchmarkADigestOfAMillion(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		d := Digest{Sources: make([]Source, events), Max: []int{50}, Wants: func(fanfare.Place) bool { return true }}
+		d := Digest{Sources: make([]Source, events), Max: []int{50}, Wants: func(fanfare.RowID) bool { return true }}
 		members := 0
 		for _, pass := range [][2]int{{0, 32}, {32, 64}} {
 			for n := range rows {

@@ -39,7 +39,7 @@ func Manifests(seq fanfare.EventSeq, hits []fanfare.Hit, pins *Pins) []fanfare.M
 	}
 	var manifests []fanfare.Manifest
 	for len(hits) > 0 {
-		run := runOf(hits, func(h fanfare.Hit) fanfare.Place { return h.Subscriber })
+		run := runOf(hits, func(h fanfare.Hit) fanfare.RowID { return h.Subscriber })
 		manifests = append(manifests, fanfare.Manifest{
 			ID:       fanfare.NewManifestID(seq, hits[0].Subscriber.Partition()),
 			Sections: sections(hits[:run], pins),
@@ -55,7 +55,7 @@ func byRecipient(a, b fanfare.Hit) int {
 
 // runOf is how many of a list, sorted by subscriber, the next manifest covers:
 // whole partitions, as many as stay within maxManifest, at least one.
-func runOf[T any](list []T, subscriber func(T) fanfare.Place) int {
+func runOf[T any](list []T, subscriber func(T) fanfare.RowID) int {
 	end := 0
 	for end < len(list) {
 		partition := subscriber(list[end]).Partition()
@@ -78,7 +78,7 @@ func sections(hits []fanfare.Hit, pins *Pins) []fanfare.Section {
 	var sections []fanfare.Section
 	at := map[key]int{}
 	last, lastAt := key{}, -1
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for len(hits) > 0 {
 		first := hits[0]
 		places = places[:0]

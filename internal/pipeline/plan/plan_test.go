@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func place(partition int, local uint32) fanfare.Place { return fanfare.NewPlace(partition, local) }
+func place(partition int, local uint32) fanfare.RowID { return fanfare.NewRowID(partition, local) }
 
 func TestOneMemberForAPersonHoweverManySubscriptionsMatch(t *testing.T) {
 	hits := []fanfare.Hit{
@@ -24,7 +24,7 @@ func TestOneMemberForAPersonHoweverManySubscriptionsMatch(t *testing.T) {
 		t.Fatalf("got %+v, want one manifest of three members", manifests)
 	}
 	section, member, _ := manifests[0].At(0)
-	if section.Template != 201 || !slices.Equal(member.Subscriptions, []fanfare.Place{place(3, 1), place(3, 5), place(3, 6)}) {
+	if section.Template != 201 || !slices.Equal(member.Subscriptions, []fanfare.RowID{place(3, 1), place(3, 5), place(3, 6)}) {
 		t.Errorf("first member has template %d and %v, want the topic's first matching rule (201) and all three subscriptions", section.Template, member.Subscriptions)
 	}
 }
@@ -49,13 +49,13 @@ func TestSmallResultsShareAManifestAndLargeOnesDoNot(t *testing.T) {
 func TestEveryHitIsInExactlyOneMember(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type pair struct {
-			subscription fanfare.Place
+			subscription fanfare.RowID
 			channel      uint16
 		}
-		want := map[pair]fanfare.Place{}
+		want := map[pair]fanfare.RowID{}
 		var hits []fanfare.Hit
 		n := rapid.IntRange(0, 300).Draw(t, "hits")
-		used := map[fanfare.Place]bool{}
+		used := map[fanfare.RowID]bool{}
 		for range n {
 			partition := rapid.IntRange(0, fanfare.Partitions-1).Draw(t, "partition")
 			h := fanfare.Hit{

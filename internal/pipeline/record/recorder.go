@@ -35,7 +35,7 @@ type Options struct {
 	Clock  clock.Clock
 	Logger *slog.Logger
 	// Sour is told once of a broadcast whose first messages all failed.
-	Sour func(fanfare.EventRef)
+	OnAllFailed func(fanfare.EventRef)
 	// Hears says whether anybody hears of an outcome: services are told of those. nil:
 	// nobody does. Told is called when such ones were kept.
 	Hears func(*fanfare.Entry) bool
@@ -315,7 +315,7 @@ func (r *Recorder) keepDay(ctx context.Context, day fanfare.Day, group []*slip) 
 		r.options.Told(day)
 	}
 	for _, ref := range sour {
-		r.stopped.Go(func() { r.options.Sour(ref) })
+		r.stopped.Go(func() { r.options.OnAllFailed(ref) })
 	}
 }
 
@@ -383,4 +383,19 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 		r.slips.Put(s)
 	}
 	return first
+}
+
+// Postpone keeps work of one day for later, without an entry: nothing was tried,
+// and nothing is counted. It shares the commits of entries, and blocks until it is
+// durable. Work that is put off twice for the same second is kept once.
+func (r *Recorder) Postpone(day fanfare.Day, dues []fanfare.Due) error {
+	if len(dues) == 0 {
+		return nil
+	}
+	s := r.slips.Get().(*slip)
+	s.day, s.putOff = day, dues
+	failpoint.Hit("before-postpone")
+	err := r.hand(s, 0)
+	failpoint.Hit("after-postpone")
+	return err
 }

@@ -25,7 +25,7 @@ func writeConsents(s store.Session, b *Batch) error {
 
 // ConsentRecords visits what is kept of the subscriptions at places, of each the
 // oldest first.
-func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.Place, visit func(*ConsentRecord) error) error {
+func (s *Store) ConsentRecords(ctx context.Context, places []fanfare.RowID, visit func(*ConsentRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error {
 		for _, place := range places {
 			err := from.Each("consents_of", func(r store.Row) error {

@@ -57,6 +57,6 @@ func loadForgotten(s store.Session, v Loader) error {
 		return err
 	}
 	return s.Each("erasures", func(r store.Row) error {
-		return v.Erasure(&ErasureRecord{Place: fanfare.Place(r.Int64(0)), Body: r.Bytes(1)})
+		return v.Erasure(&ErasureRecord{Place: fanfare.RowID(r.Int64(0)), Body: r.Bytes(1)})
 	})
 }

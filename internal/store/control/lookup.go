@@ -26,7 +26,7 @@ var (
 )
 
 // lookup visits the rows at places, which are sorted.
-func (t table) lookup(s store.Session, places []fanfare.Place, visit func(store.Row) error) error {
+func (t table) lookup(s store.Session, places []fanfare.RowID, visit func(store.Row) error) error {
 	for len(places) > 0 {
 		n := denseRun(places)
 		var err error
@@ -46,9 +46,9 @@ func (t table) lookup(s store.Session, places []fanfare.Place, visit func(store.
 
 // denseRun returns how many places from the first on are best read as a range:
 // they lie close together, or are the last few. 0 means none.
-func denseRun(places []fanfare.Place) int {
+func denseRun(places []fanfare.RowID) int {
 	n := 1
-	for n < len(places) && places[n]-places[0] <= fanfare.Place(denseFactor*n) {
+	for n < len(places) && places[n]-places[0] <= fanfare.RowID(denseFactor*n) {
 		n++
 	}
 	if n < fewPlaces && len(places) > fewPlaces {
@@ -57,11 +57,11 @@ func denseRun(places []fanfare.Place) int {
 	return n
 }
 
-func (t table) lookupRange(s store.Session, places []fanfare.Place, visit func(store.Row) error) error {
+func (t table) lookupRange(s store.Session, places []fanfare.RowID, visit func(store.Row) error) error {
 	i := 0
 	first, last := int64(places[0]), int64(places[len(places)-1])
 	return s.Each(t.between, func(r store.Row) error {
-		place := fanfare.Place(r.Int64(0))
+		place := fanfare.RowID(r.Int64(0))
 		for i < len(places) && places[i] < place {
 			i++
 		}
@@ -73,7 +73,7 @@ func (t table) lookupRange(s store.Session, places []fanfare.Place, visit func(s
 }
 
 // list is places as a JSON array.
-func list(places []fanfare.Place) string {
+func list(places []fanfare.RowID) string {
 	b := make([]byte, 0, 11*len(places)+2)
 	for _, p := range places {
 		b = strconv.AppendUint(append(b, ','), uint64(p), 10)

@@ -22,12 +22,12 @@ type Notice struct {
 	At      int64      `json:"at"`               // Unix nanoseconds
 	Service uint32     `json:"service"`
 
-	Subscription fanfare.Place `json:"subscription,omitempty"` // 0: the notice is about an address
+	Subscription fanfare.RowID `json:"subscription,omitempty"` // 0: the notice is about an address
 	Topic        uint32        `json:"topic,omitempty"`        // of the subscription
 	Channel      uint16        `json:"channel,omitempty"`
 	Fields       []string      `json:"fields,omitempty"` // that changed
 
-	Subscriber  fanfare.Place `json:"subscriber"`        // the row of the address
+	Subscriber  fanfare.RowID `json:"subscriber"`        // the row of the address
 	Address     uint8         `json:"address,omitempty"` // kind of the address that the change is about
 	Until       int64         `json:"until,omitempty"`   // of a suppression, Unix nanoseconds; 0: for ever
 	AllServices bool          `json:"all_services,omitempty"`

@@ -77,7 +77,7 @@ func (a *arena) text(row store.Row, column int) string { return asString(a.bytes
 
 func (a *arena) subscriber(row store.Row, r *SubscriberRecord) {
 	*r = SubscriberRecord{
-		Place:      fanfare.Place(row.Int64(0)),
+		Place:      fanfare.RowID(row.Int64(0)),
 		Service:    uint32(row.Int64(1)),
 		Kind:       uint8(row.Int64(2)),
 		Address:    a.text(row, 3),
@@ -85,7 +85,7 @@ func (a *arena) subscriber(row store.Row, r *SubscriberRecord) {
 		Locale:     a.text(row, 5),
 		TimeZone:   a.text(row, 6),
 		Attributes: a.bytes(row, 7),
-		Subscriber: fanfare.Place(row.Int64(8)),
+		Subscriber: fanfare.RowID(row.Int64(8)),
 		RowsJSON:   a.bytes(row, 9),
 		Flags:      SubscriberFlags(row.Int64(10)),
 	}
@@ -93,8 +93,8 @@ func (a *arena) subscriber(row store.Row, r *SubscriberRecord) {
 
 func (a *arena) subscription(row store.Row, r *SubscriptionRecord) {
 	*r = SubscriptionRecord{
-		Place:      fanfare.Place(row.Int64(0)),
-		Subscriber: fanfare.Place(row.Int64(1)),
+		Place:      fanfare.RowID(row.Int64(0)),
+		Subscriber: fanfare.RowID(row.Int64(1)),
 		Topic:      uint32(row.Int64(2)),
 		Channel:    uint16(row.Int64(3)),
 		CreatedAt:  row.Int64(4),

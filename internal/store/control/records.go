@@ -38,7 +38,7 @@ const (
 
 // A Range is a range of places.
 type Range struct {
-	First, Last fanfare.Place // both inclusive
+	First, Last fanfare.RowID // both inclusive
 }
 
 // A Loader has the callbacks of Load. They may keep nothing of a record, not even its strings.
@@ -72,7 +72,7 @@ type Batch struct {
 	SubscriptionUpdates []*SubscriptionRecord
 
 	Consents        []ConsentRecord // new consents
-	DeletedConsents []fanfare.Place // subscriptions whose consents are deleted
+	DeletedConsents []fanfare.RowID // subscriptions whose consents are deleted
 
 	Notices []Notice // about people, for their services
 
@@ -101,14 +101,14 @@ type FileRecord struct {
 
 // A ConsentRecord is the consent to a subscription.
 type ConsentRecord struct {
-	Subscription fanfare.Place
+	Subscription fanfare.RowID
 	At           int64  // Unix nanoseconds
 	Body         []byte // JSON
 }
 
 // An ErasureRecord is an erasure that has begun. Without a body it is finished.
 type ErasureRecord struct {
-	Place fanfare.Place // of the subscriber
+	Place fanfare.RowID // of the subscriber
 	Body  []byte        // JSON
 }
 

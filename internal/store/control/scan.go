@@ -44,11 +44,11 @@ func inPieces(read func() (rows int, err error)) error {
 }
 
 // SubscriberRecords visits the subscribers at places.
-func (s *Store) SubscriberRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriberRecord) error) error {
+func (s *Store) SubscriberRecords(ctx context.Context, places []fanfare.RowID, visit func(*SubscriberRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error { return subscribers.lookup(from, places, keptSubscribers(visit)) })
 }
 
 // SubscriptionRecords visits the subscriptions at places.
-func (s *Store) SubscriptionRecords(ctx context.Context, places []fanfare.Place, visit func(*SubscriptionRecord) error) error {
+func (s *Store) SubscriptionRecords(ctx context.Context, places []fanfare.RowID, visit func(*SubscriptionRecord) error) error {
 	return s.part.Read(ctx, func(from store.Session) error { return subscriptions.lookup(from, places, keptSubscriptions(visit)) })
 }

@@ -8,14 +8,14 @@ import (
 )
 
 // SortPlaces sorts places and removes duplicates.
-func SortPlaces(places []fanfare.Place) []fanfare.Place {
+func SortPlaces(places []fanfare.RowID) []fanfare.RowID {
 	slices.Sort(places)
 	return slices.Compact(places)
 }
 
 // A SubscriberRecord is a row of a subscriber as it is stored.
 type SubscriberRecord struct {
-	Place      fanfare.Place
+	Place      fanfare.RowID
 	Service    uint32
 	Kind       uint8  // of the address
 	ID         string // chosen by the client, or ""
@@ -26,7 +26,7 @@ type SubscriberRecord struct {
 
 	// The first row of a subscriber has its data and its first address. Each further address has
 	// a row that refers to the first row and uses only the address.
-	Subscriber fanfare.Place // first row; 0: this row is the first
+	Subscriber fanfare.RowID // first row; 0: this row is the first
 	RowsJSON   []byte        // JSON of all rows of the subscriber, in order; empty: this row alone
 	Flags      SubscriberFlags
 }
@@ -49,7 +49,7 @@ func (s *SubscriberRecord) HasAddress() bool {
 }
 
 // Head returns the place of the first row of the subscriber.
-func (s *SubscriberRecord) Head() fanfare.Place {
+func (s *SubscriberRecord) Head() fanfare.RowID {
 	if s.Subscriber != 0 {
 		return s.Subscriber
 	}
@@ -58,7 +58,7 @@ func (s *SubscriberRecord) Head() fanfare.Place {
 
 // An AddressRow refers to one row of a subscriber and has the label of its address.
 type AddressRow struct {
-	Place fanfare.Place `json:"p"`
+	Place fanfare.RowID `json:"p"`
 	Label string        `json:"l,omitempty"`
 }
 
@@ -80,8 +80,8 @@ func (s *SubscriberRecord) SetRows(list []AddressRow) {
 }
 
 // PlacesOf returns the places of rows in ascending order.
-func PlacesOf(list []AddressRow) []fanfare.Place {
-	places := make([]fanfare.Place, len(list))
+func PlacesOf(list []AddressRow) []fanfare.RowID {
+	places := make([]fanfare.RowID, len(list))
 	for i := range list {
 		places[i] = list[i].Place
 	}

@@ -9,8 +9,8 @@ import (
 
 // A SubscriptionRecord is a subscription as it is stored.
 type SubscriptionRecord struct {
-	Place      fanfare.Place
-	Subscriber fanfare.Place
+	Place      fanfare.RowID
+	Subscriber fanfare.RowID
 	Topic      uint32
 	Channel    uint16
 	ID         string // chosen by the client, or ""

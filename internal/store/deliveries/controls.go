@@ -44,7 +44,7 @@ func setControls(in store.Session, controls []fanfare.Control, now time.Time) er
 }
 
 // holds are the controls of events that are frozen and must not leave yet.
-func holds(events []*fanfare.Frozen) (controls []fanfare.Control) {
+func holds(events []*fanfare.MatchResult) (controls []fanfare.Control) {
 	for _, e := range events {
 		if e.Hold != "" {
 			controls = append(controls, fanfare.Control{Event: e.Posted.Ref(), Name: fanfare.ControlHold, Value: e.Hold})

@@ -11,7 +11,7 @@ import (
 
 // beginRuns notes which events are runs, each slot and time once, and returns the
 // numbers of all events but for runs of which an event was frozen before.
-func beginRuns(in store.Session, events []*fanfare.Frozen) ([]int, error) {
+func beginRuns(in store.Session, events []*fanfare.MatchResult) ([]int, error) {
 	todo := make([]int, 0, len(events))
 	for i, e := range events {
 		run := e.Posted.Run
@@ -39,7 +39,7 @@ const (
 
 // insertItems keeps the events that the members of runs name, and has few of them in
 // memory.
-func insertItems(in store.Session, events []*fanfare.Frozen) error {
+func insertItems(in store.Session, events []*fanfare.MatchResult) error {
 	for _, e := range events {
 		if e.Items == nil {
 			continue
@@ -135,7 +135,7 @@ func (s *Store) Items(ctx context.Context, run fanfare.EventRef, numbers []uint3
 }
 
 func visitItem(r store.Row, number uint32, visit func(fanfare.RunItem) error) error {
-	posted := &fanfare.Posted{}
+	posted := &fanfare.AcceptedEvent{}
 	if err := json.Unmarshal(r.Bytes(1), posted); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (s *Store) DueBy(ctx context.Context, of fanfare.Day, now time.Time, limit 
 				At:      time.Unix(r.Int64(0), 0).UTC(),
 				Channel: uint16(r.Int64(3)),
 				Lane:    fanfare.Lane(r.Int64(4)),
-				Slice: fanfare.Slice{
+				Slice: fanfare.RecipientRange{
 					Manifest:  fanfare.ManifestID(r.Int64(1)),
 					Attempt:   uint16(r.Int64(5)),
 					Positions: readPositions(r.Bytes(6)),

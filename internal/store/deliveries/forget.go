@@ -23,7 +23,7 @@ func (s *Store) Forget(ctx context.Context, of fanfare.Day, refs []fanfare.Deliv
 }
 
 // ReplacePosted keeps an event in another form than it was accepted in.
-func (s *Store) ReplacePosted(ctx context.Context, posted *fanfare.Posted) error {
+func (s *Store) ReplacePosted(ctx context.Context, posted *fanfare.AcceptedEvent) error {
 	text, err := json.Marshal(posted)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 // that is there already is left as it is, and so is a run of which another event
 // is there. It tells for each event whether it was new. All of them must have been
 // received on the same day.
-func (s *Store) Freeze(ctx context.Context, events []*fanfare.Frozen, now time.Time) ([]bool, error) {
+func (s *Store) Freeze(ctx context.Context, events []*fanfare.MatchResult, now time.Time) ([]bool, error) {
 	posted, members, err := encode(events)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (s *Store) Freeze(ctx context.Context, events []*fanfare.Frozen, now time.T
 	err = s.begin(ctx, fanfare.DayOf(events[0].Posted.ReceivedAt), func(in store.Session) error {
 		clear(fresh)
 		var order []int64
-		var added []*fanfare.Frozen
+		var added []*fanfare.MatchResult
 		var manifests []encoded
 		todo, err := beginRuns(in, events)
 		if err != nil {
@@ -72,7 +72,7 @@ type encoded struct {
 
 // encode encodes events and their manifests. Those of a million people take a while,
 // in which others may write.
-func encode(events []*fanfare.Frozen) (posted [][]byte, manifests [][]encoded, err error) {
+func encode(events []*fanfare.MatchResult) (posted [][]byte, manifests [][]encoded, err error) {
 	posted, manifests = make([][]byte, len(events)), make([][]encoded, len(events))
 	for i, event := range events {
 		if posted[i], err = json.Marshal(event.Posted); err != nil {

@@ -22,7 +22,7 @@ type Waiting struct {
 func (w *Waiting) key() []any { return []any{int64(w.Slot), w.Due.Unix()} }
 
 // gather keeps who gets events later, and that runs wait for them.
-func gather(in store.Session, events []*fanfare.Frozen) error {
+func gather(in store.Session, events []*fanfare.MatchResult) error {
 	var rows []*fanfare.Gathered
 	var waiting []Waiting
 	for _, e := range events {

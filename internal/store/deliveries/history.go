@@ -75,7 +75,7 @@ func textKey(service, text string) uint64 {
 
 // History returns the events of a day that have a delivery to a subscriber,
 // newest first.
-func (s *Store) History(ctx context.Context, of fanfare.Day, subscriber fanfare.Place) ([]fanfare.EventSeq, error) {
+func (s *Store) History(ctx context.Context, of fanfare.Day, subscriber fanfare.RowID) ([]fanfare.EventSeq, error) {
 	return s.search(ctx, of, historySubscribers, uint64(subscriber), func(in store.Session, found []fanfare.EventSeq, position int64) ([]fanfare.EventSeq, error) {
 		err := in.Each("manifests_behind", func(r store.Row) error {
 			m, err := manifestAt(r)

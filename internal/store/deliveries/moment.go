@@ -49,9 +49,9 @@ func (m *Moment) Manifests(ids []fanfare.ManifestID, visit func(*fanfare.Manifes
 
 // Posted reads events as they were accepted, NotFound if there is not one of
 // each sequence.
-func (m *Moment) Posted(seqs []fanfare.EventSeq, visit func(*fanfare.Posted)) error {
+func (m *Moment) Posted(seqs []fanfare.EventSeq, visit func(*fanfare.AcceptedEvent)) error {
 	return eachOf(m.in, "posted", seqs, func(seq fanfare.EventSeq, r store.Row) error {
-		posted := &fanfare.Posted{Seq: seq}
+		posted := &fanfare.AcceptedEvent{Seq: seq}
 		err := json.Unmarshal(r.Bytes(0), posted)
 		visit(posted)
 		return err
@@ -132,9 +132,9 @@ func (s *Store) Manifest(ctx context.Context, of fanfare.Day, id fanfare.Manifes
 }
 
 // Posted reads an event as it was accepted.
-func (s *Store) Posted(ctx context.Context, ref fanfare.EventRef) (posted *fanfare.Posted, err error) {
+func (s *Store) Posted(ctx context.Context, ref fanfare.EventRef) (posted *fanfare.AcceptedEvent, err error) {
 	err = s.once(ctx, ref.Day, func(m *Moment) error {
-		return m.Posted([]fanfare.EventSeq{ref.Seq}, func(found *fanfare.Posted) { posted = found })
+		return m.Posted([]fanfare.EventSeq{ref.Seq}, func(found *fanfare.AcceptedEvent) { posted = found })
 	})
 	return posted, err
 }

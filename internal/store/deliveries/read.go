@@ -47,7 +47,7 @@ func unknownEvent(ref fanfare.EventRef) error {
 }
 
 func broadcastAt(r store.Row, of fanfare.Day) (*fanfare.Broadcast, error) {
-	var posted fanfare.Posted
+	var posted fanfare.AcceptedEvent
 	if err := json.Unmarshal(r.Bytes(1), &posted); err != nil {
 		return nil, err
 	}

@@ -12,12 +12,12 @@ import (
 
 // advance keeps which events are the last of their keys: of several of a key the
 // highest, and in an order that is the same for all who write.
-func advance(in store.Session, fresh []*fanfare.Frozen) error {
+func advance(in store.Session, fresh []*fanfare.MatchResult) error {
 	type place struct {
 		topic uint32
 		key   string
 	}
-	last := map[place]*fanfare.Frozen{}
+	last := map[place]*fanfare.MatchResult{}
 	for _, f := range fresh {
 		if f.Key == nil {
 			continue
@@ -30,11 +30,11 @@ func advance(in store.Session, fresh []*fanfare.Frozen) error {
 	if len(last) == 0 {
 		return nil
 	}
-	rows := make([]*fanfare.Frozen, 0, len(last))
+	rows := make([]*fanfare.MatchResult, 0, len(last))
 	for _, f := range last {
 		rows = append(rows, f)
 	}
-	slices.SortFunc(rows, func(a, b *fanfare.Frozen) int {
+	slices.SortFunc(rows, func(a, b *fanfare.MatchResult) int {
 		return cmp.Or(cmp.Compare(a.Key.Topic, b.Key.Topic), cmp.Compare(a.Key.Key, b.Key.Key))
 	})
 	return in.Insert("advance", len(rows), func(i int, to store.Values) {
@@ -69,7 +69,7 @@ func (s *Store) StatesOf(ctx context.Context, of fanfare.Day, keys []fanfare.Key
 }
 
 func visitLast(of fanfare.Day, r store.Row, visit func(*fanfare.Last) error) error {
-	var posted fanfare.Posted
+	var posted fanfare.AcceptedEvent
 	if err := json.Unmarshal(r.Bytes(4), &posted); err != nil {
 		return err
 	}

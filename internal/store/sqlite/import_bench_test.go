@@ -40,22 +40,22 @@ func BenchmarkImport(b *testing.B) {
 }
 
 // newPlaces gives out n places in partitions that choose names, in order.
-func newPlaces(next *[fanfare.Partitions]uint32, n int, choose func() int) []fanfare.Place {
+func newPlaces(next *[fanfare.Partitions]uint32, n int, choose func() int) []fanfare.RowID {
 	first := *next
 	for range n {
 		next[choose()]++
 	}
-	places := make([]fanfare.Place, 0, n)
+	places := make([]fanfare.RowID, 0, n)
 	for partition := range next {
 		for local := first[partition]; local < next[partition]; local++ {
-			places = append(places, fanfare.NewPlace(partition, local+1))
+			places = append(places, fanfare.NewRowID(partition, local+1))
 		}
 	}
 	return places
 }
 
 // insertPeople inserts a subscriber and a subscription with data at each of places.
-func insertPeople(s store.Session, places []fanfare.Place) error {
+func insertPeople(s store.Session, places []fanfare.RowID) error {
 	err := s.Insert("subscribers_insert", len(places), func(i int, to store.Values) {
 		to.Int64(int64(places[i]))
 		to.Int64(1)

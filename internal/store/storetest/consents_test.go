@@ -13,14 +13,14 @@ import (
 // person alone.
 func TestConsentsAreAddedAndGoWithThePerson(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
-		const ada, bob, eve = fanfare.Place(1), fanfare.Place(2), fanfare.Place(1<<26 + 1)
+		const ada, bob, eve = fanfare.RowID(1), fanfare.RowID(2), fanfare.RowID(1<<26 + 1)
 		commit := func(b *control.Batch) {
 			t.Helper()
 			if err := c.Commit(b); err != nil {
 				t.Fatal(err)
 			}
 		}
-		check := func(of []fanfare.Place, want ...string) {
+		check := func(of []fanfare.RowID, want ...string) {
 			t.Helper()
 			var got []string
 			err := c.ConsentRecords(t.Context(), of, func(r *control.ConsentRecord) error {
@@ -34,9 +34,9 @@ func TestConsentsAreAddedAndGoWithThePerson(t *testing.T) {
 		commit(&control.Batch{Consents: []control.ConsentRecord{{Subscription: ada, At: 5, Body: []byte(`{"terms":"ü"}`)}, {Subscription: bob, At: 5, Body: []byte(`{}`)}}})
 		commit(&control.Batch{Consents: []control.ConsentRecord{{Subscription: ada, At: 4, Body: []byte(`{"terms":"1"}`)}, {Subscription: eve, At: 1<<62 + 1, Body: []byte(`{}`)}}})
 		commit(&control.Batch{Consents: []control.ConsentRecord{{Subscription: ada, At: 5, Body: []byte(`{"terms":"ü"}`)}}}) // done again
-		check([]fanfare.Place{eve, ada, 77}, fmt.Sprint(eve, 1<<62+1, " {}"), `1 4 {"terms":"1"}`, `1 5 {"terms":"ü"}`)
+		check([]fanfare.RowID{eve, ada, 77}, fmt.Sprint(eve, 1<<62+1, " {}"), `1 4 {"terms":"1"}`, `1 5 {"terms":"ü"}`)
 		check(nil)
-		commit(&control.Batch{DeletedConsents: []fanfare.Place{ada, 77}})
-		check([]fanfare.Place{ada, bob}, `2 5 {}`)
+		commit(&control.Batch{DeletedConsents: []fanfare.RowID{ada, 77}})
+		check([]fanfare.RowID{ada, bob}, `2 5 {}`)
 	})
 }

@@ -15,12 +15,12 @@ func BenchmarkControlRead(b *testing.B) {
 	for _, step := range []uint32{1, 4, 20} {
 		b.Run(fmt.Sprintf("one of %d", step), func(b *testing.B) {
 			c := control.New(storetest.Open(b))
-			var all, asked []fanfare.Place
+			var all, asked []fanfare.RowID
 			for local := range uint32(20_000) {
-				all = append(all, fanfare.NewPlace(5, local+1))
+				all = append(all, fanfare.NewRowID(5, local+1))
 			}
 			for i := range uint32(1000) {
-				asked = append(asked, fanfare.NewPlace(5, i*step+1))
+				asked = append(asked, fanfare.NewRowID(5, i*step+1))
 			}
 			if err := c.Commit(people(1, all...)); err != nil {
 				b.Fatal(err)

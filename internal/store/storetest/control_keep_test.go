@@ -65,7 +65,7 @@ func checkControl(t *testing.T, c *control.Store, when string, want *controlRows
 	same("subscribers", subscribers.String(), recordLines(want.subscribers))
 	same("subscriptions", subscriptions.String(), recordLines(want.subscriptions))
 
-	var places []fanfare.Place
+	var places []fanfare.RowID
 	for i := range want.subscribers {
 		places = append(places, want.subscribers[i].Place)
 	}
@@ -98,7 +98,7 @@ func checkControl(t *testing.T, c *control.Store, when string, want *controlRows
 
 // full and bare are the places of rows in which everything is set, and nothing
 // that may be left out.
-var full, bare = fanfare.NewPlace(3, 7), fanfare.NewPlace(63, 1<<26-1)
+var full, bare = fanfare.NewRowID(3, 7), fanfare.NewRowID(63, 1<<26-1)
 
 func firstBatch() (*control.Batch, *controlRows) {
 	want := &controlRows{
@@ -229,7 +229,7 @@ func TestABatchThatIsRefusedInTheMiddleKeepsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			again := people(9, fanfare.NewPlace(0, 1), fanfare.NewPlace(40, 1))
+			again := people(9, fanfare.NewRowID(0, 1), fanfare.NewRowID(40, 1))
 			again.Config = []control.ConfigRecord{{Kind: "service", Number: 9, Name: "new", Body: []byte("{}")}}
 			again.Audit = []audit.Entry{{ID: 99}, {ID: 20}} // which is there
 			if err := c.Commit(again); err == nil {

@@ -19,16 +19,16 @@ type controlModel struct {
 	seq           uint64
 	config        map[string]string
 	filters       map[uint32]string
-	subscribers   map[fanfare.Place]control.SubscriberRecord
-	subscriptions map[fanfare.Place]control.SubscriptionRecord
+	subscribers   map[fanfare.RowID]control.SubscriberRecord
+	subscriptions map[fanfare.RowID]control.SubscriptionRecord
 	audit         map[int64]audit.Entry
 	suppressions  map[string]string
-	erasures      map[fanfare.Place]string
+	erasures      map[fanfare.RowID]string
 }
 
 func newControlModel(seq uint64) *controlModel {
-	return &controlModel{seq: seq, config: map[string]string{}, filters: map[uint32]string{}, subscribers: map[fanfare.Place]control.SubscriberRecord{},
-		subscriptions: map[fanfare.Place]control.SubscriptionRecord{}, audit: map[int64]audit.Entry{}, suppressions: map[string]string{}, erasures: map[fanfare.Place]string{}}
+	return &controlModel{seq: seq, config: map[string]string{}, filters: map[uint32]string{}, subscribers: map[fanfare.RowID]control.SubscriberRecord{},
+		subscriptions: map[fanfare.RowID]control.SubscriptionRecord{}, audit: map[int64]audit.Entry{}, suppressions: map[string]string{}, erasures: map[fanfare.RowID]string{}}
 }
 
 func (m *controlModel) commit(b *control.Batch) {
@@ -127,7 +127,7 @@ func auditText(r *audit.Entry) string {
 
 // controlQuestions is what a store is asked while it is written.
 type controlQuestions struct {
-	places   []fanfare.Place // ascending
+	places   []fanfare.RowID // ascending
 	scanned  control.Range
 	from, to int64 // of the audit
 	limit    int
@@ -144,7 +144,7 @@ func (m *controlModel) answers(q *controlQuestions) (lines answerLines) {
 			lines.add("subscription at", p, "%s", subscriptionText(&r))
 		}
 	}
-	within := func(p fanfare.Place) bool { return p >= q.scanned.First && p <= q.scanned.Last }
+	within := func(p fanfare.RowID) bool { return p >= q.scanned.First && p <= q.scanned.Last }
 	for _, p := range slices.Sorted(maps.Keys(m.subscribers)) {
 		if r := m.subscribers[p]; within(p) {
 			lines.add("subscriber in", p, "%s", subscriberText(&r))
@@ -243,7 +243,7 @@ func (m *controlModel) everything() (lines answerLines) {
 func loaded(s *control.Store, service uint32, mine func(number int64) bool) (lines answerLines, err error) {
 	var people, wishes answerLines // each from a goroutine of its own
 	last, latest := int64(-1), int64(-1)
-	after := func(before *int64, p fanfare.Place) error {
+	after := func(before *int64, p fanfare.RowID) error {
 		if int64(p) <= *before {
 			return fmt.Errorf("place %d comes after %d", p, *before)
 		}

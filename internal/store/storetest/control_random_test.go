@@ -78,7 +78,7 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 	}
 	partition := rapid.IntRange(0, fanfare.Partitions-1).Draw(t, "partition")
 	for range some("people", 70) {
-		p := fanfare.NewPlace(partition, tr.number())
+		p := fanfare.NewRowID(partition, tr.number())
 		b.Subscribers[partition] = append(b.Subscribers[partition], control.SubscriberRecord{Place: p, Service: tr.first, Kind: 1,
 			ID: someText(t, "id"), Address: someText(t, "address"), Locale: "en", Attributes: someJSON(t, "attributes")})
 		b.Subscriptions[partition] = append(b.Subscriptions[partition], control.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 65535,
@@ -125,7 +125,7 @@ func (tr *controlTrial) batch(t *rapid.T) *control.Batch {
 			Hash: suppression.Hash{byte(rapid.IntRange(0, 2).Draw(t, "whom"))}, Lifted: rapid.Bool().Draw(t, "lifted")})
 	}
 	for range some("erasures", 2) {
-		e := control.ErasureRecord{Place: fanfare.NewPlace(1, tr.first+uint32(rapid.IntRange(0, 2).Draw(t, "whom")))}
+		e := control.ErasureRecord{Place: fanfare.NewRowID(1, tr.first+uint32(rapid.IntRange(0, 2).Draw(t, "whom")))}
 		if rapid.Bool().Draw(t, "begun") {
 			e.Body = append([]byte(`{}`), someJSON(t, "erasure")...)
 		}
@@ -181,13 +181,13 @@ func (tr *controlTrial) ask(t *rapid.T) {
 			q.places = append(q.places, p)
 		}
 	}
-	q.places = append(q.places, fanfare.NewPlace(rapid.IntRange(0, 63).Draw(t, "partition"), tr.next)) // has nobody
+	q.places = append(q.places, fanfare.NewRowID(rapid.IntRange(0, 63).Draw(t, "partition"), tr.next)) // has nobody
 	slices.Sort(q.places)
-	first := fanfare.NewPlace(0, tr.first)
+	first := fanfare.NewRowID(0, tr.first)
 	if len(places) > 0 {
 		first = rapid.SampledFrom(places).Draw(t, "scan from")
 	}
-	q.scanned = control.Range{First: first, Last: fanfare.NewPlace(first.Partition(), tr.next)}
+	q.scanned = control.Range{First: first, Last: fanfare.NewRowID(first.Partition(), tr.next)}
 	want := tr.model.answers(q)
 	for _, s := range tr.stores {
 		got, err := controlAnswers(s.Store, q)
@@ -303,7 +303,7 @@ func TestAScanOfManyReadsOnWithoutLossOrRepeat(t *testing.T) {
 		s := control.New(storetest.OpenAt(t, place))
 		b := &control.Batch{ChangeSeq: 1, At: 1}
 		for i := range uint32(n) {
-			p := fanfare.NewPlace(5, 2*i+1)
+			p := fanfare.NewRowID(5, 2*i+1)
 			b.Subscribers[5] = append(b.Subscribers[5], control.SubscriberRecord{Place: p, Service: 1, Kind: 1})
 			b.Subscriptions[5] = append(b.Subscriptions[5], control.SubscriptionRecord{Place: p, Subscriber: p, Topic: 1, Channel: 1})
 			b.Audit = append(b.Audit, audit.Entry{ID: int64(2*i + 1)})
@@ -311,11 +311,11 @@ func TestAScanOfManyReadsOnWithoutLossOrRepeat(t *testing.T) {
 		if err := s.Commit(b); err != nil {
 			t.Fatal(err)
 		}
-		everybody := control.Range{First: 1, Last: ^fanfare.Place(0)}
+		everybody := control.Range{First: 1, Last: ^fanfare.RowID(0)}
 		for _, enough := range []int{1, 999, 1000, 1001, 2000, n - 1, n, n + 1} {
-			var people, wishes []fanfare.Place
+			var people, wishes []fanfare.RowID
 			var lines []int64
-			note := func(list *[]fanfare.Place, p fanfare.Place) error {
+			note := func(list *[]fanfare.RowID, p fanfare.RowID) error {
 				if *list = append(*list, p); len(*list) == enough {
 					return errOurs
 				}
@@ -340,7 +340,7 @@ func TestAScanOfManyReadsOnWithoutLossOrRepeat(t *testing.T) {
 				t.Errorf("of %d that are enough come %d people, %d wishes, %d lines", enough, len(people), len(wishes), len(lines))
 			}
 			for i := range min(len(people), len(wishes), len(lines)) {
-				if p := fanfare.NewPlace(5, uint32(2*i+1)); people[i] != p || wishes[i] != p || lines[i] != int64(2*(n-i)-1) {
+				if p := fanfare.NewRowID(5, uint32(2*i+1)); people[i] != p || wishes[i] != p || lines[i] != int64(2*(n-i)-1) {
 					t.Fatalf("at %d come %d, %d and line %d", i, people[i], wishes[i], lines[i])
 				}
 			}

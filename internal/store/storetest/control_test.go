@@ -21,7 +21,7 @@ func onEachControl(t *testing.T, test func(t *testing.T, c *control.Store)) {
 }
 
 // people makes one batch with the subscribers at places.
-func people(seq uint64, places ...fanfare.Place) *control.Batch {
+func people(seq uint64, places ...fanfare.RowID) *control.Batch {
 	b := &control.Batch{ChangeSeq: seq, At: 1}
 	for _, p := range places {
 		b.Subscribers[p.Partition()] = append(b.Subscribers[p.Partition()], control.SubscriberRecord{
@@ -34,10 +34,10 @@ func people(seq uint64, places ...fanfare.Place) *control.Batch {
 
 func TestControlFindsExactlyTheWantedRowsInOrder(t *testing.T) {
 	onEachControl(t, func(t *testing.T, c *control.Store) {
-		var all []fanfare.Place
+		var all []fanfare.RowID
 		for partition := range 8 {
 			for local := range uint32(400) {
-				all = append(all, fanfare.NewPlace(partition*9, local*3+1))
+				all = append(all, fanfare.NewRowID(partition*9, local*3+1))
 			}
 		}
 		if err := c.Commit(people(1, all...)); err != nil {
@@ -45,17 +45,17 @@ func TestControlFindsExactlyTheWantedRowsInOrder(t *testing.T) {
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			// Runs of different density: looked up one by one, many at once, or scanned.
-			var asked []fanfare.Place
+			var asked []fanfare.RowID
 			for range rapid.IntRange(0, 6).Draw(t, "runs") {
-				at := fanfare.NewPlace(rapid.IntRange(0, 63).Draw(t, "partition"), rapid.Uint32Range(0, 1300).Draw(t, "local"))
-				step := rapid.SampledFrom([]fanfare.Place{1, 3, 7, 30}).Draw(t, "step")
+				at := fanfare.NewRowID(rapid.IntRange(0, 63).Draw(t, "partition"), rapid.Uint32Range(0, 1300).Draw(t, "local"))
+				step := rapid.SampledFrom([]fanfare.RowID{1, 3, 7, 30}).Draw(t, "step")
 				for i := range rapid.IntRange(1, 200).Draw(t, "length") {
-					asked = append(asked, at+step*fanfare.Place(i))
+					asked = append(asked, at+step*fanfare.RowID(i))
 				}
 			}
 			slices.Sort(asked)
 			asked = slices.Compact(asked)
-			var want, got, owners []fanfare.Place
+			var want, got, owners []fanfare.RowID
 			for _, p := range asked {
 				if _, ok := slices.BinarySearch(all, p); ok {
 					want = append(want, p)
@@ -79,13 +79,13 @@ func TestControlStopsAtTheVisitorsErrorAndGoesOnAfterwards(t *testing.T) {
 		}
 		stop := errors.New("stop")
 		for range 10 {
-			if err := c.SubscriberRecords(context.Background(), []fanfare.Place{1, 2, 3}, func(*control.SubscriberRecord) error { return stop }); !errors.Is(err, stop) {
+			if err := c.SubscriberRecords(context.Background(), []fanfare.RowID{1, 2, 3}, func(*control.SubscriberRecord) error { return stop }); !errors.Is(err, stop) {
 				t.Fatal(err)
 			}
 		}
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := c.SubscriberRecords(gone, []fanfare.Place{1}, func(*control.SubscriberRecord) error { return nil }); !errors.Is(err, context.Canceled) {
+		if err := c.SubscriberRecords(gone, []fanfare.RowID{1}, func(*control.SubscriberRecord) error { return nil }); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
 	})

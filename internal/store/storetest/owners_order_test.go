@@ -82,7 +82,7 @@ func TestAReaderThatGoesByTheOrderOfFreezingMissesNothing(t *testing.T) {
 			work.Go(func() {
 				for i := range uint64(each) {
 					stream := 2 + writer*1000 + i*3
-					events := []*fanfare.Frozen{frozenEvent(stream, noon, int(i%3)), frozenEvent(stream+1, noon, 1)}
+					events := []*fanfare.MatchResult{frozenEvent(stream, noon, int(i%3)), frozenEvent(stream+1, noon, 1)}
 					if _, err := s.Freeze(context.Background(), events, noon); err != nil {
 						t.Error(err)
 					}
@@ -133,12 +133,12 @@ func TestTheHistoryThatIsBuiltWhileEventsAreFrozenIsComplete(t *testing.T) {
 	const writers, each = 3, 60
 	onEachTwoOwners(t, func(t *testing.T, a, b *deliveries.Store) {
 		freeze(t, a, frozenEvent(1, noon, 1))
-		day, person := fanfare.DayOf(noon), fanfare.NewPlace(0, 0)
+		day, person := fanfare.DayOf(noon), fanfare.NewRowID(0, 0)
 		var work sync.WaitGroup
 		for writer := range uint64(writers) {
 			work.Go(func() {
 				for i := range uint64(each) {
-					if _, err := a.Freeze(context.Background(), []*fanfare.Frozen{frozenEvent(2+writer*1000+i, noon, 2, 1)}, noon); err != nil {
+					if _, err := a.Freeze(context.Background(), []*fanfare.MatchResult{frozenEvent(2+writer*1000+i, noon, 2, 1)}, noon); err != nil {
 						t.Error(err)
 					}
 				}

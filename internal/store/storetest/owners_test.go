@@ -48,7 +48,7 @@ func TestAnEventThatTwoOwnersFreezeAtOnceIsWhollyOneOfTheirs(t *testing.T) {
 		day := fanfare.DayOf(noon)
 		events := 0
 		for round := range uint64(20) {
-			var versions [2][]*fanfare.Frozen // what each of them has matched
+			var versions [2][]*fanfare.MatchResult // what each of them has matched
 			for i := range uint64(6) {
 				stream := 1 + round*6 + i
 				events++
@@ -67,7 +67,7 @@ func TestAnEventThatTwoOwnersFreezeAtOnceIsWhollyOneOfTheirs(t *testing.T) {
 				}
 			}
 			atOnce(t, freezing(a, 0), freezing(b, 1))
-			won := map[fanfare.EventSeq]*fanfare.Frozen{}
+			won := map[fanfare.EventSeq]*fanfare.MatchResult{}
 			for who, list := range fresh {
 				for i, is := range list {
 					f := versions[who][i]
@@ -158,7 +158,7 @@ func TestDueWorkThatTwoOwnersTakeIsRemovedAndWhatCameMeanwhileStays(t *testing.T
 		freeze(t, a, f)
 		day := f.Posted.Ref().Day
 		due := func(position uint32, attempt uint16) fanfare.Due {
-			return fanfare.Due{At: noon, Channel: 1, Slice: fanfare.Slice{Manifest: f.Manifests[0].ID, Positions: []uint32{position}, Attempt: attempt}}
+			return fanfare.Due{At: noon, Channel: 1, Slice: fanfare.RecipientRange{Manifest: f.Manifests[0].ID, Positions: []uint32{position}, Attempt: attempt}}
 		}
 		waiting := &fanfare.Commit{}
 		for i := range uint32(100) {
@@ -208,7 +208,7 @@ func TestWorkThatIsHastenedWhileMoreIsDeferredStays(t *testing.T) {
 			defer close(done)
 			for i := range uint32(400) {
 				d := fanfare.Due{At: noon.Add(time.Duration(i%7) * time.Second), Channel: 1,
-					Slice: fanfare.Slice{Manifest: f.Manifests[0].ID, Positions: []uint32{i}, Attempt: 2}}
+					Slice: fanfare.RecipientRange{Manifest: f.Manifests[0].ID, Positions: []uint32{i}, Attempt: 2}}
 				if err := a.Commit(context.Background(), day, &fanfare.Commit{Dues: []fanfare.Due{d}}); err != nil {
 					return err
 				}

@@ -41,7 +41,7 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 			return nil
 		}, func() error {
 			for i := range uint64(n) {
-				ends := &control.SubscriptionRecord{Place: fanfare.NewPlace(0, uint32(i)), Channel: 1, Ended: true, EndedAt: 7, EndedSeq: 2 + i, Reason: "link"}
+				ends := &control.SubscriptionRecord{Place: fanfare.NewRowID(0, uint32(i)), Channel: 1, Ended: true, EndedAt: 7, EndedSeq: 2 + i, Reason: "link"}
 				if err := people.Commit(&control.Batch{ChangeSeq: 2 + i, SubscriptionUpdates: []*control.SubscriptionRecord{ends}}); err != nil {
 					return err
 				}
@@ -62,7 +62,7 @@ func TestOutcomesAndEndsThatComeAtOnceAreAllKept(t *testing.T) {
 			t.Errorf("%d outcomes are kept (%v), want %d", settled, err, n)
 		}
 		ended := uint64(0)
-		err = control.New(db).ScanSubscriptions(t.Context(), control.Range{Last: ^fanfare.Place(0)}, func(r *control.SubscriptionRecord) error {
+		err = control.New(db).ScanSubscriptions(t.Context(), control.Range{Last: ^fanfare.RowID(0)}, func(r *control.SubscriptionRecord) error {
 			if !r.Ended || r.EndedSeq != 2+ended {
 				return fmt.Errorf("subscription %d: ended %v by change %d", r.Place, r.Ended, r.EndedSeq)
 			}
@@ -100,7 +100,7 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 		if err := record.Park(t.Context(), ref.Day, ref.Seq, fanfare.Parked{Kind: "event", At: noon}, []byte("for Lovelace")); err != nil {
 			t.Fatal(err)
 		}
-		p, filter := fanfare.NewPlace(3, 1), control.FilterRecord{Number: 1, Text: "name == 'Lovelace'"}
+		p, filter := fanfare.NewRowID(3, 1), control.FilterRecord{Number: 1, Text: "name == 'Lovelace'"}
 		b := &control.Batch{ChangeSeq: 1, At: 1, Filters: []control.FilterRecord{filter}, Audit: []audit.Entry{{ID: 1, Operation: audit.Operation{Name: "lovelace"}}}}
 		b.Subscribers[3] = []control.SubscriberRecord{
 			{Place: p, Service: 1, Kind: 1, Address: "lovelace@example.org", ID: "Lovelace", Attributes: []byte(`{"name":"Lovelace"}`)},
@@ -153,7 +153,7 @@ func TestAPersonThatIsErasedIsNowhereAndTheOthersStay(t *testing.T) {
 			t.Errorf("of the attempts there are %d (%v), or they are not as they were", len(left), err)
 		}
 		var owners []string
-		err = people.ScanSubscribers(t.Context(), control.Range{Last: ^fanfare.Place(0)}, func(r *control.SubscriberRecord) error {
+		err = people.ScanSubscribers(t.Context(), control.Range{Last: ^fanfare.RowID(0)}, func(r *control.SubscriberRecord) error {
 			owners = append(owners, r.ID+" "+r.Address)
 			return nil
 		})

@@ -23,7 +23,7 @@ type questions struct {
 	before          fanfare.EventSeq
 	limit           int
 	now             time.Time
-	people          []fanfare.Place
+	people          []fanfare.RowID
 	ids, references []string
 }
 

@@ -19,8 +19,8 @@ func BenchmarkSmallEvents(b *testing.B) {
 	s := deliveries.New(storetest.Open(b))
 	day := fanfare.DayOf(noon)
 	stream := uint64(0)
-	events := make([]*fanfare.Frozen, smallEvents)
-	var last []*fanfare.Frozen
+	events := make([]*fanfare.MatchResult, smallEvents)
+	var last []*fanfare.MatchResult
 	next := func() {
 		for i := range events {
 			stream++
@@ -49,7 +49,7 @@ func BenchmarkSmallEvents(b *testing.B) {
 				if err := m.Manifests(ids, func(m *fanfare.Manifest) { members += m.Members() }); err != nil {
 					return err
 				}
-				return m.Posted(seqs, func(*fanfare.Posted) {})
+				return m.Posted(seqs, func(*fanfare.AcceptedEvent) {})
 			})
 			if err != nil {
 				b.Fatal(err)

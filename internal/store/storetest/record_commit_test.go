@@ -18,12 +18,12 @@ import (
 
 // group is a commit of n entries from a position on, with all that may come with
 // them.
-func group(f *fanfare.Frozen, from, n int) *fanfare.Commit {
+func group(f *fanfare.MatchResult, from, n int) *fanfare.Commit {
 	c := &fanfare.Commit{Completions: []fanfare.Completion{{Seq: f.Posted.Seq, Progress: fanfare.Progress{First: noon, Last: noon, Completed: noon}}}}
 	for i := range n {
 		position := uint32(from + i)
 		c.Entries = append(c.Entries, entry(f, position, 1, fanfare.Deferred))
-		c.Dues = append(c.Dues, fanfare.Due{At: noon, Channel: 1, Slice: fanfare.Slice{Manifest: f.Manifests[0].ID, Positions: []uint32{position}, Attempt: 2}})
+		c.Dues = append(c.Dues, fanfare.Due{At: noon, Channel: 1, Slice: fanfare.RecipientRange{Manifest: f.Manifests[0].ID, Positions: []uint32{position}, Attempt: 2}})
 	}
 	return c
 }
@@ -75,7 +75,7 @@ func TestWhatIsWrittenTogetherIsKeptAsAWholeOrNotAtAll(t *testing.T) {
 		of := storetest.OpenAt(t, place)
 		for name, write := range map[string]func(*deliveries.Store) error{
 			"freeze": func(s *deliveries.Store) error {
-				_, err := s.Freeze(t.Context(), []*fanfare.Frozen{first, second}, noon)
+				_, err := s.Freeze(t.Context(), []*fanfare.MatchResult{first, second}, noon)
 				return err
 			},
 			"commit": func(s *deliveries.Store) error { return s.Commit(t.Context(), day, group(first, 10, 100)) },
@@ -205,7 +205,7 @@ func TestOfSeveralCompletionsOfABroadcastTheLastIsKept(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
 		one, other := frozenEvent(5, noon, 1), frozenEvent(6, noon, 1)
 		freeze(t, s, one, other)
-		completion := func(f *fanfare.Frozen, seconds int) fanfare.Completion {
+		completion := func(f *fanfare.MatchResult, seconds int) fanfare.Completion {
 			at := noon.Add(time.Duration(seconds) * time.Second)
 			return fanfare.Completion{Seq: f.Posted.Seq, Progress: fanfare.Progress{First: noon, Last: at, Completed: at}}
 		}
@@ -217,7 +217,7 @@ func TestOfSeveralCompletionsOfABroadcastTheLastIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for f, seconds := range map[*fanfare.Frozen]int{one: 4, other: 5} {
+		for f, seconds := range map[*fanfare.MatchResult]int{one: 4, other: 5} {
 			b, err := s.Broadcast(t.Context(), f.Posted.Ref())
 			if want := noon.Add(time.Duration(seconds) * time.Second); err != nil || !b.Stages.Completed.Equal(want) {
 				t.Errorf("event %v was completed at %v (%v), want %v", f.Posted.Seq, b.Stages.Completed, err, want)
@@ -277,7 +277,7 @@ func TestAttemptsAreReadAsANaiveModelSays(t *testing.T) {
 			ctx := context.Background()
 			f := frozenEvent(stream, noon, 12, 5, 1)
 			day := f.Posted.Ref().Day
-			if _, err := s.Freeze(ctx, []*fanfare.Frozen{f}, noon); err != nil {
+			if _, err := s.Freeze(ctx, []*fanfare.MatchResult{f}, noon); err != nil {
 				t.Fatal(err)
 			}
 			model := map[fanfare.DeliveryRef][]fanfare.Entry{}

@@ -23,7 +23,7 @@ func dueText(d fanfare.Due) string {
 // order, what is removed, what is hastened, and when the next is due.
 func TestDueWorkComesWhenItsTimeHasCome(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
-		events := []*fanfare.Frozen{frozenEvent(1, noon, 9), frozenEvent(2, noon, 9)}
+		events := []*fanfare.MatchResult{frozenEvent(1, noon, 9), frozenEvent(2, noon, 9)}
 		freeze(t, s, events...)
 		rapid.Check(t, func(rt *rapid.T) {
 			ctx, day := context.Background(), fanfare.DayOf(noon)
@@ -53,7 +53,7 @@ func TestDueWorkComesWhenItsTimeHasCome(t *testing.T) {
 						commit.Dues = append(commit.Dues, fanfare.Due{
 							At: now.Truncate(time.Second).Add(time.Duration(rapid.IntRange(0, 10).Draw(t, "seconds")) * time.Second), Channel: uint16(rapid.IntRange(1, 65535).Draw(t, "channel")),
 							Lane:  rapid.SampledFrom(fanfare.Lanes[:]).Draw(t, "lane"),
-							Slice: fanfare.Slice{Manifest: manifest, Positions: positions, Attempt: uint16(rapid.IntRange(2, 9).Draw(t, "attempt"))},
+							Slice: fanfare.RecipientRange{Manifest: manifest, Positions: positions, Attempt: uint16(rapid.IntRange(2, 9).Draw(t, "attempt"))},
 						})
 						if rapid.Bool().Draw(t, "put off") {
 							due := &commit.Dues[len(commit.Dues)-1]
@@ -153,7 +153,7 @@ func hastened(d *fanfare.Due) {
 }
 
 // waitsOf are the answers of a record about what was put off, sorted.
-func waitsOf(t *rapid.T, s *deliveries.Store, events []*fanfare.Frozen) (lines []string) {
+func waitsOf(t *rapid.T, s *deliveries.Store, events []*fanfare.MatchResult) (lines []string) {
 	ctx, day := context.Background(), fanfare.DayOf(noon)
 	for _, f := range events {
 		manifest := f.Manifests[0].ID
@@ -185,7 +185,7 @@ func waitsOf(t *rapid.T, s *deliveries.Store, events []*fanfare.Frozen) (lines [
 }
 
 // waitsIn are the same answers of a list.
-func waitsIn(model []fanfare.Due, events []*fanfare.Frozen) (lines []string) {
+func waitsIn(model []fanfare.Due, events []*fanfare.MatchResult) (lines []string) {
 	type group struct {
 		messages    int64
 		first, last int64
@@ -230,7 +230,7 @@ func TestHeldBatchesComeBackInOrderUntilTheyAreRemoved(t *testing.T) {
 		day := fanfare.DayOf(noon)
 		var want []string
 		for i := range 3 {
-			batch := fanfare.Batch{Day: day, Channel: uint16(i), Lane: fanfare.Bulk, Slices: []fanfare.Slice{
+			batch := fanfare.Batch{Day: day, Channel: uint16(i), Lane: fanfare.Bulk, Slices: []fanfare.RecipientRange{
 				{Manifest: 64, From: 0, To: 1000, Attempt: 1}, {Manifest: 128, Positions: []uint32{0, 7}, Attempt: 3}}}
 			if err := s.Hold(t.Context(), &batch); err != nil {
 				t.Fatal(err)
@@ -322,7 +322,7 @@ func TestSwitchesAreSetReplacedAndRemoved(t *testing.T) {
 		if err != nil || len(got) != len(want) || !got[want[0]] || !got[want[1]] {
 			t.Errorf("got %v (%v), want %v", got, err, want)
 		}
-		for event, state := range map[*fanfare.Frozen]string{a: "cancelled", b: "running"} {
+		for event, state := range map[*fanfare.MatchResult]string{a: "cancelled", b: "running"} {
 			if broadcast, err := s.Broadcast(t.Context(), event.Posted.Ref()); err != nil || broadcast.State != state {
 				t.Errorf("broadcast %+v (%v), want it %s", broadcast, err, state)
 			}
@@ -335,12 +335,12 @@ func TestReholdTakesThePlaceOfAllThatIsHeld(t *testing.T) {
 		freeze(t, s, frozenEvent(5, noon, 3))
 		day := fanfare.DayOf(noon)
 		for _, from := range []uint32{0, 1} {
-			if err := s.Hold(t.Context(), &fanfare.Batch{Day: day, Slices: []fanfare.Slice{{From: from, To: from + 1, Attempt: 1}}}); err != nil {
+			if err := s.Hold(t.Context(), &fanfare.Batch{Day: day, Slices: []fanfare.RecipientRange{{From: from, To: from + 1, Attempt: 1}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 2 { // it may be repeated
-			if err := s.Rehold(t.Context(), day, []fanfare.Batch{{Day: day, Slices: []fanfare.Slice{{From: 7, To: 9, Attempt: 2}}}}); err != nil {
+			if err := s.Rehold(t.Context(), day, []fanfare.Batch{{Day: day, Slices: []fanfare.RecipientRange{{From: 7, To: 9, Attempt: 2}}}}); err != nil {
 				t.Fatal(err)
 			}
 			held, ids, err := s.Held(t.Context(), day)

@@ -19,18 +19,18 @@ var (
 )
 
 // waitingEvent is an event that some subscriptions of a partition wait for.
-func waitingEvent(stream uint64, slot uint16, due time.Time, subscriptions ...uint32) *fanfare.Frozen {
+func waitingEvent(stream uint64, slot uint16, due time.Time, subscriptions ...uint32) *fanfare.MatchResult {
 	f := frozenEvent(stream, noon)
 	var hits []fanfare.Hit
 	for _, n := range subscriptions {
-		hits = append(hits, fanfare.Hit{Place: fanfare.NewPlace(3, n), Subscriber: fanfare.NewPlace(3, n), Channel: 1, Rule: -1, Slot: slot})
+		hits = append(hits, fanfare.Hit{Place: fanfare.NewRowID(3, n), Subscriber: fanfare.NewRowID(3, n), Channel: 1, Rule: -1, Slot: slot})
 	}
 	_, f.Gathered = plan.Gather(f.Posted.Seq, hits, func(uint16) (time.Time, bool) { return due, true })
 	return f
 }
 
 // runEvent is an event that sends what was gathered for a slot.
-func runEvent(stream uint64, slot uint16, due time.Time, of ...*fanfare.Frozen) *fanfare.Frozen {
+func runEvent(stream uint64, slot uint16, due time.Time, of ...*fanfare.MatchResult) *fanfare.MatchResult {
 	f := frozenEvent(stream, due, 2)
 	f.Posted.Topic, f.Posted.Run = "", &fanfare.Run{Slot: slot, Due: due, Cadence: "daily 08:00"}
 	f.Items = func(visit func(fanfare.RunItem) error) error {
@@ -182,7 +182,7 @@ func TestTheEventsOfARunAreReadWhileItIsFrozen(t *testing.T) {
 			for n := range uint32(many) {
 				var failed error
 				err := s.Moment(t.Context(), fanfare.DayOf(noon), func(m *deliveries.Moment) error {
-					return m.Posted([]fanfare.EventSeq{event.Posted.Seq}, func(p *fanfare.Posted) { failed = visit(fanfare.RunItem{Number: n, Posted: p}) })
+					return m.Posted([]fanfare.EventSeq{event.Posted.Seq}, func(p *fanfare.AcceptedEvent) { failed = visit(fanfare.RunItem{Number: n, Posted: p}) })
 				})
 				if err = cmp.Or(err, failed); err != nil {
 					return err
@@ -215,7 +215,7 @@ func TestWhatIsCarriedOverWaitsInOnePlace(t *testing.T) {
 			t.Helper()
 			c := plan.Carry{}
 			for _, n := range subscriptions {
-				c[fanfare.NewPlace(3, n)] = plan.Run{Slot: slot, Due: due}
+				c[fanfare.NewRowID(3, n)] = plan.Run{Slot: slot, Due: due}
 			}
 			for n := range 2 {
 				runs, err := s.Carry(t.Context(), day, from, c)

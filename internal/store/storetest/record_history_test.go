@@ -21,7 +21,7 @@ type past struct {
 	t      *testing.T
 	random *rand.Rand
 	stream uint64
-	events map[fanfare.Place][]fanfare.EventSeq // of a person
+	events map[fanfare.RowID][]fanfare.EventSeq // of a person
 	ids    map[string][]fanfare.EventSeq
 	refs   map[string][]fanfare.EventSeq // of messages
 }
@@ -33,14 +33,14 @@ func onEachPast(t *testing.T, seed uint64, test func(t *testing.T, p *past)) {
 		db := storetest.OpenAt(t, place)
 		test(t, &past{
 			Store: deliveries.New(db), db: db, day: partOf(t, db, fanfare.DayOf(noon)), t: t, random: rand.New(rand.NewPCG(seed, 0)),
-			events: map[fanfare.Place][]fanfare.EventSeq{}, ids: map[string][]fanfare.EventSeq{}, refs: map[string][]fanfare.EventSeq{},
+			events: map[fanfare.RowID][]fanfare.EventSeq{}, ids: map[string][]fanfare.EventSeq{}, refs: map[string][]fanfare.EventSeq{},
 		})
 	})
 }
 
 // invent makes an event for random people: sections for two channels, manifests
 // of one partition or of several.
-func (p *past) invent(people int) *fanfare.Frozen {
+func (p *past) invent(people int) *fanfare.MatchResult {
 	p.stream++
 	f := frozenEvent(p.stream, noon)
 	f.Posted.Event.ID = fmt.Sprintf("story-%d", p.stream/2) // some come twice
@@ -51,11 +51,11 @@ func (p *past) invent(people int) *fanfare.Frozen {
 		p.refs[reference] = append(p.refs[reference], f.Posted.Seq)
 	}
 	var sections []fanfare.Section
-	wanted := map[fanfare.Place]bool{}
+	wanted := map[fanfare.RowID]bool{}
 	for channel := range 1 + p.random.IntN(2) {
-		members := map[fanfare.Place]bool{}
+		members := map[fanfare.RowID]bool{}
 		for range p.random.IntN(people + 1) {
-			members[fanfare.NewPlace(p.random.IntN(4), uint32(p.random.IntN(people)))] = true
+			members[fanfare.NewRowID(p.random.IntN(4), uint32(p.random.IntN(people)))] = true
 		}
 		section := fanfare.Section{Channel: uint16(channel + 1)}
 		for _, place := range slices.Sorted(maps.Keys(members)) {
@@ -109,7 +109,7 @@ func (p *past) index() {
 // check asks for people and ids: all of them, or some by chance.
 func (p *past) check(when string, some int) {
 	p.t.Helper()
-	places := make([]fanfare.Place, 0, len(p.events))
+	places := make([]fanfare.RowID, 0, len(p.events))
 	for place := range p.events {
 		places = append(places, place)
 	}
@@ -124,7 +124,7 @@ func (p *past) check(when string, some int) {
 		p.random.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 		places, ids = places[:min(some, len(places))], ids[:min(some, len(ids))]
 	}
-	for _, place := range append(places, fanfare.NewPlace(3, 1<<20)) { // the last has none
+	for _, place := range append(places, fanfare.NewRowID(3, 1<<20)) { // the last has none
 		got, err := p.History(p.t.Context(), fanfare.DayOf(noon), place)
 		if err != nil {
 			p.t.Fatal(err)
@@ -187,7 +187,7 @@ func TestHistoryIsCompleteHoweverFarTheRunsAre(t *testing.T) {
 // frozen and in a run while one of bulk that came before it is not matched yet.
 func TestAnEventThatIsFrozenLateIsInTheHistory(t *testing.T) {
 	onEachPast(t, 2, func(t *testing.T, p *past) {
-		var late []*fanfare.Frozen
+		var late []*fanfare.MatchResult
 		for round := range 10 {
 			for range 4 {
 				if f := p.invent(3); p.random.IntN(2) == 0 {

@@ -26,7 +26,7 @@ type dayModel struct {
 }
 
 type frozenModel struct {
-	fanfare.Frozen
+	fanfare.MatchResult
 	at time.Time
 }
 
@@ -67,7 +67,7 @@ func (d *dayModel) event(seq fanfare.EventSeq) *frozenModel {
 	return d.frozen[i]
 }
 
-func (d *dayModel) freeze(f *fanfare.Frozen, at time.Time) (fresh bool) {
+func (d *dayModel) freeze(f *fanfare.MatchResult, at time.Time) (fresh bool) {
 	if d.event(f.Posted.Seq) != nil {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestAMomentReadsManyOfAKindInTheOrderInWhichTheyAreAskedFor(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
-		var events []*fanfare.Frozen
+		var events []*fanfare.MatchResult
 		for stream := range uint64(5) {
 			events = append(events, frozenEvent(stream+1, noon, int(stream)+1))
 		}
@@ -43,7 +43,7 @@ func TestAMomentReadsManyOfAKindInTheOrderInWhichTheyAreAskedFor(t *testing.T) {
 			}); err != nil {
 				return err
 			}
-			if err := m.Posted(seqs, func(p *fanfare.Posted) {
+			if err := m.Posted(seqs, func(p *fanfare.AcceptedEvent) {
 				posted = append(posted, p.Seq)
 				if p.Event.ID != fmt.Sprintf("story-%d", p.Seq.Stream()) {
 					t.Errorf("event %v is %s", p.Seq, p.Event.ID)
@@ -81,7 +81,7 @@ func TestOfManyTheOneThatIsNotThereIsNamed(t *testing.T) {
 			}
 			for kind, read := range map[string]func(*deliveries.Moment) error{
 				"manifest": func(m *deliveries.Moment) error { return m.Manifests(ids, func(*fanfare.Manifest) {}) },
-				"event":    func(m *deliveries.Moment) error { return m.Posted(seqs, func(*fanfare.Posted) {}) },
+				"event":    func(m *deliveries.Moment) error { return m.Posted(seqs, func(*fanfare.AcceptedEvent) {}) },
 			} {
 				err := s.Moment(t.Context(), fanfare.DayOf(noon), read)
 				missing := map[string]string{"manifest": fmt.Sprintf("%x", uint64(fanfare.NewManifestID(none, 0))), "event": "abc"}[kind]
@@ -96,7 +96,7 @@ func TestOfManyTheOneThatIsNotThereIsNamed(t *testing.T) {
 // A restart learns of each open broadcast what was sent of it, of none too much.
 func TestOpenBroadcastsAreCountedEachByItself(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
-		var events []*fanfare.Frozen
+		var events []*fanfare.MatchResult
 		for stream := range uint64(6) {
 			events = append(events, frozenEvent(stream+1, noon, 2, 1))
 		}

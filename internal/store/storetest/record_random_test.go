@@ -23,7 +23,7 @@ func (tr *trial) operations() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"freeze": func(t *rapid.T) {
 			n, of, _ := tr.pick(t)
-			var events []*fanfare.Frozen
+			var events []*fanfare.MatchResult
 			for range rapid.IntRange(1, 3).Draw(t, "events") {
 				f := tr.invent(t, of)
 				if known := tr.events[n]; len(known) > 0 && rapid.IntRange(0, 2).Draw(t, "again") == 0 {
@@ -77,7 +77,7 @@ func (tr *trial) operations() map[string]func(*rapid.T) {
 				c.Dues = append(c.Dues, fanfare.Due{
 					At: tr.now().Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "in")) * time.Second), Channel: uint16(rapid.IntRange(1, 65535).Draw(t, "channel")),
 					Lane:  rapid.SampledFrom(fanfare.Lanes[:]).Draw(t, "lane"),
-					Slice: fanfare.Slice{Manifest: manifest, Attempt: uint16(rapid.IntRange(2, 3).Draw(t, "attempt")), Positions: []uint32{first, first + 1, far}},
+					Slice: fanfare.RecipientRange{Manifest: manifest, Attempt: uint16(rapid.IntRange(2, 3).Draw(t, "attempt")), Positions: []uint32{first, first + 1, far}},
 				})
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "completions") {
@@ -131,7 +131,7 @@ func (tr *trial) operations() map[string]func(*rapid.T) {
 		"hold": func(t *rapid.T) {
 			n, of, code := tr.pick(t)
 			batch := fanfare.Batch{Day: of, Channel: uint16(rapid.IntRange(1, 9).Draw(t, "channel")), Lane: fanfare.Bulk,
-				Slices: []fanfare.Slice{{Manifest: tr.manifest(t, n), To: 100, Attempt: 1}}}
+				Slices: []fanfare.RecipientRange{{Manifest: tr.manifest(t, n), To: 100, Attempt: 1}}}
 			switch rapid.SampledFrom([]string{"hold", "rehold", "remove"}).Draw(t, "how") {
 			case "hold":
 				tr.made(n).held = append(tr.made(n).held, asJSON(batch))
@@ -267,7 +267,7 @@ func (tr *trial) ask(t *rapid.T) {
 		of := tr.first + fanfare.Day(n)
 		q := &questions{partitions: []int{0, 2, 63}, service: rapid.SampledFrom([]string{"", "news"}).Draw(t, "service"), before: fanfare.NewEventSeq(1<<40, 0),
 			from: uint32(rapid.IntRange(0, 2).Draw(t, "from")), to: uint32(rapid.IntRange(2, 6).Draw(t, "to")), limit: rapid.IntRange(1, 5).Draw(t, "limit"), now: tr.now(),
-			people: []fanfare.Place{fanfare.NewPlace(0, 0), fanfare.NewPlace(rapid.IntRange(0, 3).Draw(t, "partition"), 1)},
+			people: []fanfare.RowID{fanfare.NewRowID(0, 0), fanfare.NewRowID(rapid.IntRange(0, 3).Draw(t, "partition"), 1)},
 			ids:    []string{"story-1", fmt.Sprint("story-", tr.stream/2)}, references: []string{"order-1"}}
 		for _, f := range tr.events[n] {
 			q.events = append(q.events, f.Posted.Seq)

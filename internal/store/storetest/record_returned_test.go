@@ -11,7 +11,7 @@ import (
 )
 
 // returnedEntry is what came back of a delivery of the first manifest of an event.
-func returnedEntry(f *fanfare.Frozen, position uint32, state fanfare.State) fanfare.Entry {
+func returnedEntry(f *fanfare.MatchResult, position uint32, state fanfare.State) fanfare.Entry {
 	e := entry(f, position, 0, state)
 	e.Returned, e.Code, e.Text, e.At = true, 550, "bounced", noon.Add(time.Hour)
 	return e
@@ -19,7 +19,7 @@ func returnedEntry(f *fanfare.Frozen, position uint32, state fanfare.State) fanf
 
 // attemptsOf lists the attempts of a delivery of the first manifest of an event, as
 // "number state".
-func attemptsOf(t *testing.T, s *deliveries.Store, f *fanfare.Frozen, position uint32) (list []string) {
+func attemptsOf(t *testing.T, s *deliveries.Store, f *fanfare.MatchResult, position uint32) (list []string) {
 	t.Helper()
 	err := s.Attempts(t.Context(), f.Posted.Ref().Day, f.Manifests[0].ID, position, position+1, func(e *fanfare.Entry) error {
 		list = append(list, fmt.Sprint(e.Attempt, " ", e.State))
@@ -31,7 +31,7 @@ func attemptsOf(t *testing.T, s *deliveries.Store, f *fanfare.Frozen, position u
 	return list
 }
 
-func expectAttempts(t *testing.T, s *deliveries.Store, f *fanfare.Frozen, position uint32, want ...string) {
+func expectAttempts(t *testing.T, s *deliveries.Store, f *fanfare.MatchResult, position uint32, want ...string) {
 	t.Helper()
 	if got := attemptsOf(t, s, f, position); !slices.Equal(got, want) {
 		t.Errorf("delivery %d has %q, want %q", position, got, want)
@@ -96,7 +96,7 @@ func TestTheCountsOfACompletedBroadcastFollowWhatCameBackOnce(t *testing.T) {
 			if err := s.Commit(t.Context(), day, back); err != nil {
 				t.Fatal(err)
 			}
-			for of, want := range map[*fanfare.Frozen]fanfare.Counts{
+			for of, want := range map[*fanfare.MatchResult]fanfare.Counts{
 				f:     {fanfare.Accepted: 2, fanfare.Failed: 1, fanfare.Delivered: 1},
 				other: {fanfare.Failed: 1},
 			} {

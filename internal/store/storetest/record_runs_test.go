@@ -154,8 +154,8 @@ func TestRunsOfAnySizeMergeUntilFewAreLeft(t *testing.T) {
 // and another beside.
 func TestSomebodyWithMoreEventsThanABlockHoldsIsFound(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
-		always, beside := fanfare.NewPlace(0, 0), fanfare.NewPlace(0, 1)
-		var events []*fanfare.Frozen
+		always, beside := fanfare.NewRowID(0, 0), fanfare.NewRowID(0, 1)
+		var events []*fanfare.MatchResult
 		const n = 1024 + 512 // a block has 1024 pairs
 		for i := range n {
 			size := 1
@@ -182,7 +182,7 @@ func TestSomebodyWithMoreEventsThanABlockHoldsIsFound(t *testing.T) {
 // More events than one statement reads are in the run, in one call.
 func TestARunIsReadInPieces(t *testing.T) {
 	onEachRecord(t, func(t *testing.T, s *deliveries.Store) {
-		var events []*fanfare.Frozen
+		var events []*fanfare.MatchResult
 		for stream := range uint64(2*256 + 10) {
 			events = append(events, frozenEvent(stream+1, noon, 1))
 		}

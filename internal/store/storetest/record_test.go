@@ -25,10 +25,10 @@ func onEachRecord(t *testing.T, test func(t *testing.T, s *deliveries.Store)) {
 
 // frozenEvent makes an event whose manifests have members of these sizes, each
 // manifest from a partition of its own.
-func frozenEvent(stream uint64, received time.Time, sizes ...int) *fanfare.Frozen {
+func frozenEvent(stream uint64, received time.Time, sizes ...int) *fanfare.MatchResult {
 	seq := fanfare.NewEventSeq(stream, 0)
-	f := &fanfare.Frozen{
-		Posted: &fanfare.Posted{
+	f := &fanfare.MatchResult{
+		Posted: &fanfare.AcceptedEvent{
 			Service: "news", Topic: "story", Lane: fanfare.Bulk, ChangeSeq: 9, ReceivedAt: received, Seq: seq,
 			Event: fanfare.Event{ID: fmt.Sprintf("story-%d", stream), Source: "/test", Type: "story", Time: received, Data: json.RawMessage(`{"n":1}`)},
 		},
@@ -37,7 +37,7 @@ func frozenEvent(stream uint64, received time.Time, sizes ...int) *fanfare.Froze
 	for i, n := range sizes {
 		m := fanfare.Manifest{ID: fanfare.NewManifestID(seq, 2*i), Sections: []fanfare.Section{{Channel: 1, Template: 1}}}
 		for local := range n {
-			place := fanfare.NewPlace(2*i, uint32(local))
+			place := fanfare.NewRowID(2*i, uint32(local))
 			m.Sections[0].Members.Add(place, place)
 		}
 		f.Manifests = append(f.Manifests, m)
@@ -47,7 +47,7 @@ func frozenEvent(stream uint64, received time.Time, sizes ...int) *fanfare.Froze
 	return f
 }
 
-func freeze(t testing.TB, s *deliveries.Store, events ...*fanfare.Frozen) []bool {
+func freeze(t testing.TB, s *deliveries.Store, events ...*fanfare.MatchResult) []bool {
 	t.Helper()
 	fresh, err := s.Freeze(t.Context(), events, noon.Add(3*time.Second))
 	if err != nil {
@@ -57,7 +57,7 @@ func freeze(t testing.TB, s *deliveries.Store, events ...*fanfare.Frozen) []bool
 }
 
 // entry is an attempt of a delivery of the first manifest of an event.
-func entry(f *fanfare.Frozen, position uint32, attempt uint16, state fanfare.State) fanfare.Entry {
+func entry(f *fanfare.MatchResult, position uint32, attempt uint16, state fanfare.State) fanfare.Entry {
 	e := fanfare.Entry{
 		Delivery: fanfare.DeliveryRef{Day: f.Posted.Ref().Day, Manifest: f.Manifests[0].ID, Position: position}, Attempt: attempt, State: state,
 		Code: 250, Text: "said", Relay: "relay:25", Address: "p@example.org", At: noon.Add(time.Duration(attempt) * time.Minute),
@@ -79,7 +79,7 @@ func TestAnEventIsFrozenOnce(t *testing.T) {
 		if fresh := freeze(t, s, again, other, again); !slices.Equal(fresh, []bool{false, true, false}) {
 			t.Errorf("with a new one between two reruns: %v", fresh)
 		}
-		for _, want := range []*fanfare.Frozen{first, other} {
+		for _, want := range []*fanfare.MatchResult{first, other} {
 			got, err := s.Manifests(t.Context(), want.Posted.Ref())
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(want.Manifests) {
 				t.Errorf("event %v has the manifests %v (%v), want %v", want.Posted.Seq, got, err, want.Manifests)
@@ -158,7 +158,7 @@ func TestAllThatIsKeptIsThereAfterARestart(t *testing.T) {
 		freeze(t, s, f)
 		commit := &fanfare.Commit{
 			Entries: []fanfare.Entry{entry(f, 0, 1, fanfare.Accepted), entry(f, 1, 1, fanfare.Deferred)},
-			Dues:    []fanfare.Due{{At: noon.Add(time.Hour), Channel: 1, Slice: fanfare.Slice{Manifest: f.Manifests[0].ID, Positions: []uint32{1}, Attempt: 2}}},
+			Dues:    []fanfare.Due{{At: noon.Add(time.Hour), Channel: 1, Slice: fanfare.RecipientRange{Manifest: f.Manifests[0].ID, Positions: []uint32{1}, Attempt: 2}}},
 		}
 		if err := s.Commit(t.Context(), day, commit); err != nil {
 			t.Fatal(err)
@@ -240,7 +240,7 @@ func TestReadersAndWritersAndRemovalDoNotMeet(t *testing.T) {
 				random := rand.New(rand.NewPCG(uint64(worker), 0))
 				for i := range 25 {
 					f := frozenEvent(uint64(worker*1000+i+1), noon.Add(time.Duration(random.IntN(2))*24*time.Hour), 3)
-					_, err := s.Freeze(t.Context(), []*fanfare.Frozen{f}, noon)
+					_, err := s.Freeze(t.Context(), []*fanfare.MatchResult{f}, noon)
 					ok(err)
 					ok(s.Commit(t.Context(), f.Posted.Ref().Day, &fanfare.Commit{Entries: []fanfare.Entry{entry(f, 0, 1, fanfare.Accepted)}}))
 					_, err = s.History(t.Context(), f.Posted.Ref().Day, 0)

@@ -29,7 +29,7 @@ type trial struct {
 	records []*keptRecord
 	first   fanfare.Day
 	days    [daysPerCheck]*dayModel
-	events  [daysPerCheck][]*fanfare.Frozen // all that were ever given, also of days that were removed
+	events  [daysPerCheck][]*fanfare.MatchResult // all that were ever given, also of days that were removed
 	stream  uint64
 	clock   int // seconds since noon
 
@@ -74,7 +74,7 @@ func (tr *trial) made(n int) *dayModel {
 }
 
 // invent makes an event for people of four partitions.
-func (tr *trial) invent(t *rapid.T, of fanfare.Day) *fanfare.Frozen {
+func (tr *trial) invent(t *rapid.T, of fanfare.Day) *fanfare.MatchResult {
 	tr.stream++
 	received := of.Time().Add(12 * time.Hour)
 	f := frozenEvent(tr.stream, received)
@@ -89,7 +89,7 @@ func (tr *trial) invent(t *rapid.T, of fanfare.Day) *fanfare.Frozen {
 		m := fanfare.Manifest{ID: fanfare.NewManifestID(f.Posted.Seq, first), Sections: []fanfare.Section{{Channel: 1, Template: 1}}}
 		for local := range uint32(4) {
 			if local == 0 || rapid.Bool().Draw(t, "member") {
-				place := fanfare.NewPlace(first, local)
+				place := fanfare.NewRowID(first, local)
 				m.Sections[0].Members.Add(place, place)
 			}
 		}

@@ -19,7 +19,7 @@ func TestTheRecordWaitsForFewAnswersHoweverMuchItIsGiven(t *testing.T) {
 			}
 			return nil
 		}})
-		var events []*fanfare.Frozen
+		var events []*fanfare.MatchResult
 		for i := range size {
 			events = append(events, frozenEvent(uint64(i+1), noon, 3, 3))
 		}
@@ -44,7 +44,7 @@ func TestTheRecordWaitsForFewAnswersHoweverMuchItIsGiven(t *testing.T) {
 					if err := m.Manifests(ids, func(*fanfare.Manifest) {}); err != nil {
 						return err
 					}
-					return m.Posted(seqs, func(*fanfare.Posted) {})
+					return m.Posted(seqs, func(*fanfare.AcceptedEvent) {})
 				})
 			}, 3},
 			{"hasten", func() error { return s.HastenDue(t.Context(), events[0].Posted.Ref()) }, 0},
@@ -55,7 +55,7 @@ func TestTheRecordWaitsForFewAnswersHoweverMuchItIsGiven(t *testing.T) {
 			{"open", func() error {
 				return s.Open(t.Context(), day, func(fanfare.EventSeq, int64, fanfare.Progress) {})
 			}, 2},
-			{"history", func() error { _, err := s.History(t.Context(), day, fanfare.NewPlace(0, 0)); return err }, 4},
+			{"history", func() error { _, err := s.History(t.Context(), day, fanfare.NewRowID(0, 0)); return err }, 4},
 			{"find", func() error { _, err := s.FindEvent(t.Context(), day, "news", "story-1"); return err }, 5},
 			{"forget", func() error {
 				return s.Forget(t.Context(), day, make([]fanfare.DeliveryRef, size))
@@ -74,7 +74,7 @@ func TestTheRecordWaitsForFewAnswersHoweverMuchItIsGiven(t *testing.T) {
 
 // asked are the first manifests of events, their sequences, and the deliveries
 // of those manifests.
-func asked(events []*fanfare.Frozen) (ids []fanfare.ManifestID, seqs []fanfare.EventSeq, spans []deliveries.Span) {
+func asked(events []*fanfare.MatchResult) (ids []fanfare.ManifestID, seqs []fanfare.EventSeq, spans []deliveries.Span) {
 	for _, f := range events {
 		m := &f.Manifests[0]
 		ids, seqs = append(ids, m.ID), append(seqs, f.Posted.Seq)

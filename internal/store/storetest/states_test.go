@@ -19,14 +19,14 @@ import (
 )
 
 // keyed makes an event that becomes the state of a key.
-func keyed(stream uint64, topic, series uint32, key string) *fanfare.Frozen {
+func keyed(stream uint64, topic, series uint32, key string) *fanfare.MatchResult {
 	f := frozenEvent(stream, noon, 1)
 	f.Posted.Event.Data = json.RawMessage(fmt.Sprintf(`{"key":%q,"n":%d}`, key, stream))
 	f.Key = &fanfare.KeyRef{Topic: topic, Series: series, Key: key}
 	return f
 }
 
-func lastOf(f *fanfare.Frozen) fanfare.Last {
+func lastOf(f *fanfare.MatchResult) fanfare.Last {
 	return fanfare.Last{Of: *f.Key, Event: f.Posted.Ref(), At: f.Posted.ReceivedAt, Data: f.Posted.Event.Data}
 }
 
@@ -130,7 +130,7 @@ func TestTheStatesOfADayAreThoseOfAModel(t *testing.T) {
 			topics += 2 // the checks share a day
 			model := map[fanfare.KeyRef]fanfare.Last{}
 			for range rapid.IntRange(1, 6).Draw(t, "groups") {
-				var group []*fanfare.Frozen
+				var group []*fanfare.MatchResult
 				for range rapid.IntRange(1, 8).Draw(t, "events") {
 					stream++
 					f := keyed(stream, topics+rapid.Uint32Range(0, 1).Draw(t, "topic"), 0, rapid.SampledFrom([]string{"", "a", "B", "ä", "a b"}).Draw(t, "key"))

@@ -44,8 +44,8 @@ var homes = []home{
 		"what differs between two texts is shown by api, so that all clients show the same", "ask the API"},
 	{"github.com/swaggest/swgui/", []string{"internal/httpapi"},
 		"the viewer of the document is served by api", "link to /docs"},
-	{"github.com/prometheus/", []string{"internal/admin/report", "internal/server"},
-		"stages count with plain atomics; report gives them names", "expose a counter and let report read it"},
+	{"github.com/prometheus/", []string{"internal/admin", "internal/mail/feedback", "internal/pipeline/deliver/channels", "internal/mail/inbound", "internal/store", "internal/server"},
+		"stages count with plain atomics; the package that sets a stage up gives them names", "expose a counter and let report read it"},
 	{"github.com/spf13/cobra", []string{"cmd/fanfare"},
 		"commands are turned into calls before anything else sees them", "take a value"},
 	{"github.com/spf13/pflag", []string{"cmd/fanfare", "internal/config"},
@@ -85,7 +85,7 @@ var homes = []home{
 	{"log", nil, "logs are structured", "use log/slog"},
 	{"math/rand", nil, "one generator, seeded where tests need it", "use math/rand/v2, or crypto/rand for secrets"},
 	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask app for profiles"},
-	{"net/http", []string{"internal/httpapi", "internal/server", "internal/bench", "internal/admin/report", "internal/sink", "internal/pipeline/deliver/webhook", "client", "cmd/fanfare"},
+	{"net/http", []string{"internal/httpapi", "internal/server", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "client", "cmd/fanfare"},
 		"HTTP comes in at api and goes out at client and webhook", "take and return plain values"},
 }
 

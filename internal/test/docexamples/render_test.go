@@ -19,6 +19,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // randoms is for how many recipients each template is rendered.
@@ -204,7 +205,7 @@ func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u 
 	link := func(dst []byte, _ *render.Recipient) []byte { return append(dst, "https://example.org/u/x"...) }
 	w, err := render.Mailing{Template: template, From: mail.Address{Address: "news@example.org"}, Domain: "example.org", Event: mailed, Digest: digest,
 		Topic: u.topic, Service: "example", Unsubscribe: link, Preferences: link,
-		Enclose: func(render.Enclosing) (*render.Enclosure, error) { return nil, nil }}.Writer()
+		EncodeFiles: func(mime.FileSet) (*mime.EncodedFiles, error) { return nil, nil }}.Writer()
 	if err != nil {
 		return err
 	}
@@ -236,7 +237,7 @@ func (m *maker) recipient(t *testing.T, u use, spec *registry.TemplateSpec) *ren
 		return r
 	}
 	for n := range 1 + m.random.IntN(4) {
-		s := render.Subscription{Place: fanfare.Place(n + 1), ID: fmt.Sprintf("sub-%d", n)}
+		s := render.Subscription{Place: fanfare.RowID(n + 1), ID: fmt.Sprintf("sub-%d", n)}
 		if len(u.params) > 0 && m.random.IntN(2) == 0 {
 			rule := m.random.IntN(len(u.params))
 			params := map[string]any{}

@@ -100,7 +100,7 @@ func (x *examination) checkReported(hasTime func() bool) {
 
 	filters := x.report.Filters
 	atFilter, _ := slices.BinarySearch(filters, nextFilter)
-	atHit, _ := slices.BinarySearchFunc(x.hits, nextPlace, func(h condition.Hit, p fanfare.Place) int { return cmp.Compare(h.Place, p) })
+	atHit, _ := slices.BinarySearchFunc(x.hits, nextPlace, func(h condition.Hit, p fanfare.RowID) int { return cmp.Compare(h.Place, p) })
 	leftFilters, leftHits := len(filters), len(x.hits)
 	if len(x.report.Definition.Rules) == 0 {
 		leftHits = 0
@@ -186,7 +186,7 @@ func reports(r *condition.Report, hits []condition.Hit, c *condition.Condition) 
 		_, found := slices.BinarySearch(r.Filters, c.Number)
 		return found
 	}
-	at, found := slices.BinarySearchFunc(hits, c.Place, func(h condition.Hit, p fanfare.Place) int { return cmp.Compare(h.Place, p) })
+	at, found := slices.BinarySearchFunc(hits, c.Place, func(h condition.Hit, p fanfare.RowID) int { return cmp.Compare(h.Place, p) })
 	return found && hits[at].Rule >= 0
 }
 

@@ -18,7 +18,7 @@ type Quarantined struct {
 	Topic uint32
 
 	Filter       string        // a filter, for all subscriptions that have it
-	Subscription fanfare.Place // or one subscription to a rule
+	Subscription fanfare.RowID // or one subscription to a rule
 	Hash         uint64        // of the rule and its params: with another one the condition has changed
 
 	Since     time.Time
@@ -65,7 +65,7 @@ func (x *examination) applyQuarantine(ctx context.Context) error {
 	if len(x.quarantine) == 0 {
 		return nil
 	}
-	ignored := map[fanfare.Place]bool{} // subscriptions about which the index is not asked
+	ignored := map[fanfare.RowID]bool{} // subscriptions about which the index is not asked
 	var found []condition.Hit
 	var changed []Quarantined
 	for i := range x.quarantine {

@@ -29,7 +29,7 @@ func (x *examination) resolve(ctx context.Context) error {
 	if err != nil || len(confirmed) == 0 {
 		return err
 	}
-	affected := map[fanfare.Place]bool{}
+	affected := map[fanfare.RowID]bool{}
 	var list []Quarantined
 	for i := range confirmed {
 		c := &confirmed[i]
@@ -100,8 +100,8 @@ func (x *examination) tell(c *contradiction) {
 
 // decideMembers replaces the hits of some subscribers by what the evaluator finds for all
 // their subscriptions, as these are stored.
-func (x *examination) decideMembers(ctx context.Context, affected map[fanfare.Place]bool) error {
-	subscribers := make([]fanfare.Place, 0, len(affected))
+func (x *examination) decideMembers(ctx context.Context, affected map[fanfare.RowID]bool) error {
+	subscribers := make([]fanfare.RowID, 0, len(affected))
 	for place := range affected {
 		subscribers = append(subscribers, place)
 	}

@@ -19,7 +19,7 @@ type Index interface {
 	MatchReported(key condition.Key, event condition.Event, hits []condition.Hit, r *condition.Report) ([]condition.Hit, error)
 	DefinitionOf(key condition.Key) *condition.Definition
 	FilterAt(key condition.Key, number uint32) (condition.Condition, bool)
-	ConditionAt(key condition.Key, place fanfare.Place) (condition.Condition, bool)
+	ConditionAt(key condition.Key, place fanfare.RowID) (condition.Condition, bool)
 	FilterHits(key condition.Key, filter string, hits []condition.Hit) []condition.Hit
 	Conditions(key condition.Key, at *condition.Cursor, n int, visit func(condition.Condition)) int
 }
@@ -28,7 +28,7 @@ type Index interface {
 type Store interface {
 	// Entries visits the active subscriptions that some subscribers have to a topic, as
 	// they are stored. Nothing of an entry may be kept but its strings.
-	Entries(ctx context.Context, topic uint32, subscribers []fanfare.Place, visit func(*condition.Entry) error) error
+	Entries(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error
 	// Quarantine stores conditions durably before it returns.
 	Quarantine(ctx context.Context, list []Quarantined) error
 	// Release takes conditions out of the quarantine.
@@ -77,7 +77,7 @@ type topic struct {
 	mu         sync.Mutex
 	language   *language
 	nextFilter uint32        // the reported filters from this number on are checked next
-	nextPlace  fanfare.Place // and of the reported subscriptions to rules those from here on
+	nextPlace  fanfare.RowID // and of the reported subscriptions to rules those from here on
 	others     condition.Cursor
 	quarantine []Quarantined // replaced as a whole
 }

@@ -82,12 +82,12 @@ func (x *lyingIndex) hitsOf(key condition.Key, c *condition.Condition) []conditi
 
 // A memoryStore keeps entries and the quarantine as the registry does.
 type memoryStore struct {
-	entries    map[fanfare.Place]condition.Entry
+	entries    map[fanfare.RowID]condition.Entry
 	quarantine []Quarantined
 	fails      error
 }
 
-func (s *memoryStore) Entries(_ context.Context, _ uint32, subscribers []fanfare.Place, visit func(*condition.Entry) error) error {
+func (s *memoryStore) Entries(_ context.Context, _ uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
 	for _, e := range s.entries {
 		if slices.Contains(subscribers, e.Subscriber) {
 			if err := visit(&e); err != nil {
@@ -124,7 +124,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, share Share) *bench {
-	b := &bench{t: t, index: &lyingIndex{Index: condition.New()}, store: &memoryStore{entries: map[fanfare.Place]condition.Entry{}}, clock: &clock{},
+	b := &bench{t: t, index: &lyingIndex{Index: condition.New()}, store: &memoryStore{entries: map[fanfare.RowID]condition.Entry{}}, clock: &clock{},
 		topic: Topic{condition.Key{Service: "ops", Topic: "load"}, 7}}
 	err := b.index.Define(b.topic.Key, condition.Definition{
 		Schema: json.RawMessage(`{"properties":{"n":{"type":"integer"},"s":{"type":"string"}}}`),
@@ -143,11 +143,11 @@ func (b *bench) restart(share Share) {
 }
 
 // filter puts a subscription in; its subscriber is place / 10.
-func (b *bench) filter(place fanfare.Place, filter string) {
+func (b *bench) filter(place fanfare.RowID, filter string) {
 	b.put(condition.Entry{Place: place, Subscriber: place / 10, Filter: filter})
 }
 
-func (b *bench) rule(place fanfare.Place, least int) {
+func (b *bench) rule(place fanfare.RowID, least int) {
 	b.put(condition.Entry{Place: place, Subscriber: place / 10, Rule: "least", Params: json.RawMessage(fmt.Sprintf(`{"least": %d}`, least))})
 }
 
@@ -160,7 +160,7 @@ func (b *bench) put(e condition.Entry) {
 }
 
 // match returns the places that an event with n reaches.
-func (b *bench) match(n int) (places []fanfare.Place) {
+func (b *bench) match(n int) (places []fanfare.RowID) {
 	b.t.Helper()
 	hits, err := b.verifier.Match(b.t.Context(), b.topic, "evt-1", condition.Event{Data: fmt.Appendf(nil, `{"n":%d,"s":"x"}`, n)}, nil)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *bench) match(n int) (places []fanfare.Place) {
 	return places
 }
 
-func (b *bench) want(n int, want ...fanfare.Place) {
+func (b *bench) want(n int, want ...fanfare.RowID) {
 	b.t.Helper()
 	if got := b.match(n); !slices.Equal(got, want) {
 		b.t.Errorf("an event with %d reaches %v, want %v", n, got, want)
@@ -215,7 +215,7 @@ func TestNobodyIsNotifiedWhoseConditionTheIndexTakesForTrueInError(t *testing.T)
 
 func TestAConditionThatTheIndexMissesIsFoundAmongTheOthers(t *testing.T) {
 	b := newBench(t, DefaultShare)
-	for place := fanfare.Place(10); place < 60; place++ {
+	for place := fanfare.RowID(10); place < 60; place++ {
 		b.filter(place, fmt.Sprintf("event.n > %d", 1000+place))
 	}
 	b.filter(61, "event.n > 5")
@@ -241,11 +241,11 @@ func TestAReportedConditionIsCheckedAgainWithinTheEventsOfTheFormula(t *testing.
 			for wrong := range 4 {
 				b := newBench(t, DefaultShare)
 				for i := range c.conditions / 2 {
-					b.filter(fanfare.Place(10+i), fmt.Sprintf("event.n > %d", -i))
-					b.rule(fanfare.Place(5000+i), -i)
+					b.filter(fanfare.RowID(10+i), fmt.Sprintf("event.n > %d", -i))
+					b.rule(fanfare.RowID(5000+i), -i)
 				}
 				liar := fmt.Sprintf("event.n > %d", 1_000_000+wrong) // false, whatever the index says
-				b.filter(fanfare.Place(4000+wrong), liar)
+				b.filter(fanfare.RowID(4000+wrong), liar)
 				event := func() {
 					b.clock.processor += c.perEvent
 					b.clock.elapsed += readEvery
@@ -335,7 +335,7 @@ func TestAnEventIsParkedThatAConditionInQuarantineCannotDecide(t *testing.T) {
 func TestTheShareIsKept(t *testing.T) {
 	b := newBench(t, DefaultShare)
 	for i := range 500 {
-		b.filter(fanfare.Place(10+i), fmt.Sprintf("event.n > %d", -i))
+		b.filter(fanfare.RowID(10+i), fmt.Sprintf("event.n > %d", -i))
 	}
 	for range 2000 {
 		b.clock.processor += 100 * time.Microsecond

@@ -1,0 +1,75 @@
+// Package datadir knows the data directory of a server: the names of its files, the lock that keeps a second
+// server out, and its free disk space. It keeps the last measurement of the disk in memory. The wiring of the
+// server and the packages that back up, move and restore data call it.
+package datadir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"fanfare.dev/fanfare"
+)
+
+// Names of files and folders in a data directory.
+const (
+	Bus      = "bus"        // folder of the embedded bus
+	AdminKey = "admin.key"  // key of the local command line
+	Control  = "control.db" // present if the data are, or were, in SQLite files
+	lockFile = "lock"
+)
+
+// Has reports whether a data directory has a file of that name.
+func Has(dir, name string) bool {
+	_, err := os.Lstat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// TrimLine returns the text of a file of one line, without the line end.
+func TrimLine(b []byte) string { return strings.TrimRight(string(b), "\r\n") }
+
+// WriteFile replaces a small file as a whole, and returns when it is on disk.
+func WriteFile(path string, text []byte) error {
+	part := path + ".new"
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// Unusable returns the error of a data directory that cannot be made or written.
+func Unusable(err error) error {
+	return &fanfare.Error{Code: fanfare.Invalid, Message: "the data directory cannot be used: " + err.Error(),
+		Hint: "set data_dir to a folder that belongs to the user that runs the server"}
+}
+
+// Lock locks a data directory until unlock is called. It fails with the code Conflict if another server has it.
+func Lock(dir string) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, Unusable(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(&fanfare.Error{Code: fanfare.Conflict, Message: "another server uses " + dir, Hint: "stop it, or give this server its own data_dir"}, f.Close())
+	}
+	return f.Close, nil
+}
+
+// InUse reports whether a server uses a data directory.
+func InUse(dir string) bool {
+	if !Has(dir, lockFile) {
+		return false
+	}
+	unlock, err := Lock(dir)
+	if err != nil {
+		return fanfare.CodeOf(err) == fanfare.Conflict
+	}
+	return unlock() != nil
+}
