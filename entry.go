@@ -48,6 +48,29 @@ func (s *RecipientRange) Len() int {
 	return int(s.To - s.From)
 }
 
+// Refs returns the deliveries of the range on a day, in ascending order.
+func (s *RecipientRange) Refs(day Day) []DeliveryRef {
+	refs := make([]DeliveryRef, 0, s.Len())
+	for _, p := range s.Positions {
+		refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+	}
+	if s.Positions == nil {
+		for p := s.From; p < s.To; p++ {
+			refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
+		}
+	}
+	return refs
+}
+
+// RangeOf returns the range of ascending positions. It lists them only if they have gaps.
+func RangeOf(m ManifestID, attempt uint16, positions []uint32) RecipientRange {
+	first, last := positions[0], positions[len(positions)-1]
+	if int(last-first) == len(positions)-1 {
+		return RecipientRange{Manifest: m, From: first, To: last + 1, Attempt: attempt}
+	}
+	return RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
+}
+
 // A Batch is the unit of hand-over between generation and delivery, and of the
 // lease: slices of manifests of one day for one channel and lane.
 type Batch struct {

@@ -197,6 +197,12 @@ const (
 	SwitchCancelled = "cancelled"
 )
 
+// The kinds of parked work.
+const (
+	ParkedEvents = "event"
+	ParkedBatch  = "batch"
+)
+
 // Parked is work that failed too often and waits for an operator.
 type Parked struct {
 	ID       string    `json:"id"`

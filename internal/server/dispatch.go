@@ -165,7 +165,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 // park keeps a batch for an operator. One that cannot be read any more belongs
 // to no event; it is kept all the same, under the day on which it came.
 func (d *dispatch) park(ctx context.Context, lease *bus.Lease, cause error) error {
-	parked := fanfare.Parked{Kind: parkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, At: d.clock.Now()}
+	parked := fanfare.Parked{Kind: fanfare.ParkedBatch, Reason: cause.Error(), Failures: lease.Deliveries, At: d.clock.Now()}
 	day, event := fanfare.DayOf(lease.Kept), fanfare.EventSeq(0)
 	var batch fanfare.Batch
 	if json.Unmarshal(lease.Data, &batch) == nil && len(batch.Slices) > 0 {

@@ -155,10 +155,10 @@ func (d *due) insist(ctx context.Context, write func() error) error {
 	}
 }
 
-// resume puts held batches back on the bus, all but those that are held still. Of
+// Resume puts held batches back on the bus, all but those that are held still. Of
 // one that is in part, that is held again when it is loaded. Called again after it
 // failed, it publishes nothing twice.
-func (d *due) resume(ctx context.Context, held func(*fanfare.Batch) bool) error {
+func (d *due) Resume(ctx context.Context, held func(*fanfare.Batch) bool) error {
 	days, err := d.store.Days(ctx)
 	if err != nil {
 		return err

@@ -98,11 +98,11 @@ func TestWhatWasPausedIsHandedOnOnceHoweverOftenItIsResumed(t *testing.T) {
 	waiting := newDue(kept, hops, clock.System{}, slog.New(slog.DiscardHandler))
 	db.writes.Store(2)
 	for range 2 {
-		if err := waiting.resume(t.Context(), nothing); fanfare.CodeOf(err) != fanfare.DiskFull {
+		if err := waiting.Resume(t.Context(), nothing); fanfare.CodeOf(err) != fanfare.DiskFull {
 			t.Errorf("got %v", err)
 		}
 	}
-	if err := waiting.resume(t.Context(), nothing); err != nil {
+	if err := waiting.Resume(t.Context(), nothing); err != nil {
 		t.Fatal(err)
 	}
 	hasOneBatch(t, hops)

@@ -343,7 +343,7 @@ func (e *eraser) eraseParked(ctx context.Context, day fanfare.Day, places []fanf
 		return false, err
 	}
 	for i := range parked {
-		if parked[i].Kind != parkedEvents {
+		if parked[i].Kind != fanfare.ParkedEvents {
 			continue
 		}
 		text, found, err := forgetIn(payloads[i], 0, places, names)

@@ -281,7 +281,7 @@ func (m *matching) park(ctx context.Context, posted *fanfare.AcceptedEvent, caus
 	}
 	return retry.WhileAway(ctx, func() error {
 		return m.store.Park(ctx, posted.Ref().Day, posted.Seq, fanfare.Parked{
-			Kind: parkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
+			Kind: fanfare.ParkedEvents, Reason: cause.Error(), Failures: 1, At: m.clock.Now(),
 		}, group)
 	})
 }
@@ -396,7 +396,7 @@ func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
 	}
 	day := fanfare.DayOf(lease.Kept)
 	err := m.store.Park(ctx, day, fanfare.NewEventSeq(lease.Seq, 0), fanfare.Parked{
-		Kind: parkedEvents, Reason: cause.Error(), Failures: lease.Deliveries, At: m.clock.Now(),
+		Kind: fanfare.ParkedEvents, Reason: cause.Error(), Failures: lease.Deliveries, At: m.clock.Now(),
 	}, parkable(lease))
 	if err == nil {
 		err = lease.Done()

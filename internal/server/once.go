@@ -13,7 +13,7 @@ func once(batch *fanfare.Batch) {
 	}
 	latest, twice := make(map[fanfare.DeliveryRef]int, batch.Members()), false
 	for i := range batch.Slices {
-		for _, ref := range refsOf(batch.Day, &batch.Slices[i]) {
+		for _, ref := range batch.Slices[i].Refs(batch.Day) {
 			before, known := latest[ref]
 			twice = twice || known
 			if !known || batch.Slices[before].Attempt < batch.Slices[i].Attempt {
@@ -28,13 +28,13 @@ func once(batch *fanfare.Batch) {
 	for i := range batch.Slices {
 		slice := batch.Slices[i]
 		var positions []uint32
-		for _, ref := range refsOf(batch.Day, &slice) {
+		for _, ref := range slice.Refs(batch.Day) {
 			if latest[ref] == i {
 				positions = append(positions, ref.Position)
 			}
 		}
 		if len(positions) > 0 {
-			left = append(left, sliceOf(slice.Manifest, slice.Attempt, positions))
+			left = append(left, fanfare.RangeOf(slice.Manifest, slice.Attempt, positions))
 		}
 	}
 	batch.Slices = left

@@ -14,12 +14,6 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// The kinds of parked work.
-const (
-	parkedEvents = "event"
-	parkedBatch  = "batch"
-)
-
 // parking has the work that failed too often.
 type parking struct {
 	store    *deliveries.Store
@@ -43,7 +37,7 @@ func (p *parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 			return nil, err
 		}
 		for j := range found {
-			found[j].Shared = found[j].Kind == parkedEvents && shared(payloads[j])
+			found[j].Shared = found[j].Kind == fanfare.ParkedEvents && shared(payloads[j])
 		}
 		all = append(all, found...)
 	}
@@ -75,7 +69,7 @@ func (p *parking) RetryParked(ctx context.Context, id string) error {
 		return err
 	}
 	switch kind {
-	case parkedEvents:
+	case fanfare.ParkedEvents:
 		events, err := ingest.Decode(payload, 0)
 		if err != nil || len(events) == 0 {
 			return fmt.Errorf("parked events %s: %w", id, err)
@@ -103,7 +97,7 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 		return err
 	}
 	var batch fanfare.Batch
-	if kind == parkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged one names no deliveries
+	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged one names no deliveries
 		for i := range batch.Slices {
 			if err := p.cancel(ctx, batch.Day, &batch.Slices[i]); err != nil {
 				return err
@@ -116,7 +110,7 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 // cancel settles what is open of a slice. It does without the manifest, which
 // may be what made the batch fail.
 func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.RecipientRange) error {
-	refs := refsOf(day, slice)
+	refs := slice.Refs(day)
 	wanted := len(refs)
 	mine := p.claims.take(refs)
 	defer p.claims.release(mine...)

@@ -220,7 +220,7 @@ func TestADayIsRemovedWhenItIsOldAndOver(t *testing.T) {
 	}
 	over, open, parked, recent := freeze(40), freeze(41), freeze(42), freeze(30)
 	recorder.Begin(open, 1, fanfare.Progress{})
-	if err := store.Park(t.Context(), parked.Day, parked.Seq, fanfare.Parked{Kind: parkedEvents, At: now}, nil); err != nil {
+	if err := store.Park(t.Context(), parked.Day, parked.Seq, fanfare.Parked{Kind: fanfare.ParkedEvents, At: now}, nil); err != nil {
 		t.Fatal(err)
 	}
 	x := &indexing{store: store, recorder: recorder, carry: carryNothing, clock: &setClock{now}, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}

@@ -66,7 +66,7 @@ func (r *releasing) try(ctx context.Context, cancelled []fanfare.EventRef) error
 		}
 		r.hasten = slices.Delete(r.hasten, 0, 1)
 	}
-	return r.due.resume(ctx, r.switches.holds)
+	return r.due.Resume(ctx, r.switches.holds)
 }
 
 // run looks for what the run before has left to do, and repeats what failed.

@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -19,6 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -32,8 +34,8 @@ type reports struct {
 	bus        *bus.Bus
 	registry   *registry.Registry
 	store      *deliveries.Store
-	database   *database
-	moves      *moves
+	database   *database.DB
+	moves      *migrate.Mover
 	recorder   *record.Recorder
 	outlets    *outlets
 	switches   *switches
@@ -59,7 +61,7 @@ const maxListed = 50
 // something out for that.
 func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	s, err := r.status(ctx)
-	s.Database, s.Ready = r.database.status(), true
+	s.Database, s.Ready = r.database.Status(), true
 	if err := r.ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}
@@ -79,7 +81,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
 	s.Inbound = inboundStatus(r.inbound)
 	s.TemplateFaults = r.outlets.faults.status()
-	s.NextStart = r.moves.after()
+	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
 		return s, err
@@ -114,7 +116,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
 	if r.restored != nil && r.switches.now.Load().all != nil {
-		s.Restored = restoredFrom(r.restored)
+		s.Restored = r.restored.Wire()
 	}
 	parked, err := r.parking.Parked(ctx)
 	if retry.IsAway(err) {

@@ -135,7 +135,7 @@ func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs := make([]deliver.Job, fanfare.MaxBatch)
-	for i, ref := range refsOf(1, &h.batch.Slices[0]) {
+	for i, ref := range h.batch.Slices[0].Refs(1) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
 	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {}, Finish: func(int, int) {}})
@@ -186,7 +186,7 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 		taken += h.batch.Members()
 		settled.Add(1)
 		jobs := make([]deliver.Job, 0, h.batch.Members())
-		for _, ref := range refsOf(1, &h.batch.Slices[0]) {
+		for _, ref := range h.batch.Slices[0].Refs(1) {
 			jobs = append(jobs, deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1})
 		}
 		w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {},

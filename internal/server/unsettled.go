@@ -19,7 +19,7 @@ type claimed struct {
 
 // claim takes the members of a slice that are free.
 func (l *loader) claim(day fanfare.Day, slice *fanfare.RecipientRange, why string, out *loaded) claimed {
-	refs := refsOf(day, slice)
+	refs := slice.Refs(day)
 	wanted := len(refs)
 	refs = l.claims.take(refs)
 	out.mine = append(out.mine, refs...)
@@ -132,20 +132,6 @@ func untried(moment *deliveries.Moment, all []claimed) ([]claimed, error) {
 		})
 	}
 	return open, nil
-}
-
-// refsOf names the deliveries of a slice, ascending.
-func refsOf(day fanfare.Day, slice *fanfare.RecipientRange) []fanfare.DeliveryRef {
-	refs := make([]fanfare.DeliveryRef, 0, slice.Len())
-	for _, p := range slice.Positions {
-		refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
-	}
-	if slice.Positions == nil {
-		for p := slice.From; p < slice.To; p++ {
-			refs = append(refs, fanfare.DeliveryRef{Day: day, Manifest: slice.Manifest, Position: p})
-		}
-	}
-	return refs
 }
 
 // cancelAll settles what is open of a batch whose channel is gone.
