@@ -29,7 +29,7 @@ type Entry struct {
 	Complaint bool   // the reader called it junk
 }
 
-// A Slice names members of one manifest that are to be delivered, the part of a
+// A RecipientRange names members of one manifest that are to be delivered, the part of a
 // batch that goes over the bus. It is a hint: who takes it reads first which of
 // the members are settled.
 type RecipientRange struct {
@@ -48,8 +48,19 @@ func (s *RecipientRange) Len() int {
 	return int(s.To - s.From)
 }
 
-// Refs returns the deliveries of the range on a day, in ascending order.
-func (s *RecipientRange) Refs(day Day) []DeliveryRef {
+// NewRecipientRange returns the slice of some ascending positions of a manifest. It names the first
+// and the last position where there are no gaps between them.
+func NewRecipientRange(m ManifestID, attempt uint16, positions []uint32) RecipientRange {
+	first, last := positions[0], positions[len(positions)-1]
+	if int(last-first) == len(positions)-1 {
+		return RecipientRange{Manifest: m, From: first, To: last + 1, Attempt: attempt}
+	}
+	return RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
+}
+
+// Deliveries returns the deliveries that the slice names, in ascending order. day is the day
+// of its batch.
+func (s *RecipientRange) Deliveries(day Day) []DeliveryRef {
 	refs := make([]DeliveryRef, 0, s.Len())
 	for _, p := range s.Positions {
 		refs = append(refs, DeliveryRef{Day: day, Manifest: s.Manifest, Position: p})
@@ -60,15 +71,6 @@ func (s *RecipientRange) Refs(day Day) []DeliveryRef {
 		}
 	}
 	return refs
-}
-
-// RangeOf returns the range of ascending positions. It lists them only if they have gaps.
-func RangeOf(m ManifestID, attempt uint16, positions []uint32) RecipientRange {
-	first, last := positions[0], positions[len(positions)-1]
-	if int(last-first) == len(positions)-1 {
-		return RecipientRange{Manifest: m, From: first, To: last + 1, Attempt: attempt}
-	}
-	return RecipientRange{Manifest: m, Positions: positions, Attempt: attempt}
 }
 
 // A Batch is the unit of hand-over between generation and delivery, and of the

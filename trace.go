@@ -199,14 +199,17 @@ const (
 
 // The kinds of parked work.
 const (
-	ParkedEvents = "event"
+	ParkedEvents = "event" // a group of events that could not be matched
 	ParkedBatch  = "batch"
 )
+
+// MaxFailures is the number of failures after which work is parked.
+const MaxFailures = 5
 
 // Parked is work that failed too often and waits for an operator.
 type Parked struct {
 	ID       string    `json:"id"`
-	Kind     string    `json:"kind"` // event or batch
+	Kind     string    `json:"kind"` // ParkedEvents or ParkedBatch
 	Event    string    `json:"event"`
 	Reason   string    `json:"reason"`
 	Failures int       `json:"failures"`

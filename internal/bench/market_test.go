@@ -39,7 +39,7 @@ func TestTheMarketKnowsWhoMustBeToldOfAQuote(t *testing.T) {
 		}
 		quote, told := m.appendQuote(nil, step)
 		quote = bytes.TrimSpace(quote)
-		hits, err := x.Match(matchKey, condition.Event{Data: quote, Was: last[i%marketSymbols]}, nil)
+		hits, err := x.Match(matchKey, condition.Event{Data: quote, Previous: last[i%marketSymbols]}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

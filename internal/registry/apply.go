@@ -29,7 +29,7 @@ func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
 			return err
 		}
 		for _, t := range pl.defined {
-			if err := r.opt.Conditions.Fits(t.key(), t.definition()); err != nil {
+			if err := r.opt.Conditions.CheckDefine(t.key(), t.definition()); err != nil {
 				return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 			}
 		}

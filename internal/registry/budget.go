@@ -61,7 +61,7 @@ func (g *group) affords(w *want) error {
 		return nil
 	}
 	kept, err := g.keepsCondition(w)
-	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.Has(w.topic.key(), w.put.Filter)) {
+	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.HasFilter(w.topic.key(), w.put.Filter)) {
 		return err
 	}
 	budget := g.w.r.config.Load().services[w.topic.Service].Budget()
@@ -103,7 +103,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 
 // loadOf is what an event of the want's topic takes, with all that is decided.
 func (g *group) loadOf(w *want) int64 {
-	load := g.w.r.opt.Conditions.Load(w.topic.key()) + g.planned[w.topic.Number].nanos
+	load := g.w.r.opt.Conditions.UnindexedCost(w.topic.key()) + g.planned[w.topic.Number].nanos
 	if f := g.w.flight; f != nil {
 		load += f.planned[w.topic.Number].nanos
 	}

@@ -91,6 +91,19 @@ func (r *Registry) Topics(service string) []*Topic {
 	return sortedValues(svc.topics)
 }
 
+// KeySeries returns the series of each topic that has a key, by the number of the topic.
+func (r *Registry) KeySeries() map[uint32]uint32 {
+	all := map[uint32]uint32{}
+	for _, service := range r.Services() {
+		for _, topic := range r.Topics(service) {
+			if topic.Key != "" {
+				all[topic.Number] = topic.Series
+			}
+		}
+	}
+	return all
+}
+
 // Channel returns the channel with this number, even a deleted one, for what is
 // still under way.
 func (r *Registry) Channel(number uint16) (*Channel, bool) {

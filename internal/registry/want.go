@@ -294,7 +294,7 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 		return inputerror.TooLarge("/filter", len(p.Filter), maxFilterBytes)
 	}
 	t := w.topic
-	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.PriceFilter(t.key(), text) })
+	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.FilterCost(t.key(), text) })
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}
@@ -314,7 +314,7 @@ func (r *Registry) checkRule(p *Put, w *want) error {
 	if len(p.Params) > 0 && !isObject(p.Params) {
 		return inputerror.Invalid("/params", "", "params must be a JSON object")
 	}
-	cost, err := r.opt.Conditions.PriceParams(w.topic.key(), p.Rule, p.Params)
+	cost, err := r.opt.Conditions.ParamsCost(w.topic.key(), p.Rule, p.Params)
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}

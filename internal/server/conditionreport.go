@@ -42,8 +42,8 @@ func (j *judging) Report(service, topic string, limit int) (wire.ConditionReport
 	for _, t := range topics {
 		key := condition.Key{Service: service, Topic: t.Name}
 		events, _ := j.samples.of(key)
-		dear, unindexed := j.index.Dearest(key, limit)
-		load := j.index.Load(key)
+		dear, unindexed := j.index.MostExpensive(key, limit)
+		load := j.index.UnindexedCost(key)
 		out.Topics = append(out.Topics, wire.TopicLoad{Topic: t.Name, Subscriptions: j.index.Len(key), Unindexed: unindexed,
 			NsPerEvent: load, BudgetNs: budget, Over: load > budget, Events: events})
 		for _, d := range dear {
@@ -65,7 +65,7 @@ func (j *judging) try(service string, list []wire.DearCondition) {
 		if one := &list[i]; one.Rule == "" {
 			key := condition.Key{Service: service, Topic: one.Topic}
 			_, some := j.samples.of(key)
-			one.Tried, one.Met = len(some), j.index.Met(key, one.Filter, some)
+			one.Tried, one.Met = len(some), j.index.CountMatches(key, one.Filter, some)
 		}
 	}
 }

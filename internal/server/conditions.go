@@ -26,7 +26,7 @@ func (c conditions) FoundBy(s *registry.Subscription) (string, error) {
 	if s.Rule != "" && params == nil {
 		params = json.RawMessage("{}")
 	}
-	return c.index.FoundBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, params)
+	return c.index.IndexedBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, params)
 }
 
 // InAudience reports whether a subscription is in the audience of a sender.
@@ -44,6 +44,6 @@ func (c conditions) Explain(s *registry.Subscription, event *fanfare.Event, was 
 		params = json.RawMessage("{}")
 	}
 	of := condition.EventOf(event)
-	of.Was = was
+	of.Previous = was
 	return c.index.Explain(condition.Key{Service: s.Service, Topic: s.Topic}, condition.Entry{Filter: s.Filter, Rule: s.Rule, Params: params}, of)
 }

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
+	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -20,7 +21,7 @@ type destinations struct {
 	registry *registry.Registry
 	outlets  *outlets
 	store    *deliveries.Store
-	due      *due
+	due      *due.Scheduler
 }
 
 // Destinations lists those of a channel that are not well, and those for whom
@@ -92,7 +93,7 @@ func (d *destinations) ResumeDestination(ctx context.Context, service, channel, 
 		if err := d.store.HastenDestination(ctx, day, c.Number, name); err != nil {
 			return err
 		}
-		return d.due.learn(ctx, day)
+		return d.due.Load(ctx, day)
 	})
 	if err == nil && !known {
 		err = &fanfare.Error{Code: fanfare.NotFound, Message: "nothing waits for " + name + ", and nothing is known of it",

@@ -134,7 +134,7 @@ func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Bat
 		d.loader.switches.resumed(ctx)
 	}
 	if err != nil {
-		d.logger.Log(ctx, min(retry.LogLevel(err), levelOfFailure(ctx, err)), "a paused batch could not be held, it comes again", "error", err)
+		d.logger.Log(ctx, min(retry.LogLevel(err), bus.FailureLevel(ctx, err)), "a paused batch could not be held, it comes again", "error", err)
 		if err := lease.Later(retry.Pause); err != nil {
 			d.logger.Warn("a batch could not be given back, it comes again", "error", err)
 		}
@@ -147,7 +147,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		return // stopping: the lease ends by itself
 	}
 	d.logger.Error("a batch could not be loaded", "error", cause, "failures", lease.Deliveries)
-	if lease.Deliveries >= maxFailures {
+	if lease.Deliveries >= fanfare.MaxFailures {
 		err := d.park(ctx, lease, cause)
 		if err == nil {
 			err = lease.Done()
@@ -155,7 +155,7 @@ func (d *dispatch) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		if err == nil {
 			return
 		}
-		d.logger.Log(ctx, levelOfFailure(ctx, err), "a batch could not be parked, it comes again", "error", err)
+		d.logger.Log(ctx, bus.FailureLevel(ctx, err), "a batch could not be parked, it comes again", "error", err)
 	}
 	if err := lease.Later(retry.Pause); err != nil {
 		d.logger.Warn("a batch could not be given back, it comes again", "error", err)

@@ -61,14 +61,14 @@ func (h *house) reports() *reports {
 		Traces:  h.traces(h.late),
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
 		recorder: h.recorder, outlets: h.outlets, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.outlets.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
-		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.following.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
+		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
 		gathered: &gatheredStatus{report: digestReport{h.late, h.people}, clock: h.clock},
 	}
 }
 
 // parts is what the API is made of, without what has work of its own.
 func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
-	asked := known{index: h.index, registry: h.people, states: h.following.states}
+	asked := known{index: h.index, registry: h.people, states: h.states}
 	return httpapi.Parts{
 		States:     asked,
 		Secrets:    secrets{h.people, h.outlets.hooks},

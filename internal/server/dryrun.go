@@ -26,7 +26,7 @@ func (j *judging) DryRun(ctx context.Context, posted *fanfare.AcceptedEvent, sam
 	defer j.matching.Unlock()
 	event := condition.EventOf(&posted.Event)
 	var err error
-	if event.Was, err = j.states.Before(posted.Service, posted.Topic, posted.Event.Data); err != nil {
+	if event.Previous, err = j.states.Before(posted.Service, posted.Topic, posted.Event.Data); err != nil {
 		return out, err
 	}
 	hits, err := j.verifier.Match(ctx, verifiedTopic(topic), "of a dry run", event, nil)

@@ -122,7 +122,7 @@ func (c *cases) visit(ctx context.Context, of digest.Slot, visit func(*fanfare.A
 
 func (c *cases) hits(ctx context.Context, topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
 	event := condition.EventOf(&fanfare.Event{Data: last.Data})
-	event.Was = last.Data
+	event.Previous = last.Data
 	hits, err := c.verifier.Match(ctx, verifiedTopic(topic), last.Event.String(), event, nil)
 	return slices.DeleteFunc(hits, func(h fanfare.Hit) bool { return h.Slot != slot }), err
 }

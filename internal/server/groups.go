@@ -97,7 +97,7 @@ func (g *groups) next(ctx context.Context) (p piece, ok bool) {
 		if err == nil {
 			return p, true
 		}
-		g.logger.Log(ctx, levelOfFailure(ctx, err), "a group of events could not be read again, it comes again", "error", err)
+		g.logger.Log(ctx, bus.FailureLevel(ctx, err), "a group of events could not be read again, it comes again", "error", err)
 		g.later(p)
 	}
 }

@@ -16,7 +16,9 @@ import (
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -24,6 +26,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -57,16 +60,17 @@ type house struct {
 	restored recovery.Recovery
 
 	// openRecord
-	waiting  *due
+	waiting  *due.Scheduler
 	freeing  *releasing
 	stops    *switches
 	notifier *notifier.Notifier
 	recorder *record.Recorder
 
 	// openStates
-	following *carrying
-	history   *indexing
-	rates     *rates
+	archive *maintain.StateArchive
+	states  *topicstate.States
+	history *maintain.History
+	rates   *rates
 
 	// openVerifier
 	verifier *verify.Verifier
@@ -164,17 +168,17 @@ func (h *house) openBus(ctx context.Context) (err error) {
 
 // openRecord begins to keep outcomes, with what an earlier run left open.
 func (h *house) openRecord(ctx context.Context) error {
-	h.waiting = newDue(h.store, h.hops, h.clock, h.log)
+	h.waiting = due.New(h.store, h.hops, h.clock, h.log)
 	h.freeing = newReleasing(h.waiting, h.store, h.log)
 	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: &faults{}, resumed: h.freeing.release, soon: h.freeing.soon,
 		reconfigured: h.outlets.reconcile, stopped: h.outlets.sweep, hurry: h.outlets.hurry, relay: h.outlets.drainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
-		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.tell, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
+		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.Add, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.outlets.ctx
 			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
-				h.log.Log(ctx, levelOfFailure(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
+				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},
 	})
@@ -200,7 +204,7 @@ func (h *house) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := h.waiting.learn(ctx, day); err != nil {
+		if err := h.waiting.Load(ctx, day); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -56,8 +55,6 @@ const (
 	// maxRoundHits ends a round early, so that the manifests of many large
 	// results are not in memory at once.
 	maxRoundHits = 200_000
-	// maxFailures is after how many failures work is parked.
-	maxFailures = 5
 )
 
 // run works until ctx ends or the bus closes.
@@ -85,20 +82,6 @@ func next(ctx context.Context, queue *bus.Queue, logger *slog.Logger) (*bus.Leas
 		case <-time.After(retry.Pause):
 		}
 	}
-}
-
-// isStop reports whether work failed because the server stops.
-func isStop(ctx context.Context, err error) bool {
-	return errors.Is(err, bus.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err())
-}
-
-// levelOfFailure is the level at which the failure of work is logged that comes again:
-// a stop is no error.
-func levelOfFailure(ctx context.Context, err error) slog.Level {
-	if isStop(ctx, err) {
-		return slog.LevelInfo
-	}
-	return slog.LevelError
 }
 
 // round is the pieces of groups that are processed together.
@@ -139,7 +122,7 @@ func (m *matching) round(ctx context.Context) (p piece) {
 }
 
 func (m *matching) notFrozen(ctx context.Context, cause error, pieces ...piece) {
-	m.logger.Log(ctx, levelOfFailure(ctx, cause), "events could not be frozen, they come again", "error", cause, "groups", len(pieces))
+	m.logger.Log(ctx, bus.FailureLevel(ctx, cause), "events could not be frozen, they come again", "error", cause, "groups", len(pieces))
 	for _, p := range pieces {
 		m.groups.later(p)
 	}
@@ -175,7 +158,7 @@ func (m *matching) matchAll(ctx context.Context, r *round, p piece, events []*fa
 	hits := 0
 	for _, posted := range events {
 		f, err := m.match(ctx, r, posted)
-		if errors.Is(err, errUnread) || err != nil && isStop(ctx, err) {
+		if errors.Is(err, errUnread) || err != nil && bus.IsStop(ctx, err) {
 			return err // the group comes again
 		}
 		if err != nil {
@@ -210,7 +193,7 @@ func (m *matching) match(ctx context.Context, r *round, posted *fanfare.Accepted
 	f := &fanfare.MatchResult{Posted: posted}
 	event := condition.EventOf(&posted.Event)
 	var err error
-	if event.Was, err = m.before(r, topic, f); err != nil {
+	if event.Previous, err = m.before(r, topic, f); err != nil {
 		return nil, err
 	}
 	m.hits, err = m.verifier.Match(ctx, verifiedTopic(topic), posted.Ref().String(), event, m.hits)
@@ -305,7 +288,7 @@ func (m *matching) finish(ctx context.Context, r *round) error {
 		return err
 	}
 	failpoint.Hit("before-publish")
-	if err := publish(ctx, m.bus, cutter.Batches()); err != nil {
+	if err := m.bus.Publish(ctx, cutter.Batches()); err != nil {
 		return err
 	}
 	failpoint.Hit("after-publish")
@@ -371,26 +354,10 @@ func (m *matching) freeze(ctx context.Context, r *round, day fanfare.Day, frozen
 	return nil
 }
 
-// publish hands batches to the bus.
-func publish(ctx context.Context, b *bus.Bus, batches []fanfare.Batch) error {
-	if len(batches) == 0 {
-		return nil
-	}
-	messages := make([]bus.Batch, len(batches))
-	for i := range batches {
-		data, err := json.Marshal(&batches[i])
-		if err != nil {
-			return err
-		}
-		messages[i] = bus.Batch{Channel: batches[i].Channel, Lane: batches[i].Lane, Data: data}
-	}
-	return b.PublishBatches(ctx, messages)
-}
-
 // fail gives a group back, or parks it when it has failed too often.
 func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
-	m.logger.Log(ctx, levelOfFailure(ctx, cause), "events could not be matched", "error", cause, "failures", lease.Deliveries)
-	if lease.Deliveries < maxFailures || isStop(ctx, cause) {
+	m.logger.Log(ctx, bus.FailureLevel(ctx, cause), "events could not be matched", "error", cause, "failures", lease.Deliveries)
+	if lease.Deliveries < fanfare.MaxFailures || bus.IsStop(ctx, cause) {
 		m.later(lease)
 		return
 	}
@@ -402,7 +369,7 @@ func (m *matching) fail(ctx context.Context, lease *bus.Lease, cause error) {
 		err = lease.Done()
 	}
 	if err != nil {
-		m.logger.Log(ctx, levelOfFailure(ctx, err), "events could not be parked, they come again", "error", err)
+		m.logger.Log(ctx, bus.FailureLevel(ctx, err), "events could not be parked, they come again", "error", err)
 		m.later(lease)
 	}
 }

@@ -42,7 +42,7 @@ func (r *reports) metrics() http.Handler {
 	})
 	registry.MustRegister(suppressionMetrics{r})
 	gauge("fanfare_state_keys", "Keys of topics whose last event is known.", func() float64 { return float64(r.states.Total().Keys) })
-	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.lag.Load()) })
+	gauge("fanfare_index_lag_events", "Events whose deliveries cannot be found by person through the index yet.", func() float64 { return float64(r.indexing.Lag()) })
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "fanfare_notices_total", Help: "Outcomes of deliveries, and changes of subscriptions and suppressions, that were looked at for services that hear of them, since the start.",
 	}, func() float64 { return float64(r.notifier.Posted()) }))

@@ -26,7 +26,7 @@ func (g *goingOn) Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfar
 }
 
 func TestAMessageIsOfOneMoment(t *testing.T) {
-	_, stops, freeing, _, _ := heldCast(t)
+	db, stops, _, _, _ := heldCast(t)
 	channel, _ := stops.registry.ChannelNamed("news", "email")
 	now := time.Now()
 	posted := &fanfare.AcceptedEvent{Service: "news", ReceivedAt: now, Seq: fanfare.NewEventSeq(20, 0),
@@ -43,7 +43,7 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	waiting := queue{freeing.due.bus}
+	waiting := queue{db.bus}
 	m := &messages{registry: stops.registry, recorder: stops.recorder, store: stops.store, queue: waiting,
 		traces: &report.Traces{Store: kept, Registry: stops.registry, Progress: stops.recorder, Queue: waiting}}
 	got, err := m.Message(t.Context(), "news", ref)

@@ -82,7 +82,7 @@ func (p *parking) RetryParked(ctx context.Context, id string) error {
 		if err := json.Unmarshal(payload, &batch); err != nil {
 			return &fanfare.Error{Code: fanfare.Conflict, Message: "parked batch " + id + " is damaged and cannot be tried again: " + err.Error(), Hint: "drop it; the trace of its event shows which deliveries are still pending"}
 		}
-		if err := publish(ctx, p.bus, []fanfare.Batch{batch}); err != nil {
+		if err := p.bus.Publish(ctx, []fanfare.Batch{batch}); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 // cancel settles what is open of a slice. It does without the manifest, which
 // may be what made the batch fail.
 func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.RecipientRange) error {
-	refs := slice.Refs(day)
+	refs := slice.Deliveries(day)
 	wanted := len(refs)
 	mine := p.claims.take(refs)
 	defer p.claims.release(mine...)

@@ -51,7 +51,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 		return lease, events
 	}
 	lease, first := take()
-	lease.Deliveries = maxFailures
+	lease.Deliveries = fanfare.MaxFailures
 	(&matching{store: store, clock: clock.System{}, logger: logger}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
 	tries := &parking{store: store, bus: hops, clock: clock.System{}, still: ctxlock.New()}
 	parked, err := tries.Parked(t.Context())

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"log/slog"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -10,13 +9,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/deliveries"
-	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
 func refs(positions ...uint32) []fanfare.DeliveryRef {
@@ -164,78 +159,3 @@ func TestABoardThatIsInForceIsNotChanged(t *testing.T) {
 type setClock struct{ now time.Time }
 
 func (c *setClock) Now() time.Time { return c.now }
-
-func TestDueWorkOfADayIsKnownByItsEarliestTime(t *testing.T) {
-	clock := &setClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-	d := newDue(nil, nil, clock, nil)
-	if got := d.rest(); got != longestRest {
-		t.Errorf("with nothing to do it rests %v, want %v", got, longestRest)
-	}
-	d.tell(1, clock.now.Add(10*time.Second))
-	d.tell(2, clock.now.Add(20*time.Second))
-	<-d.wake
-	d.tell(1, clock.now.Add(30*time.Second)) // later than what is known
-	select {
-	case <-d.wake:
-		t.Error("woken for something later")
-	default:
-	}
-	if got := d.rest(); got != 10*time.Second {
-		t.Errorf("it rests %v, want 10 s", got)
-	}
-	d.tell(2, clock.now.Add(5*time.Second))
-	<-d.wake
-	if got := d.rest(); got != 5*time.Second {
-		t.Errorf("it rests %v, want 5 s", got)
-	}
-	if got := d.ripe(); got != nil {
-		t.Errorf("ripe too early: %v", got)
-	}
-	clock.now = clock.now.Add(10 * time.Second)
-	if got := d.rest(); got != 0 {
-		t.Errorf("it rests %v while work waits", got)
-	}
-	got := d.ripe()
-	slices.Sort(got)
-	if !slices.Equal(got, []fanfare.Day{1, 2}) {
-		t.Errorf("ripe are %v, want 1 and 2", got)
-	}
-	if got := d.ripe(); got != nil {
-		t.Errorf("ripe twice: %v", got)
-	}
-}
-
-func TestADayIsRemovedWhenItIsOldAndOver(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	store := deliveries.New(storetest.Open(t))
-	recorder := record.Start(record.Options{Store: store, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
-	freeze := func(daysAgo int) fanfare.EventRef {
-		t.Helper()
-		posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
-		if _, err := store.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now}}, now); err != nil {
-			t.Fatal(err)
-		}
-		return posted.Ref()
-	}
-	over, open, parked, recent := freeze(40), freeze(41), freeze(42), freeze(30)
-	recorder.Begin(open, 1, fanfare.Progress{})
-	if err := store.Park(t.Context(), parked.Day, parked.Seq, fanfare.Parked{Kind: fanfare.ParkedEvents, At: now}, nil); err != nil {
-		t.Fatal(err)
-	}
-	x := &indexing{store: store, recorder: recorder, carry: carryNothing, clock: &setClock{now}, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}
-	check := func(want ...fanfare.Day) {
-		t.Helper()
-		if err := x.expire(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if days, err := store.Days(t.Context()); err != nil || !slices.Equal(days, want) {
-			t.Errorf("left are %v (%v), want %v; %v was over", days, err, want, over.Day)
-		}
-	}
-	check(recent.Day, open.Day, parked.Day)
-	if err := recorder.Record(&fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: open.Day, Manifest: fanfare.NewManifestID(open.Seq, 0)}, Attempt: 1, State: fanfare.Accepted, At: now}, nil); err != nil {
-		t.Fatal(err)
-	}
-	check(recent.Day, parked.Day)
-}

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/failpoint"
+	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
@@ -19,7 +20,7 @@ import (
 // what follows is done until it is done, and is looked for by each start: a process
 // may have ended in between.
 type releasing struct {
-	due      *due
+	due      *due.Scheduler
 	store    *deliveries.Store
 	switches *switches
 	logger   *slog.Logger
@@ -29,8 +30,8 @@ type releasing struct {
 	again  chan struct{} // holds a token when something is left to do
 }
 
-func newReleasing(due *due, store *deliveries.Store, logger *slog.Logger) *releasing {
-	return &releasing{due: due, store: store, logger: logger, again: make(chan struct{}, 1)}
+func newReleasing(scheduler *due.Scheduler, store *deliveries.Store, logger *slog.Logger) *releasing {
+	return &releasing{due: scheduler, store: store, logger: logger, again: make(chan struct{}, 1)}
 }
 
 // release puts back to work what a switch holds no more, and has due what waits of
@@ -61,12 +62,12 @@ func (r *releasing) try(ctx context.Context, cancelled []fanfare.EventRef) error
 		if err := r.store.HastenDue(ctx, ref); err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
 			return err
 		}
-		if err := r.due.learn(ctx, ref.Day); err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
+		if err := r.due.Load(ctx, ref.Day); err != nil && fanfare.CodeOf(err) != fanfare.NotFound {
 			return err
 		}
 		r.hasten = slices.Delete(r.hasten, 0, 1)
 	}
-	return r.due.Resume(ctx, r.switches.holds)
+	return r.due.ReleaseHeld(ctx, r.switches.holds)
 }
 
 // run looks for what the run before has left to do, and repeats what failed.

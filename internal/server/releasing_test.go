@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -51,7 +52,7 @@ func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiti
 	quiet := slog.New(slog.DiscardHandler)
 	recorder := record.Start(record.Options{Store: plain, Clock: clock.System{}, Logger: quiet})
 	t.Cleanup(recorder.Stop)
-	freeing = newReleasing(newDue(kept, hops, clock.System{}, quiet), kept, quiet)
+	freeing = newReleasing(due.New(kept, hops, clock.System{}, quiet), kept, quiet)
 	stops = &switches{registry: people, store: plain, recorder: recorder, clock: clock.System{}, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, resumed: freeing.release, stopped: func() {}, hurry: func() {}}
 	freeing.switches = stops
 	if err := stops.load(t.Context(), []fanfare.Day{fanfare.DayOf(now)}); err != nil {
@@ -110,7 +111,7 @@ func TestAnApprovalIsTrueAlsoWhereItsReleaseFails(t *testing.T) {
 	if got := heldOf(t, freeing, day); len(got) != 1 || got[0] != paused.Posted.Seq {
 		t.Errorf("held are %v, not what is paused alone", got)
 	}
-	hasOneBatch(t, freeing.due.bus)
+	hasOneBatch(t, db.bus)
 	if err := stops.Approve(t.Context(), id, "key-2"); fanfare.CodeOf(err) != fanfare.Conflict {
 		t.Errorf("approved again: %v", err)
 	}
@@ -119,7 +120,7 @@ func TestAnApprovalIsTrueAlsoWhereItsReleaseFails(t *testing.T) {
 // TestAStartReleasesWhatTheRunBeforeDidNot is that of a process which died when the
 // approval was kept, and before anything followed.
 func TestAStartReleasesWhatTheRunBeforeDidNot(t *testing.T) {
-	_, stops, freeing, waiting, paused := heldCast(t)
+	db, stops, freeing, waiting, paused := heldCast(t)
 	day := fanfare.DayOf(waiting.Posted.ReceivedAt)
 	stops.resumed = func(context.Context, ...fanfare.EventRef) {} // it dies
 	if err := stops.Approve(t.Context(), waiting.Posted.Ref().String(), "key-1"); err != nil {
@@ -134,7 +135,7 @@ func TestAStartReleasesWhatTheRunBeforeDidNot(t *testing.T) {
 	if got := heldOf(t, freeing, day); len(got) != 1 || got[0] != paused.Posted.Seq {
 		t.Errorf("held are %v, not what is paused alone", got)
 	}
-	hasOneBatch(t, freeing.due.bus)
+	hasOneBatch(t, db.bus)
 }
 
 // TestWhatWaitsOfACancelledBroadcastIsDueHoweverOftenThatFails cancels on a full

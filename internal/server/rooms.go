@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/store/maintain"
 )
 
 // openOutlets begins to deliver.
@@ -49,22 +50,24 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 // openStates opens what topics remember, and begins what is done behind: the index
 // of the history, retries, retention.
 func (h *house) openStates(ctx context.Context) error {
-	h.following = &carrying{states: topicstate.New(), days: h.store, control: h.kept, series: seriesOf(h.people), copying: h.copying, logger: h.log}
-	if err := h.following.load(ctx, h.days); err != nil {
+	h.states = topicstate.New()
+	h.archive = maintain.NewStateArchive(h.states, h.store, h.kept, h.people.KeySeries, h.copying, h.log)
+	if err := h.archive.Load(ctx, h.days); err != nil {
 		return fmt.Errorf("states: %w", err)
 	}
-	h.history = &indexing{store: h.store, recorder: h.recorder, carry: h.following.day, clock: h.clock, logger: h.log, retention: time.Duration(h.config.Retention) * 24 * time.Hour}
-	if err := h.history.sweep(ctx); err != nil {
+	h.history = maintain.NewHistory(h.store, h.log)
+	if err := h.history.Sweep(ctx); err != nil {
 		return err
 	}
 	h.rates = &rates{recorder: h.recorder, outlets: h.outlets}
-	h.background(h.waiting.run, h.freeing.run, h.history.run, h.history.merge, h.history.remove, h.following.run, h.rates.run, (&mending{switches: h.stops, registry: h.people, logger: h.log}).run)
+	retention := maintain.NewRetention(maintain.RetentionOptions{Store: h.store, Open: h.recorder.Open, Archive: h.archive.Archive, Age: time.Duration(h.config.Retention) * 24 * time.Hour, Clock: h.clock, Logger: h.log})
+	h.background(h.waiting.Run, h.freeing.run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, (&mending{switches: h.stops, registry: h.people, logger: h.log}).run)
 	return nil
 }
 
 // openMatching begins to gather digests, and to match.
 func (h *house) openMatching(ctx context.Context) error {
-	gathering := newGathering(h.store, h.people, &cases{verifier: h.verifier, registry: h.people, states: h.following.states, store: h.store}, h.hops, h.clock, h.log)
+	gathering := newGathering(h.store, h.people, &cases{verifier: h.verifier, registry: h.people, states: h.states, store: h.store}, h.hops, h.clock, h.log)
 	if err := gathering.Load(ctx, h.days); err != nil {
 		return fmt.Errorf("digests: %w", err)
 	}
@@ -76,7 +79,7 @@ func (h *house) openMatching(ctx context.Context) error {
 			return err
 		}
 		m := &matching{lane: lane, queue: queue, bus: h.hops, index: h.index, verifier: h.verifier, registry: h.people, store: h.store, recorder: h.recorder, switches: h.stops,
-			states: h.following.states, samples: h.samples, people: h.narrowing, gathering: gathering, clock: h.clock, logger: h.log}
+			states: h.states, samples: h.samples, people: h.narrowing, gathering: gathering, clock: h.clock, logger: h.log}
 		h.background(m.run)
 	}
 	return nil

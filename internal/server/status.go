@@ -22,6 +22,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -42,7 +43,7 @@ type reports struct {
 	parking    *parking
 	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
-	indexing   *indexing
+	indexing   *maintain.History
 	notifier   *notifier.Notifier
 	states     *topicstate.States
 	rates      *rates
@@ -71,7 +72,7 @@ func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s := wire.Status{
 		Version: r.version, Durability: r.durability, Started: r.started,
-		DiskFreeBytes: r.floor.Free(), IndexLagEvents: r.indexing.lag.Load(),
+		DiskFreeBytes: r.floor.Free(), IndexLagEvents: r.indexing.Lag(),
 	}
 	known := r.states.Total()
 	s.MatchCheck = r.matchCheckStatus()

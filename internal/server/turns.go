@@ -107,7 +107,7 @@ func (t *turns) take(lease *bus.Lease) {
 		t.bad(lease, err)
 		return
 	}
-	once(batch)
+	plan.KeepLatestAttempts(batch)
 	flow := flowOf(batch)
 	t.waiting.Push(flow, hint{lease, batch, flow}, batch.Members())
 }

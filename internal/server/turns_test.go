@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -78,7 +77,7 @@ func (w *way) publish(event fanfare.EventSeq, members ...int) {
 		}}}
 		from += uint32(n)
 	}
-	if err := publish(w.t.Context(), w.hops, batches); err != nil {
+	if err := w.hops.Publish(w.t.Context(), batches); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -100,7 +99,7 @@ func (w *way) awaitAhead(n int) {
 func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 	w := newWay(t, nil)
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 400)...)
-	w.publish(2, fanfare.MaxBatch, fanfare.MaxBatch)
+	w.publish(2, fanfare.MaxBatch)
 	w.publish(3, plan.Small)
 	w.publish(4, 1)
 	w.awaitAhead(404)
@@ -135,7 +134,7 @@ func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs := make([]deliver.Job, fanfare.MaxBatch)
-	for i, ref := range h.batch.Slices[0].Refs(1) {
+	for i, ref := range h.batch.Slices[0].Deliveries(1) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
 	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {}, Finish: func(int, int) {}})
@@ -186,7 +185,7 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 		taken += h.batch.Members()
 		settled.Add(1)
 		jobs := make([]deliver.Job, 0, h.batch.Members())
-		for _, ref := range h.batch.Slices[0].Refs(1) {
+		for _, ref := range h.batch.Slices[0].Deliveries(1) {
 			jobs = append(jobs, deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1})
 		}
 		w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {},
@@ -248,37 +247,5 @@ func (tell telling) Serve(ctx context.Context, desk driver.Queue) error {
 		if err := desk.Report(letter, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
 			return err
 		}
-	}
-}
-
-func TestABatchNamesEachMemberOnceWithItsLatestAttempt(t *testing.T) {
-	one, other := fanfare.NewManifestID(7, 0), fanfare.NewManifestID(7, 1)
-	for _, c := range []struct {
-		name       string
-		have, want []fanfare.RecipientRange
-	}{
-		{"one slice", []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
-		{
-			"nobody twice",
-			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
-		},
-		{
-			"put off twice",
-			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
-			[]fanfare.RecipientRange{{Manifest: one, From: 4, To: 5, Attempt: 1}},
-		},
-		{
-			"put off, and tried meanwhile",
-			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
-			[]fanfare.RecipientRange{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			batch := fanfare.Batch{Day: 1, Slices: c.have}
-			if once(&batch); !reflect.DeepEqual(batch.Slices, c.want) {
-				t.Errorf("got %+v, want %+v", batch.Slices, c.want)
-			}
-		})
 	}
 }

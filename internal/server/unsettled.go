@@ -19,7 +19,7 @@ type claimed struct {
 
 // claim takes the members of a slice that are free.
 func (l *loader) claim(day fanfare.Day, slice *fanfare.RecipientRange, why string, out *loaded) claimed {
-	refs := slice.Refs(day)
+	refs := slice.Deliveries(day)
 	wanted := len(refs)
 	refs = l.claims.take(refs)
 	out.mine = append(out.mine, refs...)

@@ -94,7 +94,7 @@ func (c conditions) SecondOpinion(ctx context.Context, s *registry.Subscription,
 		entry.Params = []byte("{}")
 	}
 	of := condition.EventOf(event)
-	of.Was = was
+	of.Previous = was
 	verdict, err := c.verifier.Evaluate(verifiedTopic(topic), &entry, of)
 	if err != nil {
 		return report.Opinion{}, err

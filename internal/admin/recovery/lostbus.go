@@ -35,7 +35,7 @@ func BusLost(dir string, external bool, highest fanfare.EventSeq) (bool, error) 
 
 // Resumer puts held batches back on the bus, except those for which held is true.
 type Resumer interface {
-	Resume(ctx context.Context, held func(*fanfare.Batch) bool) error
+	ReleaseHeld(ctx context.Context, held func(*fanfare.Batch) bool) error
 }
 
 // ReplaceBus makes new batches of all open deliveries, and returns how many broadcasts are open.
@@ -49,7 +49,7 @@ func (r *Recovery) ReplaceBus(ctx context.Context, days []fanfare.Day, waiting R
 	if err := r.Registry.SkipPlaces(ctx, skippedRows); err != nil {
 		return broadcasts, err
 	}
-	if err := waiting.Resume(ctx, func(*fanfare.Batch) bool { return false }); err != nil {
+	if err := waiting.ReleaseHeld(ctx, func(*fanfare.Batch) bool { return false }); err != nil {
 		return broadcasts, err
 	}
 	return broadcasts, os.Remove(filepath.Join(r.Dir, lostBusFile))

@@ -162,7 +162,7 @@ func (r *Recovery) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, 
 		return err
 	}
 	for i := range elsewhere {
-		for _, ref := range elsewhere[i].Refs(day) {
+		for _, ref := range elsewhere[i].Deliveries(day) {
 			if attempts[ref.Position] == elsewhere[i].Attempt {
 				attempts[ref.Position] = 0
 			}
@@ -173,7 +173,7 @@ func (r *Recovery) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, 
 		to := from + m.Sections[i].Members.Len()
 		for attempt, positions := range byAttempt(attempts[from:to], uint32(from)) {
 			for chunk := range slices.Chunk(positions, fanfare.MaxBatch) {
-				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: fanfare.RangeOf(m.ID, attempt, chunk)})
+				cutter.AddDue(day, &fanfare.Due{Channel: m.Sections[i].Channel, Lane: lane, Slice: fanfare.NewRecipientRange(m.ID, attempt, chunk)})
 			}
 		}
 		from = to

@@ -107,3 +107,40 @@ func (s *stack) put(p *part) {
 }
 
 func (s *stack) close(key cutKey) { delete(s.open, key) }
+
+// KeepLatestAttempts leaves each member of a batch in one of its slices, the one with its
+// latest attempt. Work that was postponed twice is due twice, and a member that was tried in
+// between is also due for its next attempt. All of it may become one batch, where a member that
+// is named twice would wait for its own batch forever.
+func KeepLatestAttempts(batch *fanfare.Batch) {
+	if len(batch.Slices) < 2 {
+		return
+	}
+	latest, repeated := make(map[fanfare.DeliveryRef]int, batch.Members()), false
+	for i := range batch.Slices {
+		for _, ref := range batch.Slices[i].Deliveries(batch.Day) {
+			before, known := latest[ref]
+			repeated = repeated || known
+			if !known || batch.Slices[before].Attempt < batch.Slices[i].Attempt {
+				latest[ref] = i
+			}
+		}
+	}
+	if !repeated {
+		return
+	}
+	var kept []fanfare.RecipientRange
+	for i := range batch.Slices {
+		slice := &batch.Slices[i]
+		var positions []uint32
+		for _, ref := range slice.Deliveries(batch.Day) {
+			if latest[ref] == i {
+				positions = append(positions, ref.Position)
+			}
+		}
+		if len(positions) > 0 {
+			kept = append(kept, fanfare.NewRecipientRange(slice.Manifest, slice.Attempt, positions))
+		}
+	}
+	batch.Slices = kept
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -72,4 +73,36 @@ func TestWhatIsLargeHasItsOwnBatchesAndWhatIsSmallSharesThem(t *testing.T) {
 			t.Fatalf("cut twice: %+v", left)
 		}
 	})
+}
+
+func TestKeepLatestAttemptsNamesEachMemberOnce(t *testing.T) {
+	one, other := fanfare.NewManifestID(7, 0), fanfare.NewManifestID(7, 1)
+	for _, c := range []struct {
+		name       string
+		have, want []fanfare.RecipientRange
+	}{
+		{"one slice", []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}, []fanfare.RecipientRange{{Manifest: one, From: 2, To: 9, Attempt: 1}}},
+		{
+			"no repeated member",
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 2}, {Manifest: other, Positions: []uint32{4}, Attempt: 1}},
+		},
+		{
+			"postponed twice",
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{4}, Attempt: 1}, {Manifest: one, Positions: []uint32{4}, Attempt: 1}},
+			[]fanfare.RecipientRange{{Manifest: one, From: 4, To: 5, Attempt: 1}},
+		},
+		{
+			"postponed and tried meanwhile",
+			[]fanfare.RecipientRange{{Manifest: one, Positions: []uint32{3}, Attempt: 2}, {Manifest: one, From: 2, To: 6, Attempt: 1}, {Manifest: one, Positions: []uint32{5}, Attempt: 3}},
+			[]fanfare.RecipientRange{{Manifest: one, From: 3, To: 4, Attempt: 2}, {Manifest: one, Positions: []uint32{2, 4}, Attempt: 1}, {Manifest: one, From: 5, To: 6, Attempt: 3}},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			batch := fanfare.Batch{Day: 1, Slices: c.have}
+			if KeepLatestAttempts(&batch); !reflect.DeepEqual(batch.Slices, c.want) {
+				t.Errorf("got %+v, want %+v", batch.Slices, c.want)
+			}
+		})
+	}
 }

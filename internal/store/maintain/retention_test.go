@@ -1,16 +1,16 @@
-package server
+package maintain
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -31,29 +31,37 @@ func (d *dumpedDays) RemoveDay(ctx context.Context, of fanfare.Day) error {
 	return d.Database.RemoveDay(ctx, of)
 }
 
-// carryNothing is for days that have no states.
-func carryNothing(context.Context, fanfare.Day) error { return nil }
+// fixedClock is set by the test.
+type fixedClock struct{ now time.Time }
 
-func TestADayThatCannotBeRemovedIsLeftAloneForAWhile(t *testing.T) {
+func (c *fixedClock) Now() time.Time { return c.now }
+
+// newRetention keeps days for 30 days.
+func newRetention(kept *deliveries.Store, open []fanfare.EventRef, archive func(context.Context, fanfare.Day) error, clock clock.Clock) *Retention {
+	return NewRetention(RetentionOptions{Store: kept, Open: func(int) []fanfare.EventRef { return open }, Archive: archive, Age: 30 * 24 * time.Hour, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// archiveNothing is for days that have no states.
+func archiveNothing(context.Context, fanfare.Day) error { return nil }
+
+func TestRetentionPausesAfterADayCannotBeRemoved(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	days := &dumpedDays{Database: storetest.Open(t), held: errors.New("held")}
 	kept := deliveries.New(days)
-	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
 	if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: &fanfare.AcceptedEvent{ReceivedAt: now.AddDate(0, 0, -40), Seq: fanfare.NewEventSeq(1, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 		t.Fatal(err)
 	}
-	clock := &setClock{now}
-	x := &indexing{store: kept, recorder: recorder, carry: carryNothing, clock: clock, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}
-	if err := x.expire(t.Context()); !errors.Is(err, days.held) {
+	clock := &fixedClock{now}
+	r := newRetention(kept, nil, archiveNothing, clock)
+	if err := r.removeOld(t.Context()); !errors.Is(err, days.held) {
 		t.Fatalf("got %v", err)
 	}
-	if err := x.expire(t.Context()); err != nil || days.asked != 1 {
+	if err := r.removeOld(t.Context()); err != nil || days.asked != 1 {
 		t.Fatalf("asked %d times, %v", days.asked, err)
 	}
 	days.held = nil
-	clock.now = now.Add(removeAgain)
-	if err := x.expire(t.Context()); err != nil {
+	clock.now = now.Add(removePause)
+	if err := r.removeOld(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := kept.Days(t.Context()); err != nil || len(left) > 0 {
@@ -73,22 +81,21 @@ func (d *waitingDays) RemoveDay(context.Context, fanfare.Day) error {
 	return errors.New("the server is stopping")
 }
 
-func TestADayThatIsRemovedAfterAMoveDoesNotHoldUpTheIndex(t *testing.T) {
+func TestHistoryIsIndexedWhileARemovalWaits(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	days := &waitingDays{Database: storetest.Open(t), asked: make(chan struct{}), over: make(chan struct{})}
 	kept := deliveries.New(days)
-	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
 	freeze := func(n uint64, at time.Time) {
 		if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: &fanfare.AcceptedEvent{ReceivedAt: at, Seq: fanfare.NewEventSeq(n, 0)}, KeptAt: now, MatchedAt: now}}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
 	freeze(1, now.AddDate(0, 0, -40))
-	x := &indexing{store: kept, recorder: recorder, carry: carryNothing, clock: &setClock{now}, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}
+	r := newRetention(kept, nil, archiveNothing, &fixedClock{now})
+	h := NewHistory(kept, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	for _, loop := range []func(context.Context){x.run, x.remove} {
+	for _, loop := range []func(context.Context){h.Index, r.Run} {
 		running.Go(func() { loop(ctx) })
 	}
 	defer running.Wait()
@@ -97,28 +104,26 @@ func TestADayThatIsRemovedAfterAMoveDoesNotHoldUpTheIndex(t *testing.T) {
 	<-days.asked
 	freeze(2, now)
 	freeze(3, now)
-	for limit := time.After(time.Minute); x.lag.Load() < 3; {
+	for limit := time.After(time.Minute); h.Lag() < 3; {
 		select {
 		case <-limit:
-			t.Fatalf("the index is not looked at: lag %d", x.lag.Load())
+			t.Fatalf("the index is not looked at: lag %d", h.Lag())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
-func TestADayThatSomethingOfWaitsForADigestIsKept(t *testing.T) {
+func TestRetentionKeepsADayWithWaitingDigests(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	kept := deliveries.New(storetest.Open(t))
-	recorder := record.Start(record.Options{Store: kept, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
-	defer recorder.Stop()
 	old, w := fanfare.DayOf(now.AddDate(0, 0, -40)), deliveries.Waiting{Slot: 1, Due: now.AddDate(0, 0, 1), Service: "news"}
 	if err := kept.Await(t.Context(), old, []deliveries.Waiting{w}); err != nil {
 		t.Fatal(err)
 	}
-	x := &indexing{store: kept, recorder: recorder, carry: carryNothing, clock: &setClock{now}, logger: slog.New(slog.DiscardHandler), retention: 30 * 24 * time.Hour}
+	r := newRetention(kept, nil, archiveNothing, &fixedClock{now})
 	days := func() int {
 		t.Helper()
-		if err := x.expire(t.Context()); err != nil {
+		if err := r.removeOld(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		left, err := kept.Days(t.Context())
@@ -136,4 +141,34 @@ func TestADayThatSomethingOfWaitsForADigestIsKept(t *testing.T) {
 	if n := days(); n != 0 {
 		t.Errorf("%d days are left when nothing waits", n)
 	}
+}
+
+func TestRetentionRemovesOldFinishedDays(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	kept := deliveries.New(storetest.Open(t))
+	freeze := func(daysAgo int) fanfare.EventRef {
+		t.Helper()
+		posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: now.Add(-time.Duration(daysAgo) * 24 * time.Hour), Seq: fanfare.NewEventSeq(uint64(100-daysAgo), 0)}
+		if _, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now}}, now); err != nil {
+			t.Fatal(err)
+		}
+		return posted.Ref()
+	}
+	over, open, parked, recent := freeze(40), freeze(41), freeze(42), freeze(30)
+	if err := kept.Park(t.Context(), parked.Day, parked.Seq, fanfare.Parked{Kind: fanfare.ParkedEvents, At: now}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := newRetention(kept, []fanfare.EventRef{open}, archiveNothing, &fixedClock{now})
+	check := func(want ...fanfare.Day) {
+		t.Helper()
+		if err := r.removeOld(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if days, err := kept.Days(t.Context()); err != nil || !slices.Equal(days, want) {
+			t.Errorf("left are %v (%v), want %v; %v was over", days, err, want, over.Day)
+		}
+	}
+	check(recent.Day, open.Day, parked.Day)
+	r.Open = func(int) []fanfare.EventRef { return nil }
+	check(recent.Day, parked.Day)
 }

@@ -1,4 +1,4 @@
-package server
+package bus
 
 import (
 	"context"
@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
-
-	"fanfare.dev/fanfare/internal/bus"
 )
 
-func TestOnlyFailuresByAStopAreNoErrors(t *testing.T) {
+func TestFailureLevelOfAStopIsInfo(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	tests := []struct {
@@ -20,14 +18,14 @@ func TestOnlyFailuresByAStopAreNoErrors(t *testing.T) {
 		want slog.Level
 	}{
 		{"the context ended", stopped, fmt.Errorf("store: %w", context.Canceled), slog.LevelInfo},
-		{"the bus was closed", t.Context(), fmt.Errorf("publish: %w", bus.ErrClosed), slog.LevelInfo},
+		{"the bus was closed", t.Context(), fmt.Errorf("publish: %w", ErrClosed), slog.LevelInfo},
 		{"a full disk during a stop", stopped, errors.New("no space left on device"), slog.LevelError},
 		{"a failure", t.Context(), errors.New("no space left on device"), slog.LevelError},
 		{"the context of something else ended", t.Context(), context.Canceled, slog.LevelError},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := levelOfFailure(tt.ctx, tt.err); got != tt.want {
+			if got := FailureLevel(tt.ctx, tt.err); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})

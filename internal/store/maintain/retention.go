@@ -1,0 +1,114 @@
+package maintain
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/retry"
+)
+
+const (
+	// removeInterval is how often days are looked for that are too old.
+	removeInterval = time.Minute
+	// removePause is the pause after a day could not be removed. A dump of the database
+	// holds all days for as long as it takes.
+	removePause = 10 * time.Minute
+)
+
+// RetentionOptions are the parts that a Retention works with.
+type RetentionOptions struct {
+	Store *deliveries.Store
+	// Open lists the open broadcasts, at most so many.
+	Open func(limit int) []fanfare.EventRef
+	// Archive copies the data of a day that outlive it.
+	Archive func(context.Context, fanfare.Day) error
+	Age     time.Duration // for how long days are kept
+	Clock   clock.Clock
+	Logger  *slog.Logger
+}
+
+// Retention removes days that are older than the retention and have no work left.
+type Retention struct {
+	RetentionOptions
+	pausedUntil time.Time
+}
+
+// NewRetention returns a Retention.
+func NewRetention(o RetentionOptions) *Retention { return &Retention{RetentionOptions: o} }
+
+// Run removes days until ctx ends. It runs beside the index, because a removal waits for the
+// end of a database move and for readers of the day.
+func (r *Retention) Run(ctx context.Context) {
+	ticker := time.NewTicker(removeInterval)
+	defer ticker.Stop()
+	for {
+		if err := r.removeOld(ctx); err != nil && ctx.Err() == nil {
+			r.Logger.Log(ctx, retry.LogLevel(err), "old days could not be removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// removeOld removes the days that are older than the retention and finished.
+func (r *Retention) removeOld(ctx context.Context) error {
+	if r.Clock.Now().Before(r.pausedUntil) {
+		return nil
+	}
+	days, err := r.Store.Days(ctx)
+	if err != nil {
+		return err
+	}
+	oldest := fanfare.DayOf(r.Clock.Now().Add(-r.Age))
+	for _, day := range days {
+		if day >= oldest {
+			continue
+		}
+		finished, err := r.finished(ctx, day)
+		if err != nil {
+			return err
+		}
+		if !finished {
+			continue
+		}
+		r.Logger.Info("a day is older than the retention and is removed", "day", day.String())
+		err = r.Archive(ctx, day)
+		if err == nil {
+			err = r.Store.Remove(ctx, day)
+		}
+		if err != nil {
+			r.pausedUntil = r.Clock.Now().Add(removePause)
+			return fmt.Errorf("the day %s could not be removed, it is tried again after %s: %w", day, removePause, err)
+		}
+	}
+	return nil
+}
+
+// finished reports whether no broadcast of a day is open or parked, no event waits for a
+// digest, and no outcome is still to be reported to its service.
+func (r *Retention) finished(ctx context.Context, day fanfare.Day) (bool, error) {
+	for _, ref := range r.Open(math.MaxInt) {
+		if ref.Day == day {
+			return false, nil
+		}
+	}
+	parked, _, err := r.Store.Parked(ctx, day)
+	if err != nil || len(parked) > 0 {
+		return false, err
+	}
+	waiting, err := r.Store.Pending(ctx, day)
+	if err != nil || len(waiting) > 0 {
+		return false, err
+	}
+	unreported, _, err := r.Store.WaitingNotices(ctx, day)
+	return unreported == 0, err
+}
