@@ -22,6 +22,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/store/database"
 )
 
@@ -140,11 +141,11 @@ func (a *App) closeServer() error {
 }
 
 // afterEnd waits until no message for an ended subscription is on the wire.
-func (a *App) afterEnd(o *outlets) func(fanfare.RowID) {
+func (a *App) afterEnd(c *channels.Channels) func(fanfare.RowID) {
 	return func(place fanfare.RowID) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := o.awaitOff(ctx, place); err != nil {
+		if err := c.AwaitOff(ctx, place); err != nil {
 			a.log.Warn("a subscription ended while a message for it was on the wire of a slow relay", "subscription", fanfare.SubscriptionID(place))
 		}
 	}

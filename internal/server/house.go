@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"time"
 
@@ -13,16 +14,18 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/inbound"
+	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -50,14 +53,20 @@ type house struct {
 	highest fanfare.EventSeq
 
 	// openRegistry
-	outlets *outlets
-	keys    ownKeys
-	people  *registry.Registry
+	channels *channels.Channels
+	faults   *channels.Faults
+	capture  channels.Capture
+	sites    *mx.Sites
+	keys     ownKeys
+	people   *registry.Registry
 
 	// openBus
 	hops     *bus.Bus
 	lost     bool // there was one before, and this is not it
 	restored recovery.Recovery
+
+	// openOutlets
+	dispatch *stage
 
 	// openRecord
 	waiting  *due.Scheduler
@@ -107,20 +116,22 @@ func (h *house) openStore(ctx context.Context) (err error) {
 
 // openRegistry reads who subscribes to what, and the server's own keys.
 func (h *house) openRegistry(ctx context.Context) (err error) {
-	h.outlets = &outlets{store: h.store, claims: newClaims(), lease: h.config.Lease, clock: h.clock, logger: h.log, open: map[uint16]*outlet{}}
-	h.outlets.ctx, h.outlets.stop = context.WithCancel(context.Background())
 	resolver := resolverAt(h.config.Resolver)
-	h.outlets.sites = newSites(resolver, h.clock)
-	h.outlets.records = dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log)
-	h.laterDo(h.outlets.sites.Stop)
-	h.outlets.captured = newCaptured(h.config.Capture, h.config.AllowRecipients)
+	h.sites = mx.New(mx.Options{LookupMX: resolver.LookupMX, Clock: h.clock})
+	h.laterDo(h.sites.Stop)
+	h.capture = channels.NewCapture(h.config.Capture, h.config.AllowRecipients)
+	h.faults = &channels.Faults{}
+	h.channels = channels.New(channels.Options{
+		Capture: h.capture, Sites: h.sites, Records: dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log),
+		Lease: h.config.Lease, Clock: h.clock, Logger: h.log,
+	})
 	if h.keys, err = readKeys(h.dir); err != nil {
 		return err
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
-		Store: h.kept, Conditions: h.index, ParseAddress: render.ParseAddress, ParseURL: render.ParseURL,
-		CheckKey: h.outlets.captured.checkKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
-		AfterEnd: h.afterEnd(h.outlets), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
+		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
+		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
+		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
 		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})
 	if err != nil {
@@ -134,7 +145,7 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 	if err := h.db.CheckPairing(h.dir, knowsKey); err != nil {
 		return err
 	}
-	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), signing(h.people)); err != nil {
+	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
 		return err
 	}
 	return h.keys.keep()
@@ -170,13 +181,13 @@ func (h *house) openBus(ctx context.Context) (err error) {
 func (h *house) openRecord(ctx context.Context) error {
 	h.waiting = due.New(h.store, h.hops, h.clock, h.log)
 	h.freeing = newReleasing(h.waiting, h.store, h.log)
-	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: &faults{}, resumed: h.freeing.release, soon: h.freeing.soon,
-		reconfigured: h.outlets.reconcile, stopped: h.outlets.sweep, hurry: h.outlets.hurry, relay: h.outlets.drainRelay}
+	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: h.faults, resumed: h.freeing.release, soon: h.freeing.soon,
+		reconfigured: h.channels.Reconcile, stopped: h.channels.Sweep, hurry: h.channels.FlowsChanged, relay: h.channels.DrainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
 		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.Add, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
-			ctx := h.outlets.ctx
+			ctx := h.channels.Context()
 			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
 				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
@@ -209,4 +220,14 @@ func (h *house) recover(ctx context.Context) error {
 		}
 	}
 	return h.stops.load(ctx, h.days)
+}
+
+// resolverAt returns a resolver that asks the DNS server at an address, "" for those of the machine.
+func resolverAt(server string) *net.Resolver {
+	if server == "" {
+		return net.DefaultResolver
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}}
 }

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -331,7 +332,7 @@ func (m *previewed) write(ctx context.Context, template *render.Template) (rende
 		mailing.Unsubscribe = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
 		mailing.Preferences = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/p/preview"...) }
 	}
-	mailing.Enclose = m.attachments.Read(m.content(ctx))
+	mailing.EncodeFiles = m.attachments.Read(m.content(ctx))
 	writer, err := mailing.Writer()
 	if err != nil {
 		return render.Preview{}, err
@@ -375,7 +376,7 @@ func (m *previewed) document(template *render.Template) (render.Preview, error) 
 	if template.Digest() {
 		posting.Digest, posting.Event = m.collect(&event), nil
 	}
-	if _, err := render.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
+	if _, err := address.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
 		m.recipient.Address = sampleReceiver
 	}
 	writer, err := posting.Writer()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -38,7 +40,10 @@ type reports struct {
 	database   *database.DB
 	moves      *migrate.Mover
 	recorder   *record.Recorder
-	outlets    *outlets
+	channels   *channels.Channels
+	capture    channels.Capture
+	faults     *templateFaults
+	logger     *slog.Logger
 	switches   *switches
 	parking    *parking
 	floor      *datadir.DiskFloor
@@ -79,9 +84,9 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.Untold = r.notifier.Waiting()
 	s.Suppressions = int64(r.registry.Suppressed())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
-	s.Capture, s.AllowRecipients = r.outlets.captured.to, len(r.outlets.captured.allow)
+	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
-	s.TemplateFaults = r.outlets.faults.status()
+	s.TemplateFaults = r.faults.status()
 	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
@@ -138,7 +143,7 @@ func (r *reports) underway() []fanfare.EventRef {
 }
 
 func (r *reports) channel(c *registry.Channel) wire.Channel {
-	out := r.outlets.status(c.Number)
+	out := r.channels.Status(c.Number)
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
 	switch {
@@ -155,13 +160,13 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
 		RateLimit: limit.String(), RateSetByHand: byHand,
 		RatePerSecond: rate, LastError: out.LastError,
-		DailyQuota: r.outlets.budgets.quotas.status(c.Service+"/"+c.Name, c.DailyQuota), Relays: relaysOf(&out), Problems: r.outlets.problemsOf(c)}
+		DailyQuota: r.channels.Quotas().Status(c.Service+"/"+c.Name, c.DailyQuota), Relays: channels.Relays(&out), Problems: r.channels.Problems(c)}
 }
 
 // serviceLimits is what all channels of a service send together at most, and what
 // they do.
 func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wire.ServiceLimits {
-	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.outlets.budgets.quotas.status(s.Name, s.DailyQuota)}
+	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.channels.Quotas().Status(s.Name, s.DailyQuota)}
 	for i := range channels {
 		if channels[i].Service == s.Name {
 			limits.RatePerSecond += channels[i].RatePerSecond
@@ -173,7 +178,7 @@ func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wi
 // rates samples counters once a second and knows the last ten.
 type rates struct {
 	recorder *record.Recorder
-	outlets  *outlets
+	channels *channels.Channels
 	mu       sync.Mutex
 	samples  []sample // newest first
 }
@@ -190,7 +195,7 @@ func (r *rates) run(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		now := sample{taken: r.outlets.taken()}
+		now := sample{taken: r.channels.Taken()}
 		now.states, _ = r.recorder.Totals()
 		r.mu.Lock()
 		r.samples = append([]sample{now}, r.samples[:min(len(r.samples), rateSeconds)]...)

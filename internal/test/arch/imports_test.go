@@ -26,7 +26,7 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
+	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
 	{"internal/pipeline/deliver/limit", nil,
@@ -77,11 +77,13 @@ var grants = []grant{
 	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
 		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
 	{"internal/pipeline/plan", []string{"."}, whyStage},
-	{"internal/pipeline/compose", []string{".", "internal/registry", "internal/render", "internal/store/deliveries"},
+	{"internal/pipeline/compose", []string{".", "internal/mail/signedlink", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
 	{"internal/mail/dkimkeys", []string{".", "internal/datadir", "internal/mail/dkim", "internal/registry"},
 		"the keys of channels are configured in the registry and sign by dkim; how mail is sent is the business of others"},
-	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/render", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
+	{"internal/pipeline/deliver/channels", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/...", "internal/httpapi/wire", "internal/mail/dkim", "internal/mail/dkimkeys", "internal/mail/mx", "internal/mail/address", "internal/mail/reply", "internal/registry", "internal/store/deliveries", "internal/store/retry"},
+		"it makes the drivers of the configured channels, so it names them all; it answers the API in its types, and receives dispatch loops as a function"},
+	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/mail/signedlink", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
 	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
 		"the notifier reads what the recorder and the registry stored and posts events as any sender does"},
@@ -93,18 +95,21 @@ var grants = []grant{
 		"the loops read and write the tables and the states in memory; what is open is a function that they get"},
 	{"internal/pipeline/digest", []string{".", "internal/schedule/cadence", "internal/pipeline/plan", "internal/store/deliveries"},
 		"what waits for a digest stands between matching, generation and the record, and knows neither the registry nor the bus"},
-	{"internal/render", []string{".", "internal/render/locale", "internal/render/bodies", "internal/pipeline/deliver/driver"}, whyStage},
+	{"internal/render", []string{".", "internal/mail/address", "internal/mail/signedlink", "internal/render/locale", "internal/render/bodies", "internal/render/mime", "internal/pipeline/deliver/driver"}, whyStage},
+	{"internal/render/mime", []string{".", "internal/mail/address"}, "the bytes of headers, bodies and files do not depend on templates or recipients"},
+	{"internal/mail/address", []string{"."}, "an address is checked by its syntax alone"},
+	{"internal/mail/signedlink", []string{"."}, "a signed link contains all that it stands for"},
 	{"internal/render/bodies", []string{"."}, "what is made of a template when it is compiled needs nothing of messages"},
 	{"internal/render/lint", []string{"internal/render/bodies"}, "what readers will mind of a template is judged by its text alone"},
 	{"internal/pipeline/deliver/driver", []string{"."},
 		"the contract between the queue of a channel and its drivers knows the public types and neither side"},
 	{"internal/pipeline/deliver", []string{".", "internal/pipeline/deliver/fairqueue", "internal/pipeline/deliver/limit"},
-		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
-	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
+		"stages do not import each other; the drivers implement the contract in driver and do not import each other"},
+	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
 	{"internal/mail/inbound", []string{".", "internal/mail/bounce"},
 		"mail comes in knowing addresses by a function and what follows from it by another"},
 	{"internal/pipeline/record", []string{"."}, whyStage},
@@ -144,15 +149,30 @@ var grants = []grant{
 		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions; that a record belongs to a key is the business of dkim"},
 	{"internal/sink", []string{"."},
 		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
-	{"internal/bench", []string{".", "client", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/pipeline/deliver/...", "internal/condition", "internal/render", "examples/..."},
-		"experiments run against a real server through its API; the raw limits beside them, and what is measured by itself (conditions, formatting), use single parts, never app"},
+	{"internal/bench", []string{".", "client"},
+		"bench lists the experiments, runs them and compares binaries; what they do is in its subpackages"},
+	{"internal/bench/report", []string{"internal/sink"},
+		"records and tables know nothing of how a figure came about; a series comes from the summary of a sink"},
+	{"internal/bench/loadgen", []string{".", "internal/bench/report"},
+		"what an experiment sends is made from numbers and a seed alone; report has the arithmetic of percentiles"},
+	{"internal/bench/harness", []string{".", "client", "internal/bench/report", "internal/bench/loadgen", "internal/sink", "internal/store/postgres"},
+		"a run starts real processes and uses the server through its API; it knows no experiment and no stage of the server"},
+	{"internal/bench/benchtest", []string{".", "internal/bench/harness"},
+		"the stand-in for a server is reached as a server is"},
+	{"internal/bench/rawlimit", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/sink", "internal/bus", "internal/pipeline/deliver/..."},
+		"a limit is one library or one part of the product with nothing around it"},
+	{"internal/bench/delivery", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "internal/pipeline/deliver/..."}, whyExperiment},
+	{"internal/bench/intake", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report"}, whyExperiment},
+	{"internal/bench/matching", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/condition"}, whyExperiment},
+	{"internal/bench/pipeline", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "examples/..."}, whyExperiment},
+	{"internal/bench/rendering", []string{".", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/report", "internal/mail/signedlink", "internal/render"}, whyExperiment},
 	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/store/database", "internal/config", "internal/registry"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
 	{"internal/test/crash", []string{".", "client", "internal/sink"},
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/test/e2e", []string{".", "client", "internal/sink"},
 		"the tests drive the built program from outside"},
-	{"internal/test/docexamples", []string{"internal/render", "internal/registry", "."},
+	{"internal/test/docexamples", []string{"internal/render", "internal/render/mime", "internal/render/mime", "internal/registry", "."},
 		"the examples are run from outside; what they show of templates is rendered as the server does"},
 	{"internal/test/receivers", []string{".", "client"},
 		"receivers of others judge from outside what the built program sends"},
@@ -166,7 +186,7 @@ var grants = []grant{
 		"a cache needs nothing"},
 	{"internal/datadir", []string{".", "internal/config"},
 		"the names and the lock of a data directory do not depend on what is stored in it"},
-	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/registry", "internal/render", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/mail/signedlink", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
 		"a report changes deliveries, bounces and suppressions, and is found by the signatures of render"},
 	{"internal/store/database", []string{".", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/store", "internal/store/move", "internal/store/postgres", "internal/store/retry", "internal/store/sqlite"},
 		"it opens one of the two databases, and pairs it with a data directory"},
@@ -187,12 +207,14 @@ const (
 	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
 	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
 	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
-	whyDriver   = "a driver knows deliver's contracts and nothing of what happens to its answers"
+	whyDriver   = "a driver knows the contract in driver; package deliver decides what follows from an outcome"
 )
+
+const whyExperiment = "an experiment runs against a real server through its API, and knows no other experiment; only what is measured by itself (conditions, formatting, the queue of a channel) is imported from the product"
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -233,7 +232,7 @@ func (c *conn) judge(code int, text []byte, err error, whole bool) (driver.Outco
 	switch {
 	case err != nil:
 		o.Verdict, o.Code = driver.Lost, 0
-		o.Text = string(deliver.AppendLine(nil, fmt.Appendf(nil, "the connection broke after the body was begun: %v", err), maxReplyText))
+		o.Text = string(driver.AppendText(nil, fmt.Appendf(nil, "the connection broke after the body was begun: %v", err), maxReplyText))
 		return o, err
 	case code/100 == 2 && whole:
 		o.Verdict, o.Text = driver.Accepted, c.textOf(text)
@@ -243,7 +242,7 @@ func (c *conn) judge(code int, text []byte, err error, whole bool) (driver.Outco
 		return o, nil
 	}
 	o.Verdict = driver.Lost
-	o.Text = string(deliver.AppendLine(nil, append([]byte("the body was answered out of step: "), text...), maxReplyText))
+	o.Text = string(driver.AppendText(nil, append([]byte("the body was answered out of step: "), text...), maxReplyText))
 	return o, fmt.Errorf("%w: a body was answered %d", errOutOfStep, code)
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/url"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -102,5 +101,5 @@ func report(queue driver.Queue, message *driver.Message, outcome driver.Outcome)
 
 // line is text from outside as an outcome may have it.
 func line(text string) string {
-	return string(deliver.AppendLine(nil, []byte(text), deliver.MaxLine))
+	return string(driver.AppendText(nil, []byte(text), driver.MaxTextBytes))
 }
