@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/filetype"
@@ -25,7 +27,7 @@ func (h *house) openDoors(ctx context.Context) error {
 	reports := h.reports()
 	direct := &messages{registry: h.people, templates: h.dispatch.templates, attachments: h.dispatch.attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
 		traces: traces, store: h.store, queue: queue{h.hops}, floor: h.floor, clock: h.clock, keeping: new(passage)}
-	moving := &moves{config: h.config, version: h.version, db: h.db, clock: h.clock, log: h.log, copying: h.copying, floor: h.floor}
+	moving := migrate.NewMover(migrate.Options{Config: h.config, Version: h.version, DB: h.db, Clock: h.clock, Logger: h.log, Exclusive: h.copying, Disk: h.floor})
 	h.laterDo(moving.Stop)
 	reports.moves = moving
 	forgetting := newEraser(reports, h.copying, direct.keeping)
@@ -46,7 +48,7 @@ func (h *house) openDoors(ctx context.Context) error {
 		defer cancel()
 		served.Drain(ctx)
 	})
-	h.log.Info("ready", "url", h.URL(), "durability", h.config.Durability, "data", h.dir, "database", h.db.about().Where, "took", time.Since(h.started).Round(time.Millisecond).String())
+	h.log.Info("ready", "url", h.URL(), "durability", h.config.Durability, "data", h.dir, "database", h.db.About().Where, "took", time.Since(h.started).Round(time.Millisecond).String())
 	return nil
 }
 
@@ -79,7 +81,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		Merging: h.people, Personal: &personal{h.people, traces, h.store, digestReport{h.store, h.people}},
 		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &channels.Destinations{Channels: h.channels, Store: h.store, Hasten: h.waiting.Load}, Parking: reports.parking, Audit: h.people,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
-		Backups:  &backups{dir: h.dir, db: h.db, bus: h.hops, version: h.version, clock: h.clock, copying: h.copying},
+		Backups:  &backup.Server{Dir: h.dir, DB: h.db, Bus: h.hops, Version: h.version, Clock: h.clock, Exclusive: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
 		Limits: limitsOf(&h.config), Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
 		Version: h.version, Now: h.clock.Now, Ahead: h.config.Ahead(), Log: h.log,

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"time"
 
-	"fanfare.dev/fanfare/internal/mail/address"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/mx"
@@ -27,6 +27,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -44,7 +45,7 @@ type house struct {
 
 	// openStore
 	note    *backup.Note // of a backup that this was restored from
-	db      *database
+	db      *database.DB
 	store   *deliveries.Store
 	late    *deliveries.Store // may be a little behind
 	kept    *control.Store
@@ -62,7 +63,7 @@ type house struct {
 	// openBus
 	hops     *bus.Bus
 	lost     bool // there was one before, and this is not it
-	restored restoring
+	restored recovery.Recovery
 
 	// openOutlets
 	dispatch *stage
@@ -100,7 +101,7 @@ func (h *house) openStore(ctx context.Context) (err error) {
 	if h.note, err = backup.ReadNote(h.dir); err != nil {
 		return err
 	}
-	if h.db, err = h.openDatabase(ctx, h.version); err != nil {
+	if h.db, err = database.Open(ctx, &h.config, h.version, h.log); err != nil {
 		return err
 	}
 	h.later(h.db.Close)
@@ -131,13 +132,17 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
 		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
-		Away: h.absence.check, Patience: h.db.patience(), Logger: h.log,
+		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.laterDo(h.people.Close)
-	if err := h.db.belong(h.dir, h.people, h.note.New()); err != nil {
+	knowsKey := func(secret string) bool {
+		who, known := h.people.Authenticate(secret)
+		return known && who.Operator() || h.note.New() && len(h.people.Keys("")) > 0 // a backup has keys, but no admin.key
+	}
+	if err := h.db.CheckPairing(h.dir, knowsKey); err != nil {
 		return err
 	}
 	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
@@ -149,23 +154,23 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 // openBus opens the two durable hops. After a restore what was open is held.
 func (h *house) openBus(ctx context.Context) (err error) {
 	if !h.note.New() {
-		if h.lost, err = lostBus(h.dir, h.config.NATS != "", h.highest); err != nil {
+		if h.lost, err = recovery.BusLost(h.dir, h.config.NATS != "", h.highest); err != nil {
 			return err
 		}
 	}
 	h.hops, err = bus.Open(ctx, bus.Options{
 		Dir: filepath.Join(h.dir, datadir.Bus), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
-		FirstSeq: firstGroup(h.highest, h.note), Logger: h.log,
+		FirstSeq: recovery.FirstGroup(h.highest, h.note), Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.later(h.hops.Close)
-	h.restored = restoring{dir: h.dir, note: h.note, store: h.store, registry: h.people, bus: h.hops}
+	h.restored = recovery.Recovery{Dir: h.dir, Note: h.note, Store: h.store, Registry: h.people, Bus: h.hops}
 	if !h.note.New() {
 		return nil
 	}
-	if err := h.restored.finish(ctx, h.days, firstGroup(h.highest, h.note)); err != nil {
+	if err := h.restored.Restore(ctx, h.days, recovery.FirstGroup(h.highest, h.note)); err != nil {
 		return err
 	}
 	h.log.Warn("restored, and everything is paused", "backup", h.note.Backup, "broadcasts", h.note.Broadcasts, "unsettled", h.note.Deliveries, "unmatched", h.note.Unmatched)
@@ -193,7 +198,7 @@ func (h *house) openRecord(ctx context.Context) error {
 	if err := h.recover(ctx); err != nil || !h.lost {
 		return err
 	}
-	open, err := h.restored.mend(ctx, h.days, h.waiting)
+	open, err := h.restored.ReplaceBus(ctx, h.days, h.waiting)
 	if err != nil {
 		return err
 	}

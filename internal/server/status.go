@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -21,6 +22,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -35,8 +37,8 @@ type reports struct {
 	bus        *bus.Bus
 	registry   *registry.Registry
 	store      *deliveries.Store
-	database   *database
-	moves      *moves
+	database   *database.DB
+	moves      *migrate.Mover
 	recorder   *record.Recorder
 	channels   *channels.Channels
 	capture    channels.Capture
@@ -65,7 +67,7 @@ const maxListed = 50
 // something out for that.
 func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	s, err := r.status(ctx)
-	s.Database, s.Ready = r.database.status(), true
+	s.Database, s.Ready = r.database.Status(), true
 	if err := r.ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}
@@ -85,7 +87,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
 	s.TemplateFaults = r.faults.status()
-	s.NextStart = r.moves.after()
+	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
 		return s, err
@@ -120,7 +122,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
 	if r.restored != nil && r.switches.now.Load().all != nil {
-		s.Restored = restoredFrom(r.restored)
+		s.Restored = r.restored.Wire()
 	}
 	parked, err := r.parking.Parked(ctx)
 	if retry.IsAway(err) {

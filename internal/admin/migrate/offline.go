@@ -1,10 +1,10 @@
-package server
+package migrate
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"net/url"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,52 +15,40 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
-// A Migration is a move between databases that no server works on. From and To
-// are "sqlite" for the files in the data directory, another directory, or the
-// URL of a PostgreSQL.
+// A Migration is a move between databases that no server uses. From and To are database.Files for the files in the
+// data directory, another directory, or the URL of a PostgreSQL.
 type Migration struct {
-	Config   config.Config // its data directory, and how to speak to a PostgreSQL
+	Config   config.Config // data directory, and settings of the connection to a PostgreSQL
+	Version  string        // of the program
+	Logger   *slog.Logger
 	From, To string
-	Progress func(wire.Move) // called now and then; may be nil
+	Progress func(wire.Move) // called every progressEvery; may be nil
 
-	// Opening is called before a database is opened, and what it returns after that; may
-	// be nil.
+	// Opening is called before a database is opened, and its result after that; it may be nil.
 	Opening func(place string) (opened func())
 }
 
-// checkURL refuses what is no URL of a PostgreSQL. It does not show it.
-func checkURL(to string) error {
-	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/to", Message: "is neither sqlite nor the URL of a PostgreSQL database", Hint: "use sqlite, or postgres://user@host/database"}
-	}
-	return nil
-}
-
-// ServerRuns reports whether a server uses a data directory.
-func ServerRuns(dir string) bool { return datadir.InUse(dir) }
-
-// isURL tells a URL from a directory.
+// isURL reports whether a place is a URL and not a directory.
 func isURL(place string) bool { return strings.Contains(place, "://") }
 
-// dir is the directory that a place names, "" for a URL.
+// dir returns the directory of a place, or "" for a URL.
 func (m *Migration) dir(place string) string {
 	switch {
 	case isURL(place):
 		return ""
-	case place == filesName:
+	case place == database.Files:
 		return m.Config.DataDir
 	}
 	return place
 }
 
-// open locks and opens both databases. Of a source that is a directory, the
-// files must be there.
-func (m *Migration) open(ctx context.Context, o Options) (from, to *opened, unlock func() error, err error) {
+// open locks and opens both databases. If the source is a directory, it must have files.
+func (m *Migration) open(ctx context.Context) (from, to *database.Side, unlock func() error, err error) {
 	var undo []func() error
 	undoAll := func() error {
 		var errs []error
@@ -75,12 +63,12 @@ func (m *Migration) open(ctx context.Context, o Options) (from, to *opened, unlo
 		}
 	}()
 	if dir := m.dir(m.From); dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, "control.db")); err != nil {
-			return nil, nil, nil, &fanfare.Error{Code: fanfare.NotFound, Message: dir + " has nothing to move: it has no control.db", Hint: "name the data directory with --from DIR or --data-dir"}
+		if _, err := os.Stat(filepath.Join(dir, datadir.Control)); err != nil {
+			return nil, nil, nil, &fanfare.Error{Code: fanfare.NotFound, Message: dir + " has no data to move: it has no control.db", Hint: "name the data directory with --from DIR or --data-dir"}
 		}
 	}
 	if from, to := m.dir(m.From), m.dir(m.To); from != "" && filepath.Clean(from) == filepath.Clean(to) {
-		return nil, nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to are the same", Hint: "name in --to where everything shall be"}
+		return nil, nil, nil, &fanfare.Error{Code: fanfare.Invalid, Message: "--from and --to are the same", Hint: "set --to to the place that the data shall move to"}
 	}
 	for _, dir := range []string{m.dir(m.From), m.dir(m.To)} {
 		if dir == "" {
@@ -95,28 +83,28 @@ func (m *Migration) open(ctx context.Context, o Options) (from, to *opened, unlo
 		}
 		undo = append(undo, release)
 	}
-	if from, err = m.openSide(ctx, m.From, o); err != nil {
+	if from, err = m.openSide(ctx, m.From); err != nil {
 		return nil, nil, nil, err
 	}
-	if to, err = m.openSide(ctx, m.To, o); err != nil {
+	if to, err = m.openSide(ctx, m.To); err != nil {
 		return nil, nil, nil, errors.Join(err, from.DB.Close())
 	}
 	return from, to, undoAll, nil
 }
 
-func (m *Migration) openSide(ctx context.Context, place string, o Options) (*opened, error) {
+func (m *Migration) openSide(ctx context.Context, place string) (*database.Side, error) {
 	c := m.Config
 	if dir := m.dir(place); dir != "" {
-		c.DataDir, place = dir, filesName
+		c.DataDir, place = dir, database.Files
 	} else if m.Opening != nil {
 		defer m.Opening(postgres.Describe(place))()
 	}
-	return openTarget(ctx, place, &c, o.Version, o.Logger)
+	return database.OpenTarget(ctx, place, &c, m.Version, m.Logger)
 }
 
-// Run moves. When it has returned nil, a server works on the target from then on.
-func (m *Migration) Run(ctx context.Context, o Options) (_ wire.Move, err error) {
-	from, to, unlock, err := m.open(ctx, o)
+// Run moves the data. When it has returned nil, servers use the target.
+func (m *Migration) Run(ctx context.Context) (_ wire.Move, err error) {
+	from, to, unlock, err := m.open(ctx)
 	if err != nil {
 		return wire.Move{}, err
 	}
@@ -124,39 +112,38 @@ func (m *Migration) Run(ctx context.Context, o Options) (_ wire.Move, err error)
 	journals := cmp.Or(m.dir(m.From), m.dir(m.To), os.TempDir())
 	clock := clock.System{}
 	began := clock.Now()
-	progress, stop := m.watch(func(s move.State) wire.Move { return shown(from.Name, to.Name, began, s) })
-	report, err := move.Stopped(ctx, from.Side, to.Side, move.Options{Dir: journals, Clock: clock, Log: o.Logger, Progress: progress})
+	progress, stop := m.watch(func(s move.State) wire.Move { return progressOf(from.Name, to.Name, began, s) })
+	report, err := move.Stopped(ctx, from.Side, to.Side, move.Options{Dir: journals, Clock: clock, Log: m.Logger, Progress: progress})
 	stop()
 	if dir := m.dir(m.To); err == nil && dir != "" {
-		err = unpair(dir)
+		err = database.RemovePairing(dir)
 	} else if err == nil {
-		err = follow(m.Config.DataDir, from.pair(), to.pair())
+		err = database.ChangePairing(m.Config.DataDir, from.Pairing(), to.Pairing())
 	}
-	w := shown(from.Name, to.Name, began, progress.State())
-	conclude(&w, report, err, clock.Now())
+	w := progressOf(from.Name, to.Name, began, progress.State())
+	addResult(&w, report, err, clock.Now())
 	return w, err
 }
 
-// Compare reads both databases, and changes nothing.
-func (m *Migration) Compare(ctx context.Context, o Options) (_ wire.Move, err error) {
-	from, to, unlock, err := m.open(ctx, o)
+// Compare compares both databases, and changes nothing.
+func (m *Migration) Compare(ctx context.Context) (_ wire.Move, err error) {
+	from, to, unlock, err := m.open(ctx)
 	if err != nil {
 		return wire.Move{}, err
 	}
 	defer func() { err = errors.Join(err, from.DB.Close(), to.DB.Close(), unlock()) }()
 	began := time.Now()
-	progress, stop := m.watch(func(s move.State) wire.Move { return shown(from.Name, to.Name, began, s) })
+	progress, stop := m.watch(func(s move.State) wire.Move { return progressOf(from.Name, to.Name, began, s) })
 	report, err := move.Compare(ctx, from.Side, to.Side, progress)
 	stop()
-	w := shown(from.Name, to.Name, began, progress.State())
-	conclude(&w, report, err, time.Now())
+	w := progressOf(from.Name, to.Name, began, progress.State())
+	addResult(&w, report, err, time.Now())
 	return w, err
 }
 
-// Plan tells what would be moved, or why not. Of the tables it has the rows of
-// the source.
-func (m *Migration) Plan(ctx context.Context, o Options) (_ wire.Move, err error) {
-	from, to, unlock, err := m.open(ctx, o)
+// Plan returns what would be moved, or why nothing can be. Its tables have the numbers of rows in the source.
+func (m *Migration) Plan(ctx context.Context) (_ wire.Move, err error) {
+	from, to, unlock, err := m.open(ctx)
 	if err != nil {
 		return wire.Move{}, err
 	}
@@ -170,14 +157,13 @@ func (m *Migration) Plan(ctx context.Context, o Options) (_ wire.Move, err error
 	return w, err
 }
 
-// The marks that a whole move leaves: of the database that it came from, and of the one
-// that it went to.
+// A complete move leaves these marks: MarkLeft in the source, and MarkHere in the target.
 const (
 	MarkLeft = move.Left
 	MarkHere = move.Here
 )
 
-// Unmarked is what Unmark did. Without a mark it did nothing.
+// Unmarked is the result of Unmark. Without a mark, Unmark did nothing.
 type Unmarked struct {
 	Database string    `json:"database"`
 	Mark     string    `json:"mark,omitempty"`  // left, filling, full or here, as in move.Mark
@@ -185,10 +171,8 @@ type Unmarked struct {
 	At       time.Time `json:"at,omitzero"`
 }
 
-// Unmark lets a server start again on a database that was moved from, as it was
-// then.
-func (m *Migration) Unmark(ctx context.Context, o Options) (u Unmarked, err error) {
-	both := Migration{Config: m.Config, From: m.From, Opening: m.Opening}
+// Unmark lets a server start again on the source of a move, with the data as they were then.
+func (m *Migration) Unmark(ctx context.Context) (u Unmarked, err error) {
 	if dir := m.dir(m.From); dir != "" {
 		release, err := datadir.Lock(dir)
 		if err != nil {
@@ -196,7 +180,7 @@ func (m *Migration) Unmark(ctx context.Context, o Options) (u Unmarked, err erro
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
-	side, err := both.openSide(ctx, m.From, o)
+	side, err := m.openSide(ctx, m.From)
 	if err != nil {
 		return u, err
 	}
@@ -211,7 +195,7 @@ func (m *Migration) Unmark(ctx context.Context, o Options) (u Unmarked, err erro
 	}
 	err = move.Unmark(ctx, side.DB)
 	if dir := m.dir(m.From); err == nil && dir != "" {
-		err = unpair(dir) // servers have worked here with the other one since
+		err = database.RemovePairing(dir) // since the move, servers have used the directory with the target
 	}
 	return u, err
 }
@@ -219,7 +203,7 @@ func (m *Migration) Unmark(ctx context.Context, o Options) (u Unmarked, err erro
 // progressEvery is how often Progress is called.
 const progressEvery = 200 * time.Millisecond
 
-// watch tells Progress how far it is, until stop is called.
+// watch calls Progress until stop is called.
 func (m *Migration) watch(show func(move.State) wire.Move) (progress *move.Progress, stop func()) {
 	progress = &move.Progress{}
 	if m.Progress == nil {

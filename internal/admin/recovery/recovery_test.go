@@ -1,4 +1,4 @@
-package server
+package recovery
 
 import (
 	"encoding/json"
@@ -37,9 +37,8 @@ func openDeliveries(t *testing.T) (*deliveries.Store, *fanfare.MatchResult) {
 	return store, frozen
 }
 
-// Of an open broadcast is held what no due time and no parked work has, each
-// delivery for the attempt that comes next.
-func TestWhatWasOpenAtTheBackupIsHeldForItsNextAttempt(t *testing.T) {
+// Deliveries that have a due time or are parked are not held.
+func TestOpenDeliveriesAreHeldForTheirNextAttempt(t *testing.T) {
 	store, frozen := openDeliveries(t)
 	day, manifest := frozen.Posted.Ref().Day, frozen.Manifests[0].ID
 	at := frozen.Posted.ReceivedAt
@@ -67,10 +66,10 @@ func TestWhatWasOpenAtTheBackupIsHeldForItsNextAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r := restoring{store: store}
+	r := Recovery{Store: store}
 	for range 2 { // after a kill it is repeated
 		var list []backup.Uncertain
-		if err := r.day(t.Context(), day, func(u *backup.Uncertain) error { list = append(list, *u); return nil }); err != nil {
+		if err := r.holdDay(t.Context(), day, func(u *backup.Uncertain) error { list = append(list, *u); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		want := backup.Uncertain{Event: frozen.Posted.Ref().String(), Service: "news", Topic: "story", Messages: 6, Unsettled: 5, Deferred: 2}
@@ -94,24 +93,8 @@ func TestWhatWasOpenAtTheBackupIsHeldForItsNextAttempt(t *testing.T) {
 	}
 }
 
-func TestScatteredPositionsAreNamedOneByOne(t *testing.T) {
-	for _, test := range []struct {
-		positions []uint32
-		want      fanfare.RecipientRange
-	}{
-		{[]uint32{4}, fanfare.RecipientRange{From: 4, To: 5}},
-		{[]uint32{4, 5, 6}, fanfare.RecipientRange{From: 4, To: 7}},
-		{[]uint32{4, 6}, fanfare.RecipientRange{Positions: []uint32{4, 6}}},
-	} {
-		if got := fanfare.NewRecipientRange(0, 0, test.positions); fmt.Sprint(got) != fmt.Sprint(test.want) {
-			t.Errorf("%v gives %+v, want %+v", test.positions, got, test.want)
-		}
-	}
-}
-
-// Sequences of a bus that was there before could be those of events that left
-// after the backup.
-func TestARestoredServerRefusesABusWithAStreamOfItsOwn(t *testing.T) {
+// The sequence numbers of an existing bus could belong to events that were accepted after the backup.
+func TestRestoreRefusesABusWithEvents(t *testing.T) {
 	hops, err := bus.Open(t.Context(), bus.Options{Dir: t.TempDir(), Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -122,18 +105,18 @@ func TestARestoredServerRefusesABusWithAStreamOfItsOwn(t *testing.T) {
 		}
 	})
 	note := &backup.Note{State: "new", LastEvent: fanfare.NewEventSeq(9, 3)}
-	first := firstGroup(fanfare.NewEventSeq(5, 0), note)
-	if first != 9+restoreSkipsGroups {
+	first := FirstGroup(fanfare.NewEventSeq(5, 0), note)
+	if first != 9+skippedGroups {
 		t.Errorf("the first group after the restore is %d", first)
 	}
-	r := restoring{dir: t.TempDir(), note: note, bus: hops}
-	if err := r.finish(t.Context(), nil, first); fanfare.CodeOf(err) != fanfare.Conflict {
+	r := Recovery{Dir: t.TempDir(), Note: note, Bus: hops}
+	if err := r.Restore(t.Context(), nil, first); fanfare.CodeOf(err) != fanfare.Conflict {
 		t.Errorf("got %v", err)
 	}
-	if next := firstGroup(fanfare.NewEventSeq(5, 0), nil); next != 5+restoreSkipsGroups {
+	if next := FirstGroup(fanfare.NewEventSeq(5, 0), nil); next != 5+skippedGroups {
 		t.Errorf("where the bus was lost the first group is %d", next)
 	}
-	if next := firstGroup(0, nil); next != 1 {
+	if next := FirstGroup(0, nil); next != 1 {
 		t.Errorf("the first group of all is %d", next)
 	}
 }

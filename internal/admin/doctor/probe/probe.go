@@ -1,4 +1,6 @@
-package server
+// Package probe looks at the database and the relays of a server without changing anything. It holds no state.
+// `fanfare doctor` calls it and passes the results to package doctor.
+package probe
 
 import (
 	"context"
@@ -14,16 +16,17 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/postgres"
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-// WhereIs says where the URL of a database leads, without its password.
-func WhereIs(url string) string { return postgres.Describe(url) }
+// Describe returns the URL of a database without its password.
+func Describe(url string) string { return postgres.Describe(url) }
 
-// LookAtDatabase finds out what a URL leads to, without changing anything there.
-func LookAtDatabase(ctx context.Context, url string) (*doctor.Database, error) {
+// Database examines the PostgreSQL of a URL.
+func Database(ctx context.Context, url string) (*doctor.Database, error) {
 	found, err := postgres.Look(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", postgres.Describe(url), err)
@@ -32,10 +35,9 @@ func LookAtDatabase(ctx context.Context, url string) (*doctor.Database, error) {
 	return &facts, nil
 }
 
-// PeekChannels reads what channels are kept where a configuration says, without
-// changing anything there; a server may be at work. None where there is nothing
-// yet.
-func PeekChannels(ctx context.Context, c *config.Config) ([]*registry.Channel, error) {
+// Channels reads the channels from the database of a configuration. A server may use it at the same time. A new
+// database has none.
+func Channels(ctx context.Context, c *config.Config) ([]*registry.Channel, error) {
 	var records []control.ConfigRecord
 	read := func(s store.Session) error {
 		records = nil
@@ -50,12 +52,12 @@ func PeekChannels(ctx context.Context, c *config.Config) ([]*registry.Channel, e
 	return registry.ChannelsIn(records)
 }
 
-// PeekCharge tells why no server may start on what is kept where a configuration
-// says, such as that it was moved, without changing anything there.
-func PeekCharge(ctx context.Context, c *config.Config) error {
+// StartAllowed returns why no server may start on the database of a configuration, for example because the data
+// were moved.
+func StartAllowed(ctx context.Context, c *config.Config) error {
 	name := postgres.Describe(c.DB)
 	if c.SQLite() {
-		if err := unpaired(c.DataDir); err != nil {
+		if err := database.CheckUnpaired(c.DataDir); err != nil {
 			return err
 		}
 		var err error
@@ -66,7 +68,7 @@ func PeekCharge(ctx context.Context, c *config.Config) error {
 	return peek(ctx, c, func(s store.Session) error { return move.CheckCharge(s, name) })
 }
 
-// peek reads the control part of what a configuration names, where there is one.
+// peek reads the control tables of the database of a configuration, if there are any.
 func peek(ctx context.Context, c *config.Config, read func(store.Session) error) (err error) {
 	if c.SQLite() {
 		err = sqlite.Peek(ctx, c.DataDir, read)
@@ -79,14 +81,13 @@ func peek(ctx context.Context, c *config.Config, read func(store.Session) error)
 	return err
 }
 
-// probeTimeout bounds each step of a session that is only looked at.
-const probeTimeout = 8 * time.Second
+// timeout limits each step of a session with a relay.
+const timeout = 8 * time.Second
 
-// ProbeRelay opens a connection to the relay of a channel as a delivery would,
-// and sends nothing.
-func ProbeRelay(ctx context.Context, c *registry.Channel, password string) (doctor.Session, error) {
+// Relay opens a session with the relay of a channel as a delivery would, and sends nothing.
+func Relay(ctx context.Context, c *registry.Channel, password string) (doctor.Session, error) {
 	config := smtp.Config{Address: c.Relay, Hello: c.Hello, TLS: c.TLS, Username: c.Username, Grouping: c.Grouping,
-		ConnectTimeout: probeTimeout, CommandTimeout: probeTimeout}
+		ConnectTimeout: timeout, CommandTimeout: timeout}
 	if c.Username != "" {
 		config.Password = password
 	}
