@@ -107,7 +107,7 @@ func (c *cli) readTemplate(file, name string) (t client.Template, err error) {
 	if err != nil {
 		return t, err
 	}
-	t.Note = document.Templates[name].Note()
+	t.Note = document.Templates[name].Note
 	parts, err := json.Marshal(document.Templates[name].TemplateParts)
 	if err == nil {
 		err = json.Unmarshal(parts, &t.TemplateParts)

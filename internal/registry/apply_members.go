@@ -136,10 +136,10 @@ func (pl *plan) topic(name string, spec *TopicSpec) {
 		body.Series++ // what was known of the keys before is nobody's
 	}
 	body.keepDigest(known)
-	ruleChanges := body.merge(name, known, spec)
+	ruleChanges := mergeRules(body, name, known, spec)
 	if spec.rules == rulesAlone {
 		at := slices.IndexFunc(body.Rules, func(r ruleBody) bool { return r.Name == spec.Rules[0].Name })
-		pl.doc.ruleAt = inputerror.Pointer("topics", name, "rules", itoa(at))
+		pl.doc.ruleAt = inputerror.Pointer("topics", name, "rules", strconv.Itoa(at))
 	}
 	var number uint32
 	switch {
@@ -193,9 +193,9 @@ func (pl *plan) deletedTopic(name string) *Topic {
 	return nil
 }
 
-// merge sets the rules: the named ones in the order of the document, then the
+// mergeRules sets the rules: the named ones in the order of the document, then the
 // others that are known, in theirs; or as the mode of the spec says.
-func (b *topicBody) merge(topic string, known *topicBody, spec *TopicSpec) []Change {
+func mergeRules(b *topicBody, topic string, known *topicBody, spec *TopicSpec) []Change {
 	b.LastRule = max(b.LastRule, known.LastRule)
 	var diff Diff
 	named := map[string]bool{}

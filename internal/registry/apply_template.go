@@ -2,6 +2,7 @@ package registry
 
 import (
 	"maps"
+	"strconv"
 	"time"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
@@ -52,7 +53,7 @@ func (pl *plan) template(name string, spec *TemplateSpec) {
 	case spec.does == publishes:
 		pl.publish(name, spec)
 	default:
-		src := pl.source(name, pl.to.lastVersion(pl.draftKey(name))+1, spec.note, spec.TemplateParts)
+		src := pl.source(name, pl.to.lastVersion(pl.draftKey(name))+1, spec.Note, spec.TemplateParts)
 		switch {
 		case !pl.compiles(src):
 		case old == nil:
@@ -106,14 +107,14 @@ func (pl *plan) draft(name string, spec *TemplateSpec) {
 		base, before = published.Version, published.TemplateParts
 	}
 	if d := place.draft; d != nil {
-		if d.base == base && d.source.Note == spec.note && len(templateChanges(d.source.TemplateParts, spec.TemplateParts)) == 0 {
+		if d.base == base && d.source.Note == spec.Note && len(templateChanges(d.source.TemplateParts, spec.TemplateParts)) == 0 {
 			return
 		}
 		if before = d.source.TemplateParts; d.source.Version == version-1 {
 			version = d.source.Version // nothing was published since it was kept first
 		}
 	}
-	src := pl.source(name, version, spec.note, spec.TemplateParts)
+	src := pl.source(name, version, spec.Note, spec.TemplateParts)
 	if !pl.compiles(src) {
 		return
 	}
@@ -167,11 +168,11 @@ func (pl *plan) publish(name string, spec *TemplateSpec) {
 		base, changed = published.Version, templateChanges(published.TemplateParts, from.TemplateParts)
 	}
 	if from.State == VersionDraft && from.Base != base {
-		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "version " + itoa(base) + " was published since the draft was kept, over version " + itoa(from.Base),
-			Hint: "look at the difference (`fanfare template diff " + name + "`) and keep the draft again, which takes it as one over version " + itoa(base)})
+		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "version " + strconv.Itoa(base) + " was published since the draft was kept, over version " + strconv.Itoa(from.Base),
+			Hint: "look at the difference (`fanfare template diff " + name + "`) and keep the draft again, which takes it as one over version " + strconv.Itoa(base)})
 		return
 	}
-	note := spec.note
+	note := spec.Note
 	if note == "" && from.State == VersionDraft {
 		note = from.Note
 	}
@@ -179,9 +180,9 @@ func (pl *plan) publish(name string, spec *TemplateSpec) {
 	if !pl.compiles(src) {
 		return
 	}
-	versions := audit.FieldChange{Field: "version", New: itoa(src.Version)}
+	versions := audit.FieldChange{Field: "version", New: strconv.Itoa(src.Version)}
 	if published != nil {
-		versions.Old = itoa(published.Version)
+		versions.Old = strconv.Itoa(published.Version)
 	}
 	pl.diff.add(kindTemplate, name, actionPublish, append([]audit.FieldChange{versions}, changed...))
 	pl.release(src)

@@ -31,7 +31,9 @@ type Topic struct {
 	// is a *fanfare.Error with Pointer below /data; several in Details.
 	ValidateData func(data json.RawMessage) error `json:"-"`
 
-	topicState
+	service uint32                      `json:"-"` // number
+	filters *checkedTexts[fanfare.Cost] `json:"-"` // that are good for this schema, and what they cost
+	body    *topicBody                  `json:"-"`
 }
 
 // A Rule is a condition of the topic that subscriptions choose by name.

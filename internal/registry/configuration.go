@@ -102,9 +102,6 @@ func (c Configuration) Template(service, name string) *TemplateSource {
 	return c.of(service).templates[name]
 }
 
-// Rule returns a rule of the topic, or nil.
-func (t *Topic) Rule(name string) *Rule { return t.rule(name) }
-
 // Settings is what a document says about the topic, but for its rules.
 func (t *Topic) Settings() TopicSettings { return t.body.TopicSettings }
 

@@ -38,10 +38,10 @@ type Document struct {
 	// Pages is how the pages of the service look; nil leaves it.
 	Pages *Pages `json:"pages,omitempty"`
 
-	deleted   bool                // the service goes, with all that it has
-	root      string              // pointer of the one member that the text is about, or ""
-	ruleAt    string              // pointer of the one rule that it is about, in the topic as it will be
-	positions map[string]position // of members, by JSON pointer
+	deleted   bool                `json:"-"` // the service goes, with all that it has
+	root      string              `json:"-"` // pointer of the one member that the text is about, or ""
+	ruleAt    string              `json:"-"` // pointer of the one rule that it is about, in the topic as it will be
+	positions map[string]position `json:"-"` // of members, by JSON pointer
 }
 
 func newDocument() *Document {
@@ -62,7 +62,7 @@ type TopicSpec struct {
 	Rules  []RuleSpec `json:"rules,omitempty"`
 	Delete bool       `json:"delete,omitempty"`
 
-	rules ruleMode
+	rules ruleMode `json:"-"`
 }
 
 // A ruleMode says what becomes of the rules that a document does not name.
@@ -86,9 +86,9 @@ type TemplateSpec struct {
 	TemplateParts
 	Delete bool `json:"delete,omitempty"`
 
-	does    templateDeed
-	version int    // to publish; 0: that of the draft
-	note    string // on what is published or kept
+	does    templateDeed `json:"-"`
+	version int          `json:"-"` // to publish; 0: that of the draft
+	Note    string       `json:"-"` // on what is published or kept
 }
 
 type position struct{ line, column int }

@@ -239,7 +239,7 @@ func (p *documentReader) rule(n node) RuleSpec {
 func (p *documentReader) template(n node) *TemplateSpec {
 	t := &TemplateSpec{}
 	var w TemplateWords
-	known := t.variantFields()
+	known := variantFields(&t.TemplateVariants)
 	known["syntax"] = func(v node) { t.Syntax = v.text() }
 	known["layout"] = func(v node) { t.Layout = v.name() }
 	known["lang"] = func(v node) { t.Lang = v.text() }

@@ -23,7 +23,7 @@ func (n node) retry(c *ChannelSpec) {
 	}
 	all := fields{retryDefault: func(v node) { c.Retry = v.durations() }}
 	by := RetryBy{}
-	by.read(all)
+	retryFields(by, all)
 	n.fields(all)
 	if len(by) > 0 {
 		c.RetryBy = by
@@ -33,14 +33,14 @@ func (n node) retry(c *ChannelSpec) {
 // retryBy reads what a channel shows.
 func (n node) retryBy() RetryBy {
 	all, by := fields{}, RetryBy{}
-	by.read(all)
+	retryFields(by, all)
 	n.fields(all)
 	return by
 }
 
-// read adds the fields that fill the lists of classes. An empty list is one: such
+// retryFields adds the fields that fill the lists of classes. An empty list is one: such
 // an answer is not tried again.
-func (by RetryBy) read(all fields) {
+func retryFields(by RetryBy, all fields) {
 	for _, class := range fanfare.Classes {
 		all[string(class)] = func(v node) {
 			by[class] = v.durations()

@@ -125,7 +125,11 @@ func (r *Registry) loadConfig(s *snapshot, c *control.ConfigRecord) error {
 	case kindChannel:
 		return loadChannel(s, svc, c)
 	case kindTopic:
-		return r.loadTopic(s, svc, c)
+		t, err := loadTopic(s, svc, c)
+		if err != nil || t == nil {
+			return err
+		}
+		return r.opt.Conditions.Define(t.key(), t.definition())
 	case kindSlot:
 		return r.loadSlot(svc, c)
 	case kindTemplate:
@@ -174,21 +178,22 @@ func loadChannel(s *snapshot, svc *service, c *control.ConfigRecord) error {
 	return nil
 }
 
-func (r *Registry) loadTopic(s *snapshot, svc *service, c *control.ConfigRecord) error {
+// loadTopic returns the topic unless it was deleted.
+func loadTopic(s *snapshot, svc *service, c *control.ConfigRecord) (*Topic, error) {
 	var body topicBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
-		return err
+		return nil, err
 	}
 	t, err := newTopic(svc, c.Number, c.Name, &body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.topics[t.Number] = t
 	if c.Deleted {
-		return nil
+		return nil, nil
 	}
 	svc.topics[t.Name] = t
-	return r.opt.Conditions.Define(t.key(), t.definition())
+	return t, nil
 }
 
 // newTopic makes the topic that body describes.
@@ -215,7 +220,7 @@ func newTopic(svc *service, number uint32, name string, body *topicBody) (*Topic
 	}
 	t := &Topic{Service: svc.name, Name: name, Number: number, Title: body.Title, Lane: lane, Schema: text, Key: body.Key, Series: body.Series,
 		Template: body.Template, Expiry: time.Duration(body.Expiry), Quiet: body.QuietHours, Digest: body.Digest, Cadence: due, Generation: generation, ValidateData: check,
-		topicState: topicState{service: svc.number, filters: &checkedTexts[fanfare.Cost]{}, body: body}}
+		service: svc.number, filters: &checkedTexts[fanfare.Cost]{}, body: body}
 	for _, r := range body.Rules {
 		r.Rule.Number = r.Number
 		t.Rules = append(t.Rules, r.Rule)

@@ -162,15 +162,12 @@ func (p *documentReader) version(n node, kind string) *TemplateSpec {
 	}
 	p.shown["note"] = func(v node) { note = v.note() }
 	spec := p.template(n)
-	spec.note = note
+	spec.Note = note
 	if kind == kindDraft {
 		spec.does = drafts
 	}
 	return spec
 }
-
-// Note is what a template that stands alone says of itself.
-func (t *TemplateSpec) Note() string { return t.note }
 
 // checkNote refuses a note that is no short line.
 func checkNote(note string) error {
@@ -199,7 +196,7 @@ func Publication(service, template string, version int, note string) (*Document,
 	}
 	d := newDocument()
 	d.Service, d.root = service, inputerror.Pointer("templates", template)
-	d.Templates[template] = &TemplateSpec{does: publishes, version: version, note: note}
+	d.Templates[template] = &TemplateSpec{does: publishes, version: version, Note: note}
 	return d, nil
 }
 

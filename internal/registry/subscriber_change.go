@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
@@ -13,8 +12,6 @@ import (
 
 	"fanfare.dev/fanfare"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // transact runs f on a group of its own while nothing is in flight, and commits
 // what it did. It is called by jobs that run.

@@ -3,21 +3,13 @@ package registry
 import (
 	"iter"
 
-	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// topicState is what a Topic has for the registry alone.
-type topicState struct {
-	service uint32                      // number
-	filters *checkedTexts[fanfare.Cost] // that are good for this schema, and what they cost
-	body    *topicBody
-}
-
 func (t *Topic) key() condition.Key { return condition.Key{Service: t.Service, Topic: t.Name} }
 
-// rule returns the rule with this name, or nil.
-func (t *Topic) rule(name string) *Rule {
+// Rule returns the rule with this name, or nil.
+func (t *Topic) Rule(name string) *Rule {
 	for i := range t.Rules {
 		if t.Rules[i].Name == name {
 			return &t.Rules[i]

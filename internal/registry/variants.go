@@ -58,7 +58,7 @@ func (n node) words(w *TemplateWords, beside fields) {
 }
 
 // variantFields are those of a template that says who gets what.
-func (v *TemplateVariants) variantFields() fields {
+func variantFields(v *TemplateVariants) fields {
 	devices := func(into *map[string]TemplateWords) func(node) {
 		return func(n node) {
 			*into = map[string]TemplateWords{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -189,7 +190,7 @@ func (c Configuration) PickVersion(service, name string, version int, draft bool
 func noVersion(at, name string, version int, all []*TemplateVersion) error {
 	numbers := make([]string, len(all))
 	for i, v := range all {
-		numbers[i] = itoa(v.Version)
+		numbers[i] = strconv.Itoa(v.Version)
 	}
 	return inputerror.Invalid(at, "there are "+strings.Join(numbers[max(0, len(numbers)-20):], ", "), "template %s has no version %d", inputerror.Quote(name), version)
 }

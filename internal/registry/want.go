@@ -305,7 +305,7 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 }
 
 func (r *Registry) checkRule(p *Put, w *want) error {
-	rule := w.topic.rule(p.Rule)
+	rule := w.topic.Rule(p.Rule)
 	if rule == nil {
 		return inputerror.Invalid("/rule", inputerror.DidYouMean(p.Rule, w.topic.ruleNames(), "the topic has no rules, use a filter"),
 			"topic %s has no rule %s", inputerror.Quote(p.Topic), inputerror.Quote(p.Rule))
