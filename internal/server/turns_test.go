@@ -126,7 +126,7 @@ func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 // A broadcast to ten million for which there is no room, as it may leave only slowly,
 // keeps nobody behind it from leaving.
 func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
-	w := newWay(t, standstill{errors.New("nothing leaves")})
+	w := newWay(t, stuck{})
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 10_000)...)
 	w.publish(2, fanfare.MaxBatch)
 	h, err := w.turns.next(t.Context())
@@ -249,3 +249,8 @@ func (tell telling) Serve(ctx context.Context, desk driver.Queue) error {
 		}
 	}
 }
+
+// stuck is a driver that takes no message.
+type stuck struct{}
+
+func (stuck) Serve(context.Context, driver.Queue) error { return errors.New("the driver is stuck") }
