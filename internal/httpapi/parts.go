@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
@@ -69,7 +70,7 @@ type Parts struct {
 
 // Keys knows who a key speaks for.
 type Keys interface {
-	Authenticate(secret string) (registry.Principal, bool)
+	Authenticate(secret string) (catalog.Principal, bool)
 }
 
 // Keyring makes and changes keys. With a service, the keys of others do not
@@ -110,7 +111,7 @@ type Import interface {
 type Topics interface {
 	// CheckAudience refuses a sender's condition over people that is none.
 	CheckAudience(service, filter string) error
-	Topic(service, name string) (*registry.Topic, bool)
+	Topic(service, name string) (*catalog.Topic, bool)
 	Services() []string
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -124,7 +124,7 @@ func placesOf(all []render.Subscription) []fanfare.RowID {
 
 // topicsOf are the topics whose settings count for a mailing: its own, or all of
 // which a run's digests tell.
-func (l *loader) topicsOf(m *mailing) (topics []*registry.Topic) {
+func (l *loader) topicsOf(m *mailing) (topics []*catalog.Topic) {
 	if m.posted.Run == nil {
 		if topic, ok := l.registry.Topic(m.posted.Service, m.posted.Topic); ok {
 			topics = append(topics, topic)
@@ -136,7 +136,7 @@ func (l *loader) topicsOf(m *mailing) (topics []*registry.Topic) {
 		return nil
 	}
 	for _, topic := range l.registry.Topics(m.posted.Service) {
-		if topic.ToldTogether().Template == source.Name {
+		if topic.LatestDigest().Template == source.Name {
 			topics = append(topics, topic)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"strconv"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -29,7 +29,7 @@ const maxPausedBroadcasts = 1000
 // letter writes a member's letter: by the version that was pinned when the event was
 // frozen or, where that fails for this person, by the one that is published now. It
 // returns whose error it is.
-func (l *loader) letter(ctx context.Context, rest []pending, m *mailing, channel *registry.Channel, r *render.Recipient, page []byte) (driver.Message, []byte, *mailing, error) {
+func (l *loader) letter(ctx context.Context, rest []pending, m *mailing, channel *catalog.Channel, r *render.Recipient, page []byte) (driver.Message, []byte, *mailing, error) {
 	letter, longer, err := m.write(page, r)
 	if _, blamed := m.fault(err); !blamed {
 		return letter, longer, m, err
@@ -73,7 +73,7 @@ func (m *mailing) fault(err error) (render.Fault, bool) {
 // pauses is asked when the template fails for the first of members, at most once a
 // broadcast and batch. It reports whether it fails for more than half of those who
 // come first, and pauses the broadcast then.
-func (l *loader) pauses(ctx context.Context, events *ahead, all []pending, at int, channel *registry.Channel, people *people) (bool, error) {
+func (l *loader) pauses(ctx context.Context, events *ahead, all []pending, at int, channel *catalog.Channel, people *people) (bool, error) {
 	event := eventOf(&all[at])
 	settled := 0
 	if p, open := l.recorder.Progress(event); open {
@@ -133,7 +133,7 @@ func (l *loader) pauses(ctx context.Context, events *ahead, all []pending, at in
 }
 
 // pauseReason is what status and traces say of a broadcast that its template paused.
-func pauseReason(source *registry.TemplateSource, failed, of int, fault render.Fault) string {
+func pauseReason(source *catalog.TemplateSource, failed, of int, fault render.Fault) string {
 	return fmt.Sprintf("template %s@%d fails for %d of the first %d recipients (%s): apply a corrected version, and the broadcast resumes", source.Name, source.Version, failed, of, fault)
 }
 
@@ -152,7 +152,7 @@ func pausedTemplate(reason string) (of templateFault, ok bool) {
 // unwritten decides about a member whose message could not be written: it is held with
 // the broadcast, which is paused then, or it has failed. passed has the broadcasts of
 // the batch whose templates fail for few.
-func (l *loader) unwritten(ctx context.Context, events *ahead, all []pending, at int, by *mailing, channel *registry.Channel, people *people, passed map[fanfare.EventRef]bool, cause error) (held bool, err error) {
+func (l *loader) unwritten(ctx context.Context, events *ahead, all []pending, at int, by *mailing, channel *catalog.Channel, people *people, passed map[fanfare.EventRef]bool, cause error) (held bool, err error) {
 	fault, blamed := by.fault(cause)
 	if !blamed {
 		return false, nil

@@ -4,12 +4,13 @@ import (
 	"slices"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
 // returning reports whether a channel has return addresses.
 func returning(people *registry.Registry) bool {
-	return slices.ContainsFunc(people.Channels(), func(c *registry.Channel) bool { return c.Returns != "" })
+	return slices.ContainsFunc(people.Channels(), func(c *catalog.Channel) bool { return c.Returns != "" })
 }
 
 // takesBack reports whether mail to a domain of return addresses comes in here.

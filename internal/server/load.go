@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/cache"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkim"
@@ -114,7 +115,7 @@ type pending struct {
 
 // load makes the jobs of a batch. Its claims end with the jobs; after an error
 // nothing is claimed.
-func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *registry.Channel) (out *loaded, err error) {
+func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *catalog.Channel) (out *loaded, err error) {
 	out = &loaded{}
 	defer func() {
 		if p := recover(); p != nil {
@@ -155,7 +156,7 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 	if err := l.write(ctx, channel, members, people, quiet, out); err != nil {
 		return out, err
 	}
-	if channel.Destinations.By == registry.ByMX && batch.Lane != fanfare.Urgent {
+	if channel.Destinations.By == catalog.ByMX && batch.Lane != fanfare.Urgent {
 		awaitSites(ctx, l.sites, out.jobs)
 	}
 	return out, l.recorder.Postpone(batch.Day, out.later)
@@ -167,7 +168,7 @@ const failuresAtOnce = 100
 
 // write makes the messages. Members whose message cannot be made, or is not
 // wanted any more, are settled on the way.
-func (l *loader) write(ctx context.Context, channel *registry.Channel, members []pending, people *people, quiet *quietTimes, out *loaded) (err error) {
+func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []pending, people *people, quiet *quietTimes, out *loaded) (err error) {
 	l.signFrom(l.clock.Now())
 	defer func() { err = errors.Join(err, l.sign()) }() // what is kept for others is signed, too
 	out.jobs = make([]deliver.Job, 0, len(members))
@@ -265,7 +266,7 @@ func heldSlice(m *pending) fanfare.RecipientRange {
 }
 
 // mailingFor is the mailing of the first of members, with what it tells of the next.
-func (l *loader) mailingFor(ctx context.Context, events *ahead, members []pending, channel *registry.Channel) (*mailing, error) {
+func (l *loader) mailingFor(ctx context.Context, events *ahead, members []pending, channel *catalog.Channel) (*mailing, error) {
 	m, err := l.mailings.Get(mailingKey{eventOf(&members[0]), members[0].section.Template}, func(k mailingKey) (*mailing, error) {
 		posted, err := events.posted(ctx, members)
 		if err != nil {
@@ -289,7 +290,7 @@ func together(jobs []deliver.Job) {
 
 // destination names who will answer for an address: whose limits count, and whose
 // answers say how much more may be sent. A file has none.
-func destination(channel *registry.Channel, to string) string {
+func destination(channel *catalog.Channel, to string) string {
 	switch channel.Driver {
 	case "file":
 		return ""

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
@@ -25,8 +25,8 @@ type mailing struct {
 	writer writer
 	err    error // of the template with this event: every message fails with it
 	posted *fanfare.AcceptedEvent
-	topic  *registry.Topic // nil of a run, and if it was deleted since
-	asked  bool            // by its recipient, just now
+	topic  *catalog.Topic // nil of a run, and if it was deleted since
+	asked  bool           // by its recipient, just now
 
 	template uint32
 	compiled *render.Template // nil: it has none
@@ -110,7 +110,7 @@ func (m *mailing) rank(rule string) int {
 
 // expiry is after when a message must not leave any more: what the event says, or
 // else what topic and channel say, counted from when it may leave first.
-func expiry(m *mailing, channel *registry.Channel) time.Time {
+func expiry(m *mailing, channel *catalog.Channel) time.Time {
 	if !m.posted.Expires.IsZero() {
 		return m.posted.Expires
 	}
@@ -129,7 +129,7 @@ func expiry(m *mailing, channel *registry.Channel) time.Time {
 
 // mailing prepares an event and a pinned template version. An error of the
 // template is kept with it, so that each message fails with it.
-func (l *loader) mailing(ctx context.Context, posted *fanfare.AcceptedEvent, key mailingKey, channel *registry.Channel) (*mailing, error) {
+func (l *loader) mailing(ctx context.Context, posted *fanfare.AcceptedEvent, key mailingKey, channel *catalog.Channel) (*mailing, error) {
 	m := &mailing{posted: posted, template: key.template, asked: posted.Direct != nil && posted.Direct.Asked}
 	if posted.Run != nil {
 		m.items = &runItems{store: l.store, run: key.event}
@@ -145,7 +145,7 @@ func (l *loader) mailing(ctx context.Context, posted *fanfare.AcceptedEvent, key
 	return m, nil
 }
 
-func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channel *registry.Channel) (writer, error) {
+func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channel *catalog.Channel) (writer, error) {
 	posted := of.posted
 	if channel.Driver == "webhook" && key.template == 0 && posted.Direct == nil {
 		return of.posting(nil, key.event).Writer()
@@ -185,7 +185,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 
 // alone returns what messages to one recipient are made with that leave while others
 // are written: it shares nothing that changes with the loader.
-func (l *loader) alone(service string, channel *registry.Channel, unsubscribe bool) func() render.Alone {
+func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool) func() render.Alone {
 	keys := l.signers
 	return func() (made render.Alone) {
 		if channel.Returns != "" {

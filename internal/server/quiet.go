@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
 // quietTimes finds when people must not be written to, while one batch is loaded:
 // people in one time zone share the answer.
 type quietTimes struct {
-	topics  func(*mailing) []*registry.Topic // whose quiet hours count
-	channel *registry.Channel
+	topics  func(*mailing) []*catalog.Topic // whose quiet hours count
+	channel *catalog.Channel
 	lane    fanfare.Lane
 	now     time.Time
 	known   map[quietKey]quietSpan
@@ -62,7 +62,7 @@ func (q *quietTimes) of(m *mailing, zone string, who fanfare.RowID, expires time
 }
 
 func (q *quietTimes) find(m *mailing, zone string) (span quietSpan) {
-	settings := []registry.QuietHours{q.channel.QuietHours}
+	settings := []catalog.QuietHours{q.channel.QuietHours}
 	for _, topic := range q.topics(m) {
 		settings = append(settings, topic.Quiet)
 	}

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/address"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/pipeline/due"
@@ -29,7 +30,7 @@ func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiti
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { people.Close() })
-	document, err := registry.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
+	document, err := document.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
 	if err == nil {
 		_, err = people.Apply(t.Context(), document)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // loadControls reads what was said of the broadcasts of some days before this
@@ -49,7 +49,7 @@ func (b *switchboard) say(c fanfare.Control, since time.Time) error {
 			delete(b.rates, c.Event)
 			return nil
 		}
-		rate, err := registry.ParseRate(c.Value)
+		rate, err := catalog.ParseRate(c.Value)
 		if err != nil {
 			return fmt.Errorf("rate of %s: %w", c.Event, err)
 		}
@@ -113,7 +113,7 @@ func (s *switches) Approve(ctx context.Context, id, by string) error {
 // has it. A broadcast that is unlimited has the channel's; "configured" is what
 // the document says of a channel.
 func (s *switches) SetRate(ctx context.Context, scope fanfare.Scope, text string) error {
-	rate, err := registry.ParseRate(text)
+	rate, err := catalog.ParseRate(text)
 	configured := text == rateConfigured && scope.Kind == fanfare.ScopeChannel
 	if err != nil && !configured {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/rate", Message: err.Error(), Hint: "write it as 30/s, 1000/min, 5000/h or unlimited; of a channel also: configured"}
@@ -136,7 +136,7 @@ func (s *switches) SetRate(ctx context.Context, scope fanfare.Scope, text string
 			return err
 		}
 		c := fanfare.Control{Event: ref, Name: fanfare.ControlRate, Value: text}
-		if rate == (registry.Rate{}) {
+		if rate == (catalog.Rate{}) {
 			c.Value = ""
 		}
 		return s.control(ctx, ref, c)
@@ -189,7 +189,7 @@ type pace struct {
 }
 
 // set puts rates in force. Those that stay go on as they were.
-func (p *paces) set(rates map[fanfare.EventRef]registry.Rate, now time.Time) {
+func (p *paces) set(rates map[fanfare.EventRef]catalog.Rate, now time.Time) {
 	was := p.of.Load()
 	is := make(map[fanfare.EventRef]*pace, len(rates))
 	for ref, rate := range rates {

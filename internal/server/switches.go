@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
@@ -48,13 +49,13 @@ type switchboard struct {
 	services   map[string]string
 	channels   map[channelName]string
 	broadcasts map[part]stopped
-	held       map[fanfare.EventRef]hold          // wait for approval
-	rates      map[fanfare.EventRef]registry.Rate // of broadcasts that have one of their own
-	faults     *channels.Faults                   // nil: none
+	held       map[fanfare.EventRef]hold         // wait for approval
+	rates      map[fanfare.EventRef]catalog.Rate // of broadcasts that have one of their own
+	faults     *channels.Faults                  // nil: none
 }
 
 func newSwitchboard() *switchboard {
-	return &switchboard{broadcasts: map[part]stopped{}, held: map[fanfare.EventRef]hold{}, rates: map[fanfare.EventRef]registry.Rate{}}
+	return &switchboard{broadcasts: map[part]stopped{}, held: map[fanfare.EventRef]hold{}, rates: map[fanfare.EventRef]catalog.Rate{}}
 }
 
 // stopped is the switch of a broadcast, and since when it is set.
@@ -110,7 +111,7 @@ func (s *switches) publish(board *switchboard) {
 }
 
 // decide says whether work of a broadcast may leave by a channel.
-func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string) {
+func (b *switchboard) decide(event fanfare.EventRef, channel *catalog.Channel) (deliver.Decision, string) {
 	whole, paused := b.broadcasts[part{event, 0}]
 	for _, sw := range [...]stopped{whole, b.broadcasts[part{event, channel.Number}]} {
 		if sw.State == fanfare.SwitchCancelled {
@@ -137,7 +138,7 @@ func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) 
 }
 
 // pauses reports whether somebody has stopped all that leaves by a channel, and why.
-func (b *switchboard) pauses(channel *registry.Channel) (reason string, is bool) {
+func (b *switchboard) pauses(channel *catalog.Channel) (reason string, is bool) {
 	if b.all != nil {
 		return *b.all, true
 	}
@@ -149,7 +150,7 @@ func (b *switchboard) pauses(channel *registry.Channel) (reason string, is bool)
 }
 
 // holds reports whether all of a batch is stopped.
-func (b *switchboard) holds(batch *fanfare.Batch, channel *registry.Channel) bool {
+func (b *switchboard) holds(batch *fanfare.Batch, channel *catalog.Channel) bool {
 	for i := range batch.Slices {
 		event := fanfare.EventRef{Day: batch.Day, Seq: batch.Slices[i].Manifest.Event()}
 		if decision, _ := b.decide(event, channel); decision != deliver.Hold {
@@ -323,16 +324,16 @@ func (b *switchboard) copy() *switchboard {
 }
 
 // pausedBroadcasts lists the broadcasts that are paused and not over.
-func (s *switches) pausedBroadcasts() []registry.PausedScope {
-	var paused []registry.PausedScope
+func (s *switches) pausedBroadcasts() []catalog.PausedScope {
+	var paused []catalog.PausedScope
 	for p, sw := range s.now.Load().broadcasts {
 		if _, open := s.recorder.Progress(p.event); open && p.channel == 0 && sw.State == fanfare.SwitchPaused {
-			paused = append(paused, registry.PausedScope{
+			paused = append(paused, catalog.PausedScope{
 				Scope: fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: p.event.String()}, Reason: sw.Reason, Since: sw.since,
 			})
 		}
 	}
-	slices.SortFunc(paused, func(a, b registry.PausedScope) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(paused, func(a, b catalog.PausedScope) int { return a.Since.Compare(b.Since) })
 	return paused
 }
 
@@ -373,7 +374,7 @@ func (s *switches) AnyChannelPaused(service string) bool {
 }
 
 // channelPaused reports whether somebody has stopped all that leaves by a channel.
-func (s *switches) channelPaused(c *registry.Channel) bool {
+func (s *switches) channelPaused(c *catalog.Channel) bool {
 	_, is := s.now.Load().pauses(c)
 	return is
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -73,7 +74,7 @@ func (f *templateFaults) count(of templateFault, people int64) (total int64, tel
 }
 
 // failed notes that a template failed for people.
-func (f *templateFaults) failed(source *registry.TemplateSource, fault render.Fault, people int64) {
+func (f *templateFaults) failed(source *catalog.TemplateSource, fault render.Fault, people int64) {
 	of := templateFault{source.Service, source.Name, source.Version, fault.String(), false}
 	if total, tell := f.count(of, people); tell {
 		f.logger.Warn("a template fails for recipients", "service", of.service, "template", of.name(), "at", of.at, "recipients", total)
@@ -81,7 +82,7 @@ func (f *templateFaults) failed(source *registry.TemplateSource, fault render.Fa
 }
 
 // absent notes that an event lacked a variable. It is logged once.
-func (f *templateFaults) absent(source *registry.TemplateSource, variable string) {
+func (f *templateFaults) absent(source *catalog.TemplateSource, variable string) {
 	of := templateFault{source.Service, source.Name, source.Version, variable, true}
 	f.mu.Lock()
 	known := f.counts[of] != nil
@@ -121,7 +122,7 @@ func (f *templateFaults) status() (list []wire.TemplateFault) {
 
 // absentFrom returns what is told of variables that no schema knows: nothing where all
 // topics of a mailing have one.
-func (l *loader) absentFrom(m *mailing, source *registry.TemplateSource) func(variable string) {
+func (l *loader) absentFrom(m *mailing, source *catalog.TemplateSource) func(variable string) {
 	if m.posted.Direct != nil { // which was refused with what it lacked
 		return nil
 	}
@@ -135,7 +136,7 @@ func (l *loader) absentFrom(m *mailing, source *registry.TemplateSource) func(va
 
 // current is the published version of a template of which another is pinned; false
 // where the pinned one is published, or none is.
-func currentVersion(r *registry.Registry, pinned uint32) (now *registry.TemplateVersion, ok bool) {
+func currentVersion(r *registry.Registry, pinned uint32) (now *catalog.TemplateVersion, ok bool) {
 	source, known := r.Template(pinned)
 	if !known {
 		return nil, false
@@ -188,7 +189,7 @@ func (m *mending) look(ctx context.Context) {
 }
 
 // current is the published version of the template of a broadcast's service.
-func (m *mending) current(ctx context.Context, p registry.PausedScope, template string) (*registry.TemplateVersion, error) {
+func (m *mending) current(ctx context.Context, p catalog.PausedScope, template string) (*catalog.TemplateVersion, error) {
 	service, known := m.services[p.Scope.Name]
 	if !known {
 		ref, _ := fanfare.ParseEventRef(p.Scope.Name)

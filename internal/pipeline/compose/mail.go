@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
@@ -12,7 +13,7 @@ import (
 
 // Mailing returns the settings that all mails of an event share over one channel and
 // template, without those for subscriptions (list headers, unsubscribe and preference links).
-func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *registry.Channel) (render.Mailing, error) {
+func Mailing(template *render.Template, posted *fanfare.AcceptedEvent, event fanfare.EventRef, channel *catalog.Channel) (render.Mailing, error) {
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
 		return render.Mailing{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channels/" + channel.Name + "/from", Message: "not an address: " + channel.From}
@@ -44,13 +45,13 @@ func Recipient(row *registry.SubscriberRow, posted *fanfare.AcceptedEvent) *rend
 
 // allowsMulticast reports whether a message of a channel may have several recipients. At a
 // rate of one message a second or less it has one.
-func allowsMulticast(c *registry.Channel) bool {
+func allowsMulticast(c *catalog.Channel) bool {
 	perSecond := c.Rate.PerSecond()
 	return c.Multicast > 1 && (perSecond <= 0 || perSecond > 1)
 }
 
 // Sender returns the envelope sender of a channel.
-func Sender(c *registry.Channel, from *mail.Address) string {
+func Sender(c *catalog.Channel, from *mail.Address) string {
 	if c.Sender != "" {
 		return c.Sender
 	}
@@ -58,7 +59,7 @@ func Sender(c *registry.Channel, from *mail.Address) string {
 }
 
 // MessageIDDomain returns the right side of the Message-IDs of a channel.
-func MessageIDDomain(c *registry.Channel, from *mail.Address) string {
+func MessageIDDomain(c *catalog.Channel, from *mail.Address) string {
 	if c.Domain != "" {
 		return c.Domain
 	}
@@ -67,7 +68,7 @@ func MessageIDDomain(c *registry.Channel, from *mail.Address) string {
 
 // ReturnAddresses returns a function that appends the return address of a delivery, to which
 // bounces and replies come; nil if the channel has one sender for all.
-func ReturnAddresses(c *registry.Channel, signer *signedlink.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
+func ReturnAddresses(c *catalog.Channel, signer *signedlink.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
 	if c.Returns == "" {
 		return nil
 	}
