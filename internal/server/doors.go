@@ -82,7 +82,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		Backups:  &backups{dir: h.dir, db: h.db, bus: h.hops, version: h.version, clock: h.clock, copying: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
 		Limits: limitsOf(&h.config), Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
-		Version: h.version, Now: h.clock.Now, Ahead: h.config.Ahead(), Log: h.log,
+		Version: h.version, Now: h.clock.Now, Log: h.log,
 	}
 }
 
