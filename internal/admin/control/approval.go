@@ -209,15 +209,15 @@ func (b *BroadcastRates) find(event fanfare.EventRef) *broadcastRate {
 	return (*all)[event]
 }
 
-// Group returns how many messages of a broadcast may be sent together, at most most, and whether it has a rate.
-func (b *BroadcastRates) Group(event fanfare.EventRef, most int) (n int, limited bool) {
+// GroupSize returns how many messages of a broadcast may be sent together, at most most, and whether it has a rate.
+func (b *BroadcastRates) GroupSize(event fanfare.EventRef, most int) (n int, limited bool) {
 	one := b.find(event)
 	if one == nil {
 		return most, false
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	return one.rate.Group(most), one.rate.Limited()
+	return one.rate.GroupSize(most), one.rate.Limited()
 }
 
 // Take counts n messages of a broadcast that are sent together now, or returns how long they have to wait.
@@ -235,11 +235,11 @@ func (b *BroadcastRates) Take(event fanfare.EventRef, n int, now time.Time) time
 	return wait
 }
 
-// Back returns a message that was counted and not sent.
-func (b *BroadcastRates) Back(event fanfare.EventRef) {
+// Refund returns a message that was counted and not sent.
+func (b *BroadcastRates) Refund(event fanfare.EventRef) {
 	if one := b.find(event); one != nil {
 		one.mu.Lock()
 		defer one.mu.Unlock()
-		one.rate.Back()
+		one.rate.Refund()
 	}
 }

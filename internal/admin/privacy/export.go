@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -72,7 +73,11 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 	if err := e.waiting(ctx, service, places, visit); err != nil {
 		return err
 	}
+<<<<<<< HEAD:internal/admin/privacy/export.go
 	return e.Registry.PersonalAudit(ctx, service, places, func(line *registry.AuditRecord) error {
+=======
+	return e.Registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {
+>>>>>>> main:internal/server/personal.go
 		entry := httpapi.AuditEntryOf(line)
 		return visit(&httpapi.PersonalLine{Type: "audit", Audit: &entry})
 	})

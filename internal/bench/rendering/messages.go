@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// messageSizes are the characters of a message that SSNS varied.
+// messageSizes are the sizes of a message in characters that SSNS measured.
 func messageSizes() []int { return []int{25, 50, 100, 250, 500, 1000, 2000} }
 
 // RunMessages is D1.
@@ -29,7 +29,7 @@ func RunMessages(l *harness.Env, r *report.Record) error {
 		}
 		w = append(w, got.Wrong...)
 		r.AddPoint(report.Point{At: at, Value: got.Ours.Events, Limit: got.Engine.Events, P50Millis: got.Ours.P50 / 1000, P99Millis: got.Ours.P99 / 1000})
-		r.Note("%s: %d bytes a mail; CPU %.2f us a mail, the engine alone %.2f us", at, got.Size, got.Ours.CPU/1000, got.Engine.CPU/1000)
+		r.Note("%s: a mail has %d bytes; CPU for a mail %.2f us, the engine alone %.2f us", at, got.Size, got.Ours.CPU/1000, got.Engine.CPU/1000)
 		return nil
 	}
 	const stands = 500
@@ -42,6 +42,6 @@ func RunMessages(l *harness.Env, r *report.Record) error {
 	if err := form(fmt.Sprintf("%d B, each of another event", stands), renderSpec{Bytes: stands, Each: true}); err != nil {
 		return err
 	}
-	r.Note("a message is a whole mail with its headers and a signed link; the limit is Liquid alone, with the values at hand: what is the same for all is rendered once here, and by Liquid for each")
+	r.Note("a message is a complete mail with its headers and a signed link; the limit is Liquid alone with all values at hand; the product renders parts that are the same for all recipients once, Liquid renders them for each")
 	return cmp.Or(r.UsePoint(fmt.Sprintf("%d B", stands)), w.Err())
 }

@@ -38,10 +38,10 @@ func Database(ctx context.Context, url string) (*doctor.Database, error) {
 // Channels reads the channels from the database of a configuration. A server may use it at the same time. A new
 // database has none.
 func Channels(ctx context.Context, c *config.Config) ([]*registry.Channel, error) {
-	var records []registry.ConfigRecord
+	var records []control.ConfigRecord
 	read := func(s store.Session) error {
 		records = nil
-		return control.Config(s, func(r *registry.ConfigRecord) error {
+		return control.Config(s, func(r *control.ConfigRecord) error {
 			records = append(records, *r)
 			return nil
 		})
