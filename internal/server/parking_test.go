@@ -72,4 +72,3 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 		}
 	}
 }
-

@@ -73,11 +73,7 @@ func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*h
 	if err := e.waiting(ctx, service, places, visit); err != nil {
 		return err
 	}
-<<<<<<< HEAD:internal/admin/privacy/export.go
-	return e.Registry.PersonalAudit(ctx, service, places, func(line *registry.AuditRecord) error {
-=======
 	return e.Registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {
->>>>>>> main:internal/server/personal.go
 		entry := httpapi.AuditEntryOf(line)
 		return visit(&httpapi.PersonalLine{Type: "audit", Audit: &entry})
 	})
