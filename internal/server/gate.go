@@ -31,7 +31,7 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	if g.refuses(job.Message.To) {
 		return deliver.Suppress, notAllowed
 	}
-	if why := g.registry.Suppressing(channel, job.Message.To, &job.Seen); why != "" && !welcome(job.Asked, why) {
+	if why := g.registry.Suppressing(channel, job.Message.To, &job.GateState); why != "" && !welcome(job.Requested, why) {
 		return deliver.Suppress, suppressedFor(why)
 	}
 	return wanted(job, g.registry.Live)
@@ -56,7 +56,7 @@ func wanted(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, 
 	left := 0
 	for _, place := range job.Subscriptions {
 		if live(place) {
-			if left++; !job.OfEach {
+			if left++; !job.RequiresAll {
 				return deliver.Go, ""
 			}
 		}
@@ -67,5 +67,5 @@ func wanted(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, 
 	case len(job.Subscriptions):
 		return deliver.Go, ""
 	}
-	return deliver.Anew, ""
+	return deliver.Reload, ""
 }

@@ -185,7 +185,7 @@ func (h *house) openRecord(ctx context.Context) error {
 		reconfigured: h.channels.Reconcile, stopped: h.channels.Sweep, hurry: h.channels.FlowsChanged, relay: h.channels.DrainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
-		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.Add, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
+		Store: h.store, Clock: h.clock, Logger: h.log, WorkDue: h.waiting.Add, WantsCallback: h.notifier.Hears, CallbacksRecorded: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.channels.Context()
 			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {

@@ -244,11 +244,11 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		letter.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
 			Message: letter, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
-			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, Seen: seen, Asked: mailing.asked,
+			Destination: destination(channel, letter.To), Attempt: m.attempt, Expires: expires, Quiet: hush, GateState: seen, Requested: mailing.asked,
 		})
 		if mailing.items != nil {
 			job := &out.jobs[len(out.jobs)-1]
-			job.Subscriptions, job.OfEach = placesOf(recipient.Subscriptions), true
+			job.Subscriptions, job.RequiresAll = placesOf(recipient.Subscriptions), true
 		}
 	}
 	l.mailings.Remove((*mailing).hasFiles)

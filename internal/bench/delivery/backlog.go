@@ -111,11 +111,11 @@ func newSimulatedChannel() *simulatedChannel {
 
 // submit hands a batch over if the queue has capacity for it.
 func (s *simulatedChannel) submit(n int) bool {
-	if !s.Room(fanfare.Normal, deliver.Flow{}) {
+	if !s.HasRoom(fanfare.Normal, deliver.Flow{}) {
 		return false
 	}
-	b := &deliver.Batch{Lane: fanfare.Normal, Jobs: make([]deliver.Job, n), Leased: func() time.Time { return time.Now().Add(time.Hour) },
-		Left: func(*deliver.Job) {}, Finish: func(int, int) {}}
+	b := &deliver.Batch{Lane: fanfare.Normal, Jobs: make([]deliver.Job, n), LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) },
+		JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}}
 	for i := range b.Jobs {
 		b.Jobs[i].Message.Delivery = fanfare.DeliveryRef{Day: 1, Manifest: 64, Position: s.next}
 		b.Jobs[i].Attempt = 1
@@ -189,8 +189,8 @@ func (s *simulatedChannel) Record(e *fanfare.Entry, _ *fanfare.Due) error {
 	return nil
 }
 
-// RecordTogether counts.
-func (s *simulatedChannel) RecordTogether(all []fanfare.Entry, _ []fanfare.Due, _ int) error {
+// RecordGroup counts.
+func (s *simulatedChannel) RecordGroup(all []fanfare.Entry, _ []fanfare.Due, _ int) error {
 	for i := range all {
 		_ = s.Record(&all[i], nil)
 	}
