@@ -23,6 +23,14 @@ import (
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/store/database"
+)
+
+const (
+	// requestPatience is how long a stop waits at most for requests before it closes what they use.
+	requestPatience = 5 * time.Second
+	// stopPatience is how long, after drain_timeout, a stop waits for a database that cannot be reached.
+	stopPatience = 5 * time.Second
 )
 
 // Options are what the command line adds to the configuration.
@@ -37,8 +45,8 @@ type App struct {
 	log    *slog.Logger
 	clock  clock.Clock
 
-	absence  *absence     // of the database; nil before it is open
-	giveUp   func() error // ends what waits for a database that is away; nil with files
+	outage   *database.Outage // of the database; nil before it is open
+	giveUp   func() error     // closes a database that cannot be reached; nil for files
 	server   *httpapi.Server
 	feedback *feedback.Processor
 	unwind   []func() error // in reverse order of what was acquired
@@ -123,10 +131,7 @@ func (a *App) ready() error {
 	if a.draining.Load() {
 		return &fanfare.Error{Code: fanfare.Unavailable, Message: "the server is stopping"}
 	}
-	if a.absence != nil {
-		a.absence.look() // the last look may be from before it was lost
-	}
-	return a.absence.told()
+	return a.outage.Ready()
 }
 
 func (a *App) closeServer() error {

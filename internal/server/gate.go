@@ -2,6 +2,7 @@ package server
 
 import (
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -9,7 +10,7 @@ import (
 // gate is asked before each message of one channel leaves.
 type gate struct {
 	registry *registry.Registry
-	switches *switches
+	switches *control.Switches
 	channel  uint16
 	refuses  func(address string) bool
 }
@@ -25,13 +26,13 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 		return deliver.Cancel, deliver.ChannelDeleted
 	}
 	event := fanfare.EventRef{Day: job.Message.Delivery.Day, Seq: job.Message.Delivery.Manifest.Event()}
-	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
+	if decision, why := g.switches.Decide(event, channel); decision != deliver.Go {
 		return decision, why
 	}
 	if g.refuses(job.Message.To) {
 		return deliver.Suppress, notAllowed
 	}
-	if why := g.registry.Suppressing(channel, job.Message.To, &job.Seen); why != "" && !welcome(job.Asked, why) {
+	if why := g.registry.Suppressing(channel, job.Message.To, &job.GateState); why != "" && !welcome(job.Requested, why) {
 		return deliver.Suppress, suppressedFor(why)
 	}
 	return wanted(job, g.registry.Live)
@@ -56,7 +57,7 @@ func wanted(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, 
 	left := 0
 	for _, place := range job.Subscriptions {
 		if live(place) {
-			if left++; !job.OfEach {
+			if left++; !job.RequiresAll {
 				return deliver.Go, ""
 			}
 		}
@@ -67,5 +68,5 @@ func wanted(job *deliver.Job, live func(fanfare.RowID) bool) (deliver.Decision, 
 	case len(job.Subscriptions):
 		return deliver.Go, ""
 	}
-	return deliver.Anew, ""
+	return deliver.Reload, ""
 }

@@ -6,15 +6,16 @@ import (
 	"path/filepath"
 	"time"
 
-	"fanfare.dev/fanfare/internal/mail/address"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/mail/mx"
@@ -26,7 +27,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/control"
+	controlstore "fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -44,10 +46,10 @@ type house struct {
 
 	// openStore
 	note    *backup.Note // of a backup that this was restored from
-	db      *database
+	db      *database.DB
 	store   *deliveries.Store
 	late    *deliveries.Store // may be a little behind
-	kept    *control.Store
+	kept    *controlstore.Store
 	days    []fanfare.Day
 	highest fanfare.EventSeq
 
@@ -62,15 +64,15 @@ type house struct {
 	// openBus
 	hops     *bus.Bus
 	lost     bool // there was one before, and this is not it
-	restored restoring
+	restored recovery.Recovery
 
 	// openOutlets
 	dispatch *stage
 
 	// openRecord
 	waiting  *due.Scheduler
-	freeing  *releasing
-	stops    *switches
+	stops    *control.Switches
+	retrying ctxlock.Lock // of parked work
 	notifier *notifier.Notifier
 	recorder *record.Recorder
 
@@ -100,12 +102,12 @@ func (h *house) openStore(ctx context.Context) (err error) {
 	if h.note, err = backup.ReadNote(h.dir); err != nil {
 		return err
 	}
-	if h.db, err = h.openDatabase(ctx, h.version); err != nil {
+	if h.db, err = database.Open(ctx, &h.config, h.version, h.log); err != nil {
 		return err
 	}
 	h.later(h.db.Close)
 	h.watch(h.db)
-	h.store, h.late, h.kept = deliveries.New(h.db), deliveries.New(h.db.Late()), control.New(h.db)
+	h.store, h.late, h.kept = deliveries.New(h.db), deliveries.New(h.db.Late()), controlstore.New(h.db)
 	if h.days, err = h.store.Days(ctx); err != nil {
 		return err
 	}
@@ -131,13 +133,17 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
 		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
 		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
-		Away: h.absence.check, Patience: h.db.patience(), Logger: h.log,
+		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.laterDo(h.people.Close)
-	if err := h.db.belong(h.dir, h.people, h.note.New()); err != nil {
+	knowsKey := func(secret string) bool {
+		who, known := h.people.Authenticate(secret)
+		return known && who.Operator() || h.note.New() && len(h.people.Keys("")) > 0 // a backup has keys, but no admin.key
+	}
+	if err := h.db.CheckPairing(h.dir, knowsKey); err != nil {
 		return err
 	}
 	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
@@ -149,23 +155,23 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 // openBus opens the two durable hops. After a restore what was open is held.
 func (h *house) openBus(ctx context.Context) (err error) {
 	if !h.note.New() {
-		if h.lost, err = lostBus(h.dir, h.config.NATS != "", h.highest); err != nil {
+		if h.lost, err = recovery.BusLost(h.dir, h.config.NATS != "", h.highest); err != nil {
 			return err
 		}
 	}
 	h.hops, err = bus.Open(ctx, bus.Options{
 		Dir: filepath.Join(h.dir, datadir.Bus), URL: h.config.NATS, Sync: h.config.Fsync(), Lease: h.config.Lease,
-		FirstSeq: firstGroup(h.highest, h.note), Logger: h.log,
+		FirstSeq: recovery.FirstGroup(h.highest, h.note), Logger: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	h.later(h.hops.Close)
-	h.restored = restoring{dir: h.dir, note: h.note, store: h.store, registry: h.people, bus: h.hops}
+	h.restored = recovery.Recovery{Dir: h.dir, Note: h.note, Store: h.store, Registry: h.people, Bus: h.hops}
 	if !h.note.New() {
 		return nil
 	}
-	if err := h.restored.finish(ctx, h.days, firstGroup(h.highest, h.note)); err != nil {
+	if err := h.restored.Restore(ctx, h.days, recovery.FirstGroup(h.highest, h.note)); err != nil {
 		return err
 	}
 	h.log.Warn("restored, and everything is paused", "backup", h.note.Backup, "broadcasts", h.note.Broadcasts, "unsettled", h.note.Deliveries, "unmatched", h.note.Unmatched)
@@ -175,25 +181,25 @@ func (h *house) openBus(ctx context.Context) (err error) {
 // openRecord begins to keep outcomes, with what an earlier run left open.
 func (h *house) openRecord(ctx context.Context) error {
 	h.waiting = due.New(h.store, h.hops, h.clock, h.log)
-	h.freeing = newReleasing(h.waiting, h.store, h.log)
-	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: h.faults, resumed: h.freeing.release, soon: h.freeing.soon,
-		reconfigured: h.channels.Reconcile, stopped: h.channels.Sweep, hurry: h.channels.FlowsChanged, relay: h.channels.DrainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
-		Store: h.store, Clock: h.clock, Logger: h.log, Due: h.waiting.Add, Hears: h.notifier.Hears, Told: h.notifier.MarkDay,
+		Store: h.store, Clock: h.clock, Logger: h.log, WorkDue: h.waiting.Add, WantsCallback: h.notifier.Hears, CallbacksRecorded: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.channels.Context()
-			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
+			if err := retry.WhileAway(ctx, func() error { return h.stops.PauseFailing(context.Background(), ref) }); err != nil {
 				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},
 	})
 	h.laterDo(h.recorder.Stop)
-	h.stops.recorder, h.freeing.switches = h.recorder, h.stops
+	h.stops, h.retrying = control.New(control.Options{
+		Registry: h.people, Store: h.store, Recorder: h.recorder, Due: h.waiting, Faults: h.faults, Clock: h.clock, Logger: h.log,
+		DrainRelay: h.channels.DrainRelay, ApplyRates: h.channels.Reconcile, DropStopped: h.channels.Sweep, RatesChanged: h.channels.FlowsChanged,
+	}), ctxlock.New()
 	if err := h.recover(ctx); err != nil || !h.lost {
 		return err
 	}
-	open, err := h.restored.mend(ctx, h.days, h.waiting)
+	open, err := h.restored.ReplaceBus(ctx, h.days, h.waiting)
 	if err != nil {
 		return err
 	}
@@ -214,7 +220,7 @@ func (h *house) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	return h.stops.load(ctx, h.days)
+	return h.stops.Load(ctx, h.days)
 }
 
 // resolverAt returns a resolver that asks the DNS server at an address, "" for those of the machine.

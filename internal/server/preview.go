@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -47,7 +48,7 @@ type previewed struct {
 	data         json.RawMessage
 	items        []*render.Item // of a template that tells of several events
 
-	contents []registry.FileRecord // of a draft
+	contents []control.FileRecord // of a draft
 }
 
 // Preview writes one message.
@@ -265,7 +266,7 @@ func (m *previewed) address(ctx context.Context) error {
 // they did.
 func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	manifest, err := m.store.ManifestOf(ctx, m.ref, place.Partition())
-	if gone(err) || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
+	if fanfare.CodeOf(err) == fanfare.NotFound || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
 		return nil
 	}
 	if err != nil {

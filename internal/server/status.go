@@ -9,6 +9,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -21,6 +23,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -35,15 +38,15 @@ type reports struct {
 	bus        *bus.Bus
 	registry   *registry.Registry
 	store      *deliveries.Store
-	database   *database
-	moves      *moves
+	database   *database.DB
+	moves      *migrate.Mover
 	recorder   *record.Recorder
 	channels   *channels.Channels
 	capture    channels.Capture
 	faults     *templateFaults
 	logger     *slog.Logger
-	switches   *switches
-	parking    *parking
+	switches   *control.Switches
+	parking    *control.Parking
 	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
 	indexing   *maintain.History
@@ -65,7 +68,7 @@ const maxListed = 50
 // something out for that.
 func (r *reports) Status(ctx context.Context) (wire.Status, error) {
 	s, err := r.status(ctx)
-	s.Database, s.Ready = r.database.status(), true
+	s.Database, s.Ready = r.database.Status(), true
 	if err := r.ready(); err != nil {
 		s.Ready, s.Reason = false, err.Error()
 	}
@@ -85,7 +88,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
 	s.TemplateFaults = r.faults.status()
-	s.NextStart = r.moves.after()
+	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
 		return s, err
@@ -116,11 +119,11 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	if s.Gathered, err = r.gathered.list(ctx); err != nil && !retry.IsAway(err) {
 		return s, err
 	}
-	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
+	for _, p := range append(r.registry.Paused(), r.switches.PausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
-	if r.restored != nil && r.switches.now.Load().all != nil {
-		s.Restored = restoredFrom(r.restored)
+	if r.restored != nil && r.switches.AllPaused() {
+		s.Restored = r.restored.Wire()
 	}
 	parked, err := r.parking.Parked(ctx)
 	if retry.IsAway(err) {
@@ -133,7 +136,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 // underway lists broadcasts that are not completed: those first that wait for
 // somebody's word.
 func (r *reports) underway() []fanfare.EventRef {
-	held := r.switches.heldBroadcasts()
+	held := r.switches.HeldBroadcasts()
 	held = held[:min(len(held), maxListed)]
 	open := r.recorder.Open(maxListed)
 	others := slices.DeleteFunc(open, func(ref fanfare.EventRef) bool { return slices.Contains(held, ref) })
@@ -145,7 +148,7 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
 	switch {
-	case r.switches.channelPaused(c):
+	case r.switches.ChannelPaused(c):
 		state = "paused"
 	case out.LastError != "":
 		state = "suspended"
