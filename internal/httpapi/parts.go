@@ -64,7 +64,6 @@ type Parts struct {
 
 	Version string
 	Now     func() time.Time // nil: time.Now
-	Ahead   time.Duration    // how far ahead an event may say when it is to leave
 	Log     *slog.Logger     // nil: slog.Default
 }
 
@@ -161,7 +160,7 @@ type Parking interface {
 	DropParked(ctx context.Context, id string) error
 }
 
-// Audit keeps who changed what. The actor is in the context (registry.As).
+// Audit keeps who changed what. The actor is in the context (audit.WithActor).
 type Audit interface {
 	Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error)
 	Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error
