@@ -17,6 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -39,7 +40,7 @@ type eraser struct {
 	bus      *bus.Bus
 	channels *channels.Channels
 	recorder *record.Recorder
-	claims   *claims
+	claims   *dispatch.Claims
 	clock    clock.Clock
 	logger   *slog.Logger
 	parking  *parking
@@ -70,7 +71,7 @@ const (
 )
 
 func newEraser(r *reports, copying ctxlock.Lock, keeping *passage) *eraser {
-	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, channels: r.channels, recorder: r.recorder, claims: r.parking.claims,
+	return &eraser{copying: copying, keeping: keeping, parking: r.parking, registry: r.registry, store: r.store, bus: r.bus, channels: r.channels, recorder: r.recorder, claims: r.parking.dispatch.Claims(),
 		clock: r.parking.clock, logger: r.logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 }
 
@@ -253,7 +254,7 @@ func (e *eraser) eraseDelivery(ctx context.Context, ref fanfare.EventRef, place 
 // settle ends a delivery that is open. One that is under way is waited for: it
 // is on the wire, or in a queue, from which it is dropped.
 func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanfare.RowID) error {
-	for len(e.claims.take([]fanfare.DeliveryRef{ref})) == 0 {
+	for len(e.claims.Take([]fanfare.DeliveryRef{ref})) == 0 {
 		e.channels.Drop(place)
 		select {
 		case <-time.After(claimPause):
@@ -261,7 +262,7 @@ func (e *eraser) settle(ctx context.Context, ref fanfare.DeliveryRef, place fanf
 			return ctx.Err()
 		}
 	}
-	defer e.claims.release(ref)
+	defer e.claims.Release(ref)
 	tries, over := uint16(0), false
 	err := e.store.Latest(ctx, ref.Day, ref.Manifest, ref.Position, ref.Position+1, func(_ uint32, attempt uint16, state fanfare.State) {
 		tries, over = attempt, state.Settled()

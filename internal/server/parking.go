@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/ctxlock"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -19,7 +20,7 @@ type parking struct {
 	store    *deliveries.Store
 	bus      *bus.Bus
 	recorder *record.Recorder
-	claims   *claims
+	dispatch *dispatch.Stage
 	clock    clock.Clock
 	still    ctxlock.Lock // of a retry, or of who must not see one
 }
@@ -98,41 +99,15 @@ func (p *parking) DropParked(ctx context.Context, id string) error {
 	}
 	var batch fanfare.Batch
 	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged one names no deliveries
-		for i := range batch.Slices {
-			if err := p.cancel(ctx, batch.Day, &batch.Slices[i]); err != nil {
-				return err
-			}
+		busy, err := p.dispatch.Cancel(ctx, &batch, "parked and dropped")
+		if err == nil && busy > 0 {
+			err = &fanfare.Error{Code: fanfare.Conflict, Message: "some of it is under way", Hint: "drop it again in a moment"}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return p.store.Unpark(ctx, id)
-}
-
-// cancel settles what is open of a slice. It does without the manifest, which
-// may be what made the batch fail.
-func (p *parking) cancel(ctx context.Context, day fanfare.Day, slice *fanfare.RecipientRange) error {
-	refs := slice.Deliveries(day)
-	wanted := len(refs)
-	mine := p.claims.take(refs)
-	defer p.claims.release(mine...)
-	if wanted == 0 {
-		return nil
-	}
-	if len(mine) < wanted {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "some of it is under way", Hint: "drop it again in a moment"}
-	}
-	var open []claimed
-	err := p.store.Moment(ctx, day, func(moment *deliveries.Moment) (err error) {
-		open, err = untried(moment, []claimed{{slice: slice, refs: mine}})
-		return err
-	})
-	if err != nil || len(open) == 0 {
-		return err
-	}
-	entries := make([]fanfare.Entry, len(open[0].refs))
-	for i, ref := range open[0].refs {
-		entries[i] = fanfare.Entry{Delivery: ref, Attempt: slice.Attempt, State: fanfare.Cancelled, Text: "parked and dropped", At: p.clock.Now()}
-	}
-	return p.recorder.RecordAll(entries)
 }
 
 func (p *parking) find(ctx context.Context, id string) (kind string, payload []byte, err error) {

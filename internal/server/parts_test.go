@@ -1,96 +1,14 @@
 package server
 
 import (
-	"math/rand/v2"
-	"runtime"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 )
-
-func refs(positions ...uint32) []fanfare.DeliveryRef {
-	list := make([]fanfare.DeliveryRef, len(positions))
-	for i, p := range positions {
-		list[i] = fanfare.DeliveryRef{Day: 1, Manifest: 64, Position: p}
-	}
-	return list
-}
-
-func TestADeliveryIsClaimedByOneAtATime(t *testing.T) {
-	c := newClaims()
-	if got := c.take(refs(1, 2, 3)); !slices.Equal(got, refs(1, 2, 3)) {
-		t.Errorf("all are free: %v", got)
-	}
-	if got := c.take(refs(2, 4, 4, 3, 5)); !slices.Equal(got, refs(4, 5)) {
-		t.Errorf("2 and 3 are taken, and 4 once: %v", got)
-	}
-	c.release(refs(2, 9)...)
-	if got := c.take(refs(1, 2)); !slices.Equal(got, refs(2)) {
-		t.Errorf("only 2 was given back: %v", got)
-	}
-	c.release(refs(1, 2, 3, 4, 5)...)
-	if len(c.held) != 0 {
-		t.Errorf("%d claims are left", len(c.held))
-	}
-}
-
-// Letters that are one message stand together, and so not as they were claimed.
-func TestWhatLeavesIsClaimedInWhateverOrderItLeaves(t *testing.T) {
-	out := &loaded{}
-	d := &dispatch{loader: &loader{stage: &stage{claims: newClaims()}}}
-	out.mine = d.loader.claims.take(refs(1, 2, 3, 4))
-	for _, ref := range refs(4, 1, 2) {
-		out.jobs = append(out.jobs, deliver.Job{Message: driver.Message{Delivery: ref}})
-	}
-	d.releaseUnused(out)
-	if got := d.loader.claims.take(refs(1, 2, 3, 4)); !slices.Equal(got, refs(3)) {
-		t.Errorf("%v are free, want 3 alone", got)
-	}
-}
-
-func TestManyWhoClaimAtOnceNeverShareADelivery(t *testing.T) {
-	c := newClaims()
-	var owners [200]int32
-	var mu sync.Mutex
-	var workers sync.WaitGroup
-	for worker := range 8 {
-		workers.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(worker), 0))
-			for range 300 {
-				var wanted []uint32
-				for p := uint32(random.IntN(len(owners))); int(p) < len(owners) && len(wanted) < 40; p += 1 + uint32(random.IntN(3)) {
-					wanted = append(wanted, p)
-				}
-				mine := c.take(refs(wanted...))
-				mu.Lock()
-				for _, ref := range mine {
-					if owners[ref.Position]++; owners[ref.Position] != 1 {
-						t.Errorf("delivery %d has %d owners", ref.Position, owners[ref.Position])
-					}
-				}
-				mu.Unlock()
-				runtime.Gosched()
-				mu.Lock()
-				for _, ref := range mine {
-					owners[ref.Position]--
-				}
-				mu.Unlock()
-				c.release(mine...)
-			}
-		})
-	}
-	workers.Wait()
-	if len(c.held) != 0 {
-		t.Errorf("%d claims are left", len(c.held))
-	}
-}
 
 // TestWhatASwitchReaches sets each combination of switches and asks for an event
 // and a channel.

@@ -67,7 +67,7 @@ func (r *releasing) try(ctx context.Context, cancelled []fanfare.EventRef) error
 		}
 		r.hasten = slices.Delete(r.hasten, 0, 1)
 	}
-	return r.due.ReleaseHeld(ctx, r.switches.holds)
+	return r.due.ReleaseHeld(ctx, r.switches.Holds)
 }
 
 // run looks for what the run before has left to do, and repeats what failed.
@@ -91,9 +91,9 @@ func (r *releasing) run(ctx context.Context) {
 	}
 }
 
-// holds reports whether all of a batch is stopped at this moment. What is for a
+// Holds reports whether all of a batch is stopped at this moment. What is for a
 // channel that is gone is not: it is settled.
-func (s *switches) holds(batch *fanfare.Batch) bool {
+func (s *switches) Holds(batch *fanfare.Batch) bool {
 	channel, ok := s.registry.Channel(batch.Channel)
 	if !ok {
 		return false

@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -42,7 +43,7 @@ type reports struct {
 	recorder   *record.Recorder
 	channels   *channels.Channels
 	capture    channels.Capture
-	faults     *templateFaults
+	faults     *dispatch.TemplateFaults
 	logger     *slog.Logger
 	switches   *switches
 	parking    *parking
@@ -86,7 +87,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
-	s.TemplateFaults = r.faults.status()
+	s.TemplateFaults = r.faults.Status()
 	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	if s.Gathered, err = r.gathered.list(ctx); err != nil && !retry.IsAway(err) {
 		return s, err
 	}
-	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
+	for _, p := range append(r.registry.Paused(), r.switches.PausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
 	if r.restored != nil && r.switches.now.Load().all != nil {

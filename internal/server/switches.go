@@ -109,6 +109,16 @@ func (s *switches) publish(board *switchboard) {
 	s.now.Store(board)
 }
 
+// Decide reports whether messages of a broadcast may leave by a channel now, and why not.
+func (s *switches) Decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string) {
+	return s.now.Load().decide(event, channel)
+}
+
+// Release puts held batches back to work whose broadcast is not paused any more.
+func (s *switches) Release(ctx context.Context, cancelled ...fanfare.EventRef) {
+	s.resumed(ctx, cancelled...)
+}
+
 // decide says whether work of a broadcast may leave by a channel.
 func (b *switchboard) decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string) {
 	whole, paused := b.broadcasts[part{event, 0}]
@@ -322,8 +332,8 @@ func (b *switchboard) copy() *switchboard {
 	return &switchboard{broadcasts: maps.Clone(b.broadcasts), held: maps.Clone(b.held), rates: maps.Clone(b.rates)}
 }
 
-// pausedBroadcasts lists the broadcasts that are paused and not over.
-func (s *switches) pausedBroadcasts() []registry.PausedScope {
+// PausedBroadcasts lists the broadcasts that are paused and not over.
+func (s *switches) PausedBroadcasts() []registry.PausedScope {
 	var paused []registry.PausedScope
 	for p, sw := range s.now.Load().broadcasts {
 		if _, open := s.recorder.Progress(p.event); open && p.channel == 0 && sw.State == fanfare.SwitchPaused {
