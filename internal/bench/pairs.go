@@ -14,14 +14,14 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// PairOptions are what a comparison of two binaries is made with.
+// PairOptions are the options of a comparison of two binaries.
 type PairOptions struct {
 	harness.Options
 	Old   string // binary before the change; Options.Binary is the one after it
 	Pairs int    // of the old and the new binary, and as many of the old one with itself
 }
 
-// Validate finds what makes no sense.
+// Validate refuses options that make no sense.
 func (o *PairOptions) Validate() error {
 	if o.Pairs < 1 {
 		return harness.InvalidFlag("pairs", "less than one pair", "5 is what a comparison of two trees needs")
@@ -35,16 +35,16 @@ func (o *PairOptions) Validate() error {
 // A pair is two runs, one directly after the other.
 type pair struct{ before, after report.Record }
 
-// A compared figure of two records.
+// A compared says which figure of two records is compared.
 type compared struct {
 	name   string
 	figure func(r *report.Record) float64
 	lower  bool // less is better
 }
 
-// comparedFigures are those that are compared of an experiment: the value, or value
-// by limit where a limit was measured, since a limit takes out how fast the machine
-// is at the moment; the CPU of an item; and the latency.
+// comparedFigures returns the figures that are compared: the value, or value by limit if
+// a limit was measured, since the speed of the machine cancels out; the CPU time of an
+// item; and the latency.
 func comparedFigures(r *report.Record) []compared {
 	first := compared{"value", func(r *report.Record) float64 { return r.Value }, lessIsBetter(r.Unit)}
 	if r.Ratio > 0 {
@@ -62,16 +62,16 @@ func comparedFigures(r *report.Record) []compared {
 	return all
 }
 
-// lessIsBetter tells it of the unit of a value: of times and sizes, but not of rates.
+// lessIsBetter tells whether a smaller value is better, by its unit: this is so for
+// times and sizes, but not for rates.
 func lessIsBetter(unit string) bool {
 	return !strings.Contains(unit, "/s")
 }
 
-// RunPairs compares two binaries by experiments. For each experiment it runs the old
-// and the new binary in turn, the other one first in every second pair, and between
-// these pairs the old binary twice, which shows how much the machine alone changes
-// a figure. The generator of the load, the sink and the raw limits are always those
-// of the new binary.
+// RunPairs compares two binaries. For each experiment it runs the old and the new binary
+// in alternating order. Between these pairs it runs the old binary twice, which shows
+// how much a figure changes with the machine alone. The load, the sink and the raw
+// limits always come from the new binary.
 func RunPairs(ctx context.Context, o PairOptions, ids []string) error {
 	chosen, err := choose(ids)
 	if err != nil {
@@ -96,7 +96,7 @@ func RunPairs(ctx context.Context, o PairOptions, ids []string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it lies between the least and the greatest ratio of the old binary with itself.")
+	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it is no further from 1 than a ratio of the old binary with itself, in either direction.")
 	return errors.Join(failed...)
 }
 
@@ -162,7 +162,7 @@ func (f compared) ratios(pairs []pair) []float64 {
 	return all
 }
 
-// row writes what came of one figure.
+// row writes the line of the table for one figure.
 func (f compared) row(id string, changes, noise []pair) string {
 	var before, after []float64
 	for i := range changes {
@@ -180,8 +180,8 @@ func (f compared) row(id string, changes, noise []pair) string {
 		report.MedianOf(ratios), strings.Join(each, " "), alone[0], alone[len(alone)-1], f.result(report.MedianOf(ratios), alone))
 }
 
-// result says what a change is beside the noise. The order within a pair of equal
-// binaries says nothing, so that its ratio counts in both directions.
+// result compares a change with the noise. Both runs of a noise pair use the same
+// binary, so that its ratio counts in both directions.
 func (f compared) result(ratio float64, noise []float64) string {
 	least, most := noise[0], noise[len(noise)-1]
 	least, most = min(least, 1/most), max(most, 1/least)

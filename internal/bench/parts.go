@@ -11,9 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/bench/rendering"
 )
 
-// Part runs one of the processes of an experiment: blast, http, bus, rows, scan,
-// match, adds or form. spec is JSON. It writes JSON lines to out and ends by itself, or, where
-// it serves, when in ends.
+// Part runs one of the processes of an experiment by its name. spec is JSON. Part writes
+// lines of JSON to out. It ends by itself, or, if it serves requests, when in ends.
 func Part(ctx context.Context, name, spec string, in io.Reader, out io.Writer) error {
 	switch name {
 	case "blast":

@@ -11,9 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// Run runs the experiments with these ids; a suite or "all" stands for
-// several. It goes on
-// after a Wrong, and returns all of them in the end.
+// Run runs the experiments with these ids. An id may also be the name of a suite, or
+// all. Run goes on after a CheckError and returns all of them in the end.
 func Run(ctx context.Context, o harness.Options, ids []string) error {
 	chosen, err := choose(ids)
 	if err != nil {
@@ -66,7 +65,7 @@ func Run(ctx context.Context, o harness.Options, ids []string) error {
 	return errors.Join(failed...)
 }
 
-// runOnce returns a record also with a Wrong.
+// runOnce runs an experiment once. It returns a record also with a CheckError.
 func runOnce(ctx context.Context, o harness.Options, e harness.Experiment) (*report.Record, error) {
 	runtime.GC() // what the run before left behind is not this one's
 	l, err := harness.NewEnv(ctx, o)

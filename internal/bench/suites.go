@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A suite is a name under which related experiments run together.
+// A suite is a name for experiments that are run together.
 type suite struct {
 	name string
 	ids  string // those of the plan, in order
@@ -34,7 +34,7 @@ func suites() []suite {
 	}
 }
 
-// Missing lists the ids of the plan that cannot run yet, with what they wait for.
+// Missing returns the ids of the plan that cannot run yet, with what they need.
 func Missing() map[string]string {
 	later := map[string]string{}
 	for why, ids := range map[string]string{
@@ -69,8 +69,8 @@ func findExperiment(id string) (harness.Experiment, bool) {
 	return all[i], true
 }
 
-// choose returns the experiments with these ids. Of a suite it returns those that
-// can run; a single one that cannot is an error.
+// choose returns the experiments with these ids. Of a suite it returns those that can
+// run; a single id that cannot run is an error.
 func choose(ids []string) ([]harness.Experiment, error) {
 	var chosen []harness.Experiment
 	for _, id := range ids {
@@ -98,8 +98,8 @@ func choose(ids []string) ([]harness.Experiment, error) {
 	return chosen, nil
 }
 
-// sayMissing tells which experiments of the suites among ids cannot run yet, and
-// what they need.
+// sayMissing lists the experiments of the chosen suites that cannot run yet, and what
+// they need.
 func sayMissing(w io.Writer, ids []string) {
 	missing := Missing()
 	for _, id := range ids {
@@ -119,7 +119,7 @@ func sayMissing(w io.Writer, ids []string) {
 	}
 }
 
-// tableOf is the name of the first suite that has an experiment.
+// tableOf returns the first suite that has an experiment.
 func tableOf(id string) string {
 	for _, s := range suites() {
 		if slices.Contains(strings.Fields(s.ids), id) {
@@ -129,7 +129,7 @@ func tableOf(id string) string {
 	return ""
 }
 
-// catalog is that of all suites.
+// catalog returns the suites as tables of measurements.
 func catalog() *report.Catalog {
 	c := &report.Catalog{TableOf: tableOf, Describe: func(id string) string {
 		e, ok := findExperiment(id)
@@ -144,7 +144,7 @@ func catalog() *report.Catalog {
 	return c
 }
 
-// WriteMarkdown writes a table of records for each suite.
+// WriteMarkdown writes a table for each suite that has records.
 func WriteMarkdown(w io.Writer, all []report.Record) error { return catalog().WriteMarkdown(w, all) }
 
 // UpdatePage writes the tables into a Markdown page, between its two marks.

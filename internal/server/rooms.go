@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 
 	"fanfare.dev/fanfare"
@@ -34,7 +35,7 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 	}
 	h.dispatch = dispatch.New(o)
 	err = h.channels.Start(ctx, channels.Parts{
-		Registry: h.people, Recorder: h.recorder, Faults: h.faults, Release: h.freeing.soon, Gate: h.dispatch.Gate, Flows: h.stops.paces, Waiting: h.hops.Waiting,
+		Registry: h.people, Recorder: h.recorder, Faults: h.faults, Release: h.stops.ReleaseSoon, Gate: h.dispatch.Gate, Flows: h.stops.Rates(), Waiting: h.hops.Waiting,
 		Dispatch: func(ctx context.Context, l channels.Loop) (func(context.Context), error) {
 			return h.dispatch.Loop(ctx, dispatch.Target(l))
 		},
@@ -62,7 +63,7 @@ func (h *house) openStates(ctx context.Context) error {
 	}
 	h.rates = &rates{recorder: h.recorder, channels: h.channels}
 	retention := maintain.NewRetention(maintain.RetentionOptions{Store: h.store, Open: h.recorder.Open, Archive: h.archive.Archive, Age: time.Duration(h.config.Retention) * 24 * time.Hour, Clock: h.clock, Logger: h.log})
-	h.background(h.waiting.Run, h.freeing.run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, h.dispatch.ResumePaused)
+	h.background(h.waiting.Run, h.stops.Run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, h.dispatch.ResumePaused)
 	return nil
 }
 
@@ -111,7 +112,7 @@ func (h *house) openIntake(ctx context.Context) error {
 func (h *house) openReturns(context.Context) (err error) {
 	h.feedback = feedback.New(feedback.Options{Store: h.store, Control: h.kept, Registry: h.people, Recorder: h.recorder, Signer: h.dispatch.Returns, Clock: h.clock, Logger: h.log})
 	h.background(h.feedback.Run)
-	h.background((&housekeeping{registry: h.people, clock: h.clock, log: h.log, audit: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).run)
+	h.background((&control.Housekeeping{Registry: h.people, Clock: h.clock, Logger: h.log, AuditAge: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).Run)
 	h.mails, err = h.listenInbound(h.people, h.store, h.dispatch.Returns, h.feedback)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
@@ -45,8 +46,8 @@ type reports struct {
 	capture    channels.Capture
 	faults     *dispatch.TemplateFaults
 	logger     *slog.Logger
-	switches   *switches
-	parking    *parking
+	switches   *control.Switches
+	parking    *control.Parking
 	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
 	indexing   *maintain.History
@@ -122,7 +123,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	for _, p := range append(r.registry.Paused(), r.switches.PausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
-	if r.restored != nil && r.switches.now.Load().all != nil {
+	if r.restored != nil && r.switches.AllPaused() {
 		s.Restored = r.restored.Wire()
 	}
 	parked, err := r.parking.Parked(ctx)
@@ -136,7 +137,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 // underway lists broadcasts that are not completed: those first that wait for
 // somebody's word.
 func (r *reports) underway() []fanfare.EventRef {
-	held := r.switches.heldBroadcasts()
+	held := r.switches.HeldBroadcasts()
 	held = held[:min(len(held), maxListed)]
 	open := r.recorder.Open(maxListed)
 	others := slices.DeleteFunc(open, func(ref fanfare.EventRef) bool { return slices.Contains(held, ref) })
@@ -148,7 +149,7 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
 	switch {
-	case r.switches.channelPaused(c):
+	case r.switches.ChannelPaused(c):
 		state = "paused"
 	case out.LastError != "":
 		state = "suspended"

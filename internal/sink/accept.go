@@ -9,29 +9,29 @@ import (
 func (s *Server) now() int64 { return s.cfg.Clock.Now().UnixNano() }
 
 // An arrival is a message that is accepted, however it came.
-type arrival struct {
+type accepted struct {
 	event, id  []byte   // what it tells of, and its own name
 	recipients [][]byte // of one message
 	size       int
 }
 
-// take counts a message in all the books and returns its number, and lines with
+// accept counts a message in all the books and returns its number, and lines with
 // those for the recorder.
-func (s *Server) take(m arrival, lines []byte) (n int64, _ []byte) {
+func (s *Server) accept(m accepted, lines []byte) (n int64, _ []byte) {
 	now := s.now()
 	fresh := int64(0)
 	for _, to := range m.recipients {
-		if s.census.add(pair(m.event, to)) {
+		if s.deliveries.add(deliveryHash(m.event, to)) {
 			fresh++
 		}
-		if s.recorder != nil && s.records(to) {
+		if s.recorder != nil && s.isRecorded(to) {
 			lines = appendRecord(lines, now, m.event, to, m.id)
 		}
 		if len(s.hosts.rules) > 0 {
 			s.hosts.count(hostOf(to), now)
 		}
 	}
-	t := &s.tally
+	t := &s.counters
 	n = t.messages.Add(1)
 	t.accepted.Add(int64(len(m.recipients)))
 	t.unique.Add(fresh)
@@ -40,11 +40,11 @@ func (s *Server) take(m arrival, lines []byte) (n int64, _ []byte) {
 		t.first.Store(now)
 	}
 	t.last.Store(now)
-	t.over.add(now)
+	t.timeline.add(now)
 	return n, lines
 }
 
-func (s *Server) records(recipient []byte) bool {
+func (s *Server) isRecorded(recipient []byte) bool {
 	if s.cfg.RecordOnly == "" {
 		return true
 	}
@@ -52,26 +52,26 @@ func (s *Server) records(recipient []byte) bool {
 	return fits
 }
 
-// full reports whether one more message at this time is more than may come in a
+// overRate reports whether one more message at this time is more than may come in a
 // second, and counts it as taken where it is not.
-func (s *Server) full() bool {
-	if s.above == nil {
+func (s *Server) overRate() bool {
+	if s.rateWindow == nil {
 		return false
 	}
-	s.aboveMu.Lock()
-	defer s.aboveMu.Unlock()
-	if s.above.take(s.now()) {
+	s.rateMu.Lock()
+	defer s.rateMu.Unlock()
+	if s.rateWindow.take(s.now()) {
 		return false
 	}
-	s.tally.rejected4xx.Add(1)
-	s.tally.rejectedAbove.Add(1)
+	s.counters.rejected4xx.Add(1)
+	s.counters.rejectedAbove.Add(1)
 	return true
 }
 
-// keep shows a message to who wants to see it whole. plain is called only where
+// showMessage shows a message to who wants to see it whole. plain is called only where
 // somebody does.
-func (s *Server) keep(from string, recipients [][]byte, plain func() []byte) {
-	album := !s.album.full.Load()
+func (s *Server) showMessage(from string, recipients [][]byte, plain func() []byte) {
+	album := !s.samples.full.Load()
 	if !album && s.cfg.OnMessage == nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (s *Server) keep(from string, recipients [][]byte, plain func() []byte) {
 	}
 	body := plain()
 	if album {
-		s.album.add(from, to, body)
+		s.samples.add(from, to, body)
 	}
 	if s.cfg.OnMessage != nil {
 		s.cfg.OnMessage(from, to, body)
@@ -90,16 +90,16 @@ func (s *Server) keep(from string, recipients [][]byte, plain func() []byte) {
 
 // A window allows so many messages in any one second: a provider that counts by
 // a sliding second. It is not safe for concurrent use.
-type window struct {
+type slidingWindow struct {
 	taken []int64 // when the last ones were taken, in nanoseconds: a ring
 	next  int     // the oldest of them
 }
 
-func newWindow(perSecond int) *window { return &window{taken: make([]int64, perSecond)} }
+func newWindow(perSecond int) *slidingWindow { return &slidingWindow{taken: make([]int64, perSecond)} }
 
 // take allows a message at that time, or refuses it because the second before it
 // is full. What is refused does not count.
-func (w *window) take(now int64) bool {
+func (w *slidingWindow) take(now int64) bool {
 	if oldest := w.taken[w.next]; oldest != 0 && now-oldest < int64(time.Second) {
 		return false
 	}

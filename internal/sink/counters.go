@@ -36,21 +36,21 @@ type Summary struct {
 }
 
 // A tally is the counters behind a Summary.
-type tally struct {
+type counters struct {
 	messages, accepted, unique, bytes          atomic.Int64
 	rejected4xx, rejected5xx                   atomic.Int64
 	rejectedAbove, badSignatures               atomic.Int64
 	beforeData, inData, beforeReply, connected atomic.Int64
 	first, last                                atomic.Int64 // unix nanoseconds; 0: none
-	over                                       timeline
+	timeline                                   timeline
 }
 
-func (t *tally) summary() Summary {
+func (t *counters) summary() Summary {
 	s := Summary{
 		Messages: t.messages.Load(), Accepted: t.accepted.Load(), Unique: t.unique.Load(), Bytes: t.bytes.Load(),
 		Rejected4xx: t.rejected4xx.Load(), Rejected5xx: t.rejected5xx.Load(),
 		DroppedBeforeData: t.beforeData.Load(), DroppedInData: t.inData.Load(), DroppedBeforeReply: t.beforeReply.Load(),
-		RejectedAbove: t.rejectedAbove.Load(), BadSignatures: t.badSignatures.Load(), Connections: t.connected.Load(), Over: t.over.summary(),
+		RejectedAbove: t.rejectedAbove.Load(), BadSignatures: t.badSignatures.Load(), Connections: t.connected.Load(), Over: t.timeline.summary(),
 	}
 	s.Duplicates = s.Accepted - s.Unique
 	if first := t.first.Load(); first != 0 {
@@ -65,7 +65,7 @@ func (t *tally) summary() Summary {
 const shards = 64
 
 // A census counts (event, recipient) pairs by their hash.
-type census struct {
+type deliveryCounts struct {
 	shards [shards]struct {
 		sync.Mutex
 		counts map[uint64]uint32
@@ -73,21 +73,21 @@ type census struct {
 	}
 }
 
-func newCensus() *census {
-	c := new(census)
+func newCensus() *deliveryCounts {
+	c := new(deliveryCounts)
 	for i := range c.shards {
 		c.shards[i].counts = make(map[uint64]uint32)
 	}
 	return c
 }
 
-// pair hashes an event and a recipient.
-func pair(event, recipient []byte) uint64 {
-	return mix(xxh3.Hash(event)) ^ xxh3.Hash(recipient)
+// deliveryHash hashes an event and a recipient.
+func deliveryHash(event, recipient []byte) uint64 {
+	return splitmix64(xxh3.Hash(event)) ^ xxh3.Hash(recipient)
 }
 
 // add counts a pair once more and reports whether it is new.
-func (c *census) add(h uint64) bool {
+func (c *deliveryCounts) add(h uint64) bool {
 	s := &c.shards[h%shards]
 	s.Lock()
 	n := s.counts[h]
@@ -96,7 +96,7 @@ func (c *census) add(h uint64) bool {
 	return n == 0
 }
 
-func (c *census) seen(h uint64) int {
+func (c *deliveryCounts) seen(h uint64) int {
 	s := &c.shards[h%shards]
 	s.Lock()
 	defer s.Unlock()

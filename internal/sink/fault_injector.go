@@ -10,18 +10,18 @@ import (
 
 // A saboteur decides what goes wrong. Refusals hang on the recipient, so that
 // they are the same in every run; drops and delays on a count of messages.
-type saboteur struct {
+type faultInjector struct {
 	Inject
 	temp, perm, delay, beforeData, inData, beforeReply uint64 // shares of 2^64
 
-	turn atomic.Uint64
+	draws atomic.Uint64
 
 	mu      sync.Mutex
 	refused map[uint64]struct{} // recipients that had their 4xx
 }
 
-func newSaboteur(in Inject) *saboteur {
-	return &saboteur{
+func newSaboteur(in Inject) *faultInjector {
+	return &faultInjector{
 		Inject: in, refused: make(map[uint64]struct{}),
 		temp: share(in.TempFail), perm: share(in.PermFail), delay: share(in.DelayShare),
 		beforeData: share(in.DropBeforeData), inData: share(in.DropInData), beforeReply: share(in.DropBeforeReply),
@@ -35,9 +35,9 @@ func share(f float64) uint64 {
 	return uint64(f * (1 << 64))
 }
 
-// strike decides by chance, in a sequence that the seed fixes.
-func (s *saboteur) strike(share uint64) bool {
-	return share > 0 && mix(s.Seed^s.turn.Add(1)) <= share
+// hit decides by chance, in a sequence that the seed fixes.
+func (s *faultInjector) hit(share uint64) bool {
+	return share > 0 && splitmix64(s.Seed^s.draws.Add(1)) <= share
 }
 
 // The answers that are injected.
@@ -47,8 +47,8 @@ const (
 	permFail
 )
 
-// judge decides about one attempt on a recipient.
-func (s *saboteur) judge(recipient []byte) int {
+// verdict decides about one attempt on a recipient.
+func (s *faultInjector) verdict(recipient []byte) int {
 	if s.temp == 0 && s.perm == 0 {
 		return pass
 	}
@@ -56,7 +56,7 @@ func (s *saboteur) judge(recipient []byte) int {
 	if s.perm > 0 && h <= s.perm {
 		return permFail
 	}
-	if s.temp == 0 || mix(h) > s.temp {
+	if s.temp == 0 || splitmix64(h) > s.temp {
 		return pass
 	}
 	if s.TempFailAlways {
@@ -71,8 +71,8 @@ func (s *saboteur) judge(recipient []byte) int {
 	return tempFail
 }
 
-// mix is the finaliser of splitmix64 (Steele, Lea, Flood, 2014).
-func mix(x uint64) uint64 {
+// splitmix64 is the finaliser of splitmix64 (Steele, Lea, Flood, 2014).
+func splitmix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

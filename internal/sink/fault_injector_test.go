@@ -111,10 +111,10 @@ func TestDropsStrikeTheirShareOfMessages(t *testing.T) {
 	s := newSaboteur(Inject{Seed: 3, DropInData: 0.1})
 	n := 0
 	for range 10_000 {
-		if s.strike(s.inData) {
+		if s.hit(s.inData) {
 			n++
 		}
-		if s.strike(s.beforeData) {
+		if s.hit(s.beforeData) {
 			t.Fatal("a share of 0 strikes")
 		}
 	}

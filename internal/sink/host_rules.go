@@ -72,20 +72,20 @@ type HostSummary struct {
 
 // hosts knows how each host behaves. Without rules it costs nothing.
 type hosts struct {
-	rules []HostRule
-	books []hostBook // by rule, and one for hosts without
+	rules    []HostRule
+	counters []hostCounters // by rule, and one for hosts without
 
 	mu      sync.Mutex
-	windows map[string]*window
+	windows map[string]*slidingWindow
 }
 
-type hostBook struct {
+type hostCounters struct {
 	messages, refused atomic.Int64
 	first, last       atomic.Int64 // unix nanoseconds; 0: none
 }
 
 func newHosts(rules []HostRule) *hosts {
-	return &hosts{rules: rules, books: make([]hostBook, len(rules)+1), windows: make(map[string]*window)}
+	return &hosts{rules: rules, counters: make([]hostCounters, len(rules)+1), windows: make(map[string]*slidingWindow)}
 }
 
 // find returns the number of the rule for a host in lower case; len(rules) for none.
@@ -118,47 +118,47 @@ func (h *hosts) admits(rule *HostRule, host string, now int64) bool {
 }
 
 // How a host treats a message.
-type treatment uint8
+type hostVerdict uint8
 
 const (
-	welcome treatment = iota
-	dead              // it refuses everything
-	tooMany           // it refuses this one
+	hostAccepts  hostVerdict = iota
+	hostRefuses              // it refuses everything
+	hostOverRate             // it refuses this one
 )
 
 // forever is how long a host hangs before it hangs up, where the other side does
 // not give up before.
 const forever = idleTimeout
 
-// treat says what becomes of a message to a host, and how long its answer takes.
-func (s *Server) treat(host string) (verdict treatment, wait time.Duration) {
+// hostVerdict says what becomes of a message to a host, and how long its answer takes.
+func (s *Server) hostVerdict(host string) (verdict hostVerdict, wait time.Duration) {
 	h := s.hosts
 	if len(h.rules) == 0 {
-		return welcome, 0
+		return hostAccepts, 0
 	}
 	at := h.find(host)
 	if at == len(h.rules) {
-		return welcome, 0
+		return hostAccepts, 0
 	}
 	rule := &h.rules[at]
 	switch {
 	case rule.Refuse:
-		verdict = dead
+		verdict = hostRefuses
 	case !h.admits(rule, host, s.now()):
-		verdict = tooMany
+		verdict = hostOverRate
 	case rule.Hang:
-		return welcome, forever
+		return hostAccepts, forever
 	default:
-		return welcome, rule.Delay
+		return hostAccepts, rule.Delay
 	}
-	s.tally.rejected4xx.Add(1)
-	h.books[at].refused.Add(1)
+	s.counters.rejected4xx.Add(1)
+	h.counters[at].refused.Add(1)
 	return verdict, 0
 }
 
 // count counts an accepted message at a host.
 func (h *hosts) count(host string, now int64) {
-	b := &h.books[h.find(host)]
+	b := &h.counters[h.find(host)]
 	b.messages.Add(1)
 	b.first.CompareAndSwap(0, now)
 	b.last.Store(now)
@@ -168,9 +168,9 @@ func (h *hosts) summary() []HostSummary {
 	if len(h.rules) == 0 {
 		return nil
 	}
-	all := make([]HostSummary, len(h.books))
-	for i := range h.books {
-		b := &h.books[i]
+	all := make([]HostSummary, len(h.counters))
+	for i := range h.counters {
+		b := &h.counters[i]
 		all[i] = HostSummary{Messages: b.messages.Load(), Refused: b.refused.Load()}
 		if i < len(h.rules) {
 			all[i].Host = h.rules[i].Host

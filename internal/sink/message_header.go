@@ -7,9 +7,9 @@ var (
 	messageIDField = []byte("message-id:")
 )
 
-// identify finds the event that a message tells of, which is its
+// messageIDs finds the event that a message tells of, which is its
 // X-Fanfare-Event, or else its Message-ID, and the Message-ID.
-func identify(message []byte) (event, messageID []byte) {
+func messageIDs(message []byte) (event, messageID []byte) {
 	for rest := message; len(rest) > 0; {
 		line, next := cutLine(rest)
 		if len(line) == 0 {

@@ -13,7 +13,7 @@ type Message struct {
 }
 
 // An album keeps the first and the last messages.
-type album struct {
+type samples struct {
 	first, last int
 	full        atomic.Bool // nothing more to keep
 
@@ -23,13 +23,13 @@ type album struct {
 	tail  []Message // a ring; full, its oldest is at count % last
 }
 
-func newAlbum(first, last int) *album {
-	a := &album{first: first, last: last}
+func newAlbum(first, last int) *samples {
+	a := &samples{first: first, last: last}
 	a.full.Store(first == 0 && last == 0)
 	return a
 }
 
-func (a *album) add(from string, to []string, body []byte) {
+func (a *samples) add(from string, to []string, body []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.head) < a.first {
@@ -50,7 +50,7 @@ func (a *album) add(from string, to []string, body []byte) {
 }
 
 // messages returns copies, oldest first.
-func (a *album) messages() []Message {
+func (a *samples) messages() []Message {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := append([]Message(nil), a.head...)

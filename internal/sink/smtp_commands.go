@@ -12,7 +12,7 @@ func (c *session) command(line []byte) bool {
 		return true
 	}
 	if len(line) < 4 {
-		c.say("500 5.5.2 what?\r\n")
+		c.reply("500 5.5.2 what?\r\n")
 		return true
 	}
 	switch verb(line) {
@@ -27,25 +27,25 @@ func (c *session) command(line []byte) bool {
 		c.ehlo()
 	case "HELO":
 		c.reset()
-		c.say("250 " + c.s.cfg.Hostname + "\r\n")
+		c.reply("250 " + c.server.cfg.Hostname + "\r\n")
 	case "RSET":
 		c.reset()
-		c.say("250 2.0.0 Ok\r\n")
+		c.reply("250 2.0.0 Ok\r\n")
 	case "NOOP":
-		c.say("250 2.0.0 Ok\r\n")
+		c.reply("250 2.0.0 Ok\r\n")
 	case "VRFY":
-		c.say("252 2.1.5 send and see\r\n")
+		c.reply("252 2.1.5 send and see\r\n")
 	case "QUIT":
-		c.say("221 2.0.0 bye\r\n")
+		c.reply("221 2.0.0 bye\r\n")
 		return false
 	case "STAR":
-		if c.s.cfg.TLS == nil || c.tls {
-			c.say("502 5.5.1 no TLS here\r\n")
+		if c.server.cfg.TLS == nil || c.tls {
+			c.reply("502 5.5.1 no TLS here\r\n")
 			return true
 		}
 		return c.startTLS()
 	default:
-		c.say("500 5.5.2 unknown command\r\n")
+		c.reply("500 5.5.2 unknown command\r\n")
 	}
 	return true
 }
@@ -69,27 +69,27 @@ func verb(line []byte) string {
 }
 
 func (c *session) ehlo() {
-	c.say("250-" + c.s.cfg.Hostname + "\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n")
-	if c.s.cfg.TLS != nil && !c.tls {
-		c.say("250-STARTTLS\r\n")
+	c.reply("250-" + c.server.cfg.Hostname + "\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n")
+	if c.server.cfg.TLS != nil && !c.tls {
+		c.reply("250-STARTTLS\r\n")
 	}
-	c.say("250 SIZE " + strconv.Itoa(c.s.cfg.MaxMessage) + "\r\n")
+	c.reply("250 SIZE " + strconv.Itoa(c.server.cfg.MaxMessage) + "\r\n")
 }
 
 func (c *session) mailFrom(line []byte) {
 	address, params, ok := mailPath(line, "FROM:")
 	switch {
 	case !ok:
-		c.say("501 5.5.4 MAIL FROM:<address>\r\n")
+		c.reply("501 5.5.4 MAIL FROM:<address>\r\n")
 	case c.mail:
-		c.say("503 5.5.1 nested MAIL\r\n")
-	case declaredSize(params) > c.s.cfg.MaxMessage:
-		c.s.tally.rejected5xx.Add(1)
-		c.say("552 5.3.4 message too large\r\n")
+		c.reply("503 5.5.1 nested MAIL\r\n")
+	case declaredSize(params) > c.server.cfg.MaxMessage:
+		c.server.counters.rejected5xx.Add(1)
+		c.reply("552 5.3.4 message too large\r\n")
 	default:
 		c.mail = true
 		c.from = append(c.from[:0], address...)
-		c.say("250 2.1.0 Ok\r\n")
+		c.reply("250 2.1.0 Ok\r\n")
 	}
 }
 
@@ -97,39 +97,39 @@ func (c *session) rcptTo(line []byte) {
 	address, _, ok := mailPath(line, "TO:")
 	switch {
 	case !c.mail:
-		c.say("503 5.5.1 MAIL first\r\n")
+		c.reply("503 5.5.1 MAIL first\r\n")
 		return
 	case !ok || len(address) == 0:
-		c.say("501 5.5.4 RCPT TO:<address>\r\n")
+		c.reply("501 5.5.4 RCPT TO:<address>\r\n")
 		return
 	case len(c.rcpts) >= maxRecipients:
-		c.say("452 4.5.3 too many recipients\r\n")
+		c.reply("452 4.5.3 too many recipients\r\n")
 		return
 	}
-	if len(c.s.hosts.rules) > 0 {
-		verdict, wait := c.s.treat(hostOf(address))
+	if len(c.server.hosts.rules) > 0 {
+		verdict, wait := c.server.hostVerdict(hostOf(address))
 		switch verdict {
-		case dead:
-			c.say("451 4.4.1 no answer from that host (injected)\r\n")
+		case hostRefuses:
+			c.reply("451 4.4.1 no answer from that host (injected)\r\n")
 			return
-		case tooMany:
-			c.say("452 4.7.1 too many messages for that host (injected)\r\n")
+		case hostOverRate:
+			c.reply("452 4.7.1 too many messages for that host (injected)\r\n")
 			return
 		}
-		c.wait = max(c.wait, wait)
+		c.delay = max(c.delay, wait)
 	}
-	verdict := c.s.inject.judge(address)
-	if verdict != pass && c.s.inject.At == AtRcpt {
+	verdict := c.server.faults.verdict(address)
+	if verdict != pass && c.server.faults.At == AtRcpt {
 		if verdict == tempFail {
-			c.s.tally.rejected4xx.Add(1)
-			c.say("450 4.2.0 try again later (injected)\r\n")
+			c.server.counters.rejected4xx.Add(1)
+			c.reply("450 4.2.0 try again later (injected)\r\n")
 		} else {
-			c.s.tally.rejected5xx.Add(1)
-			c.say("550 5.1.1 no such person (injected)\r\n")
+			c.server.counters.rejected5xx.Add(1)
+			c.reply("550 5.1.1 no such person (injected)\r\n")
 		}
 		return
 	}
-	c.bad = max(c.bad, verdict)
+	c.refusal = max(c.refusal, verdict)
 	// The space of an address is used again for the next message.
 	n := len(c.rcpts)
 	if n < cap(c.rcpts) {
@@ -138,35 +138,35 @@ func (c *session) rcptTo(line []byte) {
 		c.rcpts = append(c.rcpts, nil)
 	}
 	c.rcpts[n] = append(c.rcpts[n][:0], address...)
-	c.say("250 2.1.5 Ok\r\n")
+	c.reply("250 2.1.5 Ok\r\n")
 }
 
 func (c *session) data() bool {
-	s := c.s
+	s := c.server
 	switch {
 	case !c.mail:
-		c.say("503 5.5.1 MAIL first\r\n")
+		c.reply("503 5.5.1 MAIL first\r\n")
 		return true
 	case len(c.rcpts) == 0:
-		c.say("554 5.5.1 no valid recipients\r\n")
+		c.reply("554 5.5.1 no valid recipients\r\n")
 		return true
-	case s.inject.strike(s.inject.beforeData):
-		s.tally.beforeData.Add(1)
+	case s.faults.hit(s.faults.beforeData):
+		s.counters.beforeData.Add(1)
 		return false
-	case c.bad != pass && s.inject.At == AtData:
-		if c.bad == tempFail {
-			s.tally.rejected4xx.Add(1)
-			c.say("451 4.3.0 try again later (injected)\r\n")
+	case c.refusal != pass && s.faults.At == AtData:
+		if c.refusal == tempFail {
+			s.counters.rejected4xx.Add(1)
+			c.reply("451 4.3.0 try again later (injected)\r\n")
 		} else {
-			s.tally.rejected5xx.Add(1)
-			c.say("554 5.7.1 not wanted (injected)\r\n")
+			s.counters.rejected5xx.Add(1)
+			c.reply("554 5.7.1 not wanted (injected)\r\n")
 		}
 		c.reset()
 		return true
 	}
-	c.drop = s.inject.strike(s.inject.inData)
+	c.dropInBody = s.faults.hit(s.faults.inData)
 	c.phase, c.scanned = body, 0
-	c.say("354 go ahead\r\n")
+	c.reply("354 go ahead\r\n")
 	return true
 }
 

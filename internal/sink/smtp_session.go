@@ -28,9 +28,9 @@ const (
 // A session is one connection. Everything that one read brings is worked off
 // and answered in one write.
 type session struct {
-	s  *Server
-	nc net.Conn // the socket
-	rw net.Conn // the socket, or TLS over it
+	server *Server
+	socket net.Conn // the socket
+	rw     net.Conn // the socket, or TLS over it
 
 	buf     []byte // buf[r:w] is read and not yet worked off
 	r, w    int
@@ -38,26 +38,26 @@ type session struct {
 	out     []byte
 	lines   []byte // for the recorder
 
-	phase phase
-	from  []byte
-	mail  bool // MAIL was taken
-	rcpts [][]byte
-	bad   int           // the answer injected for this message: pass, tempFail, permFail
-	drop  bool          // hang up when the body begins
-	wait  time.Duration // before the answer to the final dot
+	phase      phase
+	from       []byte
+	mail       bool // MAIL was taken
+	rcpts      [][]byte
+	refusal    int           // the answer injected for this message: pass, tempFail, permFail
+	dropInBody bool          // hang up when the body begins
+	delay      time.Duration // before the answer to the final dot
 
 	deadline time.Time
 	tls      bool
 }
 
 func newSession(s *Server, nc net.Conn) *session {
-	return &session{s: s, nc: nc, rw: nc, buf: make([]byte, readBuffer)}
+	return &session{server: s, socket: nc, rw: nc, buf: make([]byte, readBuffer)}
 }
 
 func (c *session) run() {
-	c.say("220 " + c.s.cfg.Hostname + " ESMTP Fanfare sink\r\n")
+	c.reply("220 " + c.server.cfg.Hostname + " ESMTP Fanfare sink\r\n")
 	for {
-		more := c.work()
+		more := c.processInput()
 		if !c.flush() || !more {
 			return
 		}
@@ -67,12 +67,12 @@ func (c *session) run() {
 	}
 }
 
-func (c *session) say(line string) { c.out = append(c.out, line...) }
+func (c *session) reply(line string) { c.out = append(c.out, line...) }
 
 // flush sends the answers, after what they promise is recorded.
 func (c *session) flush() bool {
 	if len(c.lines) > 0 {
-		err := c.s.recorder.write(c.lines, c.s.recorder.sync)
+		err := c.server.recorder.write(c.lines, c.server.recorder.sync)
 		c.lines = c.lines[:0]
 		if err != nil {
 			return false // unrecorded is unanswered
@@ -106,15 +106,15 @@ func (c *session) read() bool {
 	}
 	if now := time.Now(); c.deadline.Sub(now) < idleTimeout/2 {
 		c.deadline = now.Add(idleTimeout)
-		_ = c.nc.SetDeadline(c.deadline)
+		_ = c.socket.SetDeadline(c.deadline)
 	}
 	n, err := c.rw.Read(c.buf[c.w:])
 	c.w += n
 	return n > 0 || err == nil
 }
 
-// work takes everything that is complete. False ends the connection.
-func (c *session) work() bool {
+// processInput takes everything that is complete. False ends the connection.
+func (c *session) processInput() bool {
 	for c.r < c.w {
 		switch c.phase {
 		case commands:
@@ -133,10 +133,10 @@ func (c *session) work() bool {
 			}
 			c.r += i + 1
 			c.phase = commands
-			c.say("500 5.5.6 line too long\r\n")
+			c.reply("500 5.5.6 line too long\r\n")
 		default:
-			if c.drop {
-				c.s.tally.inData.Add(1)
+			if c.dropInBody {
+				c.server.counters.inData.Add(1)
 				return false
 			}
 			message, ok := c.message()
@@ -184,7 +184,7 @@ func (c *session) message() ([]byte, bool) {
 	if i >= 0 {
 		i += c.scanned
 		c.r += i + len(finalDot)
-		tooLarge := c.phase == skipBody || i+2 > c.s.cfg.MaxMessage
+		tooLarge := c.phase == skipBody || i+2 > c.server.cfg.MaxMessage
 		c.phase, c.scanned = commands, 0
 		if tooLarge {
 			return nil, true
@@ -192,7 +192,7 @@ func (c *session) message() ([]byte, bool) {
 		return p[: i+2 : i+2], true
 	}
 	c.scanned = max(0, len(p)-len(finalDot)+1)
-	if c.phase == body && len(p) > c.s.cfg.MaxMessage+len(finalDot) {
+	if c.phase == body && len(p) > c.server.cfg.MaxMessage+len(finalDot) {
 		c.phase = skipBody
 	}
 	if c.phase == skipBody {
@@ -204,61 +204,61 @@ func (c *session) message() ([]byte, bool) {
 
 // accept counts a message and answers its final dot.
 func (c *session) accept(message []byte) bool {
-	s := c.s
+	s := c.server
 	defer c.reset()
 	if message == nil {
-		s.tally.rejected5xx.Add(1)
-		c.say("552 5.3.4 message too large\r\n")
+		s.counters.rejected5xx.Add(1)
+		c.reply("552 5.3.4 message too large\r\n")
 		return true
 	}
-	if s.full() {
-		c.say("452 4.7.1 too many messages in a second (injected)\r\n")
+	if s.overRate() {
+		c.reply("452 4.7.1 too many messages in a second (injected)\r\n")
 		return true
 	}
-	if s.inject.strike(s.inject.delay) {
-		c.wait += s.inject.Delay
+	if s.faults.hit(s.faults.delay) {
+		c.delay += s.faults.Delay
 	}
-	if c.wait > 0 && (!c.flush() || !s.pause(context.Background(), c.wait)) {
+	if c.delay > 0 && (!c.flush() || !s.pause(context.Background(), c.delay)) {
 		return false
 	}
-	switch c.bad {
+	switch c.refusal {
 	case tempFail:
-		s.tally.rejected4xx.Add(1)
-		c.say("451 4.3.0 try again later (injected)\r\n")
+		s.counters.rejected4xx.Add(1)
+		c.reply("451 4.3.0 try again later (injected)\r\n")
 		return true
 	case permFail:
-		s.tally.rejected5xx.Add(1)
-		c.say("554 5.6.0 not wanted (injected)\r\n")
+		s.counters.rejected5xx.Add(1)
+		c.reply("554 5.6.0 not wanted (injected)\r\n")
 		return true
 	}
-	event, messageID := identify(message)
+	event, messageID := messageIDs(message)
 	var n int64
-	n, c.lines = s.take(arrival{event, messageID, c.rcpts, len(message)}, c.lines)
-	s.keep(string(c.from), c.rcpts, func() []byte { return unstuff(message) })
-	if s.inject.strike(s.inject.beforeReply) {
-		s.tally.beforeReply.Add(1)
+	n, c.lines = s.accept(accepted{event, messageID, c.rcpts, len(message)}, c.lines)
+	s.showMessage(string(c.from), c.rcpts, func() []byte { return unstuff(message) })
+	if s.faults.hit(s.faults.beforeReply) {
+		s.counters.beforeReply.Add(1)
 		return false // what came before is flushed, this one's answer is not among it
 	}
-	c.say("250 2.0.0 Ok: queued as ")
+	c.reply("250 2.0.0 Ok: queued as ")
 	c.out = strconv.AppendInt(c.out, n, 10)
-	c.say("\r\n")
+	c.reply("\r\n")
 	return true
 }
 
 // reset forgets the transaction.
 func (c *session) reset() {
-	c.mail, c.bad, c.drop, c.wait = false, pass, false, 0
+	c.mail, c.refusal, c.dropInBody, c.delay = false, pass, false, 0
 	c.rcpts = c.rcpts[:0]
 }
 
 // startTLS goes on inside TLS. What came in plain text behind the command is
 // forgotten (RFC 3207, section 5).
 func (c *session) startTLS() bool {
-	c.say("220 2.0.0 go ahead\r\n")
+	c.reply("220 2.0.0 go ahead\r\n")
 	if !c.flush() {
 		return false
 	}
-	t := tls.Server(c.nc, c.s.cfg.TLS)
+	t := tls.Server(c.socket, c.server.cfg.TLS)
 	if err := t.HandshakeContext(context.Background()); err != nil {
 		return false
 	}

@@ -15,24 +15,24 @@ import (
 	"fanfare.dev/fanfare/internal/bench/harness"
 )
 
-// SlowCommit is how long the transactions of a slowStore take.
+// SlowCommit is the duration of each transaction of a SlowStore.
 const SlowCommit = 60 * time.Millisecond
 
-// A slowStore is the API of a server whose transactions take slowCommit each. As in
-// the product, stages are stamped when a transaction begins, and can be read after
-// its end.
+// A SlowStore serves the API of a server whose transactions take SlowCommit each. As in
+// the product, a stage is stamped when a transaction begins and can be read after it has
+// ended.
 type slowStore struct {
 	*httptest.Server
 	members int64 // deliveries of each event
 
 	mu     sync.Mutex
 	Events []*storedEvent
-	free   time.Time // when the transactions so far are over
+	free   time.Time // when the last transaction ends
 }
 
 type storedEvent struct {
 	fanfare.Broadcast
-	manifests, outcomes time.Time // when their transactions are over
+	manifests, outcomes time.Time // when their transactions end
 }
 
 func NewSlowStore(t *testing.T, members int64) (*slowStore, *harness.Server) {
@@ -86,8 +86,8 @@ func NewSlowStore(t *testing.T, members int64) (*slowStore, *harness.Server) {
 	return f, s
 }
 
-// post takes events and begins a transaction for their manifests, and one for all
-// of their outcomes, behind those that are under way.
+// post accepts events and begins a transaction for their manifests and one for all of
+// their outcomes. They wait for earlier transactions.
 func (f *slowStore) post(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.mu.Lock()
@@ -137,7 +137,8 @@ func (e *storedEvent) read(now time.Time) (b fanfare.Broadcast, there bool) {
 	return b, true
 }
 
-// AfterCommits fails where a clock stopped before so many transactions were over.
+// AfterCommits fails the test if a clock stopped before a number of transactions had
+// ended.
 func AfterCommits(t *testing.T, clock string, took time.Duration, commits int) {
 	t.Helper()
 	if least := time.Duration(commits) * SlowCommit; took < least {

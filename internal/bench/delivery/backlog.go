@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// Of P1, as published: what comes for how long, and what can leave.
+// P1 as published: the rate and duration of the input, and the rate of the channel.
 const (
 	comingRate   = 300 // a second
 	comingLength = 30 * time.Minute
@@ -60,14 +60,14 @@ func RunBacklog(l *harness.Env, r *report.Record) error {
 	computed := time.Duration(float64(total)/leavingRate*float64(time.Second)) - length
 	r.Value = drained.Minutes()
 	r.SetLimit(computed.Minutes())
-	r.Note("%d a second for %v into %d a second: %s wait then, and are gone %v later; computed %s and %v", comingRate, length, leavingRate,
+	r.Note("%d a second for %v into %d a second: then %s wait, and the last one leaves %v later; computed: %s and %v", comingRate, length, leavingRate,
 		report.Thousands(int64(backlog)), drained, report.Thousands(int64(total-int(length.Seconds())*leavingRate)), computed)
-	r.Note("the queue and the limiter of the product with a simulated clock; the limit is computed. The limiter keeps a hundredth of its rate back, so that no second has more")
+	r.Note("the queue and the limiter of the product with a simulated clock; the limit is computed. The limiter uses 99 %% of its rate, so that no second exceeds it")
 	r.Lost, r.Duplicates = int64(total-len(s.seen)), int64(s.left-len(s.seen))
 	var w report.Checks
 	w.Require(r.Lost == 0 && r.Duplicates == 0, "%d lost, %d duplicates", r.Lost, r.Duplicates)
 	whole := float64(length+drained) / float64(length+computed)
-	w.Require(1 <= whole && whole < 1+backlogSlack, "the last message left after %v, computed were %v", length+drained, length+computed)
+	w.Require(1 <= whole && whole < 1+backlogSlack, "the last message left after %v, computed: %v", length+drained, length+computed)
 	return w.Err()
 }
 
@@ -111,11 +111,11 @@ func newSimulatedChannel() *simulatedChannel {
 
 // submit hands a batch over if the queue has capacity for it.
 func (s *simulatedChannel) submit(n int) bool {
-	if !s.Room(fanfare.Normal, deliver.Flow{}) {
+	if !s.HasRoom(fanfare.Normal, deliver.Flow{}) {
 		return false
 	}
-	b := &deliver.Batch{Lane: fanfare.Normal, Jobs: make([]deliver.Job, n), Leased: func() time.Time { return time.Now().Add(time.Hour) },
-		Left: func(*deliver.Job) {}, Finish: func(int, int) {}}
+	b := &deliver.Batch{Lane: fanfare.Normal, Jobs: make([]deliver.Job, n), LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) },
+		JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}}
 	for i := range b.Jobs {
 		b.Jobs[i].Message.Delivery = fanfare.DeliveryRef{Day: 1, Manifest: 64, Position: s.next}
 		b.Jobs[i].Attempt = 1
@@ -171,10 +171,10 @@ func (s *simulatedChannel) Serve(ctx context.Context, queue driver.Queue) error 
 	return nil
 }
 
-// Check lets everything leave.
+// Check permits everything.
 func (s *simulatedChannel) Check(*deliver.Job) (deliver.Decision, string) { return deliver.Go, "" }
 
-// Expect, RecordExpected, Record and Postpone make it a recorder that counts.
+// Expect, RecordExpected, Record and Postpone implement a recorder that counts.
 func (s *simulatedChannel) Expect() {}
 
 // RecordExpected counts.
@@ -189,15 +189,15 @@ func (s *simulatedChannel) Record(e *fanfare.Entry, _ *fanfare.Due) error {
 	return nil
 }
 
-// RecordTogether counts.
-func (s *simulatedChannel) RecordTogether(all []fanfare.Entry, _ []fanfare.Due, _ int) error {
+// RecordGroup counts.
+func (s *simulatedChannel) RecordGroup(all []fanfare.Entry, _ []fanfare.Due, _ int) error {
 	for i := range all {
 		_ = s.Record(&all[i], nil)
 	}
 	return nil
 }
 
-// Postpone has nothing to put off.
+// Postpone is never called, since nothing is paused.
 func (s *simulatedChannel) Postpone(fanfare.Day, []fanfare.Due) error {
 	return fmt.Errorf("a message was put off that nobody asked to")
 }

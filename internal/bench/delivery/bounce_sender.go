@@ -19,23 +19,22 @@ import (
 )
 
 const (
-	bouncePeers     = 160 // servers that bring mail back at once
-	bounceHosts     = 4   // addresses that they have, where a machine has so many: 50 connections of one are taken
-	bounceMessages  = 900 // of one session; the inbound server ends one after 1000
-	bounceTwice     = 100 // one in so many comes twice
+	bouncePeers     = 160 // servers that send bounces at the same time
+	bounceHosts     = 4   // addresses that they use if the machine has them: the server accepts 50 connections from one
+	bounceMessages  = 900 // in a session; the inbound server ends a session after 1000
+	bounceTwice     = 100 // one in this number is sent twice
 	bouncesASecond  = 2000
 	bounceDomain    = "bounces.example.net"
-	bouncePromise   = time.Second // after it nobody who is suppressed is mailed
+	bouncePromise   = time.Second // after it no suppressed recipient gets mail
 	bounceStatus    = "5.1.1"
 	bounceDiagnosis = "550 5.1.1 User unknown"
 )
 
-// A bounceSender says of mails, to the addresses that they named, that they were not
-// delivered.
+// A bounceSender sends bounces for mails to the return addresses of these mails.
 type bounceSender struct {
-	at       string         // where mail comes in
+	at       string         // address at which the server receives mail
 	returnTo map[int]string // by number of the person
-	tries    int            // bounces that are brought, with those that come twice
+	tries    int            // bounces that were sent, including those sent twice
 
 	took   time.Duration
 	taken  map[int]*atomic.Int64 // when its 250 was read, Unix nanoseconds; 0: not yet
@@ -52,7 +51,7 @@ func newBounceSender(at string, returnTo map[int]string) *bounceSender {
 	return b
 }
 
-// sendAll brings all of them, in an order of their own, so many a second.
+// sendAll sends all bounces in a random order at a steady rate.
 func (b *bounceSender) sendAll(ctx context.Context, seed uint64, progress func(int)) error {
 	people := make([]int, 0, len(b.returnTo))
 	for who := range b.returnTo {
@@ -108,7 +107,8 @@ func (b *bounceSender) fail(err error) {
 	}
 }
 
-// bouncePeerCount is how many there are: only Linux has all of 127.0.0.0/8.
+// bouncePeerCount returns the number of sending servers. Only Linux has all of
+// 127.0.0.0/8.
 func bouncePeerCount() int {
 	if runtime.GOOS == "linux" {
 		return bouncePeers
@@ -116,7 +116,7 @@ func bouncePeerCount() int {
 	return bouncePeers / bounceHosts
 }
 
-// bounceDialer connects from the address of a peer.
+// bounceDialer connects from the address of a sending server.
 func bounceDialer(peer int) *net.Dialer {
 	if runtime.GOOS != "linux" {
 		return new(net.Dialer)
@@ -124,7 +124,7 @@ func bounceDialer(peer int) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+peer%bounceHosts))}}
 }
 
-// peer is a mail server that brings bounces, in sessions of many.
+// peer is a mail server that sends bounces in sessions of many.
 func (b *bounceSender) peer(from *net.Dialer, next <-chan int) (err error) {
 	var session *smtp.Client
 	var waits []float64
@@ -165,7 +165,7 @@ func (b *bounceSender) peer(from *net.Dialer, next <-chan int) (err error) {
 	}
 }
 
-// send brings one, and returns how long its 250 took.
+// send sends one bounce and returns how long its 250 took.
 func (b *bounceSender) send(session *smtp.Client, who int) (time.Duration, error) {
 	if err := session.Mail(""); err != nil {
 		return 0, err
@@ -185,7 +185,7 @@ func (b *bounceSender) send(session *smtp.Client, who int) (time.Duration, error
 	return time.Since(ended), err
 }
 
-// deliveryReport is a report of delivery (RFC 3464) with three parts, as mail servers
+// deliveryReport returns a delivery report (RFC 3464) with three parts, as mail servers
 // write it.
 func deliveryReport(returnTo, who string) []byte {
 	return []byte(strings.ReplaceAll(fmt.Sprintf(`Return-Path: <>

@@ -17,11 +17,11 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// bouncesOf is the share of people whose mail comes back: one in so many.
+// bouncesOf is the number of people of whom one has a bounce.
 const bouncesOf = 5
 
-// A returnSink is the sink of RB1, in this process, so that one clock says when a mail
-// came and when a bounce was answered.
+// A returnSink is the sink of RB1. It runs in this process, so that the same clock times
+// the mails and the answers to bounces.
 type returnSink struct {
 	*sink.Server
 	addr string
@@ -64,8 +64,7 @@ func (m *returnSink) take(from string, to []string, _ []byte) {
 	}
 }
 
-// next lets the second broadcast begin, and returns the return addresses of the
-// first.
+// next begins the second broadcast and returns the return addresses of the first.
 func (m *returnSink) next() map[int]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,8 +72,9 @@ func (m *returnSink) next() map[int]string {
 	return m.from
 }
 
-// returnsConfiguration is a channel whose mail comes back here, at a rate at which
-// the second broadcast takes as long as the bounces of the first.
+// returnsConfiguration returns the document with a channel whose bounces come to the
+// server. Its rate is such that the second broadcast takes as long as the bounces of the
+// first.
 func returnsConfiguration(relay string) []byte {
 	w := loadgen.Channel{Driver: fmt.Sprintf("driver: smtp, relay: %q, %s, returns: %s", relay, loadgen.SenderField, bounceDomain), Retry: "1s", Rate: fmt.Sprintf("%d/s", bouncesOf*bouncesASecond)}
 	return append(w.Configuration(loadgen.Service), "  first: {subject: \"{{ event.title }}\", text: \"For {{ subscriber.address }}\"}\n"...)
@@ -123,7 +123,7 @@ func RunReturns(l *harness.Env, r *report.Record) error {
 	}
 	w.Require(first.Counts == fanfare.Counts{fanfare.Accepted: int64(n)}, "the first broadcast to %d people has %v", n, first.Counts)
 	b := newBounceSender(at, mails.next())
-	w.Require(len(b.returnTo) == n, "%d mails to %d people came", len(b.returnTo), n)
+	w.Require(len(b.returnTo) == n, "%d mails for %d people arrived", len(b.returnTo), n)
 
 	news, used, err := bounceDuringBroadcast(s, b)
 	if err != nil {
@@ -132,7 +132,7 @@ func RunReturns(l *harness.Env, r *report.Record) error {
 	harness.RecordUsage(r, used)
 	r.Value = float64(b.tries) / b.took.Seconds()
 	r.P50Millis, r.P99Millis = report.Percentile(b.waits, 50), report.Percentile(b.waits, 99)
-	r.Note("end of a bounce to its 250, when all that follows is kept: p50 %s, p99 %s, longest %s ms; %d bounces, of which %d came twice, in %s s",
+	r.Note("from the end of a bounce to its 250, when everything that follows from it is durable: p50 %s, p99 %s, longest %s ms; %d bounces, of which %d were sent twice, in %s s",
 		report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(report.Percentile(b.waits, 100)), n, b.tries-n, report.Figure(b.took.Seconds()))
 	if err := checkReturns(s, first.Event, b, &w); err != nil {
 		return err
@@ -141,7 +141,7 @@ func RunReturns(l *harness.Env, r *report.Record) error {
 	return w.Err()
 }
 
-// inboundAddress returns where mail comes in.
+// inboundAddress returns the address at which the server receives mail.
 func inboundAddress(s *harness.Server) (at string, err error) {
 	ctx, cancel := context.WithTimeout(s.Env.Ctx, time.Minute)
 	defer cancel()
@@ -153,7 +153,7 @@ func inboundAddress(s *harness.Server) (at string, err error) {
 	return at, err
 }
 
-// toAll publishes an event and waits until all that it set off is settled.
+// toAll publishes an event and waits until all of its deliveries are settled.
 func toAll(s *harness.Server, topic string) (harness.Completion, error) {
 	event, err := s.API.Publish(s.Env.Ctx, topic, loadgen.NewsOfTheDay(), client.PublishOptions{})
 	if err != nil {
@@ -164,8 +164,8 @@ func toAll(s *harness.Server, topic string) (harness.Completion, error) {
 	return s.WaitCompleted(event.ID, func(b *fanfare.Broadcast) { bar.SetOf(b.Counts.Settled(), b.Messages) })
 }
 
-// bounceDuringBroadcast lets the second broadcast run, and has the mail of the first come back
-// meanwhile.
+// bounceDuringBroadcast sends the second broadcast and, at the same time, the bounces of
+// the first.
 func bounceDuringBroadcast(s *harness.Server, b *bounceSender) (news harness.Completion, used harness.WindowUsage, err error) {
 	if err := s.ToggleProfile(); err != nil {
 		return news, used, err
@@ -181,15 +181,15 @@ func bounceDuringBroadcast(s *harness.Server, b *bounceSender) (news harness.Com
 	return news, used, errors.Join(err, broken, s.ToggleProfile())
 }
 
-// checkReturns compares what the server has of the mails that came back: each failed,
-// by one entry, and its reader is suppressed.
+// checkReturns checks that each bounced mail has failed by one entry, and that its
+// recipient is suppressed.
 func checkReturns(s *harness.Server, event string, b *bounceSender, w *report.Checks) error {
 	n := int64(len(b.returnTo))
 	first, err := s.API.Event(s.Env.Ctx, event)
 	if err != nil {
 		return err
 	}
-	w.Require(first.Counts == fanfare.Counts{fanfare.Failed: n}, "of %d mails that came back the counts are %v", n, first.Counts)
+	w.Require(first.Counts == fanfare.Counts{fanfare.Failed: n}, "%d mails bounced, but the counts are %v", n, first.Counts)
 	var seen, strange int64
 	for d, err := range s.API.DeliveriesOf(s.Env.Ctx, event, client.DeliveryQuery{}) {
 		if err != nil {
@@ -199,7 +199,7 @@ func checkReturns(s *harness.Server, event string, b *bounceSender, w *report.Ch
 			strange++
 		}
 	}
-	w.Require(seen == n && strange == 0, "of %d mails that came back %d are in the record, %d of them with something else than one bounce", n, seen, strange)
+	w.Require(seen == n && strange == 0, "%d mails bounced; the list has %d of them, %d without exactly one bounce", n, seen, strange)
 	for name, want := range map[string]float64{
 		`fanfare_returns_total{class="invalid",kind="failed"}`: float64(b.tries),
 		"fanfare_returns_unknown_total":                        0,
@@ -251,11 +251,11 @@ func judgeReturns(r *report.Record, l *harness.Env, news *harness.Completion, ma
 	r.Duplicates = mails.twice
 	people := int64(len(mails.came))
 	w.Require(news.Messages == people && news.Counts[fanfare.Accepted]+news.Counts[fanfare.Suppressed] == people, "the broadcast to %d people has %v", people, news.Counts)
-	w.Require(news.Counts[fanfare.Accepted] == mailed, "%d mails were accepted and %d came", news.Counts[fanfare.Accepted], mailed)
-	w.Require(r.Lost == 0, "%d people whose mail did not come back got none of the broadcast", r.Lost)
-	w.Require(r.Duplicates == 0, "%d mails too many", r.Duplicates)
-	w.Require(tooLate == 0 || l.Scale < 1, "%d people were mailed later than %v after the 250 of their bounce", tooLate, bouncePromise)
-	r.Note("%s %% of the bounces were answered while the broadcast to %s was under way, which took %s s", report.Figure(100*float64(amid)/float64(len(b.taken))), report.Thousands(people), report.Figure(news.Durable().Seconds()))
-	r.Note("of those whose mail came back, %s had the broadcast before, %s were suppressed in it, %s had it after the 250, the latest by %s ms; later than %v: %d",
+	w.Require(news.Counts[fanfare.Accepted] == mailed, "%d mails were accepted and %d arrived", news.Counts[fanfare.Accepted], mailed)
+	w.Require(r.Lost == 0, "%d people whose mail did not bounce did not get the broadcast", r.Lost)
+	w.Require(r.Duplicates == 0, "%d mails arrived more than once", r.Duplicates)
+	w.Require(tooLate == 0 || l.Scale < 1, "%d people got a mail later than %v after the 250 of their bounce", tooLate, bouncePromise)
+	r.Note("%s %% of the bounces were answered during the broadcast to %s people, which took %s s", report.Figure(100*float64(amid)/float64(len(b.taken))), report.Thousands(people), report.Figure(news.Durable().Seconds()))
+	r.Note("of the people whose mail bounced, %s got the broadcast before the bounce, %s were suppressed in it, %s got it after the 250, at most %s ms later; later than %v: %d",
 		report.Thousands(before), report.Thousands(news.Counts[fanfare.Suppressed]), report.Thousands(int64(len(after))), report.Figure(report.Percentile(after, 100)), bouncePromise, tooLate)
 }

@@ -14,11 +14,11 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// Traced is how many random recipients are looked up after a broadcast.
+// traced is the number of random recipients that are looked up after a broadcast.
 const Traced = 100
 
-// trace looks up random recipients and checks what each trace says. It returns
-// how long after the event they had their mail, in milliseconds.
+// trace looks up random recipients and checks their deliveries. It returns how long
+// after the event the sink accepted their mail, in milliseconds.
 func trace(s *harness.Server, b *harness.SentBroadcast, people int, w *report.Checks) ([]float64, error) {
 	random := rand.New(rand.NewPCG(s.Env.Seed, 1))
 	var after []float64
@@ -34,7 +34,7 @@ func trace(s *harness.Server, b *harness.SentBroadcast, people int, w *report.Ch
 		}
 		d := page.Deliveries[0]
 		ok := d.State == "accepted" && len(d.Attempts) == 1 && d.Address == p.Address() && d.Event == b.Event
-		w.Require(ok, "the trace of %s is wrong: %+v", p.Address(), d)
+		w.Require(ok, "the trace of %s does not agree with what was sent: %+v", p.Address(), d)
 		if ok {
 			after = append(after, report.Millis(d.Attempts[0].At.Sub(b.Stages.Kept)))
 		}
@@ -74,7 +74,7 @@ func RunBroadcast(l *harness.Env, r *report.Record) error {
 	}
 	l.Say("raw sender after: %s mails/s", report.Figure(again.PerSecond))
 	r.SetLimit((before.PerSecond + again.PerSecond) / 2)
-	r.Note("N5 %s before, %s after; CPU a mail: raw sender %.1f us, its sink %.1f us", report.Figure(before.PerSecond), report.Figure(again.PerSecond),
+	r.Note("N5 %s before, %s after; CPU for a mail: raw sender %.1f us, its sink %.1f us", report.Figure(before.PerSecond), report.Figure(again.PerSecond),
 		(before.Sender+again.Sender)/2, (before.SinkMicro+again.SinkMicro)/2)
 	if err := checkAgainstSMTPSource(l, r, n); err != nil {
 		return err
@@ -82,19 +82,19 @@ func RunBroadcast(l *harness.Env, r *report.Record) error {
 	return w.Err()
 }
 
-// judgeBroadcast fills in what came of a broadcast to n people; others are mails that came
-// to the sink beside it.
+// judgeBroadcast records the result of a broadcast to n people. others is the number of
+// other mails at the sink.
 func judgeBroadcast(r *report.Record, b *harness.SentBroadcast, sum sink.Summary, p *harness.Sink, n, others int, w *report.Checks) {
 	b.AddStagesTo(r)
 	r.Value = float64(n) / b.Durable().Seconds()
 	harness.RecordUsage(r, b.WindowUsage)
 	r.RSSMiB, r.CPUMicros = b.WholePeakMiB, report.MicrosPer(b.Server, n)
-	r.Note("CPU a mail: server %.1f us, sink %.1f us; server at most %.0f MiB while it sent, %.0f MiB since its start",
+	r.Note("CPU for a mail: server %.1f us, sink %.1f us; server at most %.0f MiB while sending, %.0f MiB since its start",
 		report.MicrosPer(b.Server, n), report.MicrosPer(b.Sink, n), b.PeakMiB, b.WholePeakMiB)
 	r.Note("%s commits of %.1f outcomes, %.2f ms each", report.Figure(b.Commits), float64(n)/max(1, b.Commits), report.Millis(b.Durable())/max(1, b.Commits))
 	w.Require(b.Counts[fanfare.Accepted] == int64(n), "%d of %d deliveries are accepted", b.Counts[fanfare.Accepted], n)
 	if p.Builtin {
-		r.Note("%d bytes a mail; first to last mail at the sink %.2f s", sum.Bytes/max(1, sum.Messages), sum.LastAt.Sub(sum.FirstAt).Seconds())
+		r.Note("a mail has %d bytes; from the first to the last mail at the sink %.2f s", sum.Bytes/max(1, sum.Messages), sum.LastAt.Sub(sum.FirstAt).Seconds())
 	}
 	harness.CheckSink(r, p, sum, n+others, w)
 }

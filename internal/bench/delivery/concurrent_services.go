@@ -13,23 +13,24 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// smallRounds is how often the small service publishes while the large ones are busy.
+// smallRounds is the maximum number of broadcasts of the small service during the large
+// ones.
 const smallRounds = 5
 
-// forService returns the server as another service sees it.
+// forService returns a server whose client works for another service.
 func forService(s *harness.Server, name string) *harness.Server {
 	other := *s
 	other.API = s.API.ForService(name)
 	return &other
 }
 
-// RunSmallBesideLarge is L9b: two services with a broadcast each under way, and how long that of
-// a third, small one takes.
+// RunSmallBesideLarge is L9b: the duration of a broadcast of a small service during the
+// broadcasts of two large ones.
 func RunSmallBesideLarge(l *harness.Env, r *report.Record) error {
 	large, small := l.Size(1_000_000, 1000), l.Size(1000, 100)
 	r.Unit = "ms"
 	r.Params["large"], r.Params["small"], r.Params["connections"], r.Params["sink"] = large, small, loadgen.Connections, l.Sink
-	box, err := l.OpenSink(harness.SinkOptions{})
+	mailSink, err := l.OpenSink(harness.SinkOptions{})
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func RunSmallBesideLarge(l *harness.Env, r *report.Record) error {
 		if err != nil {
 			return err
 		}
-		put, _, err := forService(s, name).Fill(loadgen.Channel{Relay: box.Addr, Retry: "1s"}.Configuration(name), lines)
+		put, _, err := forService(s, name).Fill(loadgen.Channel{Relay: mailSink.Addr, Retry: "1s"}.Configuration(name), lines)
 		if err != nil {
 			return err
 		}
@@ -54,8 +55,8 @@ func RunSmallBesideLarge(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	l.Say("the small one alone: %s ms", report.Figure(idle))
-	window := s.OpenWindow(box)
+	l.Say("the small broadcast alone: %s ms", report.Figure(idle))
+	window := s.OpenWindow(mailSink)
 	if err := s.ToggleProfile(); err != nil {
 		return err
 	}
@@ -87,23 +88,23 @@ func RunSmallBesideLarge(l *harness.Env, r *report.Record) error {
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	sum, err := box.Finish()
+	sum, err := mailSink.Finish()
 	if err != nil {
 		return err
 	}
 	r.AddSeries("all three", sum.Over)
-	harness.CheckSink(r, box, sum, 2*large+(len(took)+1)*small, &w)
+	harness.CheckSink(r, mailSink, sum, 2*large+(len(took)+1)*small, &w)
 	r.Value, r.P50Millis, r.P99Millis = report.Percentile(took, 100), report.Percentile(took, 50), report.Percentile(took, 99)
-	r.Note("the small broadcast, %d times while both large ones were under way: from its event to its last outcome %s to %s ms (goal: 2,000); alone on the server %s ms",
+	r.Note("the small broadcast, sent %d times during both large ones: from its event to its last durable outcome %s to %s ms (goal: 2,000); alone on the server %s ms",
 		len(took), report.Figure(took[0]), report.Figure(r.Value), report.Figure(idle))
-	r.Note("the large ones: %s and %s mails/s each, %s together", report.Figure(rates[0]), report.Figure(rates[1]), report.Figure(rates[0]+rates[1]))
+	r.Note("the large broadcasts: %s and %s mails/s, together %s", report.Figure(rates[0]), report.Figure(rates[1]), report.Figure(rates[0]+rates[1]))
 	return w.Err()
 }
 
 func largeName(i int) string { return fmt.Sprintf("large-%c", 'a'+i) }
 
-// sendSmall broadcasts once and returns the milliseconds from the kept event to the last
-// durable outcome.
+// sendSmall sends one broadcast and returns the milliseconds from the acceptance of the
+// event to the last durable outcome.
 func sendSmall(s *harness.Server) (float64, error) {
 	accepted, err := s.API.Publish(s.Env.Ctx, "news", loadgen.NewsOfTheDay(), client.PublishOptions{})
 	if err != nil {
@@ -116,8 +117,8 @@ func sendSmall(s *harness.Server) (float64, error) {
 	return report.Millis(b.Durable()), nil
 }
 
-// sendSmallDuring has the small service broadcast at once, and again for as long as both
-// large events are under way. The times are sorted.
+// sendSmallDuring sends the small broadcast at once, and again while both large
+// broadcasts are in progress. The durations are sorted.
 func sendSmallDuring(s *harness.Server, events [2]string) ([]float64, error) {
 	var took []float64
 	underWay := func(ctx context.Context) (bool, error) {

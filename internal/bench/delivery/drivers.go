@@ -46,15 +46,15 @@ func RunDrivers(l *harness.Env, r *report.Record) error {
 		if err != nil {
 			return err
 		}
-		w.Require(len(files) == n, "%d files of %d", len(files), n)
+		w.Require(len(files) == n, "%d files, expected %d", len(files), n)
 	}
 	r.CompareShape(report.Falls)
-	r.Note("files that wait together are durable together before they count: the disk is waited for with each group, or with each file while its file system is busy with others'")
+	r.Note("files that wait together are synced together before they count; while other processes use the file system, each file is synced by itself")
 	harness.RecordUsage(r, used)
 	return report.FirstError(r.UsePoint("smtp"), w)
 }
 
-// postedPeople makes the file of n people who have a URL each at one receiver.
+// postedPeople writes the file of n people who each have a URL at one receiver.
 func postedPeople(l *harness.Env, n int, port string) (path string, err error) {
 	path = l.File("posted.ndjson")
 	_, err = loadgen.WriteLines(path, n, func(dst []byte, i int) []byte {

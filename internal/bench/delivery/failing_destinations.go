@@ -12,13 +12,13 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A destinationMix is the destinations of F1: of each hundred one is dead, one slow, and one
-// refuses by a rate of its own.
+// A destinationMix has the destinations of F1: of each hundred one is dead, one is slow,
+// and one refuses requests above a rate of its own.
 type destinationMix struct {
 	web          bool // receivers of webhooks rather than domains of mail
 	destinations int
 	each         int    // messages for a destination
-	port         string // of webhooks
+	port         string // of the webhooks
 }
 
 // The states of a destination.
@@ -29,7 +29,7 @@ const (
 	limitedDestination
 )
 
-// Of the sick: how long a slow one takes, and what a busy one takes in a second.
+// Of the failing destinations: the delay of a slow one, and the rate of a limited one.
 const (
 	slowAnswer  = 2 * time.Second
 	busyRate    = 1
@@ -43,7 +43,7 @@ func (destinationMix) state(destination int) int {
 	return healthyDestination
 }
 
-// healthy is how many messages are for destinations that are well.
+// healthy returns the number of messages to healthy destinations.
 func (t destinationMix) healthy() (n int) {
 	for d := range t.destinations {
 		if t.state(d) == healthyDestination {
@@ -55,13 +55,13 @@ func (t destinationMix) healthy() (n int) {
 
 var stateNames = [...]string{"well", "dead", "slow", "busy"}
 
-// address is that of one recipient at a destination.
+// address returns the address of one recipient at a destination.
 func (t destinationMix) address(destination, i int) string {
 	c := t.state(destination)
 	if !t.web {
 		return fmt.Sprintf("p%d@%s%05d.example", i, stateNames[c], destination)
 	}
-	// 127.2.*: dead and quiet, 127.3.*: slow, 127.4.*: busy, 127.5.*: dead and refusing
+	// 127.2.*: accepts no data, 127.3.*: slow, 127.4.*: limited, 127.5.*: refuses connections
 	net := c + 1
 	if c == deadDestination && destination/oneOfEachIn%2 == 1 {
 		net = limitedDestination + 2
@@ -69,7 +69,7 @@ func (t destinationMix) address(destination, i int) string {
 	return fmt.Sprintf("http://127.%d.%d.%d:%s/p%d", net, destination/200, destination%200+1, t.port, i)
 }
 
-// sinkRules is the sink's.
+// sinkRules returns the rules by which the sink treats the destinations.
 func (t destinationMix) sinkRules() []string {
 	if !t.web {
 		return []string{"dead*=refuse", fmt.Sprintf("slow*=%v", slowAnswer), fmt.Sprintf("busy*=%d/s", busyRate)}
@@ -77,10 +77,11 @@ func (t destinationMix) sinkRules() []string {
 	return []string{"127.2.*=hang", fmt.Sprintf("127.3.*=%v", slowAnswer), fmt.Sprintf("127.4.*=%d/s", busyRate), "127.5.*=refuse"}
 }
 
-// lines makes the file of the subscriptions, those of the sick only where asked.
+// lines writes the file of the subscriptions. Failing destinations are included if sick
+// is set.
 func (t destinationMix) lines(l *harness.Env, path string, sick bool) (subscriptions int, err error) {
 	_, err = loadgen.WriteLines(path, t.destinations*t.each, func(dst []byte, i int) []byte {
-		destination := i % t.destinations // so that those of one are spread over the broadcast
+		destination := i % t.destinations // so that the messages of one are spread over the broadcast
 		if !sick && t.state(destination) != healthyDestination {
 			return dst
 		}
@@ -98,22 +99,23 @@ func (t destinationMix) channel(relay string) loadgen.Channel {
 	return loadgen.Channel{Relay: relay, Retry: "5s, 30s"}
 }
 
-// A destinationRun is a broadcast to a town, as far as its healthy destinations had theirs.
+// A destinationRun is the result of a broadcast to a mix of destinations, for the
+// healthy ones.
 type destinationRun struct {
 	perSecond float64       // to healthy destinations, from the kept event to the last of them at the sink
-	mostAfter time.Duration // from the kept event until a poll saw 99 % of them
+	mostAfter time.Duration // from the acceptance until a read showed 99 % of them
 	harness.WindowUsage
 	sum sink.Summary
 }
 
-// sendToDestinations broadcasts until the healthy have theirs, and ends the server then: the sick
-// would keep it busy for as long as their retries go on.
+// sendToDestinations sends a broadcast until the healthy destinations have their
+// messages, and then stops the server, since retries to the others would go on for long.
 func sendToDestinations(l *harness.Env, t destinationMix, name string, sick bool, w *report.Checks) (v destinationRun, err error) {
-	box, err := l.OpenSink(harness.SinkOptions{Hosts: t.sinkRules(), Web: true})
+	mailSink, err := l.OpenSink(harness.SinkOptions{Hosts: t.sinkRules(), Web: true})
 	if err != nil {
 		return v, err
 	}
-	t.port = box.Port
+	t.port = mailSink.Port
 	s, err := l.StartServer(name, "--allow-networks", "127.0.0.0/8")
 	if err != nil {
 		return v, err
@@ -123,7 +125,7 @@ func sendToDestinations(l *harness.Env, t destinationMix, name string, sick bool
 	if err != nil {
 		return v, err
 	}
-	put, _, err := s.Fill(t.channel(box.Addr).Configuration(loadgen.Service), lines)
+	put, _, err := s.Fill(t.channel(mailSink.Addr).Configuration(loadgen.Service), lines)
 	if err != nil {
 		return v, err
 	}
@@ -131,16 +133,16 @@ func sendToDestinations(l *harness.Env, t destinationMix, name string, sick bool
 	if err := s.ToggleProfile(); err != nil {
 		return v, err
 	}
-	window := s.OpenWindow(box)
+	window := s.OpenWindow(mailSink)
 	accepted, err := s.API.Publish(l.Ctx, "news", loadgen.NewsOfTheDay(), client.PublishOptions{})
 	if err != nil {
 		return v, err
 	}
-	most, err := awaitHealthy(box, s, t.healthy())
+	most, err := awaitHealthy(mailSink, s, t.healthy())
 	if err != nil {
 		return v, err
 	}
-	durable, err := awaitOutcomes(box, s, accepted.ID)
+	durable, err := awaitOutcomes(mailSink, s, accepted.ID)
 	if err != nil {
 		return v, err
 	}
@@ -156,12 +158,12 @@ func sendToDestinations(l *harness.Env, t destinationMix, name string, sick bool
 	if err := s.Stop(); err != nil {
 		return v, err
 	}
-	v.sum, err = box.Finish()
+	v.sum, err = mailSink.Finish()
 	return v, err
 }
 
-// awaitHealthy waits until those without a rule have so many messages, and tells when
-// it saw 99 % of them.
+// awaitHealthy waits until the destinations without a rule have a number of messages,
+// and returns when it saw 99 % of them.
 func awaitHealthy(p *harness.Sink, s *harness.Server, messages int) (most time.Time, err error) {
 	bar := s.Env.Progress("broadcast", int64(messages))
 	defer bar.End()
@@ -227,7 +229,7 @@ func RunFailingDestinations(web bool) func(l *harness.Env, r *report.Record) err
 		if err != nil {
 			return err
 		}
-		l.Say("the healthy alone: %s messages/s", report.Figure(alone.perSecond))
+		l.Say("the healthy destinations alone: %s messages/s", report.Figure(alone.perSecond))
 		all, err := sendToDestinations(l, t, "all", true, &w)
 		if err != nil {
 			return err
@@ -235,12 +237,12 @@ func RunFailingDestinations(web bool) func(l *harness.Env, r *report.Record) err
 		harness.RecordUsage(r, all.WindowUsage)
 		r.Value = all.perSecond
 		r.SetLimit(alone.perSecond)
-		r.AddSeries("the healthy alone", alone.sum.Over)
-		r.AddSeries("with the sick", all.sum.Over)
-		r.Note("messages to destinations that are well; the limit is the same without those that are sick (goal: a ratio of 0.95)")
-		r.Note("99 %% of them had theirs after %.2f s (polled), without the sick after %.2f s", all.mostAfter.Seconds(), alone.mostAfter.Seconds())
+		r.AddSeries("healthy destinations alone", alone.sum.Over)
+		r.AddSeries("with failing destinations", all.sum.Over)
+		r.Note("messages to healthy destinations; the limit is the same without the failing destinations (goal: a ratio of 0.95)")
+		r.Note("99 %% of them arrived after %.2f s (polled), without the failing destinations after %.2f s", all.mostAfter.Seconds(), alone.mostAfter.Seconds())
 		for _, h := range all.sum.Hosts[:len(all.sum.Hosts)-1] {
-			r.Note("%s: %d messages taken, %d refused until then", h.Host, h.Messages, h.Refused)
+			r.Note("%s: %d messages accepted and %d refused by then", h.Host, h.Messages, h.Refused)
 		}
 		for _, v := range []destinationRun{alone, all} {
 			r.Lost += int64(t.healthy()) - v.sum.Hosts[len(v.sum.Hosts)-1].Messages

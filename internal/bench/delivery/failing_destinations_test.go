@@ -10,11 +10,11 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// The sink must treat each destination of a town as the town says that it fares.
-func TestATownsDestinationsBehaveAsTheyAreCounted(t *testing.T) {
-	for _, town := range []destinationMix{{destinations: 1000, each: 2}, {web: true, destinations: 1000, each: 2, port: "80"}} {
+// The rules of the sink must agree with the states of the destinations.
+func TestTheSinkTreatsEachDestinationByItsState(t *testing.T) {
+	for _, mix := range []destinationMix{{destinations: 1000, each: 2}, {web: true, destinations: 1000, each: 2, port: "80"}} {
 		var rules []sink.HostRule
-		for _, text := range town.sinkRules() {
+		for _, text := range mix.sinkRules() {
 			rule, err := sink.ParseHostRule(text)
 			if err != nil {
 				t.Fatal(err)
@@ -23,8 +23,8 @@ func TestATownsDestinationsBehaveAsTheyAreCounted(t *testing.T) {
 		}
 		found := map[int]int{}
 		hosts := map[string]bool{}
-		for d := range town.destinations {
-			host := town.address(d, 0)
+		for d := range mix.destinations {
+			host := mix.address(d, 0)
 			host = host[strings.LastIndexByte(host, '@')+1:]
 			host = strings.TrimSuffix(strings.TrimPrefix(host, "http://"), ":80/p0")
 			hosts[host] = true
@@ -43,7 +43,7 @@ func TestATownsDestinationsBehaveAsTheyAreCounted(t *testing.T) {
 				}
 				break
 			}
-			if want := town.state(d); got != want {
+			if want := mix.state(d); got != want {
 				t.Fatalf("%s behaves as %d, want %d", host, got, want)
 			}
 			found[got]++
@@ -51,13 +51,13 @@ func TestATownsDestinationsBehaveAsTheyAreCounted(t *testing.T) {
 		if found[healthyDestination] != 970 || found[deadDestination] != 10 || found[slowDestination] != 10 || found[limitedDestination] != 10 {
 			t.Errorf("%v", found)
 		}
-		if len(hosts) != town.destinations || town.healthy() != 970*town.each {
-			t.Errorf("%d hosts, %d messages to the healthy", len(hosts), town.healthy())
+		if len(hosts) != mix.destinations || mix.healthy() != 970*mix.each {
+			t.Errorf("%d hosts, %d messages to the healthy", len(hosts), mix.healthy())
 		}
 	}
 }
 
-func TestTheSickAreLeftOutWhereTheHealthyAreAlone(t *testing.T) {
+func TestFailingDestinationsAreLeftOutOnRequest(t *testing.T) {
 	l := &harness.Env{Options: harness.Options{Seed: 1}}
 	for _, c := range []struct {
 		sick bool

@@ -20,28 +20,28 @@ const (
 	permFailShare    = 0.01
 )
 
-// mixedLine appends the i-th subscription of N1b: one of many different filters,
-// all of which want the news.
-func mixedLine(dst []byte, p loadgen.Person, turn int, seed uint64) []byte {
-	number := loadgen.Mix(seed^uint64(p)<<2^uint64(turn)) % differentFilters
+// mixedLine appends a subscription of N1b. Its filter is one of many different ones, all
+// of which match the event.
+func mixedLine(dst []byte, p loadgen.Person, i int, seed uint64) []byte {
+	number := loadgen.Mix(seed^uint64(p)<<2^uint64(i)) % differentFilters
 	filter := fmt.Sprintf("contains_ci(title,'vancouver') || contains_ci(description,'place %04d')", number)
-	if turn > 0 {
-		filter = fmt.Sprintf("contains_ci(title,'victoria') && !contains_ci(title,'place %04d %d')", number, turn)
+	if i > 0 {
+		filter = fmt.Sprintf("contains_ci(title,'victoria') && !contains_ci(title,'place %04d %d')", number, i)
 	}
 	return loadgen.AppendSubscription(dst, p, seed, filter)
 }
 
-// mixedPeople writes the input of N1b and returns how many lines it has.
+// mixedPeople writes the input of N1b and returns the number of its lines.
 func mixedPeople(l *harness.Env, path string, people int) (subs int, err error) {
 	_, err = loadgen.WriteLines(path, people, func(dst []byte, i int) []byte {
-		turns := 1
+		each := 1
 		if i%threeOf == 0 {
-			turns = 3
+			each = 3
 		}
-		for turn := range turns {
-			dst = mixedLine(dst, loadgen.Person(i), turn, l.Seed)
+		for k := range each {
+			dst = mixedLine(dst, loadgen.Person(i), k, l.Seed)
 		}
-		subs += turns
+		subs += each
 		return dst
 	})
 	return subs, err
@@ -52,7 +52,7 @@ func RunMixed(l *harness.Env, r *report.Record) error {
 	n := l.Size(1_000_000, 1000)
 	r.Unit = "mails/s"
 	if l.Sink != "builtin" {
-		r.Note("the sink is the built-in one: no other refuses on purpose")
+		r.Note("the sink is the built-in one, since no other refuses mails on request")
 		l.Sink = "builtin"
 	}
 	var w report.Checks
@@ -87,20 +87,20 @@ func RunMixed(l *harness.Env, r *report.Record) error {
 	r.RSSMiB, r.CPUMicros = b.WholePeakMiB, report.MicrosPer(b.Server, n)
 	r.SetLimit(plain)
 	r.Note("the limit is N1 in the same run; until the last retry: %s mails/s", report.Figure(float64(n)/b.Durable().Seconds()))
-	r.Note("%d answers 4xx, %d answers 5xx; CPU a mail: server %.1f us, sink %.1f us", sum.Rejected4xx, sum.Rejected5xx, report.MicrosPer(b.Server, n), report.MicrosPer(b.Sink, n))
-	w.Require(p.Builtin && sum.Rejected5xx == int64(len(failed)), "%d deliveries failed, the sink refused %d for good", len(failed), sum.Rejected5xx)
-	w.Require(b.Counts[fanfare.Failed] == int64(len(failed)), "%d failed in the counts, %d in the list", b.Counts[fanfare.Failed], len(failed))
-	w.Require(b.Matched == int64(subs) && b.Messages == int64(n), "%d subscriptions matched and %d messages, expected %d and %d", b.Matched, b.Messages, subs, n)
+	r.Note("%d replies 4xx, %d replies 5xx; CPU for a mail: server %.1f us, sink %.1f us", sum.Rejected4xx, sum.Rejected5xx, report.MicrosPer(b.Server, n), report.MicrosPer(b.Sink, n))
+	w.Require(p.Builtin && sum.Rejected5xx == int64(len(failed)), "%d deliveries failed, but the sink refused %d permanently", len(failed), sum.Rejected5xx)
+	w.Require(b.Counts[fanfare.Failed] == int64(len(failed)), "the counts have %d failed deliveries, the list has %d", b.Counts[fanfare.Failed], len(failed))
+	w.Require(b.Matched == int64(subs) && b.Messages == int64(n), "%d subscriptions matched and there are %d messages, expected %d and %d", b.Matched, b.Messages, subs, n)
 	r.Lost, r.Duplicates, err = account(input, came, failed, n)
 	if err != nil {
 		return err
 	}
-	w.Require(r.Lost == 0, "%d people got no mail although they were not refused", r.Lost)
-	w.Require(r.Duplicates == 0, "%d mails too many", r.Duplicates)
+	w.Require(r.Lost == 0, "%d people got no mail although the sink did not refuse them", r.Lost)
+	w.Require(r.Duplicates == 0, "%d mails arrived more than once", r.Duplicates)
 	return w.Err()
 }
 
-// plainRate is the rate of N1 in this run.
+// plainRate returns the rate of N1 in this run.
 func plainRate(l *harness.Env, n int, w *report.Checks) (float64, error) {
 	lines, err := l.NotifyPeople(n)
 	if err != nil {
@@ -111,7 +111,7 @@ func plainRate(l *harness.Env, n int, w *report.Checks) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.Require(sum.Unique == int64(n) && sum.Duplicates == 0, "N1 beside it: %d of %d people, %d duplicates", sum.Unique, n, sum.Duplicates)
+	w.Require(sum.Unique == int64(n) && sum.Duplicates == 0, "N1 in the same run reached %d of %d people, with %d duplicates", sum.Unique, n, sum.Duplicates)
 	return float64(n) / b.Durable().Seconds(), nil
 }
 
@@ -131,14 +131,14 @@ func failures(s *harness.Server, event string) ([]fanfare.Delivery, error) {
 	}
 }
 
-// account holds what came to the sink against the input file: each person in it
-// has one mail, or else a delivery that failed.
+// account compares the record of the sink with the input: each person has one mail, or a
+// failed delivery.
 func account(input, came string, failed []fanfare.Delivery, people int) (lost, twice int64, err error) {
 	got := make([]uint8, people)
 	count := func(address []byte) error {
 		p, ok := loadgen.ParsePerson(address)
 		if !ok || int(p) >= people {
-			return fmt.Errorf("a mail to %q, who is not in the input", address)
+			return fmt.Errorf("the record has a mail to %q, who is not in the input", address)
 		}
 		if got[p] < 255 {
 			got[p]++
@@ -148,7 +148,7 @@ func account(input, came string, failed []fanfare.Delivery, people int) (lost, t
 	err = loadgen.EachLine(came, func(line []byte) error {
 		fields := bytes.Split(line, []byte{'\t'})
 		if len(fields) != 4 {
-			return fmt.Errorf("a strange line in the record of the sink: %q", line)
+			return fmt.Errorf("the record of the sink has a line of an unknown form: %q", line)
 		}
 		return count(fields[2])
 	})
@@ -166,7 +166,7 @@ func account(input, came string, failed []fanfare.Delivery, people int) (lost, t
 		address, _, _ := bytes.Cut(rest, []byte{'"'})
 		p, ok := loadgen.ParsePerson(address)
 		if !ok {
-			return fmt.Errorf("a strange line in the input: %q", line)
+			return fmt.Errorf("the input has a line of an unknown form: %q", line)
 		}
 		wanted[p] = true
 		return nil

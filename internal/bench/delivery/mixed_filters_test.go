@@ -54,7 +54,7 @@ func TestTheSameSeedGivesTheSamePeople(t *testing.T) {
 	}
 }
 
-func TestTheAccountFindsWhoIsMissingAndWhoHasTooMany(t *testing.T) {
+func TestTheAccountFindsMissingAndDuplicateMails(t *testing.T) {
 	dir := t.TempDir()
 	input, came := filepath.Join(dir, "input"), filepath.Join(dir, "came")
 	if _, err := loadgen.WriteLines(input, 5, func(dst []byte, i int) []byte { return mixedLine(dst, loadgen.Person(i), 0, 1) }); err != nil {

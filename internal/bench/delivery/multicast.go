@@ -13,14 +13,14 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// sharedContent is a service whose mails say the same to all, and may leave for so many at
-// once, at any rate.
+// sharedContent returns the document of a service whose mails have the same content for
+// all, without a rate.
 func sharedContent(multicast int) func(relay string) []byte {
 	return sharedContentAtRate("unlimited", multicast, loadgen.Connections, "{urgent: 5%, normal: 5%}")
 }
 
-// sharedContentAtRate is impersonal at a rate and with connections of which some are kept for
-// other lanes.
+// sharedContentAtRate is sharedContent with a rate, a number of connections, and a
+// reserve for other lanes.
 func sharedContentAtRate(rate string, multicast, connections int, reserve string) func(relay string) []byte {
 	return func(relay string) []byte {
 		return fmt.Appendf(nil, `service: %s
@@ -70,11 +70,11 @@ func RunMulticast(l *harness.Env, r *report.Record) error {
 		used.Add(b.WindowUsage)
 		r.Lost, r.Duplicates = r.Lost+aside.Lost, r.Duplicates+aside.Duplicates
 		r.AddPoint(report.Point{At: at, Value: float64(n) / b.Durable().Seconds(), Limit: raw.PerSecond})
-		r.Note("%s: %s messages, CPU a recipient %.2f us of the server, %.2f us of the sink, %.2f us of the raw sender", at, report.Thousands(sum.Messages), report.MicrosPer(b.Server, n), report.MicrosPer(b.Sink, n), raw.Sender)
+		r.Note("%s: %s messages; CPU for a recipient: server %.2f us, sink %.2f us, raw sender %.2f us", at, report.Thousands(sum.Messages), report.MicrosPer(b.Server, n), report.MicrosPer(b.Sink, n), raw.Sender)
 	}
 	r.CompareShape(report.Rises)
 	harness.RecordUsage(r, used)
-	r.Note("the limit is a raw sender of one mail that is ready, to as many recipients at once, which keeps nothing")
+	r.Note("the limit is a raw sender of one prepared mail to as many recipients in a transaction; it records nothing")
 	return report.FirstError(r.UsePoint(at), w)
 }
 
@@ -120,17 +120,17 @@ func RunMulticastAtRate(l *harness.Env, r *report.Record) error {
 					point.Limit = float64(n) / allowed.Seconds()
 				}
 				r.AddPoint(point)
-				r.Note("%s: %s messages, %d would be full; %.2f s, allowed in %.2f s", at, report.Thousands(sum.Messages), groups, b.Durable().Seconds(), allowed.Seconds())
-				w.Require(float64(sum.Messages) <= 1.2*float64(groups)+1, "%s: %d messages, %d would be full", at, sum.Messages, groups)
+				r.Note("%s: %s messages (%d full ones are needed) in %.2f s; the rate, the connections and the delay allow %.2f s", at, report.Thousands(sum.Messages), groups, b.Durable().Seconds(), allowed.Seconds())
+				w.Require(float64(sum.Messages) <= 1.2*float64(groups)+1, "%s: %d messages were sent, %d full ones are enough", at, sum.Messages, groups)
 			}
 		}
 	}
 	harness.RecordUsage(r, used)
-	r.Note("the limit is the lesser of the rate, and of full messages by connections and delay; no connection is kept for other lanes")
+	r.Note("the limit is the lower of the rate and of full messages by connections and delay; no connection is reserved for other lanes")
 	return report.FirstError(r.UsePoint(at), w)
 }
 
-// readyMail is about what the server makes of it.
+// readyMail returns a mail that is similar to that of the server.
 func readyMail() []byte {
 	news := loadgen.NewsOfTheDay()
 	return fmt.Appendf(nil, "From: Alerts <alerts@example.org>\r\nTo: undisclosed-recipients:;\r\nSubject: %s\r\nDate: Fri, 20 Nov 2026 09:30:00 +0000\r\n"+

@@ -11,14 +11,15 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// turns are stretches of one broadcast, in every other of which, from the first on,
-// something goes on beside it. A machine whose speed changes from minute to minute
-// changes it for neighbours alike, so that they can be compared where two runs cannot.
+// phases are consecutive parts of one broadcast. In every second one, beginning with the
+// first, something else happens at the same time. The speed of a machine changes from
+// minute to minute, and neighbouring phases change alike, so that they can be compared
+// where two runs cannot.
 type phases struct {
-	marks []phaseStart // where each begins; the last one has no end
+	marks []phaseStart // the beginnings; the last phase has no end
 }
 
-// A phaseStart is where a turn begins.
+// A phaseStart is the beginning of a phase.
 type phaseStart struct {
 	at      time.Time
 	cpu     time.Duration // of the server until then
@@ -32,7 +33,7 @@ func (t *phases) begin(s *harness.Server) error {
 	return err
 }
 
-// A phase is what was done in one.
+// A phase is the work that was done in one of them.
 type phase struct {
 	span    time.Duration
 	mails   float64
@@ -47,16 +48,17 @@ func (t phase) plus(o phase) phase {
 }
 
 func (t phase) String() string {
-	return fmt.Sprintf("%s mails/s, %.1f us of the server a mail, %.1f outcomes a commit",
+	return fmt.Sprintf("%s mails/s, %.1f us of server CPU for a mail, %.1f outcomes in a commit",
 		report.Figure(t.perSecond()), float64(t.cpu.Microseconds())/max(1, t.mails), t.mails/max(1, t.commits))
 }
 
-// within are the turns that ended before a time, with what came to the sink in each.
+// within returns the phases that ended before a time, with the mails that arrived at the
+// sink in each.
 func (t *phases) within(end time.Time, first time.Time, came sink.Timeline) (all []phase) {
 	step := time.Duration(came.StepMillis) * time.Millisecond
 	for i := 1; i < len(t.marks) && step > 0 && !t.marks[i].at.After(end); i++ {
 		from, to := t.marks[i-1], t.marks[i]
-		// The steps that lie in it: what they miss of the turn, they miss of each.
+		// The steps of the timeline that lie completely in the phase.
 		begin, over := int((from.at.Sub(first)+step-1)/step), int(to.at.Sub(first)/step)
 		var mails int64
 		for _, n := range came.Counts[min(max(0, begin), len(came.Counts)):min(max(0, over), len(came.Counts))] {
@@ -69,8 +71,8 @@ func (t *phases) within(end time.Time, first time.Time, came sink.Timeline) (all
 	return all
 }
 
-// compareNeighbours holds the turns with something beside them against those before and after
-// each. The first turn, in which all begins, is left out.
+// compareNeighbours compares each phase in which something else happens with the phases
+// before and after it. It leaves out the first phase, in which the broadcast begins.
 func compareNeighbours(all []phase) (with, without phase, ratios []float64) {
 	for i := 2; i+1 < len(all); i += 2 {
 		around := all[i-1].plus(all[i+1])
@@ -81,12 +83,12 @@ func compareNeighbours(all []phase) (with, without phase, ratios []float64) {
 	return with, without, ratios
 }
 
-// judgePhases makes the rate beside what went on the value, and that without it the
-// limit.
+// judgePhases makes the rate with urgent messages the value and the rate without them
+// the limit.
 func judgePhases(r *report.Record, all []phase, length time.Duration) {
 	with, without, ratios := compareNeighbours(all)
 	if len(ratios) == 0 {
-		r.Note("the broadcast was too short for turns of %v, so that it is not known what the urgent messages cost it", length)
+		r.Note("the broadcast was too short for phases of %v, so the cost of urgent messages is not known", length)
 		return
 	}
 	r.Value = with.perSecond()
@@ -95,8 +97,8 @@ func judgePhases(r *report.Record, all []phase, length time.Duration) {
 	for i, ratio := range ratios {
 		each[i] = fmt.Sprintf("%.2f", ratio)
 	}
-	r.Note("urgent messages in every other turn of %v, each held against the turns before and after it; the limit is the rate of those (goal: a ratio of 0.95); the ratios of the %d turns: %s",
+	r.Note("urgent messages in every second phase of %v, each compared with the phases before and after it; the limit is the rate of these (goal: a ratio of 0.95); the ratios of the %d phases: %s",
 		length, len(ratios), strings.Join(each, ", "))
 	r.Note("with urgent messages: %v", with)
-	r.Note("without: %v", without)
+	r.Note("without urgent messages: %v", without)
 }

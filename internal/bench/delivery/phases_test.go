@@ -9,9 +9,9 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// TestAMachineThatSlowsDownCancelsOutOfTurns has a machine that halves its speed within
-// a run, with something beside every other turn that takes a tenth.
-func TestAMachineThatSlowsDownCancelsOutOfTurns(t *testing.T) {
+// TestAMachineThatSlowsDownCancelsOutOfPhases has a machine that halves its speed within
+// a run, with something in every second phase that takes a tenth.
+func TestAMachineThatSlowsDownCancelsOutOfPhases(t *testing.T) {
 	const step = 10 * time.Millisecond
 	first := time.Unix(1_800_000_000, 0)
 	var came sink.Timeline
@@ -31,7 +31,7 @@ func TestAMachineThatSlowsDownCancelsOutOfTurns(t *testing.T) {
 	}
 	all := run.within(first.Add(10_500*time.Millisecond), first, came)
 	if len(all) != 10 {
-		t.Fatalf("%d turns ended in time, want 10", len(all))
+		t.Fatalf("%d phases ended in time, want 10", len(all))
 	}
 	with, without, ratios := compareNeighbours(all)
 	if len(ratios) != 4 || math.Abs(with.perSecond()/without.perSecond()-0.9) > 0.002 {
@@ -42,14 +42,14 @@ func TestAMachineThatSlowsDownCancelsOutOfTurns(t *testing.T) {
 	}
 }
 
-func TestABroadcastThatIsTooShortForTurnsSaysNothing(t *testing.T) {
+func TestABroadcastThatIsTooShortForPhasesHasNoComparison(t *testing.T) {
 	var run phases
 	for i := range 3 {
 		run.marks = append(run.marks, phaseStart{at: time.Unix(int64(i), 0)})
 	}
 	for name, came := range map[string]sink.Timeline{
-		"too few turns": {StepMillis: 10, Counts: make([]int64, 10)},
-		"no timeline":   {},
+		"too few phases": {StepMillis: 10, Counts: make([]int64, 10)},
+		"no timeline":    {},
 	} {
 		var r report.Record
 		r.Value = 7

@@ -19,16 +19,16 @@ const (
 	providerAbove = 360                    // requests a second, above which it refuses
 )
 
-// A providerRun is what came of a broadcast through a provider.
+// A providerRun is the result of a broadcast through a provider.
 type providerRun struct {
-	perSecond float64 // from the kept event to the last durable outcome
+	perSecond float64 // from the acceptance to the last durable outcome
 	refused   int64   // by the provider, because there were too many in a second
 	*harness.SentBroadcast
 	sum sink.Summary
 }
 
-// sendThroughProvider broadcasts to n people through a provider that takes its time and refuses
-// what is too much. Each mail must come once in the end.
+// sendThroughProvider sends a broadcast to n people through a provider with a delay and
+// a maximum rate. Each mail must arrive once.
 func sendThroughProvider(l *harness.Env, name string, n int, delay time.Duration, config func(relay string) []byte, lines string, w *report.Checks) (providerRun, error) {
 	var aside report.Record
 	b, p, sum, err := l.SendBroadcast(harness.BroadcastPlan{Data: name, Lines: lines, Subscriptions: n, Config: config,
@@ -40,14 +40,14 @@ func sendThroughProvider(l *harness.Env, name string, n int, delay time.Duration
 	return providerRun{float64(n) / b.Durable().Seconds(), sum.RejectedAbove, b, sum}, nil
 }
 
-// sharedRate is the channel of those who know what their provider takes.
+// sharedRate returns the document with a channel that has the rate of the provider.
 func sharedRate(workers int) func(relay string) []byte {
 	return func(relay string) []byte {
 		return loadgen.Channel{Relay: relay, Retry: "1s, 1s, 2s", Connections: workers, Rate: fmt.Sprintf("%d/s", providerAbove)}.Configuration(loadgen.Service)
 	}
 }
 
-// withoutReserve is atRate with all connections for whoever sends.
+// withoutReserve is sharedRate without connections that are reserved for other lanes.
 func withoutReserve(workers int) func(relay string) []byte {
 	return func(relay string) []byte {
 		return loadgen.Channel{Relay: relay, Retry: "1s, 1s, 2s", Connections: workers, Rate: fmt.Sprintf("%d/s", providerAbove), Reserve: "{urgent: 0%, normal: 0%}"}.Configuration(loadgen.Service)
@@ -74,12 +74,12 @@ func RunProvider(l *harness.Env, r *report.Record) error {
 	r.Value, r.CPUMicros = got.perSecond, report.MicrosPer(got.Server, n)
 	r.SetLimit(providerAbove)
 	r.AddSeries("mails", got.sum.Over)
-	r.Note("%s of %s requests were refused, %.3f %% (goal: 355 mails/s, and fewer than 0.1 %% refused)", report.Thousands(got.refused), report.Thousands(int64(n)+got.refused), 100*float64(got.refused)/float64(int64(n)+got.refused))
+	r.Note("the provider refused %s of %s requests, %.3f %% (goal: 355 mails/s, and fewer than 0.1 %% refused)", report.Thousands(got.refused), report.Thousands(int64(n)+got.refused), 100*float64(got.refused)/float64(int64(n)+got.refused))
 	return w.Err()
 }
 
-// concurrencySeconds is for how long each combination of L7 sends, so that its
-// beginning and its end, in which not all connections are in use, do not count much.
+// concurrencySeconds is how long each combination of L7 sends. It is so long that the
+// beginning and the end, in which not all connections are busy, count little.
 const concurrencySeconds = 40
 
 // RunConcurrency is L7.
@@ -107,15 +107,16 @@ func RunConcurrency(l *harness.Env, r *report.Record) error {
 			r.Note("%s: %d requests refused", at, got.refused)
 		}
 	}
-	r.Note("the limit is the lesser of what the provider takes and of connections by latency; no connection is kept for other lanes")
+	r.Note("the limit is the lower of the rate of the provider and of connections by latency; no connection is reserved for other lanes")
 	harness.RecordUsage(r, used)
 	return report.FirstError(r.UsePoint(at), w)
 }
 
-// Of L6: senders of which one has other work to do.
+// senders is the number of channels in L6, one of which has nothing to send.
 const senders = 6
 
-// splitRate gives each sender its part of the rate.
+// splitRate returns the document with a channel for each sender, which has its part of
+// the rate.
 func splitRate(relay string) []byte {
 	text := fmt.Appendf(nil, "service: %s\nchannels:\n", loadgen.Service)
 	each := loadgen.Channel{Relay: relay, Retry: "1s, 1s, 2s", Connections: loadgen.Connections, Rate: fmt.Sprintf("%d/s", providerAbove/senders)}
@@ -157,7 +158,7 @@ func RunShare(l *harness.Env, r *report.Record) error {
 		r.AddPoint(report.Point{At: c.at, Value: got.perSecond, Limit: providerAbove})
 		r.Note("%s: %d requests refused", c.at, got.refused)
 	}
-	r.Note("by share: %d channels with a %dth of the rate each, of which one has nothing to send; by use: one limit for whoever sends", senders, senders)
+	r.Note("by share: %d channels with a %dth of the rate each, one of which has nothing to send; by use: one limit for all senders", senders, senders)
 	harness.RecordUsage(r, used)
 	return report.FirstError(r.UsePoint("by use"), w)
 }
@@ -192,13 +193,13 @@ func RunBothStages(l *harness.Env, r *report.Record) error {
 	if generation > delivery {
 		slower = "generation"
 	}
-	r.Note("generation: from the kept event until its manifests can be read, while all is paused; delivery: from then on, once it is resumed. The slower of them is %s; published: generation", slower)
+	r.Note("generation: from the kept event until its manifests can be read, while the service is paused; delivery: from the resume to the last durable outcome. The slower stage is %s; published: generation", slower)
 	return report.FirstError(r.UsePoint("both"), w)
 }
 
-// measureStages has a server generate while nothing may leave, and then deliver.
+// measureStages measures generation while the service is paused, and then delivery.
 func measureStages(l *harness.Env, n int, lines string, w *report.Checks) (generation, delivery time.Duration, err error) {
-	box, err := l.OpenSink(harness.SinkOptions{})
+	mailSink, err := l.OpenSink(harness.SinkOptions{})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -206,7 +207,7 @@ func measureStages(l *harness.Env, n int, lines string, w *report.Checks) (gener
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, _, err := s.FillFor(box.Addr, lines); err != nil {
+	if _, _, err := s.FillFor(mailSink.Addr, lines); err != nil {
 		return 0, 0, err
 	}
 	if err := s.PauseAll(); err != nil {
@@ -233,8 +234,8 @@ func measureStages(l *harness.Env, n int, lines string, w *report.Checks) (gener
 	if err := s.Stop(); err != nil {
 		return 0, 0, err
 	}
-	sum, err := box.Finish()
+	sum, err := mailSink.Finish()
 	var aside report.Record
-	harness.CheckSink(&aside, box, sum, n, w)
+	harness.CheckSink(&aside, mailSink, sum, n, w)
 	return generation, delivery, err
 }

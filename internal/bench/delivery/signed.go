@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A mailSigner is how the mails of N1d are signed.
+// A mailSigner is one kind of signature in N1d.
 type mailSigner struct {
 	name     string
 	oneOf    int // the people of N1, as it takes so long
@@ -34,7 +34,7 @@ func mailSigners() []mailSigner {
 	}
 }
 
-// keyFile makes a key and its file.
+// keyFile makes a key and writes it to a file.
 func keyFile(l *harness.Env, s mailSigner) (key crypto.Signer, path string, err error) {
 	if key, err = s.generate(); err != nil {
 		return nil, "", err
@@ -47,7 +47,7 @@ func keyFile(l *harness.Env, s mailSigner) (key crypto.Signer, path string, err 
 	return key, path, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}), 0o600)
 }
 
-// signatureMicros is what a signature alone takes of a CPU, in microseconds.
+// signatureMicros returns the CPU time of a signature alone, in microseconds.
 func signatureMicros(key crypto.Signer, options crypto.SignerOpts) (float64, error) {
 	const times = 500
 	digest := sha256.Sum256([]byte(loadgen.Service))
@@ -60,7 +60,7 @@ func signatureMicros(key crypto.Signer, options crypto.SignerOpts) (float64, err
 	return report.MicrosPer(harness.OwnCPU()-began, times), nil
 }
 
-// signaturesMetric counts what the channel signed.
+// signaturesMetric is the number of signatures that the channel has made.
 const signaturesMetric = `fanfare_dkim_signatures_total{channel="email",domain="example.org",selector="bench",service="` + loadgen.Service + `"}`
 
 // RunSigned is N1d.
@@ -82,14 +82,14 @@ func RunSigned(l *harness.Env, r *report.Record) error {
 		}
 		p.Inspect = func(s *harness.Server, _ *harness.SentBroadcast) error {
 			made, err := s.Metric(signaturesMetric)
-			w.Require(dkim == "" || made == float64(n), "%s: %v signatures were made of %d mails", name, made, n)
+			w.Require(dkim == "" || made == float64(n), "%s: the server made %v signatures for %d mails", name, made, n)
 			return err
 		}
-		b, box, sum, err := l.SendBroadcast(p, &aside, &w)
+		b, mailSink, sum, err := l.SendBroadcast(p, &aside, &w)
 		if err != nil {
 			return 0, 0, err
 		}
-		harness.CheckSink(&aside, box, sum, n, &w)
+		harness.CheckSink(&aside, mailSink, sum, n, &w)
 		used.Add(b.WindowUsage)
 		r.Lost, r.Duplicates = r.Lost+aside.Lost, r.Duplicates+aside.Duplicates
 		return float64(n) / b.Durable().Seconds(), report.MicrosPer(b.Server, n), nil
@@ -99,7 +99,7 @@ func RunSigned(l *harness.Env, r *report.Record) error {
 		return err
 	}
 	r.AddPoint(report.Point{At: "plain", Value: plain})
-	r.Note("plain: CPU a mail %.1f us of the server", without)
+	r.Note("unsigned: %.1f us of server CPU for a mail", without)
 	for _, s := range mailSigners() {
 		key, path, err := keyFile(l, s)
 		if err != nil {
@@ -114,10 +114,10 @@ func RunSigned(l *harness.Env, r *report.Record) error {
 			return err
 		}
 		r.AddPoint(report.Point{At: s.name, Value: rate, Limit: plain})
-		r.Note("%s: CPU a mail %.1f us of the server, of which signing %.1f us (%.0f %%); the signature alone takes %.1f us", s.name, micros, micros-without, 100*(micros-without)/micros, bare)
+		r.Note("%s: %.1f us of server CPU for a mail, of which signing takes %.1f us (%.0f %%); the signature operation alone takes %.1f us", s.name, micros, micros-without, 100*(micros-without)/micros, bare)
 	}
 	harness.RecordUsage(r, used)
 	r.Note("RSA-2048 has a tenth of the people")
-	r.Note("the limit of a signed broadcast is the plain one of the same run; signing is what a mail takes more than there: the hash of the mail, the signature, and its 300 to 600 bytes on the way")
+	r.Note("the limit of a signed broadcast is the unsigned one of the same run; signing includes the hash of the mail, the signature, and sending 300 to 600 more bytes")
 	return report.FirstError(r.UsePoint("Ed25519"), w)
 }

@@ -17,12 +17,12 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// urgentPeople is how many people there are to be told something urgent, each by an
-// event of his own: more than a broadcast has time for.
+// urgentPeople is the number of people who can get an urgent message, each by an event
+// of their own. It is more than a broadcast has time for.
 const urgentPeople = 5000
 
-// urgentConfiguration is a topic of urgent news that goes by the channel of the
-// broadcast.
+// urgentConfiguration returns the document with a topic in the urgent lane that uses the
+// channel of the broadcast.
 func urgentConfiguration() []byte {
 	return fmt.Appendf(nil, `service: %s
 topics:
@@ -39,7 +39,8 @@ func appendUrgentSubscription(dst []byte, i int) []byte {
 	return fmt.Appendf(dst, `{"topic":"alarm","channel":"email","to":"alarm%08d@example.net","filter":"event.no == %d"}`+"\n", i, i)
 }
 
-// alarms are urgent events, posted one after the other in every other turn.
+// urgentMessages are urgent events that are posted one after the other in every second
+// phase.
 type urgentMessages struct {
 	interval    time.Duration
 	phaseLength time.Duration
@@ -47,14 +48,16 @@ type urgentMessages struct {
 	phases      phases
 }
 
-// Of a broadcast to a million: how long a turn is, and the gap between two alarms.
+// For a broadcast to a million: the length of a phase and the time between two urgent
+// messages.
 const (
 	phaseLength    = 2 * time.Second
 	urgentInterval = 100 * time.Millisecond
 )
 
-// newUrgentMessages are those for a share of it: the turns are as many, and what an alarm
-// costs is to be seen in each, so that only in the smallest alarms come faster.
+// newUrgentMessages returns the messages for a broadcast of that scale. The number of
+// phases stays the same; only in the smallest runs messages come faster, so that each
+// phase has some.
 func newUrgentMessages(scale float64) *urgentMessages {
 	part := func(of time.Duration, share float64) time.Duration { return time.Duration(min(1, share) * float64(of)) }
 	return &urgentMessages{interval: max(urgentInterval/20, part(urgentInterval, 10*scale)), phaseLength: max(phaseLength/20, part(phaseLength, scale))}
@@ -64,21 +67,21 @@ func newUrgentMessages(scale float64) *urgentMessages {
 type urgentMessage struct {
 	event    string
 	answered time.Time     // when the 202 was read
-	after    time.Duration // from then to its bytes at the sink; below zero: it did not come
+	after    time.Duration // until its bytes were at the sink; negative: it did not arrive
 	stages   fanfare.Stages
 }
 
-// slowestShown is of how many alarms it is told where their time went.
+// slowestShown is the number of slowest messages that the notes describe.
 const slowestShown = 5
 
-// post publishes alarms, a turn with and a turn without, until ctx ends.
+// post publishes urgent messages in every second phase until ctx ends.
 func (a *urgentMessages) post(ctx context.Context, s *harness.Server) error {
-	for turn := 0; ; turn++ {
+	for number := 0; ; number++ {
 		if err := a.phases.begin(s); err != nil {
 			return err
 		}
 		over, end := context.WithTimeout(ctx, a.phaseLength)
-		err := a.postWithin(over, s, turn%2 == 0)
+		err := a.postWithin(over, s, number%2 == 0)
 		end()
 		if err != nil || ctx.Err() != nil {
 			return err
@@ -86,10 +89,10 @@ func (a *urgentMessages) post(ctx context.Context, s *harness.Server) error {
 	}
 }
 
-// postWithin is one turn.
+// postWithin runs one phase.
 func (a *urgentMessages) postWithin(ctx context.Context, s *harness.Server, with bool) error {
 	for with && len(a.posted) < urgentPeople && harness.Pause(ctx, a.interval) == nil {
-		// Under the context of the run: what is posted is counted.
+		// This uses the context of the run, since every published message is counted.
 		event, err := s.API.Publish(s.Env.Ctx, "alarm", map[string]int{"no": len(a.posted)}, client.PublishOptions{})
 		if err != nil {
 			return err
@@ -100,38 +103,38 @@ func (a *urgentMessages) postWithin(ctx context.Context, s *harness.Server, with
 	return nil
 }
 
-// trace reads what the server says of when each alarm passed its stages.
+// trace reads the times at which each message left the stages.
 func (a *urgentMessages) trace(s *harness.Server) error {
 	for i := range a.posted {
 		b, err := s.API.Event(s.Env.Ctx, a.posted[i].event)
 		if err != nil {
-			return fmt.Errorf("alarm %d: %w", i, err)
+			return fmt.Errorf("urgent message %d: %w", i, err)
 		}
 		a.posted[i].stages = b.Stages
 	}
 	return nil
 }
 
-// noteSlowest notes where the time of the slowest alarms went, and when that was.
+// noteSlowest notes the times of the slowest messages.
 func (a *urgentMessages) noteSlowest(r *report.Record, broadcast fanfare.Stages) {
 	slowest := slices.Clone(a.posted)
 	slices.SortFunc(slowest, func(x, y urgentMessage) int { return cmp.Compare(y.after, x.after) })
 	for _, of := range slowest[:min(slowestShown, len(slowest))] {
 		st := of.stages
-		r.Note("an alarm that came %s ms after its 202, kept %s ms after the broadcast: received to kept %s, to matched %s, to frozen %s, to its outcome %s ms",
+		r.Note("an urgent message that arrived %s ms after its 202 and was kept %s ms after the broadcast: received to kept %s, to matched %s, to its manifest %s, to its outcome %s ms (stamps of the server)",
 			report.Figure(report.Millis(of.after)), report.Figure(report.Millis(st.Kept.Sub(broadcast.Kept))), report.Figure(report.Millis(st.Kept.Sub(st.Received))), report.Figure(report.Millis(st.Matched.Sub(st.Kept))),
 			report.Figure(report.Millis(st.Frozen.Sub(st.Matched))), report.Figure(report.Millis(st.First.Sub(st.Frozen))))
 	}
 }
 
-// latencies reads from the record of the sink how long after its 202 each alarm
-// came, in sorted milliseconds.
+// latencies reads from the record of the sink how long after its 202 each message
+// arrived, in sorted milliseconds.
 func (a *urgentMessages) latencies(record string) (late []float64, err error) {
 	came := make(map[int]int64)
 	err = loadgen.EachLine(record, func(line []byte) error {
 		fields := bytes.Split(line, []byte{'\t'})
 		if len(fields) != 4 {
-			return fmt.Errorf("a strange line in the record of the sink: %q", line)
+			return fmt.Errorf("the record of the sink has a line of an unknown form: %q", line)
 		}
 		name, _, _ := bytes.Cut(bytes.TrimPrefix(fields[2], []byte("alarm")), []byte{'@'})
 		no, wrongName := strconv.Atoi(string(name))
@@ -159,8 +162,8 @@ func RunUrgentDuringBroadcast(l *harness.Env, r *report.Record) error {
 		return err
 	}
 	var w report.Checks
-	record := l.File("alarms.tsv")
-	people := l.File("alarms.ndjson")
+	record := l.File("urgent.tsv")
+	people := l.File("urgent.ndjson")
 	if _, err := loadgen.WriteLines(people, urgentPeople, appendUrgentSubscription); err != nil {
 		return err
 	}
@@ -180,16 +183,16 @@ func RunUrgentDuringBroadcast(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	r.AddSeries("urgent messages in every other turn", sum.Over)
+	r.AddSeries("urgent messages in every second phase", sum.Over)
 	late, err := a.latencies(record)
 	if err != nil {
 		return err
 	}
 	judgeBroadcast(r, b, sum, p, n, len(a.posted), &w)
-	w.Require(len(late) == len(a.posted), "%d of %d urgent messages came", len(late), len(a.posted))
+	w.Require(len(late) == len(a.posted), "%d of %d urgent messages arrived", len(late), len(a.posted))
 	judgePhases(r, a.phases.within(b.Stages.Last, sum.FirstAt, sum.Over), a.phaseLength)
 	r.P50Millis, r.P99Millis = report.Percentile(late, 50), report.Percentile(late, 99)
-	r.Note("%d urgent messages while the broadcast was under way, one every %v in every other turn: 202 to bytes at the sink p50 %s, p99 %s, longest %s ms (goal: p99 50 ms)",
+	r.Note("%d urgent messages during the broadcast, one every %v in every second phase: from the 202 to the bytes at the sink p50 %s, p99 %s, longest %s ms (goal: p99 50 ms)",
 		len(late), a.interval, report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(report.Percentile(late, 100)))
 	a.noteSlowest(r, b.Stages)
 	return w.Err()

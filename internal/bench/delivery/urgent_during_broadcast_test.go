@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/loadgen"
 )
 
-func TestAnAlarmsLatencyIsFromItsAnswerToTheSink(t *testing.T) {
+func TestTheLatencyOfAnUrgentMessageIsFromItsAnswerToTheSink(t *testing.T) {
 	answered := time.Unix(1_800_000_000, 0)
 	a := &urgentMessages{posted: []urgentMessage{{answered: answered}, {answered: answered}, {answered: answered}}}
 	record := t.TempDir() + "/record"

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// urgentGap is the rest between two events, so that each meets an idle server.
+// urgentGap is the pause between two events, so that each one meets an idle server.
 const urgentGap = 2 * time.Millisecond
 
 // RunUrgentEvents is U1.
@@ -28,13 +28,13 @@ func RunUrgentEvents(l *harness.Env, r *report.Record) error {
 	}
 	r.P50Millis, r.P99Millis = report.Percentile(t.fromAnswer, 50), report.Percentile(t.fromAnswer, 99)
 	r.Value = r.P99Millis
-	r.Note("202 to bytes at the sink: p50 %s, p99 %s, max %s ms (0: the mail was there before the answer was read)", report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(t.fromAnswer[len(t.fromAnswer)-1]))
+	r.Note("202 to bytes at the sink: p50 %s, p99 %s, max %s ms (0: the mail arrived before the answer was read)", report.Figure(r.P50Millis), report.Figure(r.P99Millis), report.Figure(t.fromAnswer[len(t.fromAnswer)-1]))
 	r.Note("request to bytes at the sink: p50 %s, p99 %s, max %s ms", report.Figure(report.Percentile(t.fromPost, 50)), report.Figure(report.Percentile(t.fromPost, 99)), report.Figure(t.fromPost[len(t.fromPost)-1]))
 	r.Note("request to 202: p50 %s, p99 %s, max %s ms", report.Figure(report.Percentile(t.answers, 50)), report.Figure(report.Percentile(t.answers, 99)), report.Figure(t.answers[len(t.answers)-1]))
 	return t.wrong.Err()
 }
 
-// RunUrgentMessages is U2. Every tenth message is to somebody new, who has to be made.
+// RunUrgentMessages is U2. Every tenth message is to a new person, who must be created.
 func RunUrgentMessages(l *harness.Env, r *report.Record) error {
 	t, err := oneByOne(l, r, "U2", func(s *harness.Server, i int) error {
 		to := loadgen.Person(0).Address()
@@ -66,8 +66,8 @@ type timings struct {
 	wrong                         report.Checks
 }
 
-// oneByOne sends mails that each meet an idle server. The sink is in this
-// process, so that one clock measures both ends.
+// oneByOne sends mails that each meet an idle server. The sink is in this process, so
+// that one clock measures both ends.
 func oneByOne(l *harness.Env, r *report.Record, name string, send func(s *harness.Server, i int) error) (*timings, error) {
 	n := l.Size(2000, 100)
 	r.Unit = "ms"
@@ -112,7 +112,7 @@ func oneByOne(l *harness.Env, r *report.Record, name string, send func(s *harnes
 			t.fromPost = append(t.fromPost, report.Millis(at.Sub(posted)))
 			t.answers = append(t.answers, report.Millis(answered.Sub(posted)))
 		case <-time.After(30 * time.Second):
-			return nil, s.WithLog(errors.New("an urgent mail did not come"))
+			return nil, s.WithLog(errors.New("an urgent mail did not arrive"))
 		case <-l.Ctx.Done():
 			return nil, l.Ctx.Err()
 		}

@@ -14,22 +14,24 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// CheckSink holds what came to the sink against what must have.
+// CheckSink compares the mails that arrived at the sink with those that must have
+// arrived.
 func CheckSink(r *report.Record, p *Sink, sum sink.Summary, mails int, w *report.Checks) {
 	switch {
 	case p.Builtin:
 		r.Lost, r.Duplicates = int64(mails)-sum.Unique, sum.Duplicates
 	case p.Process != nil:
 		r.Lost = int64(mails) - sum.Messages
-		r.Note("this sink counts mails and not recipients: lost is a difference of totals, duplicates are not seen")
+		r.Note("this sink counts mails and not recipients: lost is a difference of totals, and duplicates cannot be seen")
 	default:
-		r.Note("nothing is known of what came to the sink at %s", p.Addr)
+		r.Note("the mails that arrived at the sink %s are not counted", p.Addr)
 	}
 	w.Require(r.Lost == 0, "%d lost", r.Lost)
 	w.Require(r.Duplicates == 0, "%d duplicates", r.Duplicates)
 }
 
-// FillFor configures the server to send to relay and imports what is in the file.
+// FillFor configures the server to send to relay and imports the subscriptions of a
+// file.
 func (s *Server) FillFor(relay, lines string) (client.PutSummary, time.Duration, error) {
 	return s.Fill(loadgen.Configuration(relay, "1s"), lines)
 }
@@ -58,18 +60,18 @@ func (s *Server) ImportFile(path string) (sum client.PutSummary, took time.Durat
 	return sum, time.Since(started), err
 }
 
-// A SentBroadcast is one broadcast, watched from the 202 to its last outcome.
+// A SentBroadcast is a broadcast that was observed from its 202 to its last outcome.
 type SentBroadcast struct {
 	Completion
 	accepted      time.Time     // when the 202 was read
-	FirstAttempts time.Duration // from the kept event until a poll saw nobody who was not tried
+	FirstAttempts time.Duration // from the acceptance until a read showed an attempt for every delivery
 	WindowUsage                 // while the clock ran
 	WholePeakMiB  float64       // of the server, since its start
-	Commits       float64       // transactions in which outcomes were kept
+	Commits       float64       // transactions that stored outcomes
 }
 
-// Broadcast publishes the news of the day and waits until all is settled; amid runs
-// beside it, where there is something to run.
+// Broadcast publishes the event that every subscription matches and waits until all
+// deliveries are settled. If amid is not nil, it runs during the broadcast.
 func (s *Server) Broadcast(p *Sink, amid func(context.Context, *Server) error) (SentBroadcast, error) {
 	var out SentBroadcast
 	if err := s.ToggleProfile(); err != nil {
@@ -111,7 +113,7 @@ func (s *Server) Broadcast(p *Sink, amid func(context.Context, *Server) error) (
 	return out, s.ToggleProfile()
 }
 
-// runBeside runs what goes on beside something else, until end is called.
+// runBeside runs amid in the background until end is called.
 func (s *Server) runBeside(amid func(context.Context, *Server) error) (end func() error) {
 	if amid == nil {
 		return func() error { return nil }
@@ -125,7 +127,8 @@ func (s *Server) runBeside(amid func(context.Context, *Server) error) (end func(
 	}
 }
 
-// AddStagesTo adds the times of the stages, each from the acceptance of the event.
+// AddStagesTo adds the durations of the stages to a record, each from the acceptance of
+// the event.
 func (s *SentBroadcast) AddStagesTo(r *report.Record) {
 	at := func(name string, t time.Time) { r.AddStage(name, t.Sub(s.Stages.Kept)) }
 	r.AddStage("received to 202 read", s.accepted.Sub(s.Stages.Received))
@@ -135,26 +138,27 @@ func (s *SentBroadcast) AddStagesTo(r *report.Record) {
 	at("kept to last outcome durable (polled)", s.DurableAt)
 }
 
-// A BroadcastPlan is what one broadcast is sent to.
+// A BroadcastPlan says how a broadcast is prepared, sent and inspected.
 type BroadcastPlan struct {
-	Data          string // name of the server's folder
+	Data          string // name of the data directory
 	Lines         string // file of the subscriptions
 	Subscriptions int    // in that file
 	Retry         string
 	Sink          SinkOptions
-	Args          []string // further ones of the server
+	Args          []string // further arguments of the server
 
-	LinesFor func(*Sink) (string, error)          // the file, where it hangs on the sink; nil: lines
-	Config   func(relay string) []byte            // nil: configuration
+	LinesFor func(*Sink) (string, error)          // makes the file if it depends on the sink; nil: Lines
+	Config   func(relay string) []byte            // makes the document; nil: that of most experiments
 	Prepare  func(*Server) error                  // before the clock starts; nil: nothing
-	Beside   func(context.Context, *Server) error // runs while the broadcast is under way, until its ctx ends; nil: nothing
+	Beside   func(context.Context, *Server) error // runs during the broadcast until its ctx ends; nil: nothing
 	Inspect  func(*Server, *SentBroadcast) error  // while the server still runs; nil: nothing
 }
 
-// SendBroadcast starts a server and a sink, imports, broadcasts, and ends both.
+// SendBroadcast starts a server and a sink, imports the subscriptions, sends the
+// broadcast, and stops both.
 func (l *Env) SendBroadcast(p BroadcastPlan, r *report.Record, w *report.Checks) (*SentBroadcast, *Sink, sink.Summary, error) {
 	var sum sink.Summary
-	box, err := l.OpenSink(p.Sink)
+	mailSink, err := l.OpenSink(p.Sink)
 	if err != nil {
 		return nil, nil, sum, err
 	}
@@ -163,13 +167,13 @@ func (l *Env) SendBroadcast(p BroadcastPlan, r *report.Record, w *report.Checks)
 		return nil, nil, sum, err
 	}
 	if p.LinesFor != nil {
-		if p.Lines, err = p.LinesFor(box); err != nil {
+		if p.Lines, err = p.LinesFor(mailSink); err != nil {
 			return nil, nil, sum, err
 		}
 	}
-	document := loadgen.Configuration(box.Addr, p.Retry)
+	document := loadgen.Configuration(mailSink.Addr, p.Retry)
 	if p.Config != nil {
-		document = p.Config(box.Addr)
+		document = p.Config(mailSink.Addr)
 	}
 	put, took, err := s.Fill(document, p.Lines)
 	if err != nil {
@@ -183,7 +187,7 @@ func (l *Env) SendBroadcast(p BroadcastPlan, r *report.Record, w *report.Checks)
 			return nil, nil, sum, err
 		}
 	}
-	b, err := s.Broadcast(box, p.Beside)
+	b, err := s.Broadcast(mailSink, p.Beside)
 	if err != nil {
 		return nil, nil, sum, s.WithLog(err)
 	}
@@ -196,11 +200,11 @@ func (l *Env) SendBroadcast(p BroadcastPlan, r *report.Record, w *report.Checks)
 	if err := s.Stop(); err != nil {
 		return nil, nil, sum, err
 	}
-	sum, err = box.Finish()
-	return &b, box, sum, err
+	sum, err = mailSink.Finish()
+	return &b, mailSink, sum, err
 }
 
-// NotifyPeople makes the file of n people who all have NotifyBC's filter.
+// NotifyPeople writes a file of n people who all have NotifyBC's filter.
 func (l *Env) NotifyPeople(n int) (path string, err error) {
 	path = l.File("people.ndjson")
 	_, err = loadgen.WriteLines(path, n, func(dst []byte, i int) []byte {
@@ -209,9 +213,9 @@ func (l *Env) NotifyPeople(n int) (path string, err error) {
 	return path, err
 }
 
-// StartFilled starts a sink and a server with the subscriptions in a file.
+// StartFilled starts a sink and a server and imports the subscriptions of a file.
 func (l *Env) StartFilled(configure func(relay, retry string) []byte, data, lines string) (*Sink, *Server, error) {
-	box, err := l.OpenSink(SinkOptions{})
+	mailSink, err := l.OpenSink(SinkOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,19 +223,19 @@ func (l *Env) StartFilled(configure func(relay, retry string) []byte, data, line
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err := s.API.Apply(l.Ctx, configure(box.Addr, "1s"), false); err != nil {
+	if _, err := s.API.Apply(l.Ctx, configure(mailSink.Addr, "1s"), false); err != nil {
 		return nil, nil, err
 	}
 	put, _, err := s.ImportFile(lines)
 	if err == nil && put.Failed > 0 {
 		err = fmt.Errorf("%d subscriptions failed: %+v", put.Failed, put.Errors[0])
 	}
-	return box, s, err
+	return mailSink, s, err
 }
 
-// Populate imports n subscriptions whose lines are made on the way.
+// Populate imports n subscriptions whose lines are made during the import.
 func (s *Server) Populate(n int, line func(dst []byte, i int) []byte) (time.Duration, error) {
-	const body = 4_000_000 // lines of one request, which may be of 4 GiB
+	const body = 4_000_000 // lines of one request, which may have 4 GiB
 	bar := s.Env.Progress("base", int64(n))
 	defer bar.End()
 	started := time.Now()

@@ -20,9 +20,9 @@ import (
 // which a read first showed how far it was.
 type Completion struct {
 	fanfare.Broadcast
-	ManifestsAt time.Time // its manifests were durable
-	FirstAt     time.Time // its first outcome was durable
-	DurableAt   time.Time // its last outcome was durable
+	ManifestsAt time.Time // when its manifests were durable
+	FirstAt     time.Time // when its first outcome was durable
+	DurableAt   time.Time // when its last outcome was durable
 }
 
 // Durable is the time from the acceptance of the event to its last durable outcome.
@@ -46,7 +46,8 @@ func PollPause(elapsed time.Duration, settled, total int64) time.Duration {
 	return min(max(wait, ShortestPoll), longestPoll)
 }
 
-// WaitCompleted waits until every delivery of an event is settled and that is durable.
+// WaitCompleted waits until every delivery of an event is settled and the last outcome
+// is durable.
 func (s *Server) WaitCompleted(event string, progress func(*fanfare.Broadcast)) (Completion, error) {
 	var still StallDetector
 	var c Completion
@@ -85,8 +86,8 @@ func setFirst(t *time.Time, now time.Time) {
 	}
 }
 
-// WaitManifests waits until the manifests of an event can be read, and returns
-// when that was.
+// WaitManifests waits until the manifests of an event can be read, and returns the time
+// of that read.
 func (s *Server) WaitManifests(event string) (fanfare.Broadcast, time.Time, error) {
 	var still StallDetector
 	for {
@@ -124,7 +125,7 @@ type manifestWatch struct {
 // A sighting is the first read that showed a stamp.
 type sighting struct{ stamp, at time.Time }
 
-// WatchManifests starts a watch, which runs until durable or the end of the run.
+// WatchManifests starts a watch. It runs until End is called or the run ends.
 func (s *Server) WatchManifests() *manifestWatch {
 	ctx, stop := context.WithCancel(s.Env.Ctx)
 	w := &manifestWatch{stop: stop, ended: make(chan struct{})}
@@ -147,7 +148,7 @@ func (w *manifestWatch) look(ctx context.Context, s *Server) error {
 	now := time.Now()
 	if err != nil || len(newest) == 0 {
 		if ctx.Err() != nil {
-			return nil // a read that the end has cut off
+			return nil // the end of the watch cut the read off
 		}
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Machine says what a figure was measured on.
+// Machine describes the machine on which a figure was measured.
 func Machine() string {
 	model, memory := runtime.GOARCH, ""
 	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -26,7 +26,8 @@ func Machine() string {
 	return fmt.Sprintf("%d x %s%s, %s, %s", runtime.NumCPU(), model, memory, runtime.GOOS, runtime.Version())
 }
 
-// fieldOf returns what stands behind "name:" in lines as those of /proc.
+// fieldOf returns the value of the line "name: value" in a text of the form of
+// /proc/cpuinfo.
 func fieldOf(text, name string) string {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
@@ -79,8 +80,8 @@ func parseCPUTimes(line string) cpuTimes {
 	return t
 }
 
-// others returns the share of all CPUs that something else than this experiment
-// has taken since before.
+// others returns the share of all CPUs that anything but this experiment has taken since
+// before.
 func (t cpuTimes) others(before cpuTimes, ours time.Duration) float64 {
 	busy, idle := t.busy-before.busy, t.idle-before.idle
 	if busy+idle <= 0 {

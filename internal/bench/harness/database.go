@@ -11,17 +11,18 @@ import (
 	"fanfare.dev/fanfare/internal/store/postgres"
 )
 
-// databaseSettings are what decides how fast a PostgreSQL is, and how durable.
+// databaseSettings are the settings that determine the speed and the durability of a
+// PostgreSQL.
 var databaseSettings = []string{"server_version", "fsync", "full_page_writes", "synchronous_commit", "shared_buffers", "max_wal_size", "wal_sync_method"}
 
-// schemaOf is the URL of what the server of a data directory keeps: a schema of
-// its own, so that a run begins with nothing and leaves nothing.
+// schemaOf returns the URL of the database of a server: a schema of its own, so that a
+// run begins with an empty database and leaves nothing behind.
 func (l *Env) schemaOf(data string) (string, error) {
 	run := strings.TrimPrefix(filepath.Base(l.Dir), ".fanfare-bench-")
 	return postgres.InSchema(l.DB, "bench_"+run+"_"+strings.ToLower(strings.ReplaceAll(data, "-", "_")))
 }
 
-// environment says to a server which database it has: none but those of the run.
+// environment returns the environment variables that name the database of a server.
 func (l *Env) environment(data string) ([]string, error) {
 	if l.DB == "" {
 		return []string{"FANFARE_DB="}, nil
@@ -34,7 +35,7 @@ func (l *Env) environment(data string) ([]string, error) {
 	return []string{"FANFARE_DB=" + schema}, nil
 }
 
-// dropSchemas removes what the servers of the run kept in the database.
+// dropSchemas removes the schemas that the servers of the run have created.
 func (l *Env) dropSchemas() error {
 	var errs []error
 	for schema := range l.schemas {
@@ -43,7 +44,7 @@ func (l *Env) dropSchemas() error {
 	return errors.Join(errs...)
 }
 
-// Describe notes in a record which database it was, and how it is set.
+// Describe records the version and the settings of the database.
 func (l *Env) Describe(r *report.Record) error {
 	if l.DB == "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// An Experiment is one that can be run.
+// An Experiment can be run by its id. Run fills in the record of one run.
 type Experiment struct {
 	ID        string
 	Shows     string
@@ -24,44 +24,44 @@ type Experiment struct {
 	Run       func(l *Env, r *report.Record) error
 }
 
-// Options are what every experiment is run with.
+// Options are the options of every experiment.
 type Options struct {
 	Scale      float64 // of every size; 1 is the experiment as it is published
-	Runs       int     // of each experiment; the median counts
+	Runs       int     // runs of each experiment; the median counts
 	Durability string  // fsync or relaxed
 	Sink       string  // builtin, smtp-sink, or host:port of a sink that runs already
 	DB         string  // URL of a PostgreSQL, or "": SQLite
 	TLS        bool    // the sink offers STARTTLS and the server takes it
 	Seed       uint64
-	Base       int // I2: subscriptions that are there before the clock starts
+	Base       int // I2: subscriptions in the store before the clock starts
 
-	Out   string // file that records are appended to; "" for none
-	Keep  string // folder that the server's data is left in; "" removes it
+	Out   string // file to append records to; "" for none
+	Keep  string // folder to leave the data of the server in; "" removes it
 	Pprof string // folder for CPU profiles of the server; "" for none
 
 	Binary   string    // fanfare itself: the sink, and the raw limits
 	Tested   string    // the binary that is measured; "": Binary
 	Output   io.Writer // for people
-	Terminal bool      // Output is one: show progress
+	Terminal bool      // Output is a terminal: show progress
 
 	Call time.Time // when the command began
 }
 
-// Start notes when the command begins, and chooses the binary to measure.
+// Start records the time at which the command began, and chooses the binary to measure.
 func (o *Options) Start() {
 	o.Call = time.Now().UTC()
 	o.Tested = cmp.Or(o.Tested, o.Binary)
 }
 
-// An Env is what one run of an experiment works in.
+// An Env is the environment of one run: its options, its folder and its processes.
 type Env struct {
 	Options
 	Ctx      context.Context
 	Dir      string
 	children []*Process
-	Threads  int             // that run at once in servers that are started; 0: as many as there are CPUs
-	schemas  map[string]bool // URLs of those that the servers of the run have
-	Sample   *MailSample     // of the mail that is sent; see newSample
+	Threads  int             // GOMAXPROCS of servers; 0: the number of CPUs
+	schemas  map[string]bool // URLs of the schemas of the servers
+	Sample   *MailSample     // see package rawlimit; nil until it was made
 }
 
 func NewEnv(ctx context.Context, o Options) (*Env, error) {
@@ -75,7 +75,7 @@ func NewEnv(ctx context.Context, o Options) (*Env, error) {
 	return &Env{Options: o, Ctx: ctx, Dir: dir, schemas: map[string]bool{}}, nil
 }
 
-// Close ends what still runs and removes the folder.
+// Close ends all processes that still run and removes the folder.
 func (l *Env) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(l.children) {
@@ -99,22 +99,23 @@ func (l *Env) Close() error {
 	return errors.Join(errs...)
 }
 
-// Size is a number of the published experiment at this scale, at least least.
+// Size returns a number of the published experiment at the scale of this run, and at
+// least the second number.
 func (l *Env) Size(published, least int) int {
 	return max(least, int(float64(published)*l.Scale+0.5))
 }
 
-// Say tells a person what is going on.
+// Say prints a line about the progress of the run.
 func (l *Env) Say(format string, args ...any) { fmt.Fprintf(l.Output, "  "+format+"\n", args...) }
 
-// File is a path inside the run's folder.
+// File returns the path of a file in the folder of the run.
 func (l *Env) File(name string) string { return filepath.Join(l.Dir, name) }
 
 func InvalidFlag(flag, message, hint string) error {
 	return &fanfare.Error{Code: fanfare.Invalid, Message: "--" + flag + ": " + message, Hint: hint}
 }
 
-// Validate finds what makes no sense.
+// Validate refuses options that make no sense.
 func (o Options) Validate() error {
 	wrong := InvalidFlag
 	switch {
@@ -136,8 +137,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// A MailSample is one mail of the experiment as it comes to the sink, and what the
-// raw sender is to send so that both do the same work.
+// A MailSample is one mail of the experiment as it arrives at the sink. The raw sender
+// sends mails like it, so that both senders do the same work.
 type MailSample struct {
 	Path string
 	Size int

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// CommitsMetric counts the transactions in which outcomes were kept.
+// CommitsMetric is the number of transactions that stored outcomes.
 const CommitsMetric = "fanfare_outcome_commits_total"
 
-// Metric reads one number of the server's own, 0 where it has none of that name.
+// Metric reads one metric of the server. It returns 0 if there is none with that name.
 func (s *Server) Metric(name string) (float64, error) {
 	request, err := http.NewRequestWithContext(s.Env.Ctx, http.MethodGet, s.URL+"/metrics", nil)
 	if err != nil {
@@ -33,7 +33,8 @@ func (s *Server) Metric(name string) (float64, error) {
 	return metricOf(string(text), name), nil
 }
 
-// metricOf finds a number without labels in the Prometheus text format.
+// metricOf finds the value of a metric in the Prometheus text format. The name includes
+// the labels.
 func metricOf(text, name string) float64 {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// stopPatience is how long a child may take to end when it is asked to.
+// stopPatience is how long a process may take to end after it was asked to.
 const stopPatience = 60 * time.Second
 
-// A Process is a process that was started here.
+// A Process is a child process of the run.
 type Process struct {
 	name   string
 	cmd    *exec.Cmd
@@ -27,7 +27,7 @@ type Process struct {
 	Final  processUsage // of its whole life, once it has ended
 }
 
-// Spawn starts a program. Its standard error goes to a file of the run.
+// Spawn starts a program. Its standard error goes to a file in the folder of the run.
 func (l *Env) Spawn(name string, env []string, program string, args ...string) (*Process, error) {
 	c := &Process{name: name, log: filepath.Join(l.Dir, fmt.Sprintf("%02d-%s.log", len(l.children), name))}
 	log, err := os.Create(c.log)
@@ -55,25 +55,25 @@ func (l *Env) Spawn(name string, env []string, program string, args ...string) (
 	return c, nil
 }
 
-// ReadLine reads one line of the child's standard output.
+// ReadLine reads one line of the standard output of the process.
 func (c *Process) ReadLine() ([]byte, error) {
 	b, err := c.stdout.ReadBytes('\n')
 	if err != nil {
-		return nil, c.WithLog(fmt.Errorf("it ended without an answer: %w", err))
+		return nil, c.WithLog(fmt.Errorf("the process ended without an answer: %w", err))
 	}
 	return b, nil
 }
 
-// WithLog adds to err what the child said last.
+// WithLog adds the last lines that the process has logged to err.
 func (c *Process) WithLog(err error) error {
-	said, _ := os.ReadFile(c.log) // none is no reason to hide err
+	said, _ := os.ReadFile(c.log) // without a log err alone is returned
 	if len(said) > 2000 {
 		said = said[len(said)-2000:]
 	}
 	return fmt.Errorf("%s: %w\n%s", c.name, err, said)
 }
 
-// wait closes the child's input and returns when it has ended by itself.
+// Wait closes the input of the process and returns when the process has ended.
 func (c *Process) Wait() error {
 	if c.ended {
 		return nil
@@ -88,7 +88,7 @@ func (c *Process) Wait() error {
 	return nil
 }
 
-// Stop asks the child to end, and ends it where it does not.
+// Stop asks the process to end, and kills it if it does not end in time.
 func (c *Process) Stop() error {
 	if c.ended {
 		return nil
@@ -101,7 +101,7 @@ func (c *Process) Stop() error {
 	return c.Wait()
 }
 
-// WaitForLog follows the child's log until find says yes to a line.
+// WaitForLog reads the log of the process until find accepts a line.
 func (c *Process) WaitForLog(ctx context.Context, find func(line string) bool) error {
 	f, err := os.Open(c.log)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Process) WaitForLog(ctx context.Context, find func(line string) bool) e
 			return c.WithLog(ctx.Err())
 		case <-tick.C:
 			if !isRunning(c.cmd.Process) {
-				return c.WithLog(errors.New("it ended before it was ready"))
+				return c.WithLog(errors.New("the process ended before it was ready"))
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// RunPart runs a part that answers with one line, and notes what it took, and
-// what others took meanwhile.
+// RunPart runs a part that answers with one line, and records the CPU time and memory of
+// its process.
 func (l *Env) RunPart(r *report.Record, part string, spec, result any) error {
 	before, own := ReadCPUTimes(), OwnCPU()
 	c, err := l.StartPart(part, spec)
@@ -40,10 +40,11 @@ func RunPartInProcess[S any](ctx context.Context, text string, in io.Reader, out
 	return part(ctx, spec, in, json.NewEncoder(out))
 }
 
-// partsOfTheProduct are those that measure code of the product, and not a limit.
+// partsOfTheProduct are the parts that measure code of the product. The others measure a
+// limit.
 var partsOfTheProduct = map[string]bool{"match": true, "adds": true, "form": true}
 
-// StartPart starts a part in a process of its own.
+// StartPart starts a part of an experiment in a process of its own.
 func (l *Env) StartPart(name string, spec any) (*Process, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {

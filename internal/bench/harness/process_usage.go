@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A processUsage is what a process has taken. On systems without /proc, that of a
-// running process is zero.
+// A processUsage is the CPU time and memory that a process has taken. On systems without
+// /proc, it is zero for a running process.
 type processUsage struct {
 	CPU     time.Duration // user and system
 	PeakMiB float64       // resident
@@ -26,18 +26,18 @@ func usageOf(s *os.ProcessState) processUsage {
 	return u
 }
 
-// ticksPerSecond is what /proc counts CPU in (USER_HZ, 100 on all of Linux).
+// ticksPerSecond is the unit in which /proc counts CPU time (USER_HZ, 100 on Linux).
 const ticksPerSecond = 100
 
-// Used returns the usage of a running child.
+// Used returns the usage of the process so far.
 func (c *Process) Used() processUsage {
 	if c.ended {
 		return c.Final
 	}
 	var u processUsage
 	stat, _ := os.ReadFile(c.procFile("stat"))
-	// The name in parentheses may hold spaces; utime and stime are the 14th and
-	// 15th field of proc(5), the 12th and 13th behind it.
+	// The name in parentheses may contain spaces. utime and stime are the 14th and
+	// 15th field of proc(5), and the 12th and 13th after the name.
 	if i := strings.LastIndexByte(string(stat), ')'); i >= 0 {
 		if f := strings.Fields(string(stat[i+1:])); len(f) > 12 {
 			user, _ := strconv.ParseInt(f[11], 10, 64)
@@ -49,7 +49,7 @@ func (c *Process) Used() processUsage {
 	return u
 }
 
-// Memory returns a line of /proc/PID/status in MiB.
+// Memory returns a value of /proc/PID/status in MiB.
 func (c *Process) Memory(name string) float64 {
 	status, err := os.ReadFile(c.procFile("status"))
 	if err != nil {
@@ -62,14 +62,14 @@ func (c *Process) Memory(name string) float64 {
 	return kib / 1024
 }
 
-// ResetPeak makes the peak begin anew (proc(5), clear_refs).
+// ResetPeak resets the peak of the resident memory (proc(5), clear_refs).
 func (c *Process) ResetPeak() { _ = os.WriteFile(c.procFile("clear_refs"), []byte("5"), 0o200) }
 
 func (c *Process) procFile(file string) string {
 	return fmt.Sprintf("/proc/%d/%s", c.cmd.Process.Pid, file)
 }
 
-// alive reports whether a process that was not waited for still runs.
+// isRunning reports whether a process still runs that nobody has waited for.
 func isRunning(p *os.Process) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
 	if err != nil {

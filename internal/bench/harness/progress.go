@@ -5,7 +5,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// A progressBar shows how far a long step is. Without a terminal it shows nothing.
+// A progressBar shows the progress of a long step. Without a terminal it shows nothing.
 type progressBar struct {
 	all *mpb.Progress
 	one *mpb.Bar
@@ -27,7 +27,7 @@ func (b *progressBar) Set(done int64) {
 	}
 }
 
-// End takes the bar away.
+// End removes the bar.
 func (b *progressBar) End() {
 	if b.one != nil {
 		b.one.Abort(true)
@@ -35,7 +35,7 @@ func (b *progressBar) End() {
 	}
 }
 
-// SetOf sets how much there is, too.
+// SetOf sets the progress and the total.
 func (b *progressBar) SetOf(done, total int64) {
 	if b.one != nil {
 		b.one.SetTotal(total, false)

@@ -15,10 +15,10 @@ import (
 	"fanfare.dev/fanfare/internal/bench/loadgen"
 )
 
-// SampleData is the folder of the server that makes it.
+// SampleData is the name of the data directory of the server that sends the sample mail.
 const SampleData = "sample"
 
-// A Server is a running fanfare serve.
+// A Server is a running fanfare serve with a client for its API.
 type Server struct {
 	*Process
 	API     *client.Client
@@ -27,13 +27,12 @@ type Server struct {
 	data    string
 	Ready   time.Duration // from the start of the process to the first answer
 	Env     *Env
-	toggled int // how often the profile was
+	toggled int // calls of ToggleProfile
 }
 
-// StartServer starts a server on the data directory of that name, in the default
-// configuration but for the durability and what a test machine needs: a free
-// port, and a public URL so that mails carry their unsubscribe links. more are
-// further arguments.
+// StartServer starts a server with the data directory of that name. It has the default
+// configuration, except for the durability, a free port, and a public URL so that mails
+// contain unsubscribe links. more are further arguments.
 func (l *Env) StartServer(data string, more ...string) (*Server, error) {
 	dir := l.File(data)
 	env, err := l.environment(data)
@@ -84,9 +83,9 @@ func (l *Env) StartServer(data string, more ...string) (*Server, error) {
 	return s, nil
 }
 
-// Attach returns a server that runs in this process already, for tests.
+// Attach returns a server whose API is served by this process, for tests.
 func Attach(l *Env, url, key string) (*Server, error) {
-	self, err := os.FindProcess(os.Getpid()) // its peak of memory is looked at
+	self, err := os.FindProcess(os.Getpid()) // ResetPeak needs a process
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +96,8 @@ func Attach(l *Env, url, key string) (*Server, error) {
 	return &Server{Process: &Process{ended: true, cmd: &exec.Cmd{Process: self}}, API: api.ForService(loadgen.Service), URL: url, Env: l}, nil
 }
 
-// ToggleProfile begins, then ends the profile, where one is asked for. A server
-// writes one: further calls do nothing.
+// ToggleProfile starts the CPU profile on the first call and ends it on the second, if a
+// profile was asked for. Further calls do nothing.
 func (s *Server) ToggleProfile() error {
 	if s.toggled++; s.Env.Pprof == "" || s.toggled > 2 {
 		return nil
@@ -106,34 +105,33 @@ func (s *Server) ToggleProfile() error {
 	return s.cmd.Process.Signal(syscall.SIGUSR1)
 }
 
-// StallPatience is how long nothing may happen before a wait is given up.
+// StallPatience is how long a wait may go on without progress.
 const StallPatience = time.Minute
 
-// A StallDetector notices that nothing happens any more.
+// A StallDetector detects that a wait makes no progress.
 type StallDetector struct {
 	last  int64
 	since time.Time
 }
 
-// Check takes how far things are, and returns an error where that has been the
-// same for too long.
+// Check returns an error if the progress has been the same for too long.
 func (s *StallDetector) Check(now int64) error {
 	if now != s.last || s.since.IsZero() {
 		s.last, s.since = now, time.Now()
 	}
 	if time.Since(s.since) > StallPatience {
-		return fmt.Errorf("nothing has happened for %v, at %d", StallPatience, now)
+		return fmt.Errorf("no progress for %v at %d", StallPatience, now)
 	}
 	return nil
 }
 
-// PauseAll keeps everything from leaving.
+// PauseAll pauses the service, so that no message leaves.
 func (s *Server) PauseAll() error {
 	return s.API.Pause(s.Env.Ctx, fanfare.Scope{Kind: fanfare.ScopeService, Name: loadgen.Service}, "only the matches are wanted")
 }
 
-// WaitIdle waits until nothing is under way, and returns how far the history
-// index is behind then.
+// WaitIdle waits until no event and no delivery is pending, and returns how many events
+// the history index is behind.
 func (s *Server) WaitIdle(progress func(pending int64)) (lag int64, err error) {
 	var still StallDetector
 	var most int64

@@ -19,27 +19,27 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A Sink is a sink in a process of its own.
+// A Sink is a capture server in a process of its own.
 type Sink struct {
-	*Process   // nil where it runs already
+	*Process   // nil if the sink was running before
 	Addr       string
-	Port       string // for requests, at all of 127.0.0.0/8; "" where it takes none
+	Port       string // for requests to all of 127.0.0.0/8; "" if it accepts none
 	Builtin    bool
-	lastOutput chan string // of smtp-sink: its last words
+	lastOutput chan string // of smtp-sink, after its end
 }
 
-// A SinkOptions says how a built-in sink behaves, and what it writes down.
+// SinkOptions say how the built-in sink behaves and what it records.
 type SinkOptions struct {
 	Inject sink.Inject
-	Above  int      // messages it takes in any one second, 0 for all
+	Above  int      // messages that it accepts in a second; 0 sets no limit
 	Hosts  []string // rules of single hosts; see sink.ParseHostRule
-	Web    bool     // it takes requests too, and tells its summary while it runs
+	Web    bool     // it also accepts requests, and serves its summary while it runs
 
-	Record string // file of what came, "" for none
-	Only   string // pattern of whom it records, "" for all
+	Record string // file to record messages in; "" for none
+	Only   string // pattern of the recipients to record; "" for all
 }
 
-// OpenSink starts the sink that was asked for. The spec is for the built-in one.
+// OpenSink starts the sink of the run. The options apply to the built-in one.
 func (l *Env) OpenSink(spec SinkOptions) (*Sink, error) {
 	switch l.Sink {
 	case "builtin":
@@ -86,7 +86,7 @@ func (l *Env) openBuiltinSink(spec SinkOptions) (*Sink, error) {
 	})
 }
 
-// openSMTPSink starts the one of Postfix.
+// openSMTPSink starts the smtp-sink of Postfix.
 func (l *Env) openSMTPSink() (*Sink, error) {
 	program, err := LookPostfix("smtp-sink")
 	if err != nil {
@@ -109,7 +109,8 @@ func (l *Env) openSMTPSink() (*Sink, error) {
 	return p, awaitListener(l.Ctx, addr)
 }
 
-// readLastOutput reads to the end of what prints its counters over and over.
+// readLastOutput reads the output of a program that prints its counters repeatedly, and
+// returns the end of it.
 func readLastOutput(r io.Reader) string {
 	var last []byte
 	buf := make([]byte, 4096)
@@ -123,7 +124,7 @@ func readLastOutput(r io.Reader) string {
 	}
 }
 
-// LookPostfix finds a program of Postfix, which is not in everybody's PATH.
+// LookPostfix finds a program of Postfix, also if it is not in PATH.
 func LookPostfix(name string) (string, error) {
 	program, err := exec.LookPath(name)
 	if err != nil {
@@ -135,7 +136,7 @@ func LookPostfix(name string) (string, error) {
 	return program, nil
 }
 
-// freeAddress returns one that nobody listens on just now.
+// freeAddress returns an address on which no process listens at the moment.
 func freeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -145,7 +146,7 @@ func freeAddress(ctx context.Context) (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// awaitListener returns when somebody listens on addr.
+// awaitListener returns when a process listens on addr.
 func awaitListener(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -159,16 +160,16 @@ func awaitListener(ctx context.Context, addr string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("nobody listens on %s: %w", addr, err)
+			return fmt.Errorf("no process listens on %s: %w", addr, err)
 		case <-tick.C:
 		}
 	}
 }
 
-// loopback is the host at which a sink takes requests for all of 127.0.0.0/8.
+// loopback is the host on which a sink accepts requests to all of 127.0.0.0/8.
 const loopback = "loopback"
 
-// Summary asks a sink that takes requests what it has seen.
+// Summary asks a sink that accepts requests for its counters.
 func (p *Sink) Summary(ctx context.Context) (sum sink.Summary, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+p.Port+"/", nil)
 	if err != nil {
@@ -184,8 +185,8 @@ func (p *Sink) Summary(ctx context.Context) (sum sink.Summary, err error) {
 
 var mailCounter = regexp.MustCompile(`mesg=\s*(\d+)`)
 
-// Finish ends the sink and returns what it saw. Where only the number of mails is
-// known, only that is set.
+// Finish stops the sink and returns its counters. If only the number of mails is known,
+// the others are zero.
 func (p *Sink) Finish() (sink.Summary, error) {
 	var sum sink.Summary
 	if p.Process == nil {
@@ -212,7 +213,7 @@ func (p *Sink) Finish() (sink.Summary, error) {
 	return sum, p.Wait()
 }
 
-// Usage returns what the sink's process has taken so far.
+// Usage returns the CPU time and memory that the sink has taken so far.
 func (p *Sink) Usage() processUsage {
 	if p.Process == nil {
 		return processUsage{}

@@ -11,18 +11,19 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A SteadyRun is events that were posted at a steady pace.
+// A SteadyRun is the result of posting events at a steady rate.
 type SteadyRun struct {
 	Posted  int
 	Took    time.Duration
 	Answers []float64 // milliseconds of a request, sorted
 }
 
-// steadyInterval is how often events are posted: what has become due since.
+// steadyInterval is the time between two requests, each with the events that have become
+// due.
 const steadyInterval = 10 * time.Millisecond
 
-// PublishSteadily posts events for a while, as many a second, one request after the other so
-// that their order is kept. next appends the line of event i.
+// PublishSteadily posts perSecond events a second for a while, one request after the
+// other, so that their order is kept. next appends the line of event i.
 func (s *Server) PublishSteadily(topic string, perSecond float64, length time.Duration, next func(dst []byte, i int) []byte) (f SteadyRun, err error) {
 	var body []byte
 	started := time.Now()
@@ -60,7 +61,7 @@ func (s *Server) PublishSteadily(topic string, perSecond float64, length time.Du
 	return f, nil
 }
 
-// Events looks events up by their senders' ids.
+// Events reads events by the ids of their sender.
 func (s *Server) Events(ids []string) ([]fanfare.Broadcast, error) {
 	all := make([]fanfare.Broadcast, len(ids))
 	for i, id := range ids {

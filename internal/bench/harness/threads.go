@@ -14,10 +14,11 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// MeasureMillis is how long events are matched: 3 s, and less at small scales.
+// MeasureMillis is how long a rate is measured in a process of its own: 3 s, and less at
+// small scales.
 func (l *Env) MeasureMillis() int { return int(1000 * max(0.15, min(3, 3*l.Scale))) }
 
-// Profile names a file for a CPU profile, "" where none is asked for.
+// Profile returns the path of a CPU profile, or "" if no profile was asked for.
 func (l *Env) Profile(name string) (string, error) {
 	if l.Pprof == "" {
 		return "", nil
@@ -25,7 +26,8 @@ func (l *Env) Profile(name string) (string, error) {
 	return filepath.Join(l.Pprof, fmt.Sprintf("%s-%d.pprof", name, time.Now().UnixMilli())), os.MkdirAll(l.Pprof, 0o750)
 }
 
-// Profiled runs do, and writes a CPU profile of it where a file is named.
+// Profiled calls do and writes a CPU profile of it to path. It writes none if path is
+// empty.
 func Profiled(path string, do func() error) error {
 	if path == "" {
 		return do()
@@ -42,22 +44,23 @@ func Profiled(path string, do func() error) error {
 	return errors.Join(err, f.Close())
 }
 
-// A Rate is how fast events were answered, and how fast the ids came.
+// A Rate is the speed at which threads have answered events.
 type Rate struct {
 	Events, IDs float64
 	P50, P99    float64 // microseconds of one event
-	CPU         float64 // nanoseconds of one event, on whatever core
+	CPU         float64 // nanoseconds of one event, over all cores
 }
 
-// DistinctEvents is how many different ones go round.
+// DistinctEvents is the number of different events, which the threads use in turn.
 const DistinctEvents = 1 << 14
 
-// timedEvery is how many events go by between two whose time is taken, as taking it
-// takes a tenth of a microsecond.
+// timedEvery is the number of events of which one is timed, since reading the time takes
+// a tenth of a microsecond.
 const timedEvery = 16
 
-// RunThreads has threads answer the events in turn until the time is over, at least one each. newAnswer
-// makes what each of them calls with an event's number and gets the number of ids.
+// RunThreads lets threads answer events until the time is over, at least one event each.
+// newAnswer returns the function that a thread calls with the number of an event; it
+// returns the number of ids.
 func RunThreads(threads int, limit time.Duration, newAnswer func() func(i int) (int, error)) (Rate, error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup

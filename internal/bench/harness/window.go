@@ -7,13 +7,14 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A window is the time while the clock runs, as the processes see it.
+// A window is the time in which a clock runs, with the usage of the processes at its
+// start.
 type window struct {
 	machine cpuTimes
 	own     time.Duration
 	server  *Server
 	began   processUsage
-	post    *Sink // nil where no other process takes the mail
+	post    *Sink // nil if there is no sink process
 	taken   processUsage
 }
 
@@ -25,14 +26,15 @@ func (s *Server) OpenWindow(p *Sink) window {
 	return w
 }
 
-// A WindowUsage is what was taken in a window.
+// A WindowUsage is the CPU time and memory that the server and the sink have taken in a
+// window.
 type WindowUsage struct {
 	Server, Sink time.Duration // CPU
 	PeakMiB      float64       // of the server
-	others       float64       // share of the machine that something else took
+	others       float64       // share of the machine that anything else took
 }
 
-// add sums up windows that do not overlap.
+// Add adds the usage of another window that does not overlap.
 func (t *WindowUsage) Add(o WindowUsage) {
 	t.Server += o.Server
 	t.Sink += o.Sink
@@ -50,7 +52,7 @@ func (w window) Close() WindowUsage {
 	return t
 }
 
-// OwnCPU is what this process has taken.
+// OwnCPU returns the CPU time of this process.
 func OwnCPU() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
@@ -59,21 +61,22 @@ func OwnCPU() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// RecordUsage fills in what a window took.
+// RecordUsage records the usage of a window.
 func RecordUsage(r *report.Record, t WindowUsage) {
 	r.CPUSeconds, r.RSSMiB = t.Server.Seconds(), t.PeakMiB
 	if r.OnPostgreSQL() {
 		r.Others = t.others
-		r.Note("PostgreSQL, and whatever else runs there, took %.0f %% of the machine while the clock ran", 100*t.others)
+		r.Note("PostgreSQL and other processes took %.0f %% of the machine while the clock ran", 100*t.others)
 	} else {
 		noteOthers(r, t.others)
 	}
 }
 
-// noteOthers says so where the machine was not ours.
+// noteOthers records the share of the machine that anything else has taken, with a note
+// if it is large.
 func noteOthers(r *report.Record, share float64) {
 	r.Others = max(r.Others, share)
 	if share > 0.05 {
-		r.Note("something else took %.0f %% of the machine while the clock ran: CPU can be compared, times cannot", 100*share)
+		r.Note("other processes and tenants took %.0f %% of the machine while the clock ran: compare CPU, not times", 100*share)
 	}
 }

@@ -18,14 +18,13 @@ func textOf(size int) []byte {
 	return []byte(`{"text":"` + strings.Repeat("x", max(1, size-len(`{"text":""}`))) + "\"}\n")
 }
 
-// An eventIntake is a server that takes events which one subscription is held
-// against and does not want.
+// An eventIntake is a server with one subscription, which matches none of the events.
 type eventIntake struct {
 	*harness.Server
-	bare string // URL of a handler that only keeps
+	bare string // URL of the bare handler
 	http *harness.Process
-	used harness.WindowUsage // while it took events
-	kept []string            // what the bare handler came to, by point
+	used harness.WindowUsage // while it received events
+	kept []string            // rates of the bare handler, by point
 }
 
 func openEventIntake(l *harness.Env, data string) (*eventIntake, error) {
@@ -43,8 +42,8 @@ func openEventIntake(l *harness.Env, data string) (*eventIntake, error) {
 	return &eventIntake{Server: s, bare: url, http: c}, err
 }
 
-// publish sends the same batch a number of times, each when the one before was
-// answered, and returns how many events were kept in a second.
+// publish sends the same batch a number of times, each after the answer to the one
+// before, and returns how many events the server stored per second.
 func (in *eventIntake) publish(batches, batch int, body []byte, w *report.Checks) (perSecond float64, err error) {
 	started := time.Now()
 	window := in.OpenWindow(nil)
@@ -58,12 +57,12 @@ func (in *eventIntake) publish(batches, batch int, body []byte, w *report.Checks
 	}
 	rate := float64(batches*batch) / time.Since(started).Seconds()
 	in.used.Add(window.Close())
-	w.Require(kept == int64(batches*batch), "%d of %d events were kept", kept, batches*batch)
+	w.Require(kept == int64(batches*batch), "%d of %d events were accepted", kept, batches*batch)
 	_, err = in.WaitIdle(func(int64) {})
 	return rate, err
 }
 
-// measure adds the point of one way to cut the events.
+// measure adds the point for one size of batches and events.
 func (in *eventIntake) measure(r *report.Record, at string, batches, batch, size int, w *report.Checks) error {
 	body := bytes.Repeat(textOf(size), batch)
 	raw, err := rawlimit.RawEvents(in.Env, batches, batch, size)
@@ -83,17 +82,17 @@ func (in *eventIntake) measure(r *report.Record, at string, batches, batch, size
 	return nil
 }
 
-// bareBatches is what a handler with nothing behind it keeps of the same.
+// bareBatches returns the rate of a bare HTTP handler for the same requests.
 func (in *eventIntake) bareBatches(batches, batch int, body []byte) (perSecond float64, err error) {
 	h := loadgen.HTTPLoad{URL: in.bare, Path: "/keep", Connections: 1, Body: func(dst []byte, _ int) []byte { return append(dst, body...) }}
 	b, err := h.Run(in.Env.Ctx, batches, func(int64) {})
 	return b.PerSecond * float64(batch), err
 }
 
-// finish ends the run of an intake; the point is its value.
+// finish ends the run and makes a point its value.
 func (in *eventIntake) finish(r *report.Record, at string) error {
 	harness.RecordUsage(r, in.used)
-	r.Note("a bare HTTP handler that keeps the same bodies comes to %s events/s", strings.Join(in.kept, ", "))
+	r.Note("a bare HTTP handler that stores the same bodies reaches %s events/s", strings.Join(in.kept, ", "))
 	if err := in.http.Wait(); err != nil {
 		return err
 	}
@@ -119,7 +118,7 @@ func RunEventSizes(l *harness.Env, r *report.Record) error {
 	if err := in.finish(r, "250 chars"); err != nil {
 		return err
 	}
-	r.Note("value and limit are those of 250 chars; a batch is one NDJSON request of %s events, the next begins when it is answered; the limit is raw NATS publish of the same bytes in groups of the same size", report.Thousands(int64(batch)))
+	r.Note("value and limit are those of 250 chars; a batch is one NDJSON request of %s events; the next one is sent when it is answered; the limit is raw NATS publish of the same bytes in groups of the same size", report.Thousands(int64(batch)))
 	return w.Err()
 }
 

@@ -8,7 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// RunIdle is R1: what a server takes that has nothing to do.
+// RunIdle is R1: the start, the memory and the CPU time of a server that has nothing to
+// do.
 func RunIdle(l *harness.Env, r *report.Record) error {
 	n := l.Size(1_000_000, 1000)
 	r.Unit = "ms"
@@ -57,10 +58,10 @@ func RunIdle(l *harness.Env, r *report.Record) error {
 	}
 	r.Value = report.Millis(s.Ready)
 	r.RSSMiB = empty
-	r.Note("resident when idle: %.0f MiB empty, %.0f MiB with %s subscriptions", empty, full, report.Thousands(int64(n)))
-	r.Note("idle with them it takes %.2f %% of one CPU", 100*s.Used().CPUSince(before).Seconds()/idle.Seconds())
+	r.Note("resident memory when idle: %.0f MiB empty, %.0f MiB with %s subscriptions", empty, full, report.Thousands(int64(n)))
+	r.Note("idle with subscriptions the server takes %.2f %% of one CPU", 100*s.Used().CPUSince(before).Seconds()/idle.Seconds())
 	var w report.Checks
-	w.Require(put.Created == int64(n), "%d of %d were created", put.Created, n)
+	w.Require(put.Created == int64(n), "%d of %d subscriptions were created", put.Created, n)
 	p := loadgen.Person(n - 1)
 	_, err = s.API.History(l.Ctx, p.Address(), 1)
 	w.Require(err == nil, "after the restart, %s: %v", p.Address(), err)

@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// lookedUp is how many of the things that were posted are read back.
+// lookedUp is how many subscriptions or events are read back after they were posted.
 const lookedUp = 100
 
 // RunImport is I1: a bulk import into an empty store.
@@ -56,8 +56,8 @@ func importInto(l *harness.Env, r *report.Record, base int) error {
 		if err != nil {
 			return err
 		}
-		r.AddStage("the base", took)
-		l.Say("%s subscriptions are there, %s/s; server at %.0f MiB", report.Thousands(int64(base)), report.Figure(float64(base)/took.Seconds()), s.Memory("VmRSS"))
+		r.AddStage("import of the base", took)
+		l.Say("imported %s subscriptions, %s/s; server at %.0f MiB", report.Thousands(int64(base)), report.Figure(float64(base)/took.Seconds()), s.Memory("VmRSS"))
 	}
 	window := s.OpenWindow(nil)
 	if err := s.ToggleProfile(); err != nil {
@@ -77,8 +77,8 @@ func importInto(l *harness.Env, r *report.Record, base int) error {
 	r.CPUMicros = report.MicrosPer(used.Server, n)
 	r.SetLimit(bare)
 	r.Lost = int64(n) - put.Created
-	r.Note("%d bytes a line; the limit is a bare HTTP handler that writes the same body to a file and syncs it where durability is fsync", bytes/int64(n))
-	r.Note("server: %.1f us CPU a subscription, %.0f bytes resident each", report.MicrosPer(used.Server, n), s.Memory("VmRSS")*(1<<20)/float64(base+n))
+	r.Note("a line has %d bytes; the limit is a bare HTTP handler that writes the same body to a file, and syncs it if durability is fsync", bytes/int64(n))
+	r.Note("server: %.1f us of CPU and %.0f bytes of resident memory for a subscription", report.MicrosPer(used.Server, n), s.Memory("VmRSS")*(1<<20)/float64(base+n))
 	var w report.Checks
 	w.Require(r.Lost == 0 && put.Failed == 0, "%d of %d were created, %d failed", put.Created, n, put.Failed)
 	random := rand.New(rand.NewPCG(l.Seed, 2))
@@ -90,7 +90,7 @@ func importInto(l *harness.Env, r *report.Record, base int) error {
 	return w.Err()
 }
 
-// bareUpload is how fast a handler with nothing behind it keeps the same lines.
+// bareUpload returns the rate at which a bare HTTP handler stores the same lines.
 func bareUpload(l *harness.Env, path string, lines int) (perSecond float64, err error) {
 	c, url, err := rawlimit.BareHTTP(l)
 	if err != nil {
@@ -142,8 +142,8 @@ func RunPosts(l *harness.Env, r *report.Record) error {
 	return w.Err()
 }
 
-// RunEvents is I4: events one by one, that one subscription is held against and
-// does not want.
+// RunEvents is I4: events one by one. The server has one subscription, which matches
+// none of them.
 func RunEvents(l *harness.Env, r *report.Record) error {
 	n := l.Size(100_000, 1000)
 	r.Unit = "events/s"
@@ -159,7 +159,7 @@ func RunEvents(l *harness.Env, r *report.Record) error {
 	if _, err := s.WaitIdle(func(int64) {}); err != nil {
 		return err
 	}
-	r.AddStage("until all were matched, afterwards", time.Since(started))
+	r.AddStage("until all events were matched, afterwards", time.Since(started))
 	var w report.Checks
 	random := rand.New(rand.NewPCG(l.Seed, 4))
 	for range lookedUp {
@@ -217,7 +217,7 @@ func postSingly(l *harness.Env, r *report.Record, n int, path string, body func(
 	harness.RecordUsage(r, used)
 	r.CPUMicros = report.MicrosPer(used.Server, n)
 	r.SetLimit(bare.PerSecond)
-	r.Note("longest answer %s ms; server: %.1f us CPU a request", report.Figure(ours.Longest), report.MicrosPer(used.Server, n))
-	r.Note("the limit is a bare HTTP handler that keeps nothing: p50 %s ms, p99 %s ms", report.Figure(bare.P50), report.Figure(bare.P99))
+	r.Note("longest answer %s ms; server: %.1f us of CPU for a request", report.Figure(ours.Longest), report.MicrosPer(used.Server, n))
+	r.Note("the limit is a bare HTTP handler that stores nothing: p50 %s ms, p99 %s ms", report.Figure(bare.P50), report.Figure(bare.P99))
 	return s, nil
 }

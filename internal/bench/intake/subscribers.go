@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// subscriberBody is a person with an address and a locale.
+// subscriberBody appends the JSON of a subscriber with an address and a locale.
 func subscriberBody(dst []byte, p loadgen.Person, locale string) []byte {
 	dst = append(dst, `{"addresses":[{"kind":"mail","address":"`...)
 	dst = p.AppendAddress(dst)
@@ -27,7 +27,7 @@ func subscriberID(dst []byte, p loadgen.Person) []byte {
 	return strconv.AppendInt(append(dst, 's'), int64(p), 10)
 }
 
-// A subscriberChange of subscribers is one step of S1.
+// A subscriberChange is one step of S1.
 type subscriberChange struct {
 	name   string
 	n      int
@@ -65,7 +65,7 @@ func RunSubscribers(l *harness.Env, r *report.Record) error {
 	if err := r.UsePoint(pointName("add", loadgen.Connections)); err != nil {
 		return err
 	}
-	r.Note("value, limit and latencies are those of adding with %d connections, one request for each subscriber; the limit is a bare HTTP handler that keeps nothing, with as many connections; raw store inserts come to %s/s, %d in a transaction",
+	r.Note("value, limit and latencies are those of add with %d connections, one request for each subscriber; the limit is a bare HTTP handler that stores nothing, with as many connections; raw store inserts reach %s/s, %d in a transaction",
 		loadgen.Connections, report.Figure(raw), rawlimit.RowsPerTransaction)
 	compareClients(r, changes)
 	return w.Err()
@@ -111,7 +111,8 @@ func changeSubscribers(l *harness.Env, r *report.Record, changes []subscriberCha
 	return s.Stop()
 }
 
-// compareClients says how the rates go beside how the published ones went.
+// compareClients notes how the rates differ by connections and by kind of change,
+// compared with the published ones.
 func compareClients(r *report.Record, changes []subscriberChange) {
 	rate := map[string]float64{}
 	for _, p := range r.Points {
@@ -120,19 +121,18 @@ func compareClients(r *report.Record, changes []subscriberChange) {
 	for _, c := range changes {
 		one, many := rate[pointName(c.name, 1)], rate[pointName(c.name, loadgen.Connections)]
 		if one > 0 {
-			r.Note("%s: %d connections are %+.0f %% over one; published: more threads +50 to +100 %%", c.name, loadgen.Connections, 100*(many/one-1))
+			r.Note("%s: %d connections against one: %+.0f %%; published: more threads +50 to +100 %%", c.name, loadgen.Connections, 100*(many/one-1))
 		}
 	}
 	for _, clients := range []int{1, loadgen.Connections} {
 		add := rate[pointName("add", clients)]
 		if add > 0 {
-			r.Note("%d at once: update is %.2f, delete %.2f of add; published: both slower than add", clients, rate[pointName("update", clients)]/add, rate[pointName("delete", clients)]/add)
+			r.Note("%d connections: update reaches %.2f and delete %.2f of the rate of add; published: both slower than add", clients, rate[pointName("update", clients)]/add, rate[pointName("delete", clients)]/add)
 		}
 	}
 }
 
-// checkSubscribers counts who is there: all that were loaded and added but for the
-// deleted, and as many with the new locale as were updated.
+// checkSubscribers checks the number of subscribers and how many have the new locale.
 func checkSubscribers(s *harness.Server, changes []subscriberChange, w *report.Checks) error {
 	load, added, updated, deleted := changes[0].n, changes[1].n, changes[2].n, changes[3].n
 	there, french, cursor := 0, 0, ""
@@ -156,12 +156,12 @@ func checkSubscribers(s *harness.Server, changes []subscriberChange, w *report.C
 			break
 		}
 	}
-	w.Require(there == load+added-deleted, "%d subscribers are there, expected %d", there, load+added-deleted)
+	w.Require(there == load+added-deleted, "the server has %d subscribers, expected %d", there, load+added-deleted)
 	w.Require(french == updated, "%d subscribers were updated, expected %d", french, updated)
 	return nil
 }
 
-// getJSON reads what the client has no method for.
+// getJSON reads a resource for which the client has no method.
 func getJSON(s *harness.Server, path string, into any) error {
 	request, err := http.NewRequestWithContext(s.Env.Ctx, http.MethodGet, s.URL+path, nil)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// loaded is what one import came to.
+// importResult is the result of one import.
 type importResult struct {
 	perSecond float64
 	harness.WindowUsage
 }
 
-// importSized imports n subscriptions whose own data has size characters into an empty
-// server, and checks the total. With a cadence, "" for none, they are scheduled.
+// importSized imports n subscriptions whose data has size characters into an empty
+// server, and checks their number. cadence may be empty.
 func importSized(l *harness.Env, n, size int, cadence string, w *report.Checks) (importResult, error) {
 	var out importResult
 	lines := l.File(fmt.Sprintf("people-%d.ndjson", size))
@@ -61,8 +61,8 @@ func importSized(l *harness.Env, n, size int, cadence string, w *report.Checks) 
 	return out, s.Stop()
 }
 
-// plainConfiguration is for subscriptions that no mail follows from, with own
-// data of any kind.
+// plainConfiguration returns the document for subscriptions that never lead to a mail
+// and have data of any kind.
 func plainConfiguration() []byte {
 	return fmt.Appendf(nil, `service: %s
 channels:
@@ -95,14 +95,14 @@ func RunSubscriptionSizes(l *harness.Env, r *report.Record) error {
 			return err
 		}
 		r.AddPoint(report.Point{At: fmt.Sprintf("%d chars", size), Value: got.perSecond, Limit: raw})
-		r.Note("%d chars: %.1f us CPU a subscription", size, report.MicrosPer(got.Server, n))
+		r.Note("%d chars: %.1f us of CPU for a subscription", size, report.MicrosPer(got.Server, n))
 		all.Add(got.WindowUsage)
 	}
 	harness.RecordUsage(r, all)
 	if err := r.UsePoint("200 chars"); err != nil {
 		return err
 	}
-	r.Note("value and limit are those of 200 chars; one NDJSON request each, into an empty store; the limit is raw store inserts of rows that long, %d in a transaction", rawlimit.RowsPerTransaction)
+	r.Note("value and limit are those of 200 chars; one NDJSON request each into an empty store; the limit is raw store inserts of rows of that length, %d in a transaction", rawlimit.RowsPerTransaction)
 	r.CompareShape(report.Falls)
 	return w.Err()
 }
@@ -125,7 +125,7 @@ func RunSubscriptionKinds(l *harness.Env, r *report.Record) error {
 		}
 		all.Add(got.WindowUsage)
 		r.AddPoint(report.Point{At: kind.at, Value: got.perSecond, Limit: raw})
-		r.Note("%s: %.1f us CPU a subscription", kind.at, report.MicrosPer(got.Server, n))
+		r.Note("%s: %.1f us of CPU for a subscription", kind.at, report.MicrosPer(got.Server, n))
 	}
 	harness.RecordUsage(r, all)
 	if err := r.UsePoint("event-driven"); err != nil {
@@ -136,8 +136,8 @@ func RunSubscriptionKinds(l *harness.Env, r *report.Record) error {
 	return w.Err()
 }
 
-// scriptSubscription is what NotifyBC's load script posts, in our words: a
-// confirmed subscription with its filter, for an address of its own.
+// scriptSubscription appends the JSON of a subscription as NotifyBC's load script posts
+// it: confirmed, with its filter, for an address of its own.
 func scriptSubscription(dst []byte, p loadgen.Person) []byte {
 	dst = append(dst, `{"topic":"news","channel":"email","to":"`...)
 	dst = p.AppendAddress(dst)
@@ -200,11 +200,11 @@ func RunScript(l *harness.Env, r *report.Record) error {
 	}
 	bulk, single := r.Points[2].Value, r.Points[0].Value
 	w.Require(bulk > single, "one bulk request (%s/s) is not faster than row by row (%s/s)", report.Figure(bulk), report.Figure(single))
-	r.Note("value, limit and latencies are those of 100 at once, as their script does it; the limit of posts is a bare HTTP handler that keeps nothing, that of the bulk request one that keeps the body")
+	r.Note("value, limit and latencies are those of 100 at once, as in NotifyBC's script; the limit of single posts is a bare HTTP handler that stores nothing, the limit of the bulk request one that stores the body")
 	return w.Err()
 }
 
-// scriptInBulk puts as many again with one request, and checks the total.
+// scriptInBulk imports as many subscriptions with one request, and checks the total.
 func scriptInBulk(l *harness.Env, r *report.Record, s *harness.Server, from loadgen.Person, used *harness.WindowUsage, w *report.Checks) error {
 	n := l.Size(100_000, 1000)
 	lines := l.File("script.ndjson")
@@ -229,8 +229,8 @@ func scriptInBulk(l *harness.Env, r *report.Record, s *harness.Server, from load
 	return everybodyIsThere(s, from+loadgen.Person(n), w)
 }
 
-// everybodyIsThere publishes what all want, while nothing may leave, and holds the
-// number of matches against the number of subscriptions.
+// everybodyIsThere publishes an event that all subscriptions match, while the service is
+// paused, and checks the number of matches.
 func everybodyIsThere(s *harness.Server, people loadgen.Person, w *report.Checks) error {
 	if err := s.PauseAll(); err != nil {
 		return err
@@ -240,6 +240,6 @@ func everybodyIsThere(s *harness.Server, people loadgen.Person, w *report.Checks
 		return err
 	}
 	b, _, err := s.WaitManifests(event.ID)
-	w.Require(err != nil || b.Matched == int64(people), "%d subscriptions want what all %d want", b.Matched, people)
+	w.Require(err != nil || b.Matched == int64(people), "%d subscriptions matched, expected %d", b.Matched, people)
 	return err
 }

@@ -5,31 +5,33 @@ import (
 	"fmt"
 )
 
-// AlertsOfEach is how many price alerts a person of an experiment with a server has.
+// AlertsOfEach is the number of price alerts of each person.
 const AlertsOfEach = 5
 
-// Connections to the sink, of the product and of what it is held against.
+// Connections is the number of connections to the sink, of the product and of the raw
+// sender.
 const Connections = 50
 
-// Nowhere is a relay that nobody listens at; these experiments send nothing.
+// Nowhere is the address of a relay that does not exist, for experiments that send
+// nothing.
 const Nowhere = "127.0.0.1:9"
 
-// Configuration is the apply document of the experiments.
+// Configuration returns the configuration document of most experiments.
 func Configuration(relay, retry string) []byte {
 	return Channel{Relay: relay, Retry: retry}.Configuration(Service)
 }
 
-// A Channel is the settings of a channel where they differ between experiments.
+// A Channel has the settings of a channel that differ between experiments.
 type Channel struct {
 	Relay       string // host:port of SMTP
-	Driver      string // "": SMTP to the relay, else the fields that stand for it
+	Driver      string // fields of another driver; "": SMTP to the relay
 	Retry       string
 	Connections int    // 0: 50
 	Rate        string // "": unlimited
-	Reserve     string // "": as a channel has it
+	Reserve     string // "": the default of a channel
 }
 
-// SenderField is what channels of mail have.
+// SenderField is the field from of every mail channel.
 const SenderField = `from: "Alerts <alerts@example.org>"`
 
 func (w Channel) Document() string {
@@ -41,7 +43,8 @@ func (w Channel) Document() string {
 		cmp.Or(w.Driver, fmt.Sprintf("driver: smtp, relay: %q, %s", w.Relay, SenderField)), cmp.Or(w.Connections, Connections), cmp.Or(w.Rate, "unlimited"), w.Retry, reserve)
 }
 
-// Configuration is that of a service with the topic and template of N1.
+// Configuration returns the document of a service with this channel and with the topic
+// and template of N1.
 func (w Channel) Configuration(service string) []byte {
 	return fmt.Appendf(nil, `service: %s
 channels:
@@ -72,7 +75,7 @@ templates:
 `, service, w.Document())
 }
 
-// A news is the data of the one event that everybody wants.
+// A news is the data of the event that every subscription matches.
 type news struct {
 	Title       string `json:"title"`
 	Description string `json:"description"`
@@ -86,5 +89,5 @@ func NewsOfTheDay() news {
 	}
 }
 
-// Service is the only one of a bench server.
+// Service is the name of the only service of a server under test.
 const Service = "bench"

@@ -18,8 +18,9 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A HTTPLoad sends one small JSON body after the other over kept connections. It
-// speaks just enough HTTP/1.1, since it shares the machine with what it measures.
+// An HTTPLoad sends small JSON bodies one after the other over kept connections. It
+// implements only the part of HTTP/1.1 that it needs, since it shares the machine with
+// the server under test.
 type HTTPLoad struct {
 	URL, Key    string
 	Method      string // "" is POST
@@ -29,15 +30,15 @@ type HTTPLoad struct {
 	Body        func(dst []byte, i int) []byte
 }
 
-// A hTTPResult is what came of n posts.
-type hTTPResult struct {
+// An httpResult is the result of a number of requests.
+type httpResult struct {
 	PerSecond float64
 	P50, P99  float64 // milliseconds
 	Longest   float64
 }
 
-// Run posts the bodies 0 to n-1 and expects each to be answered 2xx.
-func (h HTTPLoad) Run(ctx context.Context, n int, progress func(done int64)) (hTTPResult, error) {
+// Run posts the bodies 0 to n-1 and expects a 2xx answer to each.
+func (h HTTPLoad) Run(ctx context.Context, n int, progress func(done int64)) (httpResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next, done atomic.Int64
@@ -62,14 +63,14 @@ func (h HTTPLoad) Run(ctx context.Context, n int, progress func(done int64)) (hT
 	wg.Wait()
 	elapsed := time.Since(started)
 	if err := context.Cause(ctx); err != nil {
-		return hTTPResult{}, err
+		return httpResult{}, err
 	}
 	sorted := slices.Concat(all...)
 	slices.Sort(sorted)
-	return hTTPResult{float64(n) / elapsed.Seconds(), report.Percentile(sorted, 50), report.Percentile(sorted, 99), report.Percentile(sorted, 100)}, nil
+	return httpResult{float64(n) / elapsed.Seconds(), report.Percentile(sorted, 50), report.Percentile(sorted, 99), report.Percentile(sorted, 100)}, nil
 }
 
-// connection posts what next gives until there is no more.
+// connection posts the bodies that next returns over one connection.
 func (h HTTPLoad) connection(ctx context.Context, next func() (int, bool)) ([]float64, error) {
 	host := strings.TrimPrefix(h.URL, "http://")
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
@@ -112,7 +113,7 @@ func (h HTTPLoad) connection(ctx context.Context, next func() (int, bool)) ([]fl
 	}
 }
 
-// readAnswer reads one answer of success to its end.
+// readAnswer reads one successful answer to its end.
 func readAnswer(in *bufio.Reader) error {
 	answer, err := http.ReadResponse(in, nil)
 	if err != nil {

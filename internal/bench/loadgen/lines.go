@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// PlainLines is n characters of text, none where there are not so many.
+// PlainLines returns n characters of text.
 func PlainLines(n int) string {
 	const line = "It was felt by many who live in the region, and told at once.\n"
 	if n <= 0 {
@@ -17,7 +17,7 @@ func PlainLines(n int) string {
 	return strings.Repeat(line, n/len(line)+1)[:n-1] + "\n"
 }
 
-// A LineReader makes lines as they are read. next appends one, or nothing at the
+// A LineReader makes lines while they are read. Next appends one line, or nothing at the
 // end.
 type LineReader struct {
 	Next func(dst []byte) []byte
@@ -59,7 +59,7 @@ func EachLine(path string, visit func(line []byte) error) error {
 	return lines.Err()
 }
 
-// WriteLines makes a file of what line appends for 0 to n-1, and returns its size.
+// WriteLines writes a file of the lines 0 to n-1 and returns its size.
 func WriteLines(path string, n int, line func(dst []byte, i int) []byte) (int64, error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// ParsePerson is the reverse of person.address.
+// ParsePerson is the reverse of Person.Address.
 func ParsePerson(address []byte) (Person, bool) {
 	rest, ok := bytes.CutPrefix(address, []byte("person"))
 	digits, _, found := bytes.Cut(rest, []byte{'@'})
@@ -13,10 +13,10 @@ func ParsePerson(address []byte) (Person, bool) {
 	return Person(n), ok && found && err == nil
 }
 
-// NotifyFilter is the one of NotifyBC's published test.
+// NotifyFilter is the filter of NotifyBC's published test.
 const NotifyFilter = "contains_ci(title,'vancouver') || contains_ci(title,'victoria')"
 
-// A Person is one subscriber of an experiment, by number from 0.
+// A Person is a subscriber of an experiment, by number from 0.
 type Person int
 
 func (p Person) Address() string { return string(p.AppendAddress(nil)) }
@@ -27,7 +27,7 @@ func (p Person) AppendAddress(dst []byte) []byte {
 	return append(dst, "@example.net"...)
 }
 
-// AppendLink appends a link that is this person's own.
+// AppendLink appends the link of this person.
 func (p Person) AppendLink(dst []byte, seed uint64) []byte {
 	dst = append(dst, "https://alerts.example.org/read/"...)
 	h := Mix(seed ^ uint64(p))
@@ -45,8 +45,8 @@ func appendPadded(dst []byte, n uint64, width int) []byte {
 	return append(dst, digits...)
 }
 
-// AppendSubscription appends the line of one subscription as the bulk import
-// takes it.
+// AppendSubscription appends the line of one subscription in the form of the bulk
+// import.
 func AppendSubscription(dst []byte, p Person, seed uint64, filter string) []byte {
 	dst = append(dst, `{"topic":"news","channel":"email","to":"`...)
 	dst = p.AppendAddress(dst)

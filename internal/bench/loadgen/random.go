@@ -13,7 +13,7 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Unit makes a number in [0, 1) of the bits of a hash.
+// Unit returns a number in [0, 1) made from a hash.
 func Unit(h uint64) float64 { return float64(h>>11) / (1 << 53) }
 
 // A Zipf draws ranks from 0 of which rank r is 1/(r+1) times as frequent as rank 0.
@@ -32,7 +32,7 @@ func NewZipf(n int) Zipf {
 	return z
 }
 
-// Rank is the one that u, from [0, 1), falls on.
+// Rank returns the rank for a number u of [0, 1).
 func (z Zipf) Rank(u float64) int {
 	r, _ := slices.BinarySearchFunc(z.UpTo, u, func(upTo, u float64) int {
 		if upTo <= u {
@@ -43,7 +43,7 @@ func (z Zipf) Rank(u float64) int {
 	return min(r, len(z.UpTo)-1)
 }
 
-// Share is the part of all that has rank r.
+// Share returns the probability of rank r.
 func (z Zipf) Share(r int) float64 {
 	if r == 0 {
 		return z.UpTo[0]
@@ -51,8 +51,8 @@ func (z Zipf) Share(r int) float64 {
 	return z.UpTo[r] - z.UpTo[r-1]
 }
 
-// AppendWord appends a made-up word of eight characters, another for each number below
-// 70^4, so that none is part of another.
+// AppendWord appends an invented word of eight characters. Each number below 70^4 has
+// its own word, and no word is part of another.
 func AppendWord(dst []byte, k int) []byte {
 	const consonants, vowels, syllables, all = "bdfghklmnprstv", "aeiou", 4, 70 * 70 * 70 * 70
 	x := k * 7_654_321 % all // neighbours have little in common; it shares no factor with all

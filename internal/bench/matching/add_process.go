@@ -15,11 +15,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// An addsSpec is a workload that is added, in a process of its own.
+// An addsSpec describes subscriptions that a process of its own adds to an index.
 type addsSpec struct {
 	Workload      string
 	Subscriptions int
-	Single        int // how many more come one at a time, beside events
+	Single        int // further ones that are added one at a time, while events are matched
 	Seed          uint64
 	Profile       string
 }
@@ -27,18 +27,19 @@ type addsSpec struct {
 type addsResult struct {
 	Groups   float64 // subscriptions a second, in groups
 	Single   float64 // one at a time, while another thread matches
-	P50, P99 float64 // milliseconds from the call that adds one until an event has met it
-	Beside   float64 // events a second of the other thread meanwhile
+	P50, P99 float64 // milliseconds from the call until an event matches the subscription
+	Beside   float64 // events a second of the other thread
 	Bare     float64 // subscriptions a second, without an index
 	Wrong    []string
 }
 
-// A growingWorkload workload has subscriptions beside its own that only an event of theirs
-// meets.
+// A growingWorkload has further subscriptions, each of which only one event of its own
+// matches.
 type growingWorkload interface {
 	workload
 	newcomer(k int) (e condition.Entry, event []byte)
-	// bareAdd returns what keeps the facts of subscription i with no index.
+	// bareAdd returns a function that stores the data of subscription i without an
+	// index.
 	bareAdd() func(i int)
 }
 
@@ -49,7 +50,7 @@ func AddsPart(ctx context.Context, spec addsSpec, _ io.Reader, out *json.Encoder
 	}
 	w, ok := made.(growingWorkload)
 	if !ok {
-		return fmt.Errorf("workload %s does not grow", spec.Workload)
+		return fmt.Errorf("workload %s has no subscriptions to add", spec.Workload)
 	}
 	x := condition.New()
 	if err := x.Define(matchKey, w.definition()); err != nil {
@@ -76,8 +77,8 @@ func AddsPart(ctx context.Context, spec addsSpec, _ io.Reader, out *json.Encoder
 	return out.Encode(result)
 }
 
-// oneByOne adds newcomers one at a time and looks whether an event meets each,
-// while another thread matches.
+// oneByOne adds subscriptions one at a time and checks that an event matches each, while
+// another thread matches events.
 func (s addsSpec) oneByOne(ctx context.Context, x *condition.Index, w growingWorkload, result *addsResult) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,9 +7,9 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// campaigns is B6: as with advertising, every filter asks for eight of the 40
-// facts that each event tells. Three in five facts are one of some words, from
-// five to 2,000 of them, drawn by Zipf; the others are numbers.
+// advertising is B6: as in advertising, every filter has eight predicates over the 40
+// fields of an event. Three in five fields are words from sets of five to 2,000, drawn
+// by Zipf; the others are numbers.
 type advertising struct {
 	n     int
 	seed  uint64
@@ -77,7 +77,8 @@ func (c *advertising) condition(i int) (filter, rule string, params []byte) {
 	return string(text), "", nil
 }
 
-// appendPredicate asks for a word, or for the upper or lower part of the numbers.
+// appendPredicate appends a predicate for a word, or for the upper or lower part of the
+// numbers.
 func (f fact) appendPredicate(dst []byte, h uint64) []byte {
 	dst = append(append(dst, "event."...), f.name...)
 	if f.words != nil {

@@ -6,7 +6,8 @@ import (
 	"fanfare.dev/fanfare/internal/bench/loadgen"
 )
 
-// alertConfiguration is a service of price alerts: the rule of B1.
+// alertConfiguration returns the document of a service of price alerts with the rule of
+// B1.
 func alertConfiguration(relay, retry string) []byte {
 	rule := newPriceAlerts(1, 0, false).definition().Rules[0]
 	return fmt.Appendf(nil, `service: %s
@@ -23,7 +24,7 @@ templates:
 `, loadgen.Service, relay, retry, rule.Name, rule.When)
 }
 
-// appendAlert appends the line of alert i as the bulk import takes it.
+// appendAlert appends the line of alert i in the form of the bulk import.
 func (q *priceAlerts) appendAlert(dst []byte, i int) []byte {
 	_, rule, params := q.condition(i)
 	dst = append(dst, `{"topic":"quote","channel":"email","to":"`...)

@@ -15,8 +15,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// A celReference evaluates the condition of each subscription of a sample with
-// cel-go, each different one compiled before.
+// A celReference evaluates the conditions of a sample of subscriptions with cel-go. Each
+// different condition is compiled once.
 type celReference struct {
 	programs []cel.Program
 	subs     []any // params; nil for a filter
@@ -63,8 +63,8 @@ func newCELReference(w workload, sample []int) (*celReference, error) {
 	return m, nil
 }
 
-// answer tells which of the sample want an event, and how long the evaluations
-// took: not the decoding.
+// answer returns the subscriptions of the sample that match an event, and the time of
+// the evaluations without decoding the event.
 func (m *celReference) answer(data []byte) (wanted []int, took time.Duration, err error) {
 	var event map[string]any
 	if err := json.Unmarshal(data, &event); err != nil {
@@ -81,14 +81,14 @@ func (m *celReference) answer(data []byte) (wanted []int, took time.Duration, er
 	return wanted, time.Since(started), nil
 }
 
-// Of the sample.
+// Sizes of the sample.
 const (
 	celSample = 1000
 	celEvents = 100
 )
 
-// checkAgainstCEL evaluates a sample of the conditions with cel-go, against some events,
-// and holds the hits against that.
+// checkAgainstCEL compares the hits of some events with cel-go, for a sample of the
+// subscriptions.
 func checkAgainstCEL(x *condition.Index, w workload, n int, events [][]byte, result *matchResult) error {
 	sample := make([]int, min(n, celSample))
 	number := map[uint32]int{}

@@ -55,13 +55,13 @@ func runColdStart(l *harness.Env, r *report.Record) error {
 		}
 		r.Limit = 1000 * raw.Seconds
 		r.Ratio = r.Limit / r.Value
-		r.Note("the limit is reading all rows of both tables with two connections and nothing else; the ratio is limit by value")
+		r.Note("the limit is the time to read all rows of both tables over two connections; the ratio is limit by value")
 	}
 	return w.Err()
 }
 
-// alertsAreThere publishes some quotes, while nothing may leave, and holds the
-// matches against those that there must be.
+// alertsAreThere publishes some quotes while the service is paused, and compares the
+// matches with those expected.
 func alertsAreThere(s *harness.Server, q *priceAlerts, w *report.Checks) error {
 	const quotes = 20
 	if err := s.PauseAll(); err != nil {
@@ -78,7 +78,7 @@ func alertsAreThere(s *harness.Server, q *priceAlerts, w *report.Checks) error {
 			return err
 		}
 		want := len(bare.answer(i, nil, nil))
-		w.Require(b.Matched == int64(want), "quote %d matched %d alerts, and there are %d", i, b.Matched, want)
+		w.Require(b.Matched == int64(want), "quote %d matched %d alerts, expected %d", i, b.Matched, want)
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// different is B5: no two subscriptions have the same filter. A third each is
-// about a price, a word of a title with a least weight, and a kind of notice in
-// one of two regions. An event has all of these fields and meets a few of each.
+// distinctFilters is B5: all filters are different. A third each is about a price, a
+// word of a title with a least weight, and a kind of notice in one of two regions. An
+// event has all of these fields and matches a few filters of each kind.
 type distinctFilters struct {
 	n    int
 	seed uint64
@@ -29,11 +29,11 @@ func (distinctFilters) definition() condition.Definition {
 		`"title":{"type":"string"},"weight":{"type":"number"},"region":{"type":"string"},"notice":{"type":"string"},"severity":{"type":"number"}}}`)}
 }
 
-// groups is how many symbols, words and notices there are: each has some rows.
+// groups returns the number of symbols, words and notices.
 func (d distinctFilters) groups() int { return max(1, d.n/differentKinds/30) }
 
-// own is a group and, within it, a level from 0 to 1 that no other row of the
-// group has.
+// own returns the group of subscription i and a level from 0 to 1 that no other
+// subscription of the group has.
 func (d distinctFilters) own(i int) (group int, level float64) {
 	row, groups := i/differentKinds, d.groups()
 	rows := float64(d.n/differentKinds/groups + 1)
@@ -56,7 +56,7 @@ func (d distinctFilters) condition(i int) (filter, rule string, params []byte) {
 	return filter, "", nil
 }
 
-// digits writes a number so that those which differ by a ten-thousandth stay
+// digits formats a number so that numbers that differ by a ten-thousandth stay
 // different.
 func digits(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
 

@@ -9,14 +9,14 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A matchGoal is what the plan asks of an experiment with a million and with ten
-// million subscriptions.
+// A matchGoal is the goal of an experiment with a million and with ten million
+// subscriptions.
 type matchGoal struct {
 	million, tenMillion float64
 	unit, beside        string
 }
 
-// publish sets what the record is held against.
+// publish sets the goal as the published figure of the record.
 func (g matchGoal) publish(r *report.Record, n int) {
 	value := g.million
 	if n >= 10_000_000 {
@@ -29,18 +29,18 @@ func (g matchGoal) text(value float64) string {
 	return fmt.Sprintf("goal %s %s%s", report.Figure(value), g.unit, g.beside)
 }
 
-// published is the goal at a million, as the list of experiments shows it.
+// published returns the goal for a million subscriptions, for the list of experiments.
 func (g matchGoal) published() report.Published {
 	return report.Published{Value: g.million, Text: g.text(g.million)}
 }
 
-// An indexExperiment is an experiment in which a workload is matched, in process.
+// An indexExperiment measures the index alone with a workload.
 type indexExperiment struct {
 	workload      string
 	shows         string
 	subscriptions int  // at scale 1
 	threads       int  // 0: all CPUs
-	ids           bool // the rate that counts is that of the ids
+	ids           bool // the value is the rate of the ids
 	goal          matchGoal
 }
 
@@ -99,9 +99,9 @@ func (m indexExperiment) run(l *harness.Env, r *report.Record) error {
 	r.AddStage("adding all", time.Duration(got.Filled*float64(time.Second)))
 	r.Note("%s events/s with %.1f ids each, %s ids/s; %d bytes of JSON; an event p50 %s us, p99 %s us, CPU %s us (that of the limit %s us)", report.Figure(rate.Events), rate.IDs/rate.Events, report.Figure(rate.IDs),
 		got.EventSize, report.Figure(rate.P50), report.Figure(rate.P99), report.Figure(rate.CPU/1000), report.Figure(bare.CPU/1000))
-	r.Note("heap %.0f bytes a subscription; %s added a second, %.0f bytes each as written", got.HeapBytes, report.Figure(float64(n)/got.Filled), got.Conditions)
+	r.Note("heap %.0f bytes a subscription; %s subscriptions added in a second, %.0f bytes of text each", got.HeapBytes, report.Figure(float64(n)/got.Filled), got.Conditions)
 	r.Note("the limit is %s", m.limitText())
-	r.Note("naive: cel-go takes %.0f ns a condition (%s evaluations), which makes %s events/s on all cores if each subscription's is evaluated: extrapolated",
+	r.Note("for comparison: cel-go takes %.0f ns for a condition (%s evaluations), extrapolated to all subscriptions and cores %s events/s",
 		got.Naive, report.Thousands(int64(got.Sample)), report.Figure(float64(threads)*1e9/got.Naive/float64(n)))
 	judged := report.Checks(got.Wrong)
 	if database != "" {
@@ -112,7 +112,8 @@ func (m indexExperiment) run(l *harness.Env, r *report.Record) error {
 	return judged.Err()
 }
 
-// compareWithPostgreSQL has the database do the same, where it can.
+// compareWithPostgreSQL measures the same workload in PostgreSQL, if PostgreSQL can do
+// it.
 func (m indexExperiment) compareWithPostgreSQL(l *harness.Env, r *report.Record, n, threads int, database string, judged *report.Checks) error {
 	w, err := newWorkload(m.workload, n, l.Seed)
 	if err != nil {
@@ -124,16 +125,16 @@ func (m indexExperiment) compareWithPostgreSQL(l *harness.Env, r *report.Record,
 	}
 	rate, wrong, err := sqlPeer(l, able, n, threads, time.Duration(l.MeasureMillis())*time.Millisecond)
 	if err != nil {
-		return fmt.Errorf("the database beside: %w", err)
+		return fmt.Errorf("comparing with the database: %w", err)
 	}
 	*judged = append(*judged, wrong...)
 	batch, _ := able.sqlBatch()
-	r.Note("%s, index with the ids in it, %d connections, %d events a statement, the ids of an event in one array: %s events/s, %s ids/s",
+	r.Note("%s with a covering index, %d connections, %d events in a statement, the ids of an event in one array: %s events/s, %s ids/s",
 		database, threads, batch, report.Figure(rate.Events), report.Figure(rate.IDs))
 	return nil
 }
 
-// limitText says what the bare work is.
+// limitText describes the limit of the workload.
 func (m indexExperiment) limitText() string {
 	switch m.workload {
 	case "B1":

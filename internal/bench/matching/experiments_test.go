@@ -25,7 +25,7 @@ func runHere[S any](t *testing.T, part func(context.Context, S, io.Reader, *json
 	}
 }
 
-func TestEachWorkloadIsAnsweredAsCELAndTheBareOneAnswerIt(t *testing.T) {
+func TestEachWorkloadAgreesWithCELAndWithItsLimit(t *testing.T) {
 	for _, m := range indexExperiments() {
 		t.Run(m.workload, func(t *testing.T) {
 			var got matchResult
@@ -38,7 +38,7 @@ func TestEachWorkloadIsAnsweredAsCELAndTheBareOneAnswerIt(t *testing.T) {
 }
 
 // The comparisons must be able to fail.
-func TestAMatchThatMissesASubscriptionIsWrong(t *testing.T) {
+func TestAMissingMatchIsFound(t *testing.T) {
 	w := newPriceAlerts(2000, 1, false)
 	x := condition.New()
 	if err := x.Define(matchKey, w.definition()); err != nil {
@@ -68,7 +68,7 @@ func TestAMatchThatMissesASubscriptionIsWrong(t *testing.T) {
 	}
 }
 
-func TestWhatIsAddedIsMetAtOnce(t *testing.T) {
+func TestAnAddedSubscriptionMatchesAtOnce(t *testing.T) {
 	for _, workload := range []string{"B1", "B5"} {
 		var got addsResult
 		runHere(t, AddsPart, addsSpec{Workload: workload, Subscriptions: 2000, Single: 50, Seed: 1}, &got)
@@ -111,7 +111,7 @@ func TestALongEventHasThreeHundredBytes(t *testing.T) {
 	}
 }
 
-func TestTheLimitFindsWhoseThresholdIsReached(t *testing.T) {
+func TestTheLimitFindsTheThresholdsThatAreReached(t *testing.T) {
 	o := newOrdered(2, 6, func(i int) (int, float64) { return i % 2, float64(6 - i) })
 	if got := o.upTo(0, 4, nil); !slices.Equal(got, []uint32{uint32(placeOf(4)), uint32(placeOf(2))}) {
 		t.Errorf("got %v", got)

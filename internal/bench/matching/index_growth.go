@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// runAdds is B7: how fast the index takes subscriptions, and when they are seen.
+// runAdds is B7: how fast the index takes subscriptions, and when events match them.
 func runAdds(l *harness.Env, r *report.Record) error {
 	n := l.Size(1_000_000, 1000)
 	r.MarkInMemory()
@@ -28,19 +28,19 @@ func runAdds(l *harness.Env, r *report.Record) error {
 		w = append(w, got.Wrong...)
 		r.AddPoint(report.Point{At: kind.of + ", 10,000 at once", Value: got.Groups, Limit: got.Bare})
 		r.AddPoint(report.Point{At: kind.of + ", one at a time", Value: got.Single, P50Millis: got.P50, P99Millis: got.P99})
-		r.Note("%s: %s events/s were matched by another thread while they came one at a time", kind.of, report.Figure(got.Beside))
+		r.Note("%s: %s events/s were matched by another thread while subscriptions were added one at a time", kind.of, report.Figure(got.Beside))
 	}
 	if err := r.UsePoint("rule rows, 10,000 at once"); err != nil {
 		return err
 	}
 	seen := r.Points[1]
 	r.P50Millis, r.P99Millis = seen.P50Millis, seen.P99Millis
-	r.Note("the goal for different filters is 100,000/s; the latencies are from the call that adds one, while events are matched, until an event has met it: goal 5 ms")
-	r.Note("value and limit are those of rule rows, 10,000 at once; the limit makes them and appends each to a slice of its symbol (rule rows) or puts each text in a map (filters)")
+	r.Note("the goal for different filters is 100,000/s; the latency of an add runs from the call until an event matches the new subscription, while another thread matches events (goal 5 ms)")
+	r.Note("value and limit are those of rule rows, 10,000 at once; the limit appends each row to a slice of its symbol, or puts each text into a map")
 	return w.Err()
 }
 
-// runMemory is B9: what one subscription takes of the heap.
+// runMemory is B9: the heap memory of a subscription.
 func runMemory(l *harness.Env, r *report.Record) error {
 	n := l.Size(1_000_000, 1000)
 	r.MarkInMemory()
@@ -51,9 +51,10 @@ func runMemory(l *harness.Env, r *report.Record) error {
 		goal         float64
 		facts        float64 // without the text as written
 	}{
-		// Place, subscriber and channel; and for a rule the symbol's number and a threshold.
+		// Row id, subscriber and channel; for a rule also the number of the symbol and a
+		// threshold.
 		{"B1", "rule row", 64, 4 + 4 + 2 + 4 + 8},
-		// Of the place one bit; and the filter's number.
+		// One bit for the row id, and the number of the filter.
 		{"B3", "shared filter", 32, 4 + 4 + 2 + 0.125},
 		{"B5", "different filter", 500, 4 + 4 + 2 + 4},
 	} {
@@ -69,10 +70,10 @@ func runMemory(l *harness.Env, r *report.Record) error {
 	}
 	r.Value = r.Points[0].Value
 	r.SetLimit(r.Points[0].Limit)
-	r.Note("value is that of a rule row; heap in use before and after, by subscription, with everything that the index holds")
-	r.Note("the limit is the facts alone: place, subscriber and channel, symbol and threshold, or the text of a different filter; the ratio is how many times that is taken")
+	r.Note("the value is that of a rule row: heap in use after adding less heap before, divided by the subscriptions")
+	r.Note("the limit is the data alone: row id, subscriber and channel, and symbol and threshold or the text of the filter; the ratio is value by limit")
 	if n < 1_000_000 {
-		r.Note("with so few subscriptions the pages that the index begins with count most")
+		r.Note("with so few subscriptions the initial pages of the index count most")
 	}
 	return nil
 }

@@ -14,24 +14,24 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// A matchSpec is a workload for a process of its own, so that the memory that is
-// measured is that of the index and its events.
+// A matchSpec describes a workload for a process of its own, so that only the index and
+// its events count as memory.
 type matchSpec struct {
 	Workload      string
 	Subscriptions int
 	Seed          uint64
-	Threads       int // that match
-	Millis        int // for how long; 0 only fills the index
+	Threads       int // threads that match
+	Millis        int // duration; 0 only fills the index
 	Profile       string
 }
 
-// A matchResult is what came of it. Rates are per second.
+// A matchResult is the result of a workload. Rates are per second.
 type matchResult struct {
 	Filled     float64      // seconds in Add alone
-	HeapBytes  float64      // of one subscription, by the heap in use before and after
-	Conditions float64      // bytes of one as it is written
-	Events     harness.Rate // ordered hits, with what each tells
-	Bare       harness.Rate // the same work with no conditions in it
+	HeapBytes  float64      // bytes of heap for a subscription
+	Conditions float64      // bytes of text of a subscription
+	Events     harness.Rate // ordered hits
+	Bare       harness.Rate // the same work without conditions
 	Naive      float64      // nanoseconds of cel-go for one subscription and one event
 	Sample     int          // evaluations behind that
 	EventSize  int
@@ -67,11 +67,12 @@ func MatchPart(_ context.Context, spec matchSpec, _ io.Reader, out *json.Encoder
 	return out.Encode(result)
 }
 
-// fillGroup is how many subscriptions are added at once, as a bulk import does.
+// fillGroup is the number of subscriptions that are added in one call, as a bulk import
+// does.
 const fillGroup = 10_000
 
-// fillIndex adds subscriptions from up to to, and returns how long that took without
-// the making of them, and how many bytes their conditions are.
+// fillIndex adds the subscriptions from up to to. It returns the time in Add alone, and
+// the bytes of the conditions.
 func fillIndex(x *condition.Index, w workload, from, to int) (took time.Duration, written int64, err error) {
 	group := make([]condition.Entry, 0, fillGroup)
 	for from < to {
@@ -90,7 +91,7 @@ func fillIndex(x *condition.Index, w workload, from, to int) (took time.Duration
 	return took, written, nil
 }
 
-// heapInUse is the memory in use after a collection.
+// heapInUse returns the heap memory in use after a garbage collection.
 func heapInUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -117,7 +118,7 @@ func (s matchSpec) measure(x *condition.Index, w workload, result *matchResult) 
 		}
 	}
 	took := time.Duration(s.Millis) * time.Millisecond
-	if _, err := harness.RunThreads(s.Threads, took/10, hits); err != nil { // makes what is reused
+	if _, err := harness.RunThreads(s.Threads, took/10, hits); err != nil { // allocates what is reused
 		return err
 	}
 	runtime.GC()
@@ -131,8 +132,8 @@ func (s matchSpec) measure(x *condition.Index, w workload, result *matchResult) 
 	return s.measureBare(x, w, events, result)
 }
 
-// measureBare holds the hits of some events against what the bare one finds, where it
-// does, and lets it race.
+// measureBare compares the hits of some events with the limit, if the limit is exact,
+// and measures the rate of the limit.
 func (s matchSpec) measureBare(x *condition.Index, w workload, events [][]byte, result *matchResult) error {
 	bare := w.bare(len(events))
 	var judged report.Checks

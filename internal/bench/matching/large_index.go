@@ -11,22 +11,22 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// Of B10.
+// Rates of B10.
 const (
 	eventsPerSecond = 10_000  // a second
 	addsPerSecond   = 100_000 // a second
-	wantedEvery     = 100     // one event in so many is for somebody
+	wantedEvery     = 100     // one event in this number matches alerts
 )
 
-// runLargeIndex is B10: what ten million price alerts take of one server, and whether
-// more of them are felt by the events.
+// runLargeIndex is B10: memory and start of a server with ten million price alerts, and
+// the latency of events while alerts are added.
 func runLargeIndex(l *harness.Env, r *report.Record) error {
 	n := l.Size(10_000_000, 10_000)
 	r.Unit = "MiB"
 	r.Params["subscriptions"], r.Params["people"] = n, n/loadgen.AlertsOfEach
 	length := time.Duration(max(1, min(10, 10*l.Scale)) * float64(time.Second))
 	q := newPriceAlerts(n, l.Seed, false)
-	box, err := l.OpenSink(harness.SinkOptions{})
+	mailSink, err := l.OpenSink(harness.SinkOptions{})
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func runLargeIndex(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.API.Apply(l.Ctx, alertConfiguration(box.Addr, "1s"), false); err != nil {
+	if _, err := s.API.Apply(l.Ctx, alertConfiguration(mailSink.Addr, "1s"), false); err != nil {
 		return err
 	}
 	took, err := s.Populate(n, q.appendAlert)
@@ -42,7 +42,7 @@ func runLargeIndex(l *harness.Env, r *report.Record) error {
 		return err
 	}
 	r.AddStage("import", took)
-	r.Note("%s subscriptions/s imported; resident %.0f MiB then, at most %.0f MiB", report.Figure(float64(n)/took.Seconds()), s.Memory("VmRSS"), s.Used().PeakMiB)
+	r.Note("imported %s subscriptions/s; afterwards resident %.0f MiB, at most %.0f MiB", report.Figure(float64(n)/took.Seconds()), s.Memory("VmRSS"), s.Used().PeakMiB)
 	if err := s.Stop(); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func runLargeIndex(l *harness.Env, r *report.Record) error {
 	r.Value = s.Memory("VmRSS")
 	r.Note("after the start resident %.0f MiB, at most %.0f MiB; %.2f us a subscription", r.Value, s.Used().PeakMiB, float64(s.Ready.Microseconds())/float64(n))
 
-	window := s.OpenWindow(box)
+	window := s.OpenWindow(mailSink)
 	var w report.Checks
 	if err := measureBesideAdds(s, r, q, length, &w); err != nil {
 		return err
@@ -65,11 +65,11 @@ func runLargeIndex(l *harness.Env, r *report.Record) error {
 	if err := alertsAreThere(s, q, &w); err != nil {
 		return err
 	}
-	r.Note("one event in %d is for about ten alerts, by mail to the sink; value is what is resident after the start; p50 and p99 are of an event beside adds, from its intake until its manifest is durable", wantedEvery)
+	r.Note("one event in %d matches about ten alerts, sent by mail to the sink; the value is the resident memory after the start; p50 and p99 are of an event while subscriptions are added, from its intake until its manifest is durable", wantedEvery)
 	return w.Err()
 }
 
-// measureBesideAdds posts events alone, and then beside more alerts.
+// measureBesideAdds posts events alone, and then while alerts are added.
 func measureBesideAdds(s *harness.Server, r *report.Record, q *priceAlerts, length time.Duration, w *report.Checks) error {
 	next := 0
 	phase := func(name string) ([]float64, error) {
@@ -107,12 +107,12 @@ func measureBesideAdds(s *harness.Server, r *report.Record, q *priceAlerts, leng
 		for i := range all {
 			messages += all[i].Messages
 		}
-		r.Note("%s: %s events/s, %d for somebody, %d mails; from intake to a durable manifest p50 %s, p99 %s, longest %s ms; a request of %d events p50 %s, p99 %s ms", name,
+		r.Note("%s: %s events/s, of which %d match an alert, %d mails; from intake to a durable manifest p50 %s, p99 %s, longest %s ms; a request of %d events p50 %s, p99 %s ms", name,
 			report.Figure(float64(f.Posted)/f.Took.Seconds()), len(wanted), messages, report.Figure(report.Percentile(frozen, 50)), report.Figure(report.Percentile(frozen, 99)), report.Figure(report.Percentile(frozen, 100)),
 			f.Posted/max(1, len(f.Answers)), report.Figure(report.Percentile(f.Answers, 50)), report.Figure(report.Percentile(f.Answers, 99)))
 		return frozen, nil
 	}
-	quiet, err := phase("quiet")
+	quiet, err := phase("without adds")
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func measureBesideAdds(s *harness.Server, r *report.Record, q *priceAlerts, leng
 		return err
 	}
 	adds := addSteadily(s, q, int(addsPerSecond*length.Seconds()))
-	beside, err := phase("beside adds")
+	beside, err := phase("while adding")
 	if err != nil {
 		return err
 	}
@@ -129,13 +129,13 @@ func measureBesideAdds(s *harness.Server, r *report.Record, q *priceAlerts, leng
 		return err
 	}
 	r.P50Millis, r.P99Millis = report.Percentile(beside, 50), report.Percentile(beside, 99)
-	r.Note("adds: %s subscriptions/s, %s in all; p99 beside them is %.2f times the quiet one", report.Figure(float64(added.sum.Created)/added.took.Seconds()),
+	r.Note("adds: %s subscriptions/s, %s in all; p99 while adding is %.2f times that without adds", report.Figure(float64(added.sum.Created)/added.took.Seconds()),
 		report.Thousands(added.sum.Created), r.P99Millis/max(report.Percentile(quiet, 99), 1e-3))
 	w.Require(added.sum.Created == int64(added.lines) && added.sum.Failed == 0, "%d of %d alerts were added, %d failed", added.sum.Created, added.lines, added.sum.Failed)
 	return nil
 }
 
-// An adding is alerts that come at a steady pace.
+// An adding is the result of adding alerts at a steady rate.
 type adding struct {
 	sum   client.PutSummary
 	lines int
@@ -143,8 +143,8 @@ type adding struct {
 	err   error
 }
 
-// addSteadily imports n alerts of new people in the background, at the pace of B10. Nobody
-// quotes their symbol.
+// addSteadily imports n alerts of new people in the background, at the rate of B10. No
+// event has their symbol.
 func addSteadily(s *harness.Server, q *priceAlerts, n int) <-chan adding {
 	done := make(chan adding, 1)
 	i, started := 0, time.Now()
@@ -154,7 +154,7 @@ func addSteadily(s *harness.Server, q *priceAlerts, n int) <-chan adding {
 		}
 		if early := time.Duration(float64(i)/addsPerSecond*float64(time.Second)) - time.Since(started); early > 0 {
 			if harness.Pause(s.Env.Ctx, early) != nil {
-				return dst // the request is over as well
+				return dst // the request has ended as well
 			}
 		}
 		p := loadgen.Person(q.n/loadgen.AlertsOfEach + i/loadgen.AlertsOfEach)

@@ -7,17 +7,17 @@ import (
 	"fanfare.dev/fanfare/internal/bench/loadgen"
 )
 
-// A limitMatch is what the memory or reading the event alone allows: it knows what
-// the events tell and has no conditions, only slices.
+// A limitMatch does the same work without conditions. It knows the content of the events
+// and has only slices.
 type limitMatch struct {
-	// answer appends to dst the places that want event i.
+	// answer appends the row ids of the subscriptions that match event i to dst.
 	answer func(i int, data []byte, dst []uint32) []uint32
-	// exact tells that these are the places; else it is a limit of the reading, and
-	// nothing is appended.
+	// exact tells that these are the true matches. Otherwise the limit is that of
+	// reading the event, and nothing is appended.
 	exact bool
 }
 
-// ordered keeps rows of groups by a threshold: two slices for each group.
+// ordered has rows by group, ordered by a threshold: two slices for each group.
 type ordered []struct {
 	thresholds []float64
 	places     []uint32
@@ -46,7 +46,7 @@ func newOrdered(groups, n int, row func(i int) (group int, threshold float64)) o
 	return o
 }
 
-// upTo appends the places whose threshold the value reaches.
+// upTo appends the row ids whose threshold the value reaches.
 func (o ordered) upTo(group int, value float64, dst []uint32) []uint32 {
 	g := &o[group]
 	low, high := 0, len(g.thresholds)
@@ -60,8 +60,8 @@ func (o ordered) upTo(group int, value float64, dst []uint32) []uint32 {
 	return append(dst, g.places[:low]...)
 }
 
-// newByteScan returns what looks at each byte once, as a reader of JSON has to, and
-// tells how many part it.
+// newByteScan returns a function that reads each byte once, as a JSON parser must, and
+// counts the structural characters.
 func newByteScan() func(data []byte) (parts int) {
 	var parting [256]byte
 	for _, c := range []byte(`{}[]",:\`) {
@@ -75,9 +75,8 @@ func newByteScan() func(data []byte) (parts int) {
 	}
 }
 
-// lookUp is the limit where every condition is another one: each byte of the event
-// is looked at, and each of its members leads to one place of a table with a word
-// for every subscription.
+// lookUp is the limit if all conditions are different: it reads each byte of the event,
+// and for each member it reads one entry of a table with a word for every subscription.
 func lookUp(n int) limitMatch {
 	size := 1
 	for size < n {
@@ -93,6 +92,6 @@ func lookUp(n int) limitMatch {
 				hash = 0
 			}
 		}
-		return dst[:len(dst)+int(found)] // nothing stands in the table
+		return dst[:len(dst)+int(found)] // the table is empty
 	}}
 }

@@ -12,13 +12,14 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// A sqlWorkload is one that a database can do: rows that an event's value
-// reaches, of one symbol or of all.
+// A sqlWorkload can be expressed in SQL: rows of one symbol, or of all, whose threshold
+// is reached by a value.
 type sqlWorkload interface {
 	workload
 	sqlRow(i int) (symbol string, threshold float64)
 	sqlEvent(i int) (symbol string, value float64)
-	// sqlBatch is how many events a statement answers, and whether it asks for the symbol.
+	// sqlBatch returns how many events a statement has, and whether it asks for the
+	// symbol.
 	sqlBatch() (events int, bySymbol bool)
 }
 
@@ -43,8 +44,8 @@ func (b thresholds) sqlEvent(i int) (string, float64) { return "", b.level(i) }
 
 func (thresholds) sqlBatch() (int, bool) { return 10, false }
 
-// sqlPeer has PostgreSQL answer a workload with the best index that it has for it,
-// batches of events in a statement, and the ids of each event in one array.
+// sqlPeer measures a workload in PostgreSQL with a covering index, batches of events in
+// a statement, and the ids of each event in one array.
 func sqlPeer(l *harness.Env, w sqlWorkload, n, threads int, length time.Duration) (rate harness.Rate, judged report.Checks, err error) {
 	conns := make([]*pgx.Conn, threads)
 	for i := range conns {

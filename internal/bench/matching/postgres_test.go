@@ -10,8 +10,8 @@ import (
 	"fanfare.dev/fanfare/internal/test/pgtest"
 )
 
-// The database beside is no peer unless it finds what the index finds.
-func TestTheDatabaseBesideFindsTheSameAndLeavesNothing(t *testing.T) {
+// PostgreSQL must find the same ids as the index.
+func TestPostgreSQLFindsTheSameAndLeavesNothing(t *testing.T) {
 	l := &harness.Env{Ctx: t.Context(), Options: harness.Options{DB: pgtest.Database(t)}}
 	for _, w := range []sqlWorkload{newPriceAlerts(3000, 1, false), thresholds{3000, 1}} {
 		rate, judged, err := sqlPeer(l, w, 3000, 2, 10*time.Millisecond)

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// quotes is B1: alerts on the price of one of 10,000 symbols, which both
-// subscribers and the market ask for by Zipf. An event matches ten on average.
+// priceAlerts is B1: alerts on the price of one of 10,000 symbols. Alerts and events
+// choose the symbol by Zipf. An event matches ten alerts on average.
 type priceAlerts struct {
 	n       int
 	seed    uint64
@@ -36,14 +36,14 @@ func (q *priceAlerts) definition() condition.Definition {
 	}
 }
 
-// alert is what subscription i waits for.
+// alert returns the symbol and the threshold of subscription i.
 func (q *priceAlerts) alert(i int) (symbol int, trigger float64) {
 	h := loadgen.Mix(q.seed ^ uint64(i))
 	return q.symbols.Rank(loadgen.Unit(h)), written(topPrice * loadgen.Unit(loadgen.Mix(h)))
 }
 
-// quote is what event i tells. As the triggers are spread evenly, the price says
-// how many it passes.
+// quote returns the symbol and the price of event i. The thresholds are spread evenly,
+// so that the price determines how many of them it reaches.
 func (q *priceAlerts) quote(i int) (symbol int, price float64) {
 	h := loadgen.Mix(q.seed + 1<<40 + uint64(i))
 	symbol = q.symbols.Rank(loadgen.Unit(h))
@@ -51,7 +51,7 @@ func (q *priceAlerts) quote(i int) (symbol int, price float64) {
 	return symbol, written(min(topPrice, topPrice*2*matchesPerPost*loadgen.Unit(loadgen.Mix(h))/waiting))
 }
 
-// written is a price as JSON has it, with five digits behind the point.
+// written rounds a price as it is written in JSON, to five digits after the point.
 func written(price float64) float64 { return math.Round(price*1e5) / 1e5 }
 
 func (q *priceAlerts) condition(i int) (filter, rule string, params []byte) {
@@ -98,7 +98,8 @@ func (q *priceAlerts) bare(events int) limitMatch {
 	}}
 }
 
-// broad is B2: a threshold alone, which one in a hundred has below the event's value.
+// thresholds is B2: a threshold alone, which 1 % of the subscriptions have below the
+// value of the event.
 type thresholds struct {
 	n    int
 	seed uint64
@@ -117,7 +118,7 @@ func (b thresholds) threshold(i int) (group int, threshold float64) {
 	return 0, written(topLevel * loadgen.Unit(loadgen.Mix(b.seed^uint64(i))))
 }
 
-// level is between 0.8 and 1.2 of 100.
+// level returns the value of event i, between 0.8 and 1.2.
 func (b thresholds) level(i int) float64 {
 	return written(0.8 + 0.4*loadgen.Unit(loadgen.Mix(b.seed+1<<40+uint64(i))))
 }

@@ -14,13 +14,13 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// Of the stock case.
+// Sizes of the stock case.
 const (
 	minutes     = 3     // C1: rounds of one quote for each symbol
-	minuteStep  = 16    // percent at most from quote to quote: about 40 alerts are met
+	minuteStep  = 16    // percent at most from quote to quote: a quote matches about 40 alerts
 	tickStep    = 0.02  // C2
-	halfOfTicks = 10000 // a second: half of what is demanded
-	LookedAt    = 1000  // quotes whose times are looked up
+	halfOfTicks = 10000 // a second: half of the required rate
+	LookedAt    = 1000  // quotes whose times are read
 )
 
 // openMarket starts a server with the alerts of the stock case.
@@ -32,25 +32,25 @@ func openMarket(l *harness.Env, name string, r *report.Record) (*stockMarket, *h
 	if _, err := loadgen.WriteLines(lines, n, m.lines()); err != nil {
 		return nil, nil, nil, err
 	}
-	box, s, err := l.StartFilled(stockConfiguration, name, lines)
-	return m, box, s, err
+	mailSink, s, err := l.StartFilled(stockConfiguration, name, lines)
+	return m, mailSink, s, err
 }
 
 // RunMinutes is C1: quotes come by the minute, a thousand at once.
 func RunMinutes(l *harness.Env, r *report.Record) error {
-	m, box, s, err := openMarket(l, "C1", r)
+	m, mailSink, s, err := openMarket(l, "C1", r)
 	if err != nil {
 		return err
 	}
 	r.Unit = "mails/s"
-	window := s.OpenWindow(box)
+	window := s.OpenWindow(mailSink)
 	if err := s.ToggleProfile(); err != nil {
 		return err
 	}
 	var sending time.Duration
 	var after []float64
 	var mails int64
-	for round := range minutes + 1 { // the first opens the market: nothing was before it
+	for round := range minutes + 1 { // the first round opens the market: no quote was before it
 		var body []byte
 		var wanted []string
 		for range marketSymbols {
@@ -89,8 +89,8 @@ func RunMinutes(l *harness.Env, r *report.Record) error {
 	slices.Sort(after)
 	r.P50Millis, r.P99Millis = report.Percentile(after, 50), report.Percentile(after, 99)
 	r.Note("%d minutes of %s quotes, %.1f mails a quote; p50 and p99 are of a quote, from its intake until the outcome of its last mail is durable", minutes, report.Thousands(marketSymbols), float64(mails)/(minutes*marketSymbols))
-	r.Note("a minute begins when the mails of the one before have left; published over HTTP, here by mail to the sink, as there is no webhook yet")
-	return closeMarket(s, r, m, box)
+	r.Note("a minute begins when the mails of the minute before have left; the published figure is over HTTP, this one by mail to the sink")
+	return closeMarket(s, r, m, mailSink)
 }
 
 // roundTimes returns how long a round of quotes took, from the intake of the first
@@ -113,17 +113,17 @@ func roundTimes(all []fanfare.Broadcast, seen time.Time) (whole time.Duration, e
 	return last.Sub(first), each
 }
 
-// closeMarket holds what came to the sink against what the quotes demanded.
-func closeMarket(s *harness.Server, r *report.Record, m *stockMarket, box *harness.Sink) error {
+// closeMarket compares the mails at the sink with those that the quotes must lead to.
+func closeMarket(s *harness.Server, r *report.Record, m *stockMarket, mailSink *harness.Sink) error {
 	var w report.Checks
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	sum, err := box.Finish()
+	sum, err := mailSink.Finish()
 	if err != nil {
 		return err
 	}
-	harness.CheckSink(r, box, sum, int(m.told), &w)
+	harness.CheckSink(r, mailSink, sum, int(m.told), &w)
 	if r.Limit == 0 {
 		raw, err := rawlimit.SendRaw(s.Env, int(max(m.told, 1000)))
 		if err != nil {
@@ -139,14 +139,14 @@ func closeMarket(s *harness.Server, r *report.Record, m *stockMarket, box *harne
 func PublishAll(s *harness.Server, body []byte, n int) error {
 	sum, err := s.API.PublishLines(s.Env.Ctx, "quote", bytes.NewReader(body), client.PublishOptions{IDPointer: "/id"}, nil, nil)
 	if err == nil && sum.Accepted != int64(n) {
-		err = fmt.Errorf("%d of %d quotes were taken", sum.Accepted, n)
+		err = fmt.Errorf("the server accepted %d of %d quotes", sum.Accepted, n)
 	}
 	return err
 }
 
-// RunTicks is C2: quotes as fast as they go, and then at half of the demanded pace.
+// RunTicks is C2: quotes at maximum speed, and then at half of the required rate.
 func RunTicks(l *harness.Env, r *report.Record) error {
-	m, box, s, err := openMarket(l, "C2", r)
+	m, mailSink, s, err := openMarket(l, "C2", r)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func RunTicks(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	window := s.OpenWindow(box)
+	window := s.OpenWindow(mailSink)
 	if err := s.ToggleProfile(); err != nil {
 		return err
 	}
@@ -182,13 +182,13 @@ func RunTicks(l *harness.Env, r *report.Record) error {
 	harness.RecordUsage(r, window.Close())
 	r.Value, r.CPUMicros = float64(ticks)/took.Seconds(), 1e6*r.CPUSeconds/float64(ticks)
 	r.SetLimit(raw)
-	r.Note("full pace: %s quotes in one request, %.2f mails a quote; server CPU %.1f us a quote with its mails", report.Thousands(int64(ticks)), float64(mails)/float64(ticks), 1e6*r.CPUSeconds/float64(ticks))
+	r.Note("full pace: %s quotes in one request, %.2f mails a quote; server CPU %.1f us for a quote and its mails", report.Thousands(int64(ticks)), float64(mails)/float64(ticks), 1e6*r.CPUSeconds/float64(ticks))
 	if err := halfPace(s, r, m); err != nil {
 		return err
 	}
 	r.Note("value: from the first quote's intake until the last one's manifest is durable; the limit is raw NATS publish of the same bytes in groups of %d", rawlimit.MaxGroup)
-	r.Note("by mail to the sink, as there is no webhook yet")
-	return closeMarket(s, r, m, box)
+	r.Note("the mails go to the sink")
+	return closeMarket(s, r, m, mailSink)
 }
 
 // untilLastManifest returns how long it took from the intake of the first event
@@ -202,8 +202,8 @@ func untilLastManifest(s *harness.Server, first, last string) (time.Duration, er
 	return durable.Sub(begun.Stages.Received), err
 }
 
-// halfPace posts quotes as they come at a steady pace, and looks at the times of
-// those that somebody waits for.
+// halfPace posts quotes at a steady rate and reads the times of those that match an
+// alert.
 func halfPace(s *harness.Server, r *report.Record, m *stockMarket) error {
 	pace := min(halfOfTicks, r.Value/2)
 	length := time.Duration(max(1, min(10, 10*s.Env.Scale)) * float64(time.Second))

@@ -11,18 +11,19 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// A stockMarket is the stock case: 1,000 symbols, people with five alerts each, by four
-// rules in turn, on symbols that they choose by Zipf. It knows who must be told of
-// each quote, so that what came to the sink can be held against that.
+// A stockMarket is the model of the stock case: 1,000 symbols, and people with five
+// alerts each, by four rules in turn, on symbols chosen by Zipf. It knows the people
+// that each quote must reach, so that the sink can be compared with it.
 type stockMarket struct {
 	n       int
 	seed    uint64
 	symbols []symbolState
-	told    int64 // mails that the quotes so far demand
+	told    int64 // mails that the quotes so far must lead to
 	quotes  int
 }
 
-// A symbolState symbol has its last change since the opening, and the alerts on it.
+// A symbolState has the last change of a symbol since the opening, and the alerts on the
+// symbol.
 type symbolState struct {
 	opening float64
 	change  float64 // percent
@@ -41,13 +42,13 @@ type alert struct {
 
 const (
 	marketSymbols = 1000
-	// Alerts are spread over half of the opening price to either side.
+	// Alerts are spread over half of the opening price in both directions.
 	reachPercent = 50
 	bandPercent  = 0.1 // of the opening price, from low to high
 )
 
-// marketDefinition has the four rules: three tell what has been passed since the
-// symbol's last quote, and one of every quote in a band.
+// marketDefinition has the four rules. Three of them compare a quote with the last quote
+// of the symbol; the fourth matches every quote in a band.
 func marketDefinition() condition.Definition {
 	rule := func(name, when string, params ...string) condition.Rule {
 		r := condition.Rule{Name: name, When: "event.symbol == sub.symbol && " + when, Params: map[string]string{"symbol": "string"}}
@@ -70,7 +71,7 @@ func marketDefinition() condition.Definition {
 
 func stockConfiguration(relay, retry string) []byte {
 	d := marketDefinition()
-	rules, _ := json.Marshal(func() (all []map[string]any) { // JSON is YAML, and these are texts
+	rules, _ := json.Marshal(func() (all []map[string]any) { // JSON is valid YAML; marshalling strings cannot fail
 		for _, r := range d.Rules {
 			all = append(all, map[string]any{"name": r.Name, "when": r.When, "params": r.Params})
 		}
@@ -116,13 +117,13 @@ func newStockMarket(n int, seed uint64) *stockMarket {
 
 const marketRules = 4
 
-// list is where the alerts of a rule are; alert i is of rule i modulo four.
+// list returns the alerts of the rule that alert i has.
 func (s *symbolState) list(i int) *[]alert {
 	return [...]*[]alert{&s.stops, &s.limits, &s.moves, &s.bands}[i%marketRules]
 }
 
-// alert is what subscription i waits for: a level below the opening, one above it,
-// a percentage, or the lower end of a band.
+// alert returns the symbol and the level of subscription i: a level below the opening,
+// one above it, a percentage, or the lower end of a band.
 func (m *stockMarket) alert(chosen loadgen.Zipf, i int) (symbol int, level float64, params string) {
 	h := loadgen.Mix(m.seed ^ uint64(i))
 	symbol = chosen.Rank(loadgen.Unit(h))
@@ -144,10 +145,11 @@ func (m *stockMarket) alert(chosen loadgen.Zipf, i int) (symbol int, level float
 
 func bandEnd(low, opening float64) float64 { return cents(low + opening*bandPercent/100) }
 
-// cents are prices and percentages as they are written, with four digits.
+// cents rounds prices and percentages to four digits, as they are written.
 func cents(v float64) float64 { return math.Round(v*1e4) / 1e4 }
 
-// lines returns what appends the line of alert i as the bulk import takes it.
+// lines returns a function that appends the line of alert i in the form of the bulk
+// import.
 func (m *stockMarket) lines() func(dst []byte, i int) []byte {
 	chosen, names := loadgen.NewZipf(marketSymbols), [marketRules]string{"stop", "limit", "move", "band"}
 	return func(dst []byte, i int) []byte {
@@ -158,8 +160,8 @@ func (m *stockMarket) lines() func(dst []byte, i int) []byte {
 	}
 }
 
-// appendQuote appends the line of the next quote, which is of the next symbol and
-// at most a step away from its last one, and says how many people it must be told.
+// appendQuote appends the line of the next quote, and returns how many people it must
+// reach. Quotes are of the symbols in turn, each at most a step from the last one.
 func (m *stockMarket) appendQuote(dst []byte, stepPercent float64) ([]byte, int) {
 	s := &m.symbols[m.quotes%marketSymbols]
 	step := stepPercent * (2*loadgen.Unit(loadgen.Mix(m.seed+1<<41+uint64(m.quotes))) - 1)
@@ -177,7 +179,7 @@ func (m *stockMarket) appendQuote(dst []byte, stepPercent float64) ([]byte, int)
 	return dst, told
 }
 
-// tell counts the people whose alerts a quote meets. Each gets one mail of it.
+// matchedPeople counts the people whose alerts a quote matches. Each gets one mail.
 func (s *symbolState) tell(was *symbolState) int {
 	var people []int
 	take := func(alerts []alert, from, to float64, fromIncluded, toIncluded bool) {

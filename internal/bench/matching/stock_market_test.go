@@ -10,7 +10,7 @@ import (
 )
 
 // The model that C1 and C2 compare with the sink agrees with the index for each quote.
-func TestTheMarketKnowsWhoMustBeToldOfAQuote(t *testing.T) {
+func TestTheMarketKnowsThePeopleThatAQuoteMustReach(t *testing.T) {
 	const n = 40_000
 	m := newStockMarket(n, 1)
 	x := condition.New()

@@ -7,10 +7,11 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// titleSchema is that of events which have a title.
+// titleSchema is the schema of events with a title.
 const titleSchema = `{"type":"object","properties":{"title":{"type":"string"}}}`
 
-// shared is B3: all have NotifyBC's filter, and every event meets it.
+// sharedFilter is B3: all subscriptions have NotifyBC's filter, and every event matches
+// it.
 type sharedFilter struct{ n int }
 
 func (sharedFilter) definition() condition.Definition {
@@ -33,8 +34,8 @@ func (s sharedFilter) bare(int) limitMatch {
 	return limitMatch{exact: true, answer: func(_ int, _ []byte, dst []uint32) []uint32 { return append(dst, all...) }}
 }
 
-// headlines is B4: 10,000 different words are sought in titles, which
-// subscribers choose by Zipf; a title of twelve words has one of them.
+// titleWordFilters is B4: subscriptions look for 10,000 different words, chosen by Zipf,
+// in titles. A title of twelve words has one of them.
 type titleWordFilters struct {
 	n     int
 	seed  uint64
@@ -43,7 +44,7 @@ type titleWordFilters struct {
 
 const (
 	titleWords = 12
-	idleWords  = 1 << 16 // that nobody seeks
+	idleWords  = 1 << 16 // words that no subscription looks for
 )
 
 func newTitleWordFilters(n int, seed uint64) *titleWordFilters {
@@ -62,7 +63,7 @@ func (h *titleWordFilters) condition(i int) (filter, rule string, params []byte)
 	return "contains_ci(title, '" + string(loadgen.AppendWord(nil, h.sought(i))) + "')", "", nil
 }
 
-// told is the word of event i that is sought.
+// told returns the word of event i that subscriptions look for.
 func (h *titleWordFilters) told(i int) int {
 	return int(loadgen.Mix(h.seed+1<<40+uint64(i)) % uint64(len(h.words.UpTo)))
 }
@@ -84,9 +85,9 @@ func (h *titleWordFilters) event(i int) []byte {
 	return append(data, `"}`...)
 }
 
-// bare folds the title and looks at each of its grams of four characters in a
-// table of 64 KiB, as the cheapest index of parts of words must; the
-// subscribers of the word are a slice.
+// bare folds the title and looks up each sequence of four characters in a table of 64
+// KiB, as the cheapest index of substrings must. The subscriptions of a word are a
+// slice.
 func (h *titleWordFilters) bare(events int) limitMatch {
 	of := make([][]uint32, len(h.words.UpTo))
 	for i := range h.n {
@@ -110,7 +111,7 @@ func (h *titleWordFilters) bare(events int) limitMatch {
 			gram = gram<<8 | uint32(c)
 			found += uint32(grams[gramHash(gram)])
 		}
-		if found == 0 { // never: the word is in it
+		if found == 0 { // never: the title has the word
 			return dst
 		}
 		return append(dst, of[typed[i]]...)

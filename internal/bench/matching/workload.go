@@ -7,19 +7,20 @@ import (
 	"fanfare.dev/fanfare/internal/condition"
 )
 
-// A workload is a topic, its subscriptions and its events. Each is made from its
-// number and the seed, so that none has to be kept and two runs see the same.
+// A workload is a topic with its subscriptions and events. Each of them is made from its
+// number and the seed, so that none has to be stored and two runs see the same.
 type workload interface {
 	definition() condition.Definition
-	// condition makes that of subscription i: a filter, or a rule and its params.
+	// condition returns the condition of subscription i: a filter, or a rule and its
+	// params.
 	condition(i int) (filter, rule string, params []byte)
-	// event makes the data of event i.
+	// event returns the data of event i.
 	event(i int) []byte
-	// bare is the same work with no conditions in it, for events 0 to events-1.
+	// bare returns the same work without conditions, for events 0 to events-1.
 	bare(events int) limitMatch
 }
 
-// newWorkload makes those of the plan by id, for n subscriptions.
+// newWorkload returns the workload of an experiment for n subscriptions.
 func newWorkload(id string, n int, seed uint64) (workload, error) {
 	switch id {
 	case "B1":
@@ -40,13 +41,14 @@ func newWorkload(id string, n int, seed uint64) (workload, error) {
 	return nil, fmt.Errorf("no workload %q", id)
 }
 
-// placeOf is where subscription i lives: they go round the partitions, as those
-// of subscribers do that come one after the other.
+// placeOf returns the row id of subscription i. The ids go through the partitions in
+// turn, as those of consecutive subscribers do.
 func placeOf(i int) fanfare.RowID {
 	return fanfare.NewRowID(i%fanfare.Partitions, uint32(i/fanfare.Partitions))
 }
 
-// entryOf makes subscription i as the index takes it. Every subscriber has one.
+// entryOf returns subscription i in the form of the index. Every subscriber has one
+// subscription.
 func entryOf(w workload, i int) condition.Entry {
 	e := condition.Entry{Place: placeOf(i), Subscriber: placeOf(i), Channel: 1}
 	e.Filter, e.Rule, e.Params = w.condition(i)

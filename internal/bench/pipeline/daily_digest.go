@@ -12,15 +12,15 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// Of L10.
+// Sizes of L10.
 const (
 	itemsOfDigest = 5
-	windowOfSmall = 10 * time.Second // in place of a day, where the experiment is small
+	windowOfSmall = 10 * time.Second // in place of a day, if the experiment is small
 	smallDigests  = 100_000
-	importPace    = 50_000 // subscriptions a second at least, and for the events as long
+	importPace    = 50_000 // least subscriptions a second; the events may take as long
 )
 
-// digestConfiguration is a service whose news wait for a cadence.
+// digestConfiguration returns the document of a service whose topic has a cadence.
 func digestConfiguration(cadence string) func(relay, retry string) []byte {
 	return func(relay, retry string) []byte {
 		return fmt.Appendf(nil, `service: %s
@@ -47,8 +47,8 @@ templates:
 	}
 }
 
-// dueOf chooses when n people are told: by the day where there are many, at a time that
-// is after the import; else by a window.
+// dueOf chooses the cadence for n people: daily at a time after the import if there are
+// many, or else a window.
 func dueOf(n int, now time.Time) (cadence string, due func(now time.Time) time.Time) {
 	if n < smallDigests {
 		return "window " + windowOfSmall.String(), func(now time.Time) time.Time { return now.Truncate(windowOfSmall).Add(windowOfSmall) }
@@ -68,7 +68,7 @@ func RunDaily(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	box, s, err := l.StartFilled(digestConfiguration(cadence), "L10", lines)
+	mailSink, s, err := l.StartFilled(digestConfiguration(cadence), "L10", lines)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func RunDaily(l *harness.Env, r *report.Record) error {
 	if err := s.ToggleProfile(); err != nil {
 		return err
 	}
-	window := s.OpenWindow(box)
+	window := s.OpenWindow(mailSink)
 	digest, err := digestOf(s, events[0], due)
 	if err != nil {
 		return err
@@ -108,37 +108,38 @@ func RunDaily(l *harness.Env, r *report.Record) error {
 	r.AddStage("due to last outcome durable (polled)", b.DurableAt.Sub(due))
 	harness.RecordUsage(r, used)
 	r.RSSMiB, r.CPUMicros = max(whole, used.PeakMiB), report.MicrosPer(used.Server, n)
-	r.Note("%s digests/s; CPU a digest %.2f us of the server; server at most %.0f MiB from the due time on, %.0f MiB since its start",
+	r.Note("%s digests/s; %.2f us of server CPU for a digest; server at most %.0f MiB from the due time on, %.0f MiB since its start",
 		report.Figure(float64(n)/r.Value), report.MicrosPer(used.Server, n), used.PeakMiB, r.RSSMiB)
-	w.Require(b.Messages == int64(n) && b.Counts[fanfare.Accepted] == int64(n), "%d digests were made and %d accepted, of %d people", b.Messages, b.Counts[fanfare.Accepted], n)
+	w.Require(b.Messages == int64(n) && b.Counts[fanfare.Accepted] == int64(n), "%d digests were made and %d accepted for %d people", b.Messages, b.Counts[fanfare.Accepted], n)
 	for _, event := range events {
 		at, err := digestOf(s, event, due)
 		if err != nil {
 			return err
 		}
-		w.Require(at == digest, "event %s went out in %s, and others in %s", event, at, digest)
+		w.Require(at == digest, "event %s is in the digest %s, other events in %s", event, at, digest)
 	}
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	sum, err := box.Finish()
+	sum, err := mailSink.Finish()
 	if err != nil {
 		return err
 	}
-	harness.CheckSink(r, box, sum, n, &w)
+	harness.CheckSink(r, mailSink, sum, n, &w)
 	raw, err := rawlimit.SendRaw(l, n)
 	if err != nil {
 		return err
 	}
 	r.Limit = float64(n) / raw.PerSecond
 	r.Ratio = r.Limit / r.Value
-	r.Note("%d bytes a digest; value: from the due time to the last durable outcome; the limit is the time in which the raw sender sends as many mails, the ratio is limit by value", sum.Bytes/max(1, sum.Messages))
+	r.Note("a digest has %d bytes; value: from the due time to the last durable outcome; the limit is the time in which the raw sender sends as many mails; the ratio is limit by value", sum.Bytes/max(1, sum.Messages))
 	return w.Err()
 }
 
-// publishItems publishes the events of a digest, and returns when that is due.
+// publishItems publishes the events of a digest and returns the time at which the digest
+// is due.
 func publishItems(s *harness.Server, dueAfter func(time.Time) time.Time, r *report.Record) (due time.Time, events []string, err error) {
-	if due = dueAfter(time.Now()); time.Until(due) < windowOfSmall/2 { // time for all of them
+	if due = dueAfter(time.Now()); time.Until(due) < windowOfSmall/2 { // too short for all events
 		if err := harness.Pause(s.Env.Ctx, time.Until(due)); err != nil {
 			return due, nil, err
 		}
@@ -157,17 +158,17 @@ func publishItems(s *harness.Server, dueAfter func(time.Time) time.Time, r *repo
 			return due, nil, err
 		}
 		events = append(events, accepted.ID)
-		r.AddStage(fmt.Sprintf("event %d kept to gathered", i+1), frozen.Sub(b.Stages.Kept))
+		r.AddStage(fmt.Sprintf("event %d kept to gathered (polled)", i+1), frozen.Sub(b.Stages.Kept))
 		if frozen.After(due) {
 			return due, nil, fmt.Errorf("event %d was gathered at %v, and the digest was due at %v: the machine is too slow for the experiment", i+1, frozen, due)
 		}
 	}
 	used := window.Close()
-	r.Note("gathering: CPU %.3f us a person and event; server at most %.0f MiB meanwhile", 1e6*used.Server.Seconds()/itemsOfDigest/float64(max(1, r.Params["digests"].(int))), used.PeakMiB)
+	r.Note("gathering: %.3f us of server CPU for a person and event; server at most %.0f MiB", 1e6*used.Server.Seconds()/itemsOfDigest/float64(max(1, r.Params["digests"].(int))), used.PeakMiB)
 	return due, events, nil
 }
 
-// digestOf waits until an event went out in a digest, and returns that one's id.
+// digestOf waits until an event was sent in a digest, and returns the id of the digest.
 func digestOf(s *harness.Server, event string, due time.Time) (string, error) {
 	for {
 		b, err := s.API.Event(s.Env.Ctx, event)
@@ -178,7 +179,7 @@ func digestOf(s *harness.Server, event string, due time.Time) (string, error) {
 			return b.Gathered[0].Digest, nil
 		}
 		if time.Since(due) > 2*harness.StallPatience {
-			return "", s.WithLog(fmt.Errorf("%v after it was due nothing is told of event %s: %+v", time.Since(due), event, b.Gathered))
+			return "", s.WithLog(fmt.Errorf("%v after the due time event %s is in no digest: %+v", time.Since(due), event, b.Gathered))
 		}
 		if err := harness.Pause(s.Env.Ctx, 20*time.Millisecond); err != nil {
 			return "", err

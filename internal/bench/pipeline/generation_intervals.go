@@ -11,7 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// Of L4: content changes at a steady pace, for ten people each.
+// L4: content changes at a steady rate, for ten people each.
 const (
 	changePace    = 500 // a second
 	changeLength  = 20 * time.Second
@@ -47,12 +47,12 @@ func RunGenerations(l *harness.Env, r *report.Record) error {
 			first += f.Posted
 			return f, err
 		}
-		window := g.OpenWindow(g.box)
+		window := g.OpenWindow(g.mailSink)
 		f, err := changes(length)
 		if err != nil {
 			return err
 		}
-		if err := harness.Pause(l.Ctx, longestWindow); err != nil { // the last window; asking would take time of the server
+		if err := harness.Pause(l.Ctx, longestWindow); err != nil { // for the last window; reading would take CPU time of the server
 			return err
 		}
 		if _, _, err := g.WaitManifests(fmt.Sprint("call-", first-1)); err != nil {
@@ -90,12 +90,12 @@ func RunGenerations(l *harness.Env, r *report.Record) error {
 		}
 		slices.SortFunc(moments, time.Time.Compare)
 		r.AddPoint(report.Point{At: at, Value: report.MicrosPer(toll.Server, f.Posted), P50Millis: report.Percentile(took, 50), P99Millis: report.Percentile(took, 99)})
-		r.Note("%s: %d events that were looked up were made in %d transactions; p99 of a request with those of a hundredth of a second %s ms", at, len(all), len(slices.Compact(moments)), report.Figure(report.Percentile(f.Answers, 99)))
+		r.Note("%s: the manifests of %d sampled events were made in %d transactions; p99 of a request with the events of 10 ms %s ms", at, len(all), len(slices.Compact(moments)), report.Figure(report.Percentile(f.Answers, 99)))
 		if err := g.end(&w); err != nil {
 			return err
 		}
 	}
 	harness.RecordUsage(r, used)
-	r.Note("value: CPU of the server for an event, with its intake, match and %d notifications, while nothing leaves; p50 and p99: from its intake until its manifests are durable, of half as many events that follow", changedFor)
+	r.Note("value: server CPU for an event with its intake, its match and %d notifications, while the service is paused; p50 and p99: from the intake until the manifests are durable, measured in a second flow with half as many events", changedFor)
 	return cmp.Or(r.UsePoint(at), w.Err())
 }

@@ -13,17 +13,18 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// Of G1 and G2: people in parts of an equal size, which events name, by rules that say
-// the same.
+// G1 and G2: people in groups of equal size. An event names groups; all rules have the
+// same condition.
 const (
-	generated     = 10_000 // notifications that G1 cuts into batches
+	generated     = 10_000 // notifications that G1 splits into batches
 	manyGenerated = 1_000_000
 	generateRules = 8
 	ofEachRule    = 2500
-	callParts     = 32 // that G1's notifications are cut into
+	callParts     = 32 // groups of the people in G1
 )
 
-// generateConfiguration is a service whose events say which parts they are for.
+// generateConfiguration returns the document of a service whose events name the groups
+// that they are for.
 func generateConfiguration(rules int) func(relay, retry string) []byte {
 	return func(relay, retry string) []byte {
 		text := fmt.Appendf(nil, `service: %s
@@ -44,7 +45,7 @@ topics:
 	}
 }
 
-// called makes the file of n people in parts of so many, whose rules take turns.
+// called writes the file of n people in groups of a size, with the rules in turn.
 func called(l *harness.Env, n, ofPart, rules int) (path string, err error) {
 	path = l.File(fmt.Sprintf("called-%d.ndjson", n))
 	_, err = loadgen.WriteLines(path, n, func(dst []byte, i int) []byte {
@@ -55,13 +56,13 @@ func called(l *harness.Env, n, ofPart, rules int) (path string, err error) {
 	return path, err
 }
 
-// A generationServer has a server make notifications of which nothing leaves.
+// A generationServer is a paused server, so that it makes notifications and sends none.
 type generationServer struct {
 	*harness.Server
-	box    *harness.Sink
-	ofPart int
-	made   int64 // notifications so far
-	calls  int
+	mailSink *harness.Sink
+	ofPart   int
+	made     int64 // notifications so far
+	calls    int
 }
 
 func openGenerator(l *harness.Env, name string, people, ofPart, rules int) (*generationServer, error) {
@@ -73,16 +74,16 @@ func openGeneratorWith(l *harness.Env, configure func(relay, retry string) []byt
 	if err != nil {
 		return nil, err
 	}
-	box, s, err := l.StartFilled(configure, name, lines)
+	mailSink, s, err := l.StartFilled(configure, name, lines)
 	if err != nil {
 		return nil, err
 	}
-	return &generationServer{Server: s, box: box, ofPart: ofPart}, s.PauseAll()
+	return &generationServer{Server: s, mailSink: mailSink, ofPart: ofPart}, s.PauseAll()
 }
 
-// generate publishes events in one request, each for so many parts, one upon the other.
-// It returns how long it took from the intake of the first until the manifests of the
-// last were durable.
+// generate publishes events in one request, each for a number of groups. It returns the
+// time from the intake of the first event until the manifests of the last one were
+// durable.
 func (g *generationServer) generate(events, parts int) (took time.Duration, used harness.WindowUsage, err error) {
 	var body []byte
 	for i := range events {
@@ -94,7 +95,7 @@ func (g *generationServer) generate(events, parts int) (took time.Duration, used
 		g.calls, g.made = g.calls+1, g.made+int64(parts*g.ofPart)
 	}
 	var first, last string
-	window := g.OpenWindow(g.box)
+	window := g.OpenWindow(g.mailSink)
 	_, err = g.API.PublishLines(g.Env.Ctx, "call", bytes.NewReader(body), client.PublishOptions{IDPointer: "/id"}, func(a client.Accepted, refused *client.LineError) error {
 		if refused != nil {
 			return refused.Error.Err()
@@ -114,8 +115,8 @@ func (g *generationServer) generate(events, parts int) (took time.Duration, used
 	return ended.Sub(begun.Stages.Received), used, err
 }
 
-// waiting is how many notifications wait when all that were called for should. They are
-// counted a moment after they are frozen.
+// waiting returns how many notifications wait. The server counts them a moment after
+// their manifests are durable.
 func (g *generationServer) waiting() (n int64, err error) {
 	var still harness.StallDetector
 	for {
@@ -132,18 +133,18 @@ func (g *generationServer) waiting() (n int64, err error) {
 	}
 }
 
-// end holds what waits against what was called for, and ends the server.
+// end checks the number of waiting notifications and stops the server.
 func (g *generationServer) end(w *report.Checks) error {
 	wait, err := g.waiting()
 	if err != nil {
 		return err
 	}
-	w.Require(wait == g.made, "%d notifications wait, and %d were called for", wait, g.made)
+	w.Require(wait == g.made, "%d notifications wait, expected %d", wait, g.made)
 	if err := g.Stop(); err != nil {
 		return err
 	}
-	sum, err := g.box.Finish()
-	w.Require(sum.Messages == 0, "%d mails came, though all was paused", sum.Messages)
+	sum, err := g.mailSink.Finish()
+	w.Require(sum.Messages == 0, "%d mails arrived although the service was paused", sum.Messages)
 	return err
 }
 
@@ -199,21 +200,21 @@ func RunGenerationBatches(l *harness.Env, r *report.Record) error {
 	}
 	harness.RecordUsage(r, used)
 	r.CPUMicros = 1e6 * r.CPUSeconds / float64(g.made)
-	r.Note("a notification is a member of a manifest; value: from the intake of the first event until the manifests of the last can be read, while all is paused; CPU %.2f us a notification, of all points", 1e6*r.CPUSeconds/float64(g.made))
+	r.Note("a notification is a member of a manifest; value: from the intake of the first event until the manifests of the last one can be read, while the service is paused; %.2f us of server CPU for a notification, over all points", 1e6*r.CPUSeconds/float64(g.made))
 	return report.FirstError(g.rows(r, inRow, n*groups), w)
 }
 
-// rows makes a point the value, and has a row for each of n notifications inserted by
-// itself as its limit.
-func (g *generationServer) rows(r *report.Record, stands string, n int) error {
+// rows makes a point the value of the record, and measures raw inserts of one row for
+// each notification as its limit.
+func (g *generationServer) rows(r *report.Record, point string, n int) error {
 	const rowBytes = 40 // event, subscriber, subscription, channel, template
-	if err := r.UsePoint(stands); err != nil {
+	if err := r.UsePoint(point); err != nil {
 		return err
 	}
 	raw, err := rawlimit.RawRows(g.Env, n, rowBytes)
 	if raw > 0 {
 		r.SetLimit(raw)
-		r.Note("the limit is a row for each notification of %d bytes, inserted raw into SQLite, %d to a transaction", rowBytes, rawlimit.RowsPerTransaction)
+		r.Note("the limit is raw inserts into SQLite of one row of %d bytes for each notification, %d in a transaction", rowBytes, rawlimit.RowsPerTransaction)
 	}
 	return err
 }
@@ -252,6 +253,6 @@ func RunGenerationThreads(l *harness.Env, r *report.Record) error {
 		}
 	}
 	harness.RecordUsage(r, used)
-	r.Note("threads are those that run at once in the whole server (GOMAXPROCS): there is no setting for generators alone, as one makes the notifications of a lane; each point %d events, one after the other", times)
+	r.Note("threads are those of the whole server (GOMAXPROCS), since one goroutine makes the notifications of a lane; each point has %d events, one after the other", times)
 	return report.FirstError(r.UsePoint(at), w)
 }

@@ -19,8 +19,8 @@ const (
 	lookups    = 1000 // of each kind, at full size
 )
 
-// indexPatience is how long the history index may take to catch up in a run of
-// full size; a smaller run asks at once.
+// indexPatience is how long the history index may take to catch up in a run of full
+// size. A smaller run does not wait.
 const indexPatience = 5 * time.Minute
 
 // RunBroadcastHistory is H1.
@@ -32,7 +32,7 @@ func RunBroadcastHistory(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	box, s, err := l.StartFilled(loadgen.Configuration, "H1", lines)
+	mailSink, s, err := l.StartFilled(loadgen.Configuration, "H1", lines)
 	if err != nil {
 		return err
 	}
@@ -40,12 +40,12 @@ func RunBroadcastHistory(l *harness.Env, r *report.Record) error {
 	var events []string
 	started := time.Now()
 	for i := range broadcasts {
-		b, err := s.Broadcast(box, nil)
+		b, err := s.Broadcast(mailSink, nil)
 		if err != nil {
 			return err
 		}
 		events = append(events, b.Event)
-		w.Require(b.Counts[fanfare.Accepted] == int64(n), "broadcast %d: %d of %d are accepted", i, b.Counts[fanfare.Accepted], n)
+		w.Require(b.Counts[fanfare.Accepted] == int64(n), "broadcast %d: %d of %d deliveries are accepted", i, b.Counts[fanfare.Accepted], n)
 		l.Say("broadcast %d of %d: %s mails/s", i+1, broadcasts, report.Figure(float64(n)/b.Durable().Seconds()))
 	}
 	r.AddStage("ten broadcasts", time.Since(started))
@@ -60,10 +60,10 @@ func RunBroadcastHistory(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	return closeHistory(s, r, box, int64(n*broadcasts), &w)
+	return closeHistory(s, r, mailSink, int64(n*broadcasts), &w)
 }
 
-// eventsPerPerson of H2.
+// eventsPerPerson is the number of events for each person in H2.
 const eventsPerPerson = 20
 
 // RunSingleHistory is H2.
@@ -82,7 +82,7 @@ func RunSingleHistory(l *harness.Env, r *report.Record) error {
 	}); err != nil {
 		return err
 	}
-	box, s, err := l.StartFilled(singleConfiguration, "H2", lines)
+	mailSink, s, err := l.StartFilled(singleConfiguration, "H2", lines)
 	if err != nil {
 		return err
 	}
@@ -134,10 +134,11 @@ func RunSingleHistory(l *harness.Env, r *report.Record) error {
 	if err != nil {
 		return err
 	}
-	return closeHistory(s, r, box, int64(events), &w)
+	return closeHistory(s, r, mailSink, int64(events), &w)
 }
 
-// singleConfiguration has a topic whose events are for one person each.
+// singleConfiguration returns the document of a topic whose events match one person
+// each.
 func singleConfiguration(relay, retry string) []byte {
 	return fmt.Appendf(nil, `service: %s
 channels:
@@ -158,14 +159,14 @@ templates:
 `, loadgen.Service, relay, retry)
 }
 
-// questions are what is asked of the history. Each call picks another.
+// questions choose what is looked up. Each call returns another choice.
 type questions struct {
 	history func() (address string, deliveries int)
 	trace   func() (event, address string)
 	event   func() string
 }
 
-// ask measures the look-ups, after the index has caught up in a run of full size.
+// ask measures the look-ups. In a run of full size it first waits for the index.
 func ask(s *harness.Server, r *report.Record, w *report.Checks, q questions) error {
 	lag, err := indexed(s, r)
 	if err != nil {
@@ -223,7 +224,7 @@ func ask(s *harness.Server, r *report.Record, w *report.Checks, q questions) err
 	return nil
 }
 
-// indexed waits for the history index where the run is of full size.
+// indexed waits for the history index in a run of full size.
 func indexed(s *harness.Server, r *report.Record) (lag int64, err error) {
 	started := time.Now()
 	for {
@@ -237,8 +238,7 @@ func indexed(s *harness.Server, r *report.Record) (lag int64, err error) {
 	}
 }
 
-// measure asks one question after the other and returns the sorted times in
-// milliseconds.
+// measure calls question n times and returns the sorted durations in milliseconds.
 func measure(n int, question func() error) ([]float64, error) {
 	var all []float64
 	for range n {
@@ -252,16 +252,16 @@ func measure(n int, question func() error) ([]float64, error) {
 	return all, nil
 }
 
-// closeHistory ends the server and counts at the sink.
-func closeHistory(s *harness.Server, r *report.Record, box *harness.Sink, mails int64, w *report.Checks) error {
+// closeHistory stops the server and counts the mails at the sink.
+func closeHistory(s *harness.Server, r *report.Record, mailSink *harness.Sink, mails int64, w *report.Checks) error {
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	sum, err := box.Finish()
+	sum, err := mailSink.Finish()
 	if err != nil {
 		return err
 	}
-	if box.Builtin {
+	if mailSink.Builtin {
 		r.Lost, r.Duplicates = mails-sum.Unique, sum.Duplicates
 		w.Require(r.Lost == 0 && r.Duplicates == 0, "%d lost, %d duplicates", r.Lost, r.Duplicates)
 	}

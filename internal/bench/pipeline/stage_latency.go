@@ -18,7 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/bench/report"
 )
 
-// quakeConfiguration has the rule that the people of M1 subscribe to.
+// quakeConfiguration returns the document with the rule of the subscriptions of M1.
 func quakeConfiguration(relay, retry string) []byte {
 	return fmt.Appendf(nil, `service: %s
 channels:
@@ -41,7 +41,8 @@ templates:
 `, loadgen.Service, relay, retry)
 }
 
-// An earthquakeBatch is a week of real earthquakes and what people wait for.
+// An earthquakeBatch has a week of real earthquakes and the magnitudes that people
+// subscribe to.
 type earthquakeBatch struct {
 	lines      []byte
 	magnitudes []float64 // of the events
@@ -68,8 +69,8 @@ func readQuakes(people int, seed uint64) (b earthquakeBatch, err error) {
 	return b, nil
 }
 
-// mails is how many there must be: one for each person and event that is strong
-// enough.
+// mails returns the number of mails that the batch must lead to: one for each person and
+// event of sufficient magnitude.
 func (b *earthquakeBatch) mails() (n int) {
 	for _, mag := range b.magnitudes {
 		for _, wish := range b.wishes {
@@ -99,11 +100,11 @@ func RunBatchStages(l *harness.Env, r *report.Record) error {
 	}); err != nil {
 		return err
 	}
-	box, s, err := l.StartFilled(quakeConfiguration, "M1", lines)
+	mailSink, s, err := l.StartFilled(quakeConfiguration, "M1", lines)
 	if err != nil {
 		return err
 	}
-	times, used, err := oneBatch(s, batch.lines, box)
+	times, used, err := oneBatch(s, batch.lines, mailSink)
 	if err != nil {
 		return err
 	}
@@ -115,15 +116,15 @@ func RunBatchStages(l *harness.Env, r *report.Record) error {
 		accepted += all[i].Counts[fanfare.Accepted]
 	}
 	var w report.Checks
-	w.Require(accepted == int64(mails), "%d mails are accepted, the batch demands %d", accepted, mails)
+	w.Require(accepted == int64(mails), "%d mails are accepted, expected %d", accepted, mails)
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	sum, err := box.Finish()
+	sum, err := mailSink.Finish()
 	if err != nil {
 		return err
 	}
-	harness.CheckSink(r, box, sum, mails, &w)
+	harness.CheckSink(r, mailSink, sum, mails, &w)
 	raw, err := rawlimit.SendRaw(l, mails)
 	if err != nil {
 		return err
@@ -132,12 +133,12 @@ func RunBatchStages(l *harness.Env, r *report.Record) error {
 	if r.Value > 0 {
 		r.Ratio = r.Limit / r.Value
 	}
-	r.Note("value: from the first intake until the last outcome is durable; p50 and p99: the same of one event; the limit is the time in which the raw sender sends as many mails, the ratio is limit by value")
+	r.Note("value: from the first intake until the last outcome is durable; p50 and p99: the same for one event; the limit is the time in which the raw sender sends as many mails; the ratio is limit by value")
 	return w.Err()
 }
 
-// batchTimes are the events of a batch and the times at which reads and answers
-// showed that what follows from them was durable.
+// batchTimes are the events of a batch, and the times at which reads and answers showed
+// that the results were durable.
 type batchTimes struct {
 	all       []fanfare.Broadcast
 	accepted  []time.Time // when the line of each event's answer was read
@@ -145,9 +146,10 @@ type batchTimes struct {
 	outcomes  []time.Time
 }
 
-// oneBatch publishes the lines with one request and waits until all is settled.
-func oneBatch(s *harness.Server, lines []byte, box *harness.Sink) (times batchTimes, used harness.WindowUsage, err error) {
-	window := s.OpenWindow(box)
+// oneBatch publishes the lines with one request and waits until all deliveries are
+// settled.
+func oneBatch(s *harness.Server, lines []byte, mailSink *harness.Sink) (times batchTimes, used harness.WindowUsage, err error) {
+	window := s.OpenWindow(mailSink)
 	watch := s.WatchManifests()
 	var ids []string
 	_, err = s.API.PublishLines(s.Env.Ctx, "earthquake", bytes.NewReader(lines), client.PublishOptions{IDPointer: "/id"},
@@ -188,10 +190,10 @@ func oneBatch(s *harness.Server, lines []byte, box *harness.Sink) (times batchTi
 	return times, used, nil
 }
 
-// addStages fills in how long the batch was in each of the four stages: of one event
-// (p50, p99, longest), and of the batch from the first event that entered it to
-// the last that left it. An event has left a stage when the result is durable, but
-// for the match, whose result is in memory.
+// addStages records the time in each of the four stages: of one event (p50, p99,
+// longest), and of the batch from the first event that entered the stage to the last
+// that left it. An event leaves a stage when the result is durable; the result of the
+// match is in memory.
 func addStages(r *report.Record, t *batchTimes) {
 	type span struct {
 		name     string

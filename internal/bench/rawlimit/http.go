@@ -14,7 +14,7 @@ import (
 )
 
 type httpSpec struct {
-	Dir  string // where bodies of /keep are written
+	Dir  string // folder for the bodies of /keep
 	Sync bool
 }
 
@@ -22,8 +22,8 @@ type httpAddress struct {
 	URL string `json:"url"`
 }
 
-// HTTPPart answers until its input ends, with nothing behind it: /discard reads
-// the body, /keep also writes it to a file (and syncs it).
+// HTTPPart serves requests until its input ends. It reads the body of a request to
+// /discard, and writes the body of a request to /keep to a file, which it may sync.
 func HTTPPart(ctx context.Context, spec httpSpec, in io.Reader, out *json.Encoder) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /discard", func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func keep(spec httpSpec, body io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// BareHTTP starts a server of httpPart.
+// BareHTTP starts a process that runs HTTPPart and returns its URL.
 func BareHTTP(l *harness.Env) (*harness.Process, string, error) {
 	c, err := l.StartPart("http", httpSpec{Dir: l.Dir, Sync: l.Durability == "fsync"})
 	if err != nil {

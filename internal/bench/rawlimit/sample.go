@@ -13,7 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// takeSample has a server of its own send the experiment's mail to one person.
+// takeSample lets a server of its own send the mail of the experiment to one person.
 func takeSample(l *harness.Env) (*harness.MailSample, error) {
 	if l.Sample != nil {
 		return l.Sample, nil
@@ -52,19 +52,19 @@ func takeSample(l *harness.Env) (*harness.MailSample, error) {
 			return nil, err
 		}
 	case <-time.After(30 * time.Second):
-		return nil, s.WithLog(errors.New("the sample mail did not come"))
+		return nil, s.WithLog(errors.New("the sample mail did not arrive"))
 	case <-l.Ctx.Done():
 		return nil, l.Ctx.Err()
 	}
 	return l.Sample, s.Stop()
 }
 
-// variants returns n different mails of the sample's size: the recipient and the
-// link of person 0 are replaced by those of others, which are as long.
+// variants returns n different mails with the size of the sample. They have the
+// recipient and the link of other people, which have the same length.
 func variants(mail []byte, n int, seed uint64) ([][]byte, error) {
 	address, link := loadgen.Person(0).AppendAddress(nil), loadgen.Person(0).AppendLink(nil, seed)
 	if !bytes.Contains(mail, address) || !bytes.Contains(mail, link) {
-		return nil, fmt.Errorf("the sample has no %s or no %s", address, link)
+		return nil, fmt.Errorf("the sample mail has no %s or no %s", address, link)
 	}
 	all := make([][]byte, n)
 	for i := range all {

@@ -13,8 +13,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/smtp"
 )
 
-// differentBodies is how many bodies the raw sender turns round: enough that
-// none stays in a cache of the CPU until its next turn.
+// differentBodies is the number of bodies that the raw sender uses in turn. It is so
+// large that none stays in a CPU cache until its next turn.
 const differentBodies = 4096
 
 type senderSpec struct {
@@ -25,7 +25,7 @@ type senderSpec struct {
 	Recipients   int // of a message that is the same for all; 0: each message is different
 }
 
-// SenderPart sends mails that are ready as fast as the sink takes them.
+// SenderPart sends prepared mails as fast as the sink accepts them.
 func SenderPart(ctx context.Context, spec senderSpec, _ io.Reader, out *json.Encoder) error {
 	mail, err := os.ReadFile(spec.Sample)
 	if err != nil {
@@ -55,7 +55,7 @@ func SenderPart(ctx context.Context, spec senderSpec, _ io.Reader, out *json.Enc
 	return out.Encode(stats)
 }
 
-// A rawRate is what a sender without a product came to.
+// A rawRate is the speed of a sender without a product.
 type rawRate struct {
 	PerSecond         float64
 	Sender, SinkMicro float64 // CPU per mail, in microseconds
@@ -71,8 +71,8 @@ func SendRaw(l *harness.Env, count int) (rawRate, error) {
 	return SendRawMail(l, mail.Path, count, 0)
 }
 
-// SendRawMail is blast of a mail in a file, or with recipients of one message for each
-// so many.
+// SendRawMail is SendRaw for a mail in a file, or for one message to a number of
+// recipients in each transaction.
 func SendRawMail(l *harness.Env, mail string, count, recipients int) (rawRate, error) {
 	var r rawRate
 	p, err := l.OpenSink(harness.SinkOptions{})
@@ -104,7 +104,7 @@ func SendRawMail(l *harness.Env, mail string, count, recipients int) (rawRate, e
 		return r, err
 	}
 	if stats.Taken != count || p.Builtin && sum.Accepted != int64(count) {
-		return r, fmt.Errorf("the raw sender sent to %d of %d recipients, and the sink saw %d", stats.Taken, count, sum.Accepted)
+		return r, fmt.Errorf("the raw sender sent to %d of %d recipients, and the sink counted %d", stats.Taken, count, sum.Accepted)
 	}
 	r.PerSecond, r.Mode = float64(count)/stats.Elapsed.Seconds(), stats.Mode
 	r.Sender = float64(c.Final.CPU.Microseconds()) / float64(count)
@@ -112,8 +112,8 @@ func SendRawMail(l *harness.Env, mail string, count, recipients int) (rawRate, e
 	return r, nil
 }
 
-// SmtpSource measures the sender of Postfix, at this path, in the same way.
-func SmtpSource(l *harness.Env, program string, count int) (perSecond float64, err error) {
+// SMTPSource measures smtp-source of Postfix in the same way.
+func SMTPSource(l *harness.Env, program string, count int) (perSecond float64, err error) {
 	p, err := l.OpenSink(harness.SinkOptions{})
 	if err != nil {
 		return 0, err

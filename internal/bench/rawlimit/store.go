@@ -20,8 +20,8 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 )
 
-// ScanPart reads all subscribers and subscriptions out of a control.db, beside
-// each other.
+// ScanPart reads all subscribers and subscriptions of a control.db, both tables at the
+// same time.
 func ScanPart(ctx context.Context, spec RawSpec, _ io.Reader, out *json.Encoder) error {
 	g, _ := errgroup.WithContext(ctx)
 	started := time.Now()
@@ -51,7 +51,7 @@ func ScanPart(ctx context.Context, spec RawSpec, _ io.Reader, out *json.Encoder)
 	return out.Encode(RawTime{time.Since(started).Seconds()})
 }
 
-// A RawSpec is work without a product: messages into a stream, or rows into a table.
+// A RawSpec is work without a product: messages for a stream, or rows for a table.
 type RawSpec struct {
 	Dir   string
 	Sync  bool
@@ -63,8 +63,8 @@ type RawTime struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// BusPart publishes messages to a stream of NATS one after the other, each of
-// them durable before the next.
+// BusPart publishes messages to a NATS stream one after the other. Each one is durable
+// before the next.
 func BusPart(ctx context.Context, spec RawSpec, _ io.Reader, out *json.Encoder) error {
 	b, err := bus.Open(ctx, bus.Options{Dir: spec.Dir, Sync: spec.Sync, Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -81,13 +81,13 @@ func BusPart(ctx context.Context, spec RawSpec, _ io.Reader, out *json.Encoder) 
 	return out.Encode(RawTime{time.Since(started).Seconds()})
 }
 
-// Of the raw rows.
+// Sizes of the raw inserts.
 const (
 	rowsPerStatement   = 100
 	RowsPerTransaction = 5000
 )
 
-// RowsPart inserts rows in ascending order into a table that has no other index.
+// RowsPart inserts rows in ascending order into a table without another index.
 func RowsPart(_ context.Context, spec RawSpec, _ io.Reader, out *json.Encoder) error {
 	conn, err := sqlite.OpenConn(filepath.Join(spec.Dir, "raw.db"), sqlite.OpenReadWrite|sqlite.OpenCreate|sqlite.OpenWAL)
 	if err != nil {
@@ -143,7 +143,7 @@ func insertRows(conn *sqlite.Conn, from, to int, text string) (err error) {
 	return nil
 }
 
-// raw runs one of these parts and returns how many it did in a second.
+// raw runs one of these parts and returns the number of items per second.
 func raw(l *harness.Env, part string, count, bytes int) (perSecond float64, err error) {
 	dir, err := os.MkdirTemp(l.Dir, part+"-")
 	if err != nil {
@@ -167,7 +167,7 @@ func raw(l *harness.Env, part string, count, bytes int) (perSecond float64, err 
 	return float64(count) / took.Seconds, c.Wait()
 }
 
-// RawRows is the rate of raw inserts into an SQLite file, 0 where the server has
+// RawRows returns the rate of raw inserts into SQLite. It returns 0 if the server uses
 // another database.
 func RawRows(l *harness.Env, count, bytes int) (float64, error) {
 	if l.DB != "" {
@@ -176,15 +176,15 @@ func RawRows(l *harness.Env, count, bytes int) (float64, error) {
 	return raw(l, "rows", count, bytes)
 }
 
-// maxGroup and maxGroupBytes are how intake cuts what comes together: the raw
-// publisher gets messages of the same size.
+// maxGroup and maxGroupBytes are the limits of a group of events in the server. The raw
+// publisher sends messages of the same size.
 const (
 	MaxGroup      = 1000
 	maxGroupBytes = 600 << 10
 )
 
-// RawEvents is how many events a second a raw publisher keeps, where batches of
-// them come one after the other.
+// RawEvents returns how many events a second a raw publisher stores if batches of them
+// come one after the other.
 func RawEvents(l *harness.Env, batches, batch, bytes int) (float64, error) {
 	each := min(batch, MaxGroup, max(1, maxGroupBytes/bytes))
 	messages := batches * ((batch + each - 1) / each)

@@ -19,10 +19,10 @@ const (
 	digestSubject  = "{{ count }} news"
 	digestText     = "Hello, {{ subscriber.attributes.name }},\n{% for item in items %}{{ item.event.title }}: {{ item.event.text }}\n{% endfor %}"
 	digestGreeting = len("Hello, abcdefgh,\n")
-	digestEvents   = 64 // of which each person is told of some that follow one another
+	digestEvents   = 64 // each digest has some consecutive ones
 )
 
-// toldOf makes the messages digests of so many items.
+// toldOf turns the messages into digests with a number of items.
 func (f *messageSet) toldOf(items int) {
 	told := make([]render.Item, digestEvents)
 	values := make([]any, digestEvents)
@@ -45,7 +45,7 @@ func (f *messageSet) toldOf(items int) {
 
 // RunDigests is D3.
 func RunDigests(l *harness.Env, r *report.Record) error {
-	const bytes, stands = 200, 5
+	const bytes, mainItems = 200, 5
 	r.MarkInMemory()
 	r.Unit = "notifications/s"
 	r.Params["threads"], r.Params["messages"], r.Params["bytes"] = 1, harness.DistinctEvents, bytes
@@ -63,9 +63,9 @@ func RunDigests(l *harness.Env, r *report.Record) error {
 		w = append(w, got.Wrong...)
 		at, each := fmt.Sprintf("%d in 1", items), float64(items)
 		r.AddPoint(report.Point{At: at, Value: got.Ours.Events * each, Limit: got.Engine.Events * each, P50Millis: got.Ours.P50 / 1000, P99Millis: got.Ours.P99 / 1000})
-		r.Note("%s: %s digests/s of %d bytes; CPU %.2f us a digest, the engine alone %.2f us", at, report.Figure(got.Ours.Events), got.Size, got.Ours.CPU/1000, got.Engine.CPU/1000)
+		r.Note("%s: %s digests/s of %d bytes; CPU for a digest %.2f us, the engine alone %.2f us", at, report.Figure(got.Ours.Events), got.Size, got.Ours.CPU/1000, got.Engine.CPU/1000)
 	}
 	r.CompareShape(report.Rises)
-	r.Note("people are told of some of %d events; what a digest says of an event is rendered once for all who are told of it; the limit is Liquid alone, with the values at hand", digestEvents)
-	return cmp.Or(r.UsePoint(fmt.Sprintf("%d in 1", stands)), w.Err())
+	r.Note("each digest has some of %d events; the part about an event is rendered once for all recipients; the limit is Liquid alone with all values at hand", digestEvents)
+	return cmp.Or(r.UsePoint(fmt.Sprintf("%d in 1", mainItems)), w.Err())
 }

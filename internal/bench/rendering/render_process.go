@@ -22,17 +22,16 @@ import (
 	"fanfare.dev/fanfare/internal/render"
 )
 
-// A renderSpec is messages that are formatted and thrown away, in a process of its own
-// that has one thread.
+// A renderSpec describes messages that a process of its own formats with one thread.
 type renderSpec struct {
 	Bytes   int  // of the body
-	Each    bool // every message is of another event, as alerts are; else all are of one
-	Items   int  // that a digest tells of, with so many bytes each; 0: it is no digest
-	Millis  int  // for how long
+	Each    bool // every message has another event, as alerts do; otherwise all have the same
+	Items   int  // of a digest, with that number of bytes each; 0: no digest
+	Millis  int  // duration of the measurement
 	Profile string
 }
 
-// A renderResult is what came of it. Rates are messages, and bytes, a second.
+// A renderResult is the speed of formatting. Rates are messages, and bytes, per second.
 type renderResult struct {
 	Ours   harness.Rate
 	Engine harness.Rate // the template engine alone, with all values at hand
@@ -40,20 +39,20 @@ type renderResult struct {
 	Wrong  []string
 }
 
-// formSubject and formGreeting are read from the event and from the person; with
-// words of eight characters and numbers of five digits the greeting has leastForm bytes.
+// messageSubject and messageGreeting have values of the event and the person. With words
+// of eight characters and numbers of five digits the greeting has leastMessage bytes.
 const (
 	messageSubject  = "{{ event.title }}"
 	messageGreeting = "For: {{ subscriber.attributes.name }}, {{ event.title }}\n"
 	leastMessage    = 25
 )
 
-// messageText is the text of a template whose message has a body of n bytes.
+// messageText returns the text of a template whose message has a body of n bytes.
 func messageText(n int) string {
 	return messageGreeting + loadgen.PlainLines(n-leastMessage)
 }
 
-// A messageSet is one template and all whom and what it is filled with.
+// A messageSet has a template and the values for all messages.
 type messageSet struct {
 	spec    renderSpec
 	subject string
@@ -106,7 +105,7 @@ func newMessageSet(spec renderSpec) (*messageSet, error) {
 	return f, nil
 }
 
-// writer returns what formats message i.
+// writer returns the function that formats message i.
 func (f *messageSet) writer() (func(i int) ([]byte, error), error) {
 	m := f.mailing
 	if m.Digest == nil {
@@ -129,7 +128,7 @@ func (f *messageSet) writer() (func(i int) ([]byte, error), error) {
 	}, nil
 }
 
-// engine returns what has the template engine alone render message i.
+// engine returns the function that renders message i with the template engine alone.
 func (f *messageSet) engine() (func(i int) ([]byte, error), error) {
 	engine := liquid.NewEngine()
 	var parts []*liquid.Template
@@ -152,7 +151,7 @@ func (f *messageSet) engine() (func(i int) ([]byte, error), error) {
 	}, nil
 }
 
-// check holds some of the messages against what the engine makes of the same.
+// check compares some of the messages with those of the engine.
 func (f *messageSet) check(write, render func(i int) ([]byte, error), result *renderResult) error {
 	var w report.Checks
 	for i := 0; i < harness.DistinctEvents; i += harness.DistinctEvents / 16 {
@@ -169,14 +168,14 @@ func (f *messageSet) check(write, render func(i int) ([]byte, error), result *re
 		if err != nil {
 			return err
 		}
-		w.Require(subject+text == string(want), "message %d says %q, and should say %q", i, subject+text, want)
-		w.Require(len(text) == f.size, "the body of message %d has %d bytes, and should have %d", i, len(text), f.size)
+		w.Require(subject+text == string(want), "message %d is %q, expected %q", i, subject+text, want)
+		w.Require(len(text) == f.size, "the body of message %d has %d bytes, expected %d", i, len(text), f.size)
 	}
 	result.Wrong = w
 	return nil
 }
 
-// readMessage reads a mail as its recipient does.
+// readMessage reads a mail as a mail program does.
 func readMessage(message []byte) (subject, text string, err error) {
 	m, err := mail.ReadMessage(bytes.NewReader(message))
 	if err != nil {
@@ -191,7 +190,7 @@ func readMessage(message []byte) (subject, text string, err error) {
 }
 
 func RenderPart(_ context.Context, spec renderSpec, _ io.Reader, out *json.Encoder) error {
-	runtime.GOMAXPROCS(1) // a rate is that of a core, with its share of collecting garbage
+	runtime.GOMAXPROCS(1) // the rate is that of one core, including garbage collection
 	f, err := newMessageSet(spec)
 	if err != nil {
 		return err

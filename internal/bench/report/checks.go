@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// A CheckError is what no machine excuses: mails lost or sent twice, a trace that
-// does not agree, an event that matched other subscriptions than it should.
+// A CheckError lists what must not happen on any machine: mails lost or sent twice, a
+// trace that does not agree with what was sent, an event that matched the wrong
+// subscriptions.
 type CheckError struct{ What []string }
 
 func (w *CheckError) Error() string { return strings.Join(w.What, "; ") }
 
-// wrong collects what is Wrong in a run.
+// Checks collects the failed checks of a run.
 type Checks []string
 
 func (w *Checks) Require(ok bool, format string, args ...any) {
@@ -27,7 +28,7 @@ func (w Checks) Err() error {
 	return &CheckError{w}
 }
 
-// FirstError is the first that there is.
+// FirstError returns err, or else the error of the checks.
 func FirstError(err error, w Checks) error {
 	if err != nil {
 		return err

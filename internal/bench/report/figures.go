@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Percentile of sorted values, 0 where there are none.
+// Percentile returns a percentile of sorted values, and 0 if there are none.
 func Percentile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// A Goal is what a run in full size should reach. It is at least or at most a
-// figure of the record.
+// A Goal is a bound that a figure of a run in full size should reach.
 type Goal struct {
 	Of      string  `json:"of"` // value, ratio, p99_ms or rss_mb
 	AtLeast float64 `json:"at_least,omitempty"`

@@ -14,9 +14,8 @@ import (
 //go:embed report.html
 var reportHTML string
 
-// WriteHTML writes one HTML page that needs nothing beside it: a table of the
-// latest record of each experiment and way to run it, and plots of what was
-// published, of the ratio to the limit, of what was varied, and of the stages.
+// WriteHTML writes one HTML page without external files: a table of the latest record of
+// each experiment and set of parameters, and plots.
 func WriteHTML(w io.Writer, all []Record) error {
 	page, err := template.New("report").Funcs(template.FuncMap{"figure": Figure, "dash": orDash}).Parse(reportHTML)
 	if err != nil {
@@ -42,7 +41,7 @@ type row struct {
 	On    string
 }
 
-// A plot is horizontal bars. Lengths are in SVG units of barWidth.
+// A plot has horizontal bars. Lengths are in SVG units, at most barWidth.
 type plot struct {
 	Bars   []plotBar
 	Height int
@@ -88,8 +87,8 @@ func newReport(all []Record) report {
 	return out
 }
 
-// latest keeps the last record of each experiment, durability, sink and scale, in the
-// order in which each was seen first.
+// latest keeps the last record of each experiment and set of parameters, in the order in
+// which they first occur.
 func latest(all []Record) []Record {
 	var keys []string
 	last := map[string]Record{}
@@ -107,7 +106,7 @@ func latest(all []Record) []Record {
 	return out
 }
 
-// How writes the parameters in a fixed order.
+// How writes the parameters of a record in alphabetical order.
 func How(params map[string]any) string {
 	var names []string
 	for name := range params {
@@ -139,7 +138,7 @@ func text(v any) string {
 	return "?"
 }
 
-// Label names a record in a plot.
+// Label returns the name of a record in a plot.
 func Label(r *Record) string {
 	out := r.ID
 	if r.Durability != InMemory {
@@ -165,7 +164,7 @@ func (p *plot) add(label, text, class string, length float64) {
 	p.Height += barHeight
 }
 
-// publishedPlot shows both on one scale of decades.
+// publishedPlot shows published and measured values on a logarithmic scale.
 func publishedPlot(rows []row) plot {
 	var p plot
 	least, most := math.Inf(1), 0.0
@@ -196,7 +195,7 @@ func ratioPlot(rows []row) plot {
 	return p
 }
 
-// pointsPlot shows each point above its limit, on a scale from zero.
+// pointsPlot shows each point and its limit on a linear scale.
 func pointsPlot(r *Record) plot {
 	var p plot
 	most := 0.0
@@ -225,5 +224,5 @@ func stagesPlot(r *Record) plot {
 	return p
 }
 
-// End is where the text behind a bar begins.
+// End is the position of the text after a bar.
 func (b plotBar) End() float64 { return 240 + b.Length + 8 }

@@ -10,15 +10,14 @@ import (
 	"time"
 )
 
-// A measurement is all records of one experiment from one call of bench, which ran
-// it in the same way each time.
+// A measurement has all records of one experiment that one call of bench made with the
+// same parameters.
 type measurement struct {
 	runs []Record
 	mid  Record // the median of each figure
 }
 
-// measurements groups records: those of one call and of the same parameters
-// belong together. The newest call comes first; those of one call stay in order.
+// measurements groups records by call and parameters, the newest call first.
 func measurements(all []Record) []measurement {
 	var out []measurement
 	at := map[string]int{}
@@ -51,8 +50,8 @@ func (m *measurement) began() time.Time {
 	return m.mid.Call
 }
 
-// middle returns a record with the median of each figure, and the worst of what
-// was lost and of the memory.
+// middle returns a record with the median of each figure, the most memory, and the
+// highest counts of lost and duplicated messages.
 func middle(runs []Record) Record {
 	out := runs[0]
 	of := func(figure func(r *Record) float64) float64 {
@@ -76,8 +75,8 @@ func middle(runs []Record) Record {
 	return out
 }
 
-// MedianOf returns the median of values, of an even number the mean of the two in
-// the middle. It returns 0 where there are none.
+// MedianOf returns the median of values. Of an even number it is the mean of the two
+// values in the middle, and of none it is 0.
 func MedianOf(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -99,7 +98,7 @@ func spreadOf(values []float64) float64 {
 	return 0
 }
 
-// leastRuns is how many runs a figure needs to have a spread that says something.
+// leastRuns is the number of runs that a spread needs.
 const leastRuns = 3
 
 // spread writes the spread of values for people.
@@ -130,7 +129,7 @@ func shares(runs []Record, of func(r *Record) float64) string {
 	return from + " to " + to + " %"
 }
 
-// variation says in what a record differs from a run in the default way.
+// variation describes how the parameters of a record differ from the defaults.
 func variation(r *Record) string {
 	var all []string
 	if r.Durability != "fsync" && r.Durability != InMemory {
@@ -247,7 +246,7 @@ func latencies(p50, p99 float64) string {
 	return Figure(p50) + ", " + Figure(p99)
 }
 
-// The lines of a page between which the tables stand.
+// The lines of a page that enclose the tables.
 const (
 	tablesBegin = "<!-- The tables up to the next mark are made by make measure. -->"
 	tablesEnd   = "<!-- End of the tables. -->"

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Point is one value of what an experiment varies.
+// A Point is the result for one value of the parameter that an experiment varies.
 type Point struct {
 	At        string  `json:"at"` // such as "200 chars"
 	Value     float64 `json:"value"`
@@ -22,7 +22,7 @@ func (r *Record) AddPoint(p Point) {
 	r.Points = append(r.Points, p)
 }
 
-// UsePoint makes a point the value of the whole record.
+// UsePoint makes a point the result of the whole record.
 func (r *Record) UsePoint(at string) error {
 	for _, p := range r.Points {
 		if p.At == at {
@@ -31,13 +31,13 @@ func (r *Record) UsePoint(at string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("there is no point %q", at)
+	return fmt.Errorf("the record has no point %q", at)
 }
 
-// A trend is how a row of values goes.
+// A trend describes how values change from point to point.
 type trend string
 
-// The trends. Of values within a fifth of each other nothing else is said.
+// The trends. Values within a fifth of each other are nearly equal.
 const (
 	Rises       trend = "rises"
 	Falls       trend = "falls"
@@ -45,8 +45,8 @@ const (
 	neither     trend = "neither rises nor falls"
 )
 
-// slack is by how much a step may go against a trend, and what nearly equal
-// values may differ by.
+// slack is how far a step may go against a trend, and equal how far nearly equal values
+// may differ.
 const (
 	slack = 0.1
 	equal = 0.2
@@ -76,8 +76,8 @@ func trendOf(values []float64) trend {
 	return neither
 }
 
-// CompareShape says how the record's points go beside how the published ones went.
-// It is read by people: a shape is no promise.
+// CompareShape notes how the points change, compared with the published ones. It is
+// information for readers and never fails a run.
 func (r *Record) CompareShape(published trend) {
 	var values []float64
 	var steps []string
@@ -90,5 +90,5 @@ func (r *Record) CompareShape(published trend) {
 	if ours != published {
 		verdict = "NOT as published"
 	}
-	r.Note("the published rate %s from point to point, ours %s (%s): %s", published, ours, strings.Join(steps, ", "), verdict)
+	r.Note("from point to point the published rate %s, this one %s (%s): %s", published, ours, strings.Join(steps, ", "), verdict)
 }

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// OnPostgreSQL tells whether a record is of a PostgreSQL, whose own CPU is not that of
+// OnPostgreSQL tells whether the server used PostgreSQL, whose CPU time is not that of
 // the server.
 func (r *Record) OnPostgreSQL() bool { return r.Params["db"] != nil }
 
-// InMemory is the durability of what is matched in process: nothing is kept.
+// InMemory is the durability of an experiment that stores nothing.
 const InMemory = "none"
 
-// MarkInMemory says that nothing of a run is kept: a database that is named is a peer
-// then, and this is what it is.
+// MarkInMemory records that the experiment stores nothing. It returns the database that
+// was named, which is then only compared with the product.
 func (r *Record) MarkInMemory() (database string) {
 	r.Durability = InMemory
 	database, _ = r.Params["db"].(string)
@@ -25,14 +25,14 @@ func (r *Record) MarkInMemory() (database string) {
 	return database
 }
 
-// A Record is the result of one run, one JSON line.
+// A Record is the result of one run: one line of JSON.
 type Record struct {
 	ID         string         `json:"id"`
 	Params     map[string]any `json:"params"`
 	Unit       string         `json:"unit"` // of Value and Limit
 	Value      float64        `json:"value"`
 	Limit      float64        `json:"limit"` // 0: none was measured
-	Ratio      float64        `json:"ratio"` // Value by Limit
+	Ratio      float64        `json:"ratio"` // Value / Limit
 	P50Millis  float64        `json:"p50_ms"`
 	P99Millis  float64        `json:"p99_ms"`
 	CPUSeconds float64        `json:"cpu_s"`  // of the server, while the clock ran
@@ -47,20 +47,20 @@ type Record struct {
 	Steal      float64        `json:"steal"`  // share of the machine's CPU time that other tenants took during the run
 	Others     float64        `json:"others"` // share that anything else than the experiment took while the clock ran, other tenants included
 	Stages     []Stage        `json:"stages,omitempty"`
-	Points     []Point        `json:"points,omitempty"` // of what is varied; Value is one of them
-	Over       []Series       `json:"over,omitempty"`   // how a rate went over time
+	Points     []Point        `json:"points,omitempty"` // by the parameter that is varied; Value is one of them
+	Over       []Series       `json:"over,omitempty"`   // rates over time
 	Published  *Published     `json:"published,omitempty"`
-	Goals      []Goal         `json:"goals,omitempty"` // of a run in the size of the plan
-	Notes      []string       `json:"notes,omitempty"` // what a reader must know to judge the figures
+	Goals      []Goal         `json:"goals,omitempty"` // of a run in full size
+	Notes      []string       `json:"notes,omitempty"` // for readers
 }
 
-// A Stage is how long one step of a run took.
+// A Stage is the duration of one step of a run.
 type Stage struct {
 	Name   string  `json:"name"`
 	Millis float64 `json:"ms"`
 }
 
-// Published is the figure that the record is held against.
+// Published is the published figure with which the record is compared.
 type Published struct {
 	Value float64 `json:"value"` // in the record's unit; 0 where there is no number
 	Text  string  `json:"text"`
@@ -82,7 +82,7 @@ func (r *Record) Note(format string, args ...any) {
 
 func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// AppendTo writes the record at the end of a file.
+// AppendTo appends the record to a file.
 func (r *Record) AppendTo(path string) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -117,8 +117,8 @@ func ReadRecords(path string) ([]Record, error) {
 	return all, nil
 }
 
-// Median returns the record with the middle value, and the spread of all values
-// as a share of it.
+// Median returns the record with the middle value, and the spread of all values as a
+// share of that value.
 func Median(runs []Record) (middle Record, spread float64) {
 	sorted := slices.Clone(runs)
 	slices.SortFunc(sorted, func(a, b Record) int {

@@ -8,17 +8,17 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A Series is how a rate went over time.
+// A Series is a rate over time.
 type Series struct {
 	Name      string    `json:"name"`
 	StepMilli int64     `json:"step_ms"`
 	PerSecond []float64 `json:"per_second"` // in each step
 }
 
-// maxSeries is how many steps a record keeps of a series.
+// maxSeries is the maximum number of steps in a series.
 const maxSeries = 200
 
-// AddSeries adds what a sink counted over time.
+// AddSeries adds the messages that a sink counted over time.
 func (r *Record) AddSeries(name string, t sink.Timeline) {
 	if len(t.Counts) > 0 {
 		r.Over = append(r.Over, newSeries(name, time.Duration(t.StepMillis)*time.Millisecond, t.Counts))

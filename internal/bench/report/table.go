@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// Figure writes a number as people read it: 43,210 or 12.3 or 0.045.
+// Figure formats a number: 43,210 or 12.3 or 0.045.
 func Figure(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
@@ -34,7 +34,7 @@ func Thousands(n int64) string {
 	return sign + s
 }
 
-// orDash hides a figure that was not measured.
+// orDash formats a number, or a dash if it was not measured.
 func orDash(v float64) string {
 	if v == 0 {
 		return "-"
@@ -42,7 +42,7 @@ func orDash(v float64) string {
 	return Figure(v)
 }
 
-// WriteRecord shows all of one record.
+// WriteRecord prints all of one record.
 func WriteRecord(w io.Writer, r *Record) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
@@ -90,7 +90,7 @@ func WriteRecord(w io.Writer, r *Record) {
 	t.Flush()
 }
 
-// times says how many times the published rate it is.
+// times compares the value with the published one.
 func times(r *Record) string {
 	if r.Published == nil || r.Published.Value <= 0 || r.Value <= 0 {
 		return ""
@@ -98,7 +98,7 @@ func times(r *Record) string {
 	return fmt.Sprintf(", %s times that", Figure(r.Value/r.Published.Value))
 }
 
-// WriteTable shows one line per record.
+// WriteTable prints one line for each record.
 func WriteTable(w io.Writer, records []Record) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, strings.Join([]string{"id", "value", "unit", "limit", "ratio", "p50 ms", "p99 ms", "RSS MiB", "lost", "twice", "published"}, "\t")+"\t")

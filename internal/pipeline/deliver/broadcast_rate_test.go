@@ -28,11 +28,11 @@ func (f *flowRates) set(event fanfare.EventRef, perSecond float64) {
 	f.of[event].Set(perSecond, time.Now())
 }
 
-func (f *flowRates) Group(event fanfare.EventRef, most int) (int, bool) {
+func (f *flowRates) GroupSize(event fanfare.EventRef, most int) (int, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if rate := f.of[event]; rate != nil {
-		return rate.Group(most), rate.Limited()
+		return rate.GroupSize(most), rate.Limited()
 	}
 	return most, false
 }
@@ -51,11 +51,11 @@ func (f *flowRates) Take(event fanfare.EventRef, n int, now time.Time) time.Dura
 	return wait
 }
 
-func (f *flowRates) Back(event fanfare.EventRef) {
+func (f *flowRates) Refund(event fanfare.EventRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if rate := f.of[event]; rate != nil {
-		rate.Back()
+		rate.Refund()
 	}
 }
 
@@ -91,7 +91,7 @@ func TestABroadcastLeavesAtItsRateAndOthersPassIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rates := &flowRates{}
 		b := newBench(t, gateFunc(open), settings(answering(taking)))
-		b.options.Flows = rates
+		b.options.BroadcastRates = rates
 		slow, event := b.cast(1000, 5)
 		quick, other := b.cast(500, 6)
 		rates.set(event, 10)
@@ -105,24 +105,24 @@ func TestABroadcastLeavesAtItsRateAndOthersPassIt(t *testing.T) {
 		between(t, "in 10 s at 10/s", b.sent(event), 97, 101)
 
 		rates.set(event, 100)
-		b.FlowsChanged()
+		b.BroadcastRatesChanged()
 		before := b.sent(event)
 		<-time.After(time.Second)
 		synctest.Wait()
 		between(t, "in the second after it was raised to 100/s", b.sent(event)-before, 95, 101)
 
 		rates.set(event, 1)
-		b.FlowsChanged()
+		b.BroadcastRatesChanged()
 		before = b.sent(event)
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		between(t, "in 10 s at 1/s", b.sent(event)-before, 9, 11)
-		if s := b.Status(); s.Resting != 1000-b.sent(event) || s.Queued != 0 {
+		if s := b.Status(); s.RateLimited != 1000-b.sent(event) || s.Queued != 0 {
 			t.Errorf("%+v", s)
 		}
 
 		rates.set(event, -1)
-		b.FlowsChanged()
+		b.BroadcastRatesChanged()
 		synctest.Wait()
 		between(t, "without a rate", b.sent(event), 1000, 1000)
 		b.mustEnd(slow, ending{})
@@ -139,17 +139,17 @@ func TestARateThatIsTakenBackAndSetAgainHoldsForWhatWaitsForTheChannel(t *testin
 		s := settings(answering(taking))
 		s.Rate = 100
 		b := newBench(t, gateFunc(open), s)
-		b.options.Flows = rates
+		b.options.BroadcastRates = rates
 		batch, event := b.cast(1000, 5)
 		rates.set(event, 10)
 		b.Submit(batch)
 		synctest.Wait()
 		rates.set(event, -1)
-		b.FlowsChanged()
+		b.BroadcastRatesChanged()
 		<-time.After(time.Second)
 		synctest.Wait()
 		rates.set(event, 10)
-		b.FlowsChanged()
+		b.BroadcastRatesChanged()
 		before := b.sent(event)
 		<-time.After(5 * time.Second)
 		synctest.Wait()
@@ -165,7 +165,7 @@ func TestTheRateOfABroadcastIsForAllOutletsTogether(t *testing.T) {
 		var event fanfare.EventRef
 		for i := range both {
 			both[i] = newBench(t, gateFunc(open), settings(answering(taking)))
-			both[i].options.Flows = rates
+			both[i].options.BroadcastRates = rates
 			var batch *Batch
 			batch, event = both[i].cast(300, 5)
 			rates.set(event, 20)
@@ -194,7 +194,7 @@ func TestWhatWaitsForItsRateIsStoppedAndGivenBackLikeAllElse(t *testing.T) {
 			return Go, ""
 		})
 		b := newBench(t, gate, settings(answering(taking)))
-		b.options.Flows = rates
+		b.options.BroadcastRates = rates
 		one, event := b.cast(100, 5)
 		two, other := b.cast(100, 6)
 		rates.set(event, 1./60)
@@ -205,10 +205,10 @@ func TestWhatWaitsForItsRateIsStoppedAndGivenBackLikeAllElse(t *testing.T) {
 		mu.Lock()
 		stopped = event
 		mu.Unlock()
-		b.Sweep()
+		b.RecheckGate()
 		synctest.Wait()
 		b.mustEnd(one, ending{held: 100 - b.sent(event)})
-		between(t, "of the other still waits", b.Status().Resting, 98, 99)
+		between(t, "of the other still waits", b.Status().RateLimited, 98, 99)
 		b.Stop()
 		b.mustEnd(two, ending{again: 100 - b.sent(other)})
 	})
@@ -218,17 +218,17 @@ func TestWhatRestsTakesTheRoomOfItsBroadcastUntilItLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rates := &flowRates{}
 		b := newBench(t, gateFunc(open), settings(answering(taking)))
-		b.options.Flows = rates
+		b.options.BroadcastRates = rates
 		batch, event := b.cast(fanfare.MaxBatch+10, 5)
 		batch.Flow = event
 		rates.set(event, 10)
 		b.Submit(batch)
 		synctest.Wait()
-		if b.Room(fanfare.Bulk, event) || !b.Room(fanfare.Bulk, flow(6)) {
+		if b.HasRoom(fanfare.Bulk, event) || !b.HasRoom(fanfare.Bulk, flow(6)) {
 			t.Error("a batch that rests takes no room of its broadcast, or that of another")
 		}
-		for start := time.Now(); !b.Room(fanfare.Bulk, event); {
-			<-b.MoreRoom()
+		for start := time.Now(); !b.HasRoom(fanfare.Bulk, event); {
+			<-b.RoomSignal()
 			if time.Since(start) > time.Minute {
 				t.Fatal("no room after a minute at 10/s")
 			}
@@ -244,7 +244,7 @@ func TestSmallBroadcastsThatRestHoldUpNothingSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rates := &flowRates{}
 		b := newBench(t, gateFunc(open), settings(answering(taking)))
-		b.options.Flows = rates
+		b.options.BroadcastRates = rates
 		var slow []*Batch
 		for i := range 5 {
 			batch, event := b.cast(900, uint64(10+i))
@@ -254,12 +254,12 @@ func TestSmallBroadcastsThatRestHoldUpNothingSmall(t *testing.T) {
 			synctest.Wait()
 		}
 		for _, lane := range fanfare.Lanes {
-			if !b.Room(lane, Flow{}) {
+			if !b.HasRoom(lane, Flow{}) {
 				t.Errorf("what rests leaves no room for what is small in the lane %v", lane)
 			}
 		}
-		if n := b.Status().Resting; n > maxSmallResting+len(slow) { // one of each always does
-			t.Errorf("%d rest at a time, want %d at most", n, maxSmallResting+len(slow))
+		if n := b.Status().RateLimited; n > maxSmallRateLimited+len(slow) { // one of each always does
+			t.Errorf("%d rest at a time, want %d at most", n, maxSmallRateLimited+len(slow))
 		}
 		b.book.mu.Lock()
 		put := len(b.book.dues)

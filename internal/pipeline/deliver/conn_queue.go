@@ -13,30 +13,30 @@ import (
 
 // connQueue is the outlet as one of its connections sees it.
 type connQueue struct {
-	outlet *Sender
+	sender *Sender
 	relay  *relay
 	wake   chan struct{} // gets one token when an idle connection is to look for a job
 	woken  bool          // by such a token, and has not found a job since; the connection's own
 
 	// Guarded by the outlet.
-	jobs []*Job    // what the connection has taken and not brought to an end
-	done time.Time // when the last one of them was
-	then int64     // how many messages the relay had been quick with at that time
-	over bool      // the connection is to end: another relay has its seat
-	busy int       // the lane that it is counted as busy with, nothing, or coming
+	jobs           []*Job    // what the connection has taken and not brought to an end
+	lastDone       time.Time // when the last one of them was
+	fastAtLastDone int64     // how many messages the relay had been quick with at that time
+	closing        bool      // the connection is to end: another relay has its seat
+	busyLane       int       // the lane that it is counted as busy with, nothing, or coming
 
-	paced pace // what it was told to wait for
-	most  int  // recipients that the connection takes at once; 0: it has not said
+	pacing     pacing // what it was told to wait for
+	groupLimit int    // recipients that the connection takes at once; 0: it has not said
 }
 
 func newConnQueue(o *Sender, r *relay) *connQueue {
-	return &connQueue{outlet: o, relay: r, wake: make(chan struct{}, 1), busy: coming}
+	return &connQueue{sender: o, relay: r, wake: make(chan struct{}, 1), busyLane: comingLane}
 }
 
 // Next hands out the next job, the most urgent lane first. Jobs that the gate
 // refuses already are dealt with on the way.
 func (d *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
-	o := d.outlet
+	o := d.sender
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -47,10 +47,10 @@ func (d *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 		if job != nil {
 			return &job.Message, nil
 		}
-		if !wait || d.over {
+		if !wait || d.closing {
 			return nil, nil
 		}
-		if says == paced {
+		if says == waitForRate {
 			if !o.pace(ctx, d) {
 				return nil, nil
 			}
@@ -62,7 +62,7 @@ func (d *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 			o.mu.Unlock()
 			defer idle.Stop()
 		}
-		if !d.await(ctx, idle, says == full) {
+		if !d.await(ctx, idle, says == waitForReply) {
 			return nil, nil
 		}
 	}
@@ -71,14 +71,14 @@ func (d *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 // await waits for a sign that there are jobs or, where those that wait are blocked,
 // that one of them may leave. It counts the connection as idle meanwhile.
 func (d *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
-	o := d.outlet
+	o := d.sender
 	o.mu.Lock()
-	if blocked && !o.limits.blocked || !blocked && o.has(d.relay, o.open(d)) {
+	if blocked && !o.limits.blocked || !blocked && o.hasWork(d.relay, o.openLanes(d)) {
 		o.mu.Unlock()
 		return true
 	}
-	d.relay.idlers = append(d.relay.idlers, d)
-	o.uncount(d)
+	d.relay.idle = append(d.relay.idle, d)
+	o.countIdle(d)
 	o.mu.Unlock()
 	select {
 	case <-d.wake:
@@ -89,97 +89,97 @@ func (d *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) b
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at := slices.Index(d.relay.idlers, d)
+	at := slices.Index(d.relay.idle, d)
 	if at < 0 { // woken in the same moment
 		<-d.wake
 		idle.Reset(0) // where there is nothing for it after all
 		return true
 	}
-	d.relay.idlers = slices.Delete(d.relay.idlers, at, at+1)
+	d.relay.idle = slices.Delete(d.relay.idle, at, at+1)
 	return false
 }
 
 // take pops the most urgent job that the gate and the limits let pass, of the lanes
 // that have not all the connections they may. Where there is none, it says for what
 // the others wait.
-func (d *connQueue) take(wait bool) (taken *Job, says permit, finished []*Batch) {
-	o := d.outlet
+func (d *connQueue) take(wait bool) (taken *Job, says admission, finished []*Batch) {
+	o := d.sender
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	defer o.count(d)
-	if d.over = d.over || o.crowded(d.relay); d.over {
-		return nil, leaves, nil
+	defer o.countBusy(d)
+	if d.closing = d.closing || o.seatTaken(d.relay); d.closing {
+		return nil, admitted, nil
 	}
 	now, ahead := o.options.Clock.Now(), !wait && len(d.jobs) > 0
-	defer o.lookAfter(now)
-	open := o.open(d)
+	defer o.setTimer(now)
+	open := o.openLanes(d)
 	for job := o.pop(d.relay, open); job != nil; job = o.pop(d.relay, open) {
-		job.along, job.ahead = false, ahead
-		says, finished = d.offer(job, nil, now, finished)
+		job.grouped, job.prefetched = false, ahead
+		says, finished = d.admit(job, nil, now, finished)
 		switch says {
-		case paced, full:
+		case waitForRate, waitForReply:
 			return nil, says, finished
-		case leaves:
-			d.handOn()
+		case admitted:
+			d.wakeNext()
 			return job, says, finished
 		}
 	}
-	return nil, leaves, finished
+	return nil, admitted, finished
 }
 
-// offer has the gate and the limits look at a job that was popped, by itself or to go
+// admit has the gate and the limits look at a job that was popped, by itself or to go
 // with a leader. It is the connection's where it leaves, and in its place elsewhere.
 // The caller holds mu.
-func (d *connQueue) offer(job, leader *Job, now time.Time, finished []*Batch) (permit, []*Batch) {
-	o := d.outlet
+func (d *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (admission, []*Batch) {
+	o := d.sender
 	decision, why := o.decide(job, now)
 	if decision != Go {
-		return apart, o.dismiss(job, decision, why, finished)
+		return throttled, o.settleRefused(job, decision, why, finished)
 	}
 	var rests bool
-	if rests, finished = o.rests(job, now, finished); rests {
-		return apart, finished
+	if rests, finished = o.awaitsBroadcastRate(job, now, finished); rests {
+		return throttled, finished
 	}
 	n := 1
 	if leader == nil {
-		n = d.groupOf(job)
+		n = d.groupSize(job)
 	}
-	says, until := o.limits.admit(job, leader, n, job.ahead, now)
+	says, until := o.limits.admit(job, leader, n, job.prefetched, now)
 	switch says {
-	case paced:
-		d.paced = pace{lane: job.batch.Lane, n: n, budgets: until}
+	case waitForRate:
+		d.pacing = pacing{lane: job.batch.Lane, groupSize: n, budgets: until}
 		o.putBack(job)
-	case full:
+	case waitForReply:
 		o.putBack(job)
-	case apart:
-		o.limits.setAside(job, now)
-	case away:
-		finished = o.putAway(job, until, now, finished)
-	case leaves:
-		o.turned(job, now)
+	case throttled:
+		o.limits.enqueueThrottled(job, now)
+	case postponeJob:
+		finished = o.postponeForDestination(job, until, now, finished)
+	case admitted:
+		o.readmissionDone(job, now)
 		d.jobs = append(d.jobs, job)
-		job.by, job.holder = d.relay, d
-		job.quick = quickSoFar(job)
+		job.relay, job.holder = d.relay, d
+		job.fastBefore = fastCountsOf(job)
 	}
 	return says, finished
 }
 
-// handOn has the next idle connection look where this one was woken and found a
+// wakeNext has the next idle connection look where this one was woken and found a
 // job: what made room for one may have made it for more. The caller holds mu.
-func (d *connQueue) handOn() {
-	if d.woken && d.outlet.queued() > 0 {
-		d.outlet.wakeOne()
+func (d *connQueue) wakeNext() {
+	if d.woken && d.sender.queued() > 0 {
+		d.sender.wakeOne()
 	}
 	d.woken = false
 }
 
-// has reports whether the connection holds a job. The caller holds mu.
-func (d *connQueue) has(job *Job) bool { return job.holder == d }
+// holds reports whether the connection holds a job. The caller holds mu.
+func (d *connQueue) holds(job *Job) bool { return job.holder == d }
 
 // drop ends the connection's hold on a job; false if it had none. The caller
 // holds mu.
 func (d *connQueue) drop(job *Job) bool {
-	if !d.has(job) {
+	if !d.holds(job) {
 		return false
 	}
 	at := slices.Index(d.jobs, job)
@@ -194,27 +194,27 @@ func (o *Sender) decide(job *Job, now time.Time) (Decision, string) {
 		return decision, why
 	}
 	if !job.Expires.IsZero() && now.After(job.Expires) {
-		return expire, "not sent before " + job.Expires.Format(time.RFC3339)
+		return expired, "not sent before " + job.Expires.Format(time.RFC3339)
 	}
 	if job.Quiet.At(now) {
-		return later, ""
+		return quietNow, ""
 	}
 	return Go, ""
 }
 
 // Return puts a message of which nothing was written back in front.
 func (d *connQueue) Return(message *driver.Message) {
-	o, job := d.outlet, message.Owner.(*Job)
+	o, job := d.sender, message.Owner.(*Job)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.wired.has(job) || !d.drop(job) {
+	if o.inFlight.has(job) || !d.drop(job) {
 		return
 	}
 	o.limits.unsent(job)
-	o.freed(job)
+	o.capacityFreed(job)
 	o.putBack(job)
-	o.hastenFor(job.batch.Lane)
-	o.count(d)
+	o.hurryUpFor(job.batch.Lane)
+	o.countBusy(d)
 	o.wakeOne()
 }
 
@@ -222,19 +222,19 @@ func (d *connQueue) Return(message *driver.Message) {
 // subscription closes the gate first and looks at the wire then, so that one of
 // the two sees the other.
 func (d *connQueue) Release(message *driver.Message) bool {
-	o, job := d.outlet, message.Owner.(*Job)
+	o, job := d.sender, message.Owner.(*Job)
 	o.mu.Lock()
-	if again := o.wired.has(job); again || !d.has(job) {
+	if again := o.inFlight.has(job); again || !d.holds(job) {
 		o.mu.Unlock()
 		return again
 	}
-	o.wired.put(job)
+	o.inFlight.put(job)
 	o.limits.unreserve(job)
 	timeout := o.settings.SendTimeout
 	o.mu.Unlock()
 	now := o.options.Clock.Now()
 	decision, why := o.decide(job, now)
-	short := time.Until(job.batch.Leased()) < timeout
+	short := time.Until(job.batch.LeaseEnd()) < timeout
 	if decision == Go && !short {
 		o.options.Recorder.Expect()
 		failpoint.Hit("before-body")
@@ -242,15 +242,15 @@ func (d *connQueue) Release(message *driver.Message) bool {
 	}
 	o.mu.Lock()
 	d.drop(job)
-	o.count(d)
+	o.countBusy(d)
 	o.limits.unsent(job)
-	o.freed(job)
-	o.unwire(job)
+	o.capacityFreed(job)
+	o.endInFlight(job)
 	var finished []*Batch
 	if decision == Go {
-		finished = o.leave(job, Go, nil)
+		finished = o.leaveUnsettled(job, Go, nil)
 	} else {
-		finished = o.dismiss(job, decision, why, nil)
+		finished = o.settleRefused(job, decision, why, nil)
 	}
 	o.mu.Unlock()
 	finish(finished)
@@ -262,11 +262,11 @@ var errNotHeld = errors.New("this connection does not have the message")
 
 // Report has the outcome recorded, and counts the job as done.
 func (d *connQueue) Report(message *driver.Message, outcome driver.Outcome) error {
-	o, job := d.outlet, message.Owner.(*Job)
+	o, job := d.sender, message.Owner.(*Job)
 	failpoint.Hit("after-reply")
 	o.mu.Lock()
 	held, settings, record := d.drop(job), o.settings, o.options.Recorder.Record
-	if o.wired.has(job) {
+	if o.inFlight.has(job) {
 		record = o.options.Recorder.RecordExpected
 	}
 	o.mu.Unlock()
@@ -277,11 +277,11 @@ func (d *connQueue) Report(message *driver.Message, outcome driver.Outcome) erro
 	err := record(&entry, o.due(job, &entry))
 	o.mu.Lock()
 	now := o.options.Clock.Now()
-	took := d.took(job, now)
-	o.answered(d.relay, &outcome, took, now)
+	took := d.duration(job, now)
+	o.countOutcome(d.relay, &outcome, took, now)
 	finished := o.reported(job, &outcome, advice, took, now, err, nil)
 	if o.connections < o.limits.connections() {
-		o.spawn()
+		o.openConnections()
 	}
 	o.mu.Unlock()
 	finish(finished)
@@ -291,7 +291,7 @@ func (d *connQueue) Report(message *driver.Message, outcome driver.Outcome) erro
 // entryOf reads an outcome, which gets its class, and says what follows from it.
 func (o *Sender) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) (Advice, fanfare.Entry) {
 	advice := o.classify(outcome, job.Destination)
-	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, o.options.Chance())
+	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, o.options.Jitter())
 	return advice, fanfare.Entry{
 		Delivery: job.Message.Delivery, Attempt: job.Attempt, State: state,
 		Code: outcome.Code, Text: text, Relay: outcome.Relay, Address: job.Message.To,
@@ -302,30 +302,30 @@ func (o *Sender) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) 
 // reported learns from the outcome of a job, which was kept or not, and counts the
 // job as done. The caller holds mu.
 func (o *Sender) reported(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
-	if o.limits.answered(job, outcome, advice, took, now) {
+	if o.limits.learn(job, outcome, advice, took, now) {
 		o.wakeOne() // and this connection takes what was its own part
 	}
-	job.paid = false // it has left
-	o.freed(job)
+	job.broadcastCounted = false // it has left
+	o.capacityFreed(job)
 	if outcome.Verdict == driver.Accepted {
-		o.taken++
+		o.accepted++
 	}
-	o.unwire(job)
+	o.endInFlight(job)
 	if err != nil {
-		return o.leave(job, Go, finished)
+		return o.leaveUnsettled(job, Go, finished)
 	}
 	return o.settle(job, finished)
 }
 
-// took is for how long a connection was busy with a job: from when it had it, or
+// duration is for how long a connection was busy with a job: from when it had it, or
 // had done with the one before. The caller holds mu.
-func (d *connQueue) took(job *Job, now time.Time) time.Duration {
-	since, before, sofar := job.taken, job.quick.relay, quickSoFar(job)
-	if d.done.After(since) {
-		since, before = d.done, d.then
+func (d *connQueue) duration(job *Job, now time.Time) time.Duration {
+	since, before, sofar := job.takenAt, job.fastBefore.relay, fastCountsOf(job)
+	if d.lastDone.After(since) {
+		since, before = d.lastDone, d.fastAtLastDone
 	}
-	d.done, d.then = now, sofar.relay
-	job.overtaken = sofar.relay - before - (sofar.destination - job.quick.destination)
+	d.lastDone, d.fastAtLastDone = now, sofar.relay
+	job.overtaken = sofar.relay - before - (sofar.destination - job.fastBefore.destination)
 	return now.Sub(since)
 }
 
@@ -333,16 +333,16 @@ func (d *connQueue) took(job *Job, now time.Time) time.Duration {
 // panicked could not. What was released may have left, and counts as an attempt;
 // so does what took part in too many panics.
 func (d *connQueue) abandon(err error) {
-	o := d.outlet
+	o := d.sender
 	o.mu.Lock()
 	left := slices.Clone(d.jobs)
 	o.mu.Unlock()
 	for _, job := range slices.Backward(left) { // the first goes back in front of the others
-		job.left++
+		job.abandoned++
 		o.mu.Lock()
-		released := o.wired.has(job)
+		released := o.inFlight.has(job)
 		o.mu.Unlock()
-		if !released && job.left < maxLeft {
+		if !released && job.abandoned < maxAbandoned {
 			d.Return(&job.Message)
 			continue
 		}
@@ -358,20 +358,20 @@ func (d *connQueue) abandon(err error) {
 
 // A pace is what a connection waits for: that so many messages of a lane may leave
 // together.
-type pace struct {
-	lane    fanfare.Lane
-	n       int
-	budgets time.Time // until when budgets do not have so many
-	until   time.Time // when all limits may allow it
+type pacing struct {
+	lane      fanfare.Lane
+	groupSize int
+	budgets   time.Time // until when budgets do not have so many
+	until     time.Time // when all limits may allow it
 }
 
-// pause is for how long a connection has to wait for its pace. The caller holds mu.
-func (o *Sender) pause(p *pace) time.Duration {
+// rateWait is for how long a connection has to wait for its pace. The caller holds mu.
+func (o *Sender) rateWait(p *pacing) time.Duration {
 	now := o.options.Clock.Now()
-	if p.n > 1 { // another connection may have sent a group meanwhile, and the next is smaller
-		p.n = max(1, min(p.n, o.limits.group(o.settings.Multicast)))
+	if p.groupSize > 1 { // another connection may have sent a group meanwhile, and the next is smaller
+		p.groupSize = max(1, min(p.groupSize, o.limits.groupSize(o.settings.Multicast)))
 	}
-	pause := max(o.limits.pause(p.n, p.lane == fanfare.Urgent, now), p.budgets.Sub(now))
+	pause := max(o.limits.rateWait(p.groupSize, p.lane == fanfare.Urgent, now), p.budgets.Sub(now))
 	p.until = now.Add(pause)
 	return pause
 }
@@ -382,8 +382,8 @@ func (o *Sender) pause(p *pace) time.Duration {
 // comes is the next to leave: it does not wait until a group may leave.
 func (o *Sender) pace(ctx context.Context, d *connQueue) bool {
 	o.mu.Lock()
-	if o.pause(&d.paced); o.pacer != nil && d.paced.until.Before(o.pacer.until) {
-		o.hasten()
+	if o.rateWait(&d.pacing); o.pacer != nil && d.pacing.until.Before(o.pacer.until) {
+		o.hurryUp()
 	}
 	o.mu.Unlock()
 	select {
@@ -393,12 +393,12 @@ func (o *Sender) pace(ctx context.Context, d *connQueue) bool {
 		return false
 	}
 	o.mu.Lock()
-	pause := o.pause(&d.paced)
-	if pause <= 0 || d.paced.lane > fanfare.Urgent && o.waiting.has(lanes{fanfare.Urgent, d.paced.lane - 1}) {
+	pause := o.rateWait(&d.pacing)
+	if pause <= 0 || d.pacing.lane > fanfare.Urgent && o.waiting.has(lanes{fanfare.Urgent, d.pacing.lane - 1}) {
 		o.mu.Unlock()
 		return true
 	}
-	o.pacer = &d.paced
+	o.pacer = &d.pacing
 	o.mu.Unlock()
 	defer func() {
 		o.mu.Lock()
@@ -417,16 +417,16 @@ func (o *Sender) pace(ctx context.Context, d *connQueue) bool {
 	}
 }
 
-// hastenFor has the connection that waits for the limits look again where something
+// hurryUpFor has the connection that waits for the limits look again where something
 // more urgent has come than what it waits for. The caller holds mu.
-func (o *Sender) hastenFor(lane fanfare.Lane) {
+func (o *Sender) hurryUpFor(lane fanfare.Lane) {
 	if o.pacer != nil && lane < o.pacer.lane {
-		o.hasten()
+		o.hurryUp()
 	}
 }
 
-// hasten wakes who waits for the limits: they have changed.
-func (o *Sender) hasten() {
+// hurryUp wakes who waits for the limits: they have changed.
+func (o *Sender) hurryUp() {
 	select {
 	case o.hurry <- struct{}{}:
 	default: // woken already

@@ -17,11 +17,11 @@ import (
 // keeping is a recorder that keeps nothing, at once.
 type keeping struct{}
 
-func (keeping) Expect()                                                  {}
-func (keeping) RecordTogether([]fanfare.Entry, []fanfare.Due, int) error { return nil }
-func (keeping) RecordExpected(*fanfare.Entry, *fanfare.Due) error        { return nil }
-func (keeping) Record(*fanfare.Entry, *fanfare.Due) error                { return nil }
-func (keeping) Postpone(fanfare.Day, []fanfare.Due) error                { return nil }
+func (keeping) Expect()                                               {}
+func (keeping) RecordGroup([]fanfare.Entry, []fanfare.Due, int) error { return nil }
+func (keeping) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { return nil }
+func (keeping) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
+func (keeping) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
 
 // What a message costs between the batch it came with and its outcome: everything but
 // the driver, the gate and the recorder.
@@ -47,8 +47,8 @@ func BenchmarkQueue(b *testing.B) {
 			for i := range jobs {
 				jobs[i] = Job{Attempt: 1, Message: driver.Message{To: fmt.Sprintf("p%d@example.org", i)}}
 			}
-			o.Submit(&Batch{Lane: fanfare.Bulk, Flow: Flow{Day: 1, Seq: 1}, Jobs: jobs, Left: func(*Job) {}, Finish: func(int, int) {},
-				Leased: func() time.Time { return time.Now().Add(time.Hour) }})
+			o.Submit(&Batch{Lane: fanfare.Bulk, Flow: Flow{Day: 1, Seq: 1}, Jobs: jobs, JobDone: func(*Job) {}, Finish: func(int, int) {},
+				LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) }})
 			b.StartTimer()
 		}
 		position++

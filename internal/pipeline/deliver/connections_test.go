@@ -102,7 +102,7 @@ func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
 				t.Errorf("position %d is %s, want %s", e.Delivery.Position, e.State, want)
 			}
 		}
-		if err := b.AwaitOff(t.Context(), batch.Jobs[1].Subscriptions[0]); err != nil {
+		if err := b.AwaitInFlight(t.Context(), batch.Jobs[1].Subscriptions[0]); err != nil {
 			t.Errorf("it is still on the wire: %v", err)
 		}
 		b.Stop()

@@ -24,16 +24,16 @@ var DestinationStates = [...]DestinationState{DestinationSuspended, DestinationS
 
 // DestinationStatus is how a destination is doing.
 type DestinationStatus struct {
-	Name     string
-	State    DestinationState
-	Until    time.Time // that it is left alone; zero: a probe decides, or it is not
-	Failures int       // in a row
-	Rate     float64   // messages a second, as its refusals tell; 0: none was found
-	AtOnce   int       // messages that may be under way, where it is fewer than at first
-	Underway int
-	Aside    int // messages that wait for it in memory
-	Text     string
-	TextAt   time.Time // when it last answered that it wants less, with Text
+	Name      string
+	State     DestinationState
+	Until     time.Time // that it is left alone; zero: a probe decides, or it is not
+	Failures  int       // in a row
+	Rate      float64   // messages a second, as its refusals tell; 0: none was found
+	Window    int       // messages that may be under way, where it is fewer than at first
+	Active    int
+	Throttled int // messages that wait for it in memory
+	Text      string
+	TextAt    time.Time // when it last answered that it wants less, with Text
 }
 
 // state is the worst that is the matter with a destination, "" if nothing is.
@@ -43,40 +43,40 @@ func (d *destination) state(first int) DestinationState {
 		return DestinationSuspended
 	case d.slow:
 		return DestinationSlow
-	case d.found.PerSecond() > 0 || d.window.Narrowed(first):
+	case d.learned.PerSecond() > 0 || d.window.NarrowedBelow(first):
 		return DestinationLimited
 	}
 	return ""
 }
 
-// note keeps the list of those that are not well.
-func (s *destinations) note(d *destination) {
-	if unwell := d.state(s.first) != ""; unwell != d.unwell {
-		if d.unwell = unwell; !unwell {
-			delete(s.unwell, d)
+// updateHealth keeps the list of those that are not well.
+func (s *destinations) updateHealth(d *destination) {
+	if unwell := d.state(s.firstWindow) != ""; unwell != d.impaired {
+		if d.impaired = unwell; !unwell {
+			delete(s.impaired, d)
 			return
 		}
-		if s.unwell == nil {
-			s.unwell = map[*destination]struct{}{}
+		if s.impaired == nil {
+			s.impaired = map[*destination]struct{}{}
 		}
-		s.unwell[d] = struct{}{}
+		s.impaired[d] = struct{}{}
 	}
 }
 
-// Destinations lists the destinations that are not well, by name.
-func (o *Sender) Destinations() []DestinationStatus {
+// ImpairedDestinations lists the destinations that are not well, by name.
+func (o *Sender) ImpairedDestinations() []DestinationStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now, of := o.options.Clock.Now(), &o.limits.destinations
-	all := make([]DestinationStatus, 0, len(of.unwell))
-	for d := range of.unwell {
+	all := make([]DestinationStatus, 0, len(of.impaired))
+	for d := range of.impaired {
 		s := DestinationStatus{
-			Name: d.name, State: d.state(of.first), Failures: d.breaker.Failures(), Rate: d.found.PerSecond(),
-			Underway: d.underway, Aside: d.aside.len() + d.readied, Text: d.lastText, TextAt: d.lastAt,
+			Name: d.name, State: d.state(of.firstWindow), Failures: d.breaker.Failures(), Rate: d.learned.PerSecond(),
+			Active: d.active, Throttled: d.throttled.len() + d.readmitted, Text: d.lastText, TextAt: d.lastAt,
 		}
 		s.Until, _ = d.breaker.Open(now)
-		if d.window.Narrowed(of.first) {
-			s.AtOnce = d.window.Size()
+		if d.window.NarrowedBelow(of.firstWindow) {
+			s.Window = d.window.Size()
 		}
 		all = append(all, s)
 	}
@@ -84,13 +84,13 @@ func (o *Sender) Destinations() []DestinationStatus {
 	return all
 }
 
-// Unwell counts the destinations that are not well.
-func (o *Sender) Unwell() map[DestinationState]int {
+// CountImpaired counts the destinations that are not well.
+func (o *Sender) CountImpaired() map[DestinationState]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	counts := map[DestinationState]int{}
-	for d := range o.limits.destinations.unwell {
-		counts[d.state(o.limits.destinations.first)]++
+	for d := range o.limits.destinations.impaired {
+		counts[d.state(o.limits.destinations.firstWindow)]++
 	}
 	return counts
 }
@@ -106,13 +106,13 @@ func (o *Sender) ResumeDestination(ctx context.Context, name string) (known bool
 	if d != nil {
 		now := o.options.Clock.Now()
 		o.limits.resume(d, now)
-		o.bring(o.limits.back(d, now, nil))
-		o.bring(o.limits.due(now))
-		o.spawn()
+		o.requeue(o.limits.takeReady(d, now, nil))
+		o.requeue(o.limits.takeDue(now))
+		o.openConnections()
 		o.unblock()
-		o.lookAfter(now)
+		o.setTimer(now)
 	}
-	keeping := slices.Clone(o.keeping)
+	keeping := slices.Clone(o.recording)
 	o.mu.Unlock()
 	for _, kept := range keeping {
 		select {
@@ -126,15 +126,15 @@ func (o *Sender) ResumeDestination(ctx context.Context, name string) (known bool
 
 // resume forgets what the answers of a destination asked for.
 func (l *limits) resume(d *destination, now time.Time) {
-	for job := l.flight.first; job != nil; job = job.after {
-		if job.to == d {
+	for job := l.activeByAge.first; job != nil; job = job.newer {
+		if job.dest == d {
 			job.probe = false // its answer decides nothing any more
 		}
 	}
 	of := &l.destinations
 	own := of.settings.of(d.name)
 	d.breaker.Reset(now)
-	d.found, d.window = limit.Found{}, limit.NewWindow(of.first, own.Connections)
-	d.booked = time.Time{}
-	of.note(d)
+	d.learned, d.window = limit.LearnedRate{}, limit.NewWindow(of.firstWindow, own.Connections)
+	d.bookedUntil = time.Time{}
+	of.updateHealth(d)
 }

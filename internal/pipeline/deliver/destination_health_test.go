@@ -55,12 +55,12 @@ func TestASuspendedDestinationIsListedUntilItIsResumedByHand(t *testing.T) {
 			return reply{5 * time.Millisecond, taken}
 		})
 		w.work(shuffled(300, "sick.example", "well.example"), 3*time.Second)
-		list := w.Destinations()
+		list := w.ImpairedDestinations()
 		if len(list) != 1 || list[0].Name != "sick.example" || list[0].State != DestinationSuspended || list[0].Failures < 5 ||
 			!list[0].Until.After(time.Now()) || list[0].Text != "not now" || list[0].TextAt.IsZero() {
 			t.Fatalf("listed are %+v", list)
 		}
-		if n := w.Unwell()[DestinationSuspended]; n != 1 {
+		if n := w.CountImpaired()[DestinationSuspended]; n != 1 {
 			t.Errorf("%d are counted as suspended", n)
 		}
 		waiting := w.whyOf("sick.example")
@@ -75,9 +75,9 @@ func TestASuspendedDestinationIsListedUntilItIsResumedByHand(t *testing.T) {
 		w.work(nil, time.Second)
 		tried, _ := w.of("sick.example")
 		if n := w.took(func(to string) bool { return to == "sick.example" }); n < 200 || tried != 300 {
-			t.Errorf("%d of 300 are taken a second later, after %d tries: %+v", n, tried, w.Destinations())
+			t.Errorf("%d of 300 are taken a second later, after %d tries: %+v", n, tried, w.ImpairedDestinations())
 		}
-		if list := w.Destinations(); len(list) != 0 {
+		if list := w.ImpairedDestinations(); len(list) != 0 {
 			t.Errorf("listed are %+v", list)
 		}
 		if known, err := w.ResumeDestination(t.Context(), "nobody.example"); known || err != nil {
@@ -112,12 +112,12 @@ func TestAResumedDestinationThatFailsAgainIsLeftAloneForLonger(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(3 * time.Second) // the probe is answered
-		if list := w.Destinations(); len(list) != 0 {
+		if list := w.ImpairedDestinations(); len(list) != 0 {
 			t.Errorf("the probe of before suspended it again: %+v", list)
 		}
 		w.hasten("sick.example")
 		w.work(nil, 3*time.Second)
-		list := w.Destinations()
+		list := w.ImpairedDestinations()
 		after, _ := w.of("sick.example")
 		if len(list) != 1 || list[0].State != DestinationSuspended || time.Until(list[0].Until) < 15*time.Second || after-tries > 40 {
 			t.Errorf("listed are %+v, after %d more tries", list, after-tries)
@@ -147,9 +147,9 @@ func TestWhoIsLimitedOrSlowIsListedAsThat(t *testing.T) {
 		})
 		w.work(shuffled(40, "slow.example", "limited.example", "well.example", "fine.example", "good.example"), 4*time.Second)
 		got := map[string]DestinationState{}
-		for _, d := range w.Destinations() {
+		for _, d := range w.ImpairedDestinations() {
 			got[d.Name] = d.State
-			if d.Name == "limited.example" && d.State == DestinationLimited && d.Rate == 0 && d.AtOnce == 0 {
+			if d.Name == "limited.example" && d.State == DestinationLimited && d.Rate == 0 && d.Window == 0 {
 				t.Errorf("nothing tells how much goes to %+v", d)
 			}
 		}

@@ -7,39 +7,39 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// passed are jobs that a relay refused for reasons of its own, and that another
+// failoverJobs are jobs that a relay refused for reasons of its own, and that another
 // one is to have. They wait apart, so that the relay which refused them goes on
 // with others.
-type passed []*Job
+type failoverJobs []*Job
 
-// maxPassed is how many jobs may wait there; of those beyond, a refusal is an
+// maxFailover is how many jobs may wait there; of those beyond, a refusal is an
 // attempt.
-const maxPassed = fanfare.MaxBatch
+const maxFailover = fanfare.MaxBatch
 
 // Elsewhere lets another relay have a message that this one refused for reasons of
 // its own; see driver.Queue.
 func (d *connQueue) Failover(message *driver.Message, outcome driver.Outcome) bool {
-	o, job := d.outlet, message.Owner.(*Job)
+	o, job := d.sender, message.Owner.(*Job)
 	o.classify(&outcome, job.Destination)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.wired.has(job) || !d.has(job) || !itsOwn(&outcome) || len(o.passed) >= maxPassed {
+	if o.inFlight.has(job) || !d.holds(job) || !aboutRelay(&outcome) || len(o.failover) >= maxFailover {
 		return false
 	}
 	refused := job.refusedBy
-	if job.refusedBy = append(refused[:len(refused):len(refused)], d.relay); !o.relays.other(job) {
+	if job.refusedBy = append(refused[:len(refused):len(refused)], d.relay); !o.relays.hasOther(job) {
 		job.refusedBy = refused
 		return false
 	}
 	d.drop(job)
-	o.count(d)
+	o.countBusy(d)
 	o.limits.unsent(job)
-	o.freed(job)
-	o.answered(d.relay, &outcome, 0, o.options.Clock.Now())
+	o.capacityFreed(job)
+	o.countOutcome(d.relay, &outcome, 0, o.options.Clock.Now())
 	o.putBack(job)
-	o.hastenFor(job.batch.Lane)
-	o.wakeForPassed()
-	o.spawn()
+	o.hurryUpFor(job.batch.Lane)
+	o.wakeForFailover()
+	o.openConnections()
 	return true
 }
 
@@ -47,9 +47,9 @@ func (d *connQueue) Failover(message *driver.Message, outcome driver.Outcome) bo
 // caller holds mu.
 func (o *Sender) putBack(job *Job) {
 	if len(job.refusedBy) > 0 {
-		o.passed = append(o.passed, job)
+		o.failover = append(o.failover, job)
 	} else {
-		o.waiting.unpop(job)
+		o.waiting.pushFront(job)
 	}
 }
 
@@ -58,8 +58,8 @@ func (o *Sender) putBack(job *Job) {
 func (o *Sender) pop(r *relay, of lanes) *Job {
 	job := o.waiting.pop(of)
 	first := -1
-	for i, p := range o.passed {
-		if of.has(p.batch.Lane) && (job == nil || p.batch.Lane <= job.batch.Lane) && o.mayHave(r, p) && (first < 0 || p.batch.Lane < o.passed[first].batch.Lane) {
+	for i, p := range o.failover {
+		if of.has(p.batch.Lane) && (job == nil || p.batch.Lane <= job.batch.Lane) && o.accepts(r, p) && (first < 0 || p.batch.Lane < o.failover[first].batch.Lane) {
 			first = i
 		}
 	}
@@ -67,33 +67,33 @@ func (o *Sender) pop(r *relay, of lanes) *Job {
 		return job
 	}
 	if job != nil {
-		o.waiting.unpop(job)
+		o.waiting.pushFront(job)
 	}
-	job = o.passed[first]
-	o.passed = slices.Delete(o.passed, first, first+1)
+	job = o.failover[first]
+	o.failover = slices.Delete(o.failover, first, first+1)
 	return job
 }
 
-// mayHave reports whether a relay may have a job: not one that it refused, while
+// accepts reports whether a relay may have a job: not one that it refused, while
 // there is another relay for it.
-func (o *Sender) mayHave(r *relay, job *Job) bool {
-	return !slices.Contains(job.refusedBy, r) || !o.relays.other(job)
+func (o *Sender) accepts(r *relay, job *Job) bool {
+	return !slices.Contains(job.refusedBy, r) || !o.relays.hasOther(job)
 }
 
-// has reports whether there is something of some lanes for a relay to do. The
+// hasWork reports whether there is something of some lanes for a relay to do. The
 // caller holds mu.
-func (o *Sender) has(r *relay, of lanes) bool {
-	return o.waiting.has(of) || slices.ContainsFunc(o.passed, func(job *Job) bool { return of.has(job.batch.Lane) && o.mayHave(r, job) })
+func (o *Sender) hasWork(r *relay, of lanes) bool {
+	return o.waiting.has(of) || slices.ContainsFunc(o.failover, func(job *Job) bool { return of.has(job.batch.Lane) && o.accepts(r, job) })
 }
 
 // queued is how many jobs wait. The caller holds mu.
-func (o *Sender) queued() int { return o.waiting.len() + len(o.passed) }
+func (o *Sender) queued() int { return o.waiting.len() + len(o.failover) }
 
-// wakeForPassed has an idle connection of each relay look at what was passed on.
+// wakeForFailover has an idle connection of each relay look at what was passed on.
 // The caller holds mu.
-func (o *Sender) wakeForPassed() {
+func (o *Sender) wakeForFailover() {
 	for _, r := range o.relays {
-		for n := min(len(r.idlers), len(o.passed)); n > 0; n-- {
+		for n := min(len(r.idle), len(o.failover)); n > 0; n-- {
 			o.wake(r)
 		}
 	}
@@ -102,8 +102,8 @@ func (o *Sender) wakeForPassed() {
 // remove takes out of all that waits the jobs for which gone is true. The caller
 // holds mu.
 func (o *Sender) remove(gone func(*Job) bool) []*Job {
-	removed := slices.Concat(o.waiting.remove(gone), o.limits.remove(gone), o.removeResting(gone))
-	o.passed = slices.DeleteFunc(o.passed, func(job *Job) bool {
+	removed := slices.Concat(o.waiting.remove(gone), o.limits.remove(gone), o.removeRateLimited(gone))
+	o.failover = slices.DeleteFunc(o.failover, func(job *Job) bool {
 		if gone(job) {
 			removed = append(removed, job)
 			return true

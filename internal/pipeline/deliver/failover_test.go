@@ -118,16 +118,16 @@ func TestWhatIsPassedOnKeepsItsLane(t *testing.T) {
 		o.mu.Lock()
 		for _, batch := range []*Batch{one, two} {
 			job := &batch.Jobs[0]
-			job.batch, job.refusedBy, batch.left = batch, []*relay{o.relays[0]}, 1
+			job.batch, job.refusedBy, batch.unsettled = batch, []*relay{o.relays[0]}, 1
 			o.putBack(job)
 		}
 		normal := b.batch(fanfare.Normal, 1)
-		normal.Jobs[0].batch, normal.left = normal, 1
+		normal.Jobs[0].batch, normal.unsettled = normal, 1
 		o.waiting.push(&normal.Jobs[0])
 		if job := o.pop(o.relays[0], allLanes); job != &normal.Jobs[0] {
 			t.Error("the relay that refused them has another than the one that it may have")
 		} else {
-			o.waiting.unpop(job)
+			o.waiting.pushFront(job)
 		}
 		for _, want := range []*Batch{two, normal, one} {
 			if job := o.pop(o.relays[1], allLanes); job.batch != want {

@@ -84,7 +84,7 @@ func (b *book) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
 	return b.Record(entry, due)
 }
 
-func (b *book) RecordTogether(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
+func (b *book) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.coming -= expected
@@ -189,7 +189,7 @@ func (b *bench) batch(lane fanfare.Lane, n int) *Batch { return b.batchOf(Flow{}
 func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	batch := &Batch{Lane: lane, Flow: flow, Jobs: make([]Job, n), Leased: func() time.Time { return time.Now().Add(time.Hour) }}
+	batch := &Batch{Lane: lane, Flow: flow, Jobs: make([]Job, n), LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) }}
 	for i := range batch.Jobs {
 		ref := fanfare.DeliveryRef{Day: 20777, Manifest: 64, Position: b.next}
 		batch.Jobs[i] = Job{
@@ -198,7 +198,7 @@ func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
 		}
 		b.next++
 	}
-	batch.Left = func(job *Job) {
+	batch.JobDone = func(job *Job) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.left[job.Message.Delivery]++

@@ -57,7 +57,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 		enders.Go(func() {
 			for place := next.Add(1) - 1; place < jobs; place = next.Add(1) - 1 {
 				ended[place].Store(true)
-				if err := b.AwaitOff(t.Context(), fanfare.RowID(place)); err != nil {
+				if err := b.AwaitInFlight(t.Context(), fanfare.RowID(place)); err != nil {
 					t.Error(err)
 				}
 				acknowledged[place].Store(true)
@@ -67,7 +67,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	}
 	var done sync.WaitGroup
 	for range jobs / 500 {
-		for more := b.MoreRoom(); !b.Room(fanfare.Normal, Flow{}); more = b.MoreRoom() {
+		for more := b.RoomSignal(); !b.HasRoom(fanfare.Normal, Flow{}); more = b.RoomSignal() {
 			<-more
 		}
 		batch := b.batch(fanfare.Normal, 500)
@@ -96,17 +96,17 @@ func TestAwaitOffWaitsForTheOutcomeAndNoLonger(t *testing.T) {
 		batch.Jobs[0].Subscriptions = []fanfare.RowID{100, 101, 102}
 		b.Submit(batch)
 		synctest.Wait()
-		if err := b.AwaitOff(t.Context(), 999); err != nil {
+		if err := b.AwaitInFlight(t.Context(), 999); err != nil {
 			t.Errorf("one that has nothing on the wire: %v", err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.AwaitOff(short, 101); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.AwaitInFlight(short, 101); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a message is on the wire: %v", err)
 		}
 		off := make(chan error, 2)
 		for range cap(off) {
-			go func() { off <- b.AwaitOff(t.Context(), 101) }()
+			go func() { off <- b.AwaitInFlight(t.Context(), 101) }()
 		}
 		synctest.Wait()
 		close(reply)

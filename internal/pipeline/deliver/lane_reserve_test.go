@@ -31,7 +31,7 @@ func TestAReserveIsAConnectionAtLeastAndLeavesOneToEach(t *testing.T) {
 		{0, Reserve{0.5, 0.5}, 1, 1, 1},
 	} {
 		t.Run(fmt.Sprintf("%d %+v", c.connections, c.reserve), func(t *testing.T) {
-			most := func(lane fanfare.Lane) int { return c.reserve.most(lane, c.connections) }
+			most := func(lane fanfare.Lane) int { return c.reserve.laneLimit(lane, c.connections) }
 			if u, n, b := most(fanfare.Urgent), most(fanfare.Normal), most(fanfare.Bulk); u != c.urgent || n != c.normal || b != c.bulk {
 				t.Errorf("urgent may have %d, normal %d, bulk %d, want %d, %d, %d", u, n, b, c.urgent, c.normal, c.bulk)
 			}
@@ -81,7 +81,7 @@ func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 					b.Sender.mu.Lock()
 					defer b.Sender.mu.Unlock()
 					var got [3]int
-					for _, job := range b.wired {
+					for _, job := range b.inFlight {
 						got[job.batch.Lane]++
 					}
 					if got != want {
@@ -122,8 +122,8 @@ func TestTheSpareConnectionIsOneAndKept(t *testing.T) {
 		for range 10 {
 			<-time.After(61 * time.Second)
 			synctest.Wait()
-			if status := b.Status(); status.Connections != 11 || status.OnTheWire != 10 {
-				t.Errorf("%d connections and %d messages on the wire, want 11 and 10", status.Connections, status.OnTheWire)
+			if status := b.Status(); status.Connections != 11 || status.InFlight != 10 {
+				t.Errorf("%d connections and %d messages on the wire, want 11 and 10", status.Connections, status.InFlight)
 			}
 		}
 		if n := dials.Load(); n > 11+2*10 {

@@ -131,7 +131,7 @@ func TestASuspendedDestinationIsProbedByOneAndHoldsNothing(t *testing.T) {
 		if _, ok := w.ended(batch); !ok {
 			t.Error("its jobs are in the outlet still")
 		}
-		if status := w.Status(); status.Queued+status.Aside+status.OnTheWire > 1 {
+		if status := w.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
 			t.Errorf("what is suspended holds %+v", status)
 		}
 		w.work(nil, 4*time.Minute)
@@ -186,7 +186,7 @@ func TestTheOnesThatWereNotUsedForLongestAreForgotten(t *testing.T) {
 	now := time.Now()
 	all.configure(&s, firstWindow, now)
 	busy := all.of("busy", now)
-	busy.underway = 1
+	busy.active = 1
 	for _, name := range named("d", maxDestinations+1000) {
 		all.of(name, now)
 		all.of("kept", now)
@@ -223,7 +223,7 @@ type allowance struct {
 	until time.Time
 }
 
-func (a *allowance) Group(most int) int { return most }
+func (a *allowance) GroupSize(most int) int { return most }
 
 func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	a.mu.Lock()
@@ -239,13 +239,13 @@ func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	return n, 0
 }
 
-func (a *allowance) Back(_ time.Time, n int) {
+func (a *allowance) Refund(_ time.Time, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left += n
 }
 
-func (a *allowance) Even() bool { return false }
+func (a *allowance) CountsAtSend() bool { return false }
 
 // TestASpentBudgetClosesTheChannelUntilItsTime has connections that end after 30 s
 // without work: none may be opened again before there is some.
@@ -369,7 +369,7 @@ func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
 		b := newBench(t, gateFunc(open), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
 		<-time.After(2 * time.Second)
-		if n := b.Status().Taken; n != 1 {
+		if n := b.Status().Accepted; n != 1 {
 			t.Errorf("%d left of a budget of 1", n)
 		}
 		b.Stop()
@@ -402,7 +402,7 @@ func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
 					w.mu.Lock()
 					most := w.most[""]
 					w.mu.Unlock()
-					if want := reserve.most(lane, s.Connections); most < want-1 {
+					if want := reserve.laneLimit(lane, s.Connections); most < want-1 {
 						t.Errorf("%d at most are under way two minutes later, want %d", most, want)
 					}
 					w.Stop()

@@ -6,8 +6,8 @@ import (
 )
 
 // A window remembers what came of the messages of the last half minute.
-type window struct {
-	parts [windowParts]windowPart
+type outcomeWindow struct {
+	slots [windowParts]windowSlot
 }
 
 const (
@@ -15,30 +15,30 @@ const (
 	windowSeconds = 5 // of one part
 )
 
-type windowPart struct {
-	number  int64 // of the stretch of time that it is about
-	answers int   // among them the wrong ones
-	wrong   int   // lost, or refused for reasons of the relay's own
-	took    histogram
+type windowSlot struct {
+	number    int64 // of the stretch of time that it is about
+	answers   int   // among them the wrong ones
+	errors    int   // lost, or refused for reasons of the relay's own
+	durations histogram
 }
 
-func (w *window) at(now time.Time) *windowPart {
+func (w *outcomeWindow) at(now time.Time) *windowSlot {
 	number := now.Unix() / windowSeconds
-	p := &w.parts[number%windowParts]
+	p := &w.slots[number%windowParts]
 	if p.number != number {
-		*p = windowPart{number: number}
+		*p = windowSlot{number: number}
 	}
 	return p
 }
 
 // sum is what came of the messages in the latest parts of the window.
-func (w *window) sum(now time.Time, parts int64) (s windowPart) {
+func (w *outcomeWindow) sum(now time.Time, parts int64) (s windowSlot) {
 	oldest := now.Unix()/windowSeconds - parts + 1
-	for i := range w.parts {
-		if p := &w.parts[i]; p.number >= oldest {
+	for i := range w.slots {
+		if p := &w.slots[i]; p.number >= oldest {
 			s.answers += p.answers
-			s.wrong += p.wrong
-			s.took.add(&p.took)
+			s.errors += p.errors
+			s.durations.add(&p.durations)
 		}
 	}
 	return s

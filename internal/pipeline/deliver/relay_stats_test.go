@@ -35,7 +35,7 @@ func TestAQuantileIsAtMostAnEighthTooLong(t *testing.T) {
 }
 
 func TestAWindowForgetsWhatIsOlderThanHalfAMinute(t *testing.T) {
-	var w window
+	var w outcomeWindow
 	begin := time.Unix(1_800_000_000, 0)
 	for second := range 100 {
 		w.at(begin.Add(time.Duration(second)*time.Second)).answers++

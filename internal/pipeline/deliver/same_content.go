@@ -10,24 +10,24 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// shares reports whether two jobs are one message, also of two batches: or each batch
+// sharesContent reports whether two jobs are one message, also of two batches: or each batch
 // would end with a group that is not full.
-func (job *Job) shares(with *Job) bool {
+func (job *Job) sharesContent(with *Job) bool {
 	return job.Message.SharedContent != 0 && job.Message.SharedContent == with.Message.SharedContent
 }
 
-// groupOf is how many messages leave together with a job that leaves next, itself
+// groupSize is how many messages leave together with a job that leaves next, itself
 // included: those that wait and say the same, as far as the channel and the next hop take
 // so many at once, and as its rates allow in a second. The caller holds mu.
-func (d *connQueue) groupOf(job *Job) int {
-	o, most := d.outlet, d.outlet.settings.Multicast
-	if d.most > 0 {
-		most = min(most, d.most)
+func (d *connQueue) groupSize(job *Job) int {
+	o, most := d.sender, d.sender.settings.Multicast
+	if d.groupLimit > 0 {
+		most = min(most, d.groupLimit)
 	}
 	if most <= 1 || job.Message.SharedContent == 0 {
 		return 1
 	}
-	return 1 + o.waiting.countShared(job, o.limits.group(most)-1)
+	return 1 + o.waiting.countSameContent(job, o.limits.groupSize(most)-1)
 }
 
 // Companions hands out further jobs that are the same message as one that the
@@ -35,32 +35,32 @@ func (d *connQueue) groupOf(job *Job) int {
 // limits by itself. For the windows of the channel all of them are one message, for
 // everything else they count by themselves.
 func (d *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
-	o, leader := d.outlet, message.Owner.(*Job)
+	o, leader := d.sender, message.Owner.(*Job)
 	o.mu.Lock()
-	if !d.has(leader) || message.SharedContent == 0 {
+	if !d.holds(leader) || message.SharedContent == 0 {
 		o.mu.Unlock()
 		return dst
 	}
-	d.most = len(dst) + most
-	if o.settings.Multicast > 1 && o.limits.even() {
+	d.groupLimit = len(dst) + most
+	if o.settings.Multicast > 1 && o.limits.countsAtSend() {
 		most = min(most, leader.reserved) // what the rates have allowed
 	}
 	now := o.options.Clock.Now()
 	var finished []*Batch
-	for says := leaves; most > 0 && (says == leaves || says == apart || says == away); {
-		job := o.waiting.popShared(leader)
+	for says := admitted; most > 0 && (says == admitted || says == throttled || says == postponeJob); {
+		job := o.waiting.popSameContent(leader)
 		if job == nil {
 			break
 		}
-		job.along, job.ahead = true, leader.ahead
-		if says, finished = d.offer(job, leader, now, finished); says == leaves {
+		job.grouped, job.prefetched = true, leader.prefetched
+		if says, finished = d.admit(job, leader, now, finished); says == admitted {
 			dst = append(dst, &job.Message)
 			most--
 		}
 	}
 	o.limits.unreserve(leader)
-	o.count(d)
-	o.lookAfter(now)
+	o.countBusy(d)
+	o.setTimer(now)
 	o.mu.Unlock()
 	finish(finished)
 	return dst
@@ -70,12 +70,12 @@ func (d *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 // Where it refuses some, none of them leaves: they are off the wire again, and what
 // is left of them is in its place.
 func (d *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
-	o := d.outlet
+	o := d.sender
 	o.mu.Lock()
 	for _, message := range messages {
 		job := message.Owner.(*Job)
-		if !o.wired.has(job) && d.has(job) {
-			o.wired.put(job)
+		if !o.inFlight.has(job) && d.holds(job) {
+			o.inFlight.put(job)
 			o.limits.unreserve(job)
 			left = append(left, message)
 		}
@@ -85,7 +85,7 @@ func (d *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	if len(left) < len(messages) { // some are not the connection's, or were released: a driver's mistake
 		o.mu.Lock()
 		for _, message := range left {
-			o.unwire(message.Owner.(*Job))
+			o.endInFlight(message.Owner.(*Job))
 		}
 		o.mu.Unlock()
 		return left, false
@@ -95,7 +95,7 @@ func (d *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	for _, message := range messages {
 		job := message.Owner.(*Job)
 		decision, why := o.decide(job, now)
-		if decision != Go || time.Until(job.batch.Leased()) < timeout {
+		if decision != Go || time.Until(job.batch.LeaseEnd()) < timeout {
 			refused = append(refused, refusal{job, decision, why})
 		}
 	}
@@ -109,20 +109,20 @@ func (d *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	var finished []*Batch
 	o.mu.Lock()
 	for _, message := range messages {
-		o.unwire(message.Owner.(*Job))
+		o.endInFlight(message.Owner.(*Job))
 	}
 	for _, r := range refused {
 		d.drop(r.job)
 		o.limits.unsent(r.job)
-		o.freed(r.job)
+		o.capacityFreed(r.job)
 		if r.decision == Go {
-			finished = o.leave(r.job, Go, finished)
+			finished = o.leaveUnsettled(r.job, Go, finished)
 		} else {
-			finished = o.dismiss(r.job, r.decision, r.why, finished)
+			finished = o.settleRefused(r.job, r.decision, r.why, finished)
 		}
 	}
-	o.count(d)
-	left = slices.DeleteFunc(left, func(message *driver.Message) bool { return !d.has(message.Owner.(*Job)) })
+	o.countBusy(d)
+	left = slices.DeleteFunc(left, func(message *driver.Message) bool { return !d.holds(message.Owner.(*Job)) })
 	o.mu.Unlock()
 	finish(finished)
 	return left, false
@@ -139,12 +139,12 @@ type refusal struct {
 // counts their jobs as done. What several of them were answered with is one answer
 // of the relay.
 func (d *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
-	o := d.outlet
+	o := d.sender
 	failpoint.Hit("after-reply")
 	o.mu.Lock()
 	settings := o.settings
 	for _, message := range messages {
-		if !d.has(message.Owner.(*Job)) {
+		if !d.holds(message.Owner.(*Job)) {
 			o.mu.Unlock()
 			return errNotHeld
 		}
@@ -173,23 +173,23 @@ func (d *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outc
 
 	o.mu.Lock()
 	now := o.options.Clock.Now()
-	took := d.took(messages[0].Owner.(*Job), now)
+	took := d.duration(messages[0].Owner.(*Job), now)
 	if len(messages) > 1 { // nobody knows which of them the relay took long for
 		messages[0].Owner.(*Job).overtaken = 0
 	}
 	var finished []*Batch
 	for i, message := range messages {
 		job := message.Owner.(*Job)
-		job.echo = i > 0 && outcomes[i] == outcomes[i-1]
-		if !job.echo {
-			o.answered(d.relay, &heard[i], took, now)
+		job.sameReply = i > 0 && outcomes[i] == outcomes[i-1]
+		if !job.sameReply {
+			o.countOutcome(d.relay, &heard[i], took, now)
 		} else if heard[i].Verdict == driver.Accepted {
-			d.relay.taken++
+			d.relay.accepted++
 		}
 		finished = o.reported(job, &heard[i], advices[i], took, now, unkept[i], finished)
 	}
 	if o.connections < o.limits.connections() {
-		o.spawn()
+		o.openConnections()
 	}
 	o.mu.Unlock()
 	finish(finished)
@@ -202,7 +202,7 @@ func (o *Sender) recordTogether(messages []*driver.Message, entries []fanfare.En
 	expected := 0
 	o.mu.Lock()
 	for _, message := range messages {
-		if o.wired.has(message.Owner.(*Job)) {
+		if o.inFlight.has(message.Owner.(*Job)) {
 			expected++
 		}
 	}
@@ -212,7 +212,7 @@ func (o *Sender) recordTogether(messages []*driver.Message, entries []fanfare.En
 			dues = append(dues, *due)
 		}
 	}
-	return o.options.Recorder.RecordTogether(entries, dues, expected)
+	return o.options.Recorder.RecordGroup(entries, dues, expected)
 }
 
 // sameDay is the end of the entries that are of the same day as one of them, and

@@ -257,8 +257,8 @@ func TestCompanionsAreOneForTheWindowOfTheChannel(t *testing.T) {
 			t.Errorf("messages went to %v, want one to 100", sizes)
 		}
 		b.Stop()
-		if b.limits.underway != 0 || b.limits.flight.first != nil {
-			t.Errorf("%d are counted as under way", b.limits.underway)
+		if b.limits.active != 0 || b.limits.activeByAge.first != nil {
+			t.Errorf("%d are counted as under way", b.limits.active)
 		}
 	})
 }
@@ -294,20 +294,20 @@ func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
 	jobs := make([]Job, 5)
 	refused := driver.Outcome{Verdict: driver.Temporary, Code: 421, Class: fanfare.ClassBusy, Text: "too busy", At: now}
 	for i := range jobs {
-		jobs[i] = Job{Destination: "example.org", batch: batch, along: i > 0, echo: i > 0}
+		jobs[i] = Job{Destination: "example.org", batch: batch, grouped: i > 0, sameReply: i > 0}
 		var leader *Job
 		if i > 0 {
 			leader = &jobs[0]
 		}
-		if says, _ := l.admit(&jobs[i], leader, 1, false, now); says != leaves {
+		if says, _ := l.admit(&jobs[i], leader, 1, false, now); says != admitted {
 			t.Fatalf("job %d: %v", i, says)
 		}
 	}
 	for i := range jobs {
-		l.answered(&jobs[i], &refused, Advice{}, time.Second, now)
+		l.learn(&jobs[i], &refused, Advice{}, time.Second, now)
 	}
 	d := l.destinations.known["example.org"]
-	if d.refused != 5 || d.window.Size() != 10 || d.underway != 0 || l.underway != 0 {
-		t.Errorf("%d messages were refused, the window is %d, and %d are under way; want 5, 10 after one refusal, and 0", d.refused, d.window.Size(), d.underway)
+	if d.refused != 5 || d.window.Size() != 10 || d.active != 0 || l.active != 0 {
+		t.Errorf("%d messages were refused, the window is %d, and %d are under way; want 5, 10 after one refusal, and 0", d.refused, d.window.Size(), d.active)
 	}
 }

@@ -32,39 +32,39 @@ type Settings struct {
 
 // Options are the parts that an outlet works with.
 type Options struct {
-	Channel  uint16
-	Name     string // service/channel, for logs
-	Gate     Gate
-	Flows    Flows // nil: broadcasts have no rates of their own
-	Recorder Recorder
-	Replies  Replies // nil: no answer has a class
-	Clock    clock.Clock
-	Logger   *slog.Logger
-	Chance   func() float64 // from 0 to 1; nil takes a random one
+	Channel        uint16
+	Name           string // service/channel, for logs
+	Gate           Gate
+	BroadcastRates BroadcastRates // nil: broadcasts have no rates of their own
+	Recorder       Recorder
+	Replies        Replies // nil: no answer has a class
+	Clock          clock.Clock
+	Logger         *slog.Logger
+	Jitter         func() float64 // from 0 to 1; nil takes a random one
 }
 
 // Sender is one channel's way out.
 type Sender struct {
 	options Options
 
-	mu       sync.Mutex
-	settings *Settings // never changed, but replaced
-	waiting  waiting
-	resting  resting
-	limits   limits
-	passed   passed
-	relays   relays
-	busy     busy
-	judged   time.Time     // when weights were moved last
-	pacing   chan struct{} // holds a token while a connection waits for the limits
-	hurry    chan struct{} // wakes that one
-	pacer    *pace         // what that one waits for; nil: there is none
-	wired    wired
-	taken    int64           // messages that the next hop took, since the start
-	putOff   []postponed     // on their way to the recorder
-	keeping  []chan struct{} // each closed when what it stands for is recorded
-	alarm    *time.Timer     // rings when something that limits hold up may go on
-	alarmAt  time.Time       // zero: it is not set
+	mu              sync.Mutex
+	settings        *Settings // never changed, but replaced
+	waiting         waiting
+	rateLimited     rateLimitedJobs
+	limits          limits
+	failover        failoverJobs
+	relays          relays
+	busy            busy
+	weightsAdjusted time.Time     // when weights were moved last
+	pacing          chan struct{} // holds a token while a connection waits for the limits
+	hurry           chan struct{} // wakes that one
+	pacer           *pacing       // what that one waits for; nil: there is none
+	inFlight        inFlightJobs
+	accepted        int64           // messages that the next hop took, since the start
+	postponed       []postponedJob  // on their way to the recorder
+	recording       []chan struct{} // each closed when what it stands for is recorded
+	timer           *time.Timer     // rings when something that limits hold up may go on
+	timerAt         time.Time       // zero: it is not set
 
 	connections int // open now, those of relays that are no more among them
 
@@ -76,12 +76,12 @@ type Sender struct {
 // NewSender returns an outlet that sends until Stop.
 func NewSender(options Options, settings Settings) *Sender {
 	ctx, stop := context.WithCancel(context.Background())
-	if options.Chance == nil {
-		options.Chance = rand.Float64
+	if options.Jitter == nil {
+		options.Jitter = rand.Float64
 	}
 	o := &Sender{
 		options: options, settings: &settings,
-		waiting: newWaiting(), judged: options.Clock.Now(), pacing: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		waiting: newWaiting(), weightsAdjusted: options.Clock.Now(), pacing: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		ctx: ctx, stop: stop,
 	}
 	o.limits.configure(o.settings, options.Clock.Now())
@@ -96,9 +96,9 @@ func (o *Sender) Reconfigure(settings Settings) {
 	defer o.mu.Unlock()
 	o.settings = &settings
 	o.limits.configure(o.settings, o.options.Clock.Now())
-	o.hasten()
+	o.hurryUp()
 	o.configure(settings.Relays)
-	o.spawn()
+	o.openConnections()
 }
 
 // Stop lets each connection finish the message whose body was begun, closes
@@ -107,35 +107,35 @@ func (o *Sender) Stop() {
 	o.mu.Lock()
 	o.stop() // from here on nothing is spawned
 	for _, r := range o.relays {
-		r.calm()
+		r.stopTimer()
 	}
-	if o.alarm != nil {
-		o.alarm.Stop()
+	if o.timer != nil {
+		o.timer.Stop()
 	}
-	if o.resting.alarm != nil {
-		o.resting.alarm.Stop()
+	if o.rateLimited.timer != nil {
+		o.rateLimited.timer.Stop()
 	}
 	o.mu.Unlock()
 	o.running.Wait()
 	o.mu.Lock()
 	var finished []*Batch
 	for _, job := range o.remove(func(*Job) bool { return true }) {
-		finished = o.leave(job, Go, finished)
+		finished = o.leaveUnsettled(job, Go, finished)
 	}
 	o.mu.Unlock()
 	finish(finished)
 }
 
-// Room reports whether the outlet can take a batch of a flow now.
-func (o *Sender) Room(lane fanfare.Lane, flow Flow) bool {
+// HasRoom reports whether the outlet can take a batch of a flow now.
+func (o *Sender) HasRoom(lane fanfare.Lane, flow Flow) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.waiting.roomFor(lane, flow) && o.resting.flow(flow) < fanfare.MaxBatch
+	return o.waiting.roomFor(lane, flow) && o.rateLimited.lenOf(flow) < fanfare.MaxBatch
 }
 
-// MoreRoom returns a channel that is closed when there may be room that there is
+// RoomSignal returns a channel that is closed when there may be room that there is
 // not at this moment.
-func (o *Sender) MoreRoom() <-chan struct{} {
+func (o *Sender) RoomSignal() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting.room
@@ -150,20 +150,20 @@ func (o *Sender) Submit(batch *Batch) {
 		return
 	}
 	o.mu.Lock()
-	batch.left = len(batch.Jobs)
+	batch.unsettled = len(batch.Jobs)
 	stopped := o.ctx.Err() != nil
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
 		job.batch = batch
 		job.Message.Owner = job
 		if stopped {
-			o.leave(job, Go, nil)
+			o.leaveUnsettled(job, Go, nil)
 			continue
 		}
 		o.waiting.push(job)
 	}
-	o.hastenFor(batch.Lane)
-	o.spawn()
+	o.hurryUpFor(batch.Lane)
+	o.openConnections()
 	for range min(o.relays.idle(), len(batch.Jobs)) {
 		o.wakeOne()
 	}
@@ -173,10 +173,10 @@ func (o *Sender) Submit(batch *Batch) {
 	}
 }
 
-// AwaitOff returns when no message for a subscription is on the wire. The
+// AwaitInFlight returns when no message for a subscription is on the wire. The
 // caller has made the gate refuse it before.
-func (o *Sender) AwaitOff(ctx context.Context, subscription fanfare.RowID) error {
-	for _, off := range o.watch(subscription) {
+func (o *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) error {
+	for _, off := range o.inFlightOf(subscription) {
 		select {
 		case <-off:
 		case <-ctx.Done():
@@ -186,33 +186,33 @@ func (o *Sender) AwaitOff(ctx context.Context, subscription fanfare.RowID) error
 	return nil
 }
 
-func (o *Sender) watch(subscription fanfare.RowID) []chan struct{} {
+func (o *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var offs []chan struct{}
-	for _, job := range o.wired {
+	for _, job := range o.inFlight {
 		for _, place := range job.Subscriptions {
 			if place == subscription {
-				if job.offWire == nil {
-					job.offWire = make(chan struct{})
+				if job.landed == nil {
+					job.landed = make(chan struct{})
 				}
-				offs = append(offs, job.offWire)
+				offs = append(offs, job.landed)
 			}
 		}
 	}
 	return offs
 }
 
-// Sweep takes out of the queue what the gate does not let pass any more, so that
+// RecheckGate takes out of the queue what the gate does not let pass any more, so that
 // what is paused or cancelled waits for no connection: of a slow relay all may be
 // busy for long. What connections have taken is asked about before it leaves.
-func (o *Sender) Sweep() {
+func (o *Sender) RecheckGate() {
 	o.mu.Lock()
 	var finished []*Batch
 	now := o.options.Clock.Now()
 	for _, job := range o.remove(func(job *Job) bool { decision, _ := o.decide(job, now); return decision != Go }) {
 		if decision, why := o.decide(job, now); decision != Go {
-			finished = o.dismiss(job, decision, why, finished)
+			finished = o.settleRefused(job, decision, why, finished)
 		} else {
 			o.putBack(job) // resumed between the two looks
 		}
@@ -231,7 +231,7 @@ func (o *Sender) SetRate(perSecond rate.Limit) {
 	settings.Rate = perSecond
 	o.settings = &settings
 	o.limits.configure(o.settings, o.options.Clock.Now())
-	o.hasten()
+	o.hurryUp()
 }
 
 // SetBudgets puts others in force, or tells that their limits have changed.
@@ -242,20 +242,20 @@ func (o *Sender) SetBudgets(budgets []Budget) {
 	settings.Budgets = budgets
 	o.settings, o.limits.settings = &settings, &settings
 	o.limits.closedUntil = time.Time{}
-	o.hasten()
+	o.hurryUp()
 	o.unblock()
-	o.spawn()
+	o.openConnections()
 }
 
-// Drop takes the messages of a subscriber out of the queue and settles them as
+// SuppressSubscriber takes the messages of a subscriber out of the queue and settles them as
 // suppressed, without their address. It does not wait for that to be recorded,
 // and does not touch what connections have taken already: the gate decides there.
-func (o *Sender) Drop(subscriber fanfare.RowID, why string) {
+func (o *Sender) SuppressSubscriber(subscriber fanfare.RowID, why string) {
 	o.mu.Lock()
 	var finished []*Batch
 	for _, job := range o.remove(func(job *Job) bool { return job.Subscriber == subscriber }) {
 		job.Message.To = ""
-		finished = o.dismiss(job, Suppress, why, finished)
+		finished = o.settleRefused(job, Suppress, why, finished)
 	}
 	o.unblock()
 	o.mu.Unlock()

@@ -113,7 +113,7 @@ func TestNothingIsBegunUnderAShortLease(t *testing.T) {
 		sent := false
 		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { sent = true; return driver.Accepted })))
 		batch := b.batch(fanfare.Normal, 2)
-		batch.Leased = func() time.Time { return time.Now().Add(59 * time.Second) } // a send may take a minute
+		batch.LeaseEnd = func() time.Time { return time.Now().Add(59 * time.Second) } // a send may take a minute
 		b.Submit(batch)
 		synctest.Wait()
 		b.mustEnd(batch, ending{again: 2})
@@ -178,7 +178,7 @@ func TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy(t *testing.T) {
 			synctest.Wait()
 			b.Submit(other)
 			stopped.Store(true)
-			b.Sweep()
+			b.RecheckGate()
 			synctest.Wait()
 			if queued := b.Status().Queued; queued != 3 || !time.Now().Equal(begun) {
 				t.Errorf("%d still wait, %v later", queued, time.Since(begun))
@@ -260,7 +260,7 @@ func TestWhatFilledTheRoomAsideAndIsTakenOutWakesOthers(t *testing.T) {
 		well := w.send(fanfare.Bulk, shuffled(20, "well.example"))
 		synctest.Wait()
 		paused = true
-		w.Sweep()
+		w.RecheckGate()
 		<-time.After(15 * time.Second)
 		if _, ok := w.ended(well); !ok {
 			t.Errorf("%d of 20 others have left 15 s after what held them up was taken out", w.took(isWell))
@@ -274,13 +274,13 @@ func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testi
 	o := NewSender(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: clock.System{}},
 		Settings{Relays: relaysOf(driverFunc(func(context.Context, driver.Queue) error { return nil })), Connections: 0, Rate: rate.Inf})
 	over := make(chan struct{})
-	batch := &Batch{Lane: fanfare.Normal, Left: func(*Job) {}, Finish: func(int, int) { close(over) }}
+	batch := &Batch{Lane: fanfare.Normal, JobDone: func(*Job) {}, Finish: func(int, int) { close(over) }}
 	for i := range 6 {
 		batch.Jobs = append(batch.Jobs, Job{Subscriber: fanfare.RowID(i % 2), Attempt: 1,
 			Message: driver.Message{Delivery: fanfare.DeliveryRef{Position: uint32(i)}, To: "a@example.org"}})
 	}
 	o.Submit(batch)
-	o.Drop(1, "erased")
+	o.SuppressSubscriber(1, "erased")
 	var left []uint32
 	for range o.waiting.len() {
 		job := o.waiting.pop(allLanes)
@@ -316,7 +316,7 @@ func TestWhatTheGateSaysBecomesOfAJob(t *testing.T) {
 		}{
 			{name: "go", decision: Go, state: fanfare.Accepted},
 			{name: "hold", decision: Hold, state: fanfare.Pending, ending: ending{held: 3}},
-			{name: "anew", decision: Anew, state: fanfare.Pending, ending: ending{again: 3}},
+			{name: "anew", decision: Reload, state: fanfare.Pending, ending: ending{again: 3}},
 			{name: "cancel", decision: Cancel, state: fanfare.Cancelled},
 			{name: "suppress", decision: Suppress, state: fanfare.Suppressed},
 			{name: "go, but expired", decision: Go, expires: past, state: fanfare.Expired},
@@ -369,7 +369,7 @@ func TestWhatTheGateSaysBecomesOfAJob(t *testing.T) {
 							t.Errorf("the reason is lost: %q", e.Text)
 						}
 					}
-					if status := b.Status(); status.OnTheWire != 0 || status.Queued != 0 {
+					if status := b.Status(); status.InFlight != 0 || status.Queued != 0 {
 						t.Errorf("left behind: %+v", status)
 					}
 					b.Stop()

@@ -18,17 +18,17 @@ func (o *Sender) due(job *Job, entry *fanfare.Entry) *fanfare.Due {
 	}
 }
 
-// dismiss deals with a job that must not leave. The caller holds mu.
-func (o *Sender) dismiss(job *Job, decision Decision, why string, finished []*Batch) []*Batch {
+// settleRefused deals with a job that must not leave. The caller holds mu.
+func (o *Sender) settleRefused(job *Job, decision Decision, why string, finished []*Batch) []*Batch {
 	state := fanfare.Suppressed
 	switch decision {
-	case Hold, Anew:
-		return o.leave(job, decision, finished)
-	case later:
+	case Hold, Reload:
+		return o.leaveUnsettled(job, decision, finished)
+	case quietNow:
 		return o.postpone(job, job.Quiet.Until, job.Quiet.Why, "", finished)
 	case Cancel:
 		state = fanfare.Cancelled
-	case expire:
+	case expired:
 		state = fanfare.Expired
 	}
 	entry := fanfare.Entry{
@@ -42,7 +42,7 @@ func (o *Sender) dismiss(job *Job, decision Decision, why string, finished []*Ba
 		if err == nil {
 			done = o.settle(job, nil)
 		} else {
-			done = o.leave(job, Go, nil)
+			done = o.leaveUnsettled(job, Go, nil)
 		}
 		o.mu.Unlock()
 		finish(done)
@@ -50,47 +50,47 @@ func (o *Sender) dismiss(job *Job, decision Decision, why string, finished []*Ba
 	return finished
 }
 
-// leave counts a job that stays unsettled: held, or to be done again. The
+// leaveUnsettled counts a job that stays unsettled: held, or to be done again. The
 // caller holds mu.
-func (o *Sender) leave(job *Job, decision Decision, finished []*Batch) []*Batch {
+func (o *Sender) leaveUnsettled(job *Job, decision Decision, finished []*Batch) []*Batch {
 	if decision == Hold {
 		job.batch.held++
 	} else {
-		job.batch.again++
+		job.batch.unsent++
 	}
 	return o.settle(job, finished)
 }
 
 // settle counts a job as out of the outlet. The caller holds mu.
 func (o *Sender) settle(job *Job, finished []*Batch) []*Batch {
-	if job.turn {
-		o.turned(job, o.options.Clock.Now())
+	if job.readmitted {
+		o.readmissionDone(job, o.options.Clock.Now())
 	}
-	o.unpaid(job)
-	job.batch.Left(job)
-	job.batch.left--
-	if job.batch.left == 0 {
+	o.refundBroadcastRate(job)
+	job.batch.JobDone(job)
+	job.batch.unsettled--
+	if job.batch.unsettled == 0 {
 		finished = append(finished, job.batch)
 	}
 	return finished
 }
 
-func (o *Sender) unwire(job *Job) {
-	o.wired.drop(job)
-	if job.offWire != nil {
-		close(job.offWire)
-		job.offWire = nil
+func (o *Sender) endInFlight(job *Job) {
+	o.inFlight.drop(job)
+	if job.landed != nil {
+		close(job.landed)
+		job.landed = nil
 	}
 }
 
 func finish(batches []*Batch) {
 	for _, b := range batches {
-		b.Finish(b.held, b.again)
+		b.Finish(b.held, b.unsent)
 	}
 }
 
-// Quiet is the next time during which a job must not be tried.
-type Quiet struct {
+// QuietPeriod is the next time during which a job must not be tried.
+type QuietPeriod struct {
 	From  time.Time // zero: none is near
 	Until time.Time // when the job is to be looked at again
 	Why   fanfare.Wait
@@ -98,10 +98,10 @@ type Quiet struct {
 
 // At reports whether it has begun. A job that waited past its end is looked at
 // again too: the next one may have begun.
-func (q Quiet) At(now time.Time) bool { return !q.From.IsZero() && !now.Before(q.From) }
+func (q QuietPeriod) At(now time.Time) bool { return !q.From.IsZero() && !now.Before(q.From) }
 
-// postponed is a job that goes back to the due table.
-type postponed struct {
+// postponedJob is a job that goes back to the due table.
+type postponedJob struct {
 	job *Job
 	due fanfare.Due
 }
@@ -111,42 +111,42 @@ type postponed struct {
 // For a destination it is told which. The caller holds mu.
 func (o *Sender) postpone(job *Job, until time.Time, why fanfare.Wait, destination string, finished []*Batch) []*Batch {
 	if o.ctx.Err() != nil {
-		return o.leave(job, Go, finished)
+		return o.leaveUnsettled(job, Go, finished)
 	}
 	at := until.Truncate(time.Second)
 	if at.Before(until) {
 		at = at.Add(time.Second)
 	}
 	ref := job.Message.Delivery
-	o.putOff = append(o.putOff, postponed{job, fanfare.Due{
+	o.postponed = append(o.postponed, postponedJob{job, fanfare.Due{
 		At: at, Channel: o.options.Channel, Lane: job.batch.Lane,
 		Slice: fanfare.RecipientRange{Manifest: ref.Manifest, Positions: []uint32{ref.Position}, Attempt: job.Attempt},
 		Why:   why, Destination: destination,
 	}})
-	if len(o.putOff) == 1 {
+	if len(o.postponed) == 1 {
 		kept := make(chan struct{})
-		o.keeping = append(o.keeping, kept)
-		o.running.Go(func() { o.keepPostponed(kept) })
+		o.recording = append(o.recording, kept)
+		o.running.Go(func() { o.recordPostponed(kept) })
 	}
 	return finished
 }
 
-// putAway puts a job off that its destination has no room for. The caller holds mu.
-func (o *Sender) putAway(job *Job, until, now time.Time, finished []*Batch) []*Batch {
+// postponeForDestination puts a job off that its destination has no room for. The caller holds mu.
+func (o *Sender) postponeForDestination(job *Job, until, now time.Time, finished []*Batch) []*Batch {
 	to, why := o.limits.destinationOf(job, now), fanfare.WaitDestinationLimit
 	if to.breaker.Tripped() {
 		why = fanfare.WaitDestinationSuspended
 	}
-	o.turned(job, now)
+	o.readmissionDone(job, now)
 	return o.postpone(job, until, why, to.name, finished)
 }
 
-// keepPostponed has what is put off recorded, and counts its jobs as done. It
+// recordPostponed has what is put off recorded, and counts its jobs as done. It
 // closes kept then.
-func (o *Sender) keepPostponed(kept chan struct{}) {
+func (o *Sender) recordPostponed(kept chan struct{}) {
 	o.mu.Lock()
-	all := o.putOff
-	o.putOff = nil
+	all := o.postponed
+	o.postponed = nil
 	o.mu.Unlock()
 	days := map[fanfare.Day][]fanfare.Due{}
 	for i := range all {
@@ -159,11 +159,11 @@ func (o *Sender) keepPostponed(kept chan struct{}) {
 	}
 	o.mu.Lock()
 	close(kept)
-	o.keeping = slices.DeleteFunc(o.keeping, func(one chan struct{}) bool { return one == kept })
+	o.recording = slices.DeleteFunc(o.recording, func(one chan struct{}) bool { return one == kept })
 	var finished []*Batch
 	for i := range all {
 		if job := all[i].job; failed[job.Message.Delivery.Day] {
-			finished = o.leave(job, Go, finished)
+			finished = o.leaveUnsettled(job, Go, finished)
 		} else {
 			finished = o.settle(job, finished)
 		}

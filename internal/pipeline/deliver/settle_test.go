@@ -17,7 +17,7 @@ func TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
-				quiet := Quiet{From: begin.Add(time.Minute), Until: begin.Add(time.Hour + time.Millisecond)}
+				quiet := QuietPeriod{From: begin.Add(time.Minute), Until: begin.Add(time.Hour + time.Millisecond)}
 				if at == "when taken" {
 					quiet.From = begin
 				}
@@ -63,7 +63,7 @@ func TestWhatIsPutOffTogetherIsKeptTogether(t *testing.T) {
 		b := newBench(t, gateFunc(open), s)
 		batch := b.batch(fanfare.Normal, 100)
 		for i := range batch.Jobs {
-			batch.Jobs[i].Quiet = Quiet{From: time.Now(), Until: time.Now().Add(time.Hour)}
+			batch.Jobs[i].Quiet = QuietPeriod{From: time.Now(), Until: time.Now().Add(time.Hour)}
 			batch.Jobs[i].Message.Delivery.Day += fanfare.Day(i % 2)
 		}
 		b.Submit(batch)
@@ -81,7 +81,7 @@ func TestWhatCannotBePutOffComesAgain(t *testing.T) {
 		b := newBench(t, gateFunc(open), settings(answering(taking)))
 		b.book.refuse = errors.New("stopped")
 		batch := b.batch(fanfare.Normal, 3)
-		batch.Jobs[1].Quiet = Quiet{From: time.Now(), Until: time.Now().Add(time.Hour)}
+		batch.Jobs[1].Quiet = QuietPeriod{From: time.Now(), Until: time.Now().Add(time.Hour)}
 		b.Submit(batch)
 		synctest.Wait()
 		b.mustEnd(batch, ending{again: 3})

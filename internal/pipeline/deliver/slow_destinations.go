@@ -19,87 +19,87 @@ import (
 
 const (
 	// slowLeastRelayed is what a message takes at least that a relay is late with.
-	slowLeastRelayed = 500 * time.Millisecond
+	minSlowRelayed = 500 * time.Millisecond
 	// overtakenTimes is how many messages each connection must have brought to others
 	// while one was under way, so that it is late for its destination's sake.
-	overtakenTimes = 4
+	overtakenFactor = 4
 	// lateInARow is how many have to be until a destination is slow that was quick
 	// before. Of a stranger one is enough.
 	lateInARow = 3
 	// slowPartRelayed of the connections to relays may be busy with slow destinations
 	// while others have need of them, and idleForSlow of those that are idle.
-	slowPartRelayed = 0.05
-	idleForSlow     = 0.5
+	slowShareRelayed = 0.05
+	idleShareForSlow = 0.5
 	// slowLine is how many slow destinations may have a message wait for that share while
 	// others have need of it: each holds its whole batch in memory.
-	slowLine = 8
+	maxSlowQueue = 8
 )
 
-// quick counts messages that did not take long, of a relay and to a destination.
-type quick struct{ relay, destination int64 }
+// fastCounts counts messages that did not take long, of a relay and to a destination.
+type fastCounts struct{ relay, destination int64 }
 
-// quickSoFar are those of a job's relay and destination.
-func quickSoFar(job *Job) (q quick) {
-	q.relay = job.by.quick
-	if job.to != nil {
-		q.destination = job.to.quick
+// fastCountsOf are those of a job's relay and destination.
+func fastCountsOf(job *Job) (q fastCounts) {
+	q.relay = job.relay.fast
+	if job.dest != nil {
+		q.destination = job.dest.fast
 	}
 	return q
 }
 
 // isSlow learns from how long a message took, and says whether its destination is slow.
 func (l *limits) isSlow(job *Job, outcome *driver.Outcome, took time.Duration) bool {
-	d := job.to
+	d := job.dest
 	if l.settings.Direct {
 		return d.overdue > 0 || l.tooLong(d.latency.Value())
 	}
 	switch {
 	case outcome.Verdict == driver.Lost: // nobody answered
-	case took <= max(slowLeastRelayed, l.patience()):
-		job.by.quick++
-		d.quick, d.late = d.quick+1, 0
-	case job.overtaken >= int64(overtakenTimes*l.settings.Connections):
-		d.late++
+	case took <= max(minSlowRelayed, l.slowThreshold()):
+		job.relay.fast++
+		d.fast, d.lateInRow = d.fast+1, 0
+	case job.overtaken >= int64(overtakenFactor*l.settings.Connections):
+		d.lateInRow++
 	}
-	return d.late >= lateInARow || d.late > 0 && d.quick == 0
+	return d.lateInRow >= lateInARow || d.lateInRow > 0 && d.fast == 0
 }
 
-// passes reports whether a job takes no notice of who is slow: behind a relay an
+// ignoresSlow reports whether a job takes no notice of who is slow: behind a relay an
 // urgent one would wait for the less urgent ones that have the share.
-func (l *limits) passes(job *Job) bool {
+func (l *limits) ignoresSlow(job *Job) bool {
 	return !l.settings.Direct && job.batch.Lane == fanfare.Urgent
 }
 
-// untold reports whether a destination behind a relay has a message, and never had one
+// unproven reports whether a destination behind a relay has a message, and never had one
 // quickly: until it had, one at a time tells enough. It is not asked about a group, which
 // may be for many destinations.
-func (l *limits) untold(d *destination, job *Job) bool {
-	return !l.settings.Direct && d.quick == 0 && d.underway > 0 && !job.along && !l.groups(job)
+func (l *limits) unproven(d *destination, job *Job) bool {
+	return !l.settings.Direct && d.fast == 0 && d.active > 0 && !job.grouped && !l.groupable(job)
 }
 
-// crowded reports whether a destination is slow, and the share of the slow ones is
+// slowShareUsed reports whether a destination is slow, and the share of the slow ones is
 // in use.
-func (l *limits) crowded(d *destination) bool {
-	return d.slow && l.destinations.slow >= l.slowShare()
+func (l *limits) slowShareUsed(d *destination) bool {
+	return d.slow && l.destinations.slowActive >= l.slowShare()
 }
 
 // slowShare is how many jobs may be under way to slow destinations.
 func (l *limits) slowShare() int {
 	all := float64(l.settings.Connections)
 	if l.settings.Direct {
-		return max(1, int(slowPart*all)) + maxLent
+		return max(1, int(slowShareDirect*all)) + maxExtraConnections
 	}
-	others := l.underway - l.destinations.slow
-	return max(1, int(slowPartRelayed*all), int(idleForSlow*all)-others)
+	others := l.active - l.destinations.slowActive
+	return max(1, int(slowShareRelayed*all), int(idleShareForSlow*all)-others)
 }
 
-// enoughAside reports whether no more jobs may wait aside for a slow destination.
-func (l *limits) enoughAside(d *destination, lane fanfare.Lane) bool {
-	others := l.underway - l.destinations.slow
-	if !l.settings.Direct && others > int(idleForSlow*float64(l.settings.Connections)) {
-		return d.aside.len() > 0 || len(l.aside.slow) >= slowLine
+// throttledFull reports whether no more jobs may wait aside for a slow destination.
+func (l *limits) throttledFull(d *destination, lane fanfare.Lane) bool {
+	others := l.active - l.destinations.slowActive
+	if !l.settings.Direct && others > int(idleShareForSlow*float64(l.settings.Connections)) {
+		return d.throttled.len() > 0 || len(l.throttled.slowQueue) >= maxSlowQueue
 	}
-	return d.aside.len() >= slowAside || l.aside.waiting[lane] >= maxAside/2
+	return d.throttled.len() >= maxSlowThrottled || l.throttled.waiting[lane] >= maxThrottled/2
 }
 
 // spacing is about how long after one message to a destination the next one leaves.
@@ -110,7 +110,7 @@ func (l *limits) spacing(d *destination) time.Duration {
 	case !d.slow:
 		return spacing
 	case l.settings.Direct:
-		return max(spacing, l.patience()/time.Duration(d.window.Size()))
+		return max(spacing, l.slowThreshold()/time.Duration(d.window.Size()))
 	}
-	return max(spacing, max(d.latency.Value(), l.patience())*time.Duration(l.destinations.slowOnes)/time.Duration(l.slowShare()))
+	return max(spacing, max(d.latency.Value(), l.slowThreshold())*time.Duration(l.destinations.slowCount)/time.Duration(l.slowShare()))
 }

@@ -19,7 +19,7 @@ func isSlowOne(to string) bool { return strings.HasPrefix(to, "slow") }
 
 // slowOnes are the destinations that are listed as slow.
 func (w *town) slowOnes() (names []string) {
-	for _, d := range w.Destinations() {
+	for _, d := range w.ImpairedDestinations() {
 		if d.State == DestinationSlow {
 			names = append(names, d.Name)
 		}

@@ -32,7 +32,7 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 	if g.Refuses(job.Message.To) {
 		return deliver.Suppress, notAllowed
 	}
-	if reason := suppressing(g.Registry, channel, job.Message.To, job.Asked, &job.Seen); reason != "" {
+	if reason := suppressing(g.Registry, channel, job.Message.To, job.Requested, &job.GateState); reason != "" {
 		return deliver.Suppress, reason
 	}
 	return checkSubscriptions(job, g.Registry.Live)
@@ -57,7 +57,7 @@ func checkSubscriptions(job *deliver.Job, live func(fanfare.RowID) bool) (delive
 	left := 0
 	for _, id := range job.Subscriptions {
 		if live(id) {
-			if left++; !job.OfEach {
+			if left++; !job.RequiresAll {
 				return deliver.Go, ""
 			}
 		}
@@ -68,5 +68,5 @@ func checkSubscriptions(job *deliver.Job, live func(fanfare.RowID) bool) (delive
 	case len(job.Subscriptions):
 		return deliver.Go, ""
 	}
-	return deliver.Anew, ""
+	return deliver.Reload, ""
 }

@@ -198,11 +198,11 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 		message.Delivery = m.ref
 		out.jobs = append(out.jobs, deliver.Job{
 			Message: message, Subscriber: m.member.Subscriber, Subscriptions: m.member.Subscriptions,
-			Destination: destination(channel, message.To), Attempt: m.attempt, Expires: expires, Quiet: wait, Seen: seen, Asked: mailing.asked,
+			Destination: destination(channel, message.To), Attempt: m.attempt, Expires: expires, Quiet: wait, GateState: seen, Requested: mailing.asked,
 		})
 		if mailing.items != nil {
 			job := &out.jobs[len(out.jobs)-1]
-			job.Subscriptions, job.OfEach = rowIDs(recipient.Subscriptions), true
+			job.Subscriptions, job.RequiresAll = rowIDs(recipient.Subscriptions), true
 		}
 	}
 	l.mailings.Remove((*mailing).hasFiles)

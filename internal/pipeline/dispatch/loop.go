@@ -63,8 +63,8 @@ func (l *loop) submit(ctx context.Context, next leasedBatch) error {
 	}
 	l.releaseUnused(out)
 	l.Sender.Submit(&deliver.Batch{
-		Lane: l.Lane, Flow: next.flow, Jobs: out.jobs, Leased: lease.Until,
-		Left: func(job *deliver.Job) { l.stage.claims.Release(job.Message.Delivery) },
+		Lane: l.Lane, Flow: next.flow, Jobs: out.jobs, LeaseEnd: lease.Until,
+		JobDone: func(job *deliver.Job) { l.stage.claims.Release(job.Message.Delivery) },
 		Finish: func(held, again int) {
 			l.stage.pages.giveBack(out)
 			l.files.add(-out.fileBytes)

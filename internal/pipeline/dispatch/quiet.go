@@ -34,10 +34,10 @@ type quietSpan struct {
 
 // of returns the next time at which no message may leave to a subscriber: until the event may
 // leave at all, and then in quiet hours. A message leaves when neither topic nor channel is quiet.
-func (q *quietTimes) of(m *mailing, zone string, subscriber fanfare.RowID, expires time.Time) deliver.Quiet {
+func (q *quietTimes) of(m *mailing, zone string, subscriber fanfare.RowID, expires time.Time) deliver.QuietPeriod {
 	event := m.event
 	if event.NotBefore.After(q.now) {
-		return deliver.Quiet{From: q.now, Until: event.NotBefore, Why: fanfare.WaitNotBefore}
+		return deliver.QuietPeriod{From: q.now, Until: event.NotBefore, Why: fanfare.WaitNotBefore}
 	}
 	key := quietKey{service: event.Service, topic: event.Topic, zone: zone}
 	if event.Run != nil {
@@ -52,13 +52,13 @@ func (q *quietTimes) of(m *mailing, zone string, subscriber fanfare.RowID, expir
 		q.known[key] = span
 	}
 	if span.From.IsZero() {
-		return deliver.Quiet{}
+		return deliver.QuietPeriod{}
 	}
 	until := span.Until.Add(spreadOf(subscriber, span.spread))
 	if !expires.IsZero() && until.After(expires) {
 		until = expires.Add(time.Second) // so that it is recorded as expired then, and not in the morning
 	}
-	return deliver.Quiet{From: span.From, Until: until, Why: fanfare.WaitQuiet}
+	return deliver.QuietPeriod{From: span.From, Until: until, Why: fanfare.WaitQuiet}
 }
 
 func (q *quietTimes) find(m *mailing, zone string) (span quietSpan) {

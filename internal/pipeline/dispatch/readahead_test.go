@@ -60,11 +60,11 @@ func (openGate) Check(*deliver.Job) (deliver.Decision, string) { return deliver.
 // discardRecorder keeps nothing.
 type discardRecorder struct{}
 
-func (discardRecorder) Expect()                                                  {}
-func (discardRecorder) RecordExpected(*fanfare.Entry, *fanfare.Due) error        { return nil }
-func (discardRecorder) Record(*fanfare.Entry, *fanfare.Due) error                { return nil }
-func (discardRecorder) RecordTogether([]fanfare.Entry, []fanfare.Due, int) error { return nil }
-func (discardRecorder) Postpone(fanfare.Day, []fanfare.Due) error                { return nil }
+func (discardRecorder) Expect()                                               {}
+func (discardRecorder) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { return nil }
+func (discardRecorder) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
+func (discardRecorder) RecordGroup([]fanfare.Entry, []fanfare.Due, int) error { return nil }
+func (discardRecorder) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
 
 // publish puts batches of an event on the bus: one for each number of members.
 func (w *world) publish(event fanfare.EventSeq, members ...int) {
@@ -136,8 +136,8 @@ func TestLargestBroadcastDoesNotBlockOthers(t *testing.T) {
 	for i, ref := range h.batch.Slices[0].Deliveries(1) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
-	w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {}, Finish: func(int, int) {}})
-	if w.sender.Room(fanfare.Bulk, h.flow) {
+	w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}})
+	if w.sender.HasRoom(fanfare.Bulk, h.flow) {
 		t.Fatal("there is room for more of the first broadcast")
 	}
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -186,7 +186,7 @@ func TestEachMemberLeavesOnce(t *testing.T) {
 		for _, ref := range h.batch.Slices[0].Deliveries(1) {
 			jobs = append(jobs, deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1})
 		}
-		w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, Leased: h.lease.Until, Left: func(*deliver.Job) {},
+		w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {},
 			Finish: func(held, again int) {
 				defer settled.Done()
 				if err := h.lease.Done(); err != nil || held+again > 0 {

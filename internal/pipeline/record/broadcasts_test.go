@@ -110,8 +110,8 @@ func TestABroadcastThatOnlyFailsIsToldOnce(t *testing.T) {
 
 func TestABroadcastThatIsOverIsNotPaused(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
-		b.Begin(event, sourAfter, fanfare.Progress{})
-		for i := range sourAfter {
+		b.Begin(event, allFailedAfter, fanfare.Progress{})
+		for i := range allFailedAfter {
 			b.record(t, event, i, 1, fanfare.Failed)
 		}
 		synctest.Wait()

@@ -11,18 +11,18 @@ import (
 const meterSeconds = 10
 
 // A meter counts what was settled in each of the last seconds.
-type meter struct {
+type rateMeter struct {
 	newest int64 // the second of the last count, of the Unix epoch
 	counts [meterSeconds]uint32
 }
 
-func (m *meter) add(now time.Time) {
-	m.turn(now.Unix())
+func (m *rateMeter) add(now time.Time) {
+	m.advance(now.Unix())
 	m.counts[m.newest%meterSeconds]++
 }
 
-// turn empties the seconds that have gone by since the last count.
-func (m *meter) turn(second int64) {
+// advance empties the seconds that have gone by since the last count.
+func (m *rateMeter) advance(second int64) {
 	for s := max(m.newest+1, second-meterSeconds+1); s <= second; s++ {
 		m.counts[s%meterSeconds] = 0
 	}
@@ -31,8 +31,8 @@ func (m *meter) turn(second int64) {
 
 // perSecond is the rate over the seconds that are counted, or since the first
 // outcome where that is less.
-func (m *meter) perSecond(now, first time.Time) float64 {
-	m.turn(now.Unix())
+func (m *rateMeter) perSecond(now, first time.Time) float64 {
+	m.advance(now.Unix())
 	var sum float64
 	for _, n := range m.counts {
 		sum += float64(n)
@@ -44,23 +44,23 @@ func (m *meter) perSecond(now, first time.Time) float64 {
 	return sum / max(now.Sub(begun), time.Second).Seconds()
 }
 
-// Outlook tells how many deliveries of an open broadcast are settled a second,
+// Estimate tells how many deliveries of an open broadcast are settled a second,
 // over the last ten, and when the last one will be if that goes on, with what of it
 // was put off. The zero time is: nobody can tell, since nothing moves, or some wait
 // for a destination that is left alone, or for the next day's quota.
-func (r *Recorder) Outlook(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time) {
+func (r *Recorder) Estimate(ref fanfare.EventRef, waits []fanfare.Waiting) (perSecond float64, end time.Time) {
 	now := r.options.Clock.Now()
-	r.open.mu.Lock()
-	defer r.open.mu.Unlock()
-	b := r.open.begun[ref]
+	r.broadcasts.mu.Lock()
+	defer r.broadcasts.mu.Unlock()
+	b := r.broadcasts.begun[ref]
 	if b == nil {
 		return 0, time.Time{}
 	}
-	perSecond = b.meter.perSecond(now, b.kept.First)
+	perSecond = b.rate.perSecond(now, b.recorded.First)
 	if perSecond == 0 {
 		return 0, time.Time{}
 	}
-	left := b.messages - b.kept.Counts.Settled()
+	left := b.total - b.recorded.Counts.Settled()
 	for i := range waits {
 		switch w := &waits[i]; w.For {
 		case fanfare.WaitDestinationSuspended.String(), fanfare.WaitDailyQuota:
@@ -75,7 +75,7 @@ func (r *Recorder) Outlook(ref fanfare.EventRef, waits []fanfare.Waiting) (perSe
 		}
 	}
 	end = latest(end, after(now, max(left, 0), perSecond)).Truncate(time.Second)
-	if end.Sub(now) > farthest {
+	if end.Sub(now) > maxEstimate {
 		return perSecond, time.Time{}
 	}
 	return perSecond, end
@@ -83,11 +83,11 @@ func (r *Recorder) Outlook(ref fanfare.EventRef, waits []fanfare.Waiting) (perSe
 
 // after is when so many are settled, from a time on.
 func after(from time.Time, messages int64, perSecond float64) time.Time {
-	seconds := min(float64(messages)/perSecond, 2*farthest.Seconds())
+	seconds := min(float64(messages)/perSecond, 2*maxEstimate.Seconds())
 	return from.Add(time.Duration(seconds * float64(time.Second)))
 }
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// farthest is how far ahead an end is told.
-const farthest = 100 * 24 * time.Hour
+// maxEstimate is how far ahead an end is told.
+const maxEstimate = 100 * 24 * time.Hour

@@ -12,7 +12,7 @@ import (
 func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bench) {
 		b.Begin(event, 1000, fanfare.Progress{})
-		if rate, end := b.Outlook(event, nil); rate != 0 || !end.IsZero() {
+		if rate, end := b.Estimate(event, nil); rate != 0 || !end.IsZero() {
 			t.Errorf("before it began: %v/s until %v", rate, end)
 		}
 		at := 0
@@ -28,7 +28,7 @@ func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
 		}
 		about := func(when string, want float64, left time.Duration) {
 			t.Helper()
-			rate, end := b.Outlook(event, nil)
+			rate, end := b.Estimate(event, nil)
 			if math.Abs(rate-want) > want/5 {
 				t.Errorf("%s: %v/s, want about %v", when, rate, want)
 			}
@@ -45,7 +45,7 @@ func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
 		<-time.After(11 * time.Second)
 		about("when it stands", 0, 0)
 		settle(1, 440)
-		if rate, end := b.Outlook(event, nil); rate != 0 || !end.IsZero() {
+		if rate, end := b.Estimate(event, nil); rate != 0 || !end.IsZero() {
 			t.Errorf("when it is over: %v/s until %v", rate, end)
 		}
 	})
@@ -57,7 +57,7 @@ func TestWhatIsDeferredIsNotSettled(t *testing.T) {
 		for i := range 5 {
 			b.record(t, event, i, 1, fanfare.Deferred)
 		}
-		if rate, end := b.Outlook(event, nil); rate != 0 || !end.IsZero() {
+		if rate, end := b.Estimate(event, nil); rate != 0 || !end.IsZero() {
 			t.Errorf("%v/s until %v", rate, end)
 		}
 	})
@@ -85,9 +85,9 @@ func TestTheEstimatedEndMindsWhatWasPutOff(t *testing.T) {
 			"for what a destination takes":            {[]fanfare.Waiting{{For: "destination_limit", Messages: 10, Until: now, Last: now.Add(time.Minute)}}, time.Minute},
 			"for a destination that is left alone":    {[]fanfare.Waiting{{For: "destination_suspended", Messages: 1, Until: hour, Last: hour}}, 0},
 			"for the next day":                        {[]fanfare.Waiting{{For: fanfare.WaitDailyQuota, Until: hour}}, 0},
-			"beyond what is told":                     {[]fanfare.Waiting{{For: "not_before", Messages: 1, Until: now.Add(2 * farthest), Last: now.Add(2 * farthest)}}, 0},
+			"beyond what is told":                     {[]fanfare.Waiting{{For: "not_before", Messages: 1, Until: now.Add(2 * maxEstimate), Last: now.Add(2 * maxEstimate)}}, 0},
 		} {
-			rate, end := b.Outlook(event, test.waits)
+			rate, end := b.Estimate(event, test.waits)
 			if rate == 0 {
 				t.Fatalf("%s: no rate", name)
 			}

@@ -99,7 +99,7 @@ func bubble(t *testing.T, test func(t *testing.T, b *bench)) {
 				defer b.mu.Unlock()
 				b.sour = append(b.sour, ref)
 			},
-			Due: func(day fanfare.Day, at time.Time) {
+			WorkDue: func(day fanfare.Day, at time.Time) {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.dues[day] = append(b.dues[day], at)

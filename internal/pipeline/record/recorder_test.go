@@ -76,8 +76,8 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 	}{
 		{"alone", 1, nil, []int{1}, 0},
 		{"all answer soon", 4, []time.Duration{0, 100 * time.Microsecond, 300 * time.Microsecond}, []int{4}, 300 * time.Microsecond},
-		{"one never answers", 3, []time.Duration{0}, []int{2}, gatherAtMost},
-		{"one is late", 3, []time.Duration{0, time.Second}, []int{2, 1}, gatherAtMost},
+		{"one never answers", 3, []time.Duration{0}, []int{2}, maxGather},
+		{"one is late", 3, []time.Duration{0, time.Second}, []int{2, 1}, maxGather},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, b *bench) {
@@ -225,7 +225,7 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 			}
 			dues := []fanfare.Due{{At: time.Now().Add(time.Hour), Slice: fanfare.RecipientRange{Manifest: entries[0].Delivery.Manifest, From: uint32(c), To: uint32(c) + 1}}}
 			callers.Go(func() {
-				if err := b.RecordTogether(entries, dues, len(entries)); err != nil {
+				if err := b.RecordGroup(entries, dues, len(entries)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -236,17 +236,17 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 		dues := 0
 		for _, c := range b.store.kept()[1:] {
 			dues += len(c.Dues)
-			if len(c.Entries) > maxTogether || len(c.Entries)%recipients > 0 {
-				t.Errorf("a group of %d, want whole hundreds up to %d", len(c.Entries), maxTogether)
+			if len(c.Entries) > maxGroupEntries || len(c.Entries)%recipients > 0 {
+				t.Errorf("a group of %d, want whole hundreds up to %d", len(c.Entries), maxGroupEntries)
 			}
 		}
-		if n := len(b.store.kept()) - 1; n != connections*recipients/(maxTogether/recipients*recipients)+1 || dues != connections {
+		if n := len(b.store.kept()) - 1; n != connections*recipients/(maxGroupEntries/recipients*recipients)+1 || dues != connections {
 			t.Errorf("%d groups with %d dues", n, dues)
 		}
 		if times := b.store.times(); len(times) != connections*recipients+1 {
 			t.Errorf("%d entries were kept, want %d", len(times), connections*recipients+1)
 		}
-		if coming := b.coming.Load(); coming != 0 {
+		if coming := b.expected.Load(); coming != 0 {
 			t.Errorf("%d more are expected", coming)
 		}
 	})
@@ -291,7 +291,7 @@ func TestALetterThatLeftDoesNotWaitForThousandsThatDidNot(t *testing.T) {
 func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
 	r := &Recorder{}
 	for range 3 * maxGroup {
-		r.waiting, r.behind = append(r.waiting, &slip{}), append(r.behind, &slip{due: &fanfare.Due{}})
+		r.waiting, r.unsent = append(r.waiting, &pendingWrite{}), append(r.unsent, &pendingWrite{due: &fanfare.Due{}})
 	}
 	for left := 6 * maxGroup; left > 0; left -= maxGroup {
 		group := r.take(nil)
@@ -301,11 +301,11 @@ func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
 				behind++
 			}
 		}
-		if len(group) != maxGroup || behind < leastBehind {
-			t.Errorf("a group of %d has %d that were settled without a letter, at least %d of %d are theirs", len(group), behind, leastBehind, maxGroup)
+		if len(group) != maxGroup || behind < minUnsent {
+			t.Errorf("a group of %d has %d that were settled without a letter, at least %d of %d are theirs", len(group), behind, minUnsent, maxGroup)
 		}
 	}
-	if r.more() {
+	if r.hasWaiting() {
 		t.Error("something is left")
 	}
 }
@@ -371,7 +371,7 @@ func TestStopWaitsForWhatIsTold(t *testing.T) {
 		hold, store := make(chan struct{}), &memoryStore{}
 		r := Start(Options{Store: store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), OnAllFailed: func(fanfare.EventRef) { <-hold }})
 		r.Begin(event, 500, fanfare.Progress{})
-		for i := range sourAfter {
+		for i := range allFailedAfter {
 			if err := r.Record(entryOf(event, i, 1, fanfare.Failed), nil); err != nil {
 				t.Fatal(err)
 			}

@@ -33,11 +33,11 @@ func TestAGroupDoesNotWaitForWhatIsLateWithEveryGroup(t *testing.T) {
 		}
 		b.Expect()
 		b.Expect() // which a next hop takes long for
-		if got := waits(160); got > missedInARow+160/waitForAll+1 {
+		if got := waits(160); got > missedRounds+160/waitForAll+1 {
 			t.Errorf("%d groups of 160 waited for two that were late with all of them", got)
 		}
 		b.Expect() // and a third
-		if got := waits(160); got > missedInARow+160/waitForAll+1 {
+		if got := waits(160); got > missedRounds+160/waitForAll+1 {
 			t.Errorf("%d groups of 160 waited for three", got)
 		}
 		for range 3 {
@@ -47,22 +47,22 @@ func TestAGroupDoesNotWaitForWhatIsLateWithEveryGroup(t *testing.T) {
 			next++
 		}
 		waits(waitForAll)
-		if b.tail.late != 0 {
-			t.Errorf("%d are not waited for, and none is late any more", b.tail.late)
+		if b.stragglers.known != 0 {
+			t.Errorf("%d are not waited for, and none is late any more", b.stragglers.known)
 		}
 	})
 }
 
 func TestOneLateGroupSaysNothing(t *testing.T) {
-	var of tail
+	var of stragglers
 	for i := range 1000 {
-		of.spare()
+		of.ignore()
 		missing := int64(0)
-		if i%missedInARow != 0 {
+		if i%missedRounds != 0 {
 			missing = 20
 		}
-		if of.closed(missing); of.late != 0 {
-			t.Fatalf("%d are not waited for after %d groups, some of which were whole", of.late, i)
+		if of.groupClosed(missing); of.known != 0 {
+			t.Fatalf("%d are not waited for after %d groups, some of which were whole", of.known, i)
 		}
 	}
 }

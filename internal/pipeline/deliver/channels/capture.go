@@ -71,7 +71,7 @@ func (c Capture) settings(conf *registry.Channel, build func(*registry.Channel) 
 		return s, err
 	}
 	for i := range s.Relays {
-		s.Relays[i].Driver = capture.Beside(name, s.Relays[i].Driver, to, c.allow)
+		s.Relays[i].Driver = capture.NewSelective(name, s.Relays[i].Driver, to, c.allow)
 	}
 	return s, nil
 }

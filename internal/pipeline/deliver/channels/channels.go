@@ -57,7 +57,7 @@ type Parts struct {
 	Faults     *Faults
 	Release    func() // puts batches back to work that are held for a fault no more; returns at once
 	Gate       func(channel uint16) deliver.Gate
-	Flows      deliver.Flows
+	Flows      deliver.BroadcastRates
 	Waiting    func(context.Context) (map[uint16]bool, error) // the channels that have batches on the bus
 	Dispatch   func(context.Context, Loop) (run func(context.Context), err error)
 	ReplyRules string // file with the operator's rules, "" for none
@@ -189,7 +189,7 @@ func (c *Channels) apply(ctx context.Context, conf *registry.Channel) (fault, er
 	}
 	ring.Set(keys, broken, files)
 	c.logBroken(conf, broken)
-	share := c.budgets.rate(conf.Service).Share()
+	share := c.budgets.rate(conf.Service).NewShare()
 	if known != nil {
 		share = known.share
 	} else {
@@ -225,7 +225,7 @@ func settingsText(s registry.ChannelSettings) string {
 func (c *Channels) add(ctx context.Context, conf *registry.Channel, settings deliver.Settings, ring *dkimkeys.Keyring) error {
 	sender := deliver.NewSender(deliver.Options{
 		Channel: conf.Number, Name: conf.Service + "/" + conf.Name,
-		Gate: c.parts.Gate(conf.Number), Flows: c.parts.Flows, Recorder: c.parts.Recorder,
+		Gate: c.parts.Gate(conf.Number), BroadcastRates: c.parts.Flows, Recorder: c.parts.Recorder,
 		Replies: c.replies.of(c.parts.Registry, conf.Number), Clock: c.clock, Logger: c.logger,
 	}, settings)
 	c.open[conf.Number] = &channel{Sender: sender, keys: ring}
@@ -242,7 +242,7 @@ func (c *Channels) add(ctx context.Context, conf *registry.Channel, settings del
 // AwaitOff returns when no message for a subscription is on the wire, or ctx ends.
 func (c *Channels) AwaitOff(ctx context.Context, subscription fanfare.RowID) error {
 	for _, ch := range c.all() {
-		if err := ch.AwaitOff(ctx, subscription); err != nil {
+		if err := ch.AwaitInFlight(ctx, subscription); err != nil {
 			return err
 		}
 	}
@@ -286,7 +286,7 @@ func (c *Channels) Taken() map[uint16]int64 {
 	defer c.mu.Unlock()
 	taken := make(map[uint16]int64, len(c.open))
 	for number, ch := range c.open {
-		taken[number] = ch.Sender.Status().Taken
+		taken[number] = ch.Sender.Status().Accepted
 	}
 	return taken
 }
@@ -338,20 +338,20 @@ const closingTime = 500 * time.Millisecond
 // Sweep removes messages that may not leave any more from all queues.
 func (c *Channels) Sweep() {
 	for _, ch := range c.all() {
-		ch.Sender.Sweep()
+		ch.Sender.RecheckGate()
 	}
 }
 
 // FlowsChanged tells all senders that rates of broadcasts have changed.
 func (c *Channels) FlowsChanged() {
 	for _, ch := range c.all() {
-		ch.Sender.FlowsChanged()
+		ch.Sender.BroadcastRatesChanged()
 	}
 }
 
 // Drop removes the messages for an erased subscriber from all queues.
 func (c *Channels) Drop(subscriber fanfare.RowID) {
 	for _, ch := range c.all() {
-		ch.Sender.Drop(subscriber, "erased")
+		ch.Sender.SuppressSubscriber(subscriber, "erased")
 	}
 }

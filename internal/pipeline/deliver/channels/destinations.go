@@ -48,10 +48,10 @@ func (d *Destinations) Destinations(ctx context.Context, service, channel string
 		return err
 	})
 	if ch := d.Channels.of(conf.Number); ch != nil {
-		for _, s := range ch.Destinations() {
+		for _, s := range ch.ImpairedDestinations() {
 			one := named(s.Name)
 			one.State, one.Until, one.Failures, one.LastReply, one.LastReplyAt = string(s.State), s.Until, s.Failures, s.Text, s.TextAt
-			one.RatePerSecond, one.AtOnce, one.Underway, one.Aside = s.Rate, s.AtOnce, s.Underway, s.Aside
+			one.RatePerSecond, one.AtOnce, one.Underway, one.Aside = s.Rate, s.Window, s.Active, s.Throttled
 		}
 	}
 	all := make([]wire.Destination, 0, len(byName))
@@ -127,7 +127,7 @@ func Relays(s *deliver.Status) []wire.RelayStatus {
 		r := &s.Relays[i]
 		all[i] = wire.RelayStatus{
 			Name: r.Name, State: string(r.State), Weight: r.Weight, Share: r.Share, Connections: r.Connections,
-			Accepted: r.Taken, Errors: r.Errors, P50Millis: millis(r.P50), P99Millis: millis(r.P99), LastError: r.LastError,
+			Accepted: r.Accepted, Errors: r.Errors, P50Millis: millis(r.P50), P99Millis: millis(r.P99), LastError: r.LastError,
 		}
 	}
 	return all

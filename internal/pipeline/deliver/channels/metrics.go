@@ -51,7 +51,7 @@ func (c *Channels) Collect(to chan<- prometheus.Metric) {
 		for _, k := range ch.keys.All() {
 			to <- prometheus.MustNewConstMetric(signaturesMade, prometheus.CounterValue, float64(k.Made()), conf.Service, conf.Name, k.Domain, k.Selector)
 		}
-		unwell := ch.Unwell()
+		unwell := ch.CountImpaired()
 		for _, state := range deliver.DestinationStates {
 			to <- prometheus.MustNewConstMetric(destinationsUnwell, prometheus.GaugeValue, float64(unwell[state]), conf.Service, conf.Name, string(state))
 		}
@@ -84,7 +84,7 @@ func (c *Channels) collectRelays(to chan<- prometheus.Metric, conf *registry.Cha
 		send(relayUp, prometheus.GaugeValue, up)
 		send(relayShare, prometheus.GaugeValue, r.Share)
 		send(relayConnections, prometheus.GaugeValue, float64(r.Connections))
-		send(relayAccepted, prometheus.CounterValue, float64(r.Taken))
+		send(relayAccepted, prometheus.CounterValue, float64(r.Accepted))
 		send(relayErrors, prometheus.CounterValue, float64(r.Errors))
 		send(relaySeconds, prometheus.GaugeValue, r.P50.Seconds(), "0.5")
 		send(relaySeconds, prometheus.GaugeValue, r.P99.Seconds(), "0.99")

@@ -21,7 +21,7 @@ type budgets struct {
 	clock  clock.Clock
 
 	mu    sync.Mutex
-	rates map[string]*limit.Shared // by service
+	rates map[string]*limit.SharedRate // by service
 }
 
 // of returns the budgets of a channel; share is its part of the service's rate. The rate comes
@@ -40,15 +40,15 @@ func (b *budgets) of(c *registry.Channel, service registry.ServiceLimits, share 
 }
 
 // rate returns the rate of a service.
-func (b *budgets) rate(service string) *limit.Shared {
+func (b *budgets) rate(service string) *limit.SharedRate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rate := b.rates[service]
 	if rate == nil {
 		if b.rates == nil {
-			b.rates = map[string]*limit.Shared{}
+			b.rates = map[string]*limit.SharedRate{}
 		}
-		rate = &limit.Shared{}
+		rate = &limit.SharedRate{}
 		b.rates[service] = rate
 	}
 	return rate
@@ -128,7 +128,7 @@ func (q *Quotas) stop(ctx context.Context) {
 	q.mu.Unlock()
 	q.reserving.Wait()
 	for name, quota := range all {
-		if day, left := quota.Rest(); left > 0 {
+		if day, left := quota.Release(); left > 0 {
 			if _, err := q.registry.ReserveQuota(ctx, name, day, quota.Most(), -left); err != nil {
 				q.logger.Warn("the unused messages of a daily quota could not be given back and count as sent", "of", name, "messages", left, "error", err)
 			}
@@ -181,5 +181,5 @@ func (q *Quotas) spent(name string) time.Time {
 	if quota == nil {
 		return time.Time{}
 	}
-	return quota.Spent(q.clock.Now())
+	return quota.ExhaustedUntil(q.clock.Now())
 }

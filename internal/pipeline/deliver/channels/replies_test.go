@@ -138,12 +138,12 @@ func attempt(t *testing.T, driver string, s deliver.Settings, number uint16, ans
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	out := deliver.NewSender(deliver.Options{
 		Name: "news/out", Gate: openGate{}, Recorder: book, Clock: clock.System{}, Logger: quiet,
-		Replies: &channelReplies{newReplies("", quiet), func() string { return driver }}, Chance: func() float64 { return share },
+		Replies: &channelReplies{newReplies("", quiet), func() string { return driver }}, Jitter: func() float64 { return share },
 	}, s)
 	finished := make(chan struct{})
 	out.Submit(&deliver.Batch{
-		Jobs: []deliver.Job{{Attempt: number}}, Leased: func() time.Time { return time.Now().Add(time.Hour) },
-		Left: func(*deliver.Job) {}, Finish: func(int, int) { close(finished) },
+		Jobs: []deliver.Job{{Attempt: number}}, LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) },
+		JobDone: func(*deliver.Job) {}, Finish: func(int, int) { close(finished) },
 	})
 	<-finished
 	out.Stop()
@@ -184,7 +184,7 @@ func (b *oneEntry) Record(entry *fanfare.Entry, _ *fanfare.Due) error {
 	b.entry = *entry
 	return nil
 }
-func (b *oneEntry) RecordTogether(entries []fanfare.Entry, _ []fanfare.Due, _ int) error {
+func (b *oneEntry) RecordGroup(entries []fanfare.Entry, _ []fanfare.Due, _ int) error {
 	b.entry = entries[len(entries)-1]
 	return nil
 }

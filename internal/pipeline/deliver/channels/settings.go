@@ -50,7 +50,7 @@ func (c *Channels) settings(conf *registry.Channel) (deliver.Settings, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Relays = []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, Many: true}}
+		s.Relays = []deliver.RelaySettings{{Name: "webhook", Driver: hook, Weight: 1, ManyReceivers: true}}
 	default:
 		return s, fmt.Errorf("channel %s/%s: no driver %q", conf.Service, conf.Name, conf.Driver)
 	}
@@ -118,6 +118,6 @@ func NewFileMarks(dir string, key []byte, started time.Time) FileMarks {
 	return FileMarks{hex.EncodeToString(sum[:6]), strconv.FormatInt(started.UnixNano(), 36)}
 }
 
-func (m FileMarks) of(channel uint16) file.Mark {
-	return file.Mark{Owner: fmt.Sprintf("%sc%d", m.server, channel), Run: m.run}
+func (m FileMarks) of(channel uint16) file.TempNames {
+	return file.TempNames{Owner: fmt.Sprintf("%sc%d", m.server, channel), Run: m.run}
 }

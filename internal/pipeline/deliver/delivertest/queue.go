@@ -19,60 +19,60 @@ import (
 // a driver does wrong is said by Check.
 type Queue struct {
 	// Set before the first message is handed out.
-	Refuse  func(*driver.Message) bool  // what Release says no to
-	Reports func(*driver.Message) error // what Report does before it returns
-	Panics  func(*driver.Message)       // what Release and ReleaseAll do before they answer
-	Blocks  bool                        // Next waits for more messages, instead of saying that there are none
-	Any     bool                        // messages of different shares may leave together: they replace themselves
+	Refuses         func(*driver.Message) bool  // what Release says no to
+	OnReport        func(*driver.Message) error // what Report does before it returns
+	OnRelease       func(*driver.Message)       // what Release and ReleaseAll do before they answer
+	BlocksWhenEmpty bool                        // Next waits for more messages, instead of saying that there are none
+	AnyContent      bool                        // messages of different shares may leave together: they replace themselves
 
 	mu       sync.Mutex
 	waiting  []*driver.Message
-	hands    map[*driver.Message]*hand
+	held     map[*driver.Message]*holding
 	outcomes map[fanfare.DeliveryRef]driver.Outcome
 	returned map[fanfare.DeliveryRef]int
 	refused  map[fanfare.DeliveryRef]bool
 	idle     chan struct{} // gets a token when a connection waits
-	wrong    []string
+	failures []string
 }
 
 // A hand is a message in the hands of a connection.
-type hand struct {
-	seat     *seat
-	released bool
+type holding struct {
+	connection *connection
+	released   bool
 }
 
 // NewQueue returns a queue with messages.
 func NewQueue(messages ...*driver.Message) *Queue {
 	return &Queue{
-		waiting: messages, hands: map[*driver.Message]*hand{}, outcomes: map[fanfare.DeliveryRef]driver.Outcome{},
+		waiting: messages, held: map[*driver.Message]*holding{}, outcomes: map[fanfare.DeliveryRef]driver.Outcome{},
 		returned: map[fanfare.DeliveryRef]int{}, refused: map[fanfare.DeliveryRef]bool{}, idle: make(chan struct{}, 1),
 	}
 }
 
-// Seat is the queue as one call of Serve sees it.
-func (d *Queue) Seat() driver.Queue { return &seat{d} }
+// Connection is the queue as one call of Serve sees it.
+func (d *Queue) Connection() driver.Queue { return &connection{d} }
 
-var _ driver.Queue = (*seat)(nil)
+var _ driver.Queue = (*connection)(nil)
 
-type seat struct{ queue *Queue }
+type connection struct{ queue *Queue }
 
-func (d *Queue) blame(format string, args ...any) {
-	d.wrong = append(d.wrong, fmt.Sprintf(format, args...))
+func (d *Queue) fail(format string, args ...any) {
+	d.failures = append(d.failures, fmt.Sprintf(format, args...))
 }
 
 // Next hands out the next message.
-func (s *seat) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+func (s *connection) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	d := s.queue
 	d.mu.Lock()
 	if len(d.waiting) > 0 && ctx.Err() == nil {
 		message := d.waiting[0]
 		d.waiting = d.waiting[1:]
-		d.hands[message] = &hand{seat: s}
+		d.held[message] = &holding{connection: s}
 		d.mu.Unlock()
 		return message, nil
 	}
 	d.mu.Unlock()
-	if wait && d.Blocks {
+	if wait && d.BlocksWhenEmpty {
 		select {
 		case d.idle <- struct{}{}:
 		default:
@@ -84,30 +84,30 @@ func (s *seat) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 
 // Release lets a message go. The connection that asks may have no other one that
 // was let go and not reported.
-func (s *seat) Release(message *driver.Message) bool {
+func (s *connection) Release(message *driver.Message) bool {
 	d := s.queue
-	if d.Panics != nil {
-		d.Panics(message)
+	if d.OnRelease != nil {
+		d.OnRelease(message)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	held := d.hands[message]
-	if held == nil || held.seat != s {
-		d.blame("%s was released by a connection that does not have it", message.Delivery)
+	held := d.held[message]
+	if held == nil || held.connection != s {
+		d.fail("%s was released by a connection that does not have it", message.Delivery)
 		return false
 	}
 	if held.released {
-		d.blame("%s was released twice", message.Delivery)
+		d.fail("%s was released twice", message.Delivery)
 		return true
 	}
-	for other, h := range d.hands {
-		if h.seat == s && h.released && (other.SharedContent == 0 || other.SharedContent != message.SharedContent) {
-			d.blame("%s was released before %s was reported", message.Delivery, other.Delivery)
+	for other, h := range d.held {
+		if h.connection == s && h.released && (other.SharedContent == 0 || other.SharedContent != message.SharedContent) {
+			d.fail("%s was released before %s was reported", message.Delivery, other.Delivery)
 		}
 	}
-	if d.Refuse != nil && d.Refuse(message) {
+	if d.Refuses != nil && d.Refuses(message) {
 		d.refused[message.Delivery] = true
-		d.over(message)
+		d.forget(message)
 		return false
 	}
 	held.released = true
@@ -115,61 +115,61 @@ func (s *seat) Release(message *driver.Message) bool {
 }
 
 // Failover reports that there is no other next hop.
-func (s *seat) Failover(*driver.Message, driver.Outcome) bool { return false }
+func (s *connection) Failover(*driver.Message, driver.Outcome) bool { return false }
 
 // TakeSameContent hands out the next messages that have the same content.
-func (s *seat) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
+func (s *connection) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
 	d := s.queue
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if held := d.hands[message]; held == nil || held.seat != s || message.SharedContent == 0 {
-		d.blame("messages with the content of %s were requested by a connection that does not hold it, or its content is not shared", message.Delivery)
+	if held := d.held[message]; held == nil || held.connection != s || message.SharedContent == 0 {
+		d.fail("messages with the content of %s were requested by a connection that does not hold it, or its content is not shared", message.Delivery)
 		return dst
 	}
 	for ; most > 0 && len(d.waiting) > 0 && d.waiting[0].SharedContent == message.SharedContent; most-- {
-		d.hands[d.waiting[0]] = &hand{seat: s}
+		d.held[d.waiting[0]] = &holding{connection: s}
 		dst, d.waiting = append(dst, d.waiting[0]), d.waiting[1:]
 	}
 	return dst
 }
 
 // ReleaseAll lets all of them go, or none.
-func (s *seat) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
+func (s *connection) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	d := s.queue
-	if d.Panics != nil {
-		d.Panics(messages[0])
+	if d.OnRelease != nil {
+		d.OnRelease(messages[0])
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, message := range messages {
-		held := d.hands[message]
+		held := d.held[message]
 		oneMessage := message.SharedContent != 0 && message.SharedContent == messages[0].SharedContent
-		if held == nil || held.seat != s || held.released || !oneMessage && !d.Any {
-			d.blame("%s was released with others and is not the connection's, or not one message with them", message.Delivery)
+		if held == nil || held.connection != s || held.released || !oneMessage && !d.AnyContent {
+			d.fail("%s was released with others and is not the connection's, or not one message with them", message.Delivery)
 			return nil, false
 		}
-		if d.Refuse == nil || !d.Refuse(message) {
+		if d.Refuses == nil || !d.Refuses(message) {
 			left = append(left, message)
 			continue
 		}
 		d.refused[message.Delivery] = true
-		d.over(message)
+		d.forget(message)
 	}
 	if released = len(left) == len(messages); released {
-		for other, h := range d.hands {
-			if h.seat == s && h.released {
-				d.blame("%s was released before %s was reported", messages[0].Delivery, other.Delivery)
+		for other, h := range d.held {
+			if h.connection == s && h.released {
+				d.fail("%s was released before %s was reported", messages[0].Delivery, other.Delivery)
 			}
 		}
 		for _, message := range messages {
-			d.hands[message].released = true
+			d.held[message].released = true
 		}
 	}
 	return left, released
 }
 
 // ReportAll keeps what came of each.
-func (s *seat) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+func (s *connection) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	for i, message := range messages {
 		if err := s.Report(message, outcomes[i]); err != nil {
 			return err
@@ -179,52 +179,52 @@ func (s *seat) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) 
 }
 
 // Report keeps what came of a message.
-func (s *seat) Report(message *driver.Message, outcome driver.Outcome) error {
+func (s *connection) Report(message *driver.Message, outcome driver.Outcome) error {
 	d := s.queue
-	if d.Reports != nil {
-		if err := d.Reports(message); err != nil {
+	if d.OnReport != nil {
+		if err := d.OnReport(message); err != nil {
 			return err
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	held := d.hands[message]
+	held := d.held[message]
 	switch {
-	case held == nil || held.seat != s:
-		d.blame("%s was reported by a connection that does not have it", message.Delivery)
+	case held == nil || held.connection != s:
+		d.fail("%s was reported by a connection that does not have it", message.Delivery)
 		return nil
 	case !held.released:
-		d.blame("%s was reported and not released", message.Delivery)
+		d.fail("%s was reported and not released", message.Delivery)
 	}
 	if outcome.At.IsZero() || outcome.Relay == "" || outcome.Text == "" || len(outcome.Text) > 512 {
-		d.blame("the outcome of %s does not tell when, by whom and what: %+v", message.Delivery, outcome)
+		d.fail("the outcome of %s does not tell when, by whom and what: %+v", message.Delivery, outcome)
 	}
 	d.outcomes[message.Delivery] = outcome
-	d.over(message)
+	d.forget(message)
 	return nil
 }
 
 // Return takes back a message of which nothing was written, in front of the others.
-func (s *seat) Return(message *driver.Message) {
+func (s *connection) Return(message *driver.Message) {
 	d := s.queue
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	held := d.hands[message]
-	if held == nil || held.seat != s || held.released {
-		d.blame("%s was returned by a connection that does not have it, or had it released", message.Delivery)
+	held := d.held[message]
+	if held == nil || held.connection != s || held.released {
+		d.fail("%s was returned by a connection that does not have it, or had it released", message.Delivery)
 		return
 	}
 	d.returned[message.Delivery]++
 	again := *message
 	again.Body = bytes.Clone(message.Body)
-	d.over(message)
+	d.forget(message)
 	d.waiting = append([]*driver.Message{&again}, d.waiting...)
 }
 
-// over ends a connection's hold on a message. Its memory has another one's from here
+// forget ends a connection's hold on a message. Its memory has another one's from here
 // on, as it has in an outlet.
-func (d *Queue) over(message *driver.Message) {
-	delete(d.hands, message)
+func (d *Queue) forget(message *driver.Message) {
+	delete(d.held, message)
 	for i := range message.Body {
 		message.Body[i] = '!'
 	}
@@ -260,12 +260,12 @@ func (d *Queue) Returned(ref fanfare.DeliveryRef) int {
 func (d *Queue) Arrived(body []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for message, held := range d.hands {
+	for message, held := range d.held {
 		if held.released && bytes.Equal(whole(message), body) {
 			return
 		}
 	}
-	d.blame("a body arrived that no connection may send now: %.80q", body)
+	d.fail("a body arrived that no connection may send now: %.80q", body)
 }
 
 // whole is the message as it leaves.
@@ -277,11 +277,11 @@ func (d *Queue) Check(t testing.TB) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for message := range d.hands {
-		d.blame("%s was neither returned nor reported", message.Delivery)
+	for message := range d.held {
+		d.fail("%s was neither returned nor reported", message.Delivery)
 	}
-	slices.Sort(d.wrong)
-	for _, wrong := range slices.Compact(d.wrong) {
+	slices.Sort(d.failures)
+	for _, wrong := range slices.Compact(d.failures) {
 		t.Error(wrong)
 	}
 }

@@ -12,37 +12,37 @@ import (
 )
 
 // A pile is messages on their way into a folder.
-type pile struct {
+type batch struct {
 	folder string
-	mark   Mark
-	sheets []sheet
+	names  TempNames
+	files  []tempFile
 }
 
 // A sheet is one message in a file that nobody looks at.
-type sheet struct {
+type tempFile struct {
 	message *driver.Message
-	part    *os.File
+	file    *os.File
 }
 
 // write puts messages into files of their own. The first that cannot be written goes
 // back, and so do those behind it.
-func (p *pile) write(queue driver.Queue, messages []*driver.Message) error {
+func (p *batch) write(queue driver.Queue, messages []*driver.Message) error {
 	for i, message := range messages {
-		part, err := write(p.folder, p.mark, message)
+		part, err := write(p.folder, p.names, message)
 		if err != nil {
 			for _, rest := range slices.Backward(messages[i:]) { // the first is in front again at last
 				queue.Return(rest)
 			}
 			return fmt.Errorf("folder of the channel: %w", err)
 		}
-		p.sheets = append(p.sheets, sheet{message, part})
+		p.files = append(p.files, tempFile{message, part})
 	}
 	return nil
 }
 
 // write puts a message into a file. The envelope stands in front, as a delivering
 // mail server would add it (RFC 5321 section 4.4).
-func write(folder string, mark Mark, message *driver.Message) (part *os.File, err error) {
+func write(folder string, mark TempNames, message *driver.Message) (part *os.File, err error) {
 	part, err = os.CreateTemp(folder, mark.prefix()+"*")
 	if err != nil {
 		return nil, err
@@ -61,71 +61,71 @@ func write(folder string, mark Mark, message *driver.Message) (part *os.File, er
 }
 
 // sync makes what was written durable. A message of which that fails goes back.
-func (p *pile) sync(queue driver.Queue, disk *syncer) (failed error) {
-	if len(p.sheets) == 0 {
+func (p *batch) sync(queue driver.Queue, disk *syncer) (failed error) {
+	if len(p.files) == 0 {
 		return nil
 	}
-	files := make([]*os.File, len(p.sheets))
-	for i, s := range p.sheets {
-		files[i] = s.part
+	files := make([]*os.File, len(p.files))
+	for i, s := range p.files {
+		files[i] = s.file
 	}
 	errs := disk.sync(files)
 	for i, f := range files {
 		errs[i] = errors.Join(errs[i], f.Close())
 	}
-	for i, s := range slices.Backward(p.sheets) {
+	for i, s := range slices.Backward(p.files) {
 		if errs[i] == nil {
 			continue
 		}
 		failed = fmt.Errorf("folder of the channel: %w", errs[i])
 		queue.Return(s.message)
 		s.discard()
-		p.sheets = slices.Delete(p.sheets, i, i+1)
+		p.files = slices.Delete(p.files, i, i+1)
 	}
 	return failed
 }
 
 // release asks for all messages, and forgets those that must not leave.
-func (p *pile) release(queue driver.Queue) {
-	for len(p.sheets) > 0 {
-		left, released := p.ask(queue)
+func (p *batch) release(queue driver.Queue) {
+	for len(p.files) > 0 {
+		left, released := p.releaseOnce(queue)
 		if released {
 			return
 		}
-		p.keep(func(s sheet) bool { return slices.Contains(left, s.message) })
+		p.filter(func(s tempFile) bool { return slices.Contains(left, s.message) })
 	}
 }
 
-func (p *pile) ask(queue driver.Queue) (left []*driver.Message, released bool) {
-	if len(p.sheets) == 1 {
-		return nil, queue.Release(p.sheets[0].message)
+func (p *batch) releaseOnce(queue driver.Queue) (left []*driver.Message, released bool) {
+	if len(p.files) == 1 {
+		return nil, queue.Release(p.files[0].message)
 	}
 	return queue.ReleaseAll(p.messages())
 }
 
-func (p *pile) messages() []*driver.Message {
-	messages := make([]*driver.Message, len(p.sheets))
-	for i, s := range p.sheets {
+func (p *batch) messages() []*driver.Message {
+	messages := make([]*driver.Message, len(p.files))
+	for i, s := range p.files {
 		messages[i] = s.message
 	}
 	return messages
 }
 
-// place gives the files their names, and syncs those too. A file whose name is not
+// rename gives the files their names, and syncs those too. A file whose name is not
 // sure to last has not arrived.
-func (p *pile) place() (outcomes []driver.Outcome, failed error) {
-	outcomes = slices.Repeat([]driver.Outcome{{Verdict: driver.Accepted, Text: "written", Relay: p.folder}}, len(p.sheets))
+func (p *batch) rename() (outcomes []driver.Outcome, failed error) {
+	outcomes = slices.Repeat([]driver.Outcome{{Verdict: driver.Accepted, Text: "written", Relay: p.folder}}, len(p.files))
 	refuse := func(i int, err error) {
 		text := []byte("could not be written: " + err.Error())
 		outcomes[i].Verdict, outcomes[i].Text = driver.Temporary, string(driver.AppendText(nil, text, driver.MaxTextBytes))
 	}
-	for i, s := range p.sheets {
-		if err := os.Rename(s.part.Name(), filepath.Join(p.folder, s.message.Delivery.String()+".eml")); err != nil {
+	for i, s := range p.files {
+		if err := os.Rename(s.file.Name(), filepath.Join(p.folder, s.message.Delivery.String()+".eml")); err != nil {
 			refuse(i, err)
 			failed = errors.Join(failed, err)
 			continue
 		}
-		p.sheets[i].part = nil
+		p.files[i].file = nil
 	}
 	if err := syncFolder(p.folder); err != nil {
 		for i := range outcomes {
@@ -145,16 +145,16 @@ func syncFolder(path string) error {
 }
 
 // report gives what came of the messages.
-func (p *pile) report(queue driver.Queue, outcomes []driver.Outcome) error {
-	if len(p.sheets) == 1 {
-		return queue.Report(p.sheets[0].message, outcomes[0])
+func (p *batch) report(queue driver.Queue, outcomes []driver.Outcome) error {
+	if len(p.files) == 1 {
+		return queue.Report(p.files[0].message, outcomes[0])
 	}
 	return queue.ReportAll(p.messages(), outcomes)
 }
 
-// keep takes the sheets out that do not stay.
-func (p *pile) keep(stays func(sheet) bool) {
-	p.sheets = slices.DeleteFunc(p.sheets, func(s sheet) bool {
+// filter takes the sheets out that do not stay.
+func (p *batch) filter(stays func(tempFile) bool) {
+	p.files = slices.DeleteFunc(p.files, func(s tempFile) bool {
 		stay := stays(s)
 		if !stay {
 			s.discard()
@@ -163,18 +163,18 @@ func (p *pile) keep(stays func(sheet) bool) {
 	})
 }
 
-// clear removes what has not got its name.
-func (p *pile) clear() {
-	for _, s := range p.sheets {
+// discardAll removes what has not got its name.
+func (p *batch) discardAll() {
+	for _, s := range p.files {
 		s.discard()
 	}
 }
 
 // discard removes a file that has not got its name. Where even that fails, the
 // folder is broken, which the next message will find.
-func (s sheet) discard() {
-	if s.part != nil {
-		_ = s.part.Close() // it may have been
-		_ = os.Remove(s.part.Name())
+func (s tempFile) discard() {
+	if s.file != nil {
+		_ = s.file.Close() // it may have been
+		_ = os.Remove(s.file.Name())
 	}
 }

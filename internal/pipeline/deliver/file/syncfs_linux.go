@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ableToSyncWhole reports whether syncfs(2) on a file in the folder returns when all
+// canSyncFileSystem reports whether syncfs(2) on a file in the folder returns when all
 // is durable, and says so where something is not: since Linux 5.8, and of file
 // systems that are on disks of this machine.
-func ableToSyncWhole(folder string) bool {
+func canSyncFileSystem(folder string) bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil || !sinceLinux58(unix.ByteSliceToString(name.Release[:])) {
 		return false
@@ -34,8 +34,8 @@ func sinceLinux58(release string) bool {
 	return major > 5 || major == 5 && minor >= 8
 }
 
-// syncWhole syncs the file system of a file that was opened before what is to be
+// syncFileSystem syncs the file system of a file that was opened before what is to be
 // durable was written: failures since then are reported to it.
-func syncWhole(f *os.File) error {
+func syncFileSystem(f *os.File) error {
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(f.Fd())))
 }

@@ -32,34 +32,34 @@ const (
 	// strained is how many times its least an answer takes when a peer has more
 	// under way than it can work on, and strainLeast how long it takes at least
 	// before that means anything.
-	strained    = 4
-	strainLeast = 20 * time.Millisecond
+	overloadFactor = 4
+	minOverload    = 20 * time.Millisecond
 	// ageing is how much the least grows with each round, so that a peer which is
 	// slower for good is not called strained for ever.
-	ageing = 1.005
+	minimumGrowth = 1.005
 )
 
 // A Strain tells by the time of answers that a peer has more under way than it
 // works on: from there on, more at once makes each answer later and none more.
-type Strain struct {
-	recent Median
-	least  time.Duration
-	round  int
+type LatencyDetector struct {
+	recent  Median
+	minimum time.Duration
+	round   int
 }
 
 // Answered counts how long an answer took while so many may be under way, and
 // reports, once a round, whether the peer is strained.
-func (s *Strain) Answered(took time.Duration, size int) bool {
+func (s *LatencyDetector) Answered(took time.Duration, size int) bool {
 	s.recent.Add(took)
 	if s.round++; s.round < max(size, 20) {
 		return false
 	}
 	s.round = 0
 	recent := s.recent.Value()
-	if s.least == 0 || recent < s.least {
-		s.least = recent
+	if s.minimum == 0 || recent < s.minimum {
+		s.minimum = recent
 	} else {
-		s.least = time.Duration(float64(s.least) * ageing)
+		s.minimum = time.Duration(float64(s.minimum) * minimumGrowth)
 	}
-	return recent > max(strained*s.least, strainLeast)
+	return recent > max(overloadFactor*s.minimum, minOverload)
 }

@@ -5,23 +5,23 @@ import "time"
 const (
 	// foundSpan and foundAnswers are what a rate is measured over at least, and
 	// foundLongest what it is measured over at most.
-	foundSpan    = time.Second
-	foundAnswers = 10
-	foundLongest = 10 * time.Second
+	minSpan    = time.Second
+	minReplies = 10
+	maxSpan    = 10 * time.Second
 	// below is how far below what was taken a found rate is kept.
-	below = 0.95
+	learnedShare = 0.95
 	// probeAfter is how long nothing may have been refused before more is tried,
 	// and probeMore how much more.
-	probeAfter = 15 * time.Second
-	probeMore  = 1.05
+	raiseAfter  = 15 * time.Second
+	raiseFactor = 1.05
 	// forgetAt is how far above the last rate that was refused a found rate is
 	// forgotten.
-	forgetAt = 3
+	forgetFactor = 3
 )
 
-// Found is a rate that nobody configured: it is found by refusals that say "too
+// LearnedRate is a rate that nobody configured: it is found by refusals that say "too
 // many", kept a little below what was taken meanwhile, and raised rarely.
-type Found struct {
+type LearnedRate struct {
 	Rate
 
 	perSecond float64 // 0: none found
@@ -34,11 +34,11 @@ type Found struct {
 }
 
 // PerSecond is the rate that was found, 0 where there is none.
-func (f *Found) PerSecond() float64 { return f.perSecond }
+func (f *LearnedRate) PerSecond() float64 { return f.perSecond }
 
 // Answered counts an answer: whether the peer took the message, or refused it as
 // one too many. Other answers are not told.
-func (f *Found) Answered(refused bool, now time.Time) {
+func (f *LearnedRate) Answered(refused bool, now time.Time) {
 	if f.began.IsZero() {
 		f.began, f.raised = now, now
 	}
@@ -48,7 +48,7 @@ func (f *Found) Answered(refused bool, now time.Time) {
 		f.taken++
 	}
 	span := now.Sub(f.began)
-	if span < foundSpan || f.taken+f.refused < foundAnswers && span < foundLongest {
+	if span < minSpan || f.taken+f.refused < minReplies && span < maxSpan {
 		return
 	}
 	rate := float64(f.taken) / span.Seconds()
@@ -58,11 +58,11 @@ func (f *Found) Answered(refused bool, now time.Time) {
 		if f.perSecond > 0 {
 			f.refusedAt = min(rate, f.perSecond)
 		}
-		f.perSecond, f.raised = max(1/foundLongest.Seconds(), f.refusedAt*below), now
+		f.perSecond, f.raised = max(1/maxSpan.Seconds(), f.refusedAt*learnedShare), now
 		f.Set(f.perSecond, now)
-	case f.perSecond > 0 && now.Sub(f.raised) >= probeAfter:
-		f.perSecond, f.raised = f.perSecond*probeMore, now
-		if f.perSecond > forgetAt*f.refusedAt {
+	case f.perSecond > 0 && now.Sub(f.raised) >= raiseAfter:
+		f.perSecond, f.raised = f.perSecond*raiseFactor, now
+		if f.perSecond > forgetFactor*f.refusedAt {
 			f.perSecond = 0
 			f.Set(-1, now)
 		} else {

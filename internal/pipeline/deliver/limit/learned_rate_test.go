@@ -24,7 +24,7 @@ func (p *peer) takes(now time.Time) bool {
 
 func TestARateIsFoundByRefusalsKeptBelowAndProbedRarely(t *testing.T) {
 	p := &peer{most: 100}
-	var f Found
+	var f LearnedRate
 	now := start
 	taken, refused := 0, 0
 	send := func(span time.Duration) {
@@ -60,7 +60,7 @@ func TestARateIsFoundByRefusalsKeptBelowAndProbedRarely(t *testing.T) {
 }
 
 func TestOneRefusalFindsNoRate(t *testing.T) {
-	var f Found
+	var f LearnedRate
 	for i := range 1000 {
 		f.Answered(i == 500, start.Add(time.Duration(i)*10*time.Millisecond))
 	}

@@ -74,13 +74,13 @@ func TestSharesOfARateNeverExceedItTogetherAndNoneStarves(t *testing.T) {
 		{"one that sends now and then", 360, []time.Duration{time.Millisecond, time.Millisecond}, 100 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var shared Shared
+			var shared SharedRate
 			shared.Set(c.rate, time.Time{})
 			var all []*sender
 			for _, late := range c.late {
-				all = append(all, &sender{share: shared.Share(), late: late})
+				all = append(all, &sender{share: shared.NewShare(), late: late})
 			}
-			rare := &sender{share: shared.Share(), every: c.every, late: time.Millisecond}
+			rare := &sender{share: shared.NewShare(), every: c.every, late: time.Millisecond}
 			if c.every > 0 {
 				all = append(all, rare)
 			}
@@ -109,10 +109,10 @@ func TestSharesOfARateNeverExceedItTogetherAndNoneStarves(t *testing.T) {
 
 // TestAShareThatIsAloneHasAllOfTheRate has a second one come and go.
 func TestAShareThatIsAloneHasAllOfTheRate(t *testing.T) {
-	var shared Shared
+	var shared SharedRate
 	shared.Set(100, time.Time{})
-	stays := &sender{share: shared.Share(), late: time.Millisecond}
-	goes := &sender{share: shared.Share(), late: time.Millisecond, from: 10 * time.Second, to: 20 * time.Second}
+	stays := &sender{share: shared.NewShare(), late: time.Millisecond}
+	goes := &sender{share: shared.NewShare(), late: time.Millisecond, from: 10 * time.Second, to: 20 * time.Second}
 	play(t, 30*time.Second, []*sender{stays, goes}, func(time.Time) {})
 	counts := [3]int{}
 	for _, at := range stays.sent {
@@ -126,9 +126,9 @@ func TestAShareThatIsAloneHasAllOfTheRate(t *testing.T) {
 }
 
 func TestALoweredRateOfSharesIsInForceAtOnce(t *testing.T) {
-	var shared Shared
+	var shared SharedRate
 	shared.Set(1000, time.Time{})
-	all := []*sender{{share: shared.Share()}, {share: shared.Share()}}
+	all := []*sender{{share: shared.NewShare()}, {share: shared.NewShare()}}
 	var lowered time.Time
 	start := time.Time{}
 	left := play(t, 10*time.Second, all, func(now time.Time) {

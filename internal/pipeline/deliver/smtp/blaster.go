@@ -20,7 +20,7 @@ type Blaster struct {
 // Stats are the result of a Blast. A message that was in flight when a
 // connection broke is in Lost and is not sent again.
 type Stats struct {
-	Taken     int           `json:"taken"`
+	Accepted  int           `json:"taken"`
 	Temporary int           `json:"temporary"`
 	Permanent int           `json:"permanent"`
 	Lost      int           `json:"lost"`
@@ -34,7 +34,7 @@ func (s Stats) Rate() float64 {
 	if s.Elapsed <= 0 {
 		return 0
 	}
-	return float64(s.Taken) / s.Elapsed.Seconds()
+	return float64(s.Accepted) / s.Elapsed.Seconds()
 }
 
 // Blast sends count messages over the connections to addr. message gives the i-th
@@ -49,12 +49,12 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 	}
 	client := New(cfg)
 	var next atomic.Int64
-	queues := make([]*rawQueue, connections)
+	queues := make([]*discardQueue, connections)
 	errs := make([]error, connections)
 	start := time.Now()
 	var wg sync.WaitGroup
 	for i := range queues {
-		queue := &rawQueue{next: &next, count: int64(count), message: message, slots: make([]driver.Message, 2*max(1, cfg.MaxRecipients))}
+		queue := &discardQueue{next: &next, count: int64(count), message: message, slots: make([]driver.Message, 2*max(1, cfg.MaxRecipients))}
 		queues[i] = queue
 		wg.Go(func() {
 			// A broken connection is replaced as long as connections are of use.
@@ -69,7 +69,7 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 	wg.Wait()
 	total := Stats{Elapsed: time.Since(start), Mode: client.Status().Mode}
 	for _, d := range queues {
-		total.Taken += d.verdicts[driver.Accepted]
+		total.Accepted += d.verdicts[driver.Accepted]
 		total.Temporary += d.verdicts[driver.Temporary]
 		total.Permanent += d.verdicts[driver.Permanent]
 		total.Lost += d.verdicts[driver.Lost]
@@ -80,13 +80,13 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 
 // A rawQueue is the queue of one connection. It has no lock, since only that
 // connection asks it.
-type rawQueue struct {
+type discardQueue struct {
 	next    *atomic.Int64
 	count   int64
 	message func(i int) (from, to string, body []byte)
 
 	slots    []driver.Message // a connection holds two messages at most
-	turn     int
+	nextSlot int
 	returned []*driver.Message
 
 	verdicts [4]int
@@ -94,7 +94,7 @@ type rawQueue struct {
 	bytes    int64
 }
 
-func (d *rawQueue) Next(context.Context, bool) (*driver.Message, error) {
+func (d *discardQueue) Next(context.Context, bool) (*driver.Message, error) {
 	if n := len(d.returned); n > 0 {
 		l := d.returned[n-1]
 		d.returned = d.returned[:n-1]
@@ -104,19 +104,19 @@ func (d *rawQueue) Next(context.Context, bool) (*driver.Message, error) {
 }
 
 // fill makes the i-th message, nil beyond the last.
-func (d *rawQueue) fill(i int64) *driver.Message {
+func (d *discardQueue) fill(i int64) *driver.Message {
 	if i >= d.count {
 		return nil
 	}
-	d.turn = (d.turn + 1) % len(d.slots)
-	l := &d.slots[d.turn]
+	d.nextSlot = (d.nextSlot + 1) % len(d.slots)
+	l := &d.slots[d.nextSlot]
 	l.From, l.To, l.Body = d.message(int(i))
 	l.SharedContent = 1 // the connection compares the bodies
 	return l
 }
 
 // TakeSameContent takes the next messages, since all have the same content.
-func (d *rawQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, most int) []*driver.Message {
+func (d *discardQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, most int) []*driver.Message {
 	end := d.next.Add(int64(most))
 	for i := end - int64(most); i < min(end, d.count); i++ {
 		dst = append(dst, d.fill(i))
@@ -124,11 +124,11 @@ func (d *rawQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, mos
 	return dst
 }
 
-func (d *rawQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
+func (d *discardQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
 	return messages, true
 }
 
-func (d *rawQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+func (d *discardQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	for i, l := range messages {
 		_ = d.Report(l, outcomes[i])
 	}
@@ -136,11 +136,11 @@ func (d *rawQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outco
 }
 
 // Failover reports that there is no other next hop.
-func (*rawQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
+func (*discardQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
-func (d *rawQueue) Release(*driver.Message) bool { return true }
+func (d *discardQueue) Release(*driver.Message) bool { return true }
 
-func (d *rawQueue) Report(l *driver.Message, o driver.Outcome) error {
+func (d *discardQueue) Report(l *driver.Message, o driver.Outcome) error {
 	d.verdicts[o.Verdict]++
 	d.reported++
 	if o.Verdict == driver.Accepted {
@@ -149,4 +149,4 @@ func (d *rawQueue) Report(l *driver.Message, o driver.Outcome) error {
 	return nil
 }
 
-func (d *rawQueue) Return(l *driver.Message) { d.returned = append(d.returned, l) }
+func (d *discardQueue) Return(l *driver.Message) { d.returned = append(d.returned, l) }

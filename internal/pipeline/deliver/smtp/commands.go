@@ -28,9 +28,9 @@ func (e *extensions) unsendable(l *driver.Message) string {
 	switch {
 	case l.To == "":
 		return "the recipient's address is empty"
-	case !cleanAddress(l.To):
+	case !validAddress(l.To):
 		return "the recipient's address has a character that no SMTP command may carry, or is too long"
-	case !cleanAddress(l.From):
+	case !validAddress(l.From):
 		return "the sender's address has a character that no SMTP command may carry, or is too long"
 	case e.maxSize > 0 && l.Size() > e.maxSize:
 		return "the message has " + strconv.Itoa(l.Size()) + " bytes, over the next hop's limit of " + strconv.Itoa(e.maxSize)
@@ -46,9 +46,9 @@ func needsUTF8(l *driver.Message) bool {
 	return l.UTF8 || !ascii(l.To) || !ascii(l.From)
 }
 
-// cleanAddress refuses what could end a path or a command: control characters,
+// validAddress refuses what could end a path or a command: control characters,
 // space and angle brackets.
-func cleanAddress(s string) bool {
+func validAddress(s string) bool {
 	if len(s) > maxAddress {
 		return false
 	}
@@ -75,27 +75,27 @@ const (
 	cmdQuit  = "QUIT\r\n"
 )
 
-// aloneRoom is how much longer a message to several may get where it ends up with one of
+// individualExtra is how much longer a message to several may get where it ends up with one of
 // them: by his address and his link.
-const aloneRoom = 1024
+const individualExtra = 1024
 
-// announced is the size of what is sent, which may still become a message to one.
-func (e *extensions) announced(p *parcel) int {
+// declaredSize is the size of what is sent, which may still become a message to one.
+func (e *extensions) declaredSize(p *transaction) int {
 	size := p.message().Size()
-	if larger := size + aloneRoom; len(p.messages) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
+	if larger := size + individualExtra; len(p.messages) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
 		return larger
 	}
 	return size
 }
 
-func (e *extensions) appendMail(dst []byte, p *parcel) []byte {
+func (e *extensions) appendMail(dst []byte, p *transaction) []byte {
 	l := p.message()
 	dst = append(dst, "MAIL FROM:<"...)
 	dst = append(dst, l.From...)
 	dst = append(dst, '>')
 	if e.size {
 		dst = append(dst, " SIZE="...)
-		dst = strconv.AppendInt(dst, int64(e.announced(p)), 10)
+		dst = strconv.AppendInt(dst, int64(e.declaredSize(p)), 10)
 	}
 	if l.EightBit {
 		dst = append(dst, " BODY=8BITMIME"...)

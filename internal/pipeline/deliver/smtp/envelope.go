@@ -20,19 +20,19 @@ var commandNames = [commands]string{"MAIL", "RCPT", "DATA"}
 
 // envelope sends the envelope of p by itself and reads the answers. It reports
 // whether the body may follow.
-func (s *session) envelope(ctx context.Context, p *parcel) (bool, step) {
+func (s *session) envelope(ctx context.Context, p *transaction) (bool, step) {
 	c := s.conn
-	c.wire.allow(time.Now().Add(s.d.cfg.CommandTimeout), false)
+	c.socket.setDeadline(time.Now().Add(s.d.cfg.CommandTimeout), false)
 	if c.mode == LockStep {
-		return s.answers(ctx, p, LockStep)
+		return s.readReplies(ctx, p, LockStep)
 	}
 	c.out = c.appendEnvelope(c.out[:0], p)
 	// A failed write shows when the answer is read, and an answer that is
 	// already there says more than the failure.
 	_ = c.write(c.out)
-	ready, next := s.answers(ctx, p, Pipelining)
-	if next == goOn {
-		s.d.ladder.prove(Pipelining)
+	ready, next := s.readReplies(ctx, p, Pipelining)
+	if next == proceed {
+		s.d.mode.confirm(Pipelining)
 	}
 	return ready, next
 }
@@ -44,7 +44,7 @@ type refusal struct {
 	text    string
 }
 
-// answers reads the replies to the envelope of p, which was written in that mode
+// readReplies reads the replies to the envelope of p, which was written in that mode
 // (in lock step it writes each command itself), and settles what is refused. Of
 // several recipients those that are refused have their outcome, and the body is for
 // the others.
@@ -55,23 +55,23 @@ type refusal struct {
 // a recipient and DATA were answered well; where DATA was taken though none of the
 // recipients was, or not MAIL, and wherever an answer does not fit, the connection
 // is closed; and after every other refusal RSET goes ahead of the next envelope.
-func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, _ step) {
+func (s *session) readReplies(ctx context.Context, p *transaction, as Mode) (ready bool, _ step) {
 	c := s.conn
-	if c.dirty && as == LockStep {
-		c.dirty, c.resetting = false, true
+	if c.needsReset && as == LockStep {
+		c.needsReset, c.resetting = false, true
 		_ = c.write([]byte(cmdReset))
 	}
 	if c.resetting {
 		code, text, err := c.reply()
 		if err == nil && code != 250 {
-			err = fmt.Errorf("%w: RSET was answered %d %s", errOutOfStep, code, text)
+			err = fmt.Errorf("%w: RSET was answered %d %s", errOutOfSync, code, text)
 		}
 		if err != nil {
-			return false, s.dropped(ctx, p, as, err)
+			return false, s.connectionBroken(ctx, p, as, err)
 		}
 		c.resetting = false
 	}
-	p.begin()
+	p.reset()
 	var all refusal // of the whole: by MAIL, or by DATA
 	mustClose := false
 	for at := range len(p.messages) + 2 {
@@ -85,19 +85,19 @@ func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, 
 			l = p.messages[at-1]
 		}
 		if as == LockStep {
-			if command == data && len(p.taken) == 0 {
+			if command == data && len(p.accepted) == 0 {
 				break
 			}
-			_ = c.write(s.command(command, p, l))
+			_ = c.write(s.encode(command, p, l))
 		}
 		code, text, err := c.reply()
 		good := err == nil && (command < data && code/100 == 2 || command == data && code == 354)
 		if err == nil && !good && code/100 != 4 && code/100 != 5 {
-			err = fmt.Errorf("%w: %s was answered %d %s", errOutOfStep, commandNames[command], code, text)
+			err = fmt.Errorf("%w: %s was answered %d %s", errOutOfSync, commandNames[command], code, text)
 		}
 		if err != nil {
 			if all.code == 0 && len(p.refused) == 0 {
-				return false, s.dropped(ctx, p, as, err)
+				return false, s.connectionBroken(ctx, p, as, err)
 			}
 			mustClose = true // the refusal is known, and counts
 			break
@@ -108,26 +108,26 @@ func (s *session) answers(ctx context.Context, p *parcel, as Mode) (ready bool, 
 		}
 		switch {
 		case command == data:
-			mustClose = good && (all.code != 0 || len(p.taken) == 0)
-			if !good && all.code == 0 && len(p.taken) > 0 {
+			mustClose = good && (all.code != 0 || len(p.accepted) == 0)
+			if !good && all.code == 0 && len(p.accepted) > 0 {
 				all = r
 			}
 		case command == mail && !good:
 			all = r
 		case command == rcpt && all.code == 0:
-			p.answered(l, r, good)
+			p.rcptReply(l, r, good)
 		}
 		if mustClose = mustClose || code == 421; mustClose || as == LockStep && all.code != 0 {
 			break
 		}
 	}
-	return s.concluded(p, as, all, mustClose)
+	return s.afterEnvelope(p, as, all, mustClose)
 }
-func (s *session) command(command int, p *parcel, l *driver.Message) []byte {
+func (s *session) encode(command int, p *transaction, l *driver.Message) []byte {
 	c := s.conn
 	switch command {
 	case mail:
-		c.out = c.can.appendMail(c.out[:0], p)
+		c.out = c.extensions.appendMail(c.out[:0], p)
 	case rcpt:
 		c.out = appendRcpt(c.out[:0], l)
 	default:
@@ -136,76 +136,76 @@ func (s *session) command(command int, p *parcel, l *driver.Message) []byte {
 	return c.out
 }
 
-// concluded acts on the answers to an envelope. Some refusals are about the
+// afterEnvelope acts on the answers to an envelope. Some refusals are about the
 // connection and not about the messages: those have them come again.
-func (s *session) concluded(p *parcel, as Mode, all refusal, mustClose bool) (ready bool, _ step) {
+func (s *session) afterEnvelope(p *transaction, as Mode, all refusal, mustClose bool) (ready bool, _ step) {
 	c := s.conn
-	if text, about := p.aboutGrouping(all); as > LockStep && about {
-		s.d.ladder.refused(as, text)
-		s.giveBack(p)
-		return false, again
+	if text, about := p.refusedPipelining(all); as > LockStep && about {
+		s.d.mode.refused(as, text)
+		s.returnTransaction(p)
+		return false, reconnect
 	}
 	switch {
-	case all.code == 0 && !mustClose && len(p.taken) > 0:
-		p.conclude()
-		if len(p.later) > 0 {
-			s.keep(p.later)
+	case all.code == 0 && !mustClose && len(p.accepted) > 0:
+		p.keepAccepted()
+		if len(p.postponed) > 0 {
+			s.holdAgain(p.postponed)
 		}
 		if p.limit > 0 {
-			c.most = p.limit
+			c.maxRecipients = p.limit
 		}
-		s.passOn(p)
-		s.useful(354)
-		return true, goOn
+		s.failoverRefused(p)
+		s.markUseful(354)
+		return true, proceed
 	case all.command != mail || all.code == 0:
-	case all.code == 421 && s.stale():
+	case all.code == 421 && s.closedWhileIdle():
 		// Said, or meant, while there was nothing to send.
-		s.giveBack(p)
-		return false, again
+		s.returnTransaction(p)
+		return false, reconnect
 	case as == Grouped && all.code == 503:
 		// "Bad sequence": the transaction before did not end where we think.
 		// Behind a body, that is no judgement on this message.
-		s.d.ladder.broke(as, fmt.Errorf("MAIL was answered %d %s", all.code, all.text))
-		s.giveBack(p)
-		return false, again
-	case all.code == 421 && c.served || all.code/100 == 4 && c.sent > 0:
+		s.d.mode.connectionBroke(as, fmt.Errorf("MAIL was answered %d %s", all.code, all.text))
+		s.returnTransaction(p)
+		return false, reconnect
+	case all.code == 421 && c.useful || all.code/100 == 4 && c.sent > 0:
 		// The peer has had enough of this connection: many end it with 421 after
 		// so many messages, and OpenSMTPD answers every further MAIL with 452.
 		// Where the message is meant, a new connection will hear it again.
-		s.keep(p.messages)
+		s.holdAgain(p.messages)
 		if !mustClose {
 			c.quit()
 		}
-		return false, again
+		return false, reconnect
 	}
-	return false, s.refused(p, all, mustClose)
+	return false, s.settleRefusals(p, all, mustClose)
 }
 
-// refused settles what is refused where no body follows; the others come again.
-func (s *session) refused(p *parcel, all refusal, mustClose bool) step {
+// settleRefusals settles what is refused where no body follows; the others come again.
+func (s *session) settleRefusals(p *transaction, all refusal, mustClose bool) step {
 	c := s.conn
-	end := p.refuse(all)
-	s.keep(p.messages)
-	s.useful(p.refused[0].code)
-	served := c.served
-	c.served = true
-	s.passOn(p)
-	if next := s.settleRefused(p.refused); next != goOn {
+	end := p.settle(all)
+	s.holdAgain(p.messages)
+	s.markUseful(p.refused[0].code)
+	served := c.useful
+	c.useful = true
+	s.failoverRefused(p)
+	if next := s.reportRefusals(p.refused); next != proceed {
 		return next
 	}
 	if end.code == 421 && !served {
-		return s.endedBy(end.code, end.text)
+		return s.endedBy421(end.code, end.text)
 	}
 	if mustClose {
-		return again
+		return reconnect
 	}
-	c.dirty = true
-	return goOn
+	c.needsReset = true
+	return proceed
 }
 
-// elsewhere lets another relay of the channel have a message that this one refused
+// failover lets another relay of the channel have a message that this one refused
 // for now, where the queue knows one and finds the refusal to be about the relay.
-func (s *session) elsewhere(r refused) bool {
+func (s *session) failover(r refused) bool {
 	return verdictOf(r.code) == driver.Temporary && s.queue.Failover(r.message, s.outcomeOf(r.refusal, time.Now()))
 }
 
@@ -213,16 +213,16 @@ func (s *session) outcomeOf(r refusal, at time.Time) driver.Outcome {
 	return driver.Outcome{Verdict: verdictOf(r.code), Code: r.code, Text: r.text, Relay: s.conn.relay, At: at}
 }
 
-// dropped acts on a connection that broke, or fell out of step, before any byte
+// connectionBroken acts on a connection that broke, or fell out of step, before any byte
 // of the body was written: the messages go back.
-func (s *session) dropped(ctx context.Context, p *parcel, as Mode, err error) step {
+func (s *session) connectionBroken(ctx context.Context, p *transaction, as Mode, err error) step {
 	c := s.conn
-	s.giveBack(p)
+	s.returnTransaction(p)
 	if ctx.Err() != nil {
-		return over
+		return finished
 	}
-	if s.stale() || s.d.ladder.broke(as, err) || c.served {
-		return again
+	if s.closedWhileIdle() || s.d.mode.connectionBroke(as, err) || c.useful {
+		return reconnect
 	}
 	s.err = fmt.Errorf("connection to %s lost before a body: %w", c.relay, err)
 	return failed

@@ -34,65 +34,65 @@ func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 // when a peer breaks or complains on a mode that it has never completed, and up
 // again only where a connection that was still trying proves the suspicion
 // wrong: a single cut cable among fifty connections must not slow the rest.
-type ladder struct {
-	top    atomic.Uint32 // Mode: the highest that new connections use
-	proven atomic.Uint32 // Mode: the highest that was answered in step
-	plain  atomic.Bool   // the last connection was not offered PIPELINING
+type pipelineMode struct {
+	highest    atomic.Uint32 // Mode: the highest that new connections use
+	proven     atomic.Uint32 // Mode: the highest that was answered in step
+	notOffered atomic.Bool   // the last connection was not offered PIPELINING
 
 	mu     sync.Mutex
-	firm   bool   // the peer has said so: nothing leads up again
+	final  bool   // the peer has said so: nothing leads up again
 	reason string // why top is where it is
 }
 
-func (l *ladder) mode() Mode { return Mode(l.top.Load()) }
+func (l *pipelineMode) mode() Mode { return Mode(l.highest.Load()) }
 
-// prove notes that a group of mode m was answered in step.
-func (l *ladder) prove(m Mode) {
+// confirm notes that a group of mode m was answered in step.
+func (l *pipelineMode) confirm(m Mode) {
 	if Mode(l.proven.Load()) >= m {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.firm {
+	if l.final {
 		return
 	}
 	l.proven.Store(uint32(m))
 	if l.mode() < m {
-		l.top.Store(uint32(m))
+		l.highest.Store(uint32(m))
 		l.reason = ""
 	}
 }
 
-// broke notes that a connection ended in the middle of a group of mode m, and
+// connectionBroke notes that a connection ended in the middle of a group of mode m, and
 // reports whether another connection would now use a lower one.
-func (l *ladder) broke(m Mode, cause error) bool {
+func (l *pipelineMode) connectionBroke(m Mode, cause error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m > LockStep && l.mode() >= m && Mode(l.proven.Load()) < m {
-		l.top.Store(uint32(m - 1))
+		l.highest.Store(uint32(m - 1))
 		l.reason = fmt.Sprintf("the connection broke in the first use of mode %s: %v", m, cause)
 	}
 	return l.mode() < m
 }
 
 // refused notes that the peer complained about mode m in so many words.
-func (l *ladder) refused(m Mode, reply string) {
+func (l *pipelineMode) refused(m Mode, reply string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m == LockStep || l.mode() < m {
 		return
 	}
-	l.top.Store(uint32(m - 1))
+	l.highest.Store(uint32(m - 1))
 	l.proven.Store(min(l.proven.Load(), uint32(m-1)))
-	l.firm = true
+	l.final = true
 	l.reason = fmt.Sprintf("the peer refused mode %s: %s", m, reply)
 }
 
 // status tells what a new connection would use, and why.
-func (l *ladder) status() Status {
+func (l *pipelineMode) status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.plain.Load() {
+	if l.notOffered.Load() {
 		return Status{Mode: LockStep, Reason: "the peer does not offer PIPELINING"}
 	}
 	return Status{Mode: l.mode(), Reason: l.reason}

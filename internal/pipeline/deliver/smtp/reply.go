@@ -85,9 +85,9 @@ func splitReply(line []byte) (code int, more bool, text []byte, ok bool) {
 	return 0, false, nil, false
 }
 
-// aboutGrouping reports whether a refusal speaks of commands that came too
+// aboutPipelining reports whether a refusal speaks of commands that came too
 // early ("improper command pipelining", "SMTP synchronization error").
-func aboutGrouping(text string) bool {
+func aboutPipelining(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "pipelin") || strings.Contains(text, "synchroni")
 }

@@ -13,16 +13,16 @@ import (
 // A parcel is what one transaction is about: a message, or several that are one
 // message, of which the body is written once. The first stands for all of them but
 // for who gets it.
-type parcel struct {
-	messages []*driver.Message // that the body is for
-	alone    driver.Message    // the message to the only recipient; without To: messages have it
+type transaction struct {
+	messages   []*driver.Message // that the body is for
+	individual driver.Message    // the message to the only recipient; without To: messages have it
 
 	// What the answers to the envelope say so far.
-	answers int               // to RCPT
-	taken   []*driver.Message // recipients that are good
-	later   []*driver.Message // more than the peer takes in a transaction
-	limit   int               // of recipients, where the peer has one; 0: it has said nothing of it
-	refused []refused
+	replies   int               // to RCPT
+	accepted  []*driver.Message // recipients that are good
+	postponed []*driver.Message // more than the peer takes in a transaction
+	limit     int               // of recipients, where the peer has one; 0: it has said nothing of it
+	refused   []refused
 }
 
 // refused is a message whose recipient, or whose whole envelope, is refused.
@@ -32,45 +32,45 @@ type refused struct {
 }
 
 // message is what is sent.
-func (p *parcel) message() *driver.Message {
-	if p.alone.To != "" {
-		return &p.alone
+func (p *transaction) message() *driver.Message {
+	if p.individual.To != "" {
+		return &p.individual
 	}
 	return p.messages[0]
 }
 
-// settleAlone has the only recipient of a message which others could have got get his
+// useIndividual has the only recipient of a message which others could have got get his
 // own. Where that cannot be made or be sent, he gets what the others would have got.
-func (s *session) settleAlone(p *parcel) {
-	if len(p.messages) != 1 || p.messages[0].Individual == nil || p.alone.To != "" {
+func (s *session) useIndividual(p *transaction) {
+	if len(p.messages) != 1 || p.messages[0].Individual == nil || p.individual.To != "" {
 		return
 	}
-	if alone, err := p.messages[0].Individual(); err == nil && s.conn.can.unsendable(&alone) == "" {
-		p.alone = alone
+	if alone, err := p.messages[0].Individual(); err == nil && s.conn.extensions.unsendable(&alone) == "" {
+		p.individual = alone
 	}
 }
 
-// pack makes a parcel of a message and those that may go with it.
-func (s *session) pack(l *driver.Message) *parcel {
-	p := s.gather(l)
-	s.settleAlone(p)
+// newTransaction makes a parcel of a message and those that may go with it.
+func (s *session) newTransaction(l *driver.Message) *transaction {
+	p := s.gatherRecipients(l)
+	s.useIndividual(p)
 	return p
 }
 
-func (s *session) gather(l *driver.Message) *parcel {
-	p := &s.parcels[s.turn]
-	s.turn ^= 1
-	p.messages, p.alone = append(p.messages[:0], l), driver.Message{}
-	p.begin()
+func (s *session) gatherRecipients(l *driver.Message) *transaction {
+	p := &s.transactions[s.nextTransaction]
+	s.nextTransaction ^= 1
+	p.messages, p.individual = append(p.messages[:0], l), driver.Message{}
+	p.reset()
 	most := s.d.cfg.MaxRecipients
-	if s.conn.most > 0 {
-		most = min(most, s.conn.most)
+	if s.conn.maxRecipients > 0 {
+		most = min(most, s.conn.maxRecipients)
 	}
 	if l.SharedContent == 0 || most <= 1 {
 		return p
 	}
-	for len(s.hand) > 0 && len(p.messages) < most && s.conn.goesWith(s.hand[0], l) {
-		p.messages, s.hand = append(p.messages, s.hand[0]), s.hand[1:]
+	for len(s.held) > 0 && len(p.messages) < most && s.conn.sameContent(s.held[0], l) {
+		p.messages, s.held = append(p.messages, s.held[0]), s.held[1:]
 	}
 	if len(p.messages) == most {
 		return p
@@ -79,41 +79,41 @@ func (s *session) gather(l *driver.Message) *parcel {
 	p.messages = s.queue.TakeSameContent(p.messages, l, most-known)
 	fit := known
 	for _, other := range p.messages[known:] {
-		if s.conn.goesWith(other, l) {
+		if s.conn.sameContent(other, l) {
 			p.messages[fit] = other
 			fit++
 		} else {
-			s.hand = append(s.hand, other)
+			s.held = append(s.held, other)
 		}
 	}
 	p.messages = p.messages[:fit]
 	return p
 }
 
-// goesWith reports whether l is the same message as another that is sent: that its
+// sameContent reports whether l is the same message as another that is sent: that its
 // bytes are the same is not taken on trust.
-func (c *conn) goesWith(l, with *driver.Message) bool {
+func (c *conn) sameContent(l, with *driver.Message) bool {
 	return l.SharedContent == with.SharedContent && l.From == with.From && l.EightBit == with.EightBit && needsUTF8(l) == needsUTF8(with) &&
-		bytes.Equal(l.Body, with.Body) && bytes.Equal(l.Attachments, with.Attachments) && c.can.unsendable(l) == ""
+		bytes.Equal(l.Body, with.Body) && bytes.Equal(l.Attachments, with.Attachments) && c.extensions.unsendable(l) == ""
 }
 
-// begin forgets the answers to an envelope.
-func (p *parcel) begin() {
-	p.answers, p.limit, p.taken, p.later, p.refused = 0, 0, p.taken[:0], p.later[:0], p.refused[:0]
+// reset forgets the answers to an envelope.
+func (p *transaction) reset() {
+	p.replies, p.limit, p.accepted, p.postponed, p.refused = 0, 0, p.accepted[:0], p.postponed[:0], p.refused[:0]
 }
 
-// answered notes the answer to the RCPT of a message. Behind one that is good, a
+// rcptReply notes the answer to the RCPT of a message. Behind one that is good, a
 // refusal may say that there are too many recipients: that is no judgement on this
 // one, which comes with the next transaction.
-func (p *parcel) answered(l *driver.Message, r refusal, good bool) {
-	p.answers++
+func (p *transaction) rcptReply(l *driver.Message, r refusal, good bool) {
+	p.replies++
 	switch {
 	case good:
-		p.taken = append(p.taken, l)
-	case len(p.taken) > 0 && (r.code == 452 || r.tooMany()):
-		p.later = append(p.later, l)
-		if r.tooMany() || len(p.later) > 1 {
-			p.limit = len(p.taken)
+		p.accepted = append(p.accepted, l)
+	case len(p.accepted) > 0 && (r.code == 452 || r.tooMany()):
+		p.postponed = append(p.postponed, l)
+		if r.tooMany() || len(p.postponed) > 1 {
+			p.limit = len(p.accepted)
 		}
 	default:
 		p.refused = append(p.refused, refused{l, r})
@@ -127,38 +127,38 @@ func (r refusal) tooMany() bool {
 		strings.Contains(strings.ToLower(r.text), "too many recipients"))
 }
 
-// aboutGrouping finds what a peer says of commands that came too early.
-func (p *parcel) aboutGrouping(all refusal) (text string, about bool) {
-	if all.code != 0 && aboutGrouping(all.text) {
+// refusedPipelining finds what a peer says of commands that came too early.
+func (p *transaction) refusedPipelining(all refusal) (text string, about bool) {
+	if all.code != 0 && aboutPipelining(all.text) {
 		return fmt.Sprintf("%d %s", all.code, all.text), true
 	}
 	for _, r := range p.refused {
-		if aboutGrouping(r.text) {
+		if aboutPipelining(r.text) {
 			return fmt.Sprintf("%d %s", r.code, r.text), true
 		}
 	}
 	return "", false
 }
 
-// conclude leaves the body to those whose recipients are good.
-func (p *parcel) conclude() { p.messages = append(p.messages[:0], p.taken...) }
+// keepAccepted leaves the body to those whose recipients are good.
+func (p *transaction) keepAccepted() { p.messages = append(p.messages[:0], p.accepted...) }
 
-// passOn takes out what another relay gets.
-func (s *session) passOn(p *parcel) {
+// failoverRefused takes out what another relay gets.
+func (s *session) failoverRefused(p *transaction) {
 	if len(p.refused) > 0 {
-		p.refused = slices.DeleteFunc(p.refused, s.elsewhere)
+		p.refused = slices.DeleteFunc(p.refused, s.failover)
 	}
 }
 
-// refuse ends a parcel of which no body follows: by a refusal of the whole those that
+// settle ends a parcel of which no body follows: by a refusal of the whole those that
 // were not refused by themselves are, without one they are what is left of it. It
 // returns the refusal that ends the connection, where one did.
-func (p *parcel) refuse(all refusal) (end refusal) {
-	left := slices.Concat(p.taken, p.later, p.messages[p.answers:])
+func (p *transaction) settle(all refusal) (end refusal) {
+	left := slices.Concat(p.accepted, p.postponed, p.messages[p.replies:])
 	if all.code != 0 {
 		end = all
-		gone := p.taken
-		left = p.later
+		gone := p.accepted
+		left = p.postponed
 		if all.command == mail {
 			gone, left = p.messages, nil
 		}
@@ -175,12 +175,14 @@ func (p *parcel) refuse(all refusal) (end refusal) {
 	return end
 }
 
-// keep has messages go with what comes next, in front of what is in hand.
-func (s *session) keep(messages []*driver.Message) { s.hand = slices.Insert(s.hand, 0, messages...) }
+// holdAgain has messages go with what comes next, in front of what is in hand.
+func (s *session) holdAgain(messages []*driver.Message) {
+	s.held = slices.Insert(s.held, 0, messages...)
+}
 
 // release asks for the body of p. Where it may not leave, what is left of p comes
 // again.
-func (s *session) release(p *parcel) bool {
+func (s *session) release(p *transaction) bool {
 	var left []*driver.Message
 	released := false
 	if len(p.messages) == 1 {
@@ -192,14 +194,14 @@ func (s *session) release(p *parcel) bool {
 		for _, r := range p.refused {
 			left = append(left, r.message)
 		}
-		s.keep(left)
+		s.holdAgain(left)
 	}
 	return released
 }
 
 // report gives the outcome of the body of p, and with it those of the recipients
 // that were refused.
-func (s *session) report(p *parcel, outcome driver.Outcome) error {
+func (s *session) report(p *transaction, outcome driver.Outcome) error {
 	if len(p.messages) == 1 && len(p.refused) == 0 {
 		return s.queue.Report(p.messages[0], outcome)
 	}
@@ -221,11 +223,11 @@ func (s *session) reportAll(messages []*driver.Message, outcomes []driver.Outcom
 	return s.queue.ReportAll(messages, outcomes)
 }
 
-// settleRefused reports messages of which nothing was written but their envelope.
-func (s *session) settleRefused(all []refused) step {
+// reportRefusals reports messages of which nothing was written but their envelope.
+func (s *session) reportRefusals(all []refused) step {
 	switch len(all) {
 	case 0:
-		return goOn
+		return proceed
 	case 1:
 		return s.settle(all[0].message, verdictOf(all[0].code), all[0].code, all[0].text)
 	}
@@ -233,12 +235,12 @@ func (s *session) settleRefused(all []refused) step {
 		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
 		return failed
 	}
-	return goOn
+	return proceed
 }
 
-// giveBack returns what is left of a parcel, if there is one, to the front of the
+// returnTransaction returns what is left of a parcel, if there is one, to the front of the
 // queue.
-func (s *session) giveBack(p *parcel) {
+func (s *session) returnTransaction(p *transaction) {
 	if p == nil {
 		return
 	}
@@ -247,16 +249,16 @@ func (s *session) giveBack(p *parcel) {
 			s.queue.Return(r.message)
 		}
 	}
-	s.giveBackAll(p.messages)
+	s.returnAll(p.messages)
 }
 
-// giveBackHand returns what is in hand.
-func (s *session) giveBackHand() {
-	s.giveBackAll(s.hand)
-	s.hand = nil
+// returnHeld returns what is in hand.
+func (s *session) returnHeld() {
+	s.returnAll(s.held)
+	s.held = nil
 }
 
-func (s *session) giveBackAll(messages []*driver.Message) {
+func (s *session) returnAll(messages []*driver.Message) {
 	for _, l := range slices.Backward(messages) {
 		s.queue.Return(l)
 	}

@@ -20,7 +20,7 @@ const (
 
 // newTransport makes what all connections of a driver share.
 func newTransport(c *Config) *http.Transport {
-	dialer := net.Dialer{Timeout: c.ConnectTimeout, Control: (&guard{c.AllowNetworks}).control}
+	dialer := net.Dialer{Timeout: c.ConnectTimeout, Control: (&addressGuard{c.AllowNetworks}).control}
 	base := c.TLS
 	if base == nil {
 		base = &tls.Config{}
@@ -51,32 +51,32 @@ func newTransport(c *Config) *http.Transport {
 }
 
 // A guard decides whom connections may go to.
-type guard struct {
+type addressGuard struct {
 	allowed []netip.Prefix
 }
 
 // control is asked by net.Dialer with the address that a connection is about to
 // go to, after all names were resolved.
-func (g *guard) control(_, address string, _ syscall.RawConn) error {
+func (g *addressGuard) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if !g.lets(to.Addr()) {
+	if !g.permits(to.Addr()) {
 		return &refusedError{to.Addr()}
 	}
 	return nil
 }
 
-// lets reports whether an address is of the public Internet, or named by the
+// permits reports whether an address is of the public Internet, or named by the
 // operator. One that stands for an IPv4 address is judged by that.
-func (g *guard) lets(a netip.Addr) bool {
+func (g *addressGuard) permits(a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
 	if slices.ContainsFunc(g.allowed, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return true
 	}
 	if inner, ok := embedded(a); ok {
-		return g.lets(inner)
+		return g.permits(inner)
 	}
 	return public(a)
 }
@@ -113,8 +113,8 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 // without those that IANA's registries of special purposes (RFC 6890) say are not
 // global, and without one that clouds answer from the machine below.
 var (
-	global6 = netip.MustParsePrefix("2000::/3")
-	special = prefixes(
+	global6        = netip.MustParsePrefix("2000::/3")
+	specialPurpose = prefixes(
 		"0.0.0.0/8",         // this network (RFC 791)
 		"10.0.0.0/8",        // private (RFC 1918)
 		"100.64.0.0/10",     // behind a carrier's NAT (RFC 6598)
@@ -146,7 +146,7 @@ func public(a netip.Addr) bool {
 	if a.Is6() && !global6.Contains(a) {
 		return false
 	}
-	return a.IsValid() && !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
+	return a.IsValid() && !slices.ContainsFunc(specialPurpose, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func prefixes(texts ...string) []netip.Prefix {

@@ -22,18 +22,18 @@ func TestOnlyThePublicInternetIsSpokenTo(t *testing.T) {
 		"64:ff9b::7f00:1": false, "64:ff9b::a9fe:a9fe": false, "64:ff9b::808:808": true, "64:ff9b:1::808:808": false,
 		"2002:7f00:1::1": false, "2002:a00:1::": false, "2002:808:808::1": true,
 	} {
-		if got := (&guard{}).lets(netip.MustParseAddr(address)); got != want {
+		if got := (&addressGuard{}).permits(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %v, want %v", address, got, want)
 		}
 	}
 }
 
 func TestTheOperatorNamesWhatElseIsSpokenTo(t *testing.T) {
-	g := &guard{[]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32")}}
+	g := &addressGuard{[]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32")}}
 	for address, want := range map[string]bool{
 		"10.1.2.3": true, "::ffff:10.1.2.3": true, "64:ff9b::a01:203": true, "10.2.0.1": false, "fd00:1::5": true, "fd00:2::5": false, "127.0.0.1": false,
 	} {
-		if got := g.lets(netip.MustParseAddr(address)); got != want {
+		if got := g.permits(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %v, want %v", address, got, want)
 		}
 	}
