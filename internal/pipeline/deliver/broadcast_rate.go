@@ -73,49 +73,49 @@ func (job *Job) event() fanfare.EventRef {
 
 // awaitsBroadcastRate reports whether a job has to wait for the rate of its broadcast, and
 // keeps it meanwhile, or puts it off. The caller holds mu.
-func (o *Sender) awaitsBroadcastRate(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
-	if o.options.BroadcastRates == nil || job.broadcastCounted {
+func (s *Sender) awaitsBroadcastRate(job *Job, now time.Time, finished []*Batch) (bool, []*Batch) {
+	if s.options.BroadcastRates == nil || job.broadcastCounted {
 		return false, finished
 	}
 	event := job.event()
-	one := o.rateLimited.broadcasts[event]
+	one := s.rateLimited.broadcasts[event]
 	if one == nil {
 		var wait time.Duration // none for a group, which is made of what rests
-		if !o.awaitsGroupRate(job, event) {
-			if wait = o.options.BroadcastRates.Take(event, 1, now); wait <= 0 {
+		if !s.awaitsGroupRate(job, event) {
+			if wait = s.options.BroadcastRates.Take(event, 1, now); wait <= 0 {
 				job.broadcastCounted = true
 				return false, finished
 			}
 		}
-		if o.rateLimited.broadcasts == nil {
-			o.rateLimited.broadcasts = map[fanfare.EventRef]*rateLimitedBroadcast{}
+		if s.rateLimited.broadcasts == nil {
+			s.rateLimited.broadcasts = map[fanfare.EventRef]*rateLimitedBroadcast{}
 		}
 		one = &rateLimitedBroadcast{until: now.Add(wait), interval: wait}
-		o.rateLimited.broadcasts[event] = one
-		o.setRateTimer(now)
+		s.rateLimited.broadcasts[event] = one
+		s.setRateTimer(now)
 	}
-	if len(one.jobs) > 0 && job.batch.Flow == (Flow{}) && o.rateLimited.small >= maxSmallRateLimited {
-		return true, o.postpone(job, one.book(now), fanfare.WaitBroadcastRate, "", finished)
+	if len(one.jobs) > 0 && job.batch.Flow == (Flow{}) && s.rateLimited.small >= maxSmallRateLimited {
+		return true, s.postpone(job, one.book(now), fanfare.WaitBroadcastRate, "", finished)
 	}
 	one.jobs = append(one.jobs, job)
-	o.rateLimited.count(job, +1)
+	s.rateLimited.count(job, +1)
 	return true, finished
 }
 
 // awaitsGroupRate reports whether a job has a broadcast with a rate that lets it leave
 // together with others which wait. The caller holds mu.
-func (o *Sender) awaitsGroupRate(job *Job, event fanfare.EventRef) bool {
-	if !o.limits.groupable(job) {
+func (s *Sender) awaitsGroupRate(job *Job, event fanfare.EventRef) bool {
+	if !s.limits.groupable(job) {
 		return false
 	}
-	n, limited := o.options.BroadcastRates.GroupSize(event, o.settings.Multicast)
-	return limited && n > 1 && o.waiting.countSameContent(job, 1) > 0
+	n, limited := s.options.BroadcastRates.GroupSize(event, s.settings.Multicast)
+	return limited && n > 1 && s.waiting.countSameContent(job, 1) > 0
 }
 
 // rateLimitedGroup is how many of the jobs that rest leave together next. The caller holds
 // mu.
-func (o *Sender) rateLimitedGroup(event fanfare.EventRef, jobs []*Job) int {
-	most, _ := o.options.BroadcastRates.GroupSize(event, o.settings.Multicast)
+func (s *Sender) rateLimitedGroup(event fanfare.EventRef, jobs []*Job) int {
+	most, _ := s.options.BroadcastRates.GroupSize(event, s.settings.Multicast)
 	return sameContentRun(jobs, most)
 }
 
@@ -141,53 +141,53 @@ func (r *rateLimitedBroadcast) book(now time.Time) time.Time {
 
 // refundBroadcastRate gives back what was counted for a job that does not leave. The caller
 // holds mu.
-func (o *Sender) refundBroadcastRate(job *Job) {
+func (s *Sender) refundBroadcastRate(job *Job) {
 	if job.broadcastCounted {
 		job.broadcastCounted = false
-		o.options.BroadcastRates.Refund(job.event())
+		s.options.BroadcastRates.Refund(job.event())
 	}
 }
 
 // setRateTimer sets the alarm for the first broadcast that may go on. The caller
 // holds mu.
-func (o *Sender) setRateTimer(now time.Time) {
+func (s *Sender) setRateTimer(now time.Time) {
 	var first time.Time
-	for _, one := range o.rateLimited.broadcasts {
+	for _, one := range s.rateLimited.broadcasts {
 		if first.IsZero() || one.until.Before(first) {
 			first = one.until
 		}
 	}
 	switch {
-	case first.IsZero() || o.ctx.Err() != nil:
-	case o.rateLimited.timer == nil:
-		o.rateLimited.timer = time.AfterFunc(first.Sub(now), o.readmitRateLimited)
+	case first.IsZero() || s.ctx.Err() != nil:
+	case s.rateLimited.timer == nil:
+		s.rateLimited.timer = time.AfterFunc(first.Sub(now), s.readmitRateLimited)
 	default:
-		o.rateLimited.timer.Reset(first.Sub(now))
+		s.rateLimited.timer.Reset(first.Sub(now))
 	}
 }
 
 // readmitRateLimited has leave what the rates of broadcasts allow by now.
-func (o *Sender) readmitRateLimited() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ctx.Err() != nil {
+func (s *Sender) readmitRateLimited() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
 		return
 	}
-	now := o.options.Clock.Now()
+	now := s.options.Clock.Now()
 	var ready []*Job
-	for event, one := range o.rateLimited.broadcasts {
+	for event, one := range s.rateLimited.broadcasts {
 		if one.until.After(now) {
 			continue
 		}
 		for len(one.jobs) > 0 {
-			n := o.rateLimitedGroup(event, one.jobs)
-			wait := o.options.BroadcastRates.Take(event, n, now)
+			n := s.rateLimitedGroup(event, one.jobs)
+			wait := s.options.BroadcastRates.Take(event, n, now)
 			if wait > 0 {
 				one.until, one.interval = now.Add(wait), max(one.interval, wait/time.Duration(n))
 				break
 			}
 			for _, job := range one.jobs[:n] {
-				o.rateLimited.count(job, -1)
+				s.rateLimited.count(job, -1)
 				job.broadcastCounted = true
 				ready = append(ready, job)
 			}
@@ -195,46 +195,46 @@ func (o *Sender) readmitRateLimited() {
 			one.jobs = one.jobs[n:]
 		}
 		if len(one.jobs) == 0 {
-			delete(o.rateLimited.broadcasts, event)
+			delete(s.rateLimited.broadcasts, event)
 		}
 	}
-	o.requeue(ready)
-	o.waiting.signalRoom()
-	o.setRateTimer(now)
+	s.requeue(ready)
+	s.waiting.signalRoom()
+	s.setRateTimer(now)
 }
 
 // BroadcastRatesChanged tells that rates of broadcasts have changed: they are in force at
 // once, also for what waits for those of before, or has waited for them and waits
 // for a connection or for the channel's own rate.
-func (o *Sender) BroadcastRatesChanged() {
-	o.mu.Lock()
-	o.remove(func(job *Job) bool { o.refundBroadcastRate(job); return false })
-	now := o.options.Clock.Now()
-	for _, one := range o.rateLimited.broadcasts {
+func (s *Sender) BroadcastRatesChanged() {
+	s.mu.Lock()
+	s.remove(func(job *Job) bool { s.refundBroadcastRate(job); return false })
+	now := s.options.Clock.Now()
+	for _, one := range s.rateLimited.broadcasts {
 		one.until = now
 	}
-	o.mu.Unlock()
-	o.readmitRateLimited()
+	s.mu.Unlock()
+	s.readmitRateLimited()
 }
 
 // removeRateLimited takes out the jobs for which gone is true, and returns them. The
 // caller holds mu.
-func (o *Sender) removeRateLimited(gone func(*Job) bool) (removed []*Job) {
-	for event, one := range o.rateLimited.broadcasts {
+func (s *Sender) removeRateLimited(gone func(*Job) bool) (removed []*Job) {
+	for event, one := range s.rateLimited.broadcasts {
 		one.jobs = slices.DeleteFunc(one.jobs, func(job *Job) bool {
 			if !gone(job) {
 				return false
 			}
 			removed = append(removed, job)
-			o.rateLimited.count(job, -1)
+			s.rateLimited.count(job, -1)
 			return true
 		})
 		if len(one.jobs) == 0 {
-			delete(o.rateLimited.broadcasts, event)
+			delete(s.rateLimited.broadcasts, event)
 		}
 	}
 	if len(removed) > 0 {
-		o.waiting.signalRoom()
+		s.waiting.signalRoom()
 	}
 	return removed
 }

@@ -64,33 +64,33 @@ func (s *destinations) updateHealth(d *destination) {
 }
 
 // ImpairedDestinations lists the destinations that are not well, by name.
-func (o *Sender) ImpairedDestinations() []DestinationStatus {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now, of := o.options.Clock.Now(), &o.limits.destinations
+func (s *Sender) ImpairedDestinations() []DestinationStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, of := s.options.Clock.Now(), &s.limits.destinations
 	all := make([]DestinationStatus, 0, len(of.impaired))
 	for d := range of.impaired {
-		s := DestinationStatus{
+		status := DestinationStatus{
 			Name: d.name, State: d.state(of.firstWindow), Failures: d.breaker.Failures(), Rate: d.learned.PerSecond(),
 			Active: d.active, Throttled: d.throttled.len() + d.readmitted, Text: d.lastText, TextAt: d.lastAt,
 		}
-		s.Until, _ = d.breaker.Open(now)
+		status.Until, _ = d.breaker.Open(now)
 		if d.window.NarrowedBelow(of.firstWindow) {
-			s.Window = d.window.Size()
+			status.Window = d.window.Size()
 		}
-		all = append(all, s)
+		all = append(all, status)
 	}
 	slices.SortFunc(all, func(a, b DestinationStatus) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // CountImpaired counts the destinations that are not well.
-func (o *Sender) CountImpaired() map[DestinationState]int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (s *Sender) CountImpaired() map[DestinationState]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	counts := map[DestinationState]int{}
-	for d := range o.limits.destinations.impaired {
-		counts[d.state(o.limits.destinations.firstWindow)]++
+	for d := range s.limits.destinations.impaired {
+		counts[d.state(s.limits.destinations.firstWindow)]++
 	}
 	return counts
 }
@@ -100,20 +100,20 @@ func (o *Sender) CountImpaired() map[DestinationState]int {
 // under way is forgotten. That it is slow, and how long it was left alone the last
 // time, is not. It returns when all that was put off until then is kept as that,
 // and reports whether the destination is known.
-func (o *Sender) ResumeDestination(ctx context.Context, name string) (known bool, err error) {
-	o.mu.Lock()
-	d := o.limits.destinations.known[name]
+func (s *Sender) ResumeDestination(ctx context.Context, name string) (known bool, err error) {
+	s.mu.Lock()
+	d := s.limits.destinations.known[name]
 	if d != nil {
-		now := o.options.Clock.Now()
-		o.limits.resume(d, now)
-		o.requeue(o.limits.takeReady(d, now, nil))
-		o.requeue(o.limits.takeDue(now))
-		o.openConnections()
-		o.unblock()
-		o.setTimer(now)
+		now := s.options.Clock.Now()
+		s.limits.resume(d, now)
+		s.requeue(s.limits.takeReady(d, now, nil))
+		s.requeue(s.limits.takeDue(now))
+		s.openConnections()
+		s.unblock()
+		s.setTimer(now)
 	}
-	keeping := slices.Clone(o.recording)
-	o.mu.Unlock()
+	keeping := slices.Clone(s.recording)
+	s.mu.Unlock()
 	for _, kept := range keeping {
 		select {
 		case <-kept:

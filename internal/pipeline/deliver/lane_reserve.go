@@ -38,8 +38,8 @@ func (r Reserve) laneLimit(lane fanfare.Lane, connections int) int {
 
 // laneLimit is how many connections may be busy with a lane and those below it now. The
 // caller holds mu.
-func (o *Sender) laneLimit(lane fanfare.Lane) int {
-	return o.settings.Reserve.laneLimit(lane, o.limits.allowedConnections())
+func (s *Sender) laneLimit(lane fanfare.Lane) int {
+	return s.settings.Reserve.laneLimit(lane, s.limits.allowedConnections())
 }
 
 // What a connection is busy with that has no message.
@@ -76,13 +76,13 @@ func (b *busy) change(with, by int) {
 
 // openLanes are the lanes of which a connection may take a job now. The caller holds
 // mu.
-func (o *Sender) openLanes(d *connQueue) lanes {
+func (s *Sender) openLanes(q *connQueue) lanes {
 	open := lanes{fanfare.Urgent, fanfare.Urgent}
-	if len(d.jobs) > 0 && o.relays.idle() > 0 {
+	if len(q.jobs) > 0 && s.relays.idle() > 0 {
 		open.first = fanfare.Normal // behind a message that may take minutes is no place for what others can begin at once
 	}
 	for _, lane := range fanfare.Lanes[fanfare.Normal:] {
-		if d.busyLane < int(lane) && o.busy.from(lane) >= o.laneLimit(lane) {
+		if q.busyLane < int(lane) && s.busy.from(lane) >= s.laneLimit(lane) {
 			break
 		}
 		open.last = lane
@@ -93,44 +93,44 @@ func (o *Sender) openLanes(d *connQueue) lanes {
 // countBusy notes what a connection is busy with. One without a message is about to ask
 // for one, until it waits. Where it has become less, the part of a lane may have
 // become free for another. The caller holds mu.
-func (o *Sender) countBusy(d *connQueue) {
-	was := d.busyLane
-	d.busyLane = comingLane
-	for _, job := range d.jobs {
-		d.busyLane = max(d.busyLane, int(job.batch.Lane))
+func (s *Sender) countBusy(q *connQueue) {
+	was := q.busyLane
+	q.busyLane = comingLane
+	for _, job := range q.jobs {
+		q.busyLane = max(q.busyLane, int(job.batch.Lane))
 	}
-	o.busy.change(was, -1)
-	o.busy.change(d.busyLane, +1)
-	if d.busyLane < was && o.queued() > 0 {
-		o.wakeOne()
+	s.busy.change(was, -1)
+	s.busy.change(q.busyLane, +1)
+	if q.busyLane < was && s.queued() > 0 {
+		s.wakeOne()
 	}
 }
 
 // countIdle notes that a connection waits for a message, or is over. The caller holds
 // mu.
-func (o *Sender) countIdle(d *connQueue) {
-	o.busy.change(d.busyLane, -1)
-	d.busyLane = idleLane
+func (s *Sender) countIdle(q *connQueue) {
+	s.busy.change(q.busyLane, -1)
+	q.busyLane = idleLane
 }
 
 // missingConnections is how many connections more the outlet could use: one for each job
 // that waits, as far as its lane may have them, and one to spare once the less
 // urgent lanes have all they may, so that what is urgent need not wait for a
 // connection to be made. The caller holds mu.
-func (o *Sender) missingConnections() int {
+func (s *Sender) missingConnections() int {
 	var passed [len(fanfare.Lanes)]int
-	for _, job := range o.failover {
+	for _, job := range s.failover {
 		passed[job.batch.Lane]++
 	}
 	use := 0
 	for lane := fanfare.Bulk; ; lane-- {
-		use = min(use+o.busy.with[lane]+passed[lane]+o.waiting.lanes[lane].jobs.Len(), o.laneLimit(lane))
+		use = min(use+s.busy.with[lane]+passed[lane]+s.waiting.lanes[lane].jobs.Len(), s.laneLimit(lane))
 		if lane == fanfare.Urgent {
 			break
 		}
 	}
-	if use > 0 && use < o.limits.connections() && use >= o.laneLimit(fanfare.Bulk) {
+	if use > 0 && use < s.limits.connections() && use >= s.laneLimit(fanfare.Bulk) {
 		use++
 	}
-	return use - o.busy.from(fanfare.Urgent) - o.busy.coming - o.relays.idle()
+	return use - s.busy.from(fanfare.Urgent) - s.busy.coming - s.relays.idle()
 }

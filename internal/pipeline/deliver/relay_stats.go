@@ -32,16 +32,16 @@ func (w *outcomeWindow) at(now time.Time) *windowSlot {
 }
 
 // sum is what came of the messages in the latest parts of the window.
-func (w *outcomeWindow) sum(now time.Time, parts int64) (s windowSlot) {
+func (w *outcomeWindow) sum(now time.Time, parts int64) (sum windowSlot) {
 	oldest := now.Unix()/windowSeconds - parts + 1
 	for i := range w.slots {
 		if p := &w.slots[i]; p.number >= oldest {
-			s.answers += p.answers
-			s.errors += p.errors
-			s.durations.add(&p.durations)
+			sum.answers += p.answers
+			sum.errors += p.errors
+			sum.durations.add(&p.durations)
 		}
 	}
-	return s
+	return sum
 }
 
 // A histogram counts durations by their size, each to an eighth.

@@ -66,10 +66,10 @@ func (all relays) hasOther(job *Job) bool {
 
 // assignSeats shares out the connections: each relay in use has one, one that is down
 // no more than that, and the rest goes by weight. The caller holds mu.
-func (o *Sender) assignSeats() {
-	rest := o.settings.Connections
+func (s *Sender) assignSeats() {
+	rest := s.settings.Connections
 	var open relays
-	for _, r := range o.relays {
+	for _, r := range s.relays {
 		r.seats = 0
 		if !r.used() {
 			continue
@@ -93,23 +93,23 @@ func (o *Sender) assignSeats() {
 
 // adjustWeights moves weights, once a second: away from relays that fail or are slower
 // than the others, and back over minutes. The caller holds mu.
-func (o *Sender) adjustWeights(now time.Time) {
-	elapsed := now.Sub(o.weightsAdjusted)
-	if elapsed < adjustEvery || len(o.relays) < 2 {
+func (s *Sender) adjustWeights(now time.Time) {
+	elapsed := now.Sub(s.weightsAdjusted)
+	if elapsed < adjustEvery || len(s.relays) < 2 {
 		return
 	}
-	o.weightsAdjusted = now
-	took := o.speeds(now)
-	for i, r := range o.relays {
-		s := r.window.sum(now, windowParts)
-		deserved := min(reliability(&s), speed(took, i))
+	s.weightsAdjusted = now
+	took := s.speeds(now)
+	for i, r := range s.relays {
+		sum := r.window.sum(now, windowParts)
+		deserved := min(reliability(&sum), speed(took, i))
 		if r.factor > deserved {
 			r.factor = max(deserved, r.factor/2)
 		} else {
 			r.factor = min(deserved, r.factor+float64(elapsed)/float64(recoveryTime))
 		}
 	}
-	o.assignSeats()
+	s.assignSeats()
 }
 
 // reliability is what factor a relay deserves by its errors: the least one with
@@ -125,19 +125,19 @@ func reliability(s *windowSlot) float64 {
 // speeds is how long messages took each relay lately, half of them at most; 0
 // where too few are known. One that is on the wire for long counts already. The
 // caller holds mu.
-func (o *Sender) speeds(now time.Time) []time.Duration {
-	of := make(map[*relay]*histogram, len(o.relays))
-	for _, r := range o.relays {
-		s := r.window.sum(now, 2)
-		of[r] = &s.durations
+func (s *Sender) speeds(now time.Time) []time.Duration {
+	of := make(map[*relay]*histogram, len(s.relays))
+	for _, r := range s.relays {
+		sum := r.window.sum(now, 2)
+		of[r] = &sum.durations
 	}
-	for _, job := range o.inFlight {
+	for _, job := range s.inFlight {
 		if took := of[job.relay]; took != nil && now.Sub(job.takenAt) > windowSeconds*time.Second {
 			took.count(now.Sub(job.takenAt))
 		}
 	}
-	medians := make([]time.Duration, len(o.relays))
-	for i, r := range o.relays {
+	medians := make([]time.Duration, len(s.relays))
+	for i, r := range s.relays {
 		if of[r].total >= minDurations {
 			medians[i] = of[r].quantile(0.5)
 		}
@@ -162,21 +162,21 @@ func speed(took []time.Duration, of int) float64 {
 
 // seatTaken reports whether a connection of r is to end, so that another relay has
 // its seat. The caller holds mu.
-func (o *Sender) seatTaken(r *relay) bool {
-	if r.connections <= r.seats+r.extraSeats || o.connections < o.limits.connections() {
+func (s *Sender) seatTaken(r *relay) bool {
+	if r.connections <= r.seats+r.extraSeats || s.connections < s.limits.connections() {
 		return false
 	}
-	return o.relays.next(o.options.Clock.Now(), false) != nil
+	return s.relays.next(s.options.Clock.Now(), false) != nil
 }
 
 // wakeOne has an idle connection look for a job: of the relay whose turn it is
 // by weight, which among relays that all have time shares out the messages. What was
 // passed on it may not be allowed to have: for that others look too. The caller
 // holds mu.
-func (o *Sender) wakeOne() {
+func (s *Sender) wakeOne() {
 	var next *relay
 	total := 0.0
-	for _, r := range o.relays {
+	for _, r := range s.relays {
 		if len(r.idle) == 0 {
 			continue
 		}
@@ -190,68 +190,68 @@ func (o *Sender) wakeOne() {
 		return // whoever is busy comes by itself
 	}
 	next.credit -= total
-	o.wake(next)
-	o.wakeForFailover()
+	s.wake(next)
+	s.wakeForFailover()
 }
 
 // wake has the connection of a relay look for a job that has been idle for longest.
 // It counts as one that comes, so that none is made in its place. The caller holds
 // mu.
-func (o *Sender) wake(r *relay) {
-	d := r.idle[0]
+func (s *Sender) wake(r *relay) {
+	q := r.idle[0]
 	r.idle = slices.Delete(r.idle, 0, 1)
-	if d.busyLane == idleLane {
-		d.busyLane = comingLane
-		o.busy.change(comingLane, +1)
+	if q.busyLane == idleLane {
+		q.busyLane = comingLane
+		s.busy.change(comingLane, +1)
 	}
-	d.wake <- struct{}{}
+	q.wake <- struct{}{}
 }
 
 // configure puts the relays of new settings in force. Connections of the old
 // ones finish their message and close. The caller holds mu.
-func (o *Sender) configure(wanted []RelaySettings) {
-	old := o.relays
-	o.relays = nil
-	for _, s := range wanted {
-		i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == s.Name })
+func (s *Sender) configure(wanted []RelaySettings) {
+	old := s.relays
+	s.relays = nil
+	for _, settings := range wanted {
+		i := slices.IndexFunc(old, func(r *relay) bool { return r.Name == settings.Name })
 		r := &relay{factor: 1}
 		if i >= 0 {
 			r = old[i]
 		}
-		r.RelaySettings = s
+		r.RelaySettings = settings
 		r.reset()
-		o.relays = append(o.relays, r)
+		s.relays = append(s.relays, r)
 	}
 	for _, r := range old {
 		r.cancel()
 		r.stopTimer()
 	}
-	for _, r := range o.relays {
-		r.ctx, r.cancel = context.WithCancel(o.ctx)
+	for _, r := range s.relays {
+		r.ctx, r.cancel = context.WithCancel(s.ctx)
 	}
-	o.assignSeats()
+	s.assignSeats()
 }
 
 // Drain lets nothing more leave by a relay, or again: what is on the wire ends.
 // It reports whether there is such a relay.
-func (o *Sender) Drain(name string, drained bool) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	i := slices.IndexFunc(o.relays, func(r *relay) bool { return r.Name == name })
+func (s *Sender) Drain(name string, drained bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.relays, func(r *relay) bool { return r.Name == name })
 	if i < 0 {
 		return false
 	}
-	r := o.relays[i]
+	r := s.relays[i]
 	if r.Drained == drained {
 		return true
 	}
 	r.Drained = drained
 	r.reset()
 	r.cancel()
-	r.ctx, r.cancel = context.WithCancel(o.ctx)
-	o.assignSeats()
-	o.wakeForFailover()
-	o.openConnections()
+	r.ctx, r.cancel = context.WithCancel(s.ctx)
+	s.assignSeats()
+	s.wakeForFailover()
+	s.openConnections()
 	return true
 }
 
@@ -321,61 +321,61 @@ func (r *relay) mayConnect(now time.Time) bool {
 
 // openConnections starts as many connections as what waits can use, and one for each relay
 // that has none: so that it is known how all of them fare. The caller holds mu.
-func (o *Sender) openConnections() {
-	if o.ctx.Err() != nil || o.queued() == 0 {
+func (s *Sender) openConnections() {
+	if s.ctx.Err() != nil || s.queued() == 0 {
 		return
 	}
-	now := o.options.Clock.Now()
-	if o.limits.closedUntil.Sub(now) > o.settings.IdleTimeout {
+	now := s.options.Clock.Now()
+	if s.limits.closedUntil.Sub(now) > s.settings.IdleTimeout {
 		return // a connection would only wait; the alarm is set
 	}
-	for _, r := range o.relays {
-		r.extraSeats = o.limits.extraConnections()
+	for _, r := range s.relays {
+		r.extraSeats = s.limits.extraConnections()
 	}
-	wanted := o.missingConnections()
-	for o.connections < o.limits.connections() {
-		r := o.relays.next(now, wanted <= 0)
+	wanted := s.missingConnections()
+	for s.connections < s.limits.connections() {
+		r := s.relays.next(now, wanted <= 0)
 		if r == nil {
 			break
 		}
 		wanted--
 		r.connections++
-		o.connections++
-		o.busy.change(comingLane, +1)
+		s.connections++
+		s.busy.change(comingLane, +1)
 		driver, ctx := r.Driver, r.ctx
-		o.running.Go(func() { o.connect(ctx, r, driver) })
+		s.running.Go(func() { s.connect(ctx, r, driver) })
 	}
-	for _, r := range o.relays {
+	for _, r := range s.relays {
 		if pause := r.blockedUntil.Sub(now); pause > 0 && r.used() && r.unblockTimer == nil {
 			r.unblockTimer = time.AfterFunc(pause, func() {
-				o.mu.Lock()
-				defer o.mu.Unlock()
+				s.mu.Lock()
+				defer s.mu.Unlock()
 				r.unblockTimer = nil
-				o.openConnections()
+				s.openConnections()
 			})
 		}
 	}
 }
 
 // connect runs one connection to its end.
-func (o *Sender) connect(ctx context.Context, r *relay, driver driver.Driver) {
-	d := newConnQueue(o, r)
-	err := serve(ctx, driver, d)
-	d.abandon(err)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.countIdle(d)
+func (s *Sender) connect(ctx context.Context, r *relay, driver driver.Driver) {
+	q := newConnQueue(s, r)
+	err := serve(ctx, driver, q)
+	q.abandon(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countIdle(q)
 	r.connections--
-	o.connections--
-	if o.queued() > 0 {
-		o.wakeOne() // the part of a lane may have become free
+	s.connections--
+	if s.queued() > 0 {
+		s.wakeOne() // the part of a lane may have become free
 	}
 	if err != nil && ctx.Err() == nil {
-		o.connectionLost(r, err.Error())
+		s.connectionLost(r, err.Error())
 	}
-	o.openConnections()
-	if d.closing {
-		o.wakeOne() // it may have been woken for a job that it left to others
+	s.openConnections()
+	if q.closing {
+		s.wakeOne() // it may have been woken for a job that it left to others
 	}
 }
 
@@ -398,8 +398,8 @@ const (
 const refusalsInARow = 5
 
 // connectionLost counts a broken connection. The caller holds mu.
-func (o *Sender) connectionLost(r *relay, why string) {
-	now := o.options.Clock.Now()
+func (s *Sender) connectionLost(r *relay, why string) {
+	now := s.options.Clock.Now()
 	r.lastError, r.lastErrorAt = why, now
 	if now.Before(r.blockedUntil) {
 		return // all connections are lost together when a relay goes: that is one failure
@@ -409,32 +409,32 @@ func (o *Sender) connectionLost(r *relay, why string) {
 	r.window.at(now).errors++
 	r.window.at(now).answers++
 	if r.failures == 1 {
-		o.options.Logger.Warn("connection lost", "channel", o.options.Name, "relay", r.Name, "error", why)
+		s.options.Logger.Warn("connection lost", "channel", s.options.Name, "relay", r.Name, "error", why)
 		return
 	}
 	pause := min(longestPause, firstPause<<min(r.failures-2, 10))
 	pause = pause/2 + time.Duration(rand.Int64N(int64(pause/2)+1))
 	r.blockedUntil = now.Add(pause)
 	r.factor = max(minFactor, r.factor/2)
-	o.assignSeats()
-	o.wakeForFailover() // what this relay was to take is anybody's again
+	s.assignSeats()
+	s.wakeForFailover() // what this relay was to take is anybody's again
 }
 
 // countOutcome counts an outcome of a relay. The caller holds mu.
-func (o *Sender) countOutcome(r *relay, outcome *driver.Outcome, took time.Duration, now time.Time) {
+func (s *Sender) countOutcome(r *relay, outcome *driver.Outcome, took time.Duration, now time.Time) {
 	part := r.window.at(now)
 	part.answers++
 	if r.ManyReceivers || !aboutRelay(outcome) {
 		r.refusals = 0
 		if r.failures > 0 {
 			r.failures = 0
-			o.assignSeats()
+			s.assignSeats()
 		}
 		if outcome.Verdict == driver.Accepted {
 			r.accepted++
 			part.durations.count(took)
 		}
-		o.adjustWeights(now)
+		s.adjustWeights(now)
 		return
 	}
 	r.errors++
@@ -443,11 +443,11 @@ func (o *Sender) countOutcome(r *relay, outcome *driver.Outcome, took time.Durat
 	if outcome.Verdict != driver.Lost { // the connection will say so itself
 		r.refusals++
 	}
-	if r.refusals >= refusalsInARow && len(o.relays) > 1 {
+	if r.refusals >= refusalsInARow && len(s.relays) > 1 {
 		r.refusals = 0
-		o.connectionLost(r, r.lastError)
+		s.connectionLost(r, r.lastError)
 	}
-	o.adjustWeights(now)
+	s.adjustWeights(now)
 }
 
 // aboutRelay reports whether an outcome is about the relay and not about the message.

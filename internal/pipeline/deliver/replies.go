@@ -25,12 +25,12 @@ type Advice struct {
 
 // classify reads an answer before anything else looks at it. What was taken
 // needs no reading.
-func (o *Sender) classify(outcome *driver.Outcome, destination string) Advice {
-	if outcome.Verdict == driver.Accepted || o.options.Replies == nil {
+func (s *Sender) classify(outcome *driver.Outcome, destination string) Advice {
+	if outcome.Verdict == driver.Accepted || s.options.Replies == nil {
 		return Advice{}
 	}
 	read := *outcome // so that only an outcome that is read has to lie on the heap
-	advice := o.options.Replies.Read(destination, &read)
+	advice := s.options.Replies.Read(destination, &read)
 	*outcome = read
 	return advice
 }

@@ -79,95 +79,95 @@ func NewSender(options Options, settings Settings) *Sender {
 	if options.Jitter == nil {
 		options.Jitter = rand.Float64
 	}
-	o := &Sender{
+	s := &Sender{
 		options: options, settings: &settings,
 		waiting: newWaiting(), weightsAdjusted: options.Clock.Now(), pacing: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		ctx: ctx, stop: stop,
 	}
-	o.limits.configure(o.settings, options.Clock.Now())
-	o.configure(settings.Relays)
-	return o
+	s.limits.configure(s.settings, options.Clock.Now())
+	s.configure(settings.Relays)
+	return s
 }
 
 // Reconfigure puts new settings in force: connections of the old ones finish
 // their message and close.
-func (o *Sender) Reconfigure(settings Settings) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.settings = &settings
-	o.limits.configure(o.settings, o.options.Clock.Now())
-	o.hurryUp()
-	o.configure(settings.Relays)
-	o.openConnections()
+func (s *Sender) Reconfigure(settings Settings) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settings = &settings
+	s.limits.configure(s.settings, s.options.Clock.Now())
+	s.hurryUp()
+	s.configure(settings.Relays)
+	s.openConnections()
 }
 
 // Stop lets each connection finish the message whose body was begun, closes
 // them, and gives the rest of all batches back as jobs to be done again.
-func (o *Sender) Stop() {
-	o.mu.Lock()
-	o.stop() // from here on nothing is spawned
-	for _, r := range o.relays {
+func (s *Sender) Stop() {
+	s.mu.Lock()
+	s.stop() // from here on nothing is spawned
+	for _, r := range s.relays {
 		r.stopTimer()
 	}
-	if o.timer != nil {
-		o.timer.Stop()
+	if s.timer != nil {
+		s.timer.Stop()
 	}
-	if o.rateLimited.timer != nil {
-		o.rateLimited.timer.Stop()
+	if s.rateLimited.timer != nil {
+		s.rateLimited.timer.Stop()
 	}
-	o.mu.Unlock()
-	o.running.Wait()
-	o.mu.Lock()
+	s.mu.Unlock()
+	s.running.Wait()
+	s.mu.Lock()
 	var finished []*Batch
-	for _, job := range o.remove(func(*Job) bool { return true }) {
-		finished = o.leaveUnsettled(job, Go, finished)
+	for _, job := range s.remove(func(*Job) bool { return true }) {
+		finished = s.leaveUnsettled(job, Go, finished)
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	finish(finished)
 }
 
 // HasRoom reports whether the outlet can take a batch of a flow now.
-func (o *Sender) HasRoom(lane fanfare.Lane, flow Flow) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.waiting.roomFor(lane, flow) && o.rateLimited.lenOf(flow) < fanfare.MaxBatch
+func (s *Sender) HasRoom(lane fanfare.Lane, flow Flow) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.roomFor(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
 }
 
 // RoomSignal returns a channel that is closed when there may be room that there is
 // not at this moment.
-func (o *Sender) RoomSignal() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.waiting.room
+func (s *Sender) RoomSignal() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.room
 }
 
 // Submit hands a batch over. Its jobs leave in order, in turn with those of the
 // lane's other flows, and each lane before the less urgent ones. After Stop they
 // all go back.
-func (o *Sender) Submit(batch *Batch) {
+func (s *Sender) Submit(batch *Batch) {
 	if len(batch.Jobs) == 0 {
 		batch.Finish(0, 0)
 		return
 	}
-	o.mu.Lock()
+	s.mu.Lock()
 	batch.unsettled = len(batch.Jobs)
-	stopped := o.ctx.Err() != nil
+	stopped := s.ctx.Err() != nil
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
 		job.batch = batch
 		job.Message.Owner = job
 		if stopped {
-			o.leaveUnsettled(job, Go, nil)
+			s.leaveUnsettled(job, Go, nil)
 			continue
 		}
-		o.waiting.push(job)
+		s.waiting.push(job)
 	}
-	o.hurryUpFor(batch.Lane)
-	o.openConnections()
-	for range min(o.relays.idle(), len(batch.Jobs)) {
-		o.wakeOne()
+	s.hurryUpFor(batch.Lane)
+	s.openConnections()
+	for range min(s.relays.idle(), len(batch.Jobs)) {
+		s.wakeOne()
 	}
-	o.mu.Unlock()
+	s.mu.Unlock()
 	if stopped {
 		finish([]*Batch{batch})
 	}
@@ -175,8 +175,8 @@ func (o *Sender) Submit(batch *Batch) {
 
 // AwaitInFlight returns when no message for a subscription is on the wire. The
 // caller has made the gate refuse it before.
-func (o *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) error {
-	for _, off := range o.inFlightOf(subscription) {
+func (s *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) error {
+	for _, off := range s.inFlightOf(subscription) {
 		select {
 		case <-off:
 		case <-ctx.Done():
@@ -186,11 +186,11 @@ func (o *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) 
 	return nil
 }
 
-func (o *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (s *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var offs []chan struct{}
-	for _, job := range o.inFlight {
+	for _, job := range s.inFlight {
 		for _, place := range job.Subscriptions {
 			if place == subscription {
 				if job.landed == nil {
@@ -206,58 +206,58 @@ func (o *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
 // RecheckGate takes out of the queue what the gate does not let pass any more, so that
 // what is paused or cancelled waits for no connection: of a slow relay all may be
 // busy for long. What connections have taken is asked about before it leaves.
-func (o *Sender) RecheckGate() {
-	o.mu.Lock()
+func (s *Sender) RecheckGate() {
+	s.mu.Lock()
 	var finished []*Batch
-	now := o.options.Clock.Now()
-	for _, job := range o.remove(func(job *Job) bool { decision, _ := o.decide(job, now); return decision != Go }) {
-		if decision, why := o.decide(job, now); decision != Go {
-			finished = o.settleRefused(job, decision, why, finished)
+	now := s.options.Clock.Now()
+	for _, job := range s.remove(func(job *Job) bool { decision, _ := s.decide(job, now); return decision != Go }) {
+		if decision, why := s.decide(job, now); decision != Go {
+			finished = s.settleRefused(job, decision, why, finished)
 		} else {
-			o.putBack(job) // resumed between the two looks
+			s.putBack(job) // resumed between the two looks
 		}
 	}
-	o.unblock()
-	o.mu.Unlock()
+	s.unblock()
+	s.mu.Unlock()
 	finish(finished)
 }
 
 // SetRate changes how many messages may leave a second. It is in force at once,
 // also for who waits for the rate of before; connections stay as they are.
-func (o *Sender) SetRate(perSecond rate.Limit) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	settings := *o.settings
+func (s *Sender) SetRate(perSecond rate.Limit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settings := *s.settings
 	settings.Rate = perSecond
-	o.settings = &settings
-	o.limits.configure(o.settings, o.options.Clock.Now())
-	o.hurryUp()
+	s.settings = &settings
+	s.limits.configure(s.settings, s.options.Clock.Now())
+	s.hurryUp()
 }
 
 // SetBudgets puts others in force, or tells that their limits have changed.
-func (o *Sender) SetBudgets(budgets []Budget) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	settings := *o.settings
+func (s *Sender) SetBudgets(budgets []Budget) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	settings := *s.settings
 	settings.Budgets = budgets
-	o.settings, o.limits.settings = &settings, &settings
-	o.limits.closedUntil = time.Time{}
-	o.hurryUp()
-	o.unblock()
-	o.openConnections()
+	s.settings, s.limits.settings = &settings, &settings
+	s.limits.closedUntil = time.Time{}
+	s.hurryUp()
+	s.unblock()
+	s.openConnections()
 }
 
 // SuppressSubscriber takes the messages of a subscriber out of the queue and settles them as
 // suppressed, without their address. It does not wait for that to be recorded,
 // and does not touch what connections have taken already: the gate decides there.
-func (o *Sender) SuppressSubscriber(subscriber fanfare.RowID, why string) {
-	o.mu.Lock()
+func (s *Sender) SuppressSubscriber(subscriber fanfare.RowID, why string) {
+	s.mu.Lock()
 	var finished []*Batch
-	for _, job := range o.remove(func(job *Job) bool { return job.Subscriber == subscriber }) {
+	for _, job := range s.remove(func(job *Job) bool { return job.Subscriber == subscriber }) {
 		job.Message.To = ""
-		finished = o.settleRefused(job, Suppress, why, finished)
+		finished = s.settleRefused(job, Suppress, why, finished)
 	}
-	o.unblock()
-	o.mu.Unlock()
+	s.unblock()
+	s.mu.Unlock()
 	finish(finished)
 }

@@ -42,27 +42,27 @@ const (
 )
 
 // Status returns how the outlet is doing.
-func (o *Sender) Status() Status {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := o.options.Clock.Now()
-	o.adjustWeights(now)
-	s := Status{Connections: o.connections, Queued: o.queued(), Throttled: o.limits.throttledCount(), RateLimited: o.rateLimited.len(), InFlight: len(o.inFlight), Accepted: o.accepted}
+func (s *Sender) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.options.Clock.Now()
+	s.adjustWeights(now)
+	result := Status{Connections: s.connections, Queued: s.queued(), Throttled: s.limits.throttledCount(), RateLimited: s.rateLimited.len(), InFlight: len(s.inFlight), Accepted: s.accepted}
 	trouble := true
-	for _, r := range o.relays {
-		status := r.status(now, o.settings.Connections)
-		s.Relays = append(s.Relays, status)
-		switch status.State {
+	for _, r := range s.relays {
+		relay := r.status(now, s.settings.Connections)
+		result.Relays = append(result.Relays, relay)
+		switch relay.State {
 		case RelayUp:
 			trouble = false
 		case RelayDoubted, RelayDown:
-			s.LastError, s.LastErrorAt = r.lastError, r.lastErrorAt
+			result.LastError, result.LastErrorAt = r.lastError, r.lastErrorAt
 		}
 	}
 	if !trouble {
-		s.LastError, s.LastErrorAt = "", time.Time{}
+		result.LastError, result.LastErrorAt = "", time.Time{}
 	}
-	return s
+	return result
 }
 
 func (r *relay) status(now time.Time, seats int) RelayStatus {
