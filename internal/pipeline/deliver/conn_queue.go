@@ -11,30 +11,29 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// connQueue is the outlet as one of its connections sees it.
+// connQueue implements driver.Queue for one connection of a sender.
 type connQueue struct {
 	sender *Sender
 	relay  *relay
-	wake   chan struct{} // gets one token when an idle connection is to look for a job
-	woken  bool          // by such a token, and has not found a job since; the connection's own
+	wake   chan struct{} // receives one token when an idle connection should look for a job
+	woken  bool          // the token woke it, and it has not found a job since; only the connection uses it
 
-	// Guarded by the outlet.
-	jobs           []*Job    // what the connection has taken and not brought to an end
-	lastDone       time.Time // when the last one of them was
-	fastAtLastDone int64     // how many messages the relay had been quick with at that time
-	closing        bool      // the connection is to end: another relay has its seat
-	busyLane       int       // the lane that it is counted as busy with, nothing, or coming
+	// The sender's lock guards these fields.
+	jobs           []*Job    // that the connection holds
+	lastDone       time.Time // when the last job was settled
+	fastAtLastDone int64     // relay.fast at that time
+	closing        bool      // the connection is about to end: another relay gets its seat
+	busyLane       int       // the lane that it counts for, idleLane or comingLane
 
-	pacing     pacing // what it was told to wait for
-	groupLimit int    // recipients that the connection takes at once; 0: it has not said
+	pacing     pacing // what it waits for
+	groupLimit int    // recipients that the driver accepts in one transaction; 0: unknown
 }
 
 func newConnQueue(s *Sender, r *relay) *connQueue {
 	return &connQueue{sender: s, relay: r, wake: make(chan struct{}, 1), busyLane: comingLane}
 }
 
-// Next hands out the next job, the most urgent lane first. Jobs that the gate
-// refuses already are dealt with on the way.
+// Next returns the next job, in order of urgency. It settles jobs that the gate refuses.
 func (q *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	s := q.sender
 	if ctx.Err() != nil {
@@ -42,7 +41,7 @@ func (q *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 	}
 	var idle *time.Timer
 	for {
-		job, says, finished := q.take(wait)
+		job, result, finished := q.take(wait)
 		finish(finished)
 		if job != nil {
 			return &job.Message, nil
@@ -50,7 +49,7 @@ func (q *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 		if !wait || q.closing {
 			return nil, nil
 		}
-		if says == waitForRate {
+		if result == waitForRate {
 			if !s.pace(ctx, q) {
 				return nil, nil
 			}
@@ -62,14 +61,14 @@ func (q *connQueue) Next(ctx context.Context, wait bool) (*driver.Message, error
 			s.mu.Unlock()
 			defer idle.Stop()
 		}
-		if !q.await(ctx, idle, says == waitForReply) {
+		if !q.await(ctx, idle, result == waitForReply) {
 			return nil, nil
 		}
 	}
 }
 
-// await waits for a sign that there are jobs or, where those that wait are blocked,
-// that one of them may leave. It counts the connection as idle meanwhile.
+// await waits until there are jobs or, if all waiting jobs are blocked, until one of them
+// may be sent. The connection counts as idle meanwhile.
 func (q *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) bool {
 	s := q.sender
 	s.mu.Lock()
@@ -90,19 +89,18 @@ func (q *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := slices.Index(q.relay.idle, q)
-	if at < 0 { // woken in the same moment
+	if at < 0 { // woken at the same moment
 		<-q.wake
-		idle.Reset(0) // where there is nothing for it after all
+		idle.Reset(0) // in case there is no job for it
 		return true
 	}
 	q.relay.idle = slices.Delete(q.relay.idle, at, at+1)
 	return false
 }
 
-// take pops the most urgent job that the gate and the limits let pass, of the lanes
-// that have not all the connections they may. Where there is none, it says for what
-// the others wait.
-func (q *connQueue) take(wait bool) (taken *Job, says admission, finished []*Batch) {
+// take returns the most urgent job that the gate and the limits admit, of the lanes that
+// may use another connection. If there is none, says tells what the others wait for.
+func (q *connQueue) take(wait bool) (taken *Job, result admission, finished []*Batch) {
 	s := q.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,26 +108,26 @@ func (q *connQueue) take(wait bool) (taken *Job, says admission, finished []*Bat
 	if q.closing = q.closing || s.seatTaken(q.relay); q.closing {
 		return nil, admitted, nil
 	}
-	now, ahead := s.options.Clock.Now(), !wait && len(q.jobs) > 0
+	now, prefetch := s.options.Clock.Now(), !wait && len(q.jobs) > 0
 	defer s.setTimer(now)
 	open := s.openLanes(q)
 	for job := s.pop(q.relay, open); job != nil; job = s.pop(q.relay, open) {
-		job.grouped, job.prefetched = false, ahead
-		says, finished = q.admit(job, nil, now, finished)
-		switch says {
+		job.grouped, job.prefetched = false, prefetch
+		result, finished = q.admit(job, nil, now, finished)
+		switch result {
 		case waitForRate, waitForReply:
-			return nil, says, finished
+			return nil, result, finished
 		case admitted:
 			q.wakeNext()
-			return job, says, finished
+			return job, result, finished
 		}
 	}
 	return nil, admitted, finished
 }
 
-// admit has the gate and the limits look at a job that was popped, by itself or to go
-// with a leader. It is the connection's where it leaves, and in its place elsewhere.
-// The caller holds mu.
+// admit asks the gate and the limits about a job that was taken from the queue, alone or to
+// be sent with leader. The connection holds the job if it is admitted; otherwise the job
+// goes where it has to wait. The caller holds mu.
 func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (admission, []*Batch) {
 	s := q.sender
 	decision, why := s.decide(job, now)
@@ -144,8 +142,8 @@ func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (a
 	if leader == nil {
 		n = q.groupSize(job)
 	}
-	says, until := s.limits.admit(job, leader, n, job.prefetched, now)
-	switch says {
+	result, until := s.limits.admit(job, leader, n, job.prefetched, now)
+	switch result {
 	case waitForRate:
 		q.pacing = pacing{lane: job.batch.Lane, groupSize: n, budgets: until}
 		s.putBack(job)
@@ -161,11 +159,11 @@ func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (a
 		job.relay, job.holder = q.relay, q
 		job.fastBefore = fastCountsOf(job)
 	}
-	return says, finished
+	return result, finished
 }
 
-// wakeNext has the next idle connection look where this one was woken and found a
-// job: what made room for one may have made it for more. The caller holds mu.
+// wakeNext wakes the next idle connection after this one was woken and found a job: there
+// may be room for more jobs. The caller holds mu.
 func (q *connQueue) wakeNext() {
 	if q.woken && q.sender.queued() > 0 {
 		q.sender.wakeOne()
@@ -176,8 +174,8 @@ func (q *connQueue) wakeNext() {
 // holds reports whether the connection holds a job. The caller holds mu.
 func (q *connQueue) holds(job *Job) bool { return job.holder == q }
 
-// drop ends the connection's hold on a job; false if it had none. The caller
-// holds mu.
+// drop takes a job from the connection and returns false if the connection does not hold
+// it. The caller holds mu.
 func (q *connQueue) drop(job *Job) bool {
 	if !q.holds(job) {
 		return false
@@ -188,7 +186,7 @@ func (q *connQueue) drop(job *Job) bool {
 	return true
 }
 
-// decide asks the gate, and whether there is still time.
+// decide asks the gate, then checks expiry and quiet hours.
 func (s *Sender) decide(job *Job, now time.Time) (Decision, string) {
 	if decision, why := s.options.Gate.Check(job); decision != Go {
 		return decision, why
@@ -202,7 +200,7 @@ func (s *Sender) decide(job *Job, now time.Time) (Decision, string) {
 	return Go, ""
 }
 
-// Return puts a message of which nothing was written back in front.
+// Return puts a message of whose body nothing was written back to the front of the queue.
 func (q *connQueue) Return(message *driver.Message) {
 	s, job := q.sender, message.Owner.(*Job)
 	s.mu.Lock()
@@ -218,8 +216,8 @@ func (q *connQueue) Return(message *driver.Message) {
 	s.wakeOne()
 }
 
-// Release puts the message on the wire, and only then asks the gate: who ends a
-// subscription closes the gate first and looks at the wire then, so that one of
+// Release first marks the message as in flight and then asks the gate. An unsubscribe does
+// the opposite: it first closes the gate and then waits for messages in flight. So one of
 // the two sees the other.
 func (q *connQueue) Release(message *driver.Message) bool {
 	s, job := q.sender, message.Owner.(*Job)
@@ -257,10 +255,10 @@ func (q *connQueue) Release(message *driver.Message) bool {
 	return false
 }
 
-// errNotHeld tells a driver that it reported a message which it does not have.
-var errNotHeld = errors.New("this connection does not have the message")
+// errNotHeld tells a driver that it reported a message which its connection does not hold.
+var errNotHeld = errors.New("the connection does not hold the message")
 
-// Report has the outcome recorded, and counts the job as done.
+// Report records the outcome and settles the job.
 func (q *connQueue) Report(message *driver.Message, outcome driver.Outcome) error {
 	s, job := q.sender, message.Owner.(*Job)
 	failpoint.Hit("after-reply")
@@ -288,7 +286,7 @@ func (q *connQueue) Report(message *driver.Message, outcome driver.Outcome) erro
 	return err
 }
 
-// entryOf reads an outcome, which gets its class, and says what follows from it.
+// entryOf classifies an outcome and returns the entry that records it.
 func (s *Sender) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) (Advice, fanfare.Entry) {
 	advice := s.classify(outcome, job.Destination)
 	state, next, text := settings.retryOf(outcome.Class).follow(outcome, job, s.options.Jitter())
@@ -299,13 +297,13 @@ func (s *Sender) entryOf(job *Job, outcome *driver.Outcome, settings *Settings) 
 	}
 }
 
-// reported learns from the outcome of a job, which was kept or not, and counts the
-// job as done. The caller holds mu.
+// reported updates the limits with the outcome of a job and settles it; err is the result
+// of recording it. The caller holds mu.
 func (s *Sender) reported(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time, err error, finished []*Batch) []*Batch {
 	if s.limits.learn(job, outcome, advice, took, now) {
-		s.wakeOne() // and this connection takes what was its own part
+		s.wakeOne() // this connection takes the other place itself
 	}
-	job.broadcastCounted = false // it has left
+	job.broadcastCounted = false // it was sent: no refund
 	s.capacityFreed(job)
 	if outcome.Verdict == driver.Accepted {
 		s.accepted++
@@ -317,8 +315,8 @@ func (s *Sender) reported(job *Job, outcome *driver.Outcome, advice Advice, took
 	return s.settle(job, finished)
 }
 
-// duration is for how long a connection was busy with a job: from when it had it, or
-// had done with the one before. The caller holds mu.
+// duration returns how long the connection was busy with a job: since it got the job, or
+// since it settled the previous one. The caller holds mu.
 func (q *connQueue) duration(job *Job, now time.Time) time.Duration {
 	since, before, sofar := job.takenAt, job.fastBefore.relay, fastCountsOf(job)
 	if q.lastDone.After(since) {
@@ -329,15 +327,15 @@ func (q *connQueue) duration(job *Job, now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// abandon brings the messages to an end that a connection left behind: one that
-// panicked could not. What was released may have left, and counts as an attempt;
-// so does what took part in too many panics.
+// abandon settles the messages that a connection left behind because its driver panicked. A
+// released message may have been sent, so that counts as an attempt. So does a message that
+// was involved in too many panics.
 func (q *connQueue) abandon(err error) {
 	s := q.sender
 	s.mu.Lock()
 	left := slices.Clone(q.jobs)
 	s.mu.Unlock()
-	for _, job := range slices.Backward(left) { // the first goes back in front of the others
+	for _, job := range slices.Backward(left) { // so that the first one ends up at the front
 		job.abandoned++
 		s.mu.Lock()
 		released := s.inFlight.has(job)
@@ -346,29 +344,29 @@ func (q *connQueue) abandon(err error) {
 			q.Return(&job.Message)
 			continue
 		}
-		outcome := driver.Outcome{Verdict: driver.Lost, Text: "the connection left it behind", At: s.options.Clock.Now()}
+		outcome := driver.Outcome{Verdict: driver.Lost, Text: "the connection abandoned the message", At: s.options.Clock.Now()}
 		if err != nil {
 			outcome.Text += ": " + err.Error()
 		}
 		if err := q.Report(&job.Message, outcome); err != nil {
-			s.options.Logger.Warn("what a connection left behind could not be recorded, it comes again", "channel", s.options.Name, "error", err)
+			s.options.Logger.Warn("cannot record an abandoned message, it will be sent again", "channel", s.options.Name, "error", err)
 		}
 	}
 }
 
-// A pace is what a connection waits for: that so many messages of a lane may leave
-// together.
+// pacing describes what a connection waits for: permission to send groupSize messages of a
+// lane together.
 type pacing struct {
 	lane      fanfare.Lane
 	groupSize int
-	budgets   time.Time // until when budgets do not have so many
+	budgets   time.Time // until when the budgets are exhausted
 	until     time.Time // when all limits may allow it
 }
 
-// rateWait is for how long a connection has to wait for its pace. The caller holds mu.
+// rateWait returns how long a connection has to wait. The caller holds mu.
 func (s *Sender) rateWait(p *pacing) time.Duration {
 	now := s.options.Clock.Now()
-	if p.groupSize > 1 { // another connection may have sent a group meanwhile, and the next is smaller
+	if p.groupSize > 1 { // another connection may have sent a group meanwhile, and the next one is smaller
 		p.groupSize = max(1, min(p.groupSize, s.limits.groupSize(s.settings.Multicast)))
 	}
 	pause := max(s.limits.rateWait(p.groupSize, p.lane == fanfare.Urgent, now), p.budgets.Sub(now))
@@ -376,10 +374,10 @@ func (s *Sender) rateWait(p *pacing) time.Duration {
 	return pause
 }
 
-// pace waits until the limits may allow what the connection was told to wait for;
-// false if ctx ends first. One connection at a time watches the clock and the others
-// wait for its place. None of them holds a job meanwhile, so that an urgent one that
-// comes is the next to leave: it does not wait until a group may leave.
+// pace waits until the limits may allow what the connection waits for. It returns false if
+// ctx ends first. One connection at a time watches the clock, and the others wait for their
+// turn. None of them holds a job meanwhile, so that a new urgent job is sent next and does
+// not wait for a group.
 func (s *Sender) pace(ctx context.Context, q *connQueue) bool {
 	s.mu.Lock()
 	if s.rateWait(&q.pacing); s.pacer != nil && q.pacing.until.Before(s.pacer.until) {
@@ -417,18 +415,18 @@ func (s *Sender) pace(ctx context.Context, q *connQueue) bool {
 	}
 }
 
-// hurryUpFor has the connection that waits for the limits look again where something
-// more urgent has come than what it waits for. The caller holds mu.
+// hurryUpFor wakes the connection that waits for the limits if a more urgent job has
+// arrived. The caller holds mu.
 func (s *Sender) hurryUpFor(lane fanfare.Lane) {
 	if s.pacer != nil && lane < s.pacer.lane {
 		s.hurryUp()
 	}
 }
 
-// hurryUp wakes who waits for the limits: they have changed.
+// hurryUp wakes the connection that waits for the limits.
 func (s *Sender) hurryUp() {
 	select {
 	case s.hurry <- struct{}{}:
-	default: // woken already
+	default: // already woken
 	}
 }

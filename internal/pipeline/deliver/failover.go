@@ -7,17 +7,17 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// failoverJobs are jobs that a relay refused for reasons of its own, and that another
-// one is to have. They wait apart, so that the relay which refused them goes on
+// failoverJobs holds jobs that a relay refused for reasons of its own and that another
+// relay should get. They wait separately, so that the relay that refused them continues
 // with others.
 type failoverJobs []*Job
 
-// maxFailover is how many jobs may wait there; of those beyond, a refusal is an
+// maxFailover is the maximum number of such jobs. Beyond it, a refusal counts as an
 // attempt.
 const maxFailover = fanfare.MaxBatch
 
-// Elsewhere lets another relay have a message that this one refused for reasons of
-// its own; see driver.Queue.
+// Failover gives a message that this relay refused for reasons of its own to another relay;
+// see driver.Queue.
 func (q *connQueue) Failover(message *driver.Message, outcome driver.Outcome) bool {
 	s, job := q.sender, message.Owner.(*Job)
 	s.classify(&outcome, job.Destination)
@@ -43,8 +43,8 @@ func (q *connQueue) Failover(message *driver.Message, outcome driver.Outcome) bo
 	return true
 }
 
-// putBack puts a job back in front, or with those that were passed on. The
-// caller holds mu.
+// putBack puts a job back at the front of the queue, or into the failover list. The caller
+// holds mu.
 func (s *Sender) putBack(job *Job) {
 	if len(job.refusedBy) > 0 {
 		s.failover = append(s.failover, job)
@@ -53,8 +53,8 @@ func (s *Sender) putBack(job *Job) {
 	}
 }
 
-// pop takes the next job of some lanes that a relay may have, with none any job.
-// What was passed on goes first, within its lane. The caller holds mu.
+// pop takes the next job of the given lanes that a relay may get. Within a lane, failover
+// jobs come first. The caller holds mu.
 func (s *Sender) pop(r *relay, of lanes) *Job {
 	job := s.waiting.pop(of)
 	first := -1
@@ -74,23 +74,23 @@ func (s *Sender) pop(r *relay, of lanes) *Job {
 	return job
 }
 
-// accepts reports whether a relay may have a job: not one that it refused, while
-// there is another relay for it.
+// accepts reports whether a relay may get a job: it may not if it refused the job and there
+// is another relay for it.
 func (s *Sender) accepts(r *relay, job *Job) bool {
 	return !slices.Contains(job.refusedBy, r) || !s.relays.hasOther(job)
 }
 
-// hasWork reports whether there is something of some lanes for a relay to do. The
-// caller holds mu.
+// hasWork reports whether a relay may get a waiting job of the given lanes. The caller
+// holds mu.
 func (s *Sender) hasWork(r *relay, of lanes) bool {
 	return s.waiting.has(of) || slices.ContainsFunc(s.failover, func(job *Job) bool { return of.has(job.batch.Lane) && s.accepts(r, job) })
 }
 
-// queued is how many jobs wait. The caller holds mu.
+// queued returns the number of waiting jobs. The caller holds mu.
 func (s *Sender) queued() int { return s.waiting.len() + len(s.failover) }
 
-// wakeForFailover has an idle connection of each relay look at what was passed on.
-// The caller holds mu.
+// wakeForFailover wakes idle connections of each relay, so that they look at the failover
+// jobs. The caller holds mu.
 func (s *Sender) wakeForFailover() {
 	for _, r := range s.relays {
 		for n := min(len(r.idle), len(s.failover)); n > 0; n-- {
@@ -99,8 +99,8 @@ func (s *Sender) wakeForFailover() {
 	}
 }
 
-// remove takes out of all that waits the jobs for which gone is true. The caller
-// holds mu.
+// remove removes and returns all waiting jobs for which gone returns true. The caller holds
+// mu.
 func (s *Sender) remove(gone func(*Job) bool) []*Job {
 	removed := slices.Concat(s.waiting.remove(gone), s.limits.remove(gone), s.removeRateLimited(gone))
 	s.failover = slices.DeleteFunc(s.failover, func(job *Job) bool {

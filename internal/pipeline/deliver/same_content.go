@@ -10,15 +10,15 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// sharesContent reports whether two jobs are one message, also of two batches: or each batch
-// would end with a group that is not full.
+// sharesContent reports whether two jobs have the same content. They may belong to two
+// batches: otherwise each batch would end with a partial group.
 func (job *Job) sharesContent(with *Job) bool {
 	return job.Message.SharedContent != 0 && job.Message.SharedContent == with.Message.SharedContent
 }
 
-// groupSize is how many messages leave together with a job that leaves next, itself
-// included: those that wait and say the same, as far as the channel and the next hop take
-// so many at once, and as its rates allow in a second. The caller holds mu.
+// groupSize returns how many messages are sent together with a job, including the job:
+// those that wait and have the same content, as far as the channel, the next hop and the
+// rates allow. The caller holds mu.
 func (q *connQueue) groupSize(job *Job) int {
 	s, most := q.sender, q.sender.settings.Multicast
 	if q.groupLimit > 0 {
@@ -30,10 +30,9 @@ func (q *connQueue) groupSize(job *Job) int {
 	return 1 + s.waiting.countSameContent(job, s.limits.groupSize(most)-1)
 }
 
-// Companions hands out further jobs that are the same message as one that the
-// connection has: those that are next in its flow. Each passes the gate and the
-// limits by itself. For the windows of the channel all of them are one message, for
-// everything else they count by themselves.
+// TakeSameContent takes the next jobs of the flow that have the same content as a message
+// of the connection. The gate and the limits admit each of them. In the window of the
+// channel all of them count as one message, and in every other limit each counts as one.
 func (q *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
 	s, leader := q.sender, message.Owner.(*Job)
 	s.mu.Lock()
@@ -47,13 +46,13 @@ func (q *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 	}
 	now := s.options.Clock.Now()
 	var finished []*Batch
-	for says := admitted; most > 0 && (says == admitted || says == throttled || says == postponeJob); {
+	for result := admitted; most > 0 && (result == admitted || result == throttled || result == postponeJob); {
 		job := s.waiting.popSameContent(leader)
 		if job == nil {
 			break
 		}
 		job.grouped, job.prefetched = true, leader.prefetched
-		if says, finished = q.admit(job, leader, now, finished); says == admitted {
+		if result, finished = q.admit(job, leader, now, finished); result == admitted {
 			dst = append(dst, &job.Message)
 			most--
 		}
@@ -66,9 +65,9 @@ func (q *connQueue) TakeSameContent(dst []*driver.Message, message *driver.Messa
 	return dst
 }
 
-// ReleaseAll puts messages on the wire and asks the gate then, as Release does.
-// Where it refuses some, none of them leaves: they are off the wire again, and what
-// is left of them is in its place.
+// ReleaseAll marks the messages as in flight and then asks the gate, as Release does. If
+// the gate refuses some, none of the messages is sent: left holds the others, which are not
+// in flight any more.
 func (q *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	s := q.sender
 	s.mu.Lock()
@@ -82,7 +81,7 @@ func (q *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	}
 	timeout := s.settings.SendTimeout
 	s.mu.Unlock()
-	if len(left) < len(messages) { // some are not the connection's, or were released: a driver's mistake
+	if len(left) < len(messages) { // a driver error: the connection does not hold some, or they were released before
 		s.mu.Lock()
 		for _, message := range left {
 			s.endInFlight(message.Owner.(*Job))
@@ -128,16 +127,15 @@ func (q *connQueue) ReleaseAll(messages []*driver.Message) (left []*driver.Messa
 	return left, false
 }
 
-// A refusal is what the gate said of a job that must not leave.
+// A refusal is the gate's decision about a job that must not be sent.
 type refusal struct {
 	job      *Job
 	decision Decision
 	why      string
 }
 
-// ReportAll has the outcomes of messages that left together recorded together, and
-// counts their jobs as done. What several of them were answered with is one answer
-// of the relay.
+// ReportAll records the outcomes of messages that were sent together and settles their
+// jobs. Equal outcomes count as one reply of the relay.
 func (q *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	s := q.sender
 	failpoint.Hit("after-reply")
@@ -157,16 +155,16 @@ func (q *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outc
 
 	entries := make([]fanfare.Entry, len(messages))
 	advices := make([]Advice, len(messages))
-	heard := slices.Clone(outcomes)
+	classified := slices.Clone(outcomes)
 	for i, message := range messages {
-		advices[i], entries[i] = s.entryOf(message.Owner.(*Job), &heard[i], settings)
+		advices[i], entries[i] = s.entryOf(message.Owner.(*Job), &classified[i], settings)
 	}
-	unkept := make([]error, len(messages))
-	for from := 0; from < len(messages); { // a commit is of one day
+	errs := make([]error, len(messages))
+	for from := 0; from < len(messages); { // a commit has entries of one day
 		to := sameDay(entries, from)
-		unkept[from] = s.recordTogether(messages[from:to], entries[from:to])
+		errs[from] = s.recordTogether(messages[from:to], entries[from:to])
 		for i := from + 1; i < to; i++ {
-			unkept[i] = unkept[from]
+			errs[i] = errs[from]
 		}
 		from = to
 	}
@@ -174,7 +172,7 @@ func (q *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outc
 	s.mu.Lock()
 	now := s.options.Clock.Now()
 	took := q.duration(messages[0].Owner.(*Job), now)
-	if len(messages) > 1 { // nobody knows which of them the relay took long for
+	if len(messages) > 1 { // unknown which of them took long
 		messages[0].Owner.(*Job).overtaken = 0
 	}
 	var finished []*Batch
@@ -182,21 +180,21 @@ func (q *connQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outc
 		job := message.Owner.(*Job)
 		job.sameReply = i > 0 && outcomes[i] == outcomes[i-1]
 		if !job.sameReply {
-			s.countOutcome(q.relay, &heard[i], took, now)
-		} else if heard[i].Verdict == driver.Accepted {
+			s.countOutcome(q.relay, &classified[i], took, now)
+		} else if classified[i].Verdict == driver.Accepted {
 			q.relay.accepted++
 		}
-		finished = s.reported(job, &heard[i], advices[i], took, now, unkept[i], finished)
+		finished = s.reported(job, &classified[i], advices[i], took, now, errs[i], finished)
 	}
 	if s.connections < s.limits.connections() {
 		s.openConnections()
 	}
 	s.mu.Unlock()
 	finish(finished)
-	return cmp.Or(unkept...)
+	return cmp.Or(errs...)
 }
 
-// recordTogether keeps entries of one day.
+// recordTogether records entries of one day.
 func (s *Sender) recordTogether(messages []*driver.Message, entries []fanfare.Entry) error {
 	var dues []fanfare.Due
 	expected := 0
@@ -215,8 +213,7 @@ func (s *Sender) recordTogether(messages []*driver.Message, entries []fanfare.En
 	return s.options.Recorder.RecordGroup(entries, dues, expected)
 }
 
-// sameDay is the end of the entries that are of the same day as one of them, and
-// behind it without another between.
+// sameDay returns the end of the run of entries that begins at from and has one day.
 func sameDay(entries []fanfare.Entry, from int) (to int) {
 	for to = from + 1; to < len(entries) && entries[to].Delivery.Day == entries[from].Delivery.Day; {
 		to++

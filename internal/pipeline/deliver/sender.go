@@ -13,67 +13,67 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 )
 
-// Settings are what may change while an outlet runs.
+// Settings are the settings that may change while a sender runs.
 type Settings struct {
 	Relays       []RelaySettings // the next hops, at least one
 	Direct       bool            // each connection goes to the destination itself, and not to a relay
-	Connections  int             // at most, at the same time, over all relays
-	Adapt        bool            // to the answers: fewer at a time, and at a lower rate, while they ask for less
+	Connections  int             // maximum over all relays
+	Adapt        bool            // send less while replies ask for it: fewer messages at a time, and a lower rate
 	Rate         rate.Limit      // messages per second; rate.Inf for no limit
-	Multicast    int             // recipients at most of what its drivers send as one message; 0 and 1: each by itself
-	Budgets      []Budget        // shared with other outlets
+	Multicast    int             // maximum recipients of one message; 0 and 1: each message has one recipient
+	Budgets      []Budget        // shared with other senders
 	Destinations Destinations
 	Reserve      Reserve
 	Retry        Retry
-	RetryBy      map[fanfare.Class]Retry // instead of Retry for answers of a class
+	RetryBy      map[fanfare.Class]Retry // replaces Retry for a class of replies
 	SendTimeout  time.Duration           // of the driver, for one message
-	IdleTimeout  time.Duration           // after which a connection without work is closed
+	IdleTimeout  time.Duration           // after which an idle connection is closed
 }
 
-// Options are the parts that an outlet works with.
+// Options are the dependencies of a sender.
 type Options struct {
 	Channel        uint16
 	Name           string // service/channel, for logs
 	Gate           Gate
-	BroadcastRates BroadcastRates // nil: broadcasts have no rates of their own
+	BroadcastRates BroadcastRates // nil: broadcasts have no rates
 	Recorder       Recorder
-	Replies        Replies // nil: no answer has a class
+	Replies        Replies // nil: no reply has a class
 	Clock          clock.Clock
 	Logger         *slog.Logger
-	Jitter         func() float64 // from 0 to 1; nil takes a random one
+	Jitter         func() float64 // from 0 to 1; nil: random
 }
 
-// Sender is one channel's way out.
+// A Sender delivers the messages of one channel.
 type Sender struct {
 	options Options
 
 	mu              sync.Mutex
-	settings        *Settings // never changed, but replaced
+	settings        *Settings // replaced, never changed
 	waiting         waiting
 	rateLimited     rateLimitedJobs
 	limits          limits
 	failover        failoverJobs
 	relays          relays
 	busy            busy
-	weightsAdjusted time.Time     // when weights were moved last
+	weightsAdjusted time.Time     // when adjustWeights last ran
 	pacing          chan struct{} // holds a token while a connection waits for the limits
-	hurry           chan struct{} // wakes that one
-	pacer           *pacing       // what that one waits for; nil: there is none
+	hurry           chan struct{} // wakes that connection
+	pacer           *pacing       // what that connection waits for; nil: there is none
 	inFlight        inFlightJobs
-	accepted        int64           // messages that the next hop took, since the start
-	postponed       []postponedJob  // on their way to the recorder
-	recording       []chan struct{} // each closed when what it stands for is recorded
-	timer           *time.Timer     // rings when something that limits hold up may go on
-	timerAt         time.Time       // zero: it is not set
+	accepted        int64           // since the start
+	postponed       []postponedJob  // not yet passed to the recorder
+	recording       []chan struct{} // closed when the recorder has recorded them
+	timer           *time.Timer     // fires when jobs that the limits hold may continue
+	timerAt         time.Time       // zero: not set
 
-	connections int // open now, those of relays that are no more among them
+	connections int // open now, including those of relays that were removed
 
 	ctx     context.Context
 	stop    context.CancelFunc
 	running sync.WaitGroup
 }
 
-// NewSender returns an outlet that sends until Stop.
+// NewSender returns a sender that runs until Stop.
 func NewSender(options Options, settings Settings) *Sender {
 	ctx, stop := context.WithCancel(context.Background())
 	if options.Jitter == nil {
@@ -89,8 +89,8 @@ func NewSender(options Options, settings Settings) *Sender {
 	return s
 }
 
-// Reconfigure puts new settings in force: connections of the old ones finish
-// their message and close.
+// Reconfigure applies new settings. Connections under the old settings finish their message
+// and close.
 func (s *Sender) Reconfigure(settings Settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,11 +101,11 @@ func (s *Sender) Reconfigure(settings Settings) {
 	s.openConnections()
 }
 
-// Stop lets each connection finish the message whose body was begun, closes
-// them, and gives the rest of all batches back as jobs to be done again.
+// Stop lets each connection finish a message whose body was begun, closes the connections,
+// and finishes all batches with the remaining jobs unsettled.
 func (s *Sender) Stop() {
 	s.mu.Lock()
-	s.stop() // from here on nothing is spawned
+	s.stop() // no connection is opened after this
 	for _, r := range s.relays {
 		r.stopTimer()
 	}
@@ -126,24 +126,22 @@ func (s *Sender) Stop() {
 	finish(finished)
 }
 
-// HasRoom reports whether the outlet can take a batch of a flow now.
+// HasRoom reports whether the sender can take a batch of a flow now.
 func (s *Sender) HasRoom(lane fanfare.Lane, flow Flow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.roomFor(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
 }
 
-// RoomSignal returns a channel that is closed when there may be room that there is
-// not at this moment.
+// RoomSignal returns a channel that is closed when HasRoom may have changed to true.
 func (s *Sender) RoomSignal() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.room
 }
 
-// Submit hands a batch over. Its jobs leave in order, in turn with those of the
-// lane's other flows, and each lane before the less urgent ones. After Stop they
-// all go back.
+// Submit takes a batch. Its jobs are sent in order, in turn with those of the lane's other
+// flows, and each lane before the less urgent ones. After Stop all jobs stay unsettled.
 func (s *Sender) Submit(batch *Batch) {
 	if len(batch.Jobs) == 0 {
 		batch.Finish(0, 0)
@@ -173,8 +171,8 @@ func (s *Sender) Submit(batch *Batch) {
 	}
 }
 
-// AwaitInFlight returns when no message for a subscription is on the wire. The
-// caller has made the gate refuse it before.
+// AwaitInFlight returns when no message for a subscription is in flight. The caller has
+// made the gate refuse such messages before.
 func (s *Sender) AwaitInFlight(ctx context.Context, subscription fanfare.RowID) error {
 	for _, off := range s.inFlightOf(subscription) {
 		select {
@@ -203,9 +201,9 @@ func (s *Sender) inFlightOf(subscription fanfare.RowID) []chan struct{} {
 	return offs
 }
 
-// RecheckGate takes out of the queue what the gate does not let pass any more, so that
-// what is paused or cancelled waits for no connection: of a slow relay all may be
-// busy for long. What connections have taken is asked about before it leaves.
+// RecheckGate removes the jobs from the queue that the gate does not allow any more, so
+// that paused or cancelled jobs do not wait for a connection while all are busy with a slow
+// relay. Release asks the gate about jobs that connections hold.
 func (s *Sender) RecheckGate() {
 	s.mu.Lock()
 	var finished []*Batch
@@ -214,7 +212,7 @@ func (s *Sender) RecheckGate() {
 		if decision, why := s.decide(job, now); decision != Go {
 			finished = s.settleRefused(job, decision, why, finished)
 		} else {
-			s.putBack(job) // resumed between the two looks
+			s.putBack(job) // resumed between the two checks
 		}
 	}
 	s.unblock()
@@ -222,8 +220,8 @@ func (s *Sender) RecheckGate() {
 	finish(finished)
 }
 
-// SetRate changes how many messages may leave a second. It is in force at once,
-// also for who waits for the rate of before; connections stay as they are.
+// SetRate changes the number of messages per second. It applies at once, also to jobs that
+// wait for the old rate. Connections stay open.
 func (s *Sender) SetRate(perSecond rate.Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +232,7 @@ func (s *Sender) SetRate(perSecond rate.Limit) {
 	s.hurryUp()
 }
 
-// SetBudgets puts others in force, or tells that their limits have changed.
+// SetBudgets replaces the budgets. Call it also when their limits have changed.
 func (s *Sender) SetBudgets(budgets []Budget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,9 +245,9 @@ func (s *Sender) SetBudgets(budgets []Budget) {
 	s.openConnections()
 }
 
-// SuppressSubscriber takes the messages of a subscriber out of the queue and settles them as
-// suppressed, without their address. It does not wait for that to be recorded,
-// and does not touch what connections have taken already: the gate decides there.
+// SuppressSubscriber removes the messages of a subscriber from the queue and settles them
+// as suppressed, without their address. It does not wait until that is recorded. The gate
+// decides about messages that connections hold.
 func (s *Sender) SuppressSubscriber(subscriber fanfare.RowID, why string) {
 	s.mu.Lock()
 	var finished []*Batch

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// due is the work that a deferred entry leaves for later.
+// due returns the retry that a deferred entry needs, or nil.
 func (s *Sender) due(job *Job, entry *fanfare.Entry) *fanfare.Due {
 	if entry.State != fanfare.Deferred {
 		return nil
@@ -18,7 +18,7 @@ func (s *Sender) due(job *Job, entry *fanfare.Entry) *fanfare.Due {
 	}
 }
 
-// settleRefused deals with a job that must not leave. The caller holds mu.
+// settleRefused settles a job that must not be sent. The caller holds mu.
 func (s *Sender) settleRefused(job *Job, decision Decision, why string, finished []*Batch) []*Batch {
 	state := fanfare.Suppressed
 	switch decision {
@@ -50,8 +50,8 @@ func (s *Sender) settleRefused(job *Job, decision Decision, why string, finished
 	return finished
 }
 
-// leaveUnsettled counts a job that stays unsettled: held, or to be done again. The
-// caller holds mu.
+// leaveUnsettled counts a job that stays unsettled: it is held, or will be loaded again.
+// The caller holds mu.
 func (s *Sender) leaveUnsettled(job *Job, decision Decision, finished []*Batch) []*Batch {
 	if decision == Hold {
 		job.batch.held++
@@ -61,7 +61,7 @@ func (s *Sender) leaveUnsettled(job *Job, decision Decision, finished []*Batch) 
 	return s.settle(job, finished)
 }
 
-// settle counts a job as out of the outlet. The caller holds mu.
+// settle ends the work of the sender on a job. The caller holds mu.
 func (s *Sender) settle(job *Job, finished []*Batch) []*Batch {
 	if job.readmitted {
 		s.readmissionDone(job, s.options.Clock.Now())
@@ -89,26 +89,26 @@ func finish(batches []*Batch) {
 	}
 }
 
-// QuietPeriod is the next time during which a job must not be tried.
+// QuietPeriod is the next time in which a job must not be attempted.
 type QuietPeriod struct {
 	From  time.Time // zero: none is near
-	Until time.Time // when the job is to be looked at again
+	Until time.Time // when the job is examined again
 	Why   fanfare.Wait
 }
 
-// At reports whether it has begun. A job that waited past its end is looked at
-// again too: the next one may have begun.
+// At reports whether the period has begun. A job that waited past the end is postponed too,
+// since the next period may have begun.
 func (q QuietPeriod) At(now time.Time) bool { return !q.From.IsZero() && !now.Before(q.From) }
 
-// postponedJob is a job that goes back to the due table.
+// postponedJob is a job that returns to the due table.
 type postponedJob struct {
 	job *Job
 	due fanfare.Due
 }
 
-// postpone puts a job off until a time, rounded up to a second, without an
-// attempt: it comes back as it is. What is put off together is kept together.
-// For a destination it is told which. The caller holds mu.
+// postpone returns a job to the due table without an attempt until a time, rounded up to a
+// second. Jobs that are postponed at the same time are recorded together. destination is
+// empty unless the job waits for it. The caller holds mu.
 func (s *Sender) postpone(job *Job, until time.Time, why fanfare.Wait, destination string, finished []*Batch) []*Batch {
 	if s.ctx.Err() != nil {
 		return s.leaveUnsettled(job, Go, finished)
@@ -124,14 +124,15 @@ func (s *Sender) postpone(job *Job, until time.Time, why fanfare.Wait, destinati
 		Why:   why, Destination: destination,
 	}})
 	if len(s.postponed) == 1 {
-		kept := make(chan struct{})
-		s.recording = append(s.recording, kept)
-		s.running.Go(func() { s.recordPostponed(kept) })
+		recorded := make(chan struct{})
+		s.recording = append(s.recording, recorded)
+		s.running.Go(func() { s.recordPostponed(recorded) })
 	}
 	return finished
 }
 
-// postponeForDestination puts a job off that its destination has no room for. The caller holds mu.
+// postponeForDestination postpones a job for which its destination has no room. The caller
+// holds mu.
 func (s *Sender) postponeForDestination(job *Job, until, now time.Time, finished []*Batch) []*Batch {
 	to, why := s.limits.destinationOf(job, now), fanfare.WaitDestinationLimit
 	if to.breaker.Tripped() {
@@ -141,9 +142,8 @@ func (s *Sender) postponeForDestination(job *Job, until, now time.Time, finished
 	return s.postpone(job, until, why, to.name, finished)
 }
 
-// recordPostponed has what is put off recorded, and counts its jobs as done. It
-// closes kept then.
-func (s *Sender) recordPostponed(kept chan struct{}) {
+// recordPostponed records the postponed jobs, settles them and closes recorded.
+func (s *Sender) recordPostponed(recorded chan struct{}) {
 	s.mu.Lock()
 	all := s.postponed
 	s.postponed = nil
@@ -158,8 +158,8 @@ func (s *Sender) recordPostponed(kept chan struct{}) {
 		failed[day] = s.options.Recorder.Postpone(day, dues) != nil
 	}
 	s.mu.Lock()
-	close(kept)
-	s.recording = slices.DeleteFunc(s.recording, func(one chan struct{}) bool { return one == kept })
+	close(recorded)
+	s.recording = slices.DeleteFunc(s.recording, func(one chan struct{}) bool { return one == recorded })
 	var finished []*Batch
 	for i := range all {
 		if job := all[i].job; failed[job.Message.Delivery.Day] {

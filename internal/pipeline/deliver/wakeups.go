@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// capacityFreed has those leave that waited for a job to be answered. The caller holds mu.
+// capacityFreed continues with jobs that waited for a reply to another job. The caller
+// holds mu.
 func (s *Sender) capacityFreed(job *Job) {
 	now := s.options.Clock.Now()
 	if s.limits.reopened {
@@ -18,8 +19,7 @@ func (s *Sender) capacityFreed(job *Job) {
 	s.setTimer(now)
 }
 
-// unblock has a connection look whether what it waits for may leave now. The caller
-// holds mu.
+// unblock wakes a connection if connections wait for a reply. The caller holds mu.
 func (s *Sender) unblock() {
 	if s.limits.blocked {
 		s.limits.blocked = false
@@ -27,14 +27,14 @@ func (s *Sender) unblock() {
 	}
 }
 
-// readmissionDone counts a job that was back from aside as looked at, and has the next one
-// come. The caller holds mu.
+// readmissionDone notes that a readmitted job was examined, and readmits the next one. The
+// caller holds mu.
 func (s *Sender) readmissionDone(job *Job, now time.Time) {
 	s.limits.readmissionDone(job)
 	s.requeue(s.limits.takeReady(job.dest, now, nil))
 }
 
-// requeue puts jobs back in front of their lanes. The caller holds mu.
+// requeue puts jobs back at the front of their lanes. The caller holds mu.
 func (s *Sender) requeue(ready []*Job) {
 	if len(ready) == 0 {
 		return
@@ -49,12 +49,12 @@ func (s *Sender) requeue(ready []*Job) {
 	}
 }
 
-// setTimer marks what takes too long, and sets the alarm for when something may
-// go on that no answer brings back. The caller holds mu.
+// setTimer marks overdue jobs and sets the timer for jobs that no reply will readmit. The
+// caller holds mu.
 func (s *Sender) setTimer(now time.Time) {
 	at := s.limits.markOverdue(now)
 	if !s.settings.Direct {
-		at = time.Time{} // no connection is opened in its place
+		at = time.Time{} // no connection is opened in place of an overdue one
 	}
 	if wake := s.limits.throttled.wakeups.next(); at.IsZero() || !wake.IsZero() && wake.Before(at) {
 		at = wake
