@@ -96,7 +96,7 @@ func RunPairs(ctx context.Context, o PairOptions, ids []string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it lies between the least and the greatest ratio of the old binary with itself.")
+	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it is no further from 1 than a ratio of the old binary with itself, in either direction.")
 	return errors.Join(failed...)
 }
 

@@ -29,8 +29,8 @@ func stretchOf(ref fanfare.DeliveryRef) (of stretch, bit uint64) {
 
 func newClaims() *claims { return &claims{held: map[stretch]uint64{}} }
 
-// take claims what is free of refs and returns it; the rest is in other hands.
-func (c *claims) take(refs []fanfare.DeliveryRef) (mine []fanfare.DeliveryRef) {
+// Take claims what is free of refs and returns it; the rest is in other hands.
+func (c *claims) Take(refs []fanfare.DeliveryRef) (mine []fanfare.DeliveryRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	mine = refs[:0]
@@ -43,7 +43,7 @@ func (c *claims) take(refs []fanfare.DeliveryRef) (mine []fanfare.DeliveryRef) {
 	return mine
 }
 
-func (c *claims) release(refs ...fanfare.DeliveryRef) {
+func (c *claims) Release(refs ...fanfare.DeliveryRef) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.each(refs, func(held, bit uint64, _ fanfare.DeliveryRef) uint64 { return held &^ bit })

@@ -72,7 +72,7 @@ func (d *dispatch) hand(ctx context.Context, h hint) error {
 	d.releaseUnused(out)
 	d.outlet.Submit(&deliver.Batch{
 		Lane: d.lane, Flow: h.flow, Jobs: out.jobs, LeaseEnd: lease.Until,
-		JobDone: func(job *deliver.Job) { d.loader.claims.release(job.Message.Delivery) },
+		JobDone: func(job *deliver.Job) { d.loader.claims.Release(job.Message.Delivery) },
 		Finish: func(held, again int) {
 			d.loader.memory.release(out)
 			d.files.add(-out.enclosed)
@@ -92,7 +92,7 @@ func (d *dispatch) releaseUnused(out *loaded) {
 	for i := range out.jobs {
 		used[out.jobs[i].Message.Delivery] = struct{}{}
 	}
-	d.loader.claims.release(slices.DeleteFunc(out.mine, func(ref fanfare.DeliveryRef) bool {
+	d.loader.claims.Release(slices.DeleteFunc(out.mine, func(ref fanfare.DeliveryRef) bool {
 		_, is := used[ref]
 		return is
 	})...)
@@ -130,8 +130,8 @@ func (d *dispatch) hold(ctx context.Context, lease *bus.Lease, batch fanfare.Bat
 	if err == nil {
 		err = lease.Done()
 	}
-	if err == nil && !d.loader.switches.holds(&batch) { // resumed meanwhile: that has not seen it
-		d.loader.switches.resumed(ctx)
+	if err == nil && !d.loader.switches.Holds(&batch) { // resumed meanwhile: that has not seen it
+		d.loader.switches.Release(ctx)
 	}
 	if err != nil {
 		d.logger.Log(ctx, min(retry.LogLevel(err), bus.FailureLevel(ctx, err)), "a paused batch could not be held, it comes again", "error", err)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -9,7 +10,7 @@ import (
 // gate is asked before each message of one channel leaves.
 type gate struct {
 	registry *registry.Registry
-	switches *switches
+	switches *control.Switches
 	channel  uint16
 	refuses  func(address string) bool
 }
@@ -25,7 +26,7 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 		return deliver.Cancel, deliver.ChannelDeleted
 	}
 	event := fanfare.EventRef{Day: job.Message.Delivery.Day, Seq: job.Message.Delivery.Manifest.Event()}
-	if decision, why := g.switches.now.Load().decide(event, channel); decision != deliver.Go {
+	if decision, why := g.switches.Decide(event, channel); decision != deliver.Go {
 		return decision, why
 	}
 	if g.refuses(job.Message.To) {

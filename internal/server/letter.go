@@ -114,7 +114,7 @@ func (l *loader) pauses(ctx context.Context, events *ahead, all []pending, at in
 	if failed == 0 { // another version was published just now
 		return false, errLater
 	}
-	if failed*2 <= tried+settled || len(l.switches.pausedBroadcasts()) >= maxPausedBroadcasts {
+	if failed*2 <= tried+settled || len(l.switches.PausedBroadcasts()) >= maxPausedBroadcasts {
 		return false, nil
 	}
 	source, ok := l.registry.Template(last.template)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/cache"
 	"fanfare.dev/fanfare/internal/clock"
@@ -33,7 +34,7 @@ type stage struct {
 	store       *deliveries.Store
 	registry    *registry.Registry
 	recorder    *record.Recorder
-	switches    *switches
+	switches    *control.Switches
 	claims      *claims
 	signer      *signedlink.Signer // nil without a public URL
 	returns     *signedlink.Signer // of return addresses
@@ -121,14 +122,14 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 			err = fmt.Errorf("loading panicked: %v", p)
 		}
 		if err != nil {
-			l.claims.release(out.mine...)
+			l.claims.Release(out.mine...)
 		}
 	}()
 	var open, cancelled []claimed
 	for i := range batch.Slices {
 		slice := &batch.Slices[i]
 		event := fanfare.EventRef{Day: batch.Day, Seq: slice.Manifest.Event()}
-		switch decision, why := l.switches.now.Load().decide(event, channel); decision {
+		switch decision, why := l.switches.Decide(event, channel); decision {
 		case deliver.Hold:
 			out.held = append(out.held, *slice)
 		case deliver.Cancel:
@@ -184,7 +185,7 @@ func (l *loader) write(ctx context.Context, channel *registry.Channel, members [
 			settled = settled[:0]
 		}
 		event := eventOf(m)
-		if decision, _ := l.switches.now.Load().decide(event, channel); decision != deliver.Go {
+		if decision, _ := l.switches.Decide(event, channel); decision != deliver.Go {
 			out.held = append(out.held, heldSlice(m))
 			continue
 		}

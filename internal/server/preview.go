@@ -266,7 +266,7 @@ func (m *previewed) address(ctx context.Context) error {
 // they did.
 func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	manifest, err := m.store.ManifestOf(ctx, m.ref, place.Partition())
-	if gone(err) || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
+	if fanfare.CodeOf(err) == fanfare.NotFound || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
 		return nil
 	}
 	if err != nil {

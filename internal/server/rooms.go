@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 
 	"fanfare.dev/fanfare"
@@ -34,7 +35,7 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 	}
 	h.dispatch = d
 	err = h.channels.Start(ctx, channels.Parts{
-		Registry: h.people, Recorder: h.recorder, Faults: h.faults, Release: h.freeing.soon, Gate: d.gate, Flows: h.stops.paces, Waiting: h.hops.Waiting, Dispatch: d.serve,
+		Registry: h.people, Recorder: h.recorder, Faults: h.faults, Release: h.stops.ReleaseSoon, Gate: d.gate, Flows: h.stops.Rates(), Waiting: h.hops.Waiting, Dispatch: d.serve,
 		ReplyRules: h.config.ReplyRules, Files: channels.NewFileMarks(h.dir, h.keys.links.bytes, h.started), WebhookKey: h.keys.webhooks.bytes, Networks: h.config.Networks(),
 	})
 	if err != nil {
@@ -59,7 +60,7 @@ func (h *house) openStates(ctx context.Context) error {
 	}
 	h.rates = &rates{recorder: h.recorder, channels: h.channels}
 	retention := maintain.NewRetention(maintain.RetentionOptions{Store: h.store, Open: h.recorder.Open, Archive: h.archive.Archive, Age: time.Duration(h.config.Retention) * 24 * time.Hour, Clock: h.clock, Logger: h.log})
-	h.background(h.waiting.Run, h.freeing.run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, (&mending{switches: h.stops, registry: h.people, logger: h.log}).run)
+	h.background(h.waiting.Run, h.stops.Run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, (&mending{switches: h.stops, store: h.store, registry: h.people, logger: h.log}).run)
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (h *house) openMatching(ctx context.Context) error {
 // them what became of deliveries.
 func (h *house) openIntake(ctx context.Context) error {
 	h.floor = &datadir.DiskFloor{Dir: h.dir, Floor: h.config.DiskFloor}
-	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.narrowing}, Clock: h.clock, Floor: h.floor.Check, Ahead: h.config.Ahead()})
+	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.narrowing}, Clock: h.clock, Floor: h.floor.Check})
 	h.laterDo(h.collector.Stop)
 	err := h.hops.ReplayEvents(ctx, h.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
 		events, err := ingest.Decode(group, seq)
@@ -108,7 +109,7 @@ func (h *house) openIntake(ctx context.Context) error {
 func (h *house) openReturns(context.Context) (err error) {
 	h.feedback = feedback.New(feedback.Options{Store: h.store, Control: h.kept, Registry: h.people, Recorder: h.recorder, Signer: h.dispatch.returns, Clock: h.clock, Logger: h.log})
 	h.background(h.feedback.Run)
-	h.background((&housekeeping{registry: h.people, clock: h.clock, log: h.log, audit: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).run)
+	h.background((&control.Housekeeping{Registry: h.people, Clock: h.clock, Logger: h.log, AuditAge: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).Run)
 	h.mails, err = h.listenInbound(h.people, h.store, h.dispatch.returns, h.feedback)
 	return err
 }

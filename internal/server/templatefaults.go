@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -150,7 +152,8 @@ const mendEvery = time.Second
 // mending resumes broadcasts that were paused because of a template once another
 // version of it is published, also one that was published before the start.
 type mending struct {
-	switches *switches
+	switches *control.Switches
+	store    *deliveries.Store
 	registry *registry.Registry
 	logger   *slog.Logger
 
@@ -164,7 +167,7 @@ func (m *mending) run(ctx context.Context) {
 }
 
 func (m *mending) look(ctx context.Context) {
-	paused := m.switches.pausedBroadcasts()
+	paused := m.switches.PausedBroadcasts()
 	if m.services == nil || len(paused) == 0 {
 		m.services = map[string]string{}
 	}
@@ -192,7 +195,7 @@ func (m *mending) current(ctx context.Context, p registry.PausedScope, template 
 	service, known := m.services[p.Scope.Name]
 	if !known {
 		ref, _ := fanfare.ParseEventRef(p.Scope.Name)
-		b, err := m.switches.store.Broadcast(ctx, ref)
+		b, err := m.store.Broadcast(ctx, ref)
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ type claimed struct {
 func (l *loader) claim(day fanfare.Day, slice *fanfare.RecipientRange, why string, out *loaded) claimed {
 	refs := slice.Deliveries(day)
 	wanted := len(refs)
-	refs = l.claims.take(refs)
+	refs = l.claims.Take(refs)
 	out.mine = append(out.mine, refs...)
 	out.busy += wanted - len(refs)
 	return claimed{slice, refs, why}
@@ -138,7 +138,7 @@ func untried(moment *deliveries.Moment, all []claimed) ([]claimed, error) {
 // cancelAll settles what is open of a batch whose channel is gone.
 func (l *loader) cancelAll(ctx context.Context, batch *fanfare.Batch) error {
 	var out loaded
-	defer func() { l.claims.release(out.mine...) }()
+	defer func() { l.claims.Release(out.mine...) }()
 	all := make([]claimed, len(batch.Slices))
 	for i := range batch.Slices {
 		all[i] = l.claim(batch.Day, &batch.Slices[i], deliver.ChannelDeleted, &out)

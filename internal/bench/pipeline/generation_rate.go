@@ -206,9 +206,9 @@ func RunGenerationBatches(l *harness.Env, r *report.Record) error {
 
 // rows makes a point the value of the record, and measures raw inserts of one row for
 // each notification as its limit.
-func (g *generationServer) rows(r *report.Record, stands string, n int) error {
+func (g *generationServer) rows(r *report.Record, point string, n int) error {
 	const rowBytes = 40 // event, subscriber, subscription, channel, template
-	if err := r.UsePoint(stands); err != nil {
+	if err := r.UsePoint(point); err != nil {
 		return err
 	}
 	raw, err := rawlimit.RawRows(g.Env, n, rowBytes)

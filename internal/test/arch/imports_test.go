@@ -202,6 +202,10 @@ var grants = []grant{
 		"the first start after a restore makes new batches of what is open"},
 	{"internal/admin/doctor/probe", []string{".", "internal/admin/doctor", "internal/config", "internal/pipeline/deliver/smtp", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store", "internal/store/control", "internal/store/database", "internal/store/move", "internal/store/postgres", "internal/store/sqlite"},
 		"it looks at databases and relays for the doctor"},
+	{"internal/admin/control", []string{".", "internal/bus", "internal/pipeline/deliver", "internal/pipeline/deliver/channels", "internal/pipeline/deliver/limit", "internal/pipeline/ingest", "internal/registry", "internal/store/deliveries", "internal/store/retry"},
+		"switches answer in the terms of deliver, and parked work goes back to the bus"},
+	{"internal/admin/privacy", []string{".", "internal/admin/report", "internal/catalog/audit", "internal/bus", "internal/httpapi", "internal/pipeline/ingest", "internal/registry", "internal/store/deliveries", "internal/store/retry"},
+		"an erasure reaches the registry, the record and the events on the bus"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
@@ -220,7 +224,7 @@ const whyExperiment = "an experiment runs against a real server through its API,
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}

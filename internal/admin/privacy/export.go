@@ -1,4 +1,4 @@
-package server
+package privacy
 
 import (
 	"context"
@@ -12,20 +12,26 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// personal gathers everything that is kept of one person.
-type personal struct {
-	registry *registry.Registry
-	traces   *report.Traces
-	store    *deliveries.Store
-	digests  digestReport
+// Digests knows the events that wait for digests.
+type Digests interface {
+	Describe(w *deliveries.Waiting) fanfare.Gathering
+	EachMember(ctx context.Context, day fanfare.Day, w *deliveries.Waiting, subscriber fanfare.RowID, visit func(fanfare.EventRef, *fanfare.Member) error) error
 }
 
-// exportPage is how many subscriptions are read at a time.
+// An Exporter collects all data that the server stores about a person.
+type Exporter struct {
+	Registry *registry.Registry
+	Traces   *report.Traces
+	Store    *deliveries.Store
+	Digests  Digests
+}
+
+// exportPage is how many subscriptions are read together.
 const exportPage = 1000
 
-// Export visits what is kept, part by part. An error of visit ends it.
-func (p *personal) Export(ctx context.Context, service, id string, visit func(*httpapi.PersonalLine) error) error {
-	s, places, err := p.registry.PersonalRecord(ctx, service, id)
+// Export visits the data of a person, line by line. An error of visit ends it.
+func (e *Exporter) Export(ctx context.Context, service, id string, visit func(*httpapi.PersonalLine) error) error {
+	s, places, err := e.Registry.PersonalRecord(ctx, service, id)
 	if err != nil {
 		return err
 	}
@@ -33,7 +39,7 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*h
 		return err
 	}
 	for after := fanfare.RowID(0); ; {
-		page, next, err := p.registry.SubscriptionPage(ctx, service, registry.SubscriptionFilter{Subscriber: id}, after, exportPage)
+		page, next, err := e.Registry.SubscriptionPage(ctx, service, registry.SubscriptionFilter{Subscriber: id}, after, exportPage)
 		if err != nil {
 			return err
 		}
@@ -46,13 +52,13 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*h
 			break
 		}
 	}
-	err = p.registry.SuppressionsOf(ctx, service, places, func(s *registry.Suppression) error {
+	err = e.Registry.SuppressionsOf(ctx, service, places, func(s *registry.Suppression) error {
 		return visit(&httpapi.PersonalLine{Type: "suppression", Suppression: s})
 	})
 	if err != nil {
 		return err
 	}
-	agreed, err := p.registry.Consents(ctx, service, id)
+	agreed, err := e.Registry.Consents(ctx, service, id)
 	if err != nil {
 		return err
 	}
@@ -61,27 +67,26 @@ func (p *personal) Export(ctx context.Context, service, id string, visit func(*h
 			return err
 		}
 	}
-	if err := p.deliveries(ctx, service, places, visit); err != nil {
+	if err := e.deliveries(ctx, service, places, visit); err != nil {
 		return err
 	}
-	if err := p.waiting(ctx, service, places, visit); err != nil {
+	if err := e.waiting(ctx, service, places, visit); err != nil {
 		return err
 	}
-	return p.registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {
+	return e.Registry.PersonalAudit(ctx, service, places, func(line *audit.Entry) error {
 		entry := httpapi.AuditEntryOf(line)
 		return visit(&httpapi.PersonalLine{Type: "audit", Audit: &entry})
 	})
 }
 
-// deliveries visits what the person got, and the messages that were sent to them
-// by name with what these said.
-func (p *personal) deliveries(ctx context.Context, service string, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
-	return p.traces.EachDelivery(ctx, service, places, func(d *fanfare.Delivery) error {
+// deliveries visits the deliveries to the person, and the content of direct messages to them.
+func (e *Exporter) deliveries(ctx context.Context, service string, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
+	return e.Traces.EachDelivery(ctx, service, places, func(d *fanfare.Delivery) error {
 		if err := visit(&httpapi.PersonalLine{Type: "delivery", Delivery: d}); err != nil || d.Kind != fanfare.KindMessage {
 			return err
 		}
 		ref, _ := fanfare.ParseEventRef(d.Event)
-		posted, err := p.store.Posted(ctx, ref)
+		posted, err := e.Store.Posted(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -89,15 +94,15 @@ func (p *personal) deliveries(ctx context.Context, service string, places []fanf
 	})
 }
 
-// waiting visits the events that wait for the person's digests.
-func (p *personal) waiting(ctx context.Context, service string, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
-	days, err := p.store.Days(ctx)
+// waiting visits the events that wait for digests of the person.
+func (e *Exporter) waiting(ctx context.Context, service string, places []fanfare.RowID, visit func(*httpapi.PersonalLine) error) error {
+	days, err := e.Store.Days(ctx)
 	if err != nil {
 		return err
 	}
 	for _, day := range days {
-		pending, err := p.store.Pending(ctx, day)
-		if err != nil && !gone(err) {
+		pending, err := e.Store.Pending(ctx, day)
+		if err != nil && !removed(err) {
 			return err
 		}
 		for i := range pending {
@@ -105,12 +110,12 @@ func (p *personal) waiting(ctx context.Context, service string, places []fanfare
 			if w.Service != service {
 				continue
 			}
-			named := p.digests.named(w)
+			named := e.Digests.Describe(w)
 			for _, place := range places {
-				err := p.digests.eachGathered(ctx, day, w, place, func(event fanfare.EventRef, _ *fanfare.Member) error {
+				err := e.Digests.EachMember(ctx, day, w, place, func(event fanfare.EventRef, _ *fanfare.Member) error {
 					return visit(&httpapi.PersonalLine{Type: "waiting", Waiting: &httpapi.PersonalWaiting{Event: event.String(), Cadence: named.Cadence, Zone: named.Zone, Due: named.Due}})
 				})
-				if err != nil && !gone(err) {
+				if err != nil && !removed(err) {
 					return err
 				}
 			}
@@ -119,11 +124,11 @@ func (p *personal) waiting(ctx context.Context, service string, places []fanfare
 	return nil
 }
 
-// sentTo is what a message says to one person.
+// sentTo returns what a direct message says to one person.
 func sentTo(posted *fanfare.AcceptedEvent, places []fanfare.RowID) *httpapi.PersonalMessage {
 	m := &httpapi.PersonalMessage{ID: posted.Ref().MessageID(), Reference: posted.Direct.Reference, Data: posted.Event.Data}
 	if c := posted.Direct.Content; c != nil {
-		m.Content, _ = json.Marshal(c) // plain texts: cannot fail
+		m.Content, _ = json.Marshal(c) // strings: cannot fail
 	}
 	for _, place := range places {
 		if to := posted.Direct.To(place); to != nil {
