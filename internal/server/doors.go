@@ -89,7 +89,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		Backups:  &backup.Server{Dir: h.dir, DB: h.db, Bus: h.hops, Version: h.version, Clock: h.clock, Exclusive: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
 		Limits: limitsOf(&h.config), Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
-		Version: h.version, Now: h.clock.Now, Ahead: h.config.Ahead(), Log: h.log,
+		Version: h.version, Now: h.clock.Now, Log: h.log,
 	}
 }
 

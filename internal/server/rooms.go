@@ -91,7 +91,7 @@ func (h *house) openMatching(ctx context.Context) error {
 // them what became of deliveries.
 func (h *house) openIntake(ctx context.Context) error {
 	h.floor = &datadir.DiskFloor{Dir: h.dir, Floor: h.config.DiskFloor}
-	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.narrowing}, Clock: h.clock, Floor: h.floor.Check, Ahead: h.config.Ahead()})
+	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.narrowing}, Clock: h.clock, Floor: h.floor.Check})
 	h.laterDo(h.collector.Stop)
 	err := h.hops.ReplayEvents(ctx, h.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
 		events, err := ingest.Decode(group, seq)
