@@ -132,7 +132,7 @@ type draft struct {
 	posted  *fanfare.AcceptedEvent
 	channel *catalog.Channel
 	title   string // of the template, for errors
-	writer  writer
+	writer  compose.Writer
 	files   map[fanfare.Sum][]byte // that came with the request
 
 	people  []addressee

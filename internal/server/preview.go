@@ -287,9 +287,8 @@ func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	if err != nil || m.topic == nil {
 		return err
 	}
-	ranking := &mailing{topic: m.topic}
 	slices.SortStableFunc(m.recipient.Subscriptions, func(a, b render.Subscription) int {
-		return ranking.rank(a.Rule) - ranking.rank(b.Rule)
+		return compose.RuleRank(m.topic, a.Rule) - compose.RuleRank(m.topic, b.Rule)
 	})
 	return nil
 }
