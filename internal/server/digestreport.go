@@ -34,7 +34,7 @@ func (d digestReport) Gathered(ctx context.Context, ref fanfare.EventRef) (list 
 }
 
 func (d digestReport) gathering(ctx context.Context, w *deliveries.Waiting) (g fanfare.Gathering, err error) {
-	g = d.named(w)
+	g = d.Describe(w)
 	run, frozen, err := d.RunAt(ctx, w.Slot, w.Due)
 	if frozen {
 		g.Digest = run.String()
@@ -43,7 +43,7 @@ func (d digestReport) gathering(ctx context.Context, w *deliveries.Waiting) (g f
 }
 
 // named says for what something waits.
-func (d digestReport) named(w *deliveries.Waiting) fanfare.Gathering {
+func (d digestReport) Describe(w *deliveries.Waiting) fanfare.Gathering {
 	g := fanfare.Gathering{Cadence: "immediate", Due: w.Due, Recipients: w.Members}
 	if slot, ok := d.registry.Slot(w.Slot); ok {
 		g.Cadence, g.Zone = slot.Cadence.String(), slot.Zone.String()
@@ -63,7 +63,7 @@ func (d digestReport) Waiting(ctx context.Context, ref fanfare.EventRef, subscri
 	}
 	for i := range waiting {
 		w := &waiting[i]
-		err := d.eachGathered(ctx, ref.Day, w, subscriber, func(event fanfare.EventRef, member *fanfare.Member) error {
+		err := d.EachMember(ctx, ref.Day, w, subscriber, func(event fanfare.EventRef, member *fanfare.Member) error {
 			if event == ref && slices.Contains(member.Subscriptions, subscription) {
 				return errFound
 			}
@@ -88,7 +88,7 @@ func (d digestReport) WaitingOf(ctx context.Context, ref fanfare.EventRef, subsc
 	}
 	for i := range waiting {
 		w := &waiting[i]
-		err := d.eachGathered(ctx, ref.Day, w, subscriber, func(event fanfare.EventRef, _ *fanfare.Member) error {
+		err := d.EachMember(ctx, ref.Day, w, subscriber, func(event fanfare.EventRef, _ *fanfare.Member) error {
 			if event == ref {
 				return errFound
 			}
@@ -113,7 +113,7 @@ func (d digestReport) WaitingOf(ctx context.Context, ref fanfare.EventRef, subsc
 
 // eachGathered visits the members of one subscriber in what was gathered on a day
 // for a run.
-func (d digestReport) eachGathered(ctx context.Context, day fanfare.Day, w *deliveries.Waiting, subscriber fanfare.RowID, visit func(fanfare.EventRef, *fanfare.Member) error) error {
+func (d digestReport) EachMember(ctx context.Context, day fanfare.Day, w *deliveries.Waiting, subscriber fanfare.RowID, visit func(fanfare.EventRef, *fanfare.Member) error) error {
 	return d.Store.Gathered(ctx, day, w.Slot, w.Due, func(m *fanfare.Manifest) error {
 		for _, position := range m.PositionsOf(subscriber) {
 			_, member, _ := m.At(position)

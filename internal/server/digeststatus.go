@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -47,7 +48,7 @@ func (g *gatheredStatus) list(ctx context.Context) ([]wire.Gathered, error) {
 	sums := map[run]*deliveries.Waiting{}
 	for _, day := range days {
 		all, err := g.report.Gatherings(ctx, day)
-		if gone(err) {
+		if fanfare.CodeOf(err) == fanfare.NotFound {
 			continue
 		}
 		if err != nil {
@@ -64,7 +65,7 @@ func (g *gatheredStatus) list(ctx context.Context) ([]wire.Gathered, error) {
 	}
 	var found []wire.Gathered
 	for _, w := range sums {
-		named := g.report.named(w)
+		named := g.report.Describe(w)
 		found = append(found, wire.Gathered{Service: w.Service, Cadence: named.Cadence, Zone: named.Zone, Due: named.Due, Recipients: named.Recipients})
 	}
 	slices.SortFunc(found, func(a, b wire.Gathered) int {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/condition"
@@ -20,13 +22,14 @@ import (
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/store/control"
+	controlstore "fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/database"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/maintain"
@@ -48,7 +51,7 @@ type house struct {
 	db      *database.DB
 	store   *deliveries.Store
 	late    *deliveries.Store // may be a little behind
-	kept    *control.Store
+	kept    *controlstore.Store
 	days    []fanfare.Day
 	highest fanfare.EventSeq
 
@@ -66,12 +69,12 @@ type house struct {
 	restored recovery.Recovery
 
 	// openOutlets
-	dispatch *stage
+	dispatch *dispatch.Stage
 
 	// openRecord
 	waiting  *due.Scheduler
-	freeing  *releasing
-	stops    *switches
+	stops    *control.Switches
+	retrying ctxlock.Lock // of parked work
 	notifier *notifier.Notifier
 	recorder *record.Recorder
 
@@ -106,7 +109,7 @@ func (h *house) openStore(ctx context.Context) (err error) {
 	}
 	h.later(h.db.Close)
 	h.watch(h.db)
-	h.store, h.late, h.kept = deliveries.New(h.db), deliveries.New(h.db.Late()), control.New(h.db)
+	h.store, h.late, h.kept = deliveries.New(h.db), deliveries.New(h.db.Late()), controlstore.New(h.db)
 	if h.days, err = h.store.Days(ctx); err != nil {
 		return err
 	}
@@ -180,21 +183,21 @@ func (h *house) openBus(ctx context.Context) (err error) {
 // openRecord begins to keep outcomes, with what an earlier run left open.
 func (h *house) openRecord(ctx context.Context) error {
 	h.waiting = due.New(h.store, h.hops, h.clock, h.log)
-	h.freeing = newReleasing(h.waiting, h.store, h.log)
-	h.stops = &switches{registry: h.people, store: h.store, clock: h.clock, paces: &paces{}, ahead: map[fanfare.EventRef]bool{}, faults: h.faults, resumed: h.freeing.release, soon: h.freeing.soon,
-		reconfigured: h.channels.Reconcile, stopped: h.channels.Sweep, hurry: h.channels.FlowsChanged, relay: h.channels.DrainRelay}
 	h.notifier = notifier.New(h.store, h.kept, h.people, h.clock, h.log)
 	h.recorder = record.Start(record.Options{
 		Store: h.store, Clock: h.clock, Logger: h.log, WorkDue: h.waiting.Add, WantsCallback: h.notifier.Hears, CallbacksRecorded: h.notifier.MarkDay,
 		OnAllFailed: func(ref fanfare.EventRef) {
 			ctx := h.channels.Context()
-			if err := retry.WhileAway(ctx, func() error { return h.stops.pauseSour(context.Background(), ref) }); err != nil {
+			if err := retry.WhileAway(ctx, func() error { return h.stops.PauseFailing(context.Background(), ref) }); err != nil {
 				h.log.Log(ctx, bus.FailureLevel(ctx, err), "a broadcast that only fails could not be paused", "event", ref.String(), "error", err)
 			}
 		},
 	})
 	h.laterDo(h.recorder.Stop)
-	h.stops.recorder, h.freeing.switches = h.recorder, h.stops
+	h.stops, h.retrying = control.New(control.Options{
+		Registry: h.people, Store: h.store, Recorder: h.recorder, Due: h.waiting, Faults: h.faults, Clock: h.clock, Logger: h.log,
+		DrainRelay: h.channels.DrainRelay, ApplyRates: h.channels.Reconcile, DropStopped: h.channels.Sweep, RatesChanged: h.channels.FlowsChanged,
+	}), ctxlock.New()
 	if err := h.recover(ctx); err != nil || !h.lost {
 		return err
 	}
@@ -219,7 +222,7 @@ func (h *house) recover(ctx context.Context) error {
 			return err
 		}
 	}
-	return h.stops.load(ctx, h.days)
+	return h.stops.Load(ctx, h.days)
 }
 
 // resolverAt returns a resolver that asks the DNS server at an address, "" for those of the machine.
@@ -230,4 +233,9 @@ func resolverAt(server string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server)
 	}}
+}
+
+// returning reports whether a channel has return addresses.
+func returning(people *registry.Registry) bool {
+	return slices.ContainsFunc(people.Channels(), func(c *registry.Channel) bool { return c.Returns != "" })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
@@ -36,7 +37,7 @@ type matching struct {
 	registry *registry.Registry
 	store    *deliveries.Store
 	recorder *record.Recorder
-	switches *switches
+	switches *control.Switches
 	samples  *samples
 	people   *audiences
 	states   *topicstate.States

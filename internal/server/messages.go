@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -36,7 +37,7 @@ type messages struct {
 	queue       queue
 	floor       *datadir.DiskFloor
 	clock       clock.Clock
-	keeping     *passage // from who is found to what is kept
+	keeping     *privacy.Barrier // from who is found to what is kept
 }
 
 const (
@@ -76,7 +77,7 @@ func (m *messages) send(ctx context.Context, service string, request *wire.Messa
 	if err := m.floor.Check(); err != nil {
 		return httpapi.Sent{}, err
 	}
-	defer m.keeping.enter()()
+	defer m.keeping.Enter()()
 	d, err := m.draft(ctx, posted, request, registry.ChooseReleased)
 	if err != nil {
 		return httpapi.Sent{}, err
@@ -130,7 +131,7 @@ type draft struct {
 	posted  *fanfare.AcceptedEvent
 	channel *registry.Channel
 	title   string // of the template, for errors
-	writer  writer
+	writer  compose.Writer
 	files   map[fanfare.Sum][]byte // that came with the request
 
 	people  []addressee

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/ctxlock"
@@ -53,7 +54,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 	lease, first := take()
 	lease.Deliveries = fanfare.MaxFailures
 	(&matching{store: store, clock: clock.System{}, logger: logger}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
-	tries := &parking{store: store, bus: hops, clock: clock.System{}, still: ctxlock.New()}
+	tries := control.NewParking(control.ParkingOptions{Store: store, Bus: hops, Retrying: ctxlock.New()})
 	parked, err := tries.Parked(t.Context())
 	if err != nil || len(parked) != 1 {
 		t.Fatalf("%d parked, %v", len(parked), err)
@@ -68,30 +69,6 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 	for i := range first {
 		if len(again) != len(first) || again[i].Seq != first[i].Seq {
 			t.Errorf("events %+v come again as %+v", first, again)
-		}
-	}
-}
-
-func TestAGroupOfSeveralServicesIsShared(t *testing.T) {
-	group := func(services ...string) []byte {
-		var events []*fanfare.AcceptedEvent
-		for _, s := range services {
-			events = append(events, &fanfare.AcceptedEvent{Service: s, Topic: "t", Event: fanfare.Event{ID: s}})
-		}
-		text, err := ingest.Encode(events...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	for want, groups := range map[bool][][]byte{
-		true:  {group("a", "b"), group("a", "a", "b"), []byte("damaged"), nil},
-		false: {group("a"), group("b", "b")},
-	} {
-		for i, g := range groups {
-			if shared(g) != want {
-				t.Errorf("group %d: not %v", i, want)
-			}
 		}
 	}
 }

@@ -266,7 +266,7 @@ func (m *previewed) address(ctx context.Context) error {
 // they did.
 func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	manifest, err := m.store.ManifestOf(ctx, m.ref, place.Partition())
-	if gone(err) || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
+	if fanfare.CodeOf(err) == fanfare.NotFound || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
 		return nil
 	}
 	if err != nil {
@@ -286,9 +286,8 @@ func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	if err != nil || m.topic == nil {
 		return err
 	}
-	ranking := &mailing{topic: m.topic}
 	slices.SortStableFunc(m.recipient.Subscriptions, func(a, b render.Subscription) int {
-		return ranking.rank(a.Rule) - ranking.rank(b.Rule)
+		return compose.RuleRank(m.topic, a.Rule) - compose.RuleRank(m.topic, b.Rule)
 	})
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -99,7 +100,7 @@ func (m *previewed) collect(event *fanfare.Event) *render.Digest {
 	if text == immediate || text == "" {
 		text = sampleCadence
 	}
-	return &render.Digest{Due: m.clock.Now(), Cadence: text, Zone: locate(m.recipient.TimeZone, ""),
+	return &render.Digest{Due: m.clock.Now(), Cadence: text, Zone: compose.TimeZone(m.recipient.TimeZone, ""),
 		Item: func(number uint32) *render.Item { return m.items[number] }}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
@@ -18,6 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -42,10 +44,10 @@ type reports struct {
 	recorder   *record.Recorder
 	channels   *channels.Channels
 	capture    channels.Capture
-	faults     *templateFaults
+	faults     *dispatch.TemplateFaults
 	logger     *slog.Logger
-	switches   *switches
-	parking    *parking
+	switches   *control.Switches
+	parking    *control.Parking
 	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
 	indexing   *maintain.History
@@ -86,7 +88,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
-	s.TemplateFaults = r.faults.status()
+	s.TemplateFaults = r.faults.Status()
 	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
@@ -118,10 +120,10 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	if s.Gathered, err = r.gathered.list(ctx); err != nil && !retry.IsAway(err) {
 		return s, err
 	}
-	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
+	for _, p := range append(r.registry.Paused(), r.switches.PausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
-	if r.restored != nil && r.switches.now.Load().all != nil {
+	if r.restored != nil && r.switches.AllPaused() {
 		s.Restored = r.restored.Wire()
 	}
 	parked, err := r.parking.Parked(ctx)
@@ -135,7 +137,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 // underway lists broadcasts that are not completed: those first that wait for
 // somebody's word.
 func (r *reports) underway() []fanfare.EventRef {
-	held := r.switches.heldBroadcasts()
+	held := r.switches.HeldBroadcasts()
 	held = held[:min(len(held), maxListed)]
 	open := r.recorder.Open(maxListed)
 	others := slices.DeleteFunc(open, func(ref fanfare.EventRef) bool { return slices.Contains(held, ref) })
@@ -147,7 +149,7 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
 	switch {
-	case r.switches.channelPaused(c):
+	case r.switches.ChannelPaused(c):
 		state = "paused"
 	case out.LastError != "":
 		state = "suspended"
