@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/filetype"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -25,12 +28,12 @@ var errMoved = errors.New("registry: the configuration changed meanwhile")
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
 func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff, error) {
-	pl, err := r.plan(audit.ActorOf(ctx), d)
+	pl, err := newPlan(&r.planOptions, r.config.Load(), audit.ActorOf(ctx), d)
 	if err != nil {
 		return catalog.Diff{}, err
 	}
 	err = r.writer.submit(ctx, &job{run: func(w *writer) error {
-		if err := pl.checkUse(w); err != nil {
+		if err := w.checkUse(pl); err != nil {
 			return err
 		}
 		for _, t := range pl.defined {
@@ -43,14 +46,20 @@ func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff
 	if err != nil {
 		return catalog.Diff{}, d.Locate(err)
 	}
-	return pl.noted(), nil
+	return r.withNotes(pl), nil
 }
 
-// noted is the difference with what else there is to know.
-func (pl *plan) noted() catalog.Diff {
+// withNotes returns the changes of a plan with the notes for the user.
+func (r *Registry) withNotes(pl *plan) catalog.Diff {
 	diff := pl.diff
-	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
+	diff.Notes = append(r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.notes()...)
 	return diff
+}
+
+// notes tells the user about settings of the document that have no effect or an effect that is easy
+// to miss.
+func (pl *plan) notes() []string {
+	return slices.Concat(pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
 }
 
 // Apply is Plan, and then makes it so: everything or nothing. Applied again, the
@@ -63,7 +72,7 @@ func (r *Registry) Apply(ctx context.Context, d *document.Document) (catalog.Dif
 	if err != nil {
 		return catalog.Diff{}, err
 	}
-	return pl.noted(), nil
+	return r.withNotes(pl), nil
 }
 
 // apply makes a plan and carries it out, and makes another where the
@@ -71,7 +80,7 @@ func (r *Registry) Apply(ctx context.Context, d *document.Document) (catalog.Dif
 // configuration that is then changed.
 func (r *Registry) apply(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (*plan, error) {
 	for {
-		pl, err := r.plan(audit.ActorOf(ctx), d)
+		pl, err := newPlan(&r.planOptions, r.config.Load(), audit.ActorOf(ctx), d)
 		if check != nil {
 			if err := check(catalog.Configuration{Snapshot: pl.from}); err != nil {
 				return nil, err
@@ -83,7 +92,7 @@ func (r *Registry) apply(ctx context.Context, d *document.Document, check func(c
 		if len(pl.diff.Changes) == 0 {
 			return pl, nil
 		}
-		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.apply(w, audit.ActorOf(ctx)) }})
+		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return w.apply(pl, audit.ActorOf(ctx)) }})
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -96,7 +105,7 @@ func (r *Registry) apply(ctx context.Context, d *document.Document, check func(c
 
 // A plan is what has to be done for a document, on top of one snapshot.
 type plan struct {
-	r        *Registry
+	opt      *planOptions
 	doc      *document.Document
 	actor    *audit.Actor
 	from, to *catalog.Snapshot
@@ -110,9 +119,38 @@ type plan struct {
 	wrong    []*fanfare.Error
 }
 
-func (r *Registry) plan(actor *audit.Actor, d *document.Document) (*plan, error) {
-	from := r.config.Load()
-	pl := &plan{r: r, doc: d, actor: actor, from: from, to: from.Clone(), diff: catalog.Diff{Changes: []catalog.Change{}}}
+// planOptions are the functions that check a plan.
+type planOptions struct {
+	// CheckConditions compiles the conditions of a topic.
+	CheckConditions func(condition.Definition) error
+
+	// CompileTemplate checks the syntax of a template. The pointers of its errors begin with
+	// /templates/NAME.
+	CompileTemplate func(*catalog.TemplateSource) error
+
+	// DryRunTemplate renders a template for a topic with a schema (true: any data) and the
+	// parameters of a rule (nil: none). Without a schema it renders the template as for direct
+	// messages. The pointers of its errors begin with /templates/NAME.
+	DryRunTemplate func(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error
+
+	// DryRunDigest renders a template for a digest of events with the schemas of several topics.
+	DryRunDigest func(src *catalog.TemplateSource, schemas []json.RawMessage) error
+
+	// CheckKey checks a DKIM key of a channel; nil checks nothing.
+	CheckKey func(*catalog.Channel, *catalog.DKIMKey) error
+
+	// Files says which files templates may have.
+	Files filetype.Policy
+
+	// File reads a stored file of a template, nil if it is not stored.
+	File func(ctx context.Context, sum fanfare.Sum) ([]byte, error)
+
+	Now func() time.Time
+}
+
+// newPlan compares a document with a configuration. It returns the plan also with an error.
+func newPlan(opt *planOptions, from *catalog.Snapshot, actor *audit.Actor, d *document.Document) (*plan, error) {
+	pl := &plan{opt: opt, doc: d, actor: actor, from: from, to: from.Clone(), diff: catalog.Diff{Changes: []catalog.Change{}}}
 	pl.service()
 	pl.subscriberSchema()
 	if d.DeleteService {
@@ -199,7 +237,7 @@ func (pl *plan) dryRun() {
 		if pl.doc.Topics[t.Name] == nil && !pl.tries(name) {
 			return
 		}
-		if err := pl.r.opt.DryRunTemplate(src, schemaOf(t), params); err != nil {
+		if err := pl.opt.DryRunTemplate(src, schemaOf(t), params); err != nil {
 			pl.failIn("in topic "+t.Name, err)
 		}
 	}
@@ -216,7 +254,7 @@ func (pl *plan) dryRun() {
 	pl.dryRunDigests(used)
 	for name := range pl.doc.Templates {
 		if src := pl.sourceOf(name); src != nil && !used[name] && pl.tries(name) {
-			if err := pl.r.opt.DryRunTemplate(src, nil, nil); err != nil {
+			if err := pl.opt.DryRunTemplate(src, nil, nil); err != nil {
 				pl.fail("", err)
 			}
 		}
@@ -246,10 +284,10 @@ func schemaOf(t *catalog.Topic) json.RawMessage {
 
 // checkUse refuses to delete what subscriptions need that have not ended. The
 // index knows the active ones.
-func (pl *plan) checkUse(w *writer) error {
+func (w *writer) checkUse(pl *plan) error {
 	var wrong []*fanfare.Error
 	for _, t := range pl.gone {
-		n := int64(pl.r.opt.Conditions.Len(t.ConditionKey()))
+		n := int64(w.r.opt.Conditions.Len(t.ConditionKey()))
 		for of, paused := range w.pausedUse {
 			if of.topic == t.Number {
 				n += paused
@@ -283,27 +321,27 @@ func inUse(at string, subscriptions int64) *fanfare.Error {
 }
 
 // apply runs in the writer.
-func (pl *plan) apply(w *writer, actor *audit.Actor) error {
-	r := pl.r
+func (w *writer) apply(pl *plan, actor *audit.Actor) error {
+	r := w.r
 	if r.config.Load() != pl.from {
 		return errMoved
 	}
-	if err := pl.checkUse(w); err != nil {
+	if err := w.checkUse(pl); err != nil {
 		return err
 	}
 	for i, t := range pl.defined {
 		if err := r.opt.Conditions.Define(t.ConditionKey(), t.ConditionDefinition()); err != nil {
-			pl.restore(i)
+			r.restoreTopics(pl, i)
 			return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 		}
 	}
 	b := control.Batch{Config: pl.records, Files: pl.enclosed}
-	keys := pl.orphans(&b)
+	keys := r.deleteKeysOf(pl, &b)
 	for _, c := range pl.diff.Changes {
 		b.AddAudit(actor, audit.Operation{Service: pl.svc.Name, Action: c.Action, Kind: c.Kind, Name: c.Name}, &audit.Detail{Fields: shortened(c)})
 	}
 	if err := r.commit(&b); err != nil {
-		pl.restore(len(pl.defined))
+		r.restoreTopics(pl, len(pl.defined))
 		return err
 	}
 	r.config.Store(pl.to)
@@ -313,13 +351,13 @@ func (pl *plan) apply(w *writer, actor *audit.Actor) error {
 	return nil
 }
 
-// restore gives the first n changed topics back what they said before. A new
+// restoreTopics gives the first n changed topics back what they said before. A new
 // one stays in the index, where nobody asks for it.
-func (pl *plan) restore(n int) {
+func (r *Registry) restoreTopics(pl *plan, n int) {
 	for _, t := range pl.defined[:n] {
 		if old := pl.from.Topics[t.Number]; old != nil {
 			// It was good a moment ago, for the same subscriptions.
-			_ = pl.r.opt.Conditions.Define(old.ConditionKey(), old.ConditionDefinition())
+			_ = r.opt.Conditions.Define(old.ConditionKey(), old.ConditionDefinition())
 		}
 	}
 }

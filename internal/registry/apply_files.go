@@ -39,7 +39,7 @@ func (pl *plan) files(name string, parts catalog.TemplateParts) catalog.Template
 
 func (pl *plan) filesOf(at string, of catalog.TemplateFiles) (kept catalog.TemplateFiles) {
 	for i := range of.Attachments {
-		kept.Attachments = append(kept.Attachments, pl.file(at+inputerror.Pointer("attachments", strconv.Itoa(i)), of.Attachments[i], pl.r.opt.Files.Attachment))
+		kept.Attachments = append(kept.Attachments, pl.file(at+inputerror.Pointer("attachments", strconv.Itoa(i)), of.Attachments[i], pl.opt.Files.Attachment))
 	}
 	for _, name := range slices.Sorted(maps.Keys(of.Images)) {
 		if kept.Images == nil {
@@ -53,7 +53,13 @@ func (pl *plan) filesOf(at string, of catalog.TemplateFiles) (kept catalog.Templ
 // DraftFiles checks the files of a template that is not kept, and returns it as it would
 // be kept, with the files that are not kept yet.
 func (r *Registry) DraftFiles(service, name string, parts catalog.TemplateParts) (catalog.TemplateParts, []control.FileRecord, error) {
-	pl := &plan{r: r, doc: &document.Document{Service: service}, from: r.config.Load()}
+	return draftFiles(&r.planOptions, r.config.Load(), service, name, parts)
+}
+
+// draftFiles checks the files of a template that is not applied. It returns the template as it
+// would be stored, and the files that are not stored yet.
+func draftFiles(opt *planOptions, from *catalog.Snapshot, service, name string, parts catalog.TemplateParts) (catalog.TemplateParts, []control.FileRecord, error) {
+	pl := &plan{opt: opt, doc: &document.Document{Service: service}, from: from}
 	parts = pl.files(name, parts)
 	return parts, pl.enclosed, inputerror.Join(pl.wrong)
 }
@@ -67,7 +73,7 @@ func (pl *plan) file(at string, f catalog.TemplateFile, typeOf func(name, declar
 	if f.Content == nil {
 		var err error
 		if known {
-			f.Content, err = pl.r.opt.Store.File(context.Background(), f.SHA256)
+			f.Content, err = pl.opt.File(context.Background(), f.SHA256)
 		}
 		switch {
 		case err != nil:

@@ -76,14 +76,14 @@ func (pl *plan) mayOpen(ch, old *catalog.Channel) error {
 
 // checkKeys has each key looked at that the channel did not have.
 func (pl *plan) checkKeys(at string, ch, old *catalog.Channel) {
-	if pl.r.opt.CheckKey == nil {
+	if pl.opt.CheckKey == nil {
 		return
 	}
 	for i := range ch.DKIM {
 		if old != nil && slices.Contains(old.DKIM, ch.DKIM[i]) {
 			continue
 		}
-		if err := pl.r.opt.CheckKey(ch, &ch.DKIM[i]); err != nil {
+		if err := pl.opt.CheckKey(ch, &ch.DKIM[i]); err != nil {
 			pl.fail(at+"/dkim/"+strconv.Itoa(i), err)
 		}
 	}
@@ -179,7 +179,7 @@ func (pl *plan) topic(name string, spec *document.TopicSpec) {
 
 // recheck compiles the topic's conditions.
 func (pl *plan) recheck(at string, t *catalog.Topic) {
-	if err := pl.r.opt.Conditions.Check(t.ConditionDefinition()); err != nil {
+	if err := pl.opt.CheckConditions(t.ConditionDefinition()); err != nil {
 		pl.fail(at, err)
 	}
 	pl.checkDigestKey(at, t)

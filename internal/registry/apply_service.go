@@ -69,12 +69,12 @@ func (pl *plan) deleteService() {
 	pl.keepService(true)
 }
 
-// orphans adds to b that the keys of a deleted service end with it.
-func (pl *plan) orphans(b *control.Batch) []*heldKey {
+// deleteKeysOf adds the deletion of the keys of a deleted service to b.
+func (r *Registry) deleteKeysOf(pl *plan, b *control.Batch) []*heldKey {
 	if !pl.doc.DeleteService {
 		return nil
 	}
-	keys := pl.r.keyring.list(pl.svc.Name)
+	keys := r.keyring.list(pl.svc.Name)
 	for _, k := range keys {
 		b.Config = append(b.Config, control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: pl.svc.Number, Name: k.name, Body: []byte("{}"), Deleted: true})
 	}

@@ -68,7 +68,7 @@ func (pl *plan) draftKey(template string) catalog.DraftKey {
 // source makes a version of a template of what the actor says now.
 func (pl *plan) source(name string, version int, note string, parts catalog.TemplateParts) *catalog.TemplateSource {
 	src := &catalog.TemplateSource{Service: pl.svc.Name, Name: name, Version: version, TemplateParts: parts,
-		Made: catalog.Made{At: pl.r.opt.Now().UTC().Truncate(time.Millisecond), Note: note}}
+		Made: catalog.Made{At: pl.opt.Now().UTC().Truncate(time.Millisecond), Note: note}}
 	if pl.actor != nil {
 		src.Key, src.KeyName = pl.actor.KeyID, pl.actor.KeyName
 	}
@@ -76,7 +76,7 @@ func (pl *plan) source(name string, version int, note string, parts catalog.Temp
 }
 
 func (pl *plan) compiles(src *catalog.TemplateSource) bool {
-	err := pl.r.opt.CompileTemplate(src)
+	err := pl.opt.CompileTemplate(src)
 	if err != nil {
 		pl.fail("", err)
 	}

@@ -18,7 +18,7 @@ func (pl *plan) checkDigestKey(at string, t *catalog.Topic) {
 	if t.Digest.Key == "" {
 		return
 	}
-	if err := pl.r.opt.Conditions.Check(condition.Definition{Schema: t.Schema, Key: t.Digest.Key}); err != nil {
+	if err := pl.opt.CheckConditions(condition.Definition{Schema: t.Schema, Key: t.Digest.Key}); err != nil {
 		if e := inputerror.WithPrefix("", err); strings.HasPrefix(e.Pointer, "/key") {
 			pl.fail(at+"/digest", e)
 		}
@@ -49,7 +49,7 @@ func (pl *plan) dryRunDigests(used map[string]bool) {
 		for _, t := range all {
 			schemas, names = append(schemas, schemaOf(t)), append(names, t.Name)
 		}
-		if err := pl.r.opt.DryRunDigest(src, schemas); err != nil {
+		if err := pl.opt.DryRunDigest(src, schemas); err != nil {
 			pl.failIn("in digests of "+strings.Join(names, ", "), err)
 		}
 	}
