@@ -63,7 +63,6 @@ type Parts struct {
 
 	Version string
 	Now     func() time.Time // nil: time.Now
-	Ahead   time.Duration    // how far ahead an event may say when it is to leave
 	Log     *slog.Logger     // nil: slog.Default
 }
 

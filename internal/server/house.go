@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"fanfare.dev/fanfare"
@@ -22,6 +23,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -68,7 +70,7 @@ type house struct {
 	restored recovery.Recovery
 
 	// openOutlets
-	dispatch *stage
+	dispatch *dispatch.Stage
 
 	// openRecord
 	waiting  *due.Scheduler
@@ -232,4 +234,9 @@ func resolverAt(server string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server)
 	}}
+}
+
+// returning reports whether a channel has return addresses.
+func returning(people *registry.Registry) bool {
+	return slices.ContainsFunc(people.Channels(), func(c *registry.Channel) bool { return c.Returns != "" })
 }

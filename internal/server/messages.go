@@ -131,7 +131,7 @@ type draft struct {
 	posted  *fanfare.AcceptedEvent
 	channel *registry.Channel
 	title   string // of the template, for errors
-	writer  writer
+	writer  compose.Writer
 	files   map[fanfare.Sum][]byte // that came with the request
 
 	people  []addressee

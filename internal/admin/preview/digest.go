@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -98,7 +98,7 @@ func (m *request) digest(event *fanfare.Event) *render.Digest {
 	if text == immediate || text == "" {
 		text = sampleCadence
 	}
-	return &render.Digest{Due: m.Clock.Now(), Cadence: text, Zone: location(m.recipient.TimeZone),
+	return &render.Digest{Due: m.Clock.Now(), Cadence: text, Zone: compose.TimeZone(m.recipient.TimeZone, ""),
 		Item: func(number uint32) *render.Item { return m.items[number] }}
 }
 
@@ -116,12 +116,4 @@ func (m *request) shownData() json.RawMessage {
 		return nil
 	}
 	return text
-}
-
-// location returns a time zone, or UTC for an unknown one.
-func location(name string) *time.Location {
-	if zone, err := time.LoadLocation(name); err == nil && name != time.Local.String() {
-		return zone
-	}
-	return time.UTC
 }

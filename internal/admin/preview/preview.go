@@ -284,13 +284,9 @@ func (m *request) asMatched(ctx context.Context, place fanfare.RowID) error {
 	if err != nil || m.topic == nil {
 		return err
 	}
-	rank := func(rule string) int { // rules in the order of the topic, then filters
-		if i := slices.IndexFunc(m.topic.Rules, func(r registry.Rule) bool { return rule != "" && r.Name == rule }); i >= 0 {
-			return i
-		}
-		return len(m.topic.Rules)
-	}
-	slices.SortStableFunc(m.recipient.Subscriptions, func(a, b render.Subscription) int { return rank(a.Rule) - rank(b.Rule) })
+	slices.SortStableFunc(m.recipient.Subscriptions, func(a, b render.Subscription) int {
+		return compose.RuleRank(m.topic, a.Rule) - compose.RuleRank(m.topic, b.Rule)
+	})
 	return nil
 }
 

@@ -3,9 +3,11 @@ package compose
 import (
 	"net/mail"
 	"strings"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -40,6 +42,11 @@ func Recipient(row *registry.SubscriberRow, posted *fanfare.AcceptedEvent) *rend
 		Address: row.Address, ID: row.ID, Locale: row.Locale, TimeZone: row.TimeZone,
 		Attributes: row.Attributes, Date: posted.ReceivedAt,
 	}
+}
+
+// Writer writes the messages of one event by one channel and template. It appends a message to dst.
+type Writer interface {
+	Write(dst []byte, r *render.Recipient) (driver.Message, []byte, error)
 }
 
 // allowsMulticast reports whether a message of a channel may have several recipients. At a
@@ -97,4 +104,31 @@ func PreferenceLinks(signer *signedlink.Signer, service string) func([]byte, *re
 	return func(dst []byte, r *render.Recipient) []byte {
 		return signer.AppendPreferences(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
+}
+
+// RuleRank returns the position of a rule in the order of a topic. Filters of subscribers, which
+// have no name, come last.
+func RuleRank(topic *registry.Topic, rule string) int {
+	if rule != "" {
+		for i := range topic.Rules {
+			if topic.Rules[i].Name == rule {
+				return i
+			}
+		}
+	}
+	return len(topic.Rules)
+}
+
+// TimeZone returns the first of two time zones that is known, or UTC. The server's own zone
+// ("Local") counts as unknown.
+func TimeZone(name, otherwise string) *time.Location {
+	for _, name := range []string{name, otherwise} {
+		if name == "" || name == time.Local.String() {
+			continue
+		}
+		if zone, err := time.LoadLocation(name); err == nil {
+			return zone
+		}
+	}
+	return time.UTC
 }

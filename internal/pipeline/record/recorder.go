@@ -97,7 +97,7 @@ type pendingWrite struct {
 }
 
 // size is how many entries it has, 1 at least.
-func (s *pendingWrite) size() int { return max(1, len(s.group)) }
+func (w *pendingWrite) size() int { return max(1, len(w.group)) }
 
 // Start returns a recorder that runs until Stop.
 func Start(options Options) *Recorder {
@@ -130,9 +130,9 @@ func (r *Recorder) Expect() { r.expected.Add(1) }
 // which some were expected. All is durable when it returns, or nothing. The slices
 // are the caller's again then.
 func (r *Recorder) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
-	s := r.pool.Get().(*pendingWrite)
-	s.day, s.group, s.postponed = entries[0].Delivery.Day, entries, dues
-	return r.submit(s, int64(expected))
+	w := r.pool.Get().(*pendingWrite)
+	w.day, w.group, w.postponed = entries[0].Delivery.Day, entries, dues
+	return r.submit(w, int64(expected))
 }
 
 // RecordExpected is Record for a message that was expected.
@@ -147,13 +147,13 @@ func (r *Recorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
 }
 
 func (r *Recorder) record(entry *fanfare.Entry, due *fanfare.Due, expected int64) error {
-	s := r.pool.Get().(*pendingWrite)
-	s.day, s.entry, s.due = entry.Delivery.Day, *entry, due
-	return r.submit(s, expected)
+	w := r.pool.Get().(*pendingWrite)
+	w.day, w.entry, w.due = entry.Delivery.Day, *entry, due
+	return r.submit(w, expected)
 }
 
 // submit gives a slip in and waits until it is kept.
-func (r *Recorder) submit(s *pendingWrite, expected int64) error {
+func (r *Recorder) submit(w *pendingWrite, expected int64) error {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -161,18 +161,18 @@ func (r *Recorder) submit(s *pendingWrite, expected int64) error {
 		return errStopped
 	}
 	if expected > 0 {
-		r.waiting = append(r.waiting, s)
+		r.waiting = append(r.waiting, w)
 	} else {
-		r.unsent = append(r.unsent, s)
+		r.unsent = append(r.unsent, w)
 	}
 	r.mu.Unlock()
 	if r.expected.Add(-expected) <= r.ignored.Load() {
 		signal(r.allArrived)
 	}
 	signal(r.wake)
-	err := <-s.done
-	s.due, s.group, s.postponed = nil, nil, nil
-	r.pool.Put(s)
+	err := <-w.done
+	w.due, w.group, w.postponed = nil, nil, nil
+	r.pool.Put(w)
 	return err
 }
 
@@ -270,16 +270,16 @@ func (r *Recorder) commitGroup(ctx context.Context, group []*pendingWrite) {
 func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pendingWrite) {
 	commit := fanfare.Commit{Entries: make([]fanfare.Entry, 0, len(group))}
 	var earliest time.Time
-	for _, s := range group {
-		commit.Dues = append(commit.Dues, s.postponed...)
+	for _, w := range group {
+		commit.Dues = append(commit.Dues, w.postponed...)
 		switch {
-		case s.group != nil:
-			commit.Entries = append(commit.Entries, s.group...)
-		case s.postponed == nil:
-			commit.Entries = append(commit.Entries, s.entry)
+		case w.group != nil:
+			commit.Entries = append(commit.Entries, w.group...)
+		case w.postponed == nil:
+			commit.Entries = append(commit.Entries, w.entry)
 		}
-		if s.due != nil {
-			commit.Dues = append(commit.Dues, *s.due)
+		if w.due != nil {
+			commit.Dues = append(commit.Dues, *w.due)
 		}
 	}
 	for i := range commit.Dues {
@@ -302,8 +302,8 @@ func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pend
 	} else if fanfare.CodeOf(err) == fanfare.NotFound {
 		r.broadcasts.drop(day)
 	}
-	for _, s := range group {
-		s.done <- err
+	for _, w := range group {
+		w.done <- err
 	}
 	if err != nil {
 		return
@@ -376,11 +376,11 @@ func (r *Recorder) RecordAll(entries []fanfare.Entry) error {
 	r.mu.Unlock()
 	signal(r.wake)
 	var first error
-	for _, s := range all {
-		if err := <-s.done; err != nil && first == nil {
+	for _, w := range all {
+		if err := <-w.done; err != nil && first == nil {
 			first = err
 		}
-		r.pool.Put(s)
+		r.pool.Put(w)
 	}
 	return first
 }
@@ -392,10 +392,10 @@ func (r *Recorder) Postpone(day fanfare.Day, dues []fanfare.Due) error {
 	if len(dues) == 0 {
 		return nil
 	}
-	s := r.pool.Get().(*pendingWrite)
-	s.day, s.postponed = day, dues
+	w := r.pool.Get().(*pendingWrite)
+	w.day, w.postponed = day, dues
 	failpoint.Hit("before-postpone")
-	err := r.submit(s, 0)
+	err := r.submit(w, 0)
 	failpoint.Hit("after-postpone")
 	return err
 }

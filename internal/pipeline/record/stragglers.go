@@ -19,26 +19,26 @@ const (
 )
 
 // ignore is how many messages the next group does not wait for.
-func (t *stragglers) ignore() int64 {
-	if t.groups++; t.groups >= waitForAll {
-		t.groups = 0
+func (s *stragglers) ignore() int64 {
+	if s.groups++; s.groups >= waitForAll {
+		s.groups = 0
 		return 0
 	}
-	return t.known
+	return s.known
 }
 
 // groupClosed takes in how many messages were missing when a group closed.
-func (t *stragglers) groupClosed(missing int64) {
-	if missing <= t.known {
-		if t.rounds = 0; t.groups == 0 {
-			t.known = missing
+func (s *stragglers) groupClosed(missing int64) {
+	if missing <= s.known {
+		if s.rounds = 0; s.groups == 0 {
+			s.known = missing
 		}
 		return
 	}
-	if t.rounds++; t.rounds == 1 || missing < t.fewest {
-		t.fewest = missing
+	if s.rounds++; s.rounds == 1 || missing < s.fewest {
+		s.fewest = missing
 	}
-	if t.rounds >= missedRounds {
-		t.known, t.rounds = t.fewest, 0
+	if s.rounds >= missedRounds {
+		s.known, s.rounds = s.fewest, 0
 	}
 }

@@ -51,13 +51,13 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 		if message == nil {
 			return err
 		}
-		t := &routedQueue{Queue: queue, first: message, allowed: d.allow.Has}
-		if t.direct = d.allow.Has(message.To); t.direct {
-			err = d.own.Serve(ctx, t)
+		q := &routedQueue{Queue: queue, first: message, allowed: d.allow.Has}
+		if q.direct = d.allow.Has(message.To); q.direct {
+			err = d.own.Serve(ctx, q)
 		} else {
-			err = d.to.Serve(ctx, d.capture(t))
+			err = d.to.Serve(ctx, d.capture(q))
 		}
-		if left := t.take(); left != nil {
+		if left := q.take(); left != nil {
 			queue.Return(left)
 		}
 		if err != nil || ctx.Err() != nil {
@@ -78,33 +78,33 @@ type routedQueue struct {
 	done  bool
 }
 
-func (t *routedQueue) take() *driver.Message {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	message := t.first
-	t.first = nil
+func (q *routedQueue) take() *driver.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	message := q.first
+	q.first = nil
 	return message
 }
 
 // Next returns the next message for this way, none when the turn is over.
-func (t *routedQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
-	if message := t.take(); message != nil {
+func (q *routedQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	if message := q.take(); message != nil {
 		return message, nil
 	}
-	t.mu.Lock()
-	over := t.done
-	t.mu.Unlock()
+	q.mu.Lock()
+	over := q.done
+	q.mu.Unlock()
 	if over {
 		return nil, nil
 	}
-	message, err := t.Queue.Next(ctx, wait)
-	if message == nil || t.allowed(message.To) == t.direct {
+	message, err := q.Queue.Next(ctx, wait)
+	if message == nil || q.allowed(message.To) == q.direct {
 		return message, err
 	}
-	t.mu.Lock()
-	t.done = true
-	t.mu.Unlock()
-	t.Return(message)
+	q.mu.Lock()
+	q.done = true
+	q.mu.Unlock()
+	q.Return(message)
 	return nil, nil
 }
 
@@ -127,8 +127,8 @@ func (d *Driver) capture(queue driver.Queue) *captureQueue {
 }
 
 // Next returns the next message, marked.
-func (m *captureQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
-	message, err := m.Queue.Next(ctx, wait)
+func (q *captureQueue) Next(ctx context.Context, wait bool) (*driver.Message, error) {
+	message, err := q.Queue.Next(ctx, wait)
 	if message == nil {
 		return nil, err
 	}
@@ -136,60 +136,60 @@ func (m *captureQueue) Next(ctx context.Context, wait bool) (*driver.Message, er
 	if strings.Contains(message.To, "://") {
 		asMail(&marked)
 	}
-	marked.Body = append([]byte(Header+": "+m.channel+"\r\n"), marked.Body...)
-	m.mu.Lock()
-	m.originals[&marked] = message
-	m.mu.Unlock()
+	marked.Body = append([]byte(Header+": "+q.channel+"\r\n"), marked.Body...)
+	q.mu.Lock()
+	q.originals[&marked] = message
+	q.mu.Unlock()
 	return &marked, nil
 }
 
-func (m *captureQueue) original(marked *driver.Message) *driver.Message {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.originals[marked]
+func (q *captureQueue) original(marked *driver.Message) *driver.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.originals[marked]
 }
 
-func (m *captureQueue) release(marked *driver.Message) *driver.Message {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	message := m.originals[marked]
-	delete(m.originals, marked)
+func (q *captureQueue) release(marked *driver.Message) *driver.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	message := q.originals[marked]
+	delete(q.originals, marked)
 	return message
 }
 
 // Release asks for the message as it was.
-func (m *captureQueue) Release(marked *driver.Message) bool {
-	if m.Queue.Release(m.original(marked)) {
+func (q *captureQueue) Release(marked *driver.Message) bool {
+	if q.Queue.Release(q.original(marked)) {
 		return true
 	}
-	m.release(marked)
+	q.release(marked)
 	return false
 }
 
 // ReleaseAll asks for the messages as they were.
-func (m *captureQueue) ReleaseAll(marked []*driver.Message) (left []*driver.Message, released bool) {
+func (q *captureQueue) ReleaseAll(marked []*driver.Message) (left []*driver.Message, released bool) {
 	originals := make([]*driver.Message, len(marked))
 	for i, message := range marked {
-		originals[i] = m.original(message)
+		originals[i] = q.original(message)
 	}
-	kept, released := m.Queue.ReleaseAll(originals)
+	kept, released := q.Queue.ReleaseAll(originals)
 	for i, message := range marked {
 		if slices.Contains(kept, originals[i]) {
 			left = append(left, message)
 		} else {
-			m.release(message)
+			q.release(message)
 		}
 	}
 	return left, released
 }
 
 // ReportAll passes on the outcomes of the messages as they were.
-func (m *captureQueue) ReportAll(marked []*driver.Message, outcomes []driver.Outcome) error {
+func (q *captureQueue) ReportAll(marked []*driver.Message, outcomes []driver.Outcome) error {
 	originals := make([]*driver.Message, len(marked))
 	for i, message := range marked {
-		originals[i] = m.release(message)
+		originals[i] = q.release(message)
 	}
-	return m.Queue.ReportAll(originals, outcomes)
+	return q.Queue.ReportAll(originals, outcomes)
 }
 
 // TakeSameContent returns no further message: each marked message is sent by itself.
@@ -201,12 +201,12 @@ func (*captureQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, _
 func (*captureQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
 // Report tells of the message as it was.
-func (m *captureQueue) Report(marked *driver.Message, outcome driver.Outcome) error {
-	return m.Queue.Report(m.release(marked), outcome)
+func (q *captureQueue) Report(marked *driver.Message, outcome driver.Outcome) error {
+	return q.Queue.Report(q.release(marked), outcome)
 }
 
 // Return gives the message back as it was.
-func (m *captureQueue) Return(marked *driver.Message) { m.Queue.Return(m.release(marked)) }
+func (q *captureQueue) Return(marked *driver.Message) { q.Queue.Return(q.release(marked)) }
 
 // placeholderAddress is whom a captured webhook is addressed to.
 const placeholderAddress = "captured@localhost"

@@ -26,16 +26,16 @@ type tempFile struct {
 
 // write puts messages into files of their own. The first that cannot be written goes
 // back, and so do those behind it.
-func (p *batch) write(queue driver.Queue, messages []*driver.Message) error {
+func (b *batch) write(queue driver.Queue, messages []*driver.Message) error {
 	for i, message := range messages {
-		part, err := write(p.folder, p.names, message)
+		part, err := write(b.folder, b.names, message)
 		if err != nil {
 			for _, rest := range slices.Backward(messages[i:]) { // the first is in front again at last
 				queue.Return(rest)
 			}
 			return fmt.Errorf("folder of the channel: %w", err)
 		}
-		p.files = append(p.files, tempFile{message, part})
+		b.files = append(b.files, tempFile{message, part})
 	}
 	return nil
 }
@@ -61,51 +61,51 @@ func write(folder string, mark TempNames, message *driver.Message) (part *os.Fil
 }
 
 // sync makes what was written durable. A message of which that fails goes back.
-func (p *batch) sync(queue driver.Queue, disk *syncer) (failed error) {
-	if len(p.files) == 0 {
+func (b *batch) sync(queue driver.Queue, disk *syncer) (failed error) {
+	if len(b.files) == 0 {
 		return nil
 	}
-	files := make([]*os.File, len(p.files))
-	for i, s := range p.files {
+	files := make([]*os.File, len(b.files))
+	for i, s := range b.files {
 		files[i] = s.file
 	}
 	errs := disk.sync(files)
 	for i, f := range files {
 		errs[i] = errors.Join(errs[i], f.Close())
 	}
-	for i, s := range slices.Backward(p.files) {
+	for i, s := range slices.Backward(b.files) {
 		if errs[i] == nil {
 			continue
 		}
 		failed = fmt.Errorf("folder of the channel: %w", errs[i])
 		queue.Return(s.message)
 		s.discard()
-		p.files = slices.Delete(p.files, i, i+1)
+		b.files = slices.Delete(b.files, i, i+1)
 	}
 	return failed
 }
 
 // release asks for all messages, and forgets those that must not leave.
-func (p *batch) release(queue driver.Queue) {
-	for len(p.files) > 0 {
-		left, released := p.releaseOnce(queue)
+func (b *batch) release(queue driver.Queue) {
+	for len(b.files) > 0 {
+		left, released := b.releaseOnce(queue)
 		if released {
 			return
 		}
-		p.filter(func(s tempFile) bool { return slices.Contains(left, s.message) })
+		b.filter(func(s tempFile) bool { return slices.Contains(left, s.message) })
 	}
 }
 
-func (p *batch) releaseOnce(queue driver.Queue) (left []*driver.Message, released bool) {
-	if len(p.files) == 1 {
-		return nil, queue.Release(p.files[0].message)
+func (b *batch) releaseOnce(queue driver.Queue) (left []*driver.Message, released bool) {
+	if len(b.files) == 1 {
+		return nil, queue.Release(b.files[0].message)
 	}
-	return queue.ReleaseAll(p.messages())
+	return queue.ReleaseAll(b.messages())
 }
 
-func (p *batch) messages() []*driver.Message {
-	messages := make([]*driver.Message, len(p.files))
-	for i, s := range p.files {
+func (b *batch) messages() []*driver.Message {
+	messages := make([]*driver.Message, len(b.files))
+	for i, s := range b.files {
 		messages[i] = s.message
 	}
 	return messages
@@ -113,21 +113,21 @@ func (p *batch) messages() []*driver.Message {
 
 // rename gives the files their names, and syncs those too. A file whose name is not
 // sure to last has not arrived.
-func (p *batch) rename() (outcomes []driver.Outcome, failed error) {
-	outcomes = slices.Repeat([]driver.Outcome{{Verdict: driver.Accepted, Text: "written", Relay: p.folder}}, len(p.files))
+func (b *batch) rename() (outcomes []driver.Outcome, failed error) {
+	outcomes = slices.Repeat([]driver.Outcome{{Verdict: driver.Accepted, Text: "written", Relay: b.folder}}, len(b.files))
 	refuse := func(i int, err error) {
 		text := []byte("could not be written: " + err.Error())
 		outcomes[i].Verdict, outcomes[i].Text = driver.Temporary, string(driver.AppendText(nil, text, driver.MaxTextBytes))
 	}
-	for i, s := range p.files {
-		if err := os.Rename(s.file.Name(), filepath.Join(p.folder, s.message.Delivery.String()+".eml")); err != nil {
+	for i, s := range b.files {
+		if err := os.Rename(s.file.Name(), filepath.Join(b.folder, s.message.Delivery.String()+".eml")); err != nil {
 			refuse(i, err)
 			failed = errors.Join(failed, err)
 			continue
 		}
-		p.files[i].file = nil
+		b.files[i].file = nil
 	}
-	if err := syncFolder(p.folder); err != nil {
+	if err := syncFolder(b.folder); err != nil {
 		for i := range outcomes {
 			refuse(i, err)
 		}
@@ -145,16 +145,16 @@ func syncFolder(path string) error {
 }
 
 // report gives what came of the messages.
-func (p *batch) report(queue driver.Queue, outcomes []driver.Outcome) error {
-	if len(p.files) == 1 {
-		return queue.Report(p.files[0].message, outcomes[0])
+func (b *batch) report(queue driver.Queue, outcomes []driver.Outcome) error {
+	if len(b.files) == 1 {
+		return queue.Report(b.files[0].message, outcomes[0])
 	}
-	return queue.ReportAll(p.messages(), outcomes)
+	return queue.ReportAll(b.messages(), outcomes)
 }
 
 // filter takes the sheets out that do not stay.
-func (p *batch) filter(stays func(tempFile) bool) {
-	p.files = slices.DeleteFunc(p.files, func(s tempFile) bool {
+func (b *batch) filter(stays func(tempFile) bool) {
+	b.files = slices.DeleteFunc(b.files, func(s tempFile) bool {
 		stay := stays(s)
 		if !stay {
 			s.discard()
@@ -164,8 +164,8 @@ func (p *batch) filter(stays func(tempFile) bool) {
 }
 
 // discardAll removes what has not got its name.
-func (p *batch) discardAll() {
-	for _, s := range p.files {
+func (b *batch) discardAll() {
+	for _, s := range b.files {
 		s.discard()
 	}
 }

@@ -68,12 +68,12 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 	}
 	wg.Wait()
 	total := Stats{Elapsed: time.Since(start), Mode: client.Status().Mode}
-	for _, d := range queues {
-		total.Accepted += d.verdicts[driver.Accepted]
-		total.Temporary += d.verdicts[driver.Temporary]
-		total.Permanent += d.verdicts[driver.Permanent]
-		total.Lost += d.verdicts[driver.Lost]
-		total.Bytes += d.bytes
+	for _, q := range queues {
+		total.Accepted += q.verdicts[driver.Accepted]
+		total.Temporary += q.verdicts[driver.Temporary]
+		total.Permanent += q.verdicts[driver.Permanent]
+		total.Lost += q.verdicts[driver.Lost]
+		total.Bytes += q.bytes
 	}
 	return total, errors.Join(errors.Join(errs...), ctx.Err())
 }
@@ -94,43 +94,43 @@ type discardQueue struct {
 	bytes    int64
 }
 
-func (d *discardQueue) Next(context.Context, bool) (*driver.Message, error) {
-	if n := len(d.returned); n > 0 {
-		l := d.returned[n-1]
-		d.returned = d.returned[:n-1]
-		return l, nil
+func (q *discardQueue) Next(context.Context, bool) (*driver.Message, error) {
+	if n := len(q.returned); n > 0 {
+		message := q.returned[n-1]
+		q.returned = q.returned[:n-1]
+		return message, nil
 	}
-	return d.fill(d.next.Add(1) - 1), nil
+	return q.fill(q.next.Add(1) - 1), nil
 }
 
 // fill makes the i-th message, nil beyond the last.
-func (d *discardQueue) fill(i int64) *driver.Message {
-	if i >= d.count {
+func (q *discardQueue) fill(i int64) *driver.Message {
+	if i >= q.count {
 		return nil
 	}
-	d.nextSlot = (d.nextSlot + 1) % len(d.slots)
-	l := &d.slots[d.nextSlot]
-	l.From, l.To, l.Body = d.message(int(i))
-	l.SharedContent = 1 // the connection compares the bodies
-	return l
+	q.nextSlot = (q.nextSlot + 1) % len(q.slots)
+	message := &q.slots[q.nextSlot]
+	message.From, message.To, message.Body = q.message(int(i))
+	message.SharedContent = 1 // the connection compares the bodies
+	return message
 }
 
 // TakeSameContent takes the next messages, since all have the same content.
-func (d *discardQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, most int) []*driver.Message {
-	end := d.next.Add(int64(most))
-	for i := end - int64(most); i < min(end, d.count); i++ {
-		dst = append(dst, d.fill(i))
+func (q *discardQueue) TakeSameContent(dst []*driver.Message, _ *driver.Message, most int) []*driver.Message {
+	end := q.next.Add(int64(most))
+	for i := end - int64(most); i < min(end, q.count); i++ {
+		dst = append(dst, q.fill(i))
 	}
 	return dst
 }
 
-func (d *discardQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
+func (q *discardQueue) ReleaseAll(messages []*driver.Message) ([]*driver.Message, bool) {
 	return messages, true
 }
 
-func (d *discardQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
-	for i, l := range messages {
-		_ = d.Report(l, outcomes[i])
+func (q *discardQueue) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
+	for i, message := range messages {
+		_ = q.Report(message, outcomes[i])
 	}
 	return nil
 }
@@ -138,15 +138,15 @@ func (d *discardQueue) ReportAll(messages []*driver.Message, outcomes []driver.O
 // Failover reports that there is no other next hop.
 func (*discardQueue) Failover(*driver.Message, driver.Outcome) bool { return false }
 
-func (d *discardQueue) Release(*driver.Message) bool { return true }
+func (q *discardQueue) Release(*driver.Message) bool { return true }
 
-func (d *discardQueue) Report(l *driver.Message, o driver.Outcome) error {
-	d.verdicts[o.Verdict]++
-	d.reported++
+func (q *discardQueue) Report(message *driver.Message, o driver.Outcome) error {
+	q.verdicts[o.Verdict]++
+	q.reported++
 	if o.Verdict == driver.Accepted {
-		d.bytes += int64(l.Size())
+		q.bytes += int64(message.Size())
 	}
 	return nil
 }
 
-func (d *discardQueue) Return(l *driver.Message) { d.returned = append(d.returned, l) }
+func (q *discardQueue) Return(message *driver.Message) { q.returned = append(q.returned, message) }

@@ -87,14 +87,14 @@ func (c *conn) textOf(text []byte) string {
 }
 
 // appendEnvelope appends the whole envelope of p, behind a RSET where one is due.
-func (c *conn) appendEnvelope(dst []byte, p *transaction) []byte {
+func (c *conn) appendEnvelope(dst []byte, tx *transaction) []byte {
 	if c.needsReset {
 		dst = append(dst, cmdReset...)
 		c.needsReset, c.resetting = false, true
 	}
-	dst = c.extensions.appendMail(dst, p)
-	for _, l := range p.messages {
-		dst = appendRcpt(dst, l)
+	dst = c.extensions.appendMail(dst, tx)
+	for _, message := range tx.messages {
+		dst = appendRcpt(dst, message)
 	}
 	return append(dst, cmdData...)
 }

@@ -58,11 +58,11 @@ func (d *Driver) Serve(ctx context.Context, queue driver.Queue) error {
 		case finished:
 			return nil
 		case disconnectUntilMessage:
-			l, err := queue.Next(ctx, true)
-			if l == nil {
+			message, err := queue.Next(ctx, true)
+			if message == nil {
 				return unlessEnded(ctx, err)
 			}
-			s.held = append(s.held, l)
+			s.held = append(s.held, message)
 		}
 	}
 }

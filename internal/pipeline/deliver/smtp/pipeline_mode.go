@@ -19,7 +19,7 @@ const (
 var modeNames = [...]string{"lockstep", "pipelining", "grouped"}
 
 // String returns the mode's name as configuration and status spell it.
-func (m Mode) String() string { return modeNames[m] }
+func (mode Mode) String() string { return modeNames[mode] }
 
 // Status says how a Driver talks to its peer.
 type Status struct {
@@ -28,7 +28,7 @@ type Status struct {
 }
 
 // MarshalText lets a Mode appear by name in JSON.
-func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+func (mode Mode) MarshalText() ([]byte, error) { return []byte(mode.String()), nil }
 
 // A ladder remembers the fastest mode that a peer bears. It goes down one rung
 // when a peer breaks or complains on a mode that it has never completed, and up
@@ -44,56 +44,56 @@ type pipelineMode struct {
 	reason string // why top is where it is
 }
 
-func (l *pipelineMode) mode() Mode { return Mode(l.highest.Load()) }
+func (m *pipelineMode) mode() Mode { return Mode(m.highest.Load()) }
 
 // confirm notes that a group of mode m was answered in step.
-func (l *pipelineMode) confirm(m Mode) {
-	if Mode(l.proven.Load()) >= m {
+func (m *pipelineMode) confirm(mode Mode) {
+	if Mode(m.proven.Load()) >= mode {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.final {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.final {
 		return
 	}
-	l.proven.Store(uint32(m))
-	if l.mode() < m {
-		l.highest.Store(uint32(m))
-		l.reason = ""
+	m.proven.Store(uint32(mode))
+	if m.mode() < mode {
+		m.highest.Store(uint32(mode))
+		m.reason = ""
 	}
 }
 
 // connectionBroke notes that a connection ended in the middle of a group of mode m, and
 // reports whether another connection would now use a lower one.
-func (l *pipelineMode) connectionBroke(m Mode, cause error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m > LockStep && l.mode() >= m && Mode(l.proven.Load()) < m {
-		l.highest.Store(uint32(m - 1))
-		l.reason = fmt.Sprintf("the connection broke in the first use of mode %s: %v", m, cause)
+func (m *pipelineMode) connectionBroke(mode Mode, cause error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mode > LockStep && m.mode() >= mode && Mode(m.proven.Load()) < mode {
+		m.highest.Store(uint32(mode - 1))
+		m.reason = fmt.Sprintf("the connection broke in the first use of mode %s: %v", mode, cause)
 	}
-	return l.mode() < m
+	return m.mode() < mode
 }
 
 // refused notes that the peer complained about mode m in so many words.
-func (l *pipelineMode) refused(m Mode, reply string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m == LockStep || l.mode() < m {
+func (m *pipelineMode) refused(mode Mode, reply string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mode == LockStep || m.mode() < mode {
 		return
 	}
-	l.highest.Store(uint32(m - 1))
-	l.proven.Store(min(l.proven.Load(), uint32(m-1)))
-	l.final = true
-	l.reason = fmt.Sprintf("the peer refused mode %s: %s", m, reply)
+	m.highest.Store(uint32(mode - 1))
+	m.proven.Store(min(m.proven.Load(), uint32(mode-1)))
+	m.final = true
+	m.reason = fmt.Sprintf("the peer refused mode %s: %s", mode, reply)
 }
 
 // status tells what a new connection would use, and why.
-func (l *pipelineMode) status() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.notOffered.Load() {
+func (m *pipelineMode) status() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.notOffered.Load() {
 		return Status{Mode: LockStep, Reason: "the peer does not offer PIPELINING"}
 	}
-	return Status{Mode: l.mode(), Reason: l.reason}
+	return Status{Mode: m.mode(), Reason: m.reason}
 }

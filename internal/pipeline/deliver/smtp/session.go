@@ -56,12 +56,12 @@ func (s *session) closedWhileIdle() bool {
 // run sends messages over the open connection until it ends, and closes it.
 func (s *session) run(ctx context.Context) step {
 	for {
-		l, next := s.take(ctx)
-		if l == nil {
+		message, next := s.take(ctx)
+		if message == nil {
 			s.conn.quit()
 			return next
 		}
-		if next := s.send(ctx, l); next != proceed {
+		if next := s.send(ctx, message); next != proceed {
 			s.conn.close()
 			return next
 		}
@@ -75,27 +75,27 @@ func (s *session) run(ctx context.Context) step {
 // take waits for a message, as long as an idle connection may stay open.
 func (s *session) take(ctx context.Context) (*driver.Message, step) {
 	if len(s.held) > 0 {
-		l := s.held[0]
+		message := s.held[0]
 		s.held = s.held[1:]
-		return l, proceed
+		return message, proceed
 	}
 	if ctx.Err() != nil {
 		return nil, finished
 	}
-	l, err := s.queue.Next(ctx, false)
-	if l == nil && err == nil {
+	message, err := s.queue.Next(ctx, false)
+	if message == nil && err == nil {
 		idle, cancel := context.WithTimeout(ctx, s.d.cfg.IdleTimeout)
-		l, err = s.queue.Next(idle, true)
+		message, err = s.queue.Next(idle, true)
 		tired := idle.Err() != nil
 		cancel()
 		s.conn.idled = true
-		if l == nil && tired && ctx.Err() == nil {
+		if message == nil && tired && ctx.Err() == nil {
 			return nil, disconnectUntilMessage
 		}
 	}
 	switch {
-	case l != nil:
-		return l, proceed
+	case message != nil:
+		return message, proceed
 	case err != nil && ctx.Err() == nil:
 		s.err = err
 		return nil, failed
@@ -105,14 +105,14 @@ func (s *session) take(ctx context.Context) (*driver.Message, step) {
 
 // send brings l to its end, and with it every message that could go with it or be
 // grouped behind it without a pause.
-func (s *session) send(ctx context.Context, l *driver.Message) step {
-	if why := s.conn.extensions.unsendable(l); why != "" {
-		return s.settle(l, driver.Permanent, 0, why)
+func (s *session) send(ctx context.Context, message *driver.Message) step {
+	if why := s.conn.extensions.unsendable(message); why != "" {
+		return s.settle(message, driver.Permanent, 0, why)
 	}
-	p := s.newTransaction(l)
-	ready, next := s.envelope(ctx, p)
+	tx := s.newTransaction(message)
+	ready, next := s.envelope(ctx, tx)
 	for next == proceed && ready {
-		p, ready, next = s.body(ctx, p)
+		tx, ready, next = s.body(ctx, tx)
 	}
 	return next
 }
@@ -129,33 +129,33 @@ func (s *session) nextTransactionFor(ctx context.Context) (*transaction, error) 
 	if limit := s.d.cfg.MaxMessages; limit > 0 && c.sent+1 >= limit {
 		return nil, nil
 	}
-	var l *driver.Message
+	var message *driver.Message
 	var err error
 	if len(s.held) > 0 {
-		l, s.held = s.held[0], s.held[1:]
-	} else if l, err = s.queue.Next(ctx, false); l == nil {
+		message, s.held = s.held[0], s.held[1:]
+	} else if message, err = s.queue.Next(ctx, false); message == nil {
 		return nil, unlessEnded(ctx, err)
 	}
-	if c.extensions.unsendable(l) != "" {
-		s.held = slices.Insert(s.held, 0, l) // settled when this body is done
+	if c.extensions.unsendable(message) != "" {
+		s.held = slices.Insert(s.held, 0, message) // settled when this body is done
 		return nil, unlessEnded(ctx, err)
 	}
-	return s.newTransaction(l), unlessEnded(ctx, err)
+	return s.newTransaction(message), unlessEnded(ctx, err)
 }
 
 // body writes the body of p, whose envelope was answered with 354, and with it
 // the envelope of the next parcel where there is one. It returns that parcel and
 // whether its own body may follow.
-func (s *session) body(ctx context.Context, p *transaction) (next *transaction, ready bool, _ step) {
+func (s *session) body(ctx context.Context, tx *transaction) (next *transaction, ready bool, _ step) {
 	c := s.conn
 	next, err := s.nextTransactionFor(ctx)
 	if err != nil || ctx.Err() != nil {
-		s.returnTransaction(p)
+		s.returnTransaction(tx)
 		s.returnTransaction(next)
 		return nil, false, s.fail(ctx, err)
 	}
-	s.useIndividual(p) // the others may have been refused
-	message := p.message()
+	s.useIndividual(tx) // the others may have been refused
+	message := tx.message()
 	enclosed := message.Attachments
 	c.out = appendBody(c.out[:0], message)
 	before := len(c.out)
@@ -164,7 +164,7 @@ func (s *session) body(ctx context.Context, p *transaction) (next *transaction, 
 	if next != nil {
 		c.out = c.appendEnvelope(c.out, next)
 	}
-	if !s.release(p) {
+	if !s.release(tx) {
 		// After 354 there is no way back but to hang up.
 		s.returnTransaction(next)
 		return nil, false, reconnect
@@ -180,7 +180,7 @@ func (s *session) body(ctx context.Context, p *transaction) (next *transaction, 
 	if misgrouped {
 		outcome.Verdict = driver.Temporary // that is about us and not about the message
 	}
-	if err := s.report(p, outcome); err != nil {
+	if err := s.report(tx, outcome); err != nil {
 		s.returnTransaction(next)
 		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
 		return nil, false, failed
@@ -257,11 +257,11 @@ func verdictOf(code int) driver.Verdict {
 
 // settle reports an outcome of a message of which nothing was written but its
 // envelope.
-func (s *session) settle(l *driver.Message, v driver.Verdict, code int, text string) step {
-	if !s.queue.Release(l) {
+func (s *session) settle(message *driver.Message, v driver.Verdict, code int, text string) step {
+	if !s.queue.Release(message) {
 		return proceed
 	}
-	err := s.queue.Report(l, driver.Outcome{Verdict: v, Code: code, Text: text, Relay: s.conn.relay, At: time.Now()})
+	err := s.queue.Report(message, driver.Outcome{Verdict: v, Code: code, Text: text, Relay: s.conn.relay, At: time.Now()})
 	if err != nil {
 		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
 		return failed

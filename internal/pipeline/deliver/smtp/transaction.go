@@ -32,91 +32,91 @@ type refused struct {
 }
 
 // message is what is sent.
-func (p *transaction) message() *driver.Message {
-	if p.individual.To != "" {
-		return &p.individual
+func (tx *transaction) message() *driver.Message {
+	if tx.individual.To != "" {
+		return &tx.individual
 	}
-	return p.messages[0]
+	return tx.messages[0]
 }
 
 // useIndividual has the only recipient of a message which others could have got get his
 // own. Where that cannot be made or be sent, he gets what the others would have got.
-func (s *session) useIndividual(p *transaction) {
-	if len(p.messages) != 1 || p.messages[0].Individual == nil || p.individual.To != "" {
+func (s *session) useIndividual(tx *transaction) {
+	if len(tx.messages) != 1 || tx.messages[0].Individual == nil || tx.individual.To != "" {
 		return
 	}
-	if alone, err := p.messages[0].Individual(); err == nil && s.conn.extensions.unsendable(&alone) == "" {
-		p.individual = alone
+	if alone, err := tx.messages[0].Individual(); err == nil && s.conn.extensions.unsendable(&alone) == "" {
+		tx.individual = alone
 	}
 }
 
 // newTransaction makes a parcel of a message and those that may go with it.
-func (s *session) newTransaction(l *driver.Message) *transaction {
-	p := s.gatherRecipients(l)
-	s.useIndividual(p)
-	return p
+func (s *session) newTransaction(message *driver.Message) *transaction {
+	tx := s.gatherRecipients(message)
+	s.useIndividual(tx)
+	return tx
 }
 
-func (s *session) gatherRecipients(l *driver.Message) *transaction {
-	p := &s.transactions[s.nextTransaction]
+func (s *session) gatherRecipients(message *driver.Message) *transaction {
+	tx := &s.transactions[s.nextTransaction]
 	s.nextTransaction ^= 1
-	p.messages, p.individual = append(p.messages[:0], l), driver.Message{}
-	p.reset()
+	tx.messages, tx.individual = append(tx.messages[:0], message), driver.Message{}
+	tx.reset()
 	most := s.d.cfg.MaxRecipients
 	if s.conn.maxRecipients > 0 {
 		most = min(most, s.conn.maxRecipients)
 	}
-	if l.SharedContent == 0 || most <= 1 {
-		return p
+	if message.SharedContent == 0 || most <= 1 {
+		return tx
 	}
-	for len(s.held) > 0 && len(p.messages) < most && s.conn.sameContent(s.held[0], l) {
-		p.messages, s.held = append(p.messages, s.held[0]), s.held[1:]
+	for len(s.held) > 0 && len(tx.messages) < most && s.conn.sameContent(s.held[0], message) {
+		tx.messages, s.held = append(tx.messages, s.held[0]), s.held[1:]
 	}
-	if len(p.messages) == most {
-		return p
+	if len(tx.messages) == most {
+		return tx
 	}
-	known := len(p.messages)
-	p.messages = s.queue.TakeSameContent(p.messages, l, most-known)
+	known := len(tx.messages)
+	tx.messages = s.queue.TakeSameContent(tx.messages, message, most-known)
 	fit := known
-	for _, other := range p.messages[known:] {
-		if s.conn.sameContent(other, l) {
-			p.messages[fit] = other
+	for _, other := range tx.messages[known:] {
+		if s.conn.sameContent(other, message) {
+			tx.messages[fit] = other
 			fit++
 		} else {
 			s.held = append(s.held, other)
 		}
 	}
-	p.messages = p.messages[:fit]
-	return p
+	tx.messages = tx.messages[:fit]
+	return tx
 }
 
 // sameContent reports whether l is the same message as another that is sent: that its
 // bytes are the same is not taken on trust.
-func (c *conn) sameContent(l, with *driver.Message) bool {
-	return l.SharedContent == with.SharedContent && l.From == with.From && l.EightBit == with.EightBit && needsUTF8(l) == needsUTF8(with) &&
-		bytes.Equal(l.Body, with.Body) && bytes.Equal(l.Attachments, with.Attachments) && c.extensions.unsendable(l) == ""
+func (c *conn) sameContent(message, with *driver.Message) bool {
+	return message.SharedContent == with.SharedContent && message.From == with.From && message.EightBit == with.EightBit && needsUTF8(message) == needsUTF8(with) &&
+		bytes.Equal(message.Body, with.Body) && bytes.Equal(message.Attachments, with.Attachments) && c.extensions.unsendable(message) == ""
 }
 
 // reset forgets the answers to an envelope.
-func (p *transaction) reset() {
-	p.replies, p.limit, p.accepted, p.postponed, p.refused = 0, 0, p.accepted[:0], p.postponed[:0], p.refused[:0]
+func (tx *transaction) reset() {
+	tx.replies, tx.limit, tx.accepted, tx.postponed, tx.refused = 0, 0, tx.accepted[:0], tx.postponed[:0], tx.refused[:0]
 }
 
 // rcptReply notes the answer to the RCPT of a message. Behind one that is good, a
 // refusal may say that there are too many recipients: that is no judgement on this
 // one, which comes with the next transaction.
-func (p *transaction) rcptReply(l *driver.Message, r refusal, good bool) {
-	p.replies++
+func (tx *transaction) rcptReply(message *driver.Message, r refusal, good bool) {
+	tx.replies++
 	switch {
 	case good:
-		p.accepted = append(p.accepted, l)
-	case len(p.accepted) > 0 && (r.code == 452 || r.tooMany()):
-		p.postponed = append(p.postponed, l)
-		if r.tooMany() || len(p.postponed) > 1 {
-			p.limit = len(p.accepted)
+		tx.accepted = append(tx.accepted, message)
+	case len(tx.accepted) > 0 && (r.code == 452 || r.tooMany()):
+		tx.postponed = append(tx.postponed, message)
+		if r.tooMany() || len(tx.postponed) > 1 {
+			tx.limit = len(tx.accepted)
 		}
 	default:
-		p.refused = append(p.refused, refused{l, r})
+		tx.refused = append(tx.refused, refused{message, r})
 	}
 }
 
@@ -128,11 +128,11 @@ func (r refusal) tooMany() bool {
 }
 
 // refusedPipelining finds what a peer says of commands that came too early.
-func (p *transaction) refusedPipelining(all refusal) (text string, about bool) {
+func (tx *transaction) refusedPipelining(all refusal) (text string, about bool) {
 	if all.code != 0 && aboutPipelining(all.text) {
 		return fmt.Sprintf("%d %s", all.code, all.text), true
 	}
-	for _, r := range p.refused {
+	for _, r := range tx.refused {
 		if aboutPipelining(r.text) {
 			return fmt.Sprintf("%d %s", r.code, r.text), true
 		}
@@ -141,37 +141,37 @@ func (p *transaction) refusedPipelining(all refusal) (text string, about bool) {
 }
 
 // keepAccepted leaves the body to those whose recipients are good.
-func (p *transaction) keepAccepted() { p.messages = append(p.messages[:0], p.accepted...) }
+func (tx *transaction) keepAccepted() { tx.messages = append(tx.messages[:0], tx.accepted...) }
 
 // failoverRefused takes out what another relay gets.
-func (s *session) failoverRefused(p *transaction) {
-	if len(p.refused) > 0 {
-		p.refused = slices.DeleteFunc(p.refused, s.failover)
+func (s *session) failoverRefused(tx *transaction) {
+	if len(tx.refused) > 0 {
+		tx.refused = slices.DeleteFunc(tx.refused, s.failover)
 	}
 }
 
 // settle ends a parcel of which no body follows: by a refusal of the whole those that
 // were not refused by themselves are, without one they are what is left of it. It
 // returns the refusal that ends the connection, where one did.
-func (p *transaction) settle(all refusal) (end refusal) {
-	left := slices.Concat(p.accepted, p.postponed, p.messages[p.replies:])
+func (tx *transaction) settle(all refusal) (end refusal) {
+	left := slices.Concat(tx.accepted, tx.postponed, tx.messages[tx.replies:])
 	if all.code != 0 {
 		end = all
-		gone := p.accepted
-		left = p.postponed
+		gone := tx.accepted
+		left = tx.postponed
 		if all.command == mail {
-			gone, left = p.messages, nil
+			gone, left = tx.messages, nil
 		}
-		for _, l := range gone {
-			p.refused = append(p.refused, refused{l, all})
+		for _, message := range gone {
+			tx.refused = append(tx.refused, refused{message, all})
 		}
 	}
-	for _, r := range p.refused {
+	for _, r := range tx.refused {
 		if r.code == 421 {
 			end = r.refusal
 		}
 	}
-	p.messages = append(p.messages[:0], left...)
+	tx.messages = append(tx.messages[:0], left...)
 	return end
 }
 
@@ -182,16 +182,16 @@ func (s *session) holdAgain(messages []*driver.Message) {
 
 // release asks for the body of p. Where it may not leave, what is left of p comes
 // again.
-func (s *session) release(p *transaction) bool {
+func (s *session) release(tx *transaction) bool {
 	var left []*driver.Message
 	released := false
-	if len(p.messages) == 1 {
-		released = s.queue.Release(p.messages[0])
+	if len(tx.messages) == 1 {
+		released = s.queue.Release(tx.messages[0])
 	} else {
-		left, released = s.queue.ReleaseAll(p.messages)
+		left, released = s.queue.ReleaseAll(tx.messages)
 	}
 	if !released {
-		for _, r := range p.refused {
+		for _, r := range tx.refused {
 			left = append(left, r.message)
 		}
 		s.holdAgain(left)
@@ -201,12 +201,12 @@ func (s *session) release(p *transaction) bool {
 
 // report gives the outcome of the body of p, and with it those of the recipients
 // that were refused.
-func (s *session) report(p *transaction, outcome driver.Outcome) error {
-	if len(p.messages) == 1 && len(p.refused) == 0 {
-		return s.queue.Report(p.messages[0], outcome)
+func (s *session) report(tx *transaction, outcome driver.Outcome) error {
+	if len(tx.messages) == 1 && len(tx.refused) == 0 {
+		return s.queue.Report(tx.messages[0], outcome)
 	}
-	outcomes := slices.Repeat([]driver.Outcome{outcome}, len(p.messages))
-	return s.reportAll(p.messages, outcomes, p.refused)
+	outcomes := slices.Repeat([]driver.Outcome{outcome}, len(tx.messages))
+	return s.reportAll(tx.messages, outcomes, tx.refused)
 }
 
 // reportAll reports released messages, and with them what was refused.
@@ -240,16 +240,16 @@ func (s *session) reportRefusals(all []refused) step {
 
 // returnTransaction returns what is left of a parcel, if there is one, to the front of the
 // queue.
-func (s *session) returnTransaction(p *transaction) {
-	if p == nil {
+func (s *session) returnTransaction(tx *transaction) {
+	if tx == nil {
 		return
 	}
-	for _, r := range slices.Backward(p.refused) {
-		if !slices.Contains(p.messages, r.message) {
+	for _, r := range slices.Backward(tx.refused) {
+		if !slices.Contains(tx.messages, r.message) {
 			s.queue.Return(r.message)
 		}
 	}
-	s.returnAll(p.messages)
+	s.returnAll(tx.messages)
 }
 
 // returnHeld returns what is in hand.
@@ -259,7 +259,7 @@ func (s *session) returnHeld() {
 }
 
 func (s *session) returnAll(messages []*driver.Message) {
-	for _, l := range slices.Backward(messages) {
-		s.queue.Return(l)
+	for _, message := range slices.Backward(messages) {
+		s.queue.Return(message)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package dispatch
 
 import (
 	"fmt"
@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
-// TestNobodyIsWrittenToInTheirQuietHoursAndNobodyIsForgotten follows deliveries to
-// people in random zones through random quiet hours of channel and topic, around
-// the days on which clocks change, as if a server were started anew for each step:
-// nothing is remembered but the time for which a delivery was put off.
-func TestNobodyIsWrittenToInTheirQuietHoursAndNobodyIsForgotten(t *testing.T) {
+// TestQuietHoursHoldRandomly follows deliveries to recipients in random zones through random quiet
+// hours of channel and topic, around the days on which clocks change. Each step starts from the
+// stored due time alone, as after a restart.
+func TestQuietHoursHoldRandomly(t *testing.T) {
 	zones := []string{"Europe/London", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kolkata", "Pacific/Chatham", "", "Nowhere/AtAll"}
 	changes := []time.Time{
 		time.Date(2026, 3, 8, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC), time.Date(2026, 4, 4, 0, 0, 0, 0, time.UTC),
@@ -39,26 +39,26 @@ func TestNobodyIsWrittenToInTheirQuietHoursAndNobodyIsForgotten(t *testing.T) {
 			topic.Quiet = settings()
 		}
 		lane := fanfare.Lanes[r.IntN(len(fanfare.Lanes))]
-		zone, who := zones[r.IntN(len(zones))], fanfare.RowID(r.Int64N(1<<40))
+		zone, subscriber := zones[r.IntN(len(zones))], fanfare.RowID(r.Int64N(1<<40))
 		begun := changes[r.IntN(len(changes))].Add(time.Duration(r.IntN(72*60)-24*60) * time.Minute)
 		now, left := begun, false
 		for range 200 {
 			q := quietTimes{topics: func(*mailing) []*registry.Topic { return []*registry.Topic{topic} }, channel: channel, lane: lane, now: now}
-			quiet := q.of(&mailing{posted: &fanfare.AcceptedEvent{}}, zone, who, time.Time{})
+			quiet := q.of(&mailing{event: &fanfare.AcceptedEvent{}}, zone, subscriber, time.Time{})
 			if !quiet.At(now) {
 				left = true
 				break
 			}
 			if !quiet.Until.After(now) {
-				t.Fatalf("seed %d: at %v it is put off to %v", seed, now, quiet.Until)
+				t.Fatalf("seed %d: at %v it is postponed to %v", seed, now, quiet.Until)
 			}
 			waited++
 			now = wholeSecond(quiet.Until)
 		}
 		if !left && !coverTheDay(channel.QuietHours, topic.Quiet) {
-			t.Fatalf("seed %d: put off from %v until %v and not sent (channel %+v, topic %+v)", seed, begun, now, channel.QuietHours, topic.Quiet)
+			t.Fatalf("seed %d: postponed from %v until %v and not sent (channel %+v, topic %+v)", seed, begun, now, channel.QuietHours, topic.Quiet)
 		}
-		local := now.In(locate(zone, "Europe/London"))
+		local := now.In(compose.TimeZone(zone, "Europe/London"))
 		for _, s := range []registry.QuietHours{channel.QuietHours, topic.Quiet} {
 			if left && !s.IsZero() && (lane != fanfare.Urgent || s.Urgent) && showsQuiet(t, s, local) {
 				t.Fatalf("seed %d: sent at %v, which is quiet by %+v", seed, local, s)
@@ -66,11 +66,11 @@ func TestNobodyIsWrittenToInTheirQuietHoursAndNobodyIsForgotten(t *testing.T) {
 		}
 	}
 	if waited < 1000 {
-		t.Errorf("only %d times somebody waited", waited)
+		t.Errorf("a delivery waited only %d times", waited)
 	}
 }
 
-// showsQuiet says what the clock on the wall says.
+// showsQuiet reports whether a local time is in quiet hours.
 func showsQuiet(t *testing.T, s registry.QuietHours, at time.Time) bool {
 	t.Helper()
 	q, err := s.Compile()
@@ -84,8 +84,8 @@ func showsQuiet(t *testing.T, s registry.QuietHours, at time.Time) bool {
 	return minute >= q.From || minute < q.To
 }
 
-// coverTheDay says that two spans leave nothing free: then a delivery waits until
-// it expires.
+// coverTheDay reports whether two spans leave no time free. A delivery then waits until it
+// expires.
 func coverTheDay(a, b registry.QuietHours) bool {
 	free := 0
 	for minute := range 1440 {
@@ -106,32 +106,32 @@ func coverTheDay(a, b registry.QuietHours) bool {
 	return free == 0
 }
 
-func TestWhoWaitsIsSpreadAndAlwaysAlike(t *testing.T) {
+func TestSpreadIsConstantForASubscriber(t *testing.T) {
 	seconds := map[time.Duration]bool{}
-	for who := range fanfare.RowID(1000) {
-		d := share(who, 5*time.Minute)
-		if d < 0 || d >= 5*time.Minute || d != share(who, 5*time.Minute) {
-			t.Fatalf("%d has %v", who, d)
+	for subscriber := range fanfare.RowID(1000) {
+		d := spreadOf(subscriber, 5*time.Minute)
+		if d < 0 || d >= 5*time.Minute || d != spreadOf(subscriber, 5*time.Minute) {
+			t.Fatalf("%d has %v", subscriber, d)
 		}
 		seconds[d.Truncate(time.Second)] = true
 	}
 	if len(seconds) < 250 {
-		t.Errorf("1000 people come in %d of 300 seconds", len(seconds))
+		t.Errorf("1000 subscribers share %d of 300 seconds", len(seconds))
 	}
-	if share(7, 0) != 0 {
-		t.Error("without a spread it is one")
+	if spreadOf(7, 0) != 0 {
+		t.Error("a subscriber waits without a spread")
 	}
 }
 
-func TestWhatWouldWaitBeyondItsExpiryIsToldThen(t *testing.T) {
+func TestQuietHoursEndAtExpiry(t *testing.T) {
 	now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
 	channel := &registry.Channel{ChannelSettings: registry.ChannelSettings{QuietHours: registry.QuietHours{From: "21:00", To: "08:00"}}}
 	q := quietTimes{topics: func(*mailing) []*registry.Topic { return nil }, channel: channel, lane: fanfare.Bulk, now: now}
-	if got := q.of(&mailing{posted: &fanfare.AcceptedEvent{}}, "", 1, now.Add(time.Hour)); !got.Until.Equal(now.Add(time.Hour + time.Second)) {
-		t.Errorf("put off until %v", got.Until)
+	if got := q.of(&mailing{event: &fanfare.AcceptedEvent{}}, "", 1, now.Add(time.Hour)); !got.Until.Equal(now.Add(time.Hour + time.Second)) {
+		t.Errorf("postponed until %v", got.Until)
 	}
 	q.known, q.lane = nil, fanfare.Urgent
-	if got := q.of(&mailing{posted: &fanfare.AcceptedEvent{}}, "", 1, time.Time{}); !got.From.IsZero() {
+	if got := q.of(&mailing{event: &fanfare.AcceptedEvent{}}, "", 1, time.Time{}); !got.From.IsZero() {
 		t.Errorf("the urgent lane waits: %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package dispatch
 
 import (
 	"context"
@@ -20,17 +20,17 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 )
 
-// way is an outlet behind a queue of a bus.
-type way struct {
+// world is a sender behind a queue of a bus.
+type world struct {
 	t      *testing.T
 	hops   *bus.Bus
-	outlet *deliver.Sender
-	turns  *turns
+	sender *deliver.Sender
+	ahead  *readAhead
 }
 
-func newWay(t *testing.T, driver driver.Driver) *way {
+func newWorld(t *testing.T, driver driver.Driver) *world {
 	t.Helper()
-	w := &way{t: t}
+	w := &world{t: t}
 	var err error
 	if w.hops, err = bus.Open(t.Context(), bus.Options{Dir: t.TempDir(), Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
@@ -39,12 +39,12 @@ func newWay(t *testing.T, driver driver.Driver) *way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.outlet = deliver.NewSender(deliver.Options{
-		Channel: 1, Name: "news/email", Gate: pass{}, Recorder: forgetful{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
+	w.sender = deliver.NewSender(deliver.Options{
+		Channel: 1, Name: "news/email", Gate: openGate{}, Recorder: discardRecorder{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler),
 	}, deliver.Settings{Relays: []deliver.RelaySettings{{Name: "relay", Driver: driver, Weight: 1}}, Connections: 4, Rate: rate.Inf, SendTimeout: time.Second, IdleTimeout: time.Minute})
-	w.turns = newTurns(queue, w.outlet, fanfare.Bulk, func(_ *bus.Lease, err error) { t.Error(err) })
+	w.ahead = newReadAhead(queue, w.sender, fanfare.Bulk, func(_ *bus.Lease, err error) { t.Error(err) })
 	t.Cleanup(func() {
-		w.outlet.Stop()
+		w.sender.Stop()
 		if err := w.hops.Close(); err != nil {
 			t.Error(err)
 		}
@@ -52,22 +52,22 @@ func newWay(t *testing.T, driver driver.Driver) *way {
 	return w
 }
 
-// pass lets everything go.
-type pass struct{}
+// openGate lets all messages leave.
+type openGate struct{}
 
-func (pass) Check(*deliver.Job) (deliver.Decision, string) { return deliver.Go, "" }
+func (openGate) Check(*deliver.Job) (deliver.Decision, string) { return deliver.Go, "" }
 
-// forgetful keeps nothing.
-type forgetful struct{}
+// discardRecorder keeps nothing.
+type discardRecorder struct{}
 
-func (forgetful) Expect()                                               {}
-func (forgetful) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { return nil }
-func (forgetful) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
-func (forgetful) RecordGroup([]fanfare.Entry, []fanfare.Due, int) error { return nil }
-func (forgetful) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
+func (discardRecorder) Expect()                                               {}
+func (discardRecorder) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { return nil }
+func (discardRecorder) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
+func (discardRecorder) RecordGroup([]fanfare.Entry, []fanfare.Due, int) error { return nil }
+func (discardRecorder) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
 
 // publish puts batches of an event on the bus: one for each number of members.
-func (w *way) publish(event fanfare.EventSeq, members ...int) {
+func (w *world) publish(event fanfare.EventSeq, members ...int) {
 	w.t.Helper()
 	batches := make([]fanfare.Batch, len(members))
 	from := uint32(0)
@@ -83,29 +83,29 @@ func (w *way) publish(event fanfare.EventSeq, members ...int) {
 }
 
 // awaitAhead returns when so many batches are read ahead.
-func (w *way) awaitAhead(n int) {
+func (w *world) awaitAhead(n int) {
 	w.t.Helper()
 	limit, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
 	defer cancel()
-	for w.turns.waiting.Len() < n {
-		lease, err := w.turns.queue.Next(limit)
+	for w.ahead.waiting.Len() < n {
+		lease, err := w.ahead.queue.Next(limit)
 		if err != nil {
-			w.t.Fatalf("%d batches came in two minutes, want %d: %v", w.turns.waiting.Len(), n, err)
+			w.t.Fatalf("%d batches came in two minutes, want %d: %v", w.ahead.waiting.Len(), n, err)
 		}
-		w.turns.take(lease)
+		w.ahead.add(lease)
 	}
 }
 
-func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
-	w := newWay(t, nil)
+func TestBroadcastsTakeTurns(t *testing.T) {
+	w := newWorld(t, nil)
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 400)...)
-	w.publish(2, fanfare.MaxBatch)
+	w.publish(2, fanfare.MaxBatch, fanfare.MaxBatch)
 	w.publish(3, plan.Small)
 	w.publish(4, 1)
 	w.awaitAhead(404)
 	var order []fanfare.EventSeq
 	for range 8 {
-		h, err := w.turns.next(t.Context())
+		h, err := w.ahead.next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,22 +114,21 @@ func TestABroadcastIsLoadedInTurnHoweverMuchWaitsBeforeIt(t *testing.T) {
 	if want := []fanfare.EventSeq{3, 4, 1, 2, 1, 2, 1, 1}; !slices.Equal(order, want) {
 		t.Errorf("loaded in the order %v, want %v", order, want)
 	}
-	w.turns.giveBack()
-	if n := w.turns.waiting.Len(); n != 0 {
-		t.Errorf("%d are still there after they were given back", n)
+	w.ahead.giveBack()
+	if n := w.ahead.waiting.Len(); n != 0 {
+		t.Errorf("%d batches are left after giveBack", n)
 	}
-	if h, err := w.turns.next(t.Context()); err != nil || h.lease.Deliveries != 2 {
-		t.Errorf("what was given back does not come again: %+v, %v", h.lease, err)
+	if h, err := w.ahead.next(t.Context()); err != nil || h.lease.Deliveries != 2 {
+		t.Errorf("a returned batch does not come again: %+v, %v", h.lease, err)
 	}
 }
 
-// A broadcast to ten million for which there is no room, as it may leave only slowly,
-// keeps nobody behind it from leaving.
-func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
-	w := newWay(t, stuck{})
+// A broadcast to ten million for which the sender has no room does not block those behind it.
+func TestLargestBroadcastDoesNotBlockOthers(t *testing.T) {
+	w := newWorld(t, stuck{})
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 10_000)...)
 	w.publish(2, fanfare.MaxBatch)
-	h, err := w.turns.next(t.Context())
+	h, err := w.ahead.next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,23 +136,22 @@ func TestTheLargestBroadcastHidesNothingBehindIt(t *testing.T) {
 	for i, ref := range h.batch.Slices[0].Deliveries(1) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
-	w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}})
-	if w.outlet.HasRoom(fanfare.Bulk, h.flow) {
+	w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}})
+	if w.sender.HasRoom(fanfare.Bulk, h.flow) {
 		t.Fatal("there is room for more of the first broadcast")
 	}
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if h, err = w.turns.next(limit); err != nil || h.flow.Seq != 2 {
+	if h, err = w.ahead.next(limit); err != nil || h.flow.Seq != 2 {
 		t.Errorf("next is a batch of %v: %v; want one of the second broadcast", h.flow, err)
 	}
 }
 
-// TestEachMemberLeavesOnceWhateverWaitsBesideIt has random broadcasts, some of
-// whose batches are given back, on their way through an outlet.
-func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
+// Random broadcasts pass through a sender while some of their batches are given back.
+func TestEachMemberLeavesOnce(t *testing.T) {
 	var mu sync.Mutex
 	left := map[fanfare.DeliveryRef]int{}
-	w := newWay(t, telling(func(l *driver.Message) {
+	w := newWorld(t, reporting(func(l *driver.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		left[l.Delivery]++
@@ -172,7 +170,7 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 	defer cancel()
 	var settled sync.WaitGroup
 	for taken := 0; taken < want; {
-		h, err := w.turns.next(limit)
+		h, err := w.ahead.next(limit)
 		if err != nil {
 			t.Fatalf("%d of %d members were handed on in 60 s: %v", taken, want, err)
 		}
@@ -188,7 +186,7 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 		for _, ref := range h.batch.Slices[0].Deliveries(1) {
 			jobs = append(jobs, deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1})
 		}
-		w.outlet.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {},
+		w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {},
 			Finish: func(held, again int) {
 				defer settled.Done()
 				if err := h.lease.Done(); err != nil || held+again > 0 {
@@ -216,35 +214,35 @@ func TestEachMemberLeavesOnceWhateverWaitsBesideIt(t *testing.T) {
 	}
 }
 
-func TestABatchThatCannotBeReadIsToldAndTheOthersGoOn(t *testing.T) {
-	w := newWay(t, nil)
+func TestUnreadableBatchIsReportedAndSkipped(t *testing.T) {
+	w := newWorld(t, nil)
 	bad := 0
-	w.turns.bad = func(l *bus.Lease, _ error) { bad++; _ = l.Done() }
+	w.ahead.unreadable = func(l *bus.Lease, _ error) { bad++; _ = l.Done() }
 	for _, data := range []string{"{", `{"d":1,"c":1,"l":2}`} {
 		if err := w.hops.PublishBatches(t.Context(), []bus.Batch{{Channel: 1, Lane: fanfare.Bulk, Data: []byte(data)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.publish(9, 5)
-	if h, err := w.turns.next(t.Context()); err != nil || h.batch.Members() != 5 || bad != 2 {
-		t.Errorf("got %+v, %v with %d bad ones told, want 5 members behind 2 bad ones", h.batch, err, bad)
+	if h, err := w.ahead.next(t.Context()); err != nil || h.batch.Members() != 5 || bad != 2 {
+		t.Errorf("got %+v, %v with %d unreadable batches, want 5 members behind 2", h.batch, err, bad)
 	}
 }
 
-// telling is a driver that tells of each letter and has it taken.
-type telling func(*driver.Message)
+// reporting is a driver that calls a function with each message and reports it as taken.
+type reporting func(*driver.Message)
 
-func (tell telling) Serve(ctx context.Context, desk driver.Queue) error {
+func (call reporting) Serve(ctx context.Context, queue driver.Queue) error {
 	for {
-		letter, err := desk.Next(ctx, true)
-		if letter == nil {
+		message, err := queue.Next(ctx, true)
+		if message == nil {
 			return err
 		}
-		if !desk.Release(letter) {
+		if !queue.Release(message) {
 			continue
 		}
-		tell(letter)
-		if err := desk.Report(letter, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
+		call(message)
+		if err := queue.Report(message, driver.Outcome{Verdict: driver.Accepted, At: time.Now()}); err != nil {
 			return err
 		}
 	}

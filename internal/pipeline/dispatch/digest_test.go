@@ -1,4 +1,4 @@
-package server
+package dispatch
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/render"
 )
 
-func TestADigestLeavesOutWhatIsWantedNoMore(t *testing.T) {
+func TestDigestOmitsEndedSubscriptions(t *testing.T) {
 	member := &fanfare.Member{Subscriptions: []fanfare.RowID{3, 5, 9}, Items: []fanfare.Item{{Number: 0, Subscription: 5}, {Number: 2, Subscription: 3}, {Number: 2, Subscription: 9}, {Number: 7, Subscription: 3}}}
 	for _, c := range []struct {
 		live []fanfare.RowID
@@ -34,7 +34,7 @@ func TestADigestLeavesOutWhatIsWantedNoMore(t *testing.T) {
 	}
 }
 
-func TestADigestIsMadeAnewWhenOneOfItsSubscriptionsEnds(t *testing.T) {
+func TestDigestIsWrittenAgainWhenASubscriptionEnds(t *testing.T) {
 	for _, c := range []struct {
 		of     []fanfare.RowID
 		ofEach bool
@@ -49,21 +49,21 @@ func TestADigestIsMadeAnewWhenOneOfItsSubscriptionsEnds(t *testing.T) {
 		{[]fanfare.RowID{1, 2}, true, nil, deliver.Suppress},
 	} {
 		live := func(place fanfare.RowID) bool { return slices.Contains(c.live, place) }
-		if got, _ := wanted(&deliver.Job{Subscriptions: c.of, RequiresAll: c.ofEach}, live); got != c.want {
+		if got, _ := checkSubscriptions(&deliver.Job{Subscriptions: c.of, RequiresAll: c.ofEach}, live); got != c.want {
 			t.Errorf("%+v: decided %d", c, got)
 		}
 	}
 }
 
-// keptItems has events of any number, and counts how it is asked.
-type keptItems struct {
-	asked int
+// fakeItems has an event for any number, and counts the reads.
+type fakeItems struct {
+	reads int
 	size  int
 	read  []uint32
 }
 
-func (k *keptItems) Items(_ context.Context, _ fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error {
-	k.asked++
+func (k *fakeItems) Items(_ context.Context, _ fanfare.EventRef, numbers []uint32, visit func(fanfare.RunItem) error) error {
+	k.reads++
 	if !slices.IsSorted(numbers) {
 		return fmt.Errorf("%v are not in order", numbers)
 	}
@@ -77,10 +77,10 @@ func (k *keptItems) Items(_ context.Context, _ fanfare.EventRef, numbers []uint3
 	return nil
 }
 
-func TestWhatADigestTellsOfIsReadOnceForManyAndBounded(t *testing.T) {
-	members := func(run fanfare.EventSeq, items ...[]uint32) (all []pending) {
+func TestItemsAreReadOnceAndBounded(t *testing.T) {
+	members := func(run fanfare.EventSeq, items ...[]uint32) (all []openMember) {
 		for _, numbers := range items {
-			p := pending{ref: fanfare.DeliveryRef{Manifest: fanfare.NewManifestID(run, 0)}}
+			p := openMember{ref: fanfare.DeliveryRef{Manifest: fanfare.NewManifestID(run, 0)}}
 			for _, n := range numbers {
 				p.member.Items = append(p.member.Items, fanfare.Item{Number: n})
 			}
@@ -89,29 +89,29 @@ func TestWhatADigestTellsOfIsReadOnceForManyAndBounded(t *testing.T) {
 		return all
 	}
 	run := fanfare.NewEventSeq(1, 1)
-	store := &keptItems{size: 10}
+	store := &fakeItems{size: 10}
 	r := &runItems{store: store, run: fanfare.EventRef{Seq: run}}
 	all := append(members(run, []uint32{4, 2}, []uint32{2, 9}), members(fanfare.NewEventSeq(2, 1), []uint32{30})...)
 	for i := range all[:2] {
-		if err := r.ahead(t.Context(), all[i:]); err != nil {
+		if err := r.fetch(t.Context(), all[i:]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !reflect.DeepEqual(store.read, []uint32{2, 4, 9}) || store.asked != 1 {
-		t.Errorf("%v were read, in %d times", store.read, store.asked)
+	if !reflect.DeepEqual(store.read, []uint32{2, 4, 9}) || store.reads != 1 {
+		t.Errorf("%v were read, in %d times", store.read, store.reads)
 	}
 	if item := r.digest(&fanfare.Run{}).Item(9); item == nil || item.Event.ID != "9" || item.Topic != "t" {
 		t.Errorf("item 9 is %+v", item)
 	}
-	store = &keptItems{size: maxItemBytes / 2}
+	store = &fakeItems{size: maxItemBytes / 2}
 	r = &runItems{store: store, run: fanfare.EventRef{Seq: run}}
 	for n := range uint32(12) {
 		one := members(run, []uint32{n, n + 1})
-		if err := r.ahead(t.Context(), one); err != nil {
+		if err := r.fetch(t.Context(), one); err != nil {
 			t.Fatal(err)
 		}
 		if r.lacks(&one[0]) || r.bytes > 2*maxItemBytes {
-			t.Fatalf("of member %d something is not at hand, or %d bytes are kept", n, r.bytes)
+			t.Fatalf("member %d lacks an item, or %d bytes are kept", n, r.bytes)
 		}
 	}
 }

@@ -1,16 +1,16 @@
-package server
+package dispatch
 
 import (
 	"context"
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
-// runItems are the events that the messages of a run tell of, as far as they were
-// needed.
+// runItems holds the events of a run that its digests tell of, as far as they were needed.
 type runItems struct {
 	store itemStore
 	run   fanfare.EventRef
@@ -23,27 +23,27 @@ type itemStore interface {
 }
 
 const (
-	// maxItemsAhead is how many events of a run are read at a time, and itemsAhead
-	// while it is not known how large they are: one may have a megabyte.
-	maxItemsAhead = 1024
-	itemsAhead    = 32
-	// maxItemBytes is how many bytes of them are kept at hand for the next batches.
+	// maxItemsPerRead bounds the events of a run that are read at a time; minItemsPerRead is used
+	// while their size is not known, since one may have a megabyte.
+	maxItemsPerRead = 1024
+	minItemsPerRead = 32
+	// maxItemBytes bounds the events that are kept for the next batches.
 	maxItemBytes = 4 << 20
 )
 
-// ahead sees to it that what the first of members is told of is at hand, and reads
-// what the next ones of the run need with it.
-func (r *runItems) ahead(ctx context.Context, members []pending) error {
+// fetch reads the items of the first of members, and along with them those of the next members of
+// the run.
+func (r *runItems) fetch(ctx context.Context, members []openMember) error {
 	if !r.lacks(&members[0]) {
 		return nil
 	}
-	most := r.most()
+	most := r.perRead()
 	if r.known == nil || r.bytes > maxItemBytes {
 		r.known, r.bytes = map[uint32]*render.Item{}, 0
 	}
 	wanted := map[uint32]bool{}
 	for i := range members {
-		if i > 0 && (len(wanted) >= most || eventOf(&members[i]) != r.run) {
+		if i > 0 && (len(wanted) >= most || members[i].event() != r.run) {
 			break
 		}
 		for _, item := range members[i].member.Items {
@@ -65,16 +65,16 @@ func (r *runItems) ahead(ctx context.Context, members []pending) error {
 	})
 }
 
-// most is how many events are read at a time: by what those at hand have, as many
-// as may be kept.
-func (r *runItems) most() int {
+// perRead returns how many events are read at a time: as many as may be kept if they have the size
+// of the known ones.
+func (r *runItems) perRead() int {
 	if len(r.known) == 0 {
-		return itemsAhead
+		return minItemsPerRead
 	}
-	return min(maxItemsAhead, max(itemsAhead, maxItemBytes/(r.bytes/len(r.known)+1)))
+	return min(maxItemsPerRead, max(minItemsPerRead, maxItemBytes/(r.bytes/len(r.known)+1)))
 }
 
-func (r *runItems) lacks(m *pending) bool {
+func (r *runItems) lacks(m *openMember) bool {
 	for _, item := range m.member.Items {
 		if r.known[item.Number] == nil {
 			return true
@@ -83,22 +83,22 @@ func (r *runItems) lacks(m *pending) bool {
 	return false
 }
 
-// digest is what a run's messages share, for templates.
+// digest returns what the messages of a run share.
 func (r *runItems) digest(run *fanfare.Run) *render.Digest {
 	return &render.Digest{
-		Due: run.Due, Cadence: run.Cadence, Zone: locate(run.Zone, ""),
+		Due: run.Due, Cadence: run.Cadence, Zone: compose.TimeZone(run.Zone, ""),
 		Item: func(number uint32) *render.Item { return r.known[number] },
 	}
 }
 
-// itemsOf are the items of a member that one of the recipient's subscriptions still
-// wants; these are ascending by place.
+// itemsOf returns the items of a member that one of its live subscriptions still wants. live is
+// ascending by id.
 func itemsOf(m *fanfare.Member, live []render.Subscription) []render.ItemOf {
 	items := make([]render.ItemOf, 0, len(m.Items))
-	wanted := make([]uint32, 0, len(m.Items)) // never grows: slices of it stay good
+	wanted := make([]uint32, 0, len(m.Items)) // never grows, so that slices of it stay valid
 	for _, item := range m.Items {
-		at, ok := slices.BinarySearchFunc(live, item.Subscription, func(s render.Subscription, place fanfare.RowID) int {
-			return int(int64(s.Place) - int64(place))
+		at, ok := slices.BinarySearchFunc(live, item.Subscription, func(s render.Subscription, id fanfare.RowID) int {
+			return int(int64(s.Place) - int64(id))
 		})
 		if !ok {
 			continue
@@ -113,29 +113,28 @@ func itemsOf(m *fanfare.Member, live []render.Subscription) []render.ItemOf {
 	return items
 }
 
-// placesOf are the subscriptions that a message speaks of.
-func placesOf(all []render.Subscription) []fanfare.RowID {
-	places := make([]fanfare.RowID, len(all))
+func rowIDs(all []render.Subscription) []fanfare.RowID {
+	ids := make([]fanfare.RowID, len(all))
 	for i := range all {
-		places[i] = all[i].Place
+		ids[i] = all[i].Place
 	}
-	return places
+	return ids
 }
 
-// topicsOf are the topics whose settings count for a mailing: its own, or all of
-// which a run's digests tell.
-func (l *loader) topicsOf(m *mailing) (topics []*registry.Topic) {
-	if m.posted.Run == nil {
-		if topic, ok := l.registry.Topic(m.posted.Service, m.posted.Topic); ok {
+// topicsOf returns the topics whose settings apply to a mailing: its own, or those whose events
+// the digests of a run tell of.
+func (s *Stage) topicsOf(m *mailing) (topics []*registry.Topic) {
+	if m.event.Run == nil {
+		if topic, ok := s.Registry.Topic(m.event.Service, m.event.Topic); ok {
 			topics = append(topics, topic)
 		}
 		return topics
 	}
-	source, ok := l.registry.Template(m.template)
+	source, ok := s.Registry.Template(m.template)
 	if !ok {
 		return nil
 	}
-	for _, topic := range l.registry.Topics(m.posted.Service) {
+	for _, topic := range s.Registry.Topics(m.event.Service) {
 		if topic.ToldTogether().Template == source.Name {
 			topics = append(topics, topic)
 		}
