@@ -10,6 +10,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/preview"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
@@ -61,7 +63,7 @@ type documents struct {
 
 // Plan notes beside what would change what readers are going to mind of the
 // templates in the document, which are all good.
-func (d documents) Plan(ctx context.Context, doc *registry.Document) (registry.Diff, error) {
+func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Plan(ctx, doc)
 	if err != nil {
 		return diff, err
@@ -72,7 +74,7 @@ func (d documents) Plan(ctx context.Context, doc *registry.Document) (registry.D
 
 // Apply makes what the document says so, and notes what readers are going to mind of
 // its templates.
-func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.Diff, error) {
+func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Apply(ctx, doc)
 	if err != nil {
 		return diff, err
@@ -82,7 +84,7 @@ func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.
 }
 
 // ApplyMember makes one member so.
-func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error) {
+func (d documents) ApplyMember(ctx context.Context, doc *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	c, err := d.Registry.ApplyMember(ctx, doc, check)
 	if err != nil {
 		return c, err
@@ -91,7 +93,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, chec
 }
 
 // DeleteMember takes one member away.
-func (d documents) DeleteMember(ctx context.Context, m registry.Member, check func(registry.Configuration) error) error {
+func (d documents) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
 	}

@@ -3,14 +3,14 @@ package preview
 import (
 	"encoding/json"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
 // CompileTemplate returns a check that a template compiles and that its files take at most maxBytes.
-func CompileTemplate(maxBytes int) func(src *registry.TemplateSource) error {
-	return func(src *registry.TemplateSource) error {
+func CompileTemplate(maxBytes int) func(src *catalog.TemplateSource) error {
+	return func(src *catalog.TemplateSource) error {
 		t, err := render.Compile(compose.Source(src))
 		if err != nil {
 			return err
@@ -20,7 +20,7 @@ func CompileTemplate(maxBytes int) func(src *registry.TemplateSource) error {
 }
 
 // DryRunTemplate renders a template with sample data of a schema and the params of a rule.
-func DryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params map[string]string) error {
+func DryRunTemplate(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error {
 	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func DryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params
 }
 
 // DryRunDigest renders a digest template with sample data of the schemas of its topics.
-func DryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error {
+func DryRunDigest(src *catalog.TemplateSource, schemas []json.RawMessage) error {
 	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err

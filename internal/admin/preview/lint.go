@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/render/lint"
 	"fanfare.dev/fanfare/internal/render/mime"
@@ -92,7 +92,7 @@ func partialsOf(source render.Source, v render.Variant) map[string]string {
 }
 
 // LintNotes lints the templates in a document that can be applied.
-func LintNotes(doc *registry.Document) (notes []string) {
+func LintNotes(doc *document.Document) (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Templates)) {
 		if spec := doc.Templates[name]; !spec.Delete {
 			notes = append(notes, lintNotes(name, spec, schemaFor(doc, name))...)
@@ -102,10 +102,10 @@ func LintNotes(doc *registry.Document) (notes []string) {
 }
 
 // schemaFor returns the schema of the first topic of a document that uses a template, or nil.
-func schemaFor(doc *registry.Document, template string) json.RawMessage {
+func schemaFor(doc *document.Document, template string) json.RawMessage {
 	for _, name := range slices.Sorted(maps.Keys(doc.Topics)) {
 		topic := doc.Topics[name]
-		if topic.Template == template || topic.Digest.Template == template || slices.ContainsFunc(topic.Rules, func(r registry.RuleSpec) bool { return r.Template == template }) {
+		if topic.Template == template || topic.Digest.Template == template || slices.ContainsFunc(topic.Rules, func(r document.RuleSpec) bool { return r.Template == template }) {
 			return topic.Schema
 		}
 	}
@@ -113,7 +113,7 @@ func schemaFor(doc *registry.Document, template string) json.RawMessage {
 }
 
 // lintNotes lints one template and returns the findings as text.
-func lintNotes(name string, spec *registry.TemplateSpec, schema json.RawMessage) (notes []string) {
+func lintNotes(name string, spec *document.TemplateSpec, schema json.RawMessage) (notes []string) {
 	found, more, err := lintSource(compose.SourceOfParts(name, spec.TemplateParts), schema, math.MaxInt) // the plan reports files that are too large
 	if err != nil {                                                                                      // the plan reports the error
 		return nil

@@ -13,6 +13,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/address"
@@ -43,8 +44,8 @@ type request struct {
 	ref          fanfare.EventRef
 	posted       *fanfare.AcceptedEvent // nil: the request names none
 	subscription *registry.Subscription // nil: the request names none
-	topic        *registry.Topic        // nil: no topic uses the template
-	rule         *registry.Rule         // its params are available to the template; or nil
+	topic        *catalog.Topic         // nil: no topic uses the template
+	rule         *catalog.Rule          // its params are available to the template; or nil
 	recipient    render.Recipient
 	data         json.RawMessage
 	items        []*render.Item // of a digest
@@ -108,7 +109,7 @@ func (m *request) source(name string) (source render.Source, label string, err e
 		return source, "", err
 	}
 	label = fmt.Sprintf("%s@%d", name, stored.Version)
-	if stored.State == registry.VersionDraft {
+	if stored.State == catalog.VersionDraft {
 		label += " (draft)"
 	}
 	return compose.Source(stored.TemplateSource), label, nil
@@ -155,9 +156,9 @@ func (m *request) event(ctx context.Context, id string) (fanfare.EventRef, *fanf
 }
 
 // topicOf returns the first topic that uses a template, or nil.
-func (m *request) topicOf(template string) *registry.Topic {
+func (m *request) topicOf(template string) *catalog.Topic {
 	for _, t := range m.Registry.Topics(m.service) {
-		if t.Template == template || t.Digest.Template == template || slices.ContainsFunc(t.Rules, func(r registry.Rule) bool { return r.Template == template }) {
+		if t.Template == template || t.Digest.Template == template || slices.ContainsFunc(t.Rules, func(r catalog.Rule) bool { return r.Template == template }) {
 			return t
 		}
 	}
@@ -165,7 +166,7 @@ func (m *request) topicOf(template string) *registry.Topic {
 }
 
 // ruleOf returns the rule of the subscription, or the first rule that uses the template.
-func (m *request) ruleOf(template string) *registry.Rule {
+func (m *request) ruleOf(template string) *catalog.Rule {
 	if m.topic == nil {
 		return nil
 	}
@@ -377,7 +378,7 @@ func (m *request) webhookDocument(template *render.Template) (render.Preview, er
 }
 
 // channel returns the channel of the request or of the subscription, or the first one.
-func (m *request) channel() (*registry.Channel, error) {
+func (m *request) channel() (*catalog.Channel, error) {
 	name := m.in.Channel
 	if name == "" && m.subscription != nil {
 		name = m.subscription.Channel
@@ -393,7 +394,7 @@ func (m *request) channel() (*registry.Channel, error) {
 			return c, nil
 		}
 	}
-	return &registry.Channel{Service: m.service, ChannelSettings: registry.ChannelSettings{From: sampleFrom}}, nil
+	return &catalog.Channel{Service: m.service, ChannelSettings: catalog.ChannelSettings{From: sampleFrom}}, nil
 }
 
 // atPointer adds to an error of a look-up the pointer of the name in the request.
@@ -408,7 +409,7 @@ func atPointer(pointer string, err error) error {
 }
 
 // partsOf returns the parts of the template in a request.
-func partsOf(sent *wire.TemplateDraft) (parts registry.TemplateParts, err error) {
+func partsOf(sent *wire.TemplateDraft) (parts catalog.TemplateParts, err error) {
 	text, err := json.Marshal(sent.TemplateParts)
 	if err == nil {
 		err = json.Unmarshal(text, &parts)

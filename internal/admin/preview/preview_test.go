@@ -8,9 +8,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -44,7 +44,7 @@ func TestPreviewFindsAnEventThatIsNotMatchedYet(t *testing.T) {
 	}
 	m := &request{
 		Previewer: Previewer{Store: store, Traces: &report.Traces{Store: store, Queue: ingest.Queue{Log: events}}},
-		service:   "news", topic: &registry.Topic{}, ref: posted.Ref(),
+		service:   "news", topic: &catalog.Topic{}, ref: posted.Ref(),
 		in: wire.PreviewRequest{Events: []string{posted.Ref().String()}},
 	}
 	if err := m.findEvents(t.Context(), digest); err != nil || len(m.items) != 1 || m.items[0].Event.ID != "flood" {
