@@ -3,14 +3,14 @@ package server
 import (
 	"encoding/json"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
 // compileTemplate checks a template by itself, and that its files take most bytes.
-func compileTemplate(most int) func(src *registry.TemplateSource) error {
-	return func(src *registry.TemplateSource) error {
+func compileTemplate(most int) func(src *catalog.TemplateSource) error {
+	return func(src *catalog.TemplateSource) error {
 		t, err := render.Compile(compose.Source(src))
 		if err != nil {
 			return err
@@ -19,7 +19,7 @@ func compileTemplate(most int) func(src *registry.TemplateSource) error {
 	}
 }
 
-func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params map[string]string) error {
+func dryRunTemplate(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error {
 	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func dryRunTemplate(src *registry.TemplateSource, schema json.RawMessage, params
 	return err
 }
 
-func dryRunDigest(src *registry.TemplateSource, schemas []json.RawMessage) error {
+func dryRunDigest(src *catalog.TemplateSource, schemas []json.RawMessage) error {
 	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
@@ -238,5 +239,5 @@ func resolverAt(server string) *net.Resolver {
 
 // returning reports whether a channel has return addresses.
 func returning(people *registry.Registry) bool {
-	return slices.ContainsFunc(people.Channels(), func(c *registry.Channel) bool { return c.Returns != "" })
+	return slices.ContainsFunc(people.Channels(), func(c *catalog.Channel) bool { return c.Returns != "" })
 }

@@ -12,9 +12,10 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/render/lint"
 	"fanfare.dev/fanfare/internal/render/mime"
@@ -94,7 +95,7 @@ func partialsOf(source render.Source, v render.Variant) map[string]string {
 
 // Plan notes beside what would change what readers are going to mind of the
 // templates in the document, which are all good.
-func (d documents) Plan(ctx context.Context, doc *registry.Document) (registry.Diff, error) {
+func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Plan(ctx, doc)
 	if err != nil {
 		return diff, err
@@ -105,7 +106,7 @@ func (d documents) Plan(ctx context.Context, doc *registry.Document) (registry.D
 
 // findings are what readers are going to mind of the templates in a document that
 // can be applied.
-func findings(doc *registry.Document) (notes []string) {
+func findings(doc *document.Document) (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Templates)) {
 		if spec := doc.Templates[name]; !spec.Delete {
 			notes = append(notes, lintNotes(name, spec, schemaFor(doc, name))...)
@@ -116,10 +117,10 @@ func findings(doc *registry.Document) (notes []string) {
 
 // schemaFor is the schema of the first topic of a document that uses a template, or
 // nil.
-func schemaFor(doc *registry.Document, template string) json.RawMessage {
+func schemaFor(doc *document.Document, template string) json.RawMessage {
 	for _, name := range slices.Sorted(maps.Keys(doc.Topics)) {
 		topic := doc.Topics[name]
-		if topic.Template == template || topic.Digest.Template == template || slices.ContainsFunc(topic.Rules, func(r registry.RuleSpec) bool { return r.Template == template }) {
+		if topic.Template == template || topic.Digest.Template == template || slices.ContainsFunc(topic.Rules, func(r document.RuleSpec) bool { return r.Template == template }) {
 			return topic.Schema
 		}
 	}
@@ -127,7 +128,7 @@ func schemaFor(doc *registry.Document, template string) json.RawMessage {
 }
 
 // lintNotes are what is found, as people read it.
-func lintNotes(name string, spec *registry.TemplateSpec, schema json.RawMessage) (notes []string) {
+func lintNotes(name string, spec *document.TemplateSpec, schema json.RawMessage) (notes []string) {
 	found, more, err := lintSource(compose.SourceOfParts(name, spec.TemplateParts), schema, math.MaxInt) // what is too large was said
 	if err != nil {                                                                                      // the plan would have said so
 		return nil

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
@@ -129,7 +130,7 @@ func (m *messages) again(ctx context.Context, posted *fanfare.AcceptedEvent, ref
 // A draft is a direct send that is being checked.
 type draft struct {
 	posted  *fanfare.AcceptedEvent
-	channel *registry.Channel
+	channel *catalog.Channel
 	title   string // of the template, for errors
 	writer  compose.Writer
 	files   map[fanfare.Sum][]byte // that came with the request
@@ -154,7 +155,7 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 		}
 	}
 	posted.Direct.Channel = d.channel.Number
-	var source *registry.TemplateSource
+	var source *catalog.TemplateSource
 	if request.Template != "" {
 		source, err = m.registry.ChooseTemplate(posted.Service, request.Template, may)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/mail/address"
@@ -39,7 +40,7 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { people.Close() })
-	document, err := registry.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
+	document, err := document.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
 	if err == nil {
 		_, err = people.Apply(t.Context(), document)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
@@ -85,7 +87,7 @@ type documents struct {
 
 // Apply makes what the document says so, and notes what readers are going to mind of
 // its templates.
-func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.Diff, error) {
+func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Apply(ctx, doc)
 	if err != nil {
 		return diff, err
@@ -95,7 +97,7 @@ func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.
 }
 
 // ApplyMember makes one member so.
-func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error) {
+func (d documents) ApplyMember(ctx context.Context, doc *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	c, err := d.Registry.ApplyMember(ctx, doc, check)
 	if err != nil {
 		return c, err
@@ -104,7 +106,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, chec
 }
 
 // DeleteMember takes one member away.
-func (d documents) DeleteMember(ctx context.Context, m registry.Member, check func(registry.Configuration) error) error {
+func (d documents) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/address"
@@ -42,8 +43,8 @@ type previewed struct {
 	ref          fanfare.EventRef
 	posted       *fanfare.AcceptedEvent // nil: no event was named
 	subscription *registry.Subscription // nil: none was named
-	topic        *registry.Topic        // nil: no topic has the template
-	rule         *registry.Rule         // whose params the template may read, or nil
+	topic        *catalog.Topic         // nil: no topic has the template
+	rule         *catalog.Rule          // whose params the template may read, or nil
 	recipient    render.Recipient
 	data         json.RawMessage
 	items        []*render.Item // of a template that tells of several events
@@ -108,7 +109,7 @@ func (m *previewed) source(name string) (source render.Source, label string, err
 		return source, "", err
 	}
 	label = fmt.Sprintf("%s@%d", name, stored.Version)
-	if stored.State == registry.VersionDraft {
+	if stored.State == catalog.VersionDraft {
 		label += " (draft)"
 	}
 	return compose.Source(stored.TemplateSource), label, nil
@@ -155,9 +156,9 @@ func (m *previewed) event(ctx context.Context, id string) (fanfare.EventRef, *fa
 }
 
 // topicOf is the first topic that uses a template, or nil.
-func (m *previewed) topicOf(template string) *registry.Topic {
+func (m *previewed) topicOf(template string) *catalog.Topic {
 	for _, t := range m.registry.Topics(m.service) {
-		if t.Template == template || t.Digest.Template == template || slices.ContainsFunc(t.Rules, func(r registry.Rule) bool { return r.Template == template }) {
+		if t.Template == template || t.Digest.Template == template || slices.ContainsFunc(t.Rules, func(r catalog.Rule) bool { return r.Template == template }) {
 			return t
 		}
 	}
@@ -165,7 +166,7 @@ func (m *previewed) topicOf(template string) *registry.Topic {
 }
 
 // ruleOf is the rule of the subscription, or the first that has the template.
-func (m *previewed) ruleOf(template string) *registry.Rule {
+func (m *previewed) ruleOf(template string) *catalog.Rule {
 	if m.topic == nil {
 		return nil
 	}
@@ -388,7 +389,7 @@ func (m *previewed) document(template *render.Template) (render.Preview, error) 
 }
 
 // channel is the one that is named, that of the subscription, or the first.
-func (m *previewed) channel() (*registry.Channel, error) {
+func (m *previewed) channel() (*catalog.Channel, error) {
 	name := m.in.Channel
 	if name == "" && m.subscription != nil {
 		name = m.subscription.Channel
@@ -404,7 +405,7 @@ func (m *previewed) channel() (*registry.Channel, error) {
 			return c, nil
 		}
 	}
-	return &registry.Channel{Service: m.service, ChannelSettings: registry.ChannelSettings{From: sampleFrom}}, nil
+	return &catalog.Channel{Service: m.service, ChannelSettings: catalog.ChannelSettings{From: sampleFrom}}, nil
 }
 
 // at says where in the request the name stands that led to err.

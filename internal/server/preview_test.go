@@ -6,9 +6,9 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -33,7 +33,7 @@ func TestAPreviewFindsAnEventThatIsNotMatchedYet(t *testing.T) {
 	}
 	m := &previewed{
 		previews: previews{store: kept, traces: &report.Traces{Store: kept, Queue: queue{hops}}},
-		service:  "news", topic: &registry.Topic{}, ref: posted.Ref(),
+		service:  "news", topic: &catalog.Topic{}, ref: posted.Ref(),
 		in: wire.PreviewRequest{Events: []string{posted.Ref().String()}},
 	}
 	if err := m.findEvents(t.Context(), digest); err != nil || len(m.items) != 1 || m.items[0].Event.ID != "flood" {

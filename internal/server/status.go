@@ -13,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/feedback"
@@ -113,7 +114,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 		s.Channels = append(s.Channels, r.channel(c))
 	}
 	for _, svc := range r.registry.Configuration().Services() {
-		if svc.ServiceLimits != (registry.ServiceLimits{}) {
+		if svc.ServiceLimits != (catalog.ServiceLimits{}) {
 			s.Services = append(s.Services, r.serviceLimits(&svc, s.Channels))
 		}
 	}
@@ -144,7 +145,7 @@ func (r *reports) underway() []fanfare.EventRef {
 	return append(held, others[:min(len(others), maxListed-len(held))]...)
 }
 
-func (r *reports) channel(c *registry.Channel) wire.Channel {
+func (r *reports) channel(c *catalog.Channel) wire.Channel {
 	out := r.channels.Status(c.Number)
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
@@ -167,7 +168,7 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 
 // serviceLimits is what all channels of a service send together at most, and what
 // they do.
-func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wire.ServiceLimits {
+func (r *reports) serviceLimits(s *catalog.Service, channels []wire.Channel) wire.ServiceLimits {
 	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.channels.Quotas().Status(s.Name, s.DailyQuota)}
 	for i := range channels {
 		if channels[i].Service == s.Name {

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // partsOf are the parts of a template as a request has them.
-func partsOf(sent *wire.TemplateDraft) (parts registry.TemplateParts, err error) {
+func partsOf(sent *wire.TemplateDraft) (parts catalog.TemplateParts, err error) {
 	text, err := json.Marshal(sent.TemplateParts)
 	if err == nil {
 		err = json.Unmarshal(text, &parts)

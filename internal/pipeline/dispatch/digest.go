@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
 
@@ -123,7 +123,7 @@ func rowIDs(all []render.Subscription) []fanfare.RowID {
 
 // topicsOf returns the topics whose settings apply to a mailing: its own, or those whose events
 // the digests of a run tell of.
-func (s *Stage) topicsOf(m *mailing) (topics []*registry.Topic) {
+func (s *Stage) topicsOf(m *mailing) (topics []*catalog.Topic) {
 	if m.event.Run == nil {
 		if topic, ok := s.Registry.Topic(m.event.Service, m.event.Topic); ok {
 			topics = append(topics, topic)
@@ -135,7 +135,7 @@ func (s *Stage) topicsOf(m *mailing) (topics []*registry.Topic) {
 		return nil
 	}
 	for _, topic := range s.Registry.Topics(m.event.Service) {
-		if topic.ToldTogether().Template == source.Name {
+		if topic.LatestDigest().Template == source.Name {
 			topics = append(topics, topic)
 		}
 	}

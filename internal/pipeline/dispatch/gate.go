@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -40,7 +41,7 @@ func (g *gate) Check(job *deliver.Job) (deliver.Decision, string) {
 
 // suppressing returns the recorded reason if the suppression list forbids a message to an address,
 // or "". A recipient who wants no mail at all still gets a message that it has asked for.
-func suppressing(r *registry.Registry, channel *registry.Channel, to string, asked bool, seen *uint64) string {
+func suppressing(r *registry.Registry, channel *catalog.Channel, to string, asked bool, seen *uint64) string {
 	reason := r.Suppressing(channel, to, seen)
 	if reason == "" || asked && reason == registry.NotWanted {
 		return ""

@@ -11,13 +11,13 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/cache"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // loader turns a batch into messages: it reads which members are settled, then subscribers and
@@ -70,7 +70,7 @@ func (m *openMember) itself() fanfare.RecipientRange {
 }
 
 // load makes the jobs of a batch. Its claims end with the jobs; after an error nothing is claimed.
-func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *registry.Channel) (out *loaded, err error) {
+func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *catalog.Channel) (out *loaded, err error) {
 	out = &loaded{}
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,7 +111,7 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 	if err := l.write(ctx, channel, members, rows, quiet, out); err != nil {
 		return out, err
 	}
-	if channel.Destinations.By == registry.ByMX && batch.Lane != fanfare.Urgent {
+	if channel.Destinations.By == catalog.ByMX && batch.Lane != fanfare.Urgent {
 		awaitSites(ctx, l.Sites, out.jobs)
 	}
 	return out, l.Recorder.Postpone(batch.Day, out.postponed)
@@ -122,7 +122,7 @@ func (l *loader) load(ctx context.Context, batch *fanfare.Batch, channel *regist
 const maxUnrecorded = 100
 
 // write writes the messages of members. Members that get no message are settled on the way.
-func (l *loader) write(ctx context.Context, channel *registry.Channel, members []openMember, rows *rows, quiet *quietTimes, out *loaded) (err error) {
+func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []openMember, rows *rows, quiet *quietTimes, out *loaded) (err error) {
 	l.beginSigning(l.Clock.Now())
 	defer func() { err = errors.Join(err, l.sign()) }() // cached messages are signed, too
 	out.jobs = make([]deliver.Job, 0, len(members))
@@ -219,7 +219,7 @@ func (l *loader) entry(m *openMember, state fanfare.State, reason string) fanfar
 
 // mailingFor returns the mailing of the first of members. It reads the items that the next ones
 // need along with it.
-func (l *loader) mailingFor(ctx context.Context, events *eventReader, members []openMember, channel *registry.Channel) (*mailing, error) {
+func (l *loader) mailingFor(ctx context.Context, events *eventReader, members []openMember, channel *catalog.Channel) (*mailing, error) {
 	m, err := l.mailings.Get(mailingKey{members[0].event(), members[0].section.Template}, func(k mailingKey) (*mailing, error) {
 		event, err := events.read(ctx, members)
 		if err != nil {
@@ -243,7 +243,7 @@ func groupSharedContent(jobs []deliver.Job) {
 
 // destination returns the domain or host that answers for an address: its limits apply. A file
 // has none.
-func destination(channel *registry.Channel, to string) string {
+func destination(channel *catalog.Channel, to string) string {
 	switch channel.Driver {
 	case "file":
 		return ""

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/mail/dkim"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/render/mime"
 )
@@ -26,8 +26,8 @@ type mailing struct {
 	writer compose.Writer
 	err    error // of the template with this event: every message fails with it
 	event  *fanfare.AcceptedEvent
-	topic  *registry.Topic // nil for a run, and for a deleted topic
-	asked  bool            // its recipient has just asked for it
+	topic  *catalog.Topic // nil for a run, and for a deleted topic
+	asked  bool           // its recipient has just asked for it
 
 	template  uint32
 	compiled  *render.Template // nil without a template
@@ -48,7 +48,7 @@ func (m *mailing) write(buf []byte, r *render.Recipient) (driver.Message, []byte
 
 // expiry returns until when a message may leave: as the event says, or else as topic or channel
 // say, from the first moment at which it may leave. The zero time is no limit.
-func (m *mailing) expiry(channel *registry.Channel) time.Time {
+func (m *mailing) expiry(channel *catalog.Channel) time.Time {
 	if !m.event.Expires.IsZero() {
 		return m.event.Expires
 	}
@@ -119,7 +119,7 @@ func (l *loader) recipient(m *openMember, mailing *mailing, rows *rows) *render.
 
 // newMailing prepares an event with a template version. An error of the template is kept in the
 // mailing, so that each message fails with it.
-func (l *loader) newMailing(ctx context.Context, event *fanfare.AcceptedEvent, key mailingKey, channel *registry.Channel) (*mailing, error) {
+func (l *loader) newMailing(ctx context.Context, event *fanfare.AcceptedEvent, key mailingKey, channel *catalog.Channel) (*mailing, error) {
 	m := &mailing{event: event, template: key.template, asked: event.Direct != nil && event.Direct.Asked}
 	if event.Run != nil {
 		m.items = &runItems{store: l.Store, run: key.event}
@@ -135,7 +135,7 @@ func (l *loader) newMailing(ctx context.Context, event *fanfare.AcceptedEvent, k
 	return m, nil
 }
 
-func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channel *registry.Channel) (compose.Writer, error) {
+func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channel *catalog.Channel) (compose.Writer, error) {
 	event := of.event
 	if channel.Driver == "webhook" && key.template == 0 && event.Direct == nil {
 		return of.posting(nil, key.event).Writer()
@@ -180,7 +180,7 @@ func (s *Stage) takesMailFor(domain string) bool {
 
 // alone returns what writes messages to one recipient that are written while they leave, beside
 // the loader: it shares no changing state with it.
-func (l *loader) alone(service string, channel *registry.Channel, unsubscribe bool) func() render.Alone {
+func (l *loader) alone(service string, channel *catalog.Channel, unsubscribe bool) func() render.Alone {
 	keys := l.signers
 	return func() (made render.Alone) {
 		if channel.Returns != "" {

@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
 // quietTimes finds the quiet hours of recipients while one batch is loaded. Recipients in one time
 // zone share the result.
 type quietTimes struct {
-	topics  func(*mailing) []*registry.Topic // whose quiet hours apply
-	channel *registry.Channel
+	topics  func(*mailing) []*catalog.Topic // whose quiet hours apply
+	channel *catalog.Channel
 	lane    fanfare.Lane
 	now     time.Time
 	known   map[quietKey]quietSpan
@@ -62,7 +62,7 @@ func (q *quietTimes) of(m *mailing, zone string, subscriber fanfare.RowID, expir
 }
 
 func (q *quietTimes) find(m *mailing, zone string) (span quietSpan) {
-	settings := []registry.QuietHours{q.channel.QuietHours}
+	settings := []catalog.QuietHours{q.channel.QuietHours}
 	for _, topic := range q.topics(m) {
 		settings = append(settings, topic.Quiet)
 	}

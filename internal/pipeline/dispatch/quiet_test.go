@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/schedule/quiethours"
 )
 
@@ -24,17 +24,17 @@ func TestQuietHoursHoldRandomly(t *testing.T) {
 	waited := 0
 	for seed := range uint64(4000) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		settings := func() registry.QuietHours {
+		settings := func() catalog.QuietHours {
 			if r.IntN(4) == 0 {
-				return registry.QuietHours{}
+				return catalog.QuietHours{}
 			}
 			from := 15 * r.IntN(96)
 			to := from + 15*(1+r.IntN(70)) // some of the day is free
 			text := func(m int) string { return fmt.Sprintf("%02d:%02d", m%1440/60, m%60) }
-			return registry.QuietHours{From: text(from), To: text(to), Zone: "Europe/London", Spread: registry.Duration(r.IntN(3)) * registry.Duration(time.Hour), Urgent: r.IntN(2) == 0}
+			return catalog.QuietHours{From: text(from), To: text(to), Zone: "Europe/London", Spread: catalog.Duration(r.IntN(3)) * catalog.Duration(time.Hour), Urgent: r.IntN(2) == 0}
 		}
-		channel := &registry.Channel{ChannelSettings: registry.ChannelSettings{QuietHours: settings()}}
-		topic := &registry.Topic{}
+		channel := &catalog.Channel{ChannelSettings: catalog.ChannelSettings{QuietHours: settings()}}
+		topic := &catalog.Topic{}
 		if r.IntN(2) == 0 {
 			topic.Quiet = settings()
 		}
@@ -43,7 +43,7 @@ func TestQuietHoursHoldRandomly(t *testing.T) {
 		begun := changes[r.IntN(len(changes))].Add(time.Duration(r.IntN(72*60)-24*60) * time.Minute)
 		now, left := begun, false
 		for range 200 {
-			q := quietTimes{topics: func(*mailing) []*registry.Topic { return []*registry.Topic{topic} }, channel: channel, lane: lane, now: now}
+			q := quietTimes{topics: func(*mailing) []*catalog.Topic { return []*catalog.Topic{topic} }, channel: channel, lane: lane, now: now}
 			quiet := q.of(&mailing{event: &fanfare.AcceptedEvent{}}, zone, subscriber, time.Time{})
 			if !quiet.At(now) {
 				left = true
@@ -59,7 +59,7 @@ func TestQuietHoursHoldRandomly(t *testing.T) {
 			t.Fatalf("seed %d: postponed from %v until %v and not sent (channel %+v, topic %+v)", seed, begun, now, channel.QuietHours, topic.Quiet)
 		}
 		local := now.In(compose.TimeZone(zone, "Europe/London"))
-		for _, s := range []registry.QuietHours{channel.QuietHours, topic.Quiet} {
+		for _, s := range []catalog.QuietHours{channel.QuietHours, topic.Quiet} {
 			if left && !s.IsZero() && (lane != fanfare.Urgent || s.Urgent) && showsQuiet(t, s, local) {
 				t.Fatalf("seed %d: sent at %v, which is quiet by %+v", seed, local, s)
 			}
@@ -71,7 +71,7 @@ func TestQuietHoursHoldRandomly(t *testing.T) {
 }
 
 // showsQuiet reports whether a local time is in quiet hours.
-func showsQuiet(t *testing.T, s registry.QuietHours, at time.Time) bool {
+func showsQuiet(t *testing.T, s catalog.QuietHours, at time.Time) bool {
 	t.Helper()
 	q, err := s.Compile()
 	if err != nil {
@@ -86,12 +86,12 @@ func showsQuiet(t *testing.T, s registry.QuietHours, at time.Time) bool {
 
 // coverTheDay reports whether two spans leave no time free. A delivery then waits until it
 // expires.
-func coverTheDay(a, b registry.QuietHours) bool {
+func coverTheDay(a, b catalog.QuietHours) bool {
 	free := 0
 	for minute := range 1440 {
 		at := time.Date(2026, 6, 1, 0, minute, 0, 0, time.UTC)
 		quiet := false
-		for _, s := range []registry.QuietHours{a, b} {
+		for _, s := range []catalog.QuietHours{a, b} {
 			q, err := s.Compile()
 			if err != nil {
 				continue
@@ -125,8 +125,8 @@ func TestSpreadIsConstantForASubscriber(t *testing.T) {
 
 func TestQuietHoursEndAtExpiry(t *testing.T) {
 	now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
-	channel := &registry.Channel{ChannelSettings: registry.ChannelSettings{QuietHours: registry.QuietHours{From: "21:00", To: "08:00"}}}
-	q := quietTimes{topics: func(*mailing) []*registry.Topic { return nil }, channel: channel, lane: fanfare.Bulk, now: now}
+	channel := &catalog.Channel{ChannelSettings: catalog.ChannelSettings{QuietHours: catalog.QuietHours{From: "21:00", To: "08:00"}}}
+	q := quietTimes{topics: func(*mailing) []*catalog.Topic { return nil }, channel: channel, lane: fanfare.Bulk, now: now}
 	if got := q.of(&mailing{event: &fanfare.AcceptedEvent{}}, "", 1, now.Add(time.Hour)); !got.Until.Equal(now.Add(time.Hour + time.Second)) {
 		t.Errorf("postponed until %v", got.Until)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
 	"fanfare.dev/fanfare/internal/mail/mx"
@@ -44,10 +45,10 @@ type Recorder interface {
 // Control knows which broadcasts and channels are paused or cancelled. Decide is called for each
 // message: it must be quick and take no lock.
 type Control interface {
-	Decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string)
+	Decide(event fanfare.EventRef, channel *catalog.Channel) (deliver.Decision, string)
 	Holds(batch *fanfare.Batch) bool // reports whether all of a batch is paused
 	Release(context.Context, ...fanfare.EventRef)
-	PausedBroadcasts() []registry.PausedScope
+	PausedBroadcasts() []catalog.PausedScope
 	Pause(ctx context.Context, scope fanfare.Scope, reason string) error
 	Resume(ctx context.Context, scope fanfare.Scope, reason string) error
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
@@ -68,7 +69,7 @@ func (f *TemplateFaults) count(of templateFault, recipients int64) (total int64,
 }
 
 // failed counts recipients for whom a template failed.
-func (f *TemplateFaults) failed(source *registry.TemplateSource, fault render.Fault, recipients int64) {
+func (f *TemplateFaults) failed(source *catalog.TemplateSource, fault render.Fault, recipients int64) {
 	of := templateFault{source.Service, source.Name, source.Version, fault.String(), false}
 	if total, log := f.count(of, recipients); log {
 		f.logger.Warn("a template fails for recipients", "service", of.service, "template", of.name(), "at", of.at, "recipients", total)
@@ -76,7 +77,7 @@ func (f *TemplateFaults) failed(source *registry.TemplateSource, fault render.Fa
 }
 
 // absent counts an event that lacked a variable. A variable is logged once.
-func (f *TemplateFaults) absent(source *registry.TemplateSource, variable string) {
+func (f *TemplateFaults) absent(source *catalog.TemplateSource, variable string) {
 	of := templateFault{source.Service, source.Name, source.Version, variable, true}
 	f.mu.Lock()
 	known := f.counts[of] != nil
@@ -116,7 +117,7 @@ func (f *TemplateFaults) Status() (list []wire.TemplateFault) {
 
 // absentFrom returns what is called for a variable that an event lacks; nil if all topics of the
 // mailing have a schema.
-func (l *loader) absentFrom(m *mailing, source *registry.TemplateSource) func(variable string) {
+func (l *loader) absentFrom(m *mailing, source *catalog.TemplateSource) func(variable string) {
 	if m.event.Direct != nil { // it was refused if it lacked one
 		return nil
 	}

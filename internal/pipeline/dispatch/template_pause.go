@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
@@ -35,7 +36,7 @@ var errLater = errors.New("the message could not be written yet")
 
 // message writes the message of the first of rest: with the template version of the event or, if
 // that fails for the recipient, with the published one. It returns the mailing that wrote it.
-func (l *loader) message(ctx context.Context, rest []openMember, m *mailing, channel *registry.Channel, r *render.Recipient, buf []byte) (driver.Message, []byte, *mailing, error) {
+func (l *loader) message(ctx context.Context, rest []openMember, m *mailing, channel *catalog.Channel, r *render.Recipient, buf []byte) (driver.Message, []byte, *mailing, error) {
 	message, longer, err := m.write(buf, r)
 	if _, fails := m.fault(err); !fails {
 		return message, longer, m, err
@@ -69,7 +70,7 @@ func (m *mailing) fault(err error) (fault render.Fault, ok bool) {
 // templateFailed decides about a member whose message could not be written: it is held with its
 // broadcast, which is paused then, or it has failed. tested holds the broadcasts of the batch
 // whose templates fail for few.
-func (l *loader) templateFailed(ctx context.Context, events *eventReader, all []openMember, at int, by *mailing, channel *registry.Channel, rows *rows, tested map[fanfare.EventRef]bool, cause error) (held bool, err error) {
+func (l *loader) templateFailed(ctx context.Context, events *eventReader, all []openMember, at int, by *mailing, channel *catalog.Channel, rows *rows, tested map[fanfare.EventRef]bool, cause error) (held bool, err error) {
 	fault, fails := by.fault(cause)
 	if !fails {
 		return false, nil
@@ -90,7 +91,7 @@ func (l *loader) templateFailed(ctx context.Context, events *eventReader, all []
 // testTemplate is called when the template fails for the first of members, at most once for each
 // broadcast of a batch. If it fails for more than half of the first recipients, testTemplate
 // pauses the broadcast and returns true.
-func (l *loader) testTemplate(ctx context.Context, events *eventReader, all []openMember, at int, channel *registry.Channel, rows *rows) (paused bool, err error) {
+func (l *loader) testTemplate(ctx context.Context, events *eventReader, all []openMember, at int, channel *catalog.Channel, rows *rows) (paused bool, err error) {
 	event := all[at].event()
 	settled := 0
 	if p, open := l.Recorder.Progress(event); open {
@@ -150,7 +151,7 @@ func (l *loader) testTemplate(ctx context.Context, events *eventReader, all []op
 }
 
 // pauseReason returns the reason in the status and the traces of a paused broadcast.
-func pauseReason(source *registry.TemplateSource, failed, of int, fault render.Fault) string {
+func pauseReason(source *catalog.TemplateSource, failed, of int, fault render.Fault) string {
 	return fmt.Sprintf("template %s@%d fails for %d of the first %d recipients (%s): apply a corrected version, and the broadcast resumes", source.Name, source.Version, failed, of, fault)
 }
 
@@ -168,7 +169,7 @@ func pausedTemplate(reason string) (template string, version int, ok bool) {
 
 // publishedVersion returns the published version of a template; ok is false if it is the given
 // one, or if none is published.
-func publishedVersion(r *registry.Registry, number uint32) (now *registry.TemplateVersion, ok bool) {
+func publishedVersion(r *registry.Registry, number uint32) (now *catalog.TemplateVersion, ok bool) {
 	source, known := r.Template(number)
 	if !known {
 		return nil, false
@@ -217,7 +218,7 @@ func (r *resumer) look(ctx context.Context) {
 }
 
 // published returns the published version of a template of a broadcast's service.
-func (r *resumer) published(ctx context.Context, p registry.PausedScope, template string) (*registry.TemplateVersion, error) {
+func (r *resumer) published(ctx context.Context, p catalog.PausedScope, template string) (*catalog.TemplateVersion, error) {
 	service, known := r.services[p.Scope.Name]
 	if !known {
 		ref, _ := fanfare.ParseEventRef(p.Scope.Name)

@@ -3,12 +3,12 @@ package dispatch
 import (
 	"testing"
 
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/render"
 )
 
 func TestPauseReasonNamesTheVersion(t *testing.T) {
-	source := &registry.TemplateSource{Service: "news", Name: "story-2.b", Version: 17}
+	source := &catalog.TemplateSource{Service: "news", Name: "story-2.b", Version: 17}
 	reason := pauseReason(source, 61, 100, render.Fault{Part: "locales/cy/text", Line: 3, Variables: []string{"event.since", "sub.x"}})
 	const want = "template story-2.b@17 fails for 61 of the first 100 recipients (locales/cy/text, line 3, which reads event.since, sub.x): apply a corrected version, and the broadcast resumes"
 	if reason != want {

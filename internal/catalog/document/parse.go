@@ -1,4 +1,4 @@
-package registry
+package document
 
 import (
 	"bytes"
@@ -12,13 +12,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // Limits of a document.
@@ -26,7 +26,7 @@ const (
 	MaxUploadBytes   = 32 << 20 // with the files in it
 	maxDocumentBytes = 2 << 20  // without
 	maxFileBytes     = 1 << 20  // of each *_file
-	maxFaults        = 20       // that are reported
+	MaxErrors        = 20       // that are reported
 	maxNesting       = 1000     // of brackets, or of dashes in one line
 )
 
@@ -45,13 +45,13 @@ func ParseDocument(b []byte, dir string) (*Document, error) {
 	p.dir = dir
 	p.document(node{p: p, Node: body})
 	if len(p.wrong) > 0 {
-		return nil, inputerror.Join(p.wrong[:min(len(p.wrong), maxFaults)])
+		return nil, inputerror.Join(p.wrong[:min(len(p.wrong), MaxErrors)])
 	}
 	return p.doc, nil
 }
 
 // readDocument reads the text as far as its form goes.
-func readDocument(b []byte) (*documentReader, ast.Node, error) {
+func readDocument(b []byte) (*reader, ast.Node, error) {
 	if len(b) > MaxUploadBytes {
 		return nil, nil, inputerror.TooLarge("", len(b), MaxUploadBytes)
 	}
@@ -77,7 +77,7 @@ func readDocument(b []byte) (*documentReader, ast.Node, error) {
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil, nil, inputerror.Invalid("", "", "the document is empty")
 	}
-	p := &documentReader{doc: newDocument(), anchors: map[string]ast.Node{}, lifted: lifted}
+	p := &reader{doc: newDocument(), anchors: map[string]ast.Node{}, lifted: lifted}
 	ast.Walk(p, file.Docs[0].Body)
 	return p, file.Docs[0].Body, nil
 }
@@ -120,33 +120,33 @@ func syntaxFault(err error) *fanfare.Error {
 	return e
 }
 
-// A documentReader turns the tree into a Document and collects what is wrong.
-type documentReader struct {
+// A reader turns the tree into a Document and collects what is wrong.
+type reader struct {
 	doc     *Document
 	dir     string
 	anchors map[string]ast.Node
 	wrong   []*fanfare.Error
-	shared  shared   // partials and layouts
-	lifted  []string // long texts of base64, which the parser of YAML has not seen
-	shown   fields   // of the one member that the text is about: what is shown and cannot be set
+	shared  shared       // partials and layouts
+	lifted  []string     // long texts of base64, which the parser of YAML has not seen
+	shown   fieldReaders // of the one member that the text is about: what is shown and cannot be set
 }
 
 // Visit collects the anchors, which aliases refer to.
-func (p *documentReader) Visit(n ast.Node) ast.Visitor {
+func (p *reader) Visit(n ast.Node) ast.Visitor {
 	if a, ok := n.(*ast.AnchorNode); ok {
 		p.anchors[a.Name.String()] = a.Value
 	}
 	return p
 }
 
-var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
+var NamePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
 
-const nameHint = "use lower case letters, digits and _ . -, at most 64"
+const NameHint = "use lower case letters, digits and _ . -, at most 64"
 
-func (p *documentReader) document(n node) {
+func (p *reader) document(n node) {
 	all := p.doc.approvalFields()
 	p.doc.limitFields(all)
-	maps.Copy(all, fields{
+	maps.Copy(all, fieldReaders{
 		"service":                func(v node) { p.doc.Service = v.name() },
 		"title":                  func(v node) { title := v.line(); p.doc.Title = &title },
 		"matching_budget":        func(v node) { budget := v.duration(); p.doc.MatchingBudget = &budget },
@@ -172,11 +172,11 @@ func (p *documentReader) document(n node) {
 	}
 }
 
-func (p *documentReader) topic(n node) *TopicSpec {
+func (p *reader) topic(n node) *TopicSpec {
 	t := &TopicSpec{}
 	t.Lane = fanfare.Normal.String()
 	all := t.approvalFields()
-	maps.Copy(all, fields{
+	maps.Copy(all, fieldReaders{
 		"title": func(v node) { t.Title = v.text() },
 		"lane": func(v node) {
 			lane, err := fanfare.ParseLane(v.text())
@@ -213,9 +213,9 @@ func (p *documentReader) topic(n node) *TopicSpec {
 	return t
 }
 
-func (p *documentReader) rule(n node) RuleSpec {
+func (p *reader) rule(n node) RuleSpec {
 	var r RuleSpec
-	n.fields(fields{
+	n.fields(fieldReaders{
 		"name":        func(v node) { r.Name = v.name() },
 		"when":        func(v node) { r.When = v.text() },
 		"template":    func(v node) { r.Template = v.name() },
@@ -236,10 +236,10 @@ func (p *documentReader) rule(n node) RuleSpec {
 	return r
 }
 
-func (p *documentReader) template(n node) *TemplateSpec {
+func (p *reader) template(n node) *TemplateSpec {
 	t := &TemplateSpec{}
-	var w TemplateWords
-	known := t.variantFields()
+	var w catalog.TemplateWords
+	known := variantFields(&t.TemplateVariants)
 	known["syntax"] = func(v node) { t.Syntax = v.text() }
 	known["layout"] = func(v node) { t.Layout = v.name() }
 	known["lang"] = func(v node) { t.Lang = v.text() }
@@ -319,11 +319,98 @@ func (n node) jsonFile() json.RawMessage {
 	return n.encode(v)
 }
 
-func (n node) duration() Duration {
+func (n node) duration() catalog.Duration {
 	text := n.text()
 	v, err := time.ParseDuration(text)
 	if err != nil || v <= 0 {
 		n.fault("write it as 30s, 10m or 1h30m", "%s is not a duration", inputerror.Quote(text))
 	}
-	return Duration(v)
+	return catalog.Duration(v)
+}
+
+// A document says its layouts and partials once, and its templates name them. What
+// a template names is kept with it: a version that was made is whole, and a change
+// of a partial makes a new version of each template of the document that has it.
+
+// shared is what templates of a document may name.
+type shared struct {
+	partials map[string]string
+	layouts  map[string]string
+}
+
+var rendered = regexp.MustCompile(`\{%-?\s*render\s+["']([^"']+)["']`)
+
+// sharedFields reads the partials and layouts of a document, which stand apart from
+// its templates.
+func (p *reader) sharedFields(all fieldReaders) {
+	p.shared = shared{map[string]string{}, map[string]string{}}
+	all["partials"] = func(v node) {
+		v.members(func(name string, v node) { p.shared.partials[name] = v.source() })
+	}
+	all["layouts"] = func(v node) {
+		v.members(func(name string, v node) { p.shared.layouts[name] = v.source() })
+	}
+}
+
+// source is a text, given or in a file.
+func (n node) source() (text string) {
+	n.fields(fieldReaders{
+		"text": func(v node) { text = v.text() },
+		"file": func(v node) { text = v.file() },
+	})
+	n.oneOf("text", "file")
+	return text
+}
+
+// share gives each template what it names.
+func (p *reader) share() {
+	if len(p.shared.partials)+len(p.shared.layouts) == 0 {
+		return
+	}
+	for _, t := range p.doc.Templates {
+		if page, ok := p.shared.layouts[t.Layout]; ok && t.Page == "" {
+			t.Page = page
+		}
+		named := maps.Clone(t.Partials)
+		if named == nil {
+			named = map[string]string{}
+		}
+		for ahead := t.bodies(); len(ahead) > 0; ahead = ahead[1:] {
+			for _, found := range rendered.FindAllStringSubmatch(ahead[0], -1) {
+				text, ok := p.shared.partials[found[1]]
+				if _, known := named[found[1]]; ok && !known {
+					named[found[1]] = text
+					ahead = append(ahead, text)
+				}
+			}
+		}
+		if len(named) > 0 {
+			t.Partials = named
+		}
+	}
+}
+
+// bodies are the texts of a template in which partials are rendered.
+func (t *TemplateSpec) bodies() []string {
+	all := []string{t.Page}
+	words := func(w catalog.TemplateWords) { all = append(all, w.Text, w.HTML, w.Markdown) }
+	words(catalog.TemplateWords{Text: t.Text, HTML: t.HTML, Markdown: t.Markdown})
+	devices := func(of map[string]catalog.TemplateWords) {
+		for _, w := range of {
+			words(w)
+		}
+	}
+	devices(t.Devices)
+	for _, l := range t.Locales {
+		words(l.TemplateWords)
+		devices(l.Devices)
+	}
+	return all
+}
+
+// partials reads those that are given with a template.
+func (n node) partials() map[string]string {
+	all := map[string]string{}
+	n.members(func(name string, v node) { all[name] = v.text() })
+	return all
 }

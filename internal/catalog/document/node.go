@@ -1,4 +1,4 @@
-package registry
+package document
 
 import (
 	"encoding/json"
@@ -8,25 +8,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"fanfare.dev/fanfare/internal/inputerror"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // A node is a place in the document: it knows its pointer, and reads itself as
 // what is asked for or notes a fault.
 type node struct {
 	ast.Node
-	p  *documentReader
+	p  *reader
 	at string
 }
 
-// fields are the fields that an object may have, with what reads each.
-type fields map[string]func(node)
+// fieldReaders are the fields that an object may have, with what reads each.
+type fieldReaders map[string]func(node)
 
 func (n node) fault(hint, format string, args ...any) {
 	n.fail(inputerror.Invalid("", hint, format, args...))
@@ -94,7 +95,7 @@ func (n node) member(pair *ast.MappingValueNode) node {
 }
 
 // fields reads an object in which only these fields may be.
-func (n node) fields(known fields) {
+func (n node) fields(known fieldReaders) {
 	for _, pair := range n.pairs() {
 		name := key(pair)
 		if _, ok := pair.Key.(*ast.MergeKeyNode); ok {
@@ -118,7 +119,7 @@ func (n node) fields(known fields) {
 	}
 }
 
-func fieldHint(name string, known fields) string {
+func fieldHint(name string, known fieldReaders) string {
 	switch {
 	case name == "password" && known["password_env"] != nil:
 		return "a secret is not written into the document: name an environment variable with password_env, or a file with password_file"
@@ -138,8 +139,8 @@ func (n node) entries(read func(name string, v node)) {
 // members is entries for things that have a name of their own.
 func (n node) members(read func(name string, v node)) {
 	n.entries(func(name string, v node) {
-		if !namePattern.MatchString(name) {
-			v.fault(nameHint, "%s is not a name", inputerror.Quote(name))
+		if !NamePattern.MatchString(name) {
+			v.fault(NameHint, "%s is not a name", inputerror.Quote(name))
 			return
 		}
 		read(name, v)
@@ -213,8 +214,8 @@ func (n node) text() string {
 // name reads the name of a thing.
 func (n node) name() string {
 	s := n.text()
-	if !namePattern.MatchString(s) {
-		n.fault(nameHint, "%s is not a name", inputerror.Quote(s))
+	if !NamePattern.MatchString(s) {
+		n.fault(NameHint, "%s is not a name", inputerror.Quote(s))
 	}
 	return s
 }
@@ -291,4 +292,29 @@ func jsonValue(v any) any {
 		}
 	}
 	return v
+}
+
+// Limits of texts for recipients, in characters.
+const (
+	maxLabelTitle       = 100
+	maxLabelDescription = 500
+)
+
+// label reads a text for recipients: one line of 1 to longest characters.
+func (n node) label(longest int) string {
+	s := n.text()
+	switch size := utf8.RuneCountInString(s); {
+	case strings.TrimSpace(s) == "":
+		n.fault("write what recipients shall read, or leave the field out", "the text is empty")
+	case size > longest:
+		n.fault("", "the text has %d characters, more than %d", size, longest)
+	case strings.ContainsFunc(s, unprintable):
+		n.fault("write one line of plain text", "the text has a line break or another control character")
+	}
+	return s
+}
+
+// unprintable reports characters that break a line or reverse what stands around them.
+func unprintable(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) && r != '\u200e' && r != '\u200f' && r != '\u061c'
 }

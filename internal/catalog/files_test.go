@@ -1,4 +1,4 @@
-package registry
+package catalog
 
 import (
 	"strings"
@@ -33,14 +33,14 @@ func TestFilesDifferByTheirNamesAndWhatTheyAre(t *testing.T) {
 		"a word, and no file": {a, TemplateParts{Subject: "t", TemplateFiles: a.TemplateFiles}, "subject: s -> t"},
 	} {
 		var got []string
-		for _, f := range templateChanges(c.before, c.after) {
+		for _, f := range TemplateChanges(c.before, c.after) {
 			got = append(got, f.Field+": "+f.Old+" -> "+f.New)
 		}
 		if all := strings.Join(got, "; "); !strings.HasPrefix(all, c.want) || c.want == "" != (all == "") || len(got) > 1 {
 			t.Errorf("%s: %q, want %q", name, all, c.want)
 		}
 	}
-	if len(a.allFiles()) != 2 || len(welsh.allFiles()) != 2 {
+	if len(a.AllFiles()) != 2 || len(welsh.AllFiles()) != 2 {
 		t.Error("files are missing")
 	}
 }

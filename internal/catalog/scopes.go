@@ -1,14 +1,35 @@
-package registry
+package catalog
 
 import (
 	"encoding/json"
 	"strconv"
 	"strings"
-
-	"fanfare.dev/fanfare/internal/inputerror"
+	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
+
+// A Principal is who a key speaks for.
+type Principal struct {
+	KeyID   string // key-1, ...; may be logged
+	Name    string // what the key was made for
+	Service string // the one service that it may touch; "" is all of them
+	Scopes  Scopes // what it may do there
+}
+
+// Operator reports whether the key may do everything.
+func (p Principal) Operator() bool { return p.Service == "" && p.Scopes.Has(ScopeAdmin) }
+
+// May reports whether the key may touch the service.
+func (p Principal) May(service string) bool { return p.Service == "" || p.Service == service }
+
+// A PausedScope is something that an operator has paused.
+type PausedScope struct {
+	Scope  fanfare.Scope `json:"scope"`
+	Reason string        `json:"reason,omitempty"`
+	Since  time.Time     `json:"since"`
+}
 
 // Scopes say what a key may do in the services that it may touch. The bits are
 // not stored, the names are.
@@ -24,8 +45,8 @@ const (
 	ScopeApprove                      // let a broadcast leave that waits for approval
 )
 
-// scopeNames lists the names in the order of the bits.
-var scopeNames = [...]string{"admin", "publish", "subscribe", "read", "secrets", "approve"}
+// ScopeNames lists the names in the order of the bits.
+var ScopeNames = [...]string{"admin", "publish", "subscribe", "read", "secrets", "approve"}
 
 // Has reports whether one of the asked scopes is there, or implied by admin.
 func (s Scopes) Has(asked Scopes) bool { return s&(asked|ScopeAdmin) != 0 }
@@ -33,7 +54,7 @@ func (s Scopes) Has(asked Scopes) bool { return s&(asked|ScopeAdmin) != 0 }
 // Names lists the scopes, admin first.
 func (s Scopes) Names() []string {
 	names := []string{}
-	for i, name := range scopeNames {
+	for i, name := range ScopeNames {
 		if s>>i&1 != 0 {
 			names = append(names, name)
 		}
@@ -50,13 +71,13 @@ func ParseScopes(names []string) (Scopes, error) {
 	var s Scopes
 next:
 	for i, name := range names {
-		for bit, known := range scopeNames {
+		for bit, known := range ScopeNames {
 			if name == known {
 				s |= 1 << bit
 				continue next
 			}
 		}
-		return 0, inputerror.Invalid(inputerror.Pointer("scopes", strconv.Itoa(i)), "use "+strings.Join(scopeNames[:], ", "), "unknown scope %s", inputerror.Quote(name))
+		return 0, inputerror.Invalid(inputerror.Pointer("scopes", strconv.Itoa(i)), "use "+strings.Join(ScopeNames[:], ", "), "unknown scope %s", inputerror.Quote(name))
 	}
 	return s, nil
 }

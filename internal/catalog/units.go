@@ -1,4 +1,4 @@
-package registry
+package catalog
 
 import (
 	"encoding/json"
@@ -51,14 +51,14 @@ func (r Rate) PerSecond() float64 {
 	return float64(r.Count) / r.Per.Seconds()
 }
 
-// unlimited is how documents spell the zero Rate.
-const unlimited = "unlimited"
+// Unlimited is how documents spell the zero Rate.
+const Unlimited = "unlimited"
 
 var rateUnits = map[string]time.Duration{"s": time.Second, "min": time.Minute, "h": time.Hour}
 
 // ParseRate reads "30/s", "1000/min", "5000/h" or "unlimited".
 func ParseRate(s string) (Rate, error) {
-	if s == unlimited {
+	if s == Unlimited {
 		return Rate{}, nil
 	}
 	count, unit, _ := strings.Cut(s, "/")
@@ -77,7 +77,7 @@ func (r Rate) String() string {
 			return strconv.Itoa(r.Count) + "/" + unit
 		}
 	}
-	return unlimited
+	return Unlimited
 }
 
 // MarshalJSON writes the spelling.

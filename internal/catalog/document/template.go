@@ -1,4 +1,4 @@
-package registry
+package document
 
 import (
 	"bytes"
@@ -9,44 +9,30 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
-
-// TemplateFiles are the files that go with the mails of a template, or of a variant.
-type TemplateFiles struct {
-	Attachments []TemplateFile          `json:"attachments,omitempty"`
-	Images      map[string]TemplateFile `json:"images,omitempty"` // by the name under which HTML shows it: cid:NAME
-}
-
-// A TemplateFile is one of them. A document has its bytes, or the sum of one that a
-// template of the service has already; what is kept of a template has the sum alone.
-type TemplateFile struct {
-	Name    string      `json:"name"`
-	Type    string      `json:"type,omitempty"`
-	Size    int         `json:"size"`
-	SHA256  fanfare.Sum `json:"sha256"`
-	Content []byte      `json:"content,omitempty"` // in JSON base64
-}
 
 // maxContentBytes is how large one file may be, whatever the server's settings say.
 const maxContentBytes = 16 << 20
 
 // attachments reads a list of files.
-func (n node) attachments() (all []TemplateFile) {
+func (n node) attachments() (all []catalog.TemplateFile) {
 	n.each(func(v node) { all = append(all, v.enclosed("")) })
 	return all
 }
 
 // images reads files by name.
-func (n node) images() map[string]TemplateFile {
-	all := map[string]TemplateFile{}
+func (n node) images() map[string]catalog.TemplateFile {
+	all := map[string]catalog.TemplateFile{}
 	n.members(func(name string, v node) { all[name] = v.enclosed(name) })
 	return all
 }
 
 // enclosed reads one file; an image needs no name of its own.
-func (n node) enclosed(image string) (f TemplateFile) {
+func (n node) enclosed(image string) (f catalog.TemplateFile) {
 	given := 0
-	n.fields(fields{
+	n.fields(fieldReaders{
 		"name": func(v node) { f.Name = v.line() },
 		"type": func(v node) { f.Type = v.line() },
 		"file": func(v node) {
@@ -167,3 +153,67 @@ func stringAt(b []byte) (text []byte, isKey bool) {
 	after := bytes.TrimLeft(b[end:min(len(b), end+64)], " \t\r\n")
 	return b[:end], len(after) > 0 && after[0] == ':'
 }
+
+// checkNote refuses a note that is no short line.
+func checkNote(note string) error {
+	switch {
+	case strings.ContainsAny(note, "\r\n\x00"):
+		return inputerror.Invalid("", "", "a note must be one line")
+	case len(note) > maxNoteBytes:
+		return inputerror.TooLarge("", len(note), maxNoteBytes)
+	}
+	return nil
+}
+
+// words reads the fields of a variant, and those beside them.
+func (n node) words(w *catalog.TemplateWords, beside fieldReaders) {
+	known := fieldReaders{
+		"subject":       func(v node) { w.Subject = v.text() },
+		"subject_file":  func(v node) { w.Subject = strings.TrimRight(v.file(), "\r\n") },
+		"text":          func(v node) { w.Text = v.text() },
+		"text_file":     func(v node) { w.Text = v.file() },
+		"html":          func(v node) { w.HTML = v.text() },
+		"html_file":     func(v node) { w.HTML = v.file() },
+		"json":          func(v node) { w.JSON = v.text() },
+		"json_file":     func(v node) { w.JSON = v.file() },
+		"markdown":      func(v node) { w.Markdown = v.text() },
+		"markdown_file": func(v node) { w.Markdown = v.file() },
+		"attachments":   func(v node) { w.Attachments = v.attachments() },
+		"images":        func(v node) { w.Images = v.images() },
+	}
+	for name, read := range beside {
+		known[name] = read
+	}
+	n.fields(known)
+	for _, part := range []string{"subject", "text", "html", "json", "markdown"} {
+		n.oneOf(part, part+"_file")
+	}
+}
+
+// variantFields are those of a template that says who gets what.
+func variantFields(v *catalog.TemplateVariants) fieldReaders {
+	devices := func(into *map[string]catalog.TemplateWords) func(node) {
+		return func(n node) {
+			*into = map[string]catalog.TemplateWords{}
+			n.members(func(name string, n node) {
+				var w catalog.TemplateWords
+				n.words(&w, nil)
+				(*into)[name] = w
+			})
+		}
+	}
+	return fieldReaders{
+		"locales": func(n node) {
+			v.Locales = map[string]catalog.TemplateLocale{}
+			n.entries(func(tag string, n node) { // what is a tag is for who compiles to say
+				var l catalog.TemplateLocale
+				n.words(&l.TemplateWords, fieldReaders{"devices": devices(&l.Devices)})
+				v.Locales[tag] = l
+			})
+		},
+		"devices": devices(&v.Devices),
+	}
+}
+
+// maxNoteBytes is how long a note may be.
+const maxNoteBytes = 512
