@@ -200,6 +200,9 @@ func (c *Catalog) writeTable(b *strings.Builder, name string, all []measurement,
 			ids = append(ids, r.ID)
 		}
 		on := []string{fmt.Sprintf("%s, %c, %s", r.At.Format(time.DateOnly), 'A'+slices.Index(machines, r.Machine), runsOf(len(m.runs)))}
+		if r.Version != "" {
+			on = append(on, r.Version)
+		}
 		if v := variation(r); v != "" {
 			on = append(on, v)
 		}
