@@ -88,14 +88,14 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
 		Backups:  &backup.Server{Dir: h.dir, DB: h.db, Bus: h.hops, Version: h.version, Clock: h.clock, Exclusive: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
-		Limits: limitsOf(&h.config), Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
+		Limits: httpapi.Limits{Requests: h.config.MaxRequests, RequestsPerKey: h.config.MaxRequestsPerKey, RatePerSecond: h.config.RateLimit, Burst: h.config.RateBurst}, Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
 		Version: h.version, Now: h.clock.Now, Log: h.log,
 	}
 }
 
 // pages adds what people reach by links: they need the address of the server.
 func (h *house) pages(parts *httpapi.Parts, direct *messages) error {
-	passes, err := linktoken.New(h.keys.links.bytes)
+	passes, err := linktoken.New(h.keys.Links.Bytes)
 	if err != nil {
 		return err
 	}

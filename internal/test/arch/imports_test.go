@@ -194,6 +194,8 @@ var grants = []grant{
 		"a lock needs nothing"},
 	{"internal/cache", nil,
 		"a cache needs nothing"},
+	{"internal/datadir/serverkeys", []string{".", "internal/datadir", "internal/mail/signedlink"},
+		"the keys are files of the data directory; links say how long a key must be"},
 	{"internal/datadir", []string{".", "internal/config"},
 		"the names and the lock of a data directory do not depend on what is stored in it"},
 	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
