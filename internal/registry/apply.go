@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -22,30 +24,30 @@ var errMoved = errors.New("registry: the configuration changed meanwhile")
 
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
-func (r *Registry) Plan(ctx context.Context, d *Document) (Diff, error) {
+func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff, error) {
 	pl, err := r.plan(audit.ActorOf(ctx), d)
 	if err != nil {
-		return Diff{}, err
+		return catalog.Diff{}, err
 	}
 	err = r.writer.submit(ctx, &job{run: func(w *writer) error {
 		if err := pl.checkUse(w); err != nil {
 			return err
 		}
 		for _, t := range pl.defined {
-			if err := r.opt.Conditions.CheckDefine(t.key(), t.definition()); err != nil {
+			if err := r.opt.Conditions.CheckDefine(t.ConditionKey(), t.ConditionDefinition()); err != nil {
 				return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 			}
 		}
 		return nil
 	}})
 	if err != nil {
-		return Diff{}, d.locate(err)
+		return catalog.Diff{}, d.Locate(err)
 	}
 	return pl.noted(), nil
 }
 
 // noted is the difference with what else there is to know.
-func (pl *plan) noted() Diff {
+func (pl *plan) noted() catalog.Diff {
 	diff := pl.diff
 	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
 	return diff
@@ -56,10 +58,10 @@ func (pl *plan) noted() Diff {
 // filter does not fit, and a rule, topic or channel that goes while there are
 // active or paused subscriptions to it, is a Conflict. A schema need not fit paused
 // ones: they are refused when they are resumed.
-func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
+func (r *Registry) Apply(ctx context.Context, d *document.Document) (catalog.Diff, error) {
 	pl, err := r.apply(ctx, d, nil)
 	if err != nil {
-		return Diff{}, err
+		return catalog.Diff{}, err
 	}
 	return pl.noted(), nil
 }
@@ -67,11 +69,11 @@ func (r *Registry) Apply(ctx context.Context, d *Document) (Diff, error) {
 // apply makes a plan and carries it out, and makes another where the
 // configuration moved meanwhile. check, if there is one, is asked about the very
 // configuration that is then changed.
-func (r *Registry) apply(ctx context.Context, d *Document, check func(Configuration) error) (*plan, error) {
+func (r *Registry) apply(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (*plan, error) {
 	for {
 		pl, err := r.plan(audit.ActorOf(ctx), d)
 		if check != nil {
-			if err := check(Configuration{pl.from}); err != nil {
+			if err := check(catalog.Configuration{Snapshot: pl.from}); err != nil {
 				return nil, err
 			}
 		}
@@ -86,7 +88,7 @@ func (r *Registry) apply(ctx context.Context, d *Document, check func(Configurat
 			continue
 		}
 		if err != nil {
-			return nil, d.locate(err)
+			return nil, d.Locate(err)
 		}
 		return pl, nil
 	}
@@ -95,25 +97,25 @@ func (r *Registry) apply(ctx context.Context, d *Document, check func(Configurat
 // A plan is what has to be done for a document, on top of one snapshot.
 type plan struct {
 	r        *Registry
-	doc      *Document
+	doc      *document.Document
 	actor    *audit.Actor
-	from, to *snapshot
-	svc      *service // in to
-	diff     Diff
+	from, to *catalog.Snapshot
+	svc      *catalog.ServiceSnapshot // in to
+	diff     catalog.Diff
 	records  []control.ConfigRecord
 	enclosed []control.FileRecord // not kept yet
-	defined  []*Topic             // new or changed
-	gone     []*Topic             // deleted
-	closed   []*Channel           // deleted
+	defined  []*catalog.Topic     // new or changed
+	gone     []*catalog.Topic     // deleted
+	closed   []*catalog.Channel   // deleted
 	wrong    []*fanfare.Error
 }
 
-func (r *Registry) plan(actor *audit.Actor, d *Document) (*plan, error) {
+func (r *Registry) plan(actor *audit.Actor, d *document.Document) (*plan, error) {
 	from := r.config.Load()
-	pl := &plan{r: r, doc: d, actor: actor, from: from, to: from.clone(), diff: Diff{Changes: []Change{}}}
+	pl := &plan{r: r, doc: d, actor: actor, from: from, to: from.Clone(), diff: catalog.Diff{Changes: []catalog.Change{}}}
 	pl.service()
 	pl.subscriberSchema()
-	if d.deleted {
+	if d.DeleteService {
 		pl.dropSubscriberSchema()
 		pl.deleteService()
 	}
@@ -131,7 +133,7 @@ func (r *Registry) plan(actor *audit.Actor, d *Document) (*plan, error) {
 		pl.dryRun()
 	}
 	if len(pl.wrong) > 0 {
-		return pl, d.locate(inputerror.Join(pl.wrong[:min(len(pl.wrong), maxFaults)]))
+		return pl, d.Locate(inputerror.Join(pl.wrong[:min(len(pl.wrong), document.MaxErrors)]))
 	}
 	return pl, nil
 }
@@ -143,20 +145,20 @@ func (pl *plan) fail(at string, err error) {
 
 func (pl *plan) service() {
 	name := pl.doc.Service
-	if pl.svc = pl.to.services[name]; pl.svc != nil {
+	if pl.svc = pl.to.Services[name]; pl.svc != nil {
 		if changes := pl.settings(); changes != nil {
-			pl.diff.add(kindService, name, "update", changes)
+			pl.diff.Add(catalog.KindService, name, "update", changes)
 			pl.keepService(false)
 		}
 		return
 	}
-	if !namePattern.MatchString(name) {
-		pl.fail("/service", inputerror.Invalid("", nameHint, "%s is not a name", inputerror.Quote(name)))
+	if !document.NamePattern.MatchString(name) {
+		pl.fail("/service", inputerror.Invalid("", document.NameHint, "%s is not a name", inputerror.Quote(name)))
 	}
-	pl.svc = newService(pl.serviceNumber(name), name)
-	pl.to.services[name], pl.to.names[pl.svc.number] = pl.svc, name
+	pl.svc = catalog.NewService(pl.serviceNumber(name), name)
+	pl.to.Services[name], pl.to.ServiceNames[pl.svc.Number] = pl.svc, name
 	pl.settings()
-	pl.diff.add(kindService, name, "create", nil)
+	pl.diff.Add(catalog.KindService, name, "create", nil)
 	pl.keepService(false)
 }
 
@@ -164,17 +166,17 @@ func (pl *plan) service() {
 func (pl *plan) references() {
 	check := func(at, name string) {
 		if spec := pl.doc.Templates[name]; spec != nil {
-			if spec.Delete && !pl.doc.deleted {
+			if spec.Delete && !pl.doc.DeleteService {
 				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "give the topic another one first",
 					Message: "template " + inputerror.Quote(name) + " cannot be deleted: it is needed by " + at})
 			}
 			return // where it cannot be compiled, that was said
 		}
-		if name != "" && pl.svc.templates[name] == nil {
-			pl.fail(at, inputerror.Invalid("", inputerror.DidYouMean(name, maps.Keys(pl.svc.templates), "the service has no templates"), "unknown template %s", inputerror.Quote(name)))
+		if name != "" && pl.svc.Templates[name] == nil {
+			pl.fail(at, inputerror.Invalid("", inputerror.DidYouMean(name, maps.Keys(pl.svc.Templates), "the service has no templates"), "unknown template %s", inputerror.Quote(name)))
 		}
 	}
-	for _, t := range sortedValues(pl.svc.topics) {
+	for _, t := range catalog.SortedValues(pl.svc.Topics) {
 		at := inputerror.Pointer("topics", t.Name)
 		check(at+"/template", t.Template)
 		check(at+"/digest/template", t.Digest.Template)
@@ -188,7 +190,7 @@ func (pl *plan) references() {
 // document names one of them.
 func (pl *plan) dryRun() {
 	used := map[string]bool{}
-	run := func(t *Topic, name string, params map[string]string) {
+	run := func(t *catalog.Topic, name string, params map[string]string) {
 		src := pl.sourceOf(name)
 		if src == nil {
 			return
@@ -201,7 +203,7 @@ func (pl *plan) dryRun() {
 			pl.failIn("in topic "+t.Name, err)
 		}
 	}
-	for _, t := range sortedValues(pl.svc.topics) {
+	for _, t := range catalog.SortedValues(pl.svc.Topics) {
 		run(t, t.Template, nil)
 		for _, rule := range t.Rules {
 			if rule.Template != "" {
@@ -224,7 +226,7 @@ func (pl *plan) dryRun() {
 // tries reports whether the document says what the template is, or is going to be.
 func (pl *plan) tries(template string) bool {
 	spec := pl.doc.Templates[template]
-	return spec != nil && spec.does != discards
+	return spec != nil && spec.Action != document.ActionDiscard
 }
 
 // failIn notes what is wrong with a template where it is used.
@@ -235,7 +237,7 @@ func (pl *plan) failIn(place string, err error) {
 }
 
 // schemaOf is a topic's schema; of one that has none: anything.
-func schemaOf(t *Topic) json.RawMessage {
+func schemaOf(t *catalog.Topic) json.RawMessage {
 	if t.Schema == nil {
 		return json.RawMessage("true")
 	}
@@ -247,7 +249,7 @@ func schemaOf(t *Topic) json.RawMessage {
 func (pl *plan) checkUse(w *writer) error {
 	var wrong []*fanfare.Error
 	for _, t := range pl.gone {
-		n := int64(pl.r.opt.Conditions.Len(t.key()))
+		n := int64(pl.r.opt.Conditions.Len(t.ConditionKey()))
 		for of, paused := range w.pausedUse {
 			if of.topic == t.Number {
 				n += paused
@@ -259,10 +261,10 @@ func (pl *plan) checkUse(w *writer) error {
 	}
 	for _, t := range pl.defined {
 		if n := w.waitingUse[t.Number]; n > 0 && t.Digest.IsZero() {
-			wrong = append(wrong, t.waitsFor(n))
+			wrong = append(wrong, t.DigestInUse(n))
 		}
 		for of, paused := range w.pausedUse {
-			if of.topic == t.Number && of.rule != 0 && paused > 0 && t.ruleName(of.rule) == "" {
+			if of.topic == t.Number && of.rule != 0 && paused > 0 && t.RuleName(of.rule) == "" {
 				wrong = append(wrong, inUse(inputerror.Pointer("topics", t.Name, "rules"), paused))
 			}
 		}
@@ -290,7 +292,7 @@ func (pl *plan) apply(w *writer, actor *audit.Actor) error {
 		return err
 	}
 	for i, t := range pl.defined {
-		if err := r.opt.Conditions.Define(t.key(), t.definition()); err != nil {
+		if err := r.opt.Conditions.Define(t.ConditionKey(), t.ConditionDefinition()); err != nil {
 			pl.restore(i)
 			return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 		}
@@ -298,7 +300,7 @@ func (pl *plan) apply(w *writer, actor *audit.Actor) error {
 	b := control.Batch{Config: pl.records, Files: pl.enclosed}
 	keys := pl.orphans(&b)
 	for _, c := range pl.diff.Changes {
-		b.AddAudit(actor, audit.Operation{Service: pl.svc.name, Action: c.Action, Kind: c.Kind, Name: c.Name}, &audit.Detail{Fields: shortened(c)})
+		b.AddAudit(actor, audit.Operation{Service: pl.svc.Name, Action: c.Action, Kind: c.Kind, Name: c.Name}, &audit.Detail{Fields: shortened(c)})
 	}
 	if err := r.commit(&b); err != nil {
 		pl.restore(len(pl.defined))
@@ -315,67 +317,9 @@ func (pl *plan) apply(w *writer, actor *audit.Actor) error {
 // one stays in the index, where nobody asks for it.
 func (pl *plan) restore(n int) {
 	for _, t := range pl.defined[:n] {
-		if old := pl.from.topics[t.Number]; old != nil {
+		if old := pl.from.Topics[t.Number]; old != nil {
 			// It was good a moment ago, for the same subscriptions.
-			_ = pl.r.opt.Conditions.Define(old.key(), old.definition())
+			_ = pl.r.opt.Conditions.Define(old.ConditionKey(), old.ConditionDefinition())
 		}
 	}
-}
-
-// locate adds the line and column of the member that an error points at, where
-// it has none of its own.
-func (d *Document) locate(err error) error {
-	e, ok := errors.AsType[*fanfare.Error](err)
-	if !ok {
-		return err
-	}
-	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
-		if rest, ok := within(part.Pointer, d.ruleAt); ok {
-			part.Pointer = d.root + rest
-		}
-		if part.Line == 0 {
-			pos := d.position(part.Pointer)
-			part.Line, part.Column = pos.line, pos.column
-		}
-		if rest, ok := within(part.Pointer, d.root); ok {
-			part.Pointer = rest
-		}
-	}
-	return e
-}
-
-// position is that of the member at the pointer, or of the next one around it
-// that is known; zero without any.
-func (d *Document) position(at string) position {
-	for ; at != ""; at = at[:max(0, strings.LastIndexByte(at, '/'))] {
-		if pos, ok := d.positions[at]; ok {
-			return pos
-		}
-	}
-	return position{}
-}
-
-// Relocated gives an error, which has lines and columns of the document as it was
-// sent, those of d, which says the same in another text. A line of a template or
-// of an expression stays, and the message says where that text stands.
-func (d *Document) Relocated(err error, sent *Document) error {
-	e, ok := errors.AsType[*fanfare.Error](err)
-	if !ok {
-		return err
-	}
-	for _, part := range append([]*fanfare.Error{e}, e.Details...) {
-		switch pos := d.position(part.Pointer); {
-		case (position{part.Line, part.Column}) == sent.position(part.Pointer):
-			part.Line, part.Column = pos.line, pos.column
-		case part.Line > 0 && pos.line > 0:
-			part.Message += fmt.Sprintf(", in the text that stands at line %d", pos.line)
-		}
-	}
-	return e
-}
-
-// within returns what of a pointer lies below root.
-func within(pointer, root string) (string, bool) {
-	rest, ok := strings.CutPrefix(pointer, root)
-	return rest, ok && root != "" && (rest == "" || rest[0] == '/')
 }

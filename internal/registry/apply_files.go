@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
+
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare/internal/inputerror"
@@ -16,8 +19,8 @@ import (
 
 // filed is what a document says of a template, with its files as they are kept; nil
 // where they cannot be.
-func (pl *plan) filed(name string, spec *TemplateSpec) *TemplateSpec {
-	if spec.Delete || len(spec.allFiles()) == 0 {
+func (pl *plan) filed(name string, spec *document.TemplateSpec) *document.TemplateSpec {
+	if spec.Delete || len(spec.AllFiles()) == 0 {
 		return spec
 	}
 	before, kept := len(pl.wrong), *spec
@@ -30,17 +33,17 @@ func (pl *plan) filed(name string, spec *TemplateSpec) *TemplateSpec {
 
 // files checks the files of a template, and returns what is kept of it: their sums in
 // place of their bytes, which are kept apart, once for all versions that have them.
-func (pl *plan) files(name string, parts TemplateParts) TemplateParts {
-	return parts.mapFiles(inputerror.Pointer("templates", name), pl.filesOf)
+func (pl *plan) files(name string, parts catalog.TemplateParts) catalog.TemplateParts {
+	return parts.MapFiles(inputerror.Pointer("templates", name), pl.filesOf)
 }
 
-func (pl *plan) filesOf(at string, of TemplateFiles) (kept TemplateFiles) {
+func (pl *plan) filesOf(at string, of catalog.TemplateFiles) (kept catalog.TemplateFiles) {
 	for i := range of.Attachments {
 		kept.Attachments = append(kept.Attachments, pl.file(at+inputerror.Pointer("attachments", strconv.Itoa(i)), of.Attachments[i], pl.r.opt.Files.Attachment))
 	}
 	for _, name := range slices.Sorted(maps.Keys(of.Images)) {
 		if kept.Images == nil {
-			kept.Images = map[string]TemplateFile{}
+			kept.Images = map[string]catalog.TemplateFile{}
 		}
 		kept.Images[name] = pl.file(at+inputerror.Pointer("images", name), of.Images[name], filetype.Image)
 	}
@@ -49,14 +52,14 @@ func (pl *plan) filesOf(at string, of TemplateFiles) (kept TemplateFiles) {
 
 // DraftFiles checks the files of a template that is not kept, and returns it as it would
 // be kept, with the files that are not kept yet.
-func (r *Registry) DraftFiles(service, name string, parts TemplateParts) (TemplateParts, []control.FileRecord, error) {
-	pl := &plan{r: r, doc: &Document{Service: service}, from: r.config.Load()}
+func (r *Registry) DraftFiles(service, name string, parts catalog.TemplateParts) (catalog.TemplateParts, []control.FileRecord, error) {
+	pl := &plan{r: r, doc: &document.Document{Service: service}, from: r.config.Load()}
 	parts = pl.files(name, parts)
 	return parts, pl.enclosed, inputerror.Join(pl.wrong)
 }
 
 // file checks one file, and has it kept where it is not.
-func (pl *plan) file(at string, f TemplateFile, typeOf func(name, declared string, content []byte) (string, error)) TemplateFile {
+func (pl *plan) file(at string, f catalog.TemplateFile, typeOf func(name, declared string, content []byte) (string, error)) catalog.TemplateFile {
 	known := pl.knowsFile(f.SHA256)
 	if f.Content == nil && f.Size == 0 && f.SHA256 == fanfare.SumOf(nil) {
 		f.Content = []byte{}
@@ -94,45 +97,20 @@ func (pl *plan) file(at string, f TemplateFile, typeOf func(name, declared strin
 // knowsFile reports whether a version of a template of the service has a file, which is
 // kept then.
 func (pl *plan) knowsFile(sum fanfare.Sum) bool {
-	has := func(t *TemplateSource) bool {
-		return slices.ContainsFunc(t.allFiles(), func(f TemplateFile) bool { return f.SHA256 == sum })
+	has := func(t *catalog.TemplateSource) bool {
+		return slices.ContainsFunc(t.AllFiles(), func(f catalog.TemplateFile) bool { return f.SHA256 == sum })
 	}
-	for key, place := range pl.from.drafts {
-		if key.service == pl.doc.Service && place.draft != nil && has(&place.draft.source) {
+	for key, place := range pl.from.Drafts {
+		if key.Service == pl.doc.Service && place.Draft != nil && has(&place.Draft.Source) {
 			return true
 		}
 	}
-	for _, t := range pl.from.templates {
+	for _, t := range pl.from.Templates {
 		if t.Service == pl.doc.Service && has(t) {
 			return true
 		}
 	}
 	return false
-}
-
-// allFiles are those of the template and of all its variants.
-func (p *TemplateParts) allFiles() (all []TemplateFile) {
-	p.mapFiles("", func(_ string, of TemplateFiles) TemplateFiles {
-		all = append(all, of.all()...)
-		return of
-	})
-	return all
-}
-
-func (f *TemplateFiles) all() []TemplateFile {
-	return slices.AppendSeq(slices.Clone(f.Attachments), maps.Values(f.Images))
-}
-
-// Files lists what goes with a mail, images by their names.
-func (f *TemplateFiles) Files() (all []fanfare.File) {
-	for _, one := range f.Attachments {
-		all = append(all, fanfare.File{Name: one.Name, Type: one.Type, Size: one.Size, Sum: one.SHA256})
-	}
-	for _, name := range slices.Sorted(maps.Keys(f.Images)) {
-		one := f.Images[name]
-		all = append(all, fanfare.File{Name: one.Name, Type: one.Type, Image: name, Size: one.Size, Sum: one.SHA256})
-	}
-	return all
 }
 
 // File returns the bytes of a file that a template has.

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
+
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
 
@@ -16,22 +19,22 @@ const maxTitleBytes = 512
 // serviceNumber is the number that the name had before it was deleted, or a new
 // one.
 func (pl *plan) serviceNumber(name string) uint32 {
-	for number, known := range pl.to.names {
+	for number, known := range pl.to.ServiceNames {
 		if known == name {
 			return number
 		}
 	}
-	return nextNumber(maps.Keys(pl.to.names))
+	return nextNumber(maps.Keys(pl.to.ServiceNames))
 }
 
 // settings takes over title, budget, approval and limits, and returns what of them was another.
 func (pl *plan) settings() (changes []audit.FieldChange) {
-	if title := pl.doc.Title; title != nil && *title != pl.svc.title {
+	if title := pl.doc.Title; title != nil && *title != pl.svc.Title {
 		if len(*title) > maxTitleBytes {
 			pl.fail("/title", inputerror.TooLarge("", len(*title), maxTitleBytes))
 		}
-		changes = append(changes, audit.FieldChange{Field: "title", Old: pl.svc.title, New: *title})
-		pl.svc.title = *title
+		changes = append(changes, audit.FieldChange{Field: "title", Old: pl.svc.Title, New: *title})
+		pl.svc.Title = *title
 	}
 	if change, changed := pl.setBudget(); changed {
 		changes = append(changes, change)
@@ -40,40 +43,40 @@ func (pl *plan) settings() (changes []audit.FieldChange) {
 }
 
 func (pl *plan) keepService(deleted bool) {
-	body, _ := json.Marshal(serviceBody{pl.svc.title, Duration(pl.svc.budget), pl.svc.approval, pl.svc.limits, pl.svc.pages}) // plain: cannot fail
-	pl.records = append(pl.records, control.ConfigRecord{Kind: kindService, Number: pl.svc.number, Name: pl.svc.name, Body: body, Deleted: deleted})
+	body, _ := json.Marshal(catalog.ServiceBody{Title: pl.svc.Title, Budget: catalog.Duration(pl.svc.MatchingBudget), Approval: pl.svc.Approval, ServiceLimits: pl.svc.Limits, Pages: pl.svc.Pages}) // plain: cannot fail
+	pl.records = append(pl.records, control.ConfigRecord{Kind: catalog.KindService, Number: pl.svc.Number, Name: pl.svc.Name, Body: body, Deleted: deleted})
 }
 
 // deleteService takes away the service and all that it has. What checkUse finds
 // in use refuses it.
 func (pl *plan) deleteService() {
-	for _, c := range sortedValues(pl.svc.channels) {
-		pl.channel(c.Name, &ChannelSpec{Delete: true})
+	for _, c := range catalog.SortedValues(pl.svc.Channels) {
+		pl.channel(c.Name, &document.ChannelSpec{Delete: true})
 	}
-	for _, t := range sortedValues(pl.svc.topics) {
-		pl.topic(t.Name, &TopicSpec{Delete: true})
+	for _, t := range catalog.SortedValues(pl.svc.Topics) {
+		pl.topic(t.Name, &document.TopicSpec{Delete: true})
 	}
-	for _, t := range sortedValues(pl.svc.templates) {
-		pl.template(t.Name, &TemplateSpec{Delete: true})
+	for _, t := range catalog.SortedValues(pl.svc.Templates) {
+		pl.template(t.Name, &document.TemplateSpec{Delete: true})
 	}
-	for of := range pl.to.drafts { // of what was never published
-		if of.service == pl.svc.name {
-			pl.discard(of.template)
+	for of := range pl.to.Drafts { // of what was never published
+		if of.Service == pl.svc.Name {
+			pl.discard(of.Template)
 		}
 	}
-	delete(pl.to.services, pl.svc.name) // its number and name stay taken
-	pl.diff.add(kindService, pl.svc.name, "delete", nil)
+	delete(pl.to.Services, pl.svc.Name) // its number and name stay taken
+	pl.diff.Add(catalog.KindService, pl.svc.Name, "delete", nil)
 	pl.keepService(true)
 }
 
 // orphans adds to b that the keys of a deleted service end with it.
 func (pl *plan) orphans(b *control.Batch) []*heldKey {
-	if !pl.doc.deleted {
+	if !pl.doc.DeleteService {
 		return nil
 	}
-	keys := pl.r.keyring.list(pl.svc.name)
+	keys := pl.r.keyring.list(pl.svc.Name)
 	for _, k := range keys {
-		b.Config = append(b.Config, control.ConfigRecord{Kind: kindKey, Number: k.number, Service: pl.svc.number, Name: k.name, Body: []byte("{}"), Deleted: true})
+		b.Config = append(b.Config, control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: pl.svc.Number, Name: k.name, Body: []byte("{}"), Deleted: true})
 	}
 	return keys
 }

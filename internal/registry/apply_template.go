@@ -2,23 +2,17 @@ package registry
 
 import (
 	"maps"
+	"strconv"
 	"time"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 
 	"fanfare.dev/fanfare/internal/catalog/audit"
 
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
-)
-
-// A templateDeed is what a document does to a template.
-type templateDeed int
-
-const (
-	applies   templateDeed = iota // publishes what the document says
-	drafts                        // keeps what it says as a draft
-	publishes                     // publishes the draft, or an earlier version again
-	discards                      // takes the draft away
 )
 
 // What the audit calls them.
@@ -28,58 +22,60 @@ const (
 	actionDiscard = "discard"
 )
 
-func (pl *plan) template(name string, spec *TemplateSpec) {
-	old := pl.svc.templates[name]
+func (pl *plan) template(name string, spec *document.TemplateSpec) {
+	old := pl.svc.Templates[name]
 	if spec = pl.filed(name, spec); spec == nil {
 		return
 	}
 	switch {
 	case spec.Delete:
 		if old != nil {
-			delete(pl.svc.templates, name)
-			pl.diff.add(kindTemplate, name, "delete", nil)
-			pl.record(kindTemplate, old.Number, name, bodyOf(old), true)
+			delete(pl.svc.Templates, name)
+			pl.diff.Add(catalog.KindTemplate, name, "delete", nil)
+			pl.record(catalog.KindTemplate, old.Number, name, bodyOf(old), true)
 		}
 		if pl.discard(name) && old == nil {
-			pl.diff.add(kindTemplate, name, actionDiscard, nil)
+			pl.diff.Add(catalog.KindTemplate, name, actionDiscard, nil)
 		}
-	case spec.does == discards:
+	case spec.Action == document.ActionDiscard:
 		if pl.discard(name) {
-			pl.diff.add(kindTemplate, name, actionDiscard, nil)
+			pl.diff.Add(catalog.KindTemplate, name, actionDiscard, nil)
 		}
-	case spec.does == drafts:
+	case spec.Action == document.ActionDraft:
 		pl.draft(name, spec)
-	case spec.does == publishes:
+	case spec.Action == document.ActionPublish:
 		pl.publish(name, spec)
 	default:
-		src := pl.source(name, pl.to.lastVersion(pl.draftKey(name))+1, spec.note, spec.TemplateParts)
+		src := pl.source(name, pl.to.LastVersion(pl.draftKey(name))+1, spec.Note, spec.TemplateParts)
 		switch {
 		case !pl.compiles(src):
 		case old == nil:
-			pl.diff.add(kindTemplate, name, "create", nil)
+			pl.diff.Add(catalog.KindTemplate, name, "create", nil)
 			pl.release(src)
 		default:
-			if changed := templateChanges(old.TemplateParts, spec.TemplateParts); len(changed) > 0 {
-				pl.diff.add(kindTemplate, name, "update", changed)
+			if changed := catalog.TemplateChanges(old.TemplateParts, spec.TemplateParts); len(changed) > 0 {
+				pl.diff.Add(catalog.KindTemplate, name, "update", changed)
 				pl.release(src)
 			}
 		}
 	}
 }
 
-func (pl *plan) draftKey(template string) draftKey { return draftKey{pl.svc.name, template} }
+func (pl *plan) draftKey(template string) catalog.DraftKey {
+	return catalog.DraftKey{Service: pl.svc.Name, Template: template}
+}
 
 // source makes a version of a template of what the actor says now.
-func (pl *plan) source(name string, version int, note string, parts TemplateParts) *TemplateSource {
-	src := &TemplateSource{Service: pl.svc.name, Name: name, Version: version, TemplateParts: parts,
-		Made: Made{At: pl.r.opt.Now().UTC().Truncate(time.Millisecond), Note: note}}
+func (pl *plan) source(name string, version int, note string, parts catalog.TemplateParts) *catalog.TemplateSource {
+	src := &catalog.TemplateSource{Service: pl.svc.Name, Name: name, Version: version, TemplateParts: parts,
+		Made: catalog.Made{At: pl.r.opt.Now().UTC().Truncate(time.Millisecond), Note: note}}
 	if pl.actor != nil {
 		src.Key, src.KeyName = pl.actor.KeyID, pl.actor.KeyName
 	}
 	return src
 }
 
-func (pl *plan) compiles(src *TemplateSource) bool {
+func (pl *plan) compiles(src *catalog.TemplateSource) bool {
 	err := pl.r.opt.CompileTemplate(src)
 	if err != nil {
 		pl.fail("", err)
@@ -88,70 +84,72 @@ func (pl *plan) compiles(src *TemplateSource) bool {
 }
 
 // release makes src what the template says.
-func (pl *plan) release(src *TemplateSource) {
-	src.Number = nextNumber(maps.Keys(pl.to.templates))
-	pl.svc.templates[src.Name], pl.to.templates[src.Number] = src, src
-	pl.record(kindTemplate, src.Number, src.Name, bodyOf(src), false)
+func (pl *plan) release(src *catalog.TemplateSource) {
+	src.Number = nextNumber(maps.Keys(pl.to.Templates))
+	pl.svc.Templates[src.Name], pl.to.Templates[src.Number] = src, src
+	pl.record(catalog.KindTemplate, src.Number, src.Name, bodyOf(src), false)
 }
 
-func bodyOf(t *TemplateSource) templateBody { return templateBody{t.Version, t.Made, t.TemplateParts} }
+func bodyOf(t *catalog.TemplateSource) catalog.TemplateBody {
+	return catalog.TemplateBody{Version: t.Version, Made: t.Made, TemplateParts: t.TemplateParts}
+}
 
 // draft keeps what spec says beside what is published. It is tried in the place of
 // that (sourceOf).
-func (pl *plan) draft(name string, spec *TemplateSpec) {
-	published, place := pl.svc.templates[name], pl.to.drafts[pl.draftKey(name)]
-	base, version := 0, pl.to.lastVersion(pl.draftKey(name))+1
-	var before TemplateParts // what the draft is compared with, for the audit
+func (pl *plan) draft(name string, spec *document.TemplateSpec) {
+	published, place := pl.svc.Templates[name], pl.to.Drafts[pl.draftKey(name)]
+	base, version := 0, pl.to.LastVersion(pl.draftKey(name))+1
+	var before catalog.TemplateParts // what the draft is compared with, for the audit
 	if published != nil {
 		base, before = published.Version, published.TemplateParts
 	}
-	if d := place.draft; d != nil {
-		if d.base == base && d.source.Note == spec.note && len(templateChanges(d.source.TemplateParts, spec.TemplateParts)) == 0 {
+	if d := place.Draft; d != nil {
+		if d.Base == base && d.Source.Note == spec.Note && len(catalog.TemplateChanges(d.Source.TemplateParts, spec.TemplateParts)) == 0 {
 			return
 		}
-		if before = d.source.TemplateParts; d.source.Version == version-1 {
-			version = d.source.Version // nothing was published since it was kept first
+		if before = d.Source.TemplateParts; d.Source.Version == version-1 {
+			version = d.Source.Version // nothing was published since it was kept first
 		}
 	}
-	src := pl.source(name, version, spec.note, spec.TemplateParts)
+	src := pl.source(name, version, spec.Note, spec.TemplateParts)
 	if !pl.compiles(src) {
 		return
 	}
-	if place.number == 0 {
-		for _, other := range pl.to.drafts {
-			place.number = max(place.number, other.number)
+	if place.Number == 0 {
+		for _, other := range pl.to.Drafts {
+			place.Number = max(place.Number, other.Number)
 		}
-		place.number++
+		place.Number++
 	}
-	place.draft, place.last = &draft{*src, base}, version
-	pl.to.drafts[pl.draftKey(name)] = place
-	pl.diff.add(kindTemplate, name, actionDraft, templateChanges(before, spec.TemplateParts))
-	pl.record(kindDraft, place.number, name, draftBody{version, base, src.Made, src.TemplateParts}, false)
+	place.Draft, place.Last = &catalog.TemplateDraft{Source: *src, Base: base}, version
+	pl.to.Drafts[pl.draftKey(name)] = place
+	pl.diff.Add(catalog.KindTemplate, name, actionDraft, catalog.TemplateChanges(before, spec.TemplateParts))
+	pl.record(catalog.KindDraft, place.Number, name, catalog.DraftBody{Version: version, Base: base, Made: src.Made, TemplateParts: src.TemplateParts}, false)
 }
 
 // discard takes the draft of a template away, and tells whether there was one.
 func (pl *plan) discard(name string) bool {
-	place := pl.to.drafts[pl.draftKey(name)]
-	if place.draft == nil {
+	place := pl.to.Drafts[pl.draftKey(name)]
+	if place.Draft == nil {
 		return false
 	}
-	place.draft = nil
-	pl.to.drafts[pl.draftKey(name)] = place
-	pl.record(kindDraft, place.number, name, draftBody{Version: place.last}, true)
+	place.Draft = nil
+	pl.to.Drafts[pl.draftKey(name)] = place
+	pl.record(catalog.KindDraft, place.Number, name, catalog.DraftBody{Version: place.Last}, true)
 	return true
 }
 
 // publish makes the draft what the template says, or the version that is named.
 // Publishing what is published changes nothing.
-func (pl *plan) publish(name string, spec *TemplateSpec) {
+func (pl *plan) publish(name string, spec *document.TemplateSpec) {
 	at := inputerror.Pointer("templates", name)
-	now := Configuration{pl.to}
-	from := now.Draft(pl.svc.name, name)
-	published := pl.svc.templates[name]
+	now := catalog.Configuration{Snapshot: pl.to}
+	from := now.Draft(pl.svc.Name, name)
+	published := pl.svc.Templates[name]
 	switch {
-	case spec.version != 0:
-		if from = now.TemplateVersion(pl.svc.name, name, spec.version); from == nil {
-			pl.fail(at, noVersion("/version", name, spec.version, now.TemplateVersions(pl.svc.name, name)))
+	case spec.Version != 0:
+		if from = now.TemplateVersion(pl.svc.Name, name, spec.Version); from == nil {
+			pl.fail(at, catalog.NoSuchVersion("/version", name, spec.Version, now.TemplateVersions(pl.svc.Name, name)))
 			return
 		}
 	case from == nil:
@@ -159,44 +157,44 @@ func (pl *plan) publish(name string, spec *TemplateSpec) {
 			Hint: "keep one with `fanfare template draft " + name + " -f FILE`, or name the version to publish again with --version"})
 		return
 	}
-	if from.State == VersionPublished {
+	if from.State == catalog.VersionPublished {
 		return
 	}
-	base, changed := 0, templateChanges(TemplateParts{}, from.TemplateParts)
+	base, changed := 0, catalog.TemplateChanges(catalog.TemplateParts{}, from.TemplateParts)
 	if published != nil {
-		base, changed = published.Version, templateChanges(published.TemplateParts, from.TemplateParts)
+		base, changed = published.Version, catalog.TemplateChanges(published.TemplateParts, from.TemplateParts)
 	}
-	if from.State == VersionDraft && from.Base != base {
-		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "version " + itoa(base) + " was published since the draft was kept, over version " + itoa(from.Base),
-			Hint: "look at the difference (`fanfare template diff " + name + "`) and keep the draft again, which takes it as one over version " + itoa(base)})
+	if from.State == catalog.VersionDraft && from.Base != base {
+		pl.fail(at, &fanfare.Error{Code: fanfare.Conflict, Message: "version " + strconv.Itoa(base) + " was published since the draft was kept, over version " + strconv.Itoa(from.Base),
+			Hint: "look at the difference (`fanfare template diff " + name + "`) and keep the draft again, which takes it as one over version " + strconv.Itoa(base)})
 		return
 	}
-	note := spec.note
-	if note == "" && from.State == VersionDraft {
+	note := spec.Note
+	if note == "" && from.State == catalog.VersionDraft {
 		note = from.Note
 	}
 	src := pl.source(name, from.Version, note, from.TemplateParts)
 	if !pl.compiles(src) {
 		return
 	}
-	versions := audit.FieldChange{Field: "version", New: itoa(src.Version)}
+	versions := audit.FieldChange{Field: "version", New: strconv.Itoa(src.Version)}
 	if published != nil {
-		versions.Old = itoa(published.Version)
+		versions.Old = strconv.Itoa(published.Version)
 	}
-	pl.diff.add(kindTemplate, name, actionPublish, append([]audit.FieldChange{versions}, changed...))
+	pl.diff.Add(catalog.KindTemplate, name, actionPublish, append([]audit.FieldChange{versions}, changed...))
 	pl.release(src)
-	if from.State == VersionDraft {
+	if from.State == catalog.VersionDraft {
 		pl.discard(name)
 	}
 }
 
 // sourceOf is the template that is tried: a draft that the document keeps, else what
 // is published.
-func (pl *plan) sourceOf(name string) *TemplateSource {
-	if spec := pl.doc.Templates[name]; spec != nil && spec.does == drafts {
-		if d := pl.to.drafts[pl.draftKey(name)].draft; d != nil {
-			return &d.source
+func (pl *plan) sourceOf(name string) *catalog.TemplateSource {
+	if spec := pl.doc.Templates[name]; spec != nil && spec.Action == document.ActionDraft {
+		if d := pl.to.Drafts[pl.draftKey(name)].Draft; d != nil {
+			return &d.Source
 		}
 	}
-	return pl.svc.templates[name]
+	return pl.svc.Templates[name]
 }

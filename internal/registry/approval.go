@@ -5,19 +5,12 @@ import (
 	"slices"
 	"strconv"
 
+	"fanfare.dev/fanfare/internal/catalog"
+
 	"fanfare.dev/fanfare/internal/catalog/audit"
 
 	"fanfare.dev/fanfare"
 )
-
-// maxHoldAbove is the most that hold_above may say: as good as never.
-const maxHoldAbove = 1_000_000_000
-
-// An Approval says which broadcasts wait for one. The zero Approval is: none.
-type Approval struct {
-	HoldAbove        int  `json:"hold_above,omitempty"`         // those with more messages; 0: not said
-	HoldExemptUrgent bool `json:"hold_exempt_urgent,omitempty"` // but not those of the lane urgent
-}
 
 // Hold says why a broadcast has to wait for approval, "" where it has not to.
 // What its topic says counts before what its service does, where it has a number
@@ -25,16 +18,16 @@ type Approval struct {
 // are named has no topic.
 func (r *Registry) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 	conf := r.config.Load()
-	svc := conf.services[posted.Service]
+	svc := conf.Services[posted.Service]
 	if svc == nil {
 		return ""
 	}
-	rule, whose := svc.approval, "service "+svc.name
-	if t := svc.topics[posted.Topic]; t != nil {
-		if t.body.HoldAbove > 0 {
-			rule, whose = t.body.Approval, "topic "+t.Name
+	rule, whose := svc.Approval, "service "+svc.Name
+	if t := svc.Topics[posted.Topic]; t != nil {
+		if t.Body.HoldAbove > 0 {
+			rule, whose = t.Body.Approval, "topic "+t.Name
 		}
-		rule.HoldExemptUrgent = rule.HoldExemptUrgent || t.body.HoldExemptUrgent
+		rule.HoldExemptUrgent = rule.HoldExemptUrgent || t.Body.HoldExemptUrgent
 	}
 	switch {
 	case rule.HoldAbove == 0 || messages <= int64(rule.HoldAbove):
@@ -47,20 +40,20 @@ func (r *Registry) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 
 // setApproval takes over what the document says about approval.
 func (pl *plan) setApproval() []audit.FieldChange {
-	was := pl.svc.approval
+	was := pl.svc.Approval
 	if above := pl.doc.HoldAbove; above != nil {
-		pl.svc.approval.HoldAbove = *above
+		pl.svc.Approval.HoldAbove = *above
 	}
 	if exempt := pl.doc.HoldExemptUrgent; exempt != nil {
-		pl.svc.approval.HoldExemptUrgent = *exempt
+		pl.svc.Approval.HoldExemptUrgent = *exempt
 	}
-	return fieldChanges(was, pl.svc.approval)
+	return catalog.FieldChanges(was, pl.svc.Approval)
 }
 
 // approvalNotes tell of what a document says of approval that has no effect: it has
 // one as soon as there is a number, which may come with another document.
 func (pl *plan) approvalNotes() (notes []string) {
-	if pl.svc.approval.HoldAbove > 0 {
+	if pl.svc.Approval.HoldAbove > 0 {
 		return nil
 	}
 	if exempt := pl.doc.HoldExemptUrgent; exempt != nil && *exempt {
@@ -72,22 +65,4 @@ func (pl *plan) approvalNotes() (notes []string) {
 		}
 	}
 	return notes
-}
-
-// holdFields are the fields of a topic's or a service's approval.
-func holdFields(above func(int), exempt func(bool)) fields {
-	return fields{
-		"hold_above":         func(v node) { above(v.number(1, maxHoldAbove)) },
-		"hold_exempt_urgent": func(v node) { exempt(v.yes()) },
-	}
-}
-
-// approvalFields reads what is said of the service.
-func (d *Document) approvalFields() fields {
-	return holdFields(func(n int) { d.HoldAbove = &n }, func(yes bool) { d.HoldExemptUrgent = &yes })
-}
-
-// approvalFields reads what is said of a topic.
-func (t *TopicSpec) approvalFields() fields {
-	return holdFields(func(n int) { t.HoldAbove = n }, func(yes bool) { t.HoldExemptUrgent = yes })
 }

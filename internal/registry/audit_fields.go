@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
@@ -18,7 +19,7 @@ var unshown = map[string]bool{
 const changed = "changed"
 
 // shortened is what the audit shows of the fields of c.
-func shortened(c Change) []audit.FieldChange {
+func shortened(c catalog.Change) []audit.FieldChange {
 	var fields []audit.FieldChange
 	for _, f := range c.Fields {
 		if unshown[f.Field] || len(f.Old) > maxAuditValueBytes || len(f.New) > maxAuditValueBytes {

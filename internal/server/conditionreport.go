@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
@@ -35,7 +36,7 @@ func (j *judging) Report(service, topic string, limit int) (wire.ConditionReport
 		if one == nil {
 			return out, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + topic}
 		}
-		topics = []*registry.Topic{one}
+		topics = []*catalog.Topic{one}
 	}
 	budget := int64(conf.Service(service).MatchingBudget)
 	all := 0

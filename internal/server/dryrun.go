@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
@@ -112,7 +113,7 @@ func (j *judging) channel(number uint16) string {
 }
 
 // byRule counts hits by rule, in the topic's order; own filters come last.
-func byRule(topic *registry.Topic, hits []fanfare.Hit) []wire.DryRunRule {
+func byRule(topic *catalog.Topic, hits []fanfare.Hit) []wire.DryRunRule {
 	counts := make([]int, len(topic.Rules)+1)
 	for i := range hits {
 		at := len(topic.Rules)
@@ -130,7 +131,7 @@ func byRule(topic *registry.Topic, hits []fanfare.Hit) []wire.DryRunRule {
 	return list
 }
 
-func ruleAt(topic *registry.Topic, i int) string {
+func ruleAt(topic *catalog.Topic, i int) string {
 	if i >= 0 && i < len(topic.Rules) {
 		return topic.Rules[i].Name
 	}
@@ -138,7 +139,7 @@ func ruleAt(topic *registry.Topic, i int) string {
 }
 
 // sample names n of the hits, at even distances.
-func (j *judging) sample(ctx context.Context, topic *registry.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
+func (j *judging) sample(ctx context.Context, topic *catalog.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
 	n = min(n, len(hits))
 	list := make([]wire.DryRunHit, 0, n)
 	places, people := make([]fanfare.RowID, n), make([]fanfare.RowID, n)

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // keyOf returns the key of an event, where its topic has one and the event too.
-func keyOf(index *condition.Index, topic *registry.Topic, data json.RawMessage) (fanfare.KeyRef, bool, error) {
+func keyOf(index *condition.Index, topic *catalog.Topic, data json.RawMessage) (fanfare.KeyRef, bool, error) {
 	if topic.Key == "" {
 		return fanfare.KeyRef{}, false, nil
 	}
@@ -24,7 +24,7 @@ func keyOf(index *condition.Index, topic *registry.Topic, data json.RawMessage) 
 
 // before finds the event that came before one of the same key. One that comes late
 // has none, and becomes nobody's state: what lay between was crossed by another.
-func (m *matching) before(r *round, topic *registry.Topic, f *fanfare.MatchResult) (was json.RawMessage, err error) {
+func (m *matching) before(r *round, topic *catalog.Topic, f *fanfare.MatchResult) (was json.RawMessage, err error) {
 	f.Posted.After = ""
 	key, ok, err := keyOf(m.index, topic, f.Posted.Event.Data)
 	if err != nil || !ok {

@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/pipeline/digest"
@@ -75,7 +76,7 @@ func toldTogether(people *registry.Registry, service, name string) (told digest.
 	if !ok {
 		return told, false
 	}
-	digest := topic.ToldTogether()
+	digest := topic.LatestDigest()
 	told.Max = digest.Max
 	if digest.Key != "" {
 		told.Key = digest.KeyOf
@@ -120,7 +121,7 @@ func (c *cases) visit(ctx context.Context, of digest.Slot, visit func(*fanfare.A
 	return nil
 }
 
-func (c *cases) hits(ctx context.Context, topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
+func (c *cases) hits(ctx context.Context, topic *catalog.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
 	event := condition.EventOf(&fanfare.Event{Data: last.Data})
 	event.Previous = last.Data
 	hits, err := c.verifier.Match(ctx, verifiedTopic(topic), last.Event.String(), event, nil)
@@ -128,7 +129,7 @@ func (c *cases) hits(ctx context.Context, topic *registry.Topic, last *fanfare.L
 }
 
 // event is the last event of a key; of one whose day is over only the data are known.
-func (c *cases) event(ctx context.Context, topic *registry.Topic, last *fanfare.Last) (*fanfare.AcceptedEvent, error) {
+func (c *cases) event(ctx context.Context, topic *catalog.Topic, last *fanfare.Last) (*fanfare.AcceptedEvent, error) {
 	posted, err := c.store.Posted(ctx, last.Event)
 	if fanfare.CodeOf(err) == fanfare.NotFound {
 		return &fanfare.AcceptedEvent{

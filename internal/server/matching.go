@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/failpoint"
@@ -244,7 +245,7 @@ func (m *matching) name(posted *fanfare.AcceptedEvent) (*fanfare.MatchResult, er
 }
 
 // pinsOf are the template versions of this moment.
-func pinsOf(r *registry.Registry, topic *registry.Topic) *plan.Pins {
+func pinsOf(r *registry.Registry, topic *catalog.Topic) *plan.Pins {
 	pins := &plan.Pins{Rules: make([]uint32, len(topic.Rules))}
 	pins.Topic, _ = r.TemplateVersion(topic.Service, topic.Template)
 	for i, rule := range topic.Rules {

@@ -9,6 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
@@ -34,7 +35,7 @@ type messages struct {
 	recorder    *record.Recorder
 	traces      *report.Traces
 	store       *deliveries.Store
-	queue       queue
+	queue       ingest.Queue
 	floor       *datadir.DiskFloor
 	clock       clock.Clock
 	keeping     *privacy.Barrier // from who is found to what is kept
@@ -129,9 +130,9 @@ func (m *messages) again(ctx context.Context, posted *fanfare.AcceptedEvent, ref
 // A draft is a direct send that is being checked.
 type draft struct {
 	posted  *fanfare.AcceptedEvent
-	channel *registry.Channel
+	channel *catalog.Channel
 	title   string // of the template, for errors
-	writer  writer
+	writer  compose.Writer
 	files   map[fanfare.Sum][]byte // that came with the request
 
 	people  []addressee
@@ -154,7 +155,7 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 		}
 	}
 	posted.Direct.Channel = d.channel.Number
-	var source *registry.TemplateSource
+	var source *catalog.TemplateSource
 	if request.Template != "" {
 		source, err = m.registry.ChooseTemplate(posted.Service, request.Template, may)
 		if err != nil {

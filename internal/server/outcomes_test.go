@@ -8,9 +8,11 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -39,7 +41,7 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { people.Close() })
-	document, err := registry.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
+	document, err := document.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
 	if err == nil {
 		_, err = people.Apply(t.Context(), document)
 	}
@@ -64,7 +66,7 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	waiting := queue{hops}
+	waiting := ingest.Queue{Log: hops}
 	m := &messages{registry: people, recorder: recorder, store: store, queue: waiting,
 		traces: &report.Traces{Store: kept, Registry: people, Progress: recorder, Queue: waiting}}
 	got, err := m.Message(t.Context(), "news", ref)

@@ -54,7 +54,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 	lease, first := take()
 	lease.Deliveries = fanfare.MaxFailures
 	(&matching{store: store, clock: clock.System{}, logger: logger}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
-	tries := control.NewParking(control.ParkingOptions{Store: store, Bus: hops, Clock: clock.System{}, Retrying: ctxlock.New()})
+	tries := control.NewParking(control.ParkingOptions{Store: store, Bus: hops, Retrying: ctxlock.New()})
 	parked, err := tries.Parked(t.Context())
 	if err != nil || len(parked) != 1 {
 		t.Fatalf("%d parked, %v", len(parked), err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
@@ -64,7 +65,7 @@ func (k known) State(service, topic, key string) (wire.KeyState, error) {
 	return shownState(&l), nil
 }
 
-func (k known) topic(service, name string) (*registry.Topic, error) {
+func (k known) topic(service, name string) (*catalog.Topic, error) {
 	t, ok := k.registry.Topic(service, name)
 	if !ok {
 		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + name}

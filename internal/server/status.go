@@ -13,12 +13,14 @@ import (
 	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -43,7 +45,7 @@ type reports struct {
 	recorder   *record.Recorder
 	channels   *channels.Channels
 	capture    channels.Capture
-	faults     *templateFaults
+	faults     *dispatch.TemplateFaults
 	logger     *slog.Logger
 	switches   *control.Switches
 	parking    *control.Parking
@@ -87,7 +89,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
-	s.TemplateFaults = r.faults.status()
+	s.TemplateFaults = r.faults.Status()
 	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
@@ -112,7 +114,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 		s.Channels = append(s.Channels, r.channel(c))
 	}
 	for _, svc := range r.registry.Configuration().Services() {
-		if svc.ServiceLimits != (registry.ServiceLimits{}) {
+		if svc.ServiceLimits != (catalog.ServiceLimits{}) {
 			s.Services = append(s.Services, r.serviceLimits(&svc, s.Channels))
 		}
 	}
@@ -143,7 +145,7 @@ func (r *reports) underway() []fanfare.EventRef {
 	return append(held, others[:min(len(others), maxListed-len(held))]...)
 }
 
-func (r *reports) channel(c *registry.Channel) wire.Channel {
+func (r *reports) channel(c *catalog.Channel) wire.Channel {
 	out := r.channels.Status(c.Number)
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
@@ -166,7 +168,7 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 
 // serviceLimits is what all channels of a service send together at most, and what
 // they do.
-func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wire.ServiceLimits {
+func (r *reports) serviceLimits(s *catalog.Service, channels []wire.Channel) wire.ServiceLimits {
 	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.channels.Quotas().Status(s.Name, s.DailyQuota)}
 	for i := range channels {
 		if channels[i].Service == s.Name {

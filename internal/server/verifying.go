@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -78,7 +79,7 @@ func (m processMeter) Processor() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-func verifiedTopic(t *registry.Topic) verify.Topic {
+func verifiedTopic(t *catalog.Topic) verify.Topic {
 	return verify.Topic{Key: condition.Key{Service: t.Service, Topic: t.Name}, Number: t.Number}
 }
 

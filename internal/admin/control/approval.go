@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // loadControls reads the stored controls of the broadcasts of some days: holds for approval, and rates.
@@ -47,7 +47,7 @@ func (b *snapshot) apply(c fanfare.Control, since time.Time) error {
 			delete(b.rates, c.Event)
 			return nil
 		}
-		rate, err := registry.ParseRate(c.Value)
+		rate, err := catalog.ParseRate(c.Value)
 		if err != nil {
 			return fmt.Errorf("rate of %s: %w", c.Event, err)
 		}
@@ -110,7 +110,7 @@ func (s *Switches) Approve(ctx context.Context, id, by string) error {
 // SetRate sets the rate of a broadcast or a channel, in the notation of documents. An unlimited broadcast has the rate
 // of its channel. "configured" restores the rate that the document has for a channel.
 func (s *Switches) SetRate(ctx context.Context, scope fanfare.Scope, text string) error {
-	rate, err := registry.ParseRate(text)
+	rate, err := catalog.ParseRate(text)
 	configured := text == rateConfigured && scope.Kind == fanfare.ScopeChannel
 	if err != nil && !configured {
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/rate", Message: err.Error(), Hint: "write it as 30/s, 1000/min, 5000/h or unlimited, and for a channel also as configured"}
@@ -133,7 +133,7 @@ func (s *Switches) SetRate(ctx context.Context, scope fanfare.Scope, text string
 			return err
 		}
 		c := fanfare.Control{Event: ref, Name: fanfare.ControlRate, Value: text}
-		if rate == (registry.Rate{}) {
+		if rate == (catalog.Rate{}) {
 			c.Value = ""
 		}
 		return s.setControls(ctx, ref, c)
@@ -185,7 +185,7 @@ type broadcastRate struct {
 }
 
 // set makes rates current. Rates that stay keep their state.
-func (b *BroadcastRates) set(rates map[fanfare.EventRef]registry.Rate, now time.Time) {
+func (b *BroadcastRates) set(rates map[fanfare.EventRef]catalog.Rate, now time.Time) {
 	previous := b.rates.Load()
 	next := make(map[fanfare.EventRef]*broadcastRate, len(rates))
 	for ref, rate := range rates {

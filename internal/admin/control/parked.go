@@ -7,28 +7,20 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// Claims hold the deliveries that are being sent, so that no other part of the process settles them.
-type Claims interface {
-	Take(refs []fanfare.DeliveryRef) (free []fanfare.DeliveryRef)
-	Release(refs ...fanfare.DeliveryRef)
-}
-
 // ParkingOptions are the parts that Parking works with.
 type ParkingOptions struct {
 	Store    *deliveries.Store
 	Bus      *bus.Bus
-	Recorder interface {
-		RecordAll(entries []fanfare.Entry) error
-	}
-	Claims   Claims
-	Clock    clock.Clock
 	Retrying ctxlock.Lock // held during a retry; an erasure holds it too
+
+	// Cancel settles the open deliveries of a batch as cancelled. busy counts those that it left out because they are
+	// being sent.
+	Cancel func(ctx context.Context, batch *fanfare.Batch, reason string) (busy int, err error)
 }
 
 // Parking lists, retries and drops parked work: batches and event groups that failed too often.
@@ -111,50 +103,15 @@ func (p *Parking) DropParked(ctx context.Context, id string) error {
 	}
 	var batch fanfare.Batch
 	if kind == fanfare.ParkedBatch && json.Unmarshal(payload, &batch) == nil { // a damaged batch names no deliveries
-		for i := range batch.Slices {
-			if err := p.cancel(ctx, batch.Day, &batch.Slices[i]); err != nil {
-				return err
-			}
+		busy, err := p.options.Cancel(ctx, &batch, "parked and dropped")
+		if err == nil && busy > 0 {
+			err = &fanfare.Error{Code: fanfare.Conflict, Message: "some of its deliveries are being sent", Hint: "try again in a moment"}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return p.options.Store.Unpark(ctx, id)
-}
-
-// cancel settles the open deliveries of a range. It does not read the manifest, which may be the reason why the batch
-// failed.
-func (p *Parking) cancel(ctx context.Context, day fanfare.Day, of *fanfare.RecipientRange) error {
-	refs := of.Deliveries(day)
-	wanted := len(refs)
-	mine := p.options.Claims.Take(refs)
-	defer p.options.Claims.Release(mine...)
-	if wanted == 0 {
-		return nil
-	}
-	if len(mine) < wanted {
-		return &fanfare.Error{Code: fanfare.Conflict, Message: "some of its deliveries are being sent", Hint: "try again in a moment"}
-	}
-	attempts := make(map[uint32]uint16, len(mine)) // made so far, by position
-	settled := map[uint32]bool{}
-	span := deliveries.Span{Manifest: of.Manifest, From: mine[0].Position, To: mine[len(mine)-1].Position + 1}
-	err := p.options.Store.Moment(ctx, day, func(moment *deliveries.Moment) error {
-		return moment.Latest([]deliveries.Span{span}, func(_ int, position uint32, attempt uint16, state fanfare.State) {
-			attempts[position], settled[position] = attempt, state.Settled()
-		})
-	})
-	if err != nil {
-		return err
-	}
-	var entries []fanfare.Entry
-	for _, ref := range mine {
-		if settled[ref.Position] || attempts[ref.Position] != of.Attempt-1 {
-			continue // settled, or a retry of its own is due
-		}
-		entries = append(entries, fanfare.Entry{Delivery: ref, Attempt: of.Attempt, State: fanfare.Cancelled, Text: "parked and dropped", At: p.options.Clock.Now()})
-	}
-	if len(entries) == 0 {
-		return nil
-	}
-	return p.options.Recorder.RecordAll(entries)
 }
 
 func (p *Parking) find(ctx context.Context, id string) (kind string, payload []byte, err error) {

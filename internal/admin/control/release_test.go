@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/mail/address"
@@ -32,7 +33,7 @@ func heldBroadcasts(t *testing.T) (db fullDatabase, s *Switches, waiting, paused
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { people.Close() })
-	document, err := registry.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
+	document, err := document.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
 	if err == nil {
 		_, err = people.Apply(t.Context(), document)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
@@ -70,13 +71,13 @@ type snapshot struct {
 	services   map[string]string
 	channels   map[channelName]string
 	broadcasts map[target]broadcastSwitch
-	held       map[fanfare.EventRef]approvalHold  // wait for approval
-	rates      map[fanfare.EventRef]registry.Rate // of broadcasts that have one of their own
-	faults     *channels.Faults                   // nil: none
+	held       map[fanfare.EventRef]approvalHold // wait for approval
+	rates      map[fanfare.EventRef]catalog.Rate // of broadcasts that have one of their own
+	faults     *channels.Faults                  // nil: none
 }
 
 func newSnapshot() *snapshot {
-	return &snapshot{broadcasts: map[target]broadcastSwitch{}, held: map[fanfare.EventRef]approvalHold{}, rates: map[fanfare.EventRef]registry.Rate{}}
+	return &snapshot{broadcasts: map[target]broadcastSwitch{}, held: map[fanfare.EventRef]approvalHold{}, rates: map[fanfare.EventRef]catalog.Rate{}}
 }
 
 // broadcastSwitch is the switch of a broadcast, and since when it is set.
@@ -131,11 +132,11 @@ func (s *Switches) publish(next *snapshot) {
 }
 
 // Decide returns whether messages of a broadcast may be sent over a channel, and if not, why.
-func (s *Switches) Decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string) {
+func (s *Switches) Decide(event fanfare.EventRef, channel *catalog.Channel) (deliver.Decision, string) {
 	return s.current.Load().decide(event, channel)
 }
 
-func (b *snapshot) decide(event fanfare.EventRef, channel *registry.Channel) (deliver.Decision, string) {
+func (b *snapshot) decide(event fanfare.EventRef, channel *catalog.Channel) (deliver.Decision, string) {
 	whole, paused := b.broadcasts[target{event, 0}]
 	for _, sw := range [...]broadcastSwitch{whole, b.broadcasts[target{event, channel.Number}]} {
 		if sw.State == fanfare.SwitchCancelled {
@@ -162,7 +163,7 @@ func (b *snapshot) decide(event fanfare.EventRef, channel *registry.Channel) (de
 }
 
 // channelPaused reports whether a channel is paused, itself or with its service or with everything, and why.
-func (b *snapshot) channelPaused(channel *registry.Channel) (reason string, is bool) {
+func (b *snapshot) channelPaused(channel *catalog.Channel) (reason string, is bool) {
 	if b.all != nil {
 		return *b.all, true
 	}
@@ -174,7 +175,7 @@ func (b *snapshot) channelPaused(channel *registry.Channel) (reason string, is b
 }
 
 // holds reports whether all of a batch is paused.
-func (b *snapshot) holds(batch *fanfare.Batch, channel *registry.Channel) bool {
+func (b *snapshot) holds(batch *fanfare.Batch, channel *catalog.Channel) bool {
 	for i := range batch.Slices {
 		event := fanfare.EventRef{Day: batch.Day, Seq: batch.Slices[i].Manifest.Event()}
 		if decision, _ := b.decide(event, channel); decision != deliver.Hold {
@@ -347,16 +348,16 @@ func (b *snapshot) copy() *snapshot {
 }
 
 // PausedBroadcasts lists the broadcasts that are paused and not completed.
-func (s *Switches) PausedBroadcasts() []registry.PausedScope {
-	var paused []registry.PausedScope
+func (s *Switches) PausedBroadcasts() []catalog.PausedScope {
+	var paused []catalog.PausedScope
 	for p, sw := range s.current.Load().broadcasts {
 		if _, open := s.options.Recorder.Progress(p.event); open && p.channel == 0 && sw.State == fanfare.SwitchPaused {
-			paused = append(paused, registry.PausedScope{
+			paused = append(paused, catalog.PausedScope{
 				Scope: fanfare.Scope{Kind: fanfare.ScopeBroadcast, Name: p.event.String()}, Reason: sw.Reason, Since: sw.since,
 			})
 		}
 	}
-	slices.SortFunc(paused, func(a, b registry.PausedScope) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(paused, func(a, b catalog.PausedScope) int { return a.Since.Compare(b.Since) })
 	return paused
 }
 
@@ -396,7 +397,7 @@ func (s *Switches) AnyChannelPaused(service string) bool {
 }
 
 // ChannelPaused reports whether a channel is paused, itself or with its service or with everything.
-func (s *Switches) ChannelPaused(c *registry.Channel) bool {
+func (s *Switches) ChannelPaused(c *catalog.Channel) bool {
 	_, is := s.current.Load().channelPaused(c)
 	return is
 }

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 func TestDecideCombinesAllSwitches(t *testing.T) {
 	event, other := fanfare.EventRef{Day: 1, Seq: 7}, fanfare.EventRef{Day: 1, Seq: 8}
-	email := &registry.Channel{Number: 3, Service: "news", Name: "email"}
+	email := &catalog.Channel{Number: 3, Service: "news", Name: "email"}
 	everything := "stopped all"
 	for _, c := range []struct {
 		name  string

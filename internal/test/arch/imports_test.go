@@ -77,12 +77,14 @@ var grants = []grant{
 	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
 		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
 	{"internal/pipeline/plan", []string{"."}, whyStage},
-	{"internal/pipeline/compose", []string{".", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/render", "internal/render/mime", "internal/store/deliveries"},
+	{"internal/pipeline/compose", []string{".", "internal/pipeline/deliver/driver", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/render", "internal/render/mime", "internal/store/deliveries"},
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
 	{"internal/mail/dkimkeys", []string{".", "internal/datadir", "internal/mail/dkim", "internal/registry", "internal/catalog/...", "internal/people/suppression"},
 		"the keys of channels are configured in the registry and sign by dkim; how mail is sent is the business of others"},
 	{"internal/pipeline/deliver/channels", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/...", "internal/httpapi/wire", "internal/mail/dkim", "internal/mail/dkimkeys", "internal/mail/mx", "internal/mail/address", "internal/mail/reply", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
 		"it makes the drivers of the configured channels, so it names them all; it answers the API in its types, and receives dispatch loops as a function"},
+	{"internal/pipeline/dispatch", []string{".", "internal/bus", "internal/cache", "internal/httpapi/wire", "internal/mail/address", "internal/mail/dkim", "internal/mail/dkimkeys", "internal/mail/mx", "internal/mail/signedlink", "internal/pipeline/compose", "internal/pipeline/deliver", "internal/pipeline/deliver/driver", "internal/pipeline/deliver/fairqueue", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/render", "internal/render/mime", "internal/schedule/quiethours", "internal/store/deliveries", "internal/store/retry"},
+		"dispatch takes leases from the bus and gives jobs to a sender of deliver; of plan it knows the sizes of batches; who pauses broadcasts and who records is passed in"},
 	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/mail/signedlink", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
 	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
@@ -129,10 +131,12 @@ var grants = []grant{
 		"what came back is told apart by its text alone: no clock, no state; the words of servers have the meaning that answers have"},
 	{"internal/inputerror", []string{"."},
 		"errors for wrong input are built from values, without knowing what is checked"},
-	{"internal/catalog", []string{".", "internal/inputerror", "internal/store/control", "internal/condition", "internal/schedule/cadence", "internal/schedule/quiethours"},
+	{"internal/catalog", []string{".", "internal/inputerror", "internal/catalog/schema", "internal/catalog/audit", "internal/store/control", "internal/condition", "internal/schedule/cadence", "internal/schedule/quiethours"},
 		"the types of the configuration read themselves from records of the control store and know nothing of who changes them"},
 	{"internal/catalog/audit", nil,
 		"an audit entry is a value: who stores it is the business of the control store"},
+	{"internal/catalog/document", []string{".", "internal/inputerror", "internal/catalog", "internal/mail/dkim", "internal/people/pages/words", "internal/schedule/cadence", "internal/schedule/quiethours"},
+		"a document is read without the configuration that it changes"},
 	{"internal/catalog/schema", []string{".", "internal/inputerror"},
 		"a schema checks values and knows nothing of topics"},
 	{"internal/people/suppression", []string{"."},
@@ -190,6 +194,8 @@ var grants = []grant{
 		"a lock needs nothing"},
 	{"internal/cache", nil,
 		"a cache needs nothing"},
+	{"internal/datadir/serverkeys", []string{".", "internal/datadir", "internal/mail/signedlink"},
+		"the keys are files of the data directory; links say how long a key must be"},
 	{"internal/datadir", []string{".", "internal/config"},
 		"the names and the lock of a data directory do not depend on what is stored in it"},
 	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
@@ -202,10 +208,12 @@ var grants = []grant{
 		"the first start after a restore makes new batches of what is open"},
 	{"internal/admin/doctor/probe", []string{".", "internal/admin/doctor", "internal/config", "internal/pipeline/deliver/smtp", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store", "internal/store/control", "internal/store/database", "internal/store/move", "internal/store/postgres", "internal/store/sqlite"},
 		"it looks at databases and relays for the doctor"},
-	{"internal/admin/control", []string{".", "internal/bus", "internal/pipeline/deliver", "internal/pipeline/deliver/channels", "internal/pipeline/deliver/limit", "internal/pipeline/ingest", "internal/registry", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/admin/control", []string{".", "internal/bus", "internal/pipeline/deliver", "internal/pipeline/deliver/channels", "internal/pipeline/deliver/limit", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
 		"switches answer in the terms of deliver, and parked work goes back to the bus"},
-	{"internal/admin/privacy", []string{".", "internal/admin/report", "internal/catalog/audit", "internal/bus", "internal/httpapi", "internal/pipeline/ingest", "internal/registry", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/admin/privacy", []string{".", "internal/admin/report", "internal/catalog/audit", "internal/bus", "internal/httpapi", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
 		"an erasure reaches the registry, the record and the events on the bus"},
+	{"internal/admin/preview", []string{".", "internal/admin/report", "internal/catalog/...", "internal/httpapi/wire", "internal/mail/address", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/lint", "internal/render/mime", "internal/store/control", "internal/store/deliveries"},
+		"a preview composes and renders a message as dispatch does"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
@@ -224,7 +232,7 @@ const whyExperiment = "an experiment runs against a real server through its API,
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}

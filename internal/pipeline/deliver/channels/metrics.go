@@ -4,8 +4,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 var (
@@ -70,7 +70,7 @@ func (c *Channels) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(replyRulesRefused, prometheus.GaugeValue, refused)
 }
 
-func (c *Channels) collectRelays(to chan<- prometheus.Metric, conf *registry.Channel) {
+func (c *Channels) collectRelays(to chan<- prometheus.Metric, conf *catalog.Channel) {
 	status := c.Status(conf.Number)
 	for i := range status.Relays {
 		r := &status.Relays[i]
