@@ -10,12 +10,14 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
+	"fanfare.dev/fanfare/internal/datadir/serverkeys"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/mail/dkimkeys"
@@ -61,7 +63,7 @@ type house struct {
 	faults   *channels.Faults
 	capture  channels.Capture
 	sites    *mx.Sites
-	keys     ownKeys
+	keys     serverkeys.Keys
 	people   *registry.Registry
 
 	// openBus
@@ -129,13 +131,13 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 		Capture: h.capture, Sites: h.sites, Records: dkimkeys.OpenRecords(h.dir, resolver.LookupTXT, h.clock, h.log),
 		Lease: h.config.Lease, Clock: h.clock, Logger: h.log,
 	})
-	if h.keys, err = readKeys(h.dir); err != nil {
+	if h.keys, err = serverkeys.Read(h.dir); err != nil {
 		return err
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
 		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
-		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
-		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.suppression.bytes,
+		CheckKey: h.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
+		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.Suppression.Bytes,
 		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})
 	if err != nil {
@@ -149,10 +151,10 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 	if err := h.db.CheckPairing(h.dir, knowsKey); err != nil {
 		return err
 	}
-	if err := h.keys.check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
+	if err := h.keys.Check(h.people.Suppressed(), h.highest > 0 && (h.config.PublicURL != "" || returning(h.people)), channels.SignedByServer(h.people)); err != nil {
 		return err
 	}
-	return h.keys.keep()
+	return h.keys.Save()
 }
 
 // openBus opens the two durable hops. After a restore what was open is held.

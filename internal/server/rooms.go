@@ -26,11 +26,11 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 		Templates: compose.NewTemplates(h.people), Attachments: compose.NewAttachments(h.people, h.store), Refuses: h.capture.Refuses, Clock: h.clock, Logger: h.log,
 	}
 	if h.config.PublicURL != "" {
-		if o.Links, err = signedlink.NewSigner(h.config.PublicURL, h.keys.links.bytes); err != nil {
+		if o.Links, err = signedlink.NewSigner(h.config.PublicURL, h.keys.Links.Bytes); err != nil {
 			return err
 		}
 	}
-	if o.Returns, err = signedlink.NewReturnSigner(h.keys.links.bytes); err != nil {
+	if o.Returns, err = signedlink.NewReturnSigner(h.keys.Links.Bytes); err != nil {
 		return err
 	}
 	h.dispatch = dispatch.New(o)
@@ -39,7 +39,7 @@ func (h *house) openOutlets(ctx context.Context) (err error) {
 		Dispatch: func(ctx context.Context, l channels.Loop) (func(context.Context), error) {
 			return h.dispatch.Loop(ctx, dispatch.Target(l))
 		},
-		ReplyRules: h.config.ReplyRules, Files: channels.NewFileMarks(h.dir, h.keys.links.bytes, h.started), WebhookKey: h.keys.webhooks.bytes, Networks: h.config.Networks(),
+		ReplyRules: h.config.ReplyRules, Files: channels.NewFileMarks(h.dir, h.keys.Links.Bytes, h.started), WebhookKey: h.keys.Webhooks.Bytes, Networks: h.config.Networks(),
 	})
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (h *house) openIntake(ctx context.Context) error {
 	}
 	h.notifier.PostTo(h.collector)
 	h.background(h.notifier.Run)
-	h.background(func(ctx context.Context) { trim(ctx, h.hops, h.clock, h.log) })
+	h.background(func(ctx context.Context) { ingest.Trim(ctx, h.hops.TrimEvents, h.clock, h.log) })
 	return nil
 }
 
