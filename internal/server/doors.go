@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/migrate"
+	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/ctxlock"
@@ -17,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -28,7 +30,7 @@ func (h *house) openDoors(ctx context.Context) error {
 	traces := h.traces(h.store) // of who must see what is true now
 	reports := h.reports()
 	direct := &messages{registry: h.people, templates: h.dispatch.Templates, attachments: h.dispatch.Attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
-		traces: traces, store: h.store, queue: queue{h.hops}, floor: h.floor, clock: h.clock, keeping: new(privacy.Barrier)}
+		traces: traces, store: h.store, queue: ingest.Queue{Log: h.hops}, floor: h.floor, clock: h.clock, keeping: new(privacy.Barrier)}
 	moving := migrate.NewMover(migrate.Options{Config: h.config, Version: h.version, DB: h.db, Clock: h.clock, Logger: h.log, Exclusive: h.copying, Disk: h.floor})
 	h.laterDo(moving.Stop)
 	reports.moves = moving
@@ -58,7 +60,7 @@ func (h *house) openDoors(ctx context.Context) error {
 }
 
 func (h *house) traces(of *deliveries.Store) *report.Traces {
-	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: h.channels.Quotas(), Pauses: h.stops, Digests: digestReport{of, h.people}}
+	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: ingest.Queue{Log: h.hops}, Quotas: h.channels.Quotas(), Pauses: h.stops, Digests: digestReport{of, h.people}}
 }
 
 // reports is what people may see of the server; it may be a little behind.
@@ -78,7 +80,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 	return httpapi.Parts{
 		States:     asked,
 		Secrets:    h.channels,
-		Previews:   previews{registry: h.people, store: h.store, traces: traces, attachments: h.dispatch.Attachments, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
+		Previews:   preview.Previewer{Registry: h.people, Store: h.store, Traces: traces, Attachments: h.dispatch.Attachments, MaxBytes: int(h.config.MaxAttachments), PublicURL: h.publicURL(), Clock: h.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: conditions{h.people, asked, h.narrowing, h.verifier, ctxlock.New()}},
 		Conditions: &judging{index: h.index, verifier: h.verifier, registry: h.people, samples: h.samples, states: asked, people: h.narrowing, clock: h.clock, matching: ctxlock.New()},
 		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.channels}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.narrowing},

@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/recovery"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
@@ -135,7 +136,7 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
 		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
-		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
+		CheckKey: h.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
 		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.Suppression.Bytes,
 		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})

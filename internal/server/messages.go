@@ -35,7 +35,7 @@ type messages struct {
 	recorder    *record.Recorder
 	traces      *report.Traces
 	store       *deliveries.Store
-	queue       queue
+	queue       ingest.Queue
 	floor       *datadir.DiskFloor
 	clock       clock.Clock
 	keeping     *privacy.Barrier // from who is found to what is kept

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
@@ -65,7 +66,7 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	waiting := queue{hops}
+	waiting := ingest.Queue{Log: hops}
 	m := &messages{registry: people, recorder: recorder, store: store, queue: waiting,
 		traces: &report.Traces{Store: kept, Registry: people, Progress: recorder, Queue: waiting}}
 	got, err := m.Message(t.Context(), "news", ref)

@@ -212,6 +212,8 @@ var grants = []grant{
 		"switches answer in the terms of deliver, and parked work goes back to the bus"},
 	{"internal/admin/privacy", []string{".", "internal/admin/report", "internal/catalog/audit", "internal/bus", "internal/httpapi", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
 		"an erasure reaches the registry, the record and the events on the bus"},
+	{"internal/admin/preview", []string{".", "internal/admin/report", "internal/catalog/...", "internal/httpapi/wire", "internal/mail/address", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/lint", "internal/render/mime", "internal/store/control", "internal/store/deliveries"},
+		"a preview composes and renders a message as dispatch does"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,

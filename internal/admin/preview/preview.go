@@ -1,4 +1,4 @@
-package server
+package preview
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/mail"
 	"slices"
+	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
@@ -23,45 +24,45 @@ import (
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
-// previews writes messages that nobody gets.
-type previews struct {
-	registry  *registry.Registry
-	store     *deliveries.Store
-	traces    *report.Traces
-	publicURL string
-	clock     clock.Clock
+// A Previewer writes messages that are not sent.
+type Previewer struct {
+	Registry  *registry.Registry
+	Store     *deliveries.Store
+	Traces    *report.Traces
+	PublicURL string
+	Clock     clock.Clock
 
-	attachments *compose.Attachments
-	most        int // bytes that the files of a mail take, as they are sent
+	Attachments *compose.Attachments
+	MaxBytes    int // limit of the files of a mail, in their encoded size
 }
 
-// A previewed message is one on its way to be written.
-type previewed struct {
-	previews
+// A request is a message that is being written.
+type request struct {
+	Previewer
 	service      string
 	in           wire.PreviewRequest
 	ref          fanfare.EventRef
-	posted       *fanfare.AcceptedEvent // nil: no event was named
-	subscription *registry.Subscription // nil: none was named
-	topic        *catalog.Topic         // nil: no topic has the template
-	rule         *catalog.Rule          // whose params the template may read, or nil
+	posted       *fanfare.AcceptedEvent // nil: the request names none
+	subscription *registry.Subscription // nil: the request names none
+	topic        *catalog.Topic         // nil: no topic uses the template
+	rule         *catalog.Rule          // its params are available to the template; or nil
 	recipient    render.Recipient
 	data         json.RawMessage
-	items        []*render.Item // of a template that tells of several events
+	items        []*render.Item // of a digest
 
-	contents []control.FileRecord // of a draft
+	contents []control.FileRecord // files of a draft
 }
 
 // Preview writes one message.
-func (p previews) Preview(ctx context.Context, service, name string, in wire.PreviewRequest) (wire.Preview, error) {
-	m := &previewed{previews: p, service: service, in: in}
+func (p Previewer) Preview(ctx context.Context, service, name string, in wire.PreviewRequest) (wire.Preview, error) {
+	m := &request{Previewer: p, service: service, in: in}
 	source, label, err := m.source(name)
 	if err != nil {
 		return wire.Preview{}, err
 	}
 	template, err := render.Compile(source)
 	if err == nil {
-		err = template.CheckFiles(p.most)
+		err = template.CheckFiles(p.MaxBytes)
 	}
 	if err != nil {
 		return wire.Preview{}, err
@@ -72,10 +73,10 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 	if err := m.findEvents(ctx, template); err != nil {
 		return wire.Preview{}, err
 	}
-	if err := m.fill(template); err != nil {
+	if err := m.sampleData(template); err != nil {
 		return wire.Preview{}, err
 	}
-	if err := m.address(ctx); err != nil {
+	if err := m.setRecipient(ctx); err != nil {
 		return wire.Preview{}, err
 	}
 	shown, err := m.write(ctx, template)
@@ -83,28 +84,27 @@ func (p previews) Preview(ctx context.Context, service, name string, in wire.Pre
 		return wire.Preview{}, err
 	}
 	out := wire.Preview{Template: label, To: m.recipient.Address, Subject: shown.Subject, Text: shown.Text, HTML: shown.HTML,
-		Raw: string(shown.Letter.Body) + string(shown.Letter.Attachments), Attachments: filesShown(shown.Files), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
-	out.Data = m.told()
+		Raw: string(shown.Letter.Body) + string(shown.Letter.Attachments), Attachments: wire.AttachmentsOf(shown.Files), Data: m.data, Sample: m.posted == nil && len(in.Events) == 0 && in.Data == nil}
+	out.Data = m.shownData()
 	if m.topic != nil {
 		out.Topic = m.topic.Name
 	}
 	return out, nil
 }
 
-// source is the template that came with the request, or the version of the stored one
-// that it names.
-func (m *previewed) source(name string) (source render.Source, label string, err error) {
+// source returns the template of the request, or the stored version that it names.
+func (m *request) source(name string) (source render.Source, label string, err error) {
 	if m.in.Draft && m.in.Version != 0 || m.in.Template != nil && (m.in.Draft || m.in.Version != 0) {
-		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "it names several versions", Hint: "give one of template, draft and version"}
+		return source, "", &fanfare.Error{Code: fanfare.Invalid, Pointer: "/draft", Message: "the request names several versions", Hint: "give one of template, draft and version"}
 	}
 	if d := m.in.Template; d != nil {
 		parts, err := partsOf(d)
 		if err == nil {
-			parts, m.contents, err = m.registry.DraftFiles(m.service, name, parts)
+			parts, m.contents, err = m.Registry.DraftFiles(m.service, name, parts)
 		}
 		return compose.SourceOfParts(name, parts), name + " (draft)", err
 	}
-	stored, err := m.registry.Configuration().PickVersion(m.service, name, m.in.Version, m.in.Draft)
+	stored, err := m.Registry.Configuration().PickVersion(m.service, name, m.in.Version, m.in.Draft)
 	if err != nil {
 		return source, "", err
 	}
@@ -115,27 +115,27 @@ func (m *previewed) source(name string) (source render.Source, label string, err
 	return compose.Source(stored.TemplateSource), label, nil
 }
 
-// find looks up what the request names.
-func (m *previewed) find(ctx context.Context, template string) error {
+// find looks up the event, subscription and topic of the request.
+func (m *request) find(ctx context.Context, template string) error {
 	topic := m.in.Topic
 	if m.in.Event != "" {
 		var err error
 		if m.ref, m.posted, err = m.event(ctx, m.in.Event); err != nil {
-			return at("/event", err)
+			return atPointer("/event", err)
 		}
 		topic = cmp.Or(topic, m.posted.Topic)
 	}
 	if m.in.Subscription != "" {
-		s, err := m.registry.Subscription(ctx, m.service, m.in.Subscription)
+		s, err := m.Registry.Subscription(ctx, m.service, m.in.Subscription)
 		if err != nil {
-			return at("/subscription", err)
+			return atPointer("/subscription", err)
 		}
 		m.subscription = &s
 		topic = cmp.Or(topic, s.Topic)
 	}
 	if topic != "" {
 		var ok bool
-		if m.topic, ok = m.registry.Topic(m.service, topic); !ok {
+		if m.topic, ok = m.Registry.Topic(m.service, topic); !ok {
 			return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/topic", Message: fmt.Sprintf("the service has no topic %q", topic)}
 		}
 	} else {
@@ -145,19 +145,19 @@ func (m *previewed) find(ctx context.Context, template string) error {
 	return nil
 }
 
-// event finds an event, whether it is matched yet or not.
-func (m *previewed) event(ctx context.Context, id string) (fanfare.EventRef, *fanfare.AcceptedEvent, error) {
-	ref, err := m.traces.FindEvent(ctx, m.service, id)
+// event finds an event that may not be matched yet.
+func (m *request) event(ctx context.Context, id string) (fanfare.EventRef, *fanfare.AcceptedEvent, error) {
+	ref, err := m.Traces.FindEvent(ctx, m.service, id)
 	if err != nil {
 		return ref, nil, err
 	}
-	posted, _, err := report.Accepted(ctx, m.traces.Queue, m.store, ref)
+	posted, _, err := report.Accepted(ctx, m.Traces.Queue, m.Store, ref)
 	return ref, posted, err
 }
 
-// topicOf is the first topic that uses a template, or nil.
-func (m *previewed) topicOf(template string) *catalog.Topic {
-	for _, t := range m.registry.Topics(m.service) {
+// topicOf returns the first topic that uses a template, or nil.
+func (m *request) topicOf(template string) *catalog.Topic {
+	for _, t := range m.Registry.Topics(m.service) {
 		if t.Template == template || t.Digest.Template == template || slices.ContainsFunc(t.Rules, func(r catalog.Rule) bool { return r.Template == template }) {
 			return t
 		}
@@ -165,8 +165,8 @@ func (m *previewed) topicOf(template string) *catalog.Topic {
 	return nil
 }
 
-// ruleOf is the rule of the subscription, or the first that has the template.
-func (m *previewed) ruleOf(template string) *catalog.Rule {
+// ruleOf returns the rule of the subscription, or the first rule that uses the template.
+func (m *request) ruleOf(template string) *catalog.Rule {
 	if m.topic == nil {
 		return nil
 	}
@@ -179,9 +179,9 @@ func (m *previewed) ruleOf(template string) *catalog.Rule {
 	return nil
 }
 
-// fill checks the template as an apply does, and makes data and a person.
-func (m *previewed) fill(template *render.Template) error {
-	if err := m.try(template); err != nil {
+// sampleData checks the template as an apply does, and makes sample data and a sample recipient.
+func (m *request) sampleData(template *render.Template) error {
+	if err := m.check(template); err != nil {
 		return err
 	}
 	var err error
@@ -201,17 +201,16 @@ func (m *previewed) fill(template *render.Template) error {
 	return nil
 }
 
-// schema is that of the topic at hand, or nil.
-func (m *previewed) schema() json.RawMessage {
+// schema returns the schema of the topic, or nil.
+func (m *request) schema() json.RawMessage {
 	if m.topic == nil {
 		return nil
 	}
 	return m.topic.Schema
 }
 
-// try checks the template as an apply does: it is rendered for every kind of recipient
-// that can occur.
-func (m *previewed) try(t *render.Template) error {
+// check checks the template as an apply does: it renders it for every possible kind of recipient.
+func (m *request) check(t *render.Template) error {
 	if t.Digest() {
 		schemas := m.schemas(t.Name)
 		if err := t.CheckDigest(schemas); err != nil {
@@ -230,20 +229,20 @@ func (m *previewed) try(t *render.Template) error {
 	return err
 }
 
-// address puts real people in the place of the one that was made up.
-func (m *previewed) address(ctx context.Context) error {
+// setRecipient replaces the sample recipient by the one of the request.
+func (m *request) setRecipient(ctx context.Context) error {
 	var place fanfare.RowID
 	switch {
 	case m.subscription != nil:
 		place = m.subscription.Owner
 	case m.in.Subscriber != "":
 		var err error
-		if place, err = m.registry.FindSubscriber(ctx, m.service, m.in.Subscriber); err != nil {
-			return at("/subscriber", err)
+		if place, err = m.Registry.FindSubscriber(ctx, m.service, m.in.Subscriber); err != nil {
+			return atPointer("/subscriber", err)
 		}
 	}
 	if place != 0 {
-		err := m.registry.Subscribers(ctx, []fanfare.RowID{place}, func(r *registry.SubscriberRow) error {
+		err := m.Registry.Subscribers(ctx, []fanfare.RowID{place}, func(r *registry.SubscriberRow) error {
 			m.recipient.ID, m.recipient.Address, m.recipient.Locale, m.recipient.TimeZone = r.ID, r.Address, r.Locale, r.TimeZone
 			m.recipient.Attributes = slices.Clone(r.Attributes)
 			return nil
@@ -260,14 +259,13 @@ func (m *previewed) address(ctx context.Context) error {
 		}
 	}
 	m.recipient.Address = cmp.Or(m.in.To, m.recipient.Address)
-	return m.speakTo()
+	return m.applyLanguage()
 }
 
-// asMatched takes the subscriptions with which the person got the event, where
-// they did.
-func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
-	manifest, err := m.store.ManifestOf(ctx, m.ref, place.Partition())
-	if fanfare.CodeOf(err) == fanfare.NotFound || err == nil && manifest == nil { // nobody gets it, or it is not matched yet
+// asMatched sets the subscriptions that matched the event, if the subscriber got it.
+func (m *request) asMatched(ctx context.Context, place fanfare.RowID) error {
+	manifest, err := m.Store.ManifestOf(ctx, m.ref, place.Partition())
+	if fanfare.CodeOf(err) == fanfare.NotFound || err == nil && manifest == nil { // no recipients, or not matched yet
 		return nil
 	}
 	if err != nil {
@@ -277,9 +275,9 @@ func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	if len(positions) == 0 {
 		return nil
 	}
-	_, member, _ := manifest.At(positions[0]) // of the channel that stands first
+	_, member, _ := manifest.At(positions[0]) // of the first channel
 	m.recipient.Subscriptions = nil
-	err = m.registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
+	err = m.Registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
 		m.recipient.Subscriptions = append(m.recipient.Subscriptions,
 			render.Subscription{Place: r.Place, ID: r.ID, Rule: r.Rule, Params: slices.Clone(r.Params), Data: slices.Clone(r.Data)})
 		return nil
@@ -293,27 +291,26 @@ func (m *previewed) asMatched(ctx context.Context, place fanfare.RowID) error {
 	return nil
 }
 
-// sampleReceiver stands for the address of somebody who has none.
+// sampleReceiver is the address of a recipient without a URL.
 const sampleReceiver = "https://receiver.example.org/"
 
-// sampleFrom is the sender where the service has no channel yet.
+// sampleFrom is the sender if the service has no channel yet.
 const sampleFrom = "Preview <preview@example.org>"
 
-// write makes the message. Its link is one that nobody signed: whoever follows it
-// unsubscribes no one.
-func (m *previewed) write(ctx context.Context, template *render.Template) (render.Preview, error) {
+// write writes the message. Its links are not signed, so that they unsubscribe nobody.
+func (m *request) write(ctx context.Context, template *render.Template) (render.Preview, error) {
 	channel, err := m.channel()
 	if err != nil {
 		return render.Preview{}, err
 	}
 	if channel.Driver == "webhook" {
-		return m.document(template)
+		return m.webhookDocument(template)
 	}
 	from, err := mail.ParseAddress(channel.From)
 	if err != nil {
-		return render.Preview{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "its From is not an address: " + channel.From}
+		return render.Preview{}, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: "the from of the channel is not an address: " + channel.From}
 	}
-	now := m.clock.Now()
+	now := m.Clock.Now()
 	mailing := render.Mailing{Template: template, From: *from, ReplyTo: channel.ReplyTo, Sender: compose.Sender(channel, from), Domain: compose.MessageIDDomain(channel, from),
 		Event: &fanfare.Event{ID: "preview", Source: "/preview", Time: now}, EventRef: m.ref, Service: m.service, ListID: channel.ListID}
 	m.recipient.Date = now
@@ -327,13 +324,13 @@ func (m *previewed) write(ctx context.Context, template *render.Template) (rende
 	}
 	mailing.Event.Data = m.data
 	if template.Digest() {
-		mailing.Digest, mailing.Event = m.collect(mailing.Event), nil
+		mailing.Digest, mailing.Event = m.digest(mailing.Event), nil
 	}
-	if m.publicURL != "" {
-		mailing.Unsubscribe = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
-		mailing.Preferences = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/p/preview"...) }
+	if m.PublicURL != "" {
+		mailing.Unsubscribe = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.PublicURL+"/u/preview"...) }
+		mailing.Preferences = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.PublicURL+"/p/preview"...) }
 	}
-	mailing.EncodeFiles = m.attachments.Read(m.content(ctx))
+	mailing.EncodeFiles = m.Attachments.Read(m.content(ctx))
 	writer, err := mailing.Writer()
 	if err != nil {
 		return render.Preview{}, err
@@ -341,29 +338,21 @@ func (m *previewed) write(ctx context.Context, template *render.Template) (rende
 	return writer.Preview(&m.recipient)
 }
 
-// content reads the files of a draft, and those that are kept.
-func (m *previewed) content(ctx context.Context) func(*fanfare.File) ([]byte, error) {
+// content reads the files of a draft and stored files.
+func (m *request) content(ctx context.Context) func(*fanfare.File) ([]byte, error) {
 	return func(f *fanfare.File) ([]byte, error) {
 		for i := range m.contents {
 			if m.contents[i].Sum == f.Sum {
 				return m.contents[i].Content, nil
 			}
 		}
-		return m.registry.File(ctx, f.Sum)
+		return m.Registry.File(ctx, f.Sum)
 	}
 }
 
-// filesShown are files as people are told of them.
-func filesShown(files []fanfare.File) (list []wire.Attachment) {
-	for _, f := range files {
-		list = append(list, wire.Attachment{Name: f.Name, Type: f.Type, Size: f.Size, CID: f.Image, SHA256: f.Sum.String()})
-	}
-	return list
-}
-
-// document makes what a webhook would post.
-func (m *previewed) document(template *render.Template) (render.Preview, error) {
-	now := m.clock.Now()
+// webhookDocument writes the document that a webhook would post.
+func (m *request) webhookDocument(template *render.Template) (render.Preview, error) {
+	now := m.Clock.Now()
 	event := fanfare.Event{ID: "preview", Source: "/preview", Time: now}
 	m.recipient.Delivery = fanfare.DeliveryRef{Day: fanfare.DayOf(now)}
 	posting := render.Posting{Template: template, Event: &event, EventRef: m.ref, Service: m.service}
@@ -375,9 +364,9 @@ func (m *previewed) document(template *render.Template) (render.Preview, error) 
 	}
 	event.Data = m.data
 	if template.Digest() {
-		posting.Digest, posting.Event = m.collect(&event), nil
+		posting.Digest, posting.Event = m.digest(&event), nil
 	}
-	if _, err := address.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
+	if _, err := address.ParseURL(m.recipient.Address); err != nil { // a sample, or a mail address
 		m.recipient.Address = sampleReceiver
 	}
 	writer, err := posting.Writer()
@@ -388,19 +377,19 @@ func (m *previewed) document(template *render.Template) (render.Preview, error) 
 	return render.Preview{Letter: letter}, err
 }
 
-// channel is the one that is named, that of the subscription, or the first.
-func (m *previewed) channel() (*catalog.Channel, error) {
+// channel returns the channel of the request or of the subscription, or the first one.
+func (m *request) channel() (*catalog.Channel, error) {
 	name := m.in.Channel
 	if name == "" && m.subscription != nil {
 		name = m.subscription.Channel
 	}
 	if name != "" {
-		if c, ok := m.registry.ChannelNamed(m.service, name); ok {
+		if c, ok := m.Registry.ChannelNamed(m.service, name); ok {
 			return c, nil
 		}
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/channel", Message: fmt.Sprintf("the service has no channel %q", name)}
 	}
-	for _, c := range m.registry.Channels() {
+	for _, c := range m.Registry.Channels() {
 		if c.Service == m.service && c.From != "" {
 			return c, nil
 		}
@@ -408,8 +397,8 @@ func (m *previewed) channel() (*catalog.Channel, error) {
 	return &catalog.Channel{Service: m.service, ChannelSettings: catalog.ChannelSettings{From: sampleFrom}}, nil
 }
 
-// at says where in the request the name stands that led to err.
-func at(pointer string, err error) error {
+// atPointer adds to an error of a look-up the pointer of the name in the request.
+func atPointer(pointer string, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok || e.Code != fanfare.NotFound && e.Code != fanfare.Invalid {
 		return err
@@ -417,4 +406,28 @@ func at(pointer string, err error) error {
 	wrong := *e
 	wrong.Code, wrong.Pointer = fanfare.Invalid, pointer
 	return &wrong
+}
+
+// partsOf returns the parts of the template in a request.
+func partsOf(sent *wire.TemplateDraft) (parts catalog.TemplateParts, err error) {
+	text, err := json.Marshal(sent.TemplateParts)
+	if err == nil {
+		err = json.Unmarshal(text, &parts)
+	}
+	return parts, err
+}
+
+// applyLanguage applies the language, time zone and device of the request.
+func (m *request) applyLanguage() error {
+	if _, err := time.LoadLocation(m.in.TimeZone); err != nil {
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/time_zone", Message: fmt.Sprintf("unknown time zone %q", m.in.TimeZone), Hint: "write it as Europe/London"}
+	}
+	m.recipient.Locale = cmp.Or(m.in.Locale, m.recipient.Locale)
+	m.recipient.TimeZone = cmp.Or(m.in.TimeZone, m.recipient.TimeZone)
+	if m.in.Device == "" {
+		return nil
+	}
+	var err error
+	m.recipient.Data, err = json.Marshal(map[string]string{"device": m.in.Device}) // data of the recipient take precedence
+	return err
 }

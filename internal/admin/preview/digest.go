@@ -1,4 +1,4 @@
-package server
+package preview
 
 import (
 	"context"
@@ -10,8 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/render"
 )
 
-// sampleCadence is that of a digest for nobody in particular, and sampleItems how
-// many made up events it tells of.
+// sampleCadence is the cadence of a digest without a subscription, and sampleItems its number of sample events.
 const (
 	sampleCadence = "daily 08:00"
 	sampleItems   = 2
@@ -19,14 +18,13 @@ const (
 
 const immediate = "immediate"
 
-// maxPreviewed bounds the events of one preview.
+// maxPreviewed is the maximum number of events in one preview.
 const maxPreviewed = 100
 
-// findEvents looks up the events of which a digest tells, in the order in which they
-// are named. A message about one event has no others.
-func (m *previewed) findEvents(ctx context.Context, template *render.Template) error {
+// findEvents looks up the events of a digest, in the order of the request. A message about one event has no others.
+func (m *request) findEvents(ctx context.Context, template *render.Template) error {
 	if len(m.in.Events) > 0 && !template.Digest() {
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/events", Message: "the template is for one event", Hint: "name one event, or a template that reads items"}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/events", Message: "the template is for one event", Hint: "name one event, or use a template that reads items"}
 	}
 	if len(m.in.Events) > maxPreviewed {
 		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/events", Message: fmt.Sprintf("more than %d events", maxPreviewed)}
@@ -37,10 +35,10 @@ func (m *previewed) findEvents(ctx context.Context, template *render.Template) e
 	for i, id := range m.in.Events {
 		_, posted, err := m.event(ctx, id)
 		if err != nil {
-			return at(fmt.Sprintf("/events/%d", i), err)
+			return atPointer(fmt.Sprintf("/events/%d", i), err)
 		}
 		if m.topic == nil {
-			m.topic, _ = m.registry.Topic(m.service, posted.Topic)
+			m.topic, _ = m.Registry.Topic(m.service, posted.Topic)
 		}
 		m.items = append(m.items, itemOf(posted))
 	}
@@ -52,14 +50,14 @@ func itemOf(posted *fanfare.AcceptedEvent) *render.Item {
 	return &render.Item{Event: &event, Ref: posted.Ref(), Topic: posted.Topic}
 }
 
-// schemas are those of the topics whose events the template tells of.
-func (m *previewed) schemas(template string) (all []json.RawMessage) {
-	for _, t := range m.registry.Topics(m.service) {
+// schemas returns the schemas of the topics that use the template for digests.
+func (m *request) schemas(template string) (all []json.RawMessage) {
+	for _, t := range m.Registry.Topics(m.service) {
 		switch {
 		case t.Digest.Template != template:
 		case len(t.Schema) > 0:
 			all = append(all, t.Schema)
-		default: // which may have anything
+		default: // without a schema, the data may be anything
 			all = append(all, json.RawMessage("true"))
 		}
 	}
@@ -69,9 +67,9 @@ func (m *previewed) schemas(template string) (all []json.RawMessage) {
 	return all
 }
 
-// collect makes the digest: of the events that were named, of the data that were
-// given, or of made up ones. All of it is for the recipient's first subscription.
-func (m *previewed) collect(event *fanfare.Event) *render.Digest {
+// digest makes the digest from the events or the data of the request, or from sample events. All items are for the
+// first subscription of the recipient.
+func (m *request) digest(event *fanfare.Event) *render.Digest {
 	topic := ""
 	if m.topic != nil {
 		topic = m.topic.Name
@@ -100,13 +98,12 @@ func (m *previewed) collect(event *fanfare.Event) *render.Digest {
 	if text == immediate || text == "" {
 		text = sampleCadence
 	}
-	return &render.Digest{Due: m.clock.Now(), Cadence: text, Zone: compose.TimeZone(m.recipient.TimeZone, ""),
+	return &render.Digest{Due: m.Clock.Now(), Cadence: text, Zone: compose.TimeZone(m.recipient.TimeZone, ""),
 		Item: func(number uint32) *render.Item { return m.items[number] }}
 }
 
-// told are the data that were taken: of a digest of several events all of them, in a
-// list.
-func (m *previewed) told() json.RawMessage {
+// shownData returns the data of the message: for a digest of several events, a list with the data of each.
+func (m *request) shownData() json.RawMessage {
 	if len(m.items) == 0 || m.in.Data != nil || m.posted == nil && len(m.in.Events) == 0 {
 		return m.data
 	}
@@ -115,7 +112,7 @@ func (m *previewed) told() json.RawMessage {
 		list[i] = item.Event.Data
 	}
 	text, err := json.Marshal(list)
-	if err != nil { // they were taken as JSON
+	if err != nil { // the data were parsed as JSON before
 		return nil
 	}
 	return text

@@ -1,4 +1,4 @@
-package server
+package preview
 
 import (
 	"encoding/json"
@@ -8,18 +8,19 @@ import (
 	"fanfare.dev/fanfare/internal/render"
 )
 
-// compileTemplate checks a template by itself, and that its files take most bytes.
-func compileTemplate(most int) func(src *catalog.TemplateSource) error {
+// CompileTemplate returns a check that a template compiles and that its files take at most maxBytes.
+func CompileTemplate(maxBytes int) func(src *catalog.TemplateSource) error {
 	return func(src *catalog.TemplateSource) error {
 		t, err := render.Compile(compose.Source(src))
 		if err != nil {
 			return err
 		}
-		return t.CheckFiles(most)
+		return t.CheckFiles(maxBytes)
 	}
 }
 
-func dryRunTemplate(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error {
+// DryRunTemplate renders a template with sample data of a schema and the params of a rule.
+func DryRunTemplate(src *catalog.TemplateSource, schema json.RawMessage, params map[string]string) error {
 	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err
@@ -28,8 +29,8 @@ func dryRunTemplate(src *catalog.TemplateSource, schema json.RawMessage, params 
 	for name := range params {
 		names = append(names, name)
 	}
-	if schema == nil && t.Digest() { // nothing uses it yet
-		return dryRunDigest(src, nil)
+	if schema == nil && t.Digest() { // no topic uses it yet
+		return DryRunDigest(src, nil)
 	}
 	if err := t.Check(schema, names); err != nil {
 		return err
@@ -38,7 +39,8 @@ func dryRunTemplate(src *catalog.TemplateSource, schema json.RawMessage, params 
 	return err
 }
 
-func dryRunDigest(src *catalog.TemplateSource, schemas []json.RawMessage) error {
+// DryRunDigest renders a digest template with sample data of the schemas of its topics.
+func DryRunDigest(src *catalog.TemplateSource, schemas []json.RawMessage) error {
 	t, err := render.Compile(compose.Source(src))
 	if err != nil {
 		return err

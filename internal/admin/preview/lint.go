@@ -1,4 +1,4 @@
-package server
+package preview
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
@@ -21,9 +20,9 @@ import (
 	"fanfare.dev/fanfare/internal/render/mime"
 )
 
-// Lint looks at one template.
-func (p previews) Lint(ctx context.Context, service, name string, in wire.LintRequest) (wire.Lint, error) {
-	m := &previewed{previews: p, service: service, in: wire.PreviewRequest{Template: in.Template, Draft: in.Draft, Version: in.Version, Topic: in.Topic}}
+// Lint lints one template.
+func (p Previewer) Lint(ctx context.Context, service, name string, in wire.LintRequest) (wire.Lint, error) {
+	m := &request{Previewer: p, service: service, in: wire.PreviewRequest{Template: in.Template, Draft: in.Draft, Version: in.Version, Topic: in.Topic}}
 	source, label, err := m.source(name)
 	if err != nil {
 		return wire.Lint{}, err
@@ -31,12 +30,12 @@ func (p previews) Lint(ctx context.Context, service, name string, in wire.LintRe
 	if err := m.find(ctx, name); err != nil {
 		return wire.Lint{}, err
 	}
-	found, more, err := lintSource(source, m.schema(), p.most)
+	found, more, err := lintSource(source, m.schema(), p.MaxBytes)
 	if err != nil {
 		return wire.Lint{}, err
 	}
 	if template, err := render.Compile(source); err == nil {
-		found = append(rendersNot(m.try(template)), found...)
+		found = append(renderFindings(m.check(template)), found...)
 	}
 	out := wire.Lint{Template: label, Findings: make([]wire.Finding, len(found)), More: more}
 	for i, f := range found {
@@ -45,8 +44,8 @@ func (p previews) Lint(ctx context.Context, service, name string, in wire.LintRe
 	return out, nil
 }
 
-// rendersNot are the findings of an error for which an apply refuses a template.
-func rendersNot(err error) (found []lint.Finding) {
+// renderFindings returns the findings of an error that makes an apply refuse a template.
+func renderFindings(err error) (found []lint.Finding) {
 	wrong, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
 		return nil
@@ -57,7 +56,7 @@ func rendersNot(err error) (found []lint.Finding) {
 	return found[:min(len(found), lint.MaxFindings)]
 }
 
-// lintSource looks at a template and at what it says with sample data.
+// lintSource lints a template and its output with sample data.
 func lintSource(source render.Source, schema json.RawMessage, most int) (found []lint.Finding, more int, err error) {
 	template, err := render.Compile(source)
 	if err == nil {
@@ -67,13 +66,13 @@ func lintSource(source render.Source, schema json.RawMessage, most int) (found [
 		return nil, 0, err
 	}
 	var shown lint.Shown
-	if _, text, html, err := template.DryRun(schema); err == nil { // a draft may be for a topic that nobody named
+	if _, text, html, err := template.DryRun(schema); err == nil { // a draft may be for a topic that the request does not name
 		shown = lint.Shown{Text: text, HTML: html}
 	}
 	found, more = lint.Check(lint.Source{Name: source.Name, Subject: source.Subject, Text: source.Text, HTML: source.HTML, Markdown: source.Markdown,
 		Layout: source.Layout, Lang: source.Lang, Page: source.Page, Partials: source.Partials, Shown: shown,
 		Unshown: template.Unshown(), FilesBytes: mime.EncodedSize(source.Files)})
-	for _, v := range source.Variants { // each by itself: what it lacks is looked at where it stands
+	for _, v := range source.Variants { // each variant by itself
 		of, further := lint.Check(lint.Source{Name: source.Name, Within: v.Within(), Subject: v.Subject, Text: v.Text, HTML: v.HTML, Markdown: v.Markdown,
 			Layout: cmp.Or(source.Layout, source.Page), Lang: v.Locale, Partials: partialsOf(source, v)})
 		found, more = append(found, of...), more+further
@@ -84,8 +83,7 @@ func lintSource(source render.Source, schema json.RawMessage, most int) (found [
 	return found, more, nil
 }
 
-// partialsOf are those that the Markdown of a variant is made with; in HTML they are
-// looked at once, with the template.
+// partialsOf returns the partials of a Markdown variant. The partials of HTML are linted once, with the template.
 func partialsOf(source render.Source, v render.Variant) map[string]string {
 	if v.Markdown == "" {
 		return nil
@@ -93,20 +91,8 @@ func partialsOf(source render.Source, v render.Variant) map[string]string {
 	return source.Partials
 }
 
-// Plan notes beside what would change what readers are going to mind of the
-// templates in the document, which are all good.
-func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
-	diff, err := d.Registry.Plan(ctx, doc)
-	if err != nil {
-		return diff, err
-	}
-	diff.Notes = append(diff.Notes, findings(doc)...)
-	return diff, nil
-}
-
-// findings are what readers are going to mind of the templates in a document that
-// can be applied.
-func findings(doc *document.Document) (notes []string) {
+// LintNotes lints the templates in a document that can be applied.
+func LintNotes(doc *document.Document) (notes []string) {
 	for _, name := range slices.Sorted(maps.Keys(doc.Templates)) {
 		if spec := doc.Templates[name]; !spec.Delete {
 			notes = append(notes, lintNotes(name, spec, schemaFor(doc, name))...)
@@ -115,8 +101,7 @@ func findings(doc *document.Document) (notes []string) {
 	return notes
 }
 
-// schemaFor is the schema of the first topic of a document that uses a template, or
-// nil.
+// schemaFor returns the schema of the first topic of a document that uses a template, or nil.
 func schemaFor(doc *document.Document, template string) json.RawMessage {
 	for _, name := range slices.Sorted(maps.Keys(doc.Topics)) {
 		topic := doc.Topics[name]
@@ -127,10 +112,10 @@ func schemaFor(doc *document.Document, template string) json.RawMessage {
 	return nil
 }
 
-// lintNotes are what is found, as people read it.
+// lintNotes lints one template and returns the findings as text.
 func lintNotes(name string, spec *document.TemplateSpec, schema json.RawMessage) (notes []string) {
-	found, more, err := lintSource(compose.SourceOfParts(name, spec.TemplateParts), schema, math.MaxInt) // what is too large was said
-	if err != nil {                                                                                      // the plan would have said so
+	found, more, err := lintSource(compose.SourceOfParts(name, spec.TemplateParts), schema, math.MaxInt) // the plan reports files that are too large
+	if err != nil {                                                                                      // the plan reports the error
 		return nil
 	}
 	for _, f := range found {
