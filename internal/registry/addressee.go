@@ -27,7 +27,7 @@ type Addressee struct {
 // nothing but its argument: who is wrong gets an error, with the pointer /to or
 // /subscriber.
 func (r *Registry) FindAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 // MakeAddressees makes a subscriber for each address that was found to have
 // none, and is durable when it returns. The error means that nothing was kept.
 func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,13 @@ var errMoved = errors.New("registry: the configuration changed meanwhile")
 
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
-func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff, error) {
-	pl, err := apply.New(&r.planOptions, r.config.Load(), audit.ActorOf(ctx), d)
+func (r *Catalog) Plan(ctx context.Context, d *document.Document) (catalog.Diff, error) {
+	pl, err := apply.New(&r.opt.Apply, r.config.Load(), audit.ActorOf(ctx), d)
 	if err != nil {
 		return catalog.Diff{}, err
 	}
-	err = r.writer.submit(ctx, &job{run: func(w *writer) error {
-		if err := w.checkUse(pl); err != nil {
+	err = r.writer.Run(ctx, func() error {
+		if err := r.checkUse(pl); err != nil {
 			return err
 		}
 		for _, t := range pl.ChangedTopics {
@@ -38,7 +38,7 @@ func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff
 			}
 		}
 		return nil
-	}})
+	})
 	if err != nil {
 		return catalog.Diff{}, d.Locate(err)
 	}
@@ -46,7 +46,7 @@ func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff
 }
 
 // withNotes returns the changes of a plan with the notes for the user.
-func (r *Registry) withNotes(pl *apply.Plan) catalog.Diff {
+func (r *Catalog) withNotes(pl *apply.Plan) catalog.Diff {
 	diff := pl.Diff
 	diff.Notes = append(r.rateNotes(pl.Document.Service, pl.Document.Channels), pl.Notes()...)
 	return diff
@@ -57,7 +57,7 @@ func (r *Registry) withNotes(pl *apply.Plan) catalog.Diff {
 // filter does not fit, and a rule, topic or channel that goes while there are
 // active or paused subscriptions to it, is a Conflict. A schema need not fit paused
 // ones: they are refused when they are resumed.
-func (r *Registry) Apply(ctx context.Context, d *document.Document) (catalog.Diff, error) {
+func (r *Catalog) Apply(ctx context.Context, d *document.Document) (catalog.Diff, error) {
 	pl, err := r.apply(ctx, d, nil)
 	if err != nil {
 		return catalog.Diff{}, err
@@ -68,9 +68,9 @@ func (r *Registry) Apply(ctx context.Context, d *document.Document) (catalog.Dif
 // apply makes a plan and carries it out, and makes another where the
 // configuration moved meanwhile. check, if there is one, is asked about the very
 // configuration that is then changed.
-func (r *Registry) apply(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (*apply.Plan, error) {
+func (r *Catalog) apply(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (*apply.Plan, error) {
 	for {
-		pl, err := apply.New(&r.planOptions, r.config.Load(), audit.ActorOf(ctx), d)
+		pl, err := apply.New(&r.opt.Apply, r.config.Load(), audit.ActorOf(ctx), d)
 		if check != nil {
 			if err := check(catalog.Configuration{Snapshot: pl.From}); err != nil {
 				return nil, err
@@ -82,7 +82,7 @@ func (r *Registry) apply(ctx context.Context, d *document.Document, check func(c
 		if len(pl.Diff.Changes) == 0 {
 			return pl, nil
 		}
-		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return w.apply(pl, audit.ActorOf(ctx)) }})
+		err = r.writer.Run(ctx, func() error { return r.commitPlan(pl, audit.ActorOf(ctx)) })
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -95,12 +95,13 @@ func (r *Registry) apply(ctx context.Context, d *document.Document, check func(c
 
 // checkUse refuses to delete what subscriptions need that have not ended. The
 // index knows the active ones.
-func (w *writer) checkUse(pl *apply.Plan) error {
+func (r *Catalog) checkUse(pl *apply.Plan) error {
+	use := r.writer.Usage()
 	var wrong []*fanfare.Error
 	for _, t := range pl.DeletedTopics {
-		n := int64(w.r.opt.Conditions.Len(t.ConditionKey()))
-		for of, paused := range w.pausedUse {
-			if of.topic == t.Number {
+		n := int64(r.opt.Conditions.Len(t.ConditionKey()))
+		for of, paused := range use.Paused {
+			if of.Topic == t.Number {
 				n += paused
 			}
 		}
@@ -109,17 +110,17 @@ func (w *writer) checkUse(pl *apply.Plan) error {
 		}
 	}
 	for _, t := range pl.ChangedTopics {
-		if n := w.waitingUse[t.Number]; n > 0 && t.Digest.IsZero() {
+		if n := use.Waiting[t.Number]; n > 0 && t.Digest.IsZero() {
 			wrong = append(wrong, t.DigestInUse(n))
 		}
-		for of, paused := range w.pausedUse {
-			if of.topic == t.Number && of.rule != 0 && paused > 0 && t.RuleName(of.rule) == "" {
+		for of, paused := range use.Paused {
+			if of.Topic == t.Number && of.Rule != 0 && paused > 0 && t.RuleName(of.Rule) == "" {
 				wrong = append(wrong, inUse(inputerror.Pointer("topics", t.Name, "rules"), paused))
 			}
 		}
 	}
 	for _, c := range pl.DeletedChannels {
-		if n := w.channelUse[c.Number]; n > 0 {
+		if n := use.Channels[c.Number]; n > 0 {
 			wrong = append(wrong, inUse(inputerror.Pointer("channels", c.Name), n))
 		}
 	}
@@ -131,13 +132,12 @@ func inUse(at string, subscriptions int64) *fanfare.Error {
 		Message: fmt.Sprintf("cannot be deleted: active or paused subscriptions need it, %d of them", subscriptions)}
 }
 
-// apply runs in the writer.
-func (w *writer) apply(pl *apply.Plan, actor *audit.Actor) error {
-	r := w.r
+// commitPlan stores a plan and puts it in force.
+func (r *Catalog) commitPlan(pl *apply.Plan, actor *audit.Actor) error {
 	if r.config.Load() != pl.From {
 		return errMoved
 	}
-	if err := w.checkUse(pl); err != nil {
+	if err := r.checkUse(pl); err != nil {
 		return err
 	}
 	for i, t := range pl.ChangedTopics {
@@ -151,7 +151,7 @@ func (w *writer) apply(pl *apply.Plan, actor *audit.Actor) error {
 	for _, c := range pl.Diff.Changes {
 		b.AddAudit(actor, audit.Operation{Service: pl.Service.Name, Action: c.Action, Kind: c.Kind, Name: c.Name}, &audit.Detail{Fields: apply.AuditFields(c)})
 	}
-	if err := r.commit(&b); err != nil {
+	if err := r.writer.Commit(&b); err != nil {
 		r.restoreTopics(pl, len(pl.ChangedTopics))
 		return err
 	}
@@ -164,7 +164,7 @@ func (w *writer) apply(pl *apply.Plan, actor *audit.Actor) error {
 
 // restoreTopics gives the first n changed topics back what they said before. A new
 // one stays in the index, where nobody asks for it.
-func (r *Registry) restoreTopics(pl *apply.Plan, n int) {
+func (r *Catalog) restoreTopics(pl *apply.Plan, n int) {
 	for _, t := range pl.ChangedTopics[:n] {
 		if old := pl.From.Topics[t.Number]; old != nil {
 			// It was good a moment ago, for the same subscriptions.

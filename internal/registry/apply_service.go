@@ -9,7 +9,7 @@ import (
 )
 
 // deleteKeysOf adds the deletion of the keys of a deleted service to b.
-func (r *Registry) deleteKeysOf(pl *apply.Plan, b *control.Batch) []*heldKey {
+func (r *Catalog) deleteKeysOf(pl *apply.Plan, b *control.Batch) []*heldKey {
 	if !pl.Document.DeleteService {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // What its topic says counts before what its service does, where it has a number
 // of its own; else it may add that urgent ones do not wait. A message to people who
 // are named has no topic.
-func (r *Registry) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
+func (r *Catalog) Hold(posted *fanfare.AcceptedEvent, messages int64) string {
 	conf := r.config.Load()
 	svc := conf.Services[posted.Service]
 	if svc == nil {

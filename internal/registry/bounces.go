@@ -6,7 +6,7 @@ import (
 
 // Bounces returns the rules of a service, complete; the defaults where there is no
 // such service.
-func (r *Registry) Bounces(service string) catalog.BounceSettings {
+func (r *Catalog) Bounces(service string) catalog.BounceSettings {
 	set := r.ServiceLimits(service).Bounces
 	for i, rule := range set.Rules() {
 		if *rule == (catalog.BounceRule{}) {

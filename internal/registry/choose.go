@@ -12,7 +12,7 @@ import (
 
 // ChooseChannel returns the channel that a request names. The error has the
 // pointer /channel and says which were near.
-func (r *Registry) ChooseChannel(service, name string) (*catalog.Channel, error) {
+func (r *Catalog) ChooseChannel(service, name string) (*catalog.Channel, error) {
 	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ const (
 // ChooseTemplate returns the template that a request names: what is published of a
 // name, or name@version. The error has the pointer /template and says which were
 // near.
-func (r *Registry) ChooseTemplate(service, name string, may Choice) (*catalog.TemplateSource, error) {
+func (r *Catalog) ChooseTemplate(service, name string, may Choice) (*catalog.TemplateSource, error) {
 	conf := r.Configuration()
 	svc, err := conf.Snapshot.Service(service)
 	if err != nil {

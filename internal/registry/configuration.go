@@ -5,6 +5,6 @@ import (
 )
 
 // Configuration returns what is configured now.
-func (r *Registry) Configuration() catalog.Configuration {
+func (r *Catalog) Configuration() catalog.Configuration {
 	return catalog.Configuration{Snapshot: r.config.Load()}
 }

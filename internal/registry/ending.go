@@ -42,7 +42,7 @@ func (g *group) end(j *job) error {
 	if err := g.endPlace(place, Ending{Source: SourceAPI, Text: e.reason}); err != nil {
 		return err
 	}
-	topic := g.w.r.config.Load().Topics[s.Topic]
+	topic := g.w.r.Snapshot().Topics[s.Topic]
 	g.batch.AddAudit(j.actor, audit.Operation{Service: topic.Service, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return nil
 }

@@ -78,7 +78,7 @@ func (r *Registry) Erasures() []Erasure {
 // When it returns, that is durable, and no letter for a subscription of it is on
 // the wire. Deleted subscribers can be erased.
 func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppress bool) (e Erasure, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return e, err
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // Generation is that of a topic; the default where there is none.
-func (r *Registry) Generation(service, topic string) catalog.Generation {
+func (r *Catalog) Generation(service, topic string) catalog.Generation {
 	t, ok := r.Topic(service, topic)
 	if !ok {
 		return catalog.Generation{}

@@ -86,7 +86,7 @@ func (k *heldKey) key() Key {
 
 // CreateKey makes a key for one service, or with service "" for all, and returns
 // its secret. This is the only time that it is seen.
-func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
+func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
 	if settings.Scopes == 0 {
 		settings.Scopes = catalog.ScopeAdmin
 	}
@@ -95,7 +95,7 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 	}
 	secret, hash := newSecret()
 	var made Key
-	err := r.writer.submit(ctx, &job{run: func(*writer) error {
+	err := r.writer.Run(ctx, func() error {
 		if r.keyring.len() >= maxKeys {
 			return &fanfare.Error{Code: fanfare.TooLarge, Message: "there are too many keys", Hint: "delete those that nobody uses"}
 		}
@@ -105,13 +105,13 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 			}
 		}
 		k := &heldKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
-			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Now().UTC().Truncate(time.Second),
+			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Apply.Now().UTC().Truncate(time.Second),
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
 		var b control.Batch
 		b.AddAudit(audit.ActorOf(ctx), k.deed("create"), nil)
 		return r.keepKey(&b, k)
-	}})
+	})
 	if err != nil {
 		return Key{}, "", err
 	}
@@ -125,7 +125,7 @@ func newSecret() (string, secretHash) {
 	return secret, sha256.Sum256([]byte(secret))
 }
 
-func (r *Registry) checkKey(s *KeySettings) error {
+func (r *Catalog) checkKey(s *KeySettings) error {
 	s.ExpiresAt = s.ExpiresAt.UTC().Truncate(time.Second)
 	switch {
 	case len(s.Name) > maxKeyNameBytes:
@@ -140,7 +140,7 @@ func (r *Registry) checkKey(s *KeySettings) error {
 
 // Keys lists the keys of a service, or with "" all, in the order in which they
 // were made.
-func (r *Registry) Keys(service string) []Key {
+func (r *Catalog) Keys(service string) []Key {
 	held := r.keyring.list(service)
 	all := make([]Key, len(held))
 	for i, k := range held {
@@ -150,7 +150,7 @@ func (r *Registry) Keys(service string) []Key {
 }
 
 // Key returns one key. With a service, those of others do not exist.
-func (r *Registry) Key(service, id string) (Key, error) {
+func (r *Catalog) Key(service, id string) (Key, error) {
 	k, err := r.heldKey(service, id)
 	if err != nil {
 		return Key{}, err
@@ -158,7 +158,7 @@ func (r *Registry) Key(service, id string) (Key, error) {
 	return k.key(), nil
 }
 
-func (r *Registry) heldKey(service, id string) (*heldKey, error) {
+func (r *Catalog) heldKey(service, id string) (*heldKey, error) {
 	if number, ok := parseKeyID(id); ok {
 		if k := r.keyring.get(number); k != nil && (service == "" || k.svc == service) {
 			return k, nil
@@ -169,7 +169,7 @@ func (r *Registry) heldKey(service, id string) (*heldKey, error) {
 
 // ChangeKey lets change set what may be changed. The key works by its new
 // settings when ChangeKey returns.
-func (r *Registry) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
+func (r *Catalog) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
 	return r.editKey(ctx, service, id, "update", func(k *heldKey) error {
 		settings := k.key().KeySettings
 		if err := change(&settings); err != nil {
@@ -185,7 +185,7 @@ func (r *Registry) ChangeKey(ctx context.Context, service, id string, change fun
 
 // RotateKey gives the key a new secret, and returns it. The secret that it had
 // goes on to work for grace; one from an earlier rotation ends now.
-func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
+func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
 	if grace < 0 || grace > MaxGrace {
 		return Key{}, "", inputerror.Invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
 	}
@@ -193,7 +193,7 @@ func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time
 	key, err := r.editKey(ctx, service, id, "rotate", func(k *heldKey) error {
 		k.OldHash, k.OldUntil = nil, time.Time{}
 		if grace > 0 {
-			k.OldHash, k.OldUntil = k.Hash, r.opt.Now().UTC().Add(grace)
+			k.OldHash, k.OldUntil = k.Hash, r.opt.Apply.Now().UTC().Add(grace)
 		}
 		k.Hash, k.oldUsed = hash[:], new(atomic.Int64)
 		return nil
@@ -202,8 +202,8 @@ func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time
 }
 
 // DeleteKey ends a key for good. To delete it again is no error.
-func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
-	return r.writer.submit(ctx, &job{run: func(*writer) error {
+func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
+	return r.writer.Run(ctx, func() error {
 		k, err := r.heldKey(service, id)
 		if err != nil {
 			if number, ok := parseKeyID(id); ok && service == "" && number <= r.keyring.last && r.keyring.get(number) == nil {
@@ -216,17 +216,17 @@ func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
 		}
 		b := control.Batch{Config: []control.ConfigRecord{{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
 		b.AddAudit(audit.ActorOf(ctx), k.deed("delete"), nil)
-		if err := r.commit(&b); err != nil {
+		if err := r.writer.Commit(&b); err != nil {
 			return err
 		}
 		r.keyring.remove(k.number)
 		return nil
-	}})
+	})
 }
 
 // editKey changes a copy of the key and keeps it.
-func (r *Registry) editKey(ctx context.Context, service, id, action string, edit func(*heldKey) error) (changed Key, err error) {
-	err = r.writer.submit(ctx, &job{run: func(*writer) error {
+func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit func(*heldKey) error) (changed Key, err error) {
+	err = r.writer.Run(ctx, func() error {
 		was, err := r.heldKey(service, id)
 		if err != nil {
 			return err
@@ -242,7 +242,7 @@ func (r *Registry) editKey(ctx context.Context, service, id, action string, edit
 		var b control.Batch
 		b.AddAudit(audit.ActorOf(ctx), k.deed(action), &audit.Detail{Fields: keyChanges(was, &k)})
 		return r.keepKey(&b, &k)
-	}})
+	})
 	if err != nil {
 		return Key{}, err
 	}
@@ -270,8 +270,8 @@ func keyChanges(was, now *heldKey) []audit.FieldChange {
 
 // keepOperator refuses to take the last key away that may do everything. now is
 // nil where it is deleted.
-func (r *Registry) keepOperator(was, now *heldKey) error {
-	at := r.opt.Now()
+func (r *Catalog) keepOperator(was, now *heldKey) error {
+	at := r.opt.Apply.Now()
 	able := func(k *heldKey) bool { return k.usable(at) && k.principal().Operator() }
 	if !able(was) || now != nil && able(now) {
 		return nil
@@ -285,13 +285,13 @@ func (r *Registry) keepOperator(was, now *heldKey) error {
 }
 
 // keepKey makes k durable with b, and then known. It runs in the writer.
-func (r *Registry) keepKey(b *control.Batch, k *heldKey) error {
+func (r *Catalog) keepKey(b *control.Batch, k *heldKey) error {
 	record, err := r.keyRecord(k)
 	if err != nil {
 		return err
 	}
 	b.Config = append(b.Config, record)
-	if err := r.commit(b); err != nil {
+	if err := r.writer.Commit(b); err != nil {
 		return err
 	}
 	r.keyring.set(k)
@@ -299,14 +299,14 @@ func (r *Registry) keepKey(b *control.Batch, k *heldKey) error {
 }
 
 // keyRecord is what is kept of k, with its last use.
-func (r *Registry) keyRecord(k *heldKey) (control.ConfigRecord, error) {
+func (r *Catalog) keyRecord(k *heldKey) (control.ConfigRecord, error) {
 	k.LastUsed = k.lastUsed()
 	body, err := json.Marshal(k.keyBody)
 	return control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
 }
 
 // serviceNumber is 0 for no service.
-func (r *Registry) serviceNumber(name string) uint32 {
+func (r *Catalog) serviceNumber(name string) uint32 {
 	if svc := r.config.Load().Services[name]; svc != nil {
 		return svc.Number
 	}
@@ -321,7 +321,7 @@ func parseKeyID(id string) (uint32, bool) {
 	return uint32(number), ok && err == nil && keyID(uint32(number)) == id
 }
 
-func (r *Registry) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
+func (r *Catalog) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	if c.Deleted {
 		r.keyring.remove(c.Number)
 		return nil

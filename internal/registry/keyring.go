@@ -136,7 +136,7 @@ func (r *keyring) list(service string) []*heldKey {
 // may tell is therefore about the hash of a guess and not about a secret: who
 // sends guesses cannot choose what they hash to, and the secret itself, 32
 // random bytes, is compared nowhere.
-func (r *Registry) Authenticate(secret string) (catalog.Principal, bool) {
+func (r *Catalog) Authenticate(secret string) (catalog.Principal, bool) {
 	if !strings.HasPrefix(secret, secretPrefix) {
 		return catalog.Principal{}, false
 	}
@@ -144,7 +144,7 @@ func (r *Registry) Authenticate(secret string) (catalog.Principal, bool) {
 	r.keyring.mu.RLock()
 	k := r.keyring.hashes[hash]
 	r.keyring.mu.RUnlock()
-	now := r.opt.Now()
+	now := r.opt.Apply.Now()
 	if k == nil || !k.opens(hash, now) {
 		return catalog.Principal{}, false
 	}

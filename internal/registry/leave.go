@@ -23,7 +23,7 @@ type Person struct {
 // PersonOf returns who has the subscription at a place, which may have ended.
 // NotFound is nobody, any more.
 func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p Person, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return p, err
 	}
@@ -92,7 +92,7 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
 func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how Ending) (seq uint64, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 // by now; an address that is suppressed refuses all. It returns how many are in force
 // again, those that were already among them.
 func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
@@ -207,7 +207,7 @@ func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place 
 
 // fits reports whether a subscription that has ended could be put as it was.
 func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
-	conf := g.w.r.config.Load()
+	conf := g.w.r.Snapshot()
 	topic, channel := conf.Topics[s.Topic], conf.Channels[s.Channel]
 	if topic == nil || svc.Topics[topic.Name] != topic || channel == nil || svc.Channels[channel.Name] != channel {
 		return false

@@ -42,7 +42,7 @@ func (r *Registry) load(ctx context.Context) error {
 	}
 	r.writer.nextFilter = r.filters.next()
 	r.writer.raise(&r.floor)
-	r.config.Store(l.snapshot)
+	r.Catalog.SetSnapshot(l.snapshot)
 	return nil
 }
 

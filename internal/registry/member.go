@@ -12,7 +12,7 @@ import (
 // ApplyMember is Apply of what ParseMember has made. check is asked about the
 // very configuration that is changed; its error refuses the change. It returns the
 // configuration after it.
-func (r *Registry) ApplyMember(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
+func (r *Catalog) ApplyMember(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	pl, err := r.apply(ctx, d, check)
 	if err != nil {
 		return catalog.Configuration{}, err
@@ -23,7 +23,7 @@ func (r *Registry) ApplyMember(ctx context.Context, d *document.Document, check 
 // DeleteMember takes a member away. With a service goes all that it has, and its
 // keys. What active or paused subscriptions need is a Conflict. One that is not there is no
 // error, unless check has one.
-func (r *Registry) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
+func (r *Catalog) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
 	guarded := func(c catalog.Configuration) error {
 		if err := check(c); err != nil {
 			return err

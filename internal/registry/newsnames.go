@@ -43,7 +43,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
-	conf := r.config.Load()
+	conf := r.Snapshot()
 	names := make([]NoticeNames, len(news))
 	for i := range news {
 		n, to := &news[i], &names[i]

@@ -65,7 +65,7 @@ func (r *Registry) EndSubscription(ctx context.Context, service, id, reason stri
 // EndSubscriptionIf is EndSubscription unless check, which is asked with the
 // subscription as it is, has an error.
 func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *Subscription) error) error {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}

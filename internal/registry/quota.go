@@ -51,8 +51,8 @@ func (q *quotas) get(name string) (one keptQuota, last uint32) {
 // quota is the whole of it, and returns how much of the block there was. That is
 // durable when it returns. A day before the last one has nothing more. A negative
 // block gives back what was reserved and not used.
-func (r *Registry) ReserveQuota(ctx context.Context, name, day string, quota, block int64) (granted int64, err error) {
-	err = r.writer.submit(ctx, &job{run: func(*writer) error {
+func (r *Catalog) ReserveQuota(ctx context.Context, name, day string, quota, block int64) (granted int64, err error) {
+	err = r.writer.Run(ctx, func() error {
 		kept, last := r.quotas.get(name)
 		granted = 0
 		if day < kept.Day || block < 0 && day != kept.Day {
@@ -75,18 +75,18 @@ func (r *Registry) ReserveQuota(ctx context.Context, name, day string, quota, bl
 		if err != nil {
 			return err
 		}
-		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindQuota, Number: kept.number, Name: name, Body: body}}}); err != nil {
+		if err := r.writer.Commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindQuota, Number: kept.number, Name: name, Body: body}}}); err != nil {
 			granted = 0
 			return err
 		}
 		r.quotas.set(name, kept)
 		return nil
-	}})
+	})
 	return granted, err
 }
 
 // ReservedQuota is how much was reserved of a day.
-func (r *Registry) ReservedQuota(name, day string) int64 {
+func (r *Catalog) ReservedQuota(name, day string) int64 {
 	if kept, _ := r.quotas.get(name); kept.Day == day {
 		return kept.Reserved
 	}
@@ -94,7 +94,7 @@ func (r *Registry) ReservedQuota(name, day string) int64 {
 }
 
 // loadQuota puts a kept record in force.
-func (r *Registry) loadQuota(c *control.ConfigRecord) error {
+func (r *Catalog) loadQuota(c *control.ConfigRecord) error {
 	one := keptQuota{number: c.Number}
 	if err := json.Unmarshal(c.Body, &one.quotaBody); err != nil {
 		return err

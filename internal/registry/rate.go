@@ -61,7 +61,7 @@ func (r *rates) get(channel string) (keptRate, bool) {
 }
 
 // RateOf returns the rate in force of a channel, and whether it was set by hand.
-func (r *Registry) RateOf(c *catalog.Channel) (rate catalog.Rate, byHand bool) {
+func (r *Catalog) RateOf(c *catalog.Channel) (rate catalog.Rate, byHand bool) {
 	if one, ok := r.rates.get(c.Service + "/" + c.Name); ok && !one.deleted {
 		return one.Rate, true
 	}
@@ -69,7 +69,7 @@ func (r *Registry) RateOf(c *catalog.Channel) (rate catalog.Rate, byHand bool) {
 }
 
 // SetRates lists the rates that were set by hand, by channel.
-func (r *Registry) SetRates() []SetRate {
+func (r *Catalog) SetRates() []SetRate {
 	r.rates.mu.RLock()
 	defer r.rates.mu.RUnlock()
 	var all []SetRate
@@ -84,8 +84,8 @@ func (r *Registry) SetRates() []SetRate {
 
 // SetChannelRate sets the rate of a channel, service/channel, in place of the
 // configured one, which nil puts in force again. It is durable when it returns.
-func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *catalog.Rate) error {
-	return r.writer.submit(ctx, &job{run: func(w *writer) error {
+func (r *Catalog) SetChannelRate(ctx context.Context, channel string, rate *catalog.Rate) error {
+	return r.writer.Run(ctx, func() error {
 		if err := r.checkScope(fanfare.Scope{Kind: fanfare.ScopeChannel, Name: channel}); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *cat
 		c := r.config.Load().Services[service].Channels[name]
 		was, byHand := r.RateOf(c)
 		old, known := r.rates.get(channel)
-		one := keptRate{SetRate{Channel: channel, Since: r.opt.Now().UTC()}, old.number, rate == nil}
+		one := keptRate{SetRate{Channel: channel, Since: r.opt.Apply.Now().UTC()}, old.number, rate == nil}
 		is := c.Rate
 		if rate != nil {
 			one.Rate, is = *rate, *rate
@@ -111,15 +111,15 @@ func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *cat
 		b := control.Batch{Config: []control.ConfigRecord{{Kind: kindRate, Number: one.number, Name: channel, Body: body, Deleted: one.deleted}}}
 		b.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: service, Action: "rate", Kind: catalog.KindChannel, Name: channel},
 			&audit.Detail{Fields: []audit.FieldChange{{Field: "rate", Old: was.String(), New: is.String()}}})
-		if err := r.commit(&b); err != nil {
+		if err := r.writer.Commit(&b); err != nil {
 			return err
 		}
 		r.rates.set(one)
 		return nil
-	}})
+	})
 }
 
-func (r *Registry) loadRate(c *control.ConfigRecord) error {
+func (r *Catalog) loadRate(c *control.ConfigRecord) error {
 	one := keptRate{number: c.Number, deleted: c.Deleted}
 	if err := json.Unmarshal(c.Body, &one.SetRate); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (r *Registry) loadRate(c *control.ConfigRecord) error {
 
 // rateNotes tell of the channels of a document whose rate is not the one that is
 // configured.
-func (r *Registry) rateNotes(service string, channels map[string]*document.ChannelSpec) (notes []string) {
+func (r *Catalog) rateNotes(service string, channels map[string]*document.ChannelSpec) (notes []string) {
 	for _, one := range r.SetRates() {
 		of, name, _ := strings.Cut(one.Channel, "/")
 		if spec := channels[name]; of == service && spec != nil && !spec.Delete {

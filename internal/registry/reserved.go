@@ -13,7 +13,7 @@ type heard struct {
 }
 
 // heardNow is that of the configuration of this moment.
-func (r *Registry) heardNow(conf *catalog.Snapshot) *heard {
+func (r *Catalog) heardNow(conf *catalog.Snapshot) *heard {
 	now := r.heard.Load()
 	if now != nil && now.of == conf {
 		return now
@@ -30,10 +30,13 @@ func (r *Registry) heardNow(conf *catalog.Snapshot) *heard {
 	return now
 }
 
+// reservedTopics returns the topics of all services to which Fanfare publishes.
+func (r *Catalog) reservedTopics() []*catalog.Topic { return r.heardNow(r.config.Load()).topics }
+
 // Hears reports whether a service has an active subscription to a topic that Fanfare
 // publishes to. With "" it asks for any service.
-func (r *Registry) Hears(service, topic string) bool {
-	for _, t := range r.heardNow(r.config.Load()).topics {
+func (r *Catalog) Hears(service, topic string) bool {
+	for _, t := range r.reservedTopics() {
 		if (service == "" || t.Service == service) && t.Name == topic && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
 			return true
 		}
@@ -43,7 +46,7 @@ func (r *Registry) Hears(service, topic string) bool {
 
 // HearsOf is Hears for the service of a channel, of which deleted ones are known, too;
 // 0 asks for any service.
-func (r *Registry) HearsOf(channel uint16, topic string) bool {
+func (r *Catalog) HearsOf(channel uint16, topic string) bool {
 	conf := r.config.Load()
 	if len(r.heardNow(conf).topics) == 0 {
 		return false
@@ -63,6 +66,6 @@ func (r *Registry) HearsOf(channel uint16, topic string) bool {
 // OfReserved reports whether a subscription is one to a topic that Fanfare publishes
 // to: what becomes of its messages is told to nobody.
 func (r *Registry) OfReserved(s *SubscriptionRow) bool {
-	t := r.config.Load().Topics[s.topic]
+	t := r.Snapshot().Topics[s.topic]
 	return t != nil && fanfare.ReservedTopic(t.Name)
 }

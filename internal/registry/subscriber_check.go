@@ -50,7 +50,7 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *SubscriberPu
 	if err := checkFreeFields(&r.known, &free); err != nil {
 		return nil, err
 	}
-	if err := r.config.Load().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
+	if err := r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
 		return nil, err
 	}
 	wants := make([]addressWant, 0, len(p.Addresses))

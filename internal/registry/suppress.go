@@ -185,7 +185,7 @@ func (r *Registry) Suppressing(c *catalog.Channel, address string, seen *uint64)
 	if !r.suppressions.tagged(r.tag(kind, folded(kind, address))) {
 		return ""
 	}
-	svc, err := r.config.Load().Service(c.Service)
+	svc, err := r.Snapshot().Service(c.Service)
 	if err != nil {
 		return ""
 	}
@@ -248,7 +248,7 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 	if name == "" {
 		return allServices, nil
 	}
-	svc, err := r.config.Load().Service(name)
+	svc, err := r.Snapshot().Service(name)
 	if err != nil {
 		return 0, err
 	}

@@ -56,8 +56,8 @@ func (s *switches) get(scope fanfare.Scope) (pauseSwitch, bool) {
 }
 
 // SetPaused pauses or resumes a scope. It is durable when it returns.
-func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bool, reason string) error {
-	return r.writer.submit(ctx, &job{run: func(w *writer) error {
+func (r *Catalog) SetPaused(ctx context.Context, scope fanfare.Scope, paused bool, reason string) error {
+	return r.writer.Run(ctx, func() error {
 		if err := r.checkScope(scope); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 		if !known {
 			number = r.switches.last + 1
 		}
-		now := switchBody{Scope: scope, Paused: paused, Reason: clean(reason), Since: r.opt.Now().UTC()}
+		now := switchBody{Scope: scope, Paused: paused, Reason: clean(reason), Since: r.opt.Apply.Now().UTC()}
 		body, err := json.Marshal(now)
 		if err != nil {
 			return err
@@ -77,12 +77,12 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 		record := control.ConfigRecord{Kind: catalog.KindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
 		b := control.Batch{Config: []control.ConfigRecord{record}}
 		b.AddAudit(audit.ActorOf(ctx), switchDeed(scope, paused), nil)
-		if err := r.commit(&b); err != nil {
+		if err := r.writer.Commit(&b); err != nil {
 			return err
 		}
 		r.switches.set(number, now)
 		return nil
-	}})
+	})
 }
 
 // switchDeed is what the audit says of a switch. Its reason is free text, which
@@ -103,7 +103,7 @@ func switchDeed(scope fanfare.Scope, paused bool) audit.Operation {
 
 // checkScope refuses a scope that names nothing. Whether an event exists is not
 // known here.
-func (r *Registry) checkScope(scope fanfare.Scope) error {
+func (r *Catalog) checkScope(scope fanfare.Scope) error {
 	conf := r.config.Load()
 	switch scope.Kind {
 	case fanfare.ScopeAll:
@@ -139,7 +139,7 @@ func (r *Registry) checkScope(scope fanfare.Scope) error {
 }
 
 // Paused lists what is paused, the longest first.
-func (r *Registry) Paused() []catalog.PausedScope {
+func (r *Catalog) Paused() []catalog.PausedScope {
 	r.switches.mu.RLock()
 	defer r.switches.mu.RUnlock()
 	var paused []catalog.PausedScope
@@ -152,7 +152,7 @@ func (r *Registry) Paused() []catalog.PausedScope {
 	return paused
 }
 
-func (r *Registry) loadSwitch(c *control.ConfigRecord) error {
+func (r *Catalog) loadSwitch(c *control.ConfigRecord) error {
 	var body switchBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (r *Registry) check(svc *catalog.ServiceSnapshot, p *Put, w *want) {
 		return
 	}
 	if len(p.Attributes) > 0 {
-		if w.err = r.config.Load().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); w.err != nil {
+		if w.err = r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); w.err != nil {
 			return
 		}
 	}
