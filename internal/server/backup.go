@@ -18,7 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/store"
 	"fanfare.dev/fanfare/internal/store/move"
 	"fanfare.dev/fanfare/internal/store/sqlite"
@@ -163,11 +163,11 @@ func backupSource(dir string, hops *bus.Bus, version string, clock clock.Clock) 
 		Snapshot: func(path string) (backup.Snapshot, error) { return sqlite.OpenSnapshot(path) },
 		Unmatched: func(ctx context.Context, visit func([]byte, int, fanfare.EventSeq) error) error {
 			return hops.UnmatchedEvents(ctx, func(seq uint64, group []byte) error {
-				events, err := ingest.Decode(group, seq)
+				events, err := eventgroup.Decode(group, seq)
 				if err != nil {
 					return err
 				}
-				again, err := ingest.Encode(events...)
+				again, err := eventgroup.Encode(events...)
 				if err != nil {
 					return err
 				}

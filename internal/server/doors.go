@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/filetype"
@@ -12,6 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/selfservice"
+	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -50,7 +52,7 @@ func (h *house) openDoors(ctx context.Context) error {
 }
 
 func (h *house) traces(of *deliveries.Store) *report.Traces {
-	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: &h.outlets.budgets.quotas, Pauses: h.stops, Digests: digestReport{of, h.people}}
+	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: &h.outlets.budgets.quotas, Pauses: h.stops, Digests: inspect.Digests{Store: of, Registry: h.people}}
 }
 
 // reports is what people may see of the server; it may be a little behind.
@@ -60,22 +62,22 @@ func (h *house) reports() *reports {
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
 		recorder: h.recorder, outlets: h.outlets, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.outlets.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
 		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
-		gathered: &gatheredStatus{report: digestReport{h.late, h.people}, clock: h.clock},
+		gathered: &inspect.DigestStatus{Digests: inspect.Digests{Store: h.late, Registry: h.people}, Clock: h.clock},
 	}
 }
 
 // parts is what the API is made of, without what has work of its own.
 func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
-	asked := known{index: h.index, registry: h.people, states: h.states}
+	inspector := inspect.New(inspect.Options{Index: h.index, Verifier: h.verifier, Registry: h.people, States: h.states, Samples: h.samples, Audiences: h.audiences, Clock: h.clock})
 	return httpapi.Parts{
-		States:     asked,
+		States:     inspector,
 		Secrets:    secrets{h.people, h.outlets.hooks},
 		Previews:   previews{registry: h.people, store: h.store, traces: traces, attachments: h.outlets.attachments, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
-		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: conditions{h.people, asked, h.narrowing, h.verifier, ctxlock.New()}},
-		Conditions: &judging{index: h.index, verifier: h.verifier, registry: h.people, samples: h.samples, states: asked, people: h.narrowing, clock: h.clock, matching: ctxlock.New()},
-		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.outlets}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.narrowing},
+		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: explained{h.people, inspector}},
+		Conditions: inspector,
+		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.outlets}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.audiences},
 		Subscribers: h.people, SubscriptionLists: h.people, Suppressions: h.people, Consents: h.people,
-		Merging: h.people, Personal: &personal{h.people, traces, h.store, digestReport{h.store, h.people}},
+		Merging: h.people, Personal: &personal{h.people, traces, h.store, inspect.Digests{Store: h.store, Registry: h.people}},
 		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &destinations{h.people, h.outlets, h.store, h.waiting}, Parking: reports.parking, Audit: h.people,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
 		Backups:  &backups{dir: h.dir, db: h.db, bus: h.hops, version: h.version, clock: h.clock, copying: h.copying},
@@ -94,6 +96,12 @@ func (h *house) pages(parts *httpapi.Parts, direct *messages) error {
 	self := selfservice.New(selfservice.Options{Registry: h.people, Signer: h.outlets.signer, Seals: passes, Clock: h.clock, PublicURL: h.publicURL(), Manifests: h.store, Messages: direct})
 	parts.Leaving, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
 	return nil
+}
+
+// explained is what explanations read: subscriptions, and their conditions.
+type explained struct {
+	*registry.Registry
+	*inspect.Inspector
 }
 
 func (h *house) publicURL() string { return strings.TrimRight(h.config.PublicURL, "/") }

@@ -17,6 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -74,8 +75,8 @@ type house struct {
 	verifier *verify.Verifier
 
 	// openMatching
-	samples   *samples
-	narrowing *audiences
+	samples   *match.Samples
+	audiences *match.Audiences
 
 	// openIntake
 	floor     *datadir.DiskFloor

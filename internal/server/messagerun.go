@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -30,7 +31,7 @@ func (m *messages) Try(ctx context.Context, service string, request *wire.Messag
 	if err := d.fits(); err != nil {
 		return run, err
 	}
-	run.DryRunChannel = channelRun(m.registry, d.channel.Number, len(d.people))
+	run.DryRunChannel = inspect.ChannelRun(m.registry, d.channel.Number, len(d.people))
 	run.Hold, run.Errors = m.registry.Hold(posted, int64(len(d.people))), d.refused
 	return run, nil
 }

@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/ctxlock"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -46,7 +46,7 @@ func (p *parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 
 // shared reports whether a group has events of several services.
 func shared(group []byte) bool {
-	events, err := ingest.Decode(group, 0)
+	events, err := eventgroup.Decode(group, 0)
 	if err != nil || len(events) == 0 {
 		return true // nobody can tell
 	}
@@ -70,7 +70,7 @@ func (p *parking) RetryParked(ctx context.Context, id string) error {
 	}
 	switch kind {
 	case fanfare.ParkedEvents:
-		events, err := ingest.Decode(payload, 0)
+		events, err := eventgroup.Decode(payload, 0)
 		if err != nil || len(events) == 0 {
 			return fmt.Errorf("parked events %s: %w", id, err)
 		}

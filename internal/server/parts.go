@@ -13,7 +13,9 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -22,13 +24,12 @@ import (
 // topics is the registry as intake sees it.
 type topics struct {
 	*registry.Registry
-	audiences *audiences
+	audiences *match.Audiences
 }
 
-// CheckAudience refuses a sender's condition over people that is none.
+// CheckAudience rejects an audience filter that does not compile.
 func (t topics) CheckAudience(service, filter string) error {
-	_, err := t.audiences.strictly(service, filter)
-	return err
+	return t.audiences.Check(service, filter)
 }
 
 // Intake finds the topic of an event.
@@ -65,7 +66,7 @@ func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Accep
 	if err != nil || group == nil {
 		return nil, kept, err
 	}
-	events, err := ingest.Decode(group, ref.Seq.Stream())
+	events, err := eventgroup.Decode(group, ref.Seq.Stream())
 	if err != nil || ref.Seq.Index() >= len(events) {
 		return nil, kept, err
 	}

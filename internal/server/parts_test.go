@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
@@ -154,8 +153,3 @@ func TestABoardThatIsInForceIsNotChanged(t *testing.T) {
 		t.Errorf("%d and %d switches, want 1 and 2", len(board.broadcasts), len(next.broadcasts))
 	}
 }
-
-// setClock is set by hand.
-type setClock struct{ now time.Time }
-
-func (c *setClock) Now() time.Time { return c.now }

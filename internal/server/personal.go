@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/registry"
@@ -16,7 +17,7 @@ type personal struct {
 	registry *registry.Registry
 	traces   *report.Traces
 	store    *deliveries.Store
-	digests  digestReport
+	digests  inspect.Digests
 }
 
 // exportPage is how many subscriptions are read at a time.
@@ -104,9 +105,9 @@ func (p *personal) waiting(ctx context.Context, service string, places []fanfare
 			if w.Service != service {
 				continue
 			}
-			named := p.digests.named(w)
+			named := p.digests.Describe(w)
 			for _, place := range places {
-				err := p.digests.eachGathered(ctx, day, w, place, func(event fanfare.EventRef, _ *fanfare.Member) error {
+				err := p.digests.EachMember(ctx, day, w, place, func(event fanfare.EventRef, _ *fanfare.Member) error {
 					return visit(&httpapi.PersonalLine{Type: "waiting", Waiting: &httpapi.PersonalWaiting{Event: event.String(), Cadence: named.Cadence, Zone: named.Zone, Due: named.Due}})
 				})
 				if err != nil && !gone(err) {

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -18,7 +18,7 @@ func TestAPreviewFindsAnEventThatIsNotMatchedYet(t *testing.T) {
 	_, kept, hops, _ := workshop(t)
 	posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: time.Now().AddDate(0, 0, 1), // a day that has no part yet
 		Event: fanfare.Event{ID: "flood", Source: "/news", Type: "story", Data: []byte(`{"title":"Flood"}`)}}
-	group, err := ingest.Encode(posted)
+	group, err := eventgroup.Encode(posted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,34 +1,20 @@
-package server
+package inspect
 
 import (
 	"cmp"
 	"slices"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
-	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// judging tells what conditions cost and whom they meet.
-type judging struct {
-	index    *condition.Index
-	verifier *verify.Verifier
-	registry *registry.Registry
-	samples  *samples
-	states   known
-	people   *audiences
-	clock    clock.Clock
-	matching ctxlock.Lock // one dry run at a time: it may find millions
-}
-
-// Report lists the dearest conditions of a service.
-func (j *judging) Report(service, topic string, limit int) (wire.ConditionReport, error) {
+// Report lists the most expensive conditions of a service, or of one of its topics, that the index cannot
+// look up. limit is the number of conditions that it lists.
+func (in *Inspector) Report(service, topic string, limit int) (wire.ConditionReport, error) {
 	out := wire.ConditionReport{Topics: []wire.TopicLoad{}, Conditions: []wire.DearCondition{}}
-	conf := j.registry.Configuration()
+	conf := in.opt.Registry.Configuration()
 	topics := conf.Topics(service)
 	if topic != "" {
 		one := conf.Topic(service, topic)
@@ -41,12 +27,12 @@ func (j *judging) Report(service, topic string, limit int) (wire.ConditionReport
 	all := 0
 	for _, t := range topics {
 		key := condition.Key{Service: service, Topic: t.Name}
-		events, _ := j.samples.of(key)
-		dear, unindexed := j.index.Dearest(key, limit)
-		load := j.index.Load(key)
-		out.Topics = append(out.Topics, wire.TopicLoad{Topic: t.Name, Subscriptions: j.index.Len(key), Unindexed: unindexed,
+		events, _ := in.opt.Samples.Of(key)
+		expensive, unindexed := in.opt.Index.Dearest(key, limit)
+		load := in.opt.Index.Load(key)
+		out.Topics = append(out.Topics, wire.TopicLoad{Topic: t.Name, Subscriptions: in.opt.Index.Len(key), Unindexed: unindexed,
 			NsPerEvent: load, BudgetNs: budget, Over: load > budget, Events: events})
-		for _, d := range dear {
+		for _, d := range expensive {
 			out.Conditions = append(out.Conditions, wire.DearCondition{Topic: t.Name, Filter: d.Filter, Rule: d.Rule,
 				Subscriptions: d.Subscriptions, NsPerEvent: d.Cost.Nanos, Reason: d.Cost.Why})
 		}
@@ -55,17 +41,17 @@ func (j *judging) Report(service, topic string, limit int) (wire.ConditionReport
 	slices.SortStableFunc(out.Conditions, func(a, b wire.DearCondition) int { return cmp.Compare(b.NsPerEvent, a.NsPerEvent) })
 	out.Conditions = out.Conditions[:min(len(out.Conditions), limit)]
 	out.More = all - len(out.Conditions)
-	j.try(service, out.Conditions)
+	in.sample(service, out.Conditions)
 	return out, nil
 }
 
-// try holds filters against some of their topics' events.
-func (j *judging) try(service string, list []wire.DearCondition) {
+// sample evaluates filters for the sampled events of their topics.
+func (in *Inspector) sample(service string, list []wire.DearCondition) {
 	for i := range list {
 		if one := &list[i]; one.Rule == "" {
 			key := condition.Key{Service: service, Topic: one.Topic}
-			_, some := j.samples.of(key)
-			one.Tried, one.Met = len(some), j.index.Met(key, one.Filter, some)
+			_, events := in.opt.Samples.Of(key)
+			one.Tried, one.Met = len(events), in.opt.Index.Met(key, one.Filter, events)
 		}
 	}
 }
