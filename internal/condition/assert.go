@@ -19,30 +19,30 @@ func assert(ok bool, format string, args ...any) {
 // The checks that take more than a comparison. Each says what a part of the index assumes.
 
 // assertRows: rows to which a direct way leads are rows of r.
-func (r *rule) assertRows(w *way, rows []uint32) {
-	if w.entire { // they are what the rows stand for
+func (r *table) assertRows(w *accessPath, rows []uint32) {
+	if w.covering { // they are what the rows stand for
 		return
 	}
 	for _, row := range rows {
-		assert(r.rows.page(row).rule == r, "%s leads to row %d of another rule", r.name, row)
+		assert(r.store.page(row).table == r, "%s leads to row %d of another rule", r.name, row)
 	}
 }
 
 // assertGuarded: f.rows, which are in order, has every row for which the condition is true:
 // guards are necessary. Of many rows some are evaluated.
-func (r *rule) assertGuarded(f *frame) {
+func (r *table) assertGuarded(f *frame) {
 	const most = 256
 	n := 0
 	r.each(func(row uint32) {
-		if _, found := slices.BinarySearch(f.rows, row); found || n == most {
+		if _, found := slices.BinarySearch(f.candidateRows, row); found || n == most {
 			return
 		}
 		n++
-		f.page, f.row = r.rows.page(row), int(row&pageMask)
-		if r.term != nil && r.filters.list[f.page.places[f.row]].parts[0] != row {
+		f.page, f.row = r.store.page(row), int(row&pageMask)
+		if r.conjunct != nil && r.filters.list[f.page.owners[f.row]].conjuncts[0] != row {
 			return // the compound is found by another of its parts
 		}
-		if r.term != nil && r.filters.list[f.page.places[f.row]].guard != guardWay {
+		if r.conjunct != nil && r.filters.list[f.page.owners[f.row]].guard != guardAccessPath {
 			return
 		}
 		assert(!r.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, r.name)
@@ -52,8 +52,8 @@ func (r *rule) assertGuarded(f *frame) {
 
 // assertBucket returns a visit that looks at each row: it belongs into the bucket with that key,
 // by its params, and what the bucket is ordered by is as the event asks.
-func (w *way) assertBucket(f *frame, rows *rows, key uint64, visit func(rows []uint32)) func(rows []uint32) {
-	if w.entire {
+func (w *accessPath) assertBucket(f *frame, rows *pageStore, key uint64, visit func(rows []uint32)) func(rows []uint32) {
+	if w.covering {
 		return visit
 	}
 	return func(list []uint32) {
@@ -64,29 +64,29 @@ func (w *way) assertBucket(f *frame, rows *rows, key uint64, visit func(rows []u
 	}
 }
 
-func (w *way) assertRow(f *frame, rows *rows, key uint64, row uint32) {
-	at := placing{rows: rows, texts: f.texts}
-	at.at(row)
+func (w *accessPath) assertRow(f *frame, rows *pageStore, key uint64, row uint32) {
+	at := rowIndexer{pages: rows, texts: f.texts}
+	at.seek(row)
 	assert(slices.Contains(at.keysOf(w), key), "row %d is found by key %d, which is none of its", row, key)
 	switch {
-	case w.span == nil:
-	case w.span.crossed != nil:
-		now, _ := w.span.crossed.now.load(f)
-		was, _ := w.span.crossed.was.load(f)
-		level := w.order(rows, row)
+	case w.rangeKey == nil:
+	case w.rangeKey.crossing != nil:
+		now, _ := w.rangeKey.crossing.now.load(f)
+		was, _ := w.rangeKey.crossing.previous.load(f)
+		level := w.rangeValue(rows, row)
 		after, ok1 := compareNumbers(now, level)
 		before, ok2 := compareNumbers(was, level)
-		assert(ok1 && ok2 && w.span.crossed.crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
+		assert(ok1 && ok2 && w.rangeKey.crossing.crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
 	default:
-		v, _ := w.span.load(f)
+		v, _ := w.rangeKey.load(f)
 		x, ok := toFloat(v)
-		assert(ok && w.span.op.orders(x, w.order(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, w.order(rows, row))
+		assert(ok && w.rangeKey.op.matches(x, w.rangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, w.rangeValue(rows, row))
 	}
-	if w.cells != nil {
-		point, ok := w.cells.point(f)
-		b, isBox := w.cells.box(at.frame.page, at.frame.row)
+	if w.grid != nil {
+		point, ok := w.grid.point(f)
+		b, isBox := w.grid.box(at.frame.page, at.frame.row)
 		assert(ok && isBox, "row %d is found in a cell, and it has no box, or the event no point", row)
-		for i := range w.cells.axes() {
+		for i := range w.grid.axes() {
 			width := 0.0
 			if l := at.level[i]; l == topLevel {
 				width = math.Inf(1)
@@ -114,12 +114,12 @@ func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 
 // assertFound returns a visit that looks at each text: it is in hay. With everyEvent, which is
 // the number of none, it asks whether those were all.
-func (n *needles) assertFound(hay string, visit func(number uint32)) func(number uint32) {
+func (n *ngramIndex) assertFound(hay string, visit func(number uint32)) func(number uint32) {
 	const most = 4096
 	want := map[uint32]bool{} // true: it was found
 	filed := 0
-	for i := range n.tiers {
-		for _, list := range n.tiers[i].filed {
+	for i := range n.tables {
+		for _, list := range n.tables[i].entries {
 			for _, one := range list {
 				if filed++; filed > most {
 					return func(number uint32) {
@@ -149,7 +149,7 @@ func (n *needles) assertFound(hay string, visit func(number uint32)) func(number
 }
 
 // assertRead: what a slot holds is where the path leads, whoever else shares the slot.
-func (f *frame) assertRead(p *path, s *slot) {
+func (f *frame) assertRead(p *path, s *cachedValue) {
 	v, state := p.find(f)
 	assert((state == absent) == (s.state == absent), "%s is there for one condition and not for another", p.key())
 	if state != absent {
@@ -158,14 +158,14 @@ func (f *frame) assertRead(p *path, s *slot) {
 }
 
 // assertHolds: a row has the values that were put into it.
-func (p *page) assertHolds(row int, v values, t *texts) {
+func (p *page) assertHolds(row int, v paramValues, t *textTable) {
 	held := p.values(row, t)
 	assert(slices.Equal(held.texts, v.texts), "row %d holds %q for %q", row, held.texts, v.texts)
 	assert(slices.Equal(held.numbers, v.numbers), "row %d holds %v for %v", row, held.numbers, v.numbers)
 }
 
 // assertExact: as a param, which is a double or a text, a literal is what it was.
-func (w *word) assertExact() {
+func (w *token) assertExact() {
 	switch w.kind {
 	case kindInt:
 		number, err := strconv.ParseInt(w.text, 10, 64)
@@ -174,20 +174,20 @@ func (w *word) assertExact() {
 		number, err := strconv.ParseFloat(w.text, 64)
 		assert(err == nil && number == w.number, "the literal %s is the param %v", w.text, w.number)
 	case kindString:
-		assert(w.text[1:len(w.text)-1] == w.inner && !strings.Contains(w.inner, `\`), "the literal %s is the param %q", w.text, w.inner)
+		assert(w.text[1:len(w.text)-1] == w.value && !strings.Contains(w.value, `\`), "the literal %s is the param %q", w.text, w.value)
 	}
 }
 
 // assertStandsFor: a filter is its form with its values put back into the holes.
-func (fm *form) assertStandsFor(s *skeleton, taken []bool) {
-	if len(s.words) == 0 {
+func (fm *filterShape) assertStandsFor(s *tokenizedFilter, taken []bool) {
+	if len(s.tokens) == 0 {
 		return
 	}
-	own, ok := readSkeleton(fm.text, nil)
-	assert(ok && len(own.words) == len(s.words) && slices.Equal(fm.taken, taken), "the form %s is not that of a skeleton", fm.text)
-	v, literal, numbers, texts := s.values(taken), 0, 0, 0
-	for i := range s.words {
-		given, formal := &s.words[i], &own.words[i]
+	own, ok := tokenize(fm.text, nil)
+	assert(ok && len(own.tokens) == len(s.tokens) && slices.Equal(fm.isParam, taken), "the form %s is not that of a skeleton", fm.text)
+	v, literal, numbers, texts := s.literalValues(taken), 0, 0, 0
+	for i := range s.tokens {
+		given, formal := &s.tokens[i], &own.tokens[i]
 		assert(given.kind == formal.kind, "%q and %q are in one place of a form", given.text, formal.text)
 		if given.kind != kindAny {
 			literal++
@@ -196,7 +196,7 @@ func (fm *form) assertStandsFor(s *skeleton, taken []bool) {
 		case given.kind == kindAny || !taken[literal-1]:
 			assert(given.text == formal.text, "%q and %q are in one place of a form", given.text, formal.text)
 		case given.isText():
-			assert(v.texts[texts] == given.inner, "%q is the param %q", given.text, v.texts[texts])
+			assert(v.texts[texts] == given.value, "%q is the param %q", given.text, v.texts[texts])
 			texts++
 		default:
 			assert(v.numbers[numbers] == given.number, "%q is the param %v", given.text, v.numbers[numbers])

@@ -7,7 +7,7 @@ package condition
 const assertions = false
 
 // An auditor evaluates whole conditions beside the index: in builds with assertions.
-type auditor struct{}
+type matchChecker struct{}
 
-func (*auditor) begin(*frame)                 {}
-func (*auditor) check(*topic, *frame, *Event) {}
+func (*matchChecker) begin(*frame)                 {}
+func (*matchChecker) check(*topic, *frame, *Event) {}

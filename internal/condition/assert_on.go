@@ -18,29 +18,29 @@ const assertions = true
 // An auditor evaluates conditions beside the index: each whole, by the test that is built of
 // its own text, on data that are decoded at once. No plan, form, guard, way, memo or scan has
 // a part in that. Every hit must be true by it, and what is no hit must not be.
-type auditor struct {
-	mu    sync.Mutex
-	of    *compiledTopic
-	known map[string]*audited // by rule or by text
-	next  int                 // of what was no hit: the one to look at first
+type matchChecker struct {
+	mu         sync.Mutex
+	definition *compiledDefinition
+	known      map[string]*checkedCondition // by rule or by text
+	next       int                          // of what was no hit: the one to look at first
 }
 
 // An audited condition is compiled for the auditor.
-type audited struct {
+type checkedCondition struct {
 	explainer
-	condition test
+	predicate Predicate
 }
 
 // Conditions that are evaluated beside one event: all hits up to maxAuditedHits, and of the
 // others some, which go round.
 const (
-	maxAuditedHits   = 512
-	maxAuditedOthers = 48
-	maxAuditedKnown  = 4096
+	maxCheckedHits       = 512
+	maxCheckedOthers     = 48
+	maxCheckedConditions = 4096
 )
 
 // begin has f keep the runs of places that it hands out.
-func (*auditor) begin(f *frame) {
+func (*matchChecker) begin(f *frame) {
 	if visit := f.visit; visit != nil {
 		f.visit = func(places []uint32) {
 			f.visited = append(f.visited, places...)
@@ -50,88 +50,88 @@ func (*auditor) begin(f *frame) {
 }
 
 // check holds the hits in f against the conditions.
-func (a *auditor) check(t *topic, f *frame, event *Event) {
+func (a *matchChecker) check(t *topic, f *frame, event *Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := t.compile.Load()
-	if a.of != c || len(a.known) > maxAuditedKnown {
-		a.of, a.known = c, map[string]*audited{}
+	c := t.compiled.Load()
+	if a.definition != c || len(a.known) > maxCheckedConditions {
+		a.definition, a.known = c, map[string]*checkedCondition{}
 	}
-	data, err := decode(event.Data, c.filters.event)
+	data, err := decodeData(event.Data, c.filterScope.event)
 	assert(err == nil, "the scan found data good that cannot be decoded: %s: %v", event.Data, err)
 
 	hits := roaring.New()
 	once := func(place uint32) {
 		assert(hits.CheckedAdd(place), "place %d is a hit twice, of %s", place, event.Data)
-		assert(t.places.Contains(place), "place %d is a hit, and there is no such subscription", place)
+		assert(t.subscriptions.Contains(place), "place %d is a hit, and there is no such subscription", place)
 	}
 	for _, place := range f.visited {
 		once(place)
 	}
-	for _, key := range f.found {
+	for _, key := range f.singleHits {
 		place, _ := placeAndRule(key)
 		once(uint32(place))
 	}
-	for _, places := range f.matched {
+	for _, places := range f.filterHits {
 		places.Iterate(func(place uint32) bool { once(place); return true })
 	}
 	f.visited = nil
 
-	met := map[*audited]map[string]truth{} // rows of a rule are met one by one
-	result := func(place fanfare.RowID) (truth, string) {
+	met := map[*checkedCondition]map[string]Truth{} // rows of a rule are met one by one
+	result := func(place fanfare.RowID) (Truth, string) {
 		one, row, text := a.conditionOf(t, c, place)
 		if one == nil { // it has none
-			return yes, text
+			return True, text
 		}
 		if met[one] == nil {
-			one.meet(event, data)
-			met[one] = map[string]truth{}
+			one.setEvent(event, data)
+			met[one] = map[string]Truth{}
 		}
 		if row == nil {
 			if _, known := met[one][""]; !known {
-				met[one][""] = one.condition.eval(&one.frame)
+				met[one][""] = one.predicate.eval(&one.frame)
 			}
 			return met[one][""], text
 		}
-		one.frame.texts, one.frame.page, one.frame.row, one.frame.sub = t.texts, row.page, row.at, subscriptionParams{}
-		return one.condition.eval(&one.frame), text
+		one.frame.texts, one.frame.page, one.frame.row, one.frame.decodedParams = t.texts, row.page, row.at, decodedParams{}
+		return one.predicate.eval(&one.frame), text
 	}
-	left := maxAuditedHits
+	left := maxCheckedHits
 	hits.Iterate(func(place uint32) bool {
 		is, text := result(fanfare.RowID(place))
-		assert(is == yes, "place %d is a hit and its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Was)
+		assert(is == True, "place %d is a hit and its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Previous)
 		left--
 		return left > 0
 	})
-	all := t.places.GetCardinality()
-	for range min(all, maxAuditedOthers) {
+	all := t.subscriptions.GetCardinality()
+	for range min(all, maxCheckedOthers) {
 		a.next = (a.next + 1) % int(all)
-		place, err := t.places.Select(uint32(a.next))
+		place, err := t.subscriptions.Select(uint32(a.next))
 		if err != nil || hits.Contains(place) {
 			continue
 		}
 		is, text := result(fanfare.RowID(place))
-		assert(is != yes, "place %d is no hit and its condition is true: %s on %s after %s", place, text, event.Data, event.Was)
+		assert(is != True, "place %d is no hit and its condition is true: %s on %s after %s", place, text, event.Data, event.Previous)
 	}
 }
 
-// auditedRow is where the params of a subscription are.
-type auditedRow struct {
+// checkedRow is where the params of a subscription are.
+type checkedRow struct {
 	page *page
 	at   int
 }
 
 // conditionOf is that of a subscription, with its row where it is a rule's; nil for none.
-func (a *auditor) conditionOf(t *topic, c *compiledTopic, p fanfare.RowID) (one *audited, row *auditedRow, text string) {
-	sc, key := c.filters, ""
+func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.RowID) (one *checkedCondition, row *checkedRow, text string) {
+	sc, key := c.filterScope, ""
 	ref := t.columns.page(p).conditions[p.Local()&pageMask]
 	if ref&rowRef != 0 {
 		number := uint32(ref &^ rowRef)
-		pg := t.rows.page(number)
-		assert(pg.places[number&pageMask] == p, "row %d is not that of place %d", number, p)
-		row = &auditedRow{pg, int(number & pageMask)}
-		rule := pg.rule
-		sc, text, key = c.rules[rule.order], c.source.Rules[rule.order].When, "rule "+rule.name
+		pg := t.pages.page(number)
+		assert(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
+		row = &checkedRow{pg, int(number & pageMask)}
+		rule := pg.table
+		sc, text, key = c.ruleScopes[rule.ruleNumber], c.definition.Rules[rule.ruleNumber].When, "rule "+rule.name
 	} else {
 		fl := t.filters.list[ref]
 		assert(t.filters.byText[fl.text] == fl && fl.number == uint32(ref), "filter %d is not known by its text %s", ref, fl.text)
@@ -142,8 +142,8 @@ func (a *auditor) conditionOf(t *topic, c *compiledTopic, p fanfare.RowID) (one 
 	if one = a.known[key]; one == nil {
 		tree, err := sc.compile("/filter", text)
 		assert(err == nil, "%s is in the index and does not compile: %v", text, err)
-		one = &audited{explainer: explainer{scope: sc, ast: tree}}
-		one.build(func(b *builder) { one.condition = b.build(tree.Expr()) })
+		one = &checkedCondition{explainer: explainer{scope: sc, ast: tree}}
+		one.build(func(b *builder) { one.predicate = b.build(tree.Expr()) })
 		assert(one.err == nil, "%s is in the index and cannot be planned: %v", text, one.err)
 		a.known[key] = one
 	}

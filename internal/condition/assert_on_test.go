@@ -24,8 +24,8 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 			entries: []Entry{{Filter: percent}},
 			data:    `{"percent":97,"disk":95}`,
 			mistake: func(tp *topic) {
-				for _, r := range tp.filters.terms.list {
-					r.term.span = r.plan.guards[0][0].span
+				for _, r := range tp.filters.conjunctShapes.list {
+					r.conjunct.rangeKey = r.plan.guards[0][0].rangeKey
 				}
 			},
 			message: "is answered true without its test",
@@ -45,7 +45,7 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 		"a range includes its end": {
 			entries: []Entry{{Filter: `event.n > 2`}, {Place: 1, Filter: `event.n > 3`}},
 			data:    `{"n":2}`,
-			mistake: func(tp *topic) { tp.filters.forms[0].plan.guards[0][0].span.op = greaterOrEqual },
+			mistake: func(tp *topic) { tp.filters.shapes[0].plan.guards[0][0].rangeKey.op = greaterOrEqual },
 			message: "is a hit and its condition is 0",
 		},
 		"a row is hit twice": {
@@ -55,9 +55,9 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 				w := tp.rules[0].plan.guards[0][0]
 				for key, h := range w.buckets {
 					many := &bucket{}
-					many.insert(0, w.filed(tp.rows, h.row))
-					many.insert(0, w.filed(tp.rows, h.row))
-					w.buckets[key] = handle{many: many}
+					many.insert(0, w.entry(tp.pages, h.row))
+					many.insert(0, w.entry(tp.pages, h.row))
+					w.buckets[key] = bucketRef{bucket: many}
 				}
 			},
 			message: "is a hit twice",
@@ -65,16 +65,16 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 		"a memo is of another text": {
 			entries: []Entry{{Rule: "r", Params: json.RawMessage(`{"s":"a","n":2}`)}, {Place: 1, Rule: "r", Params: json.RawMessage(`{"s":"a","n":3}`)}}, when: `event.s != sub.s && event.n < sub.n`,
 			data:    `{"s":"b","n":1}`,
-			mistake: func(tp *topic) { tp.rules[0].plan.residuals[0].test = &flipping{} },
+			mistake: func(tp *topic) { tp.rules[0].plan.residuals[0].Predicate = &flipping{} },
 			message: "made a residual",
 		},
 		"two paths share a slot": {
 			entries: []Entry{{Filter: `event.a != 'x'`}, {Place: 1, Filter: `event.b != 'x'`}},
 			data:    `{"a":"y","b":"x"}`,
 			mistake: func(tp *topic) {
-				for _, form := range tp.filters.forms {
+				for _, form := range tp.filters.shapes {
 					for _, p := range form.plan.paths {
-						p.slot = 0
+						p.index = 0
 					}
 				}
 			},
@@ -109,4 +109,4 @@ func TestAnAssertionFiresWhereAnAssumptionIsWrong(t *testing.T) {
 // flipping is true every other time.
 type flipping struct{ is bool }
 
-func (t *flipping) eval(*frame) truth { t.is = !t.is; return truthOf(t.is) }
+func (t *flipping) eval(*frame) Truth { t.is = !t.is; return truthOf(t.is) }

@@ -8,22 +8,22 @@ import (
 // proposals for CloudEvents have it. A field of that name is written event.ce.
 const attributesName = "ce"
 
-// attributes is where ce.name begins.
-type attributes struct{}
+// attributesRoot is where ce.name begins.
+type attributesRoot struct{}
 
-func (attributes) key() string               { return attributesName }
-func (attributes) load(f *frame) (any, bool) { return f.context(), true }
+func (attributesRoot) key() string               { return attributesName }
+func (attributesRoot) load(f *frame) (any, bool) { return f.attributeMap(), true }
 
-// context returns the attributes as CEL's ce, made at most once per event. What the
+// attributeMap returns the attributes as CEL's ce, made at most once per event. What the
 // event does not have is missing.
-func (f *frame) context() map[string]any {
+func (f *frame) attributeMap() map[string]any {
 	if f.attributes != nil {
 		return f.attributes
 	}
 	a := &f.event.Attributes
 	m := make(map[string]any, 5+len(a.Extensions))
 	for name, raw := range a.Extensions {
-		if v, err := decode(raw, nil); err == nil {
+		if v, err := decodeData(raw, nil); err == nil {
 			m[name] = v
 		}
 	}
@@ -43,13 +43,13 @@ func (f *frame) context() map[string]any {
 
 // attributeShape is what is known of the attributes: extensions may have any name that
 // CloudEvents allows.
-var attributeShape = &shape{kind: kindMap, open: true, fields: map[string]*shape{
+var attributeShape = &schemaType{kind: kindMap, open: true, fields: map[string]*schemaType{
 	"id": {kind: kindString}, "source": {kind: kindString}, "type": {kind: kindString}, "subject": {kind: kindString},
 	"time": {kind: kindTime},
 }}
 
-// unseen are attributes that tell how the event was sent.
-var unseen = []string{"specversion", "datacontenttype", "dataschema", "data", "data_base64"}
+// hiddenAttributes are attributes that tell how the event was sent.
+var hiddenAttributes = []string{"specversion", "datacontenttype", "dataschema", "data", "data_base64"}
 
 // isAttribute reports whether an event can have an attribute of that name that
 // conditions see (CloudEvents 1.0.2, section 3.1).
@@ -59,5 +59,5 @@ func isAttribute(name string) bool {
 			return false
 		}
 	}
-	return name != "" && !slices.Contains(unseen, name)
+	return name != "" && !slices.Contains(hiddenAttributes, name)
 }

@@ -19,8 +19,8 @@ import (
 // error is no member. It is safe for concurrent use.
 type Audience struct {
 	scope     *scope
-	condition test
-	paths     paths
+	condition Predicate
+	paths     pathTable
 	params    bool
 	frames    sync.Pool // of *frame
 }
@@ -48,10 +48,10 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := &shape{kind: kindString}
-	sc := &scope{env: env, noEvent: true, event: &shape{kind: kindMap, fields: map[string]*shape{
+	name := &schemaType{kind: kindString}
+	sc := &scope{env: env, noEvent: true, event: &schemaType{kind: kindMap, fields: map[string]*schemaType{
 		"sub":        {kind: kindMap, open: true},
-		"subscriber": {kind: kindMap, fields: map[string]*shape{"id": name, "locale": name, "time_zone": name, "attributes": known}},
+		"subscriber": {kind: kindMap, fields: map[string]*schemaType{"id": name, "locale": name, "time_zone": name, "attributes": known}},
 	}}}
 	a, err := sc.compile("/audience_filter", text)
 	if e, ok := errors.AsType[*fanfare.Error](err); ok && strings.HasPrefix(e.Message, "unknown name") {
@@ -61,7 +61,7 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 		return nil, err
 	}
 	b := builder{scope: sc, ast: a}
-	of := &Audience{scope: sc, condition: b.build(a.Expr()), params: names(a.Expr(), "sub")}
+	of := &Audience{scope: sc, condition: b.build(a.Expr()), params: usesVariable(a.Expr(), "sub")}
 	if b.err != nil {
 		return nil, invalid("/audience_filter", "%v", b.err)
 	}
@@ -71,14 +71,14 @@ func NewAudience(text string, attributes json.RawMessage) (*Audience, error) {
 		return nil, e
 	}
 	of.paths.link(b.paths)
-	texts := newTexts()
+	texts := newTextTable()
 	of.frames.New = func() any { return &frame{texts: texts} }
 	return of, nil
 }
 
-// names reports whether e names a variable.
-func names(e celast.Expr, variable string) bool {
-	return isVariable(e, variable) || slices.ContainsFunc(parts(e), func(part celast.Expr) bool { return names(part, variable) })
+// usesVariable reports whether e names a variable.
+func usesVariable(e celast.Expr, variable string) bool {
+	return isVariable(e, variable) || slices.ContainsFunc(children(e), func(part celast.Expr) bool { return usesVariable(part, variable) })
 }
 
 // ReadsParams reports whether the params of the subscription are asked for: where they
@@ -87,7 +87,7 @@ func (a *Audience) ReadsParams() bool { return a.params }
 
 // Has reports whether somebody is in the audience.
 func (a *Audience) Has(p *Person) bool {
-	who := map[string]any{"id": p.ID, "attributes": object(p.Attributes, a.scope.event.fields["subscriber"].fields["attributes"])}
+	who := map[string]any{"id": p.ID, "attributes": decodeObject(p.Attributes, a.scope.event.fields["subscriber"].fields["attributes"])}
 	for name, value := range map[string]string{"locale": p.Locale, "time_zone": p.TimeZone} {
 		if value != "" {
 			who[name] = value
@@ -95,7 +95,7 @@ func (a *Audience) Has(p *Person) bool {
 	}
 	sub := map[string]any{}
 	if a.params {
-		sub = object(p.Params, nil)
+		sub = decodeObject(p.Params, nil)
 		for name, value := range sub {
 			if number, ok := value.(int64); ok { // as in a rule, all numbers are doubles
 				sub[name] = float64(number)
@@ -104,14 +104,14 @@ func (a *Audience) Has(p *Person) bool {
 	}
 	f := a.frames.Get().(*frame)
 	defer a.frames.Put(f)
-	f.begin(&Event{}, f.texts, a.paths.slots.size)
+	f.begin(&Event{}, f.texts, a.paths.values.size)
 	f.data = wholeDocument(map[string]any{"subscriber": who, "sub": sub})
-	return a.condition.eval(f) == yes
+	return a.condition.eval(f) == True
 }
 
-// object reads a JSON object; an empty one where there is none.
-func object(raw []byte, s *shape) map[string]any {
-	v, _ := decode(raw, s) // it was checked when it was put
+// decodeObject reads a JSON object; an empty one where there is none.
+func decodeObject(raw []byte, s *schemaType) map[string]any {
+	v, _ := decodeData(raw, s) // it was checked when it was put
 	if m, ok := v.(map[string]any); ok {
 		return m
 	}

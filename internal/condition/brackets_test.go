@@ -68,7 +68,7 @@ func TestAFieldInBracketsIsTheSameFieldAsWithADot(t *testing.T) {
 		if err := x.Define(key, Definition{Schema: json.RawMessage(strings.Replace(schema, `"properties"`, `"additionalProperties":true,"properties"`, 1)), Key: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		event := Event{Data: json.RawMessage(data), Was: json.RawMessage(was), Attributes: attributes}
+		event := Event{Data: json.RawMessage(data), Previous: json.RawMessage(was), Attributes: attributes}
 		for spelling, filter := range map[string]string{"dots": c.filter, "brackets": inBrackets(c.filter, `['`, `']`), "backticks": inBrackets(c.filter, ".`", "`")} {
 			if strings.HasPrefix(spelling, "back") && strings.Contains(c.filter, ".matches") {
 				continue
@@ -82,7 +82,7 @@ func TestAFieldInBracketsIsTheSameFieldAsWithADot(t *testing.T) {
 			if err != nil || part.Result != c.want {
 				t.Errorf("%s: %s: explained as %s, %v, want %s", spelling, filter, part.Result, err, c.want)
 			}
-			if naive := naive(t, x.topics[key].compile.Load().filters, filter, event, nil); naive != (c.want == "true") {
+			if naive := naive(t, x.topics[key].compiled.Load().filterScope, filter, event, nil); naive != (c.want == "true") {
 				t.Errorf("%s: %s: cel-go says %v, want %s", spelling, filter, naive, c.want)
 			}
 			if err := x.CheckFilter(key, part.Text); err != nil {
@@ -100,7 +100,7 @@ func inBrackets(filter, before, behind string) string {
 	for i := 0; i < len(filter); {
 		n := i + 1
 		if filter[i] == '.' {
-			for n < len(filter) && isWord(filter[n]) {
+			for n < len(filter) && isIdentifierByte(filter[n]) {
 				n++
 			}
 			if words[filter[i+1:n]] {

@@ -6,17 +6,17 @@ import "slices"
 const leafRows = 512
 
 // A handle is a bucket, or the only row of one that never had more.
-type handle struct {
-	row  uint32
-	many *bucket
+type bucketRef struct {
+	row    uint32
+	bucket *bucket
 }
 
-func (h handle) size() (n int) {
-	if h.many == nil {
+func (h bucketRef) size() (n int) {
+	if h.bucket == nil {
 		return 1
 	}
-	for i := range h.many.leaves {
-		n += len(h.many.leaves[i].rows)
+	for i := range h.bucket.leaves {
+		n += len(h.bucket.leaves[i].rows)
 	}
 	return n
 }
@@ -116,8 +116,8 @@ func (b *bucket) remove(key float64, row uint32) (empty bool) {
 	return len(b.leaves) == 0
 }
 
-// span calls visit with runs of rows whose key p makes `value op p` true.
-func (b *bucket) span(value float64, op relation, visit func(rows []uint32)) {
+// eachInRange calls visit with runs of rows whose key p makes `value op p` true.
+func (b *bucket) eachInRange(value float64, op comparison, visit func(rows []uint32)) {
 	including := op == greaterOrEqual || op == less // the keys up to the border have the value itself
 	at, end := 0, len(b.leaves)
 	for at < end {
@@ -137,7 +137,7 @@ func (b *bucket) span(value float64, op relation, visit func(rows []uint32)) {
 	}
 	if at < len(b.leaves) {
 		l := &b.leaves[at]
-		i := border(l.keys, value, including)
+		i := countBelow(l.keys, value, including)
 		if prefix {
 			visit(l.rows[:i])
 		} else {
@@ -149,9 +149,9 @@ func (b *bucket) span(value float64, op relation, visit func(rows []uint32)) {
 	}
 }
 
-// border is how many of some keys in order are less than value, or equal where they
+// countBelow is how many of some keys in order are less than value, or equal where they
 // are to be.
-func border(keys []float64, value float64, including bool) (at int) {
+func countBelow(keys []float64, value float64, including bool) (at int) {
 	for end := len(keys); at < end; {
 		middle := (at + end) / 2
 		if key := keys[middle]; key < value || including && key == value {
@@ -163,8 +163,8 @@ func border(keys []float64, value float64, including bool) (at int) {
 	return at
 }
 
-// all calls visit with all rows.
-func (b *bucket) all(visit func(rows []uint32)) {
+// each calls visit with all rows.
+func (b *bucket) each(visit func(rows []uint32)) {
 	for i := range b.leaves {
 		visit(b.leaves[i].rows)
 	}

@@ -42,7 +42,7 @@ func TestABucketIsASortedList(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if got := collectRows(b.all); !slices.IsSorted(got) && !b.ranged || len(got) != len(list) {
+				if got := collectRows(b.each); !slices.IsSorted(got) && !b.ranged || len(got) != len(list) {
 					t.Fatalf("all gives %d rows, want %d", len(got), len(list))
 				}
 				if !b.ranged {
@@ -52,11 +52,11 @@ func TestABucketIsASortedList(t *testing.T) {
 				for op := less; op <= greaterOrEqual; op++ {
 					var want []uint32
 					for _, e := range list {
-						if op.holds(cmp.Compare(value, e.key)) {
+						if op.matchesOrder(cmp.Compare(value, e.key)) {
 							want = append(want, e.row)
 						}
 					}
-					got := collectRows(func(visit func([]uint32)) { b.span(value, op, visit) })
+					got := collectRows(func(visit func([]uint32)) { b.eachInRange(value, op, visit) })
 					slices.Sort(got)
 					slices.Sort(want)
 					if !slices.Equal(got, want) {

@@ -14,41 +14,41 @@ import (
 // hands to cel-go: a whole condition or any operand of &&, ||, ! and ?:.
 type builder struct {
 	*scope
-	ast   parsed
+	ast   expression
 	taken map[int64]param // literals that are params, by expression
 	paths []*path         // of the tests built, to be linked before they are evaluated
 	err   error           // of planning a CEL program
 }
 
 // build returns the test of e, which must not be inside a macro.
-func (b *builder) build(e celast.Expr) test {
+func (b *builder) build(e celast.Expr) Predicate {
 	switch e.Kind() {
 	case celast.LiteralKind:
 		if v, ok := e.AsLiteral().(types.Bool); ok {
-			return literalTest(v)
+			return ConstantPredicate(v)
 		}
 	case celast.IdentKind:
 		if x := b.operand(e); x != nil {
-			return holds{x}
+			return IsTrue{x}
 		}
 	case celast.SelectKind:
 		if s := e.AsSelect(); s.IsTestOnly() {
 			if object, ok := b.steps(s.Operand()); ok {
-				t := hasField{path: b.path(object), name: s.FieldName()}
+				t := HasField{path: b.path(object), name: s.FieldName()}
 				if object.root == nil && len(object.steps) == 0 {
 					t.member = b.path(source{steps: []string{s.FieldName()}})
 				}
 				return t
 			}
 		} else if x := b.operand(e); x != nil {
-			return holds{x}
+			return IsTrue{x}
 		}
 	case celast.CallKind:
 		if t := b.call(e); t != nil {
 			return t
 		}
 	case celast.ComprehensionKind:
-		if t := b.sharing(e); t != nil {
+		if t := b.exists(e); t != nil {
 			return t
 		}
 	}
@@ -56,25 +56,25 @@ func (b *builder) build(e celast.Expr) test {
 }
 
 // call returns the test of a call, or nil where there is none.
-func (b *builder) call(e celast.Expr) test {
+func (b *builder) call(e celast.Expr) Predicate {
 	call := e.AsCall()
 	args := call.Args()
 	switch name := call.FunctionName(); name {
 	case operators.LogicalAnd:
-		return allOf(b.buildAll(e, name, nil))
+		return And(b.buildAll(e, name, nil))
 	case operators.LogicalOr:
-		return anyOf(b.buildAll(e, name, nil))
+		return Or(b.buildAll(e, name, nil))
 	case operators.LogicalNot:
-		return negation{b.build(args[0])}
+		return Not{b.build(args[0])}
 	case operators.Conditional:
-		return choice{b.build(args[0]), b.build(args[1]), b.build(args[2])}
+		return Conditional{b.build(args[0]), b.build(args[1]), b.build(args[2])}
 	case operators.Index:
 		if x := b.operand(e); x != nil {
-			return holds{x}
+			return IsTrue{x}
 		}
 	case operators.Equals, operators.NotEquals:
 		if x, y := b.pair(args[0], args[1]); x != nil {
-			return &equality{x, y, name == operators.NotEquals}
+			return &Equality{x, y, name == operators.NotEquals}
 		}
 	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		if x, y := b.pair(args[0], args[1]); x != nil {
@@ -85,42 +85,42 @@ func (b *builder) call(e celast.Expr) test {
 	case "matches":
 		return b.regex(call)
 	case geoWithin:
-		return b.near(args)
+		return b.geoWithin(args)
 	case "@crosses", "@crosses_above", "@crosses_below":
 		return b.crossing(e)
 	default:
 		if is := textTests[name]; is != nil && call.IsMemberFunction() && len(args) == 1 {
 			if x, y := b.pair(call.Target(), args[0]); x != nil {
-				return &textTest{x, y, is}
+				return &TextPredicate{x, y, is}
 			}
 		}
 		if is := foldedTests[name]; is != nil && len(args) == 2 {
 			if x, y := b.pair(args[0], args[1]); x != nil {
-				return &foldedTest{x, y, is}
+				return &FoldedTextPredicate{x, y, is}
 			}
 		}
 	}
 	return nil
 }
 
-var relations = map[string]relation{
+var relations = map[string]comparison{
 	operators.Less: less, operators.LessEquals: lessOrEqual,
 	operators.Greater: greater, operators.GreaterEquals: greaterOrEqual,
 }
 
 // buildAll builds the operands of a chain of the same operator, in their order.
-func (b *builder) buildAll(e celast.Expr, operator string, tests []test) []test {
-	for _, one := range chain(e, operator, nil) {
+func (b *builder) buildAll(e celast.Expr, operator string, tests []Predicate) []Predicate {
+	for _, one := range flatten(e, operator, nil) {
 		tests = append(tests, b.build(one))
 	}
 	return tests
 }
 
-// chain flattens a op b op c.
-func chain(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
+// flatten flattens a op b op c.
+func flatten(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
 	if e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operator {
 		for _, arg := range e.AsCall().Args() {
-			list = chain(arg, operator, list)
+			list = flatten(arg, operator, list)
 		}
 		return list
 	}
@@ -128,18 +128,18 @@ func chain(e celast.Expr, operator string, list []celast.Expr) []celast.Expr {
 }
 
 // newOrdering takes the quicker form where an event's number meets a param.
-func newOrdering(x, y operand, op relation) test {
+func newOrdering(x, y operand, op comparison) Predicate {
 	if f, ok := x.(field); ok {
 		if p, ok := y.(numberParam); ok {
-			return &numberOrdering{f, p.column, op}
+			return &NumberParamOrdering{f, p.column, op}
 		}
 	}
 	if p, ok := x.(numberParam); ok {
 		if f, ok := y.(field); ok {
-			return &numberOrdering{f, p.column, op.mirrored()}
+			return &NumberParamOrdering{f, p.column, op.mirrored()}
 		}
 	}
-	return &ordering{x, y, op}
+	return &Ordering{x, y, op}
 }
 
 // pair returns two operands, or none.
@@ -169,7 +169,7 @@ func (b *builder) operand(e celast.Expr) operand {
 	if s, ok := b.source(e); ok {
 		return field{b.path(s)}
 	}
-	if c, ok := b.ownClock(e); ok {
+	if c, ok := b.timePartOperand(e); ok {
 		return c
 	}
 	return nil
@@ -196,9 +196,9 @@ func (b *builder) steps(e celast.Expr) (source, bool) {
 		case name == "event":
 			return source{}, true
 		case name == attributesName:
-			return source{root: attributes{}}, true
-		case name == wasName:
-			return source{root: earlier{}}, true
+			return source{root: attributesRoot{}}, true
+		case name == previousName:
+			return source{root: previousRoot{}}, true
 		case b.noEvent && b.event.fields[name] != nil:
 			return source{steps: []string{name}}, true
 		}
@@ -234,11 +234,11 @@ func selection(e celast.Expr) (object celast.Expr, name string, ok bool) {
 // path makes a path to s, to be linked with the others.
 func (b *builder) path(s source) *path {
 	switch r := s.root.(type) {
-	case *computed:
+	case *computedRoot:
 		if r.program == nil {
 			r.program = b.plan(r.expr)
 		}
-	case *clock:
+	case *timePartRoot:
 		r.at = b.path(r.of)
 	}
 	p := &path{source: s}
@@ -247,11 +247,11 @@ func (b *builder) path(s source) *path {
 }
 
 // program hands e to cel-go.
-func (b *builder) program(e celast.Expr) test {
+func (b *builder) program(e celast.Expr) Predicate {
 	if p := b.plan(e); p != nil {
-		return program{p, nanosOfProgram(e)}
+		return CELPredicate{p, nanosOfProgram(e)}
 	}
-	return literalTest(false)
+	return ConstantPredicate(false)
 }
 
 // plan plans e for cel-go; nil where that is an error, which b keeps.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// cells lead from an event to the rows in whose extent it lies: an extent is a box
+// grid lead from an event to the rows in whose extent it lies: an extent is a box
 // of one to three axes, such as a range of numbers or the surroundings of a place.
 //
 // There are levels of cells, and on each an axis is cut into cells of one width, a
@@ -15,13 +15,13 @@ import (
 // before, along every axis. Nothing is ever rebuilt.
 //
 // Cells are keys of buckets, by a hash: what lies there is a candidate.
-type cells struct {
-	extents
-	levels []levelUse
+type grid struct {
+	gridSpace
+	levels []levelCount
 }
 
-// extents tell where rows and events lie.
-type extents interface {
+// gridSpace tell where rows and events lie.
+type gridSpace interface {
 	axes() int
 	// box is where a row lies; false where no event can be in it.
 	box(p *page, row int) (box, bool)
@@ -36,7 +36,7 @@ type box struct{ low, high [maxAxes]float64 }
 // A level is the binary logarithm of a cell's width along each axis.
 type level [maxAxes]int16
 
-type levelUse struct {
+type levelCount struct {
 	level
 	rows int
 }
@@ -80,15 +80,15 @@ func (l level) cell(axis int, x float64) float64 {
 // key joins the equalities' key with a cell. The key may be as small a number as a level: mixed
 // by itself, two of both rarely come to the same.
 func (l level) key(base uint64, cell *[maxAxes]float64, axes int) uint64 {
-	key := mix(mix(0, base), uint64(uint16(l[0]))|uint64(uint16(l[1]))<<16|uint64(uint16(l[2]))<<32)
+	key := hashMix(hashMix(0, base), uint64(uint16(l[0]))|uint64(uint16(l[1]))<<16|uint64(uint16(l[2]))<<32)
 	for i := range axes {
-		key = mix(key, math.Float64bits(cell[i]))
+		key = hashMix(key, math.Float64bits(cell[i]))
 	}
 	return key
 }
 
 // keyOf is the bucket of a row, if it is in one.
-func (c *cells) keyOf(base uint64, p *page, row int) (key uint64, on level, ok bool) {
+func (c *grid) keyOf(base uint64, p *page, row int) (key uint64, on level, ok bool) {
 	b, ok := c.box(p, row)
 	if !ok {
 		return 0, on, false
@@ -105,11 +105,11 @@ func (c *cells) keyOf(base uint64, p *page, row int) (key uint64, on level, ok b
 	return on.key(base, &corner, axes), on, true
 }
 
-// count adds n rows to a level.
-func (c *cells) count(on level, n int) {
-	at := slices.IndexFunc(c.levels, func(u levelUse) bool { return u.level == on })
+// countRows adds n rows to a level.
+func (c *grid) countRows(on level, n int) {
+	at := slices.IndexFunc(c.levels, func(u levelCount) bool { return u.level == on })
 	if at < 0 {
-		c.levels = append(c.levels, levelUse{on, n})
+		c.levels = append(c.levels, levelCount{on, n})
 		return
 	}
 	if c.levels[at].rows += n; c.levels[at].rows == 0 {
@@ -117,9 +117,9 @@ func (c *cells) count(on level, n int) {
 	}
 }
 
-// around visits the keys of all cells in which rows may lie that the event is in. The
+// eachCellAt visits the keys of all cells in which rows may lie that the event is in. The
 // same key may come twice.
-func (c *cells) around(f *frame, base uint64, visit func(key uint64)) {
+func (c *grid) eachCellAt(f *frame, base uint64, visit func(key uint64)) {
 	at, ok := c.point(f)
 	if !ok {
 		return

@@ -16,8 +16,8 @@ func BenchmarkPlaces(b *testing.B) {
 	if err := x.Define(quakes, Definition{Rules: []Rule{nearby}}); err != nil {
 		b.Fatal(err)
 	}
-	anywhere := func() place {
-		return place{math.Asin(2*random.Float64()-1) / degree, 360*random.Float64() - 180}
+	anywhere := func() geoPoint {
+		return geoPoint{math.Asin(2*random.Float64()-1) / degree, 360*random.Float64() - 180}
 	}
 	before := heap()
 	addMany(b, x, quakes, n, func(_ int, e *Entry) {

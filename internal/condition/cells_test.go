@@ -40,14 +40,14 @@ func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		three := []float64{finite.Draw(t, "a"), finite.Draw(t, "b"), finite.Draw(t, "c")}
 		slices.Sort(three)
-		c := cells{extents: &line{low: three[0], high: three[2], at: three[1]}}
+		c := grid{gridSpace: &line{low: three[0], high: three[2], at: three[1]}}
 		want, on, ok := c.keyOf(7, nil, 0)
 		if !ok {
 			t.Fatal("the box has no cell")
 		}
-		c.count(on, 1)
+		c.countRows(on, 1)
 		found := 0
-		c.around(nil, 7, func(key uint64) {
+		c.eachCellAt(nil, 7, func(key uint64) {
 			if key == want {
 				found++
 			}
@@ -55,7 +55,7 @@ func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
 		if found == 0 {
 			t.Fatalf("%v is not found in %v..%v, level %v", three[1], three[0], three[2], on)
 		}
-		if c.count(on, -1); len(c.levels) > 0 {
+		if c.countRows(on, -1); len(c.levels) > 0 {
 			t.Fatalf("a level without rows is kept: %v", c.levels)
 		}
 	})
@@ -65,19 +65,19 @@ func TestAnEventFindsEveryBoxThatItLiesIn(t *testing.T) {
 func candidates(t *testing.T, x *Index, key Key, data string) int {
 	t.Helper()
 	tp := x.topics[key]
-	c := tp.compile.Load()
-	event, err := decode(json.RawMessage(data), c.filters.event)
+	c := tp.compiled.Load()
+	event, err := decodeData(json.RawMessage(data), c.filterScope.event)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	f := &frame{}
-	f.begin(&Event{}, tp.texts, tp.paths.slots.size)
+	f.begin(&Event{}, tp.texts, tp.paths.values.size)
 	f.data = wholeDocument(event)
-	for _, r := range append(slices.Clone(tp.rules), tp.filters.forms...) {
+	for _, r := range append(slices.Clone(tp.rules), tp.filters.shapes...) {
 		for _, guard := range r.plan.guards {
 			for _, w := range guard {
-				w.follow(f, r.rows, func(rows []uint32) { n += len(rows) })
+				w.search(f, r.store, func(rows []uint32) { n += len(rows) })
 			}
 		}
 	}
@@ -168,10 +168,10 @@ func TestFiltersWithRangesAreRowsInCells(t *testing.T) {
 
 // TestLevelsAreFew however wide what people ask for is: an event looks on each.
 func TestLevelsAreFew(t *testing.T) {
-	var c cells
+	var c grid
 	for exponent := -1074; exponent < 1024; exponent++ {
 		b := box{high: [maxAxes]float64{math.Ldexp(1, exponent)}}
-		c.count(levelOf(&b, 1), 1)
+		c.countRows(levelOf(&b, 1), 1)
 	}
 	if len(c.levels) > 100 {
 		t.Errorf("%d levels", len(c.levels))

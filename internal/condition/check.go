@@ -18,19 +18,19 @@ import (
 type checker struct {
 	*scope
 	where string
-	ast   parsed
+	ast   expression
 	fault *fanfare.Error // the first one
 }
 
-// seen is what is known about an expression.
-type seen struct {
-	kind  kind
-	shape *shape // nil where it is not a part of the event
-	isSub bool
+// inferred is what is known about an expression.
+type inferred struct {
+	kind   kind
+	schema *schemaType // nil where it is not a part of the event
+	isSub  bool
 }
 
 // check returns the kind of the whole expression, or the first mistake.
-func (sc *scope) check(where string, a parsed) (kind, *fanfare.Error) {
+func (sc *scope) check(where string, a expression) (kind, *fanfare.Error) {
 	c := checker{scope: sc, where: where, ast: a}
 	result := c.visit(a.Expr(), nil)
 	return result.kind, c.fault
@@ -45,9 +45,9 @@ func (c *checker) refuse(e celast.Expr, hint, format string, args ...any) {
 	if isSelect && e.AsSelect().IsTestOnly() {
 		e = e.AsSelect().Operand() // has() itself has the position of its parenthesis
 	}
-	c.fault = at(invalid(c.where, format, args...), c.ast.SourceInfo().GetStartLocation(e.ID()))
+	c.fault = setPosition(invalid(c.where, format, args...), c.ast.SourceInfo().GetStartLocation(e.ID()))
 	c.fault.Hint = hint
-	if isSelect && e.Kind() == celast.SelectKind && !c.ast.brackets[e.ID()] && !c.ast.bare[e.ID()] {
+	if isSelect && e.Kind() == celast.SelectKind && !c.ast.brackets[e.ID()] && !c.ast.bareNames[e.ID()] {
 		c.fault.Column++ // CEL gives the dot
 	}
 }
@@ -60,10 +60,10 @@ func (c *checker) refuseMember(e celast.Expr, what, name string, known []string)
 	}
 }
 
-func ofShape(s *shape) seen { return seen{kind: s.kind, shape: s} }
+func ofShape(s *schemaType) inferred { return inferred{kind: s.kind, schema: s} }
 
 // visit checks e; vars are the variables of the macros around it.
-func (c *checker) visit(e celast.Expr, vars map[string]seen) seen {
+func (c *checker) visit(e celast.Expr, vars map[string]inferred) inferred {
 	switch e.Kind() {
 	case celast.IdentKind:
 		return c.ident(e, vars)
@@ -71,7 +71,7 @@ func (c *checker) visit(e celast.Expr, vars map[string]seen) seen {
 		s := e.AsSelect()
 		member := c.member(e, c.visit(s.Operand(), vars), s.FieldName())
 		if s.IsTestOnly() {
-			return seen{kind: kindBool}
+			return inferred{kind: kindBool}
 		}
 		return member
 	case celast.CallKind:
@@ -80,20 +80,20 @@ func (c *checker) visit(e celast.Expr, vars map[string]seen) seen {
 		for _, element := range e.AsList().Elements() {
 			c.visit(element, vars)
 		}
-		return seen{kind: kindList}
+		return inferred{kind: kindList}
 	case celast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
 			c.visit(entry.AsMapEntry().Key(), vars)
 			c.visit(entry.AsMapEntry().Value(), vars)
 		}
-		return seen{kind: kindMap}
+		return inferred{kind: kindMap}
 	case celast.ComprehensionKind:
 		return c.comprehension(e, vars)
 	}
-	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }
 
-func (c *checker) ident(e celast.Expr, vars map[string]seen) seen {
+func (c *checker) ident(e celast.Expr, vars map[string]inferred) inferred {
 	name := strings.TrimPrefix(e.AsIdent(), ".")
 	if v, ok := vars[name]; ok {
 		return v
@@ -104,16 +104,16 @@ func (c *checker) ident(e celast.Expr, vars map[string]seen) seen {
 	case name == attributesName:
 		return ofShape(attributeShape)
 	case name == "sub" && c.inRule:
-		return seen{kind: kindMap, isSub: true}
+		return inferred{kind: kindMap, isSub: true}
 	}
 	if field := c.event.fields[name]; c.noEvent && field != nil {
 		return ofShape(field)
 	}
-	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }
 
 // member is operand.name or operand["name"].
-func (c *checker) member(e celast.Expr, operand seen, name string) seen {
+func (c *checker) member(e celast.Expr, operand inferred, name string) inferred {
 	switch {
 	case operand.isSub:
 		p, ok := c.param(name)
@@ -121,57 +121,57 @@ func (c *checker) member(e celast.Expr, operand seen, name string) seen {
 			c.refuseMember(e, "param", name, c.paramNames())
 		}
 		if p.kind == kindList {
-			return ofShape(&shape{kind: kindList, items: &shape{kind: kindString}})
+			return ofShape(&schemaType{kind: kindList, items: &schemaType{kind: kindString}})
 		}
-		return seen{kind: p.kind}
-	case operand.shape == attributeShape && !isAttribute(name):
+		return inferred{kind: p.kind}
+	case operand.schema == attributeShape && !isAttribute(name):
 		c.refuseMember(e, "attribute", name, attributeShape.names())
 	case operand.kind != kindAny && operand.kind != kindMap:
 		c.refuse(e, "", "%s has no field %q", operand.kind, name)
-	case operand.shape != nil:
-		field, known := operand.shape.field(name)
+	case operand.schema != nil:
+		field, known := operand.schema.field(name)
 		if !known {
-			c.refuseMember(e, "field", name, operand.shape.names())
+			c.refuseMember(e, "field", name, operand.schema.names())
 		}
 		return ofShape(field)
 	}
-	return seen{}
+	return inferred{}
 }
 
-func (c *checker) comprehension(e celast.Expr, vars map[string]seen) seen {
+func (c *checker) comprehension(e celast.Expr, vars map[string]inferred) inferred {
 	f := e.AsComprehension()
 	over := c.visit(f.IterRange(), vars)
 	inner := maps.Clone(vars)
 	if inner == nil {
-		inner = map[string]seen{}
+		inner = map[string]inferred{}
 	}
-	var item seen
-	if over.kind == kindList && over.shape != nil && over.shape.items != nil {
-		item = ofShape(over.shape.items)
+	var item inferred
+	if over.kind == kindList && over.schema != nil && over.schema.items != nil {
+		item = ofShape(over.schema.items)
 	}
 	inner[f.IterVar()] = item
 	if f.HasIterVar2() {
-		inner[f.IterVar()], inner[f.IterVar2()] = seen{}, item
+		inner[f.IterVar()], inner[f.IterVar2()] = inferred{}, item
 	}
 	c.visit(f.AccuInit(), vars)
-	inner[f.AccuVar()] = seen{}
+	inner[f.AccuVar()] = inferred{}
 	c.visit(f.LoopCondition(), inner)
 	c.visit(f.LoopStep(), inner)
 	c.visit(f.Result(), inner)
-	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }
 
-func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
+func (c *checker) call(e celast.Expr, vars map[string]inferred) inferred {
 	call := e.AsCall()
 	args := call.Args()
 	if call.IsMemberFunction() {
 		args = append([]celast.Expr{call.Target()}, args...)
 	}
-	known := make([]seen, len(args))
+	known := make([]inferred, len(args))
 	for i, arg := range args {
 		known[i] = c.visit(arg, vars)
 	}
-	c.zone(e)
+	c.timeZone(e)
 	switch name := call.FunctionName(); name {
 	case operators.Index:
 		return c.element(e, known[0], known[1])
@@ -181,14 +181,14 @@ func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
 				c.refuse(args[i], "compare it with something", "%s is neither true nor false", arg.kind)
 			}
 		}
-		return seen{kind: kindBool}
+		return inferred{kind: kindBool}
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
 		c.comparison(e, name, known[0].kind, known[1].kind)
-		c.likeTypes(e, args[0], args[1])
-		return seen{kind: kindBool}
+		c.comparableTypes(e, args[0], args[1])
+		return inferred{kind: kindBool}
 	case operators.In:
-		c.searched(e, known[1].kind)
-		return seen{kind: kindBool}
+		c.inOperator(e, known[1].kind)
+		return inferred{kind: kindBool}
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
 		return c.arithmetic(e, known[0].kind, known[1].kind)
 	case geoWithin:
@@ -209,7 +209,7 @@ func (c *checker) call(e celast.Expr, vars map[string]seen) seen {
 			c.regex(args[1])
 		}
 	}
-	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }
 
 // comparison refuses what can never be answered, or is always the same.
@@ -227,9 +227,9 @@ func (c *checker) comparison(e celast.Expr, op string, a, b kind) {
 	c.refuse(e, hint, "%s cannot be compared with %s", a, b)
 }
 
-// likeTypes refuses to compare what CEL knows to be of types that are never equal.
-func (c *checker) likeTypes(e, a, b celast.Expr) {
-	t1, t2 := unlike(c.ast.GetType(a.ID()), c.ast.GetType(b.ID()))
+// comparableTypes refuses to compare what CEL knows to be of types that are never equal.
+func (c *checker) comparableTypes(e, a, b celast.Expr) {
+	t1, t2 := unequalTypes(c.ast.GetType(a.ID()), c.ast.GetType(b.ID()))
 	if t1 == nil {
 		return
 	}
@@ -242,9 +242,9 @@ func (c *checker) likeTypes(e, a, b celast.Expr) {
 	c.refuse(e, hint, "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
 }
 
-// unlike returns what makes values of two types never equal: the types, or those of their
+// unequalTypes returns what makes values of two types never equal: the types, or those of their
 // elements; nil where they may be. Numbers of all types are equal by their value.
-func unlike(a, b *types.Type) (*types.Type, *types.Type) {
+func unequalTypes(a, b *types.Type) (*types.Type, *types.Type) {
 	switch {
 	case isOpen(a) || isOpen(b) || isNumeric(a) && isNumeric(b):
 		return nil, nil
@@ -252,7 +252,7 @@ func unlike(a, b *types.Type) (*types.Type, *types.Type) {
 		return a, b
 	case a.Kind() == types.ListKind || a.Kind() == types.MapKind:
 		for i, one := range a.Parameters() {
-			if x, y := unlike(one, b.Parameters()[i]); x != nil {
+			if x, y := unequalTypes(one, b.Parameters()[i]); x != nil {
 				return x, y
 			}
 		}
@@ -286,9 +286,9 @@ func nameOfType(t *types.Type) string {
 	return kindOfType(t).String()
 }
 
-// searched refuses to look for something where it can never be: in what is neither a list nor an
+// inOperator refuses to look for something where it can never be: in what is neither a list nor an
 // object, or in a list of other things.
-func (c *checker) searched(e celast.Expr, in kind) {
+func (c *checker) inOperator(e celast.Expr, in kind) {
 	args := e.AsCall().Args()
 	if in != kindAny && in != kindList && in != kindMap {
 		c.refuse(e, "write contains() for a part of a text", "in takes a list or an object, this is %s", in)
@@ -298,34 +298,34 @@ func (c *checker) searched(e celast.Expr, in kind) {
 	if t.Kind() != types.ListKind && t.Kind() != types.MapKind {
 		return
 	}
-	if t1, t2 := unlike(x, t.Parameters()[0]); t1 != nil {
+	if t1, t2 := unequalTypes(x, t.Parameters()[0]); t1 != nil {
 		c.refuse(e, "", "%s cannot be compared with %s", nameOfType(t1), nameOfType(t2))
 	}
 }
 
 // element is list[number], or object[name] with a name that the event tells.
-func (c *checker) element(e celast.Expr, of, index seen) seen {
+func (c *checker) element(e celast.Expr, of, index inferred) inferred {
 	switch {
 	case of.kind != kindAny && of.kind != kindList && of.kind != kindMap:
 		c.refuse(e, "", "%s has no elements", of.kind)
 	case of.kind == kindList && index.kind != kindAny && !index.kind.numeric():
 		c.refuse(e, "", "the elements of a list are numbered, this is %s", index.kind)
-	case of.kind == kindList && of.shape != nil && of.shape.items != nil:
-		return ofShape(of.shape.items)
+	case of.kind == kindList && of.schema != nil && of.schema.items != nil:
+		return ofShape(of.schema.items)
 	}
 	if t := c.ast.GetType(e.AsCall().Args()[0].ID()); t.Kind() == types.ListKind {
-		return seen{kind: kindOfType(t.Parameters()[0])}
+		return inferred{kind: kindOfType(t.Parameters()[0])}
 	}
-	return seen{}
+	return inferred{}
 }
 
 // arithmetic refuses to mix integers and other numbers, as CEL does.
-func (c *checker) arithmetic(e celast.Expr, a, b kind) seen {
+func (c *checker) arithmetic(e celast.Expr, a, b kind) inferred {
 	switch {
 	case a == kindInt && b == kindDouble || a == kindDouble && b == kindInt:
 		c.refuse(e, "write 2.0 for 2, or convert with double() or int()", "integers and other numbers do not mix in arithmetic")
 	case a == b && a != kindTime: // the difference of times is a duration
-		return seen{kind: a}
+		return inferred{kind: a}
 	}
-	return seen{kind: kindOfType(c.ast.GetType(e.ID()))}
+	return inferred{kind: kindOfType(c.ast.GetType(e.ID()))}
 }

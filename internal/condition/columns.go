@@ -7,21 +7,21 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// columns keep what a hit tells about a subscription, and its condition, by its
+// subscriptionColumns keep what a hit tells about a subscription, and its condition, by its
 // place: ten bytes each, in pages that exist while one of their places is in
 // use. All topics share them, because places are numbered across topics. Slots are
 // two bytes more, in pages that exist once one of their places is not due at once.
 //
 // Pages come and go under the mutex. A member is written only under the write
 // lock of the topic that has the place, and read under its read lock.
-type columns struct {
+type subscriptionColumns struct {
 	mu     sync.Mutex
 	tables [fanfare.Partitions]atomic.Pointer[columnTable]
 }
 
-type columnTable []columnSlot
+type columnTable []pageEntry
 
-type columnSlot struct {
+type pageEntry struct {
 	page  atomic.Pointer[columnPage]
 	slots atomic.Pointer[slotPage] // nil: all are due at once
 	live  int                      // places of the page in use; under the mutex
@@ -44,21 +44,21 @@ type conditionRef uint32
 const rowRef conditionRef = 1 << 31
 
 // page returns the page of a place that is in use.
-func (c *columns) page(p fanfare.RowID) *columnPage { return c.at(p).page.Load() }
+func (c *subscriptionColumns) page(p fanfare.RowID) *columnPage { return c.entry(p).page.Load() }
 
 // slots returns when the places of the page of a place are due, nil where all are at once.
-func (c *columns) slots(p fanfare.RowID) *slotPage { return c.at(p).slots.Load() }
+func (c *subscriptionColumns) slots(p fanfare.RowID) *slotPage { return c.entry(p).slots.Load() }
 
-func (c *columns) at(p fanfare.RowID) *columnSlot {
+func (c *subscriptionColumns) entry(p fanfare.RowID) *pageEntry {
 	return &(*c.tables[p.Partition()].Load())[p.Local()>>pageBits]
 }
 
 // reserve makes sure that the pages of the entries exist and counts them in.
-func (c *columns) reserve(entries []Entry) {
+func (c *subscriptionColumns) reserve(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range entries {
-		slot := c.slot(entries[i].Place)
+		slot := c.ensureEntry(entries[i].Place)
 		if slot.live == 0 {
 			slot.page.Store(new(columnPage))
 		}
@@ -70,18 +70,18 @@ func (c *columns) reserve(entries []Entry) {
 }
 
 // release counts a place out.
-func (c *columns) release(p fanfare.RowID) {
+func (c *subscriptionColumns) release(p fanfare.RowID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slot := c.slot(p)
+	slot := c.ensureEntry(p)
 	if slot.live--; slot.live == 0 {
 		slot.page.Store(nil)
 		slot.slots.Store(nil)
 	}
 }
 
-// slot returns where the page of p is kept, making room for it.
-func (c *columns) slot(p fanfare.RowID) *columnSlot {
+// ensureEntry returns where the page of p is kept, making room for it.
+func (c *subscriptionColumns) ensureEntry(p fanfare.RowID) *pageEntry {
 	number := int(p.Local() >> pageBits)
 	table := c.tables[p.Partition()].Load()
 	if table == nil || len(*table) <= number {

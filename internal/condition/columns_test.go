@@ -31,7 +31,7 @@ func TestSlotsTakeNoMemoryWhereAllAreDueAtOnce(t *testing.T) {
 		t.Fatalf("after the changes: %+v, %v; want slots 7 and 0", hits, err)
 	}
 	x.Remove(key, far)
-	if x.columns.at(far).slots.Load() != nil {
+	if x.columns.entry(far).slots.Load() != nil {
 		t.Fatal("slots of an empty page are still kept")
 	}
 }

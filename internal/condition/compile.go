@@ -12,7 +12,7 @@ import (
 
 // compile parses and checks text: it is CEL, names only what there can be, and
 // may be true or false. where is the JSON pointer of text for errors.
-func (sc *scope) compile(where, text string) (a parsed, err error) {
+func (sc *scope) compile(where, text string) (a expression, err error) {
 	switch {
 	case len(text) > MaxTextBytes:
 		return a, &fanfare.Error{Code: fanfare.TooLarge, Pointer: where,

@@ -12,18 +12,18 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// computed is a value that an expression makes of the event alone, such as
+// computedRoot is a value that an expression makes of the event alone, such as
 // size(event.list) or timestamp(event.at). It is found once per event, however many
 // conditions ask for it, and leads to rows as a field does.
-type computed struct {
+type computedRoot struct {
 	text    string // the expression's tree, written out
 	expr    celast.Expr
 	program cel.Program // planned when a path is made of it
 }
 
-func (c *computed) key() string { return c.text }
+func (c *computedRoot) key() string { return c.text }
 
-func (c *computed) load(f *frame) (any, bool) {
+func (c *computedRoot) load(f *frame) (any, bool) {
 	if c.program == nil { // an error that is reported
 		return nil, false
 	}
@@ -31,7 +31,7 @@ func (c *computed) load(f *frame) (any, bool) {
 	if err != nil {
 		return nil, false
 	}
-	return plain(v), true
+	return nativeValue(v), true
 }
 
 // source reports whether e is a value of the event: a name, or computed.
@@ -39,19 +39,19 @@ func (b *builder) source(e celast.Expr) (source, bool) {
 	if s, ok := b.steps(e); ok {
 		return s, true
 	}
-	if _, sub := readsOf(b, e); sub || !readsEvent(b, e) {
+	if _, sub := paramsIn(b, e); sub || !readsEvent(b, e) {
 		return source{}, false
 	}
-	if c, ok := b.clock(e); ok {
+	if c, ok := b.timePartRoot(e); ok {
 		return source{root: c}, true
 	}
-	return source{root: &computed{text: string(writeTree(nil, e)), expr: e}}, true
+	return source{root: &computedRoot{text: string(writeCanonical(nil, e)), expr: e}}, true
 }
 
-// writeTree writes an expression out so that no other is written alike: names and texts are
+// writeCanonical writes an expression out so that no other is written alike: names and texts are
 // quoted, each part stands in brackets, and a literal tells its type, since 1 and 1.0 are not the
 // same in arithmetic.
-func writeTree(b []byte, e celast.Expr) []byte {
+func writeCanonical(b []byte, e celast.Expr) []byte {
 	b = append(b, '(')
 	switch e.Kind() {
 	case celast.LiteralKind:
@@ -91,8 +91,8 @@ func writeTree(b []byte, e celast.Expr) []byte {
 	case celast.MapKind:
 		b = append(b, "map"...)
 	}
-	for _, part := range parts(e) {
-		b = writeTree(b, part)
+	for _, part := range children(e) {
+		b = writeCanonical(b, part)
 	}
 	return append(b, ')')
 }
@@ -102,7 +102,7 @@ func writeTree(b []byte, e celast.Expr) []byte {
 func (b *builder) constant(e celast.Expr) (*constant, bool) {
 	v, ok := literal(e)
 	if !ok {
-		if _, sub := readsOf(b, e); sub || readsEvent(b, e) {
+		if _, sub := paramsIn(b, e); sub || readsEvent(b, e) {
 			return nil, false
 		}
 		program := b.plan(e)
@@ -113,15 +113,15 @@ func (b *builder) constant(e celast.Expr) (*constant, bool) {
 		if err != nil {
 			return nil, false
 		}
-		v = plain(found)
+		v = nativeValue(found)
 	}
 	text, _ := v.(string)
 	return &constant{v, fold(text)}, true
 }
 
-// plain turns a value of cel-go into one as decode gives it, a time or a duration.
+// nativeValue turns a value of cel-go into one as decode gives it, a time or a duration.
 // What has no such counterpart stays as it is: lists, objects, bytes.
-func plain(v ref.Val) any {
+func nativeValue(v ref.Val) any {
 	switch x := v.(type) {
 	case types.Null:
 		return nil

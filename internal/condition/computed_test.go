@@ -253,7 +253,7 @@ func TestTheClockOfTheSubscription(t *testing.T) {
 			}
 		}
 		sub := map[string]any{"zone": c.zone, "from": float64(c.from), "to": float64(c.to)}
-		if naive := naive(t, x.topics[key].compile.Load().rules[0], when, event, sub); naive != c.want {
+		if naive := naive(t, x.topics[key].compiled.Load().ruleScopes[0], when, event, sub); naive != c.want {
 			t.Errorf("%s: cel-go says %v", params, naive)
 		}
 	}

@@ -35,16 +35,16 @@ func (x *Index) MatchReported(key Key, event Event, hits []Hit, r *Report) ([]Hi
 		return hits, err
 	}
 	r.Definition, r.Filters = nil, r.Filters[:0]
-	err = t.find(&event, nil, func(f *frame) {
+	err = t.search(&event, nil, func(f *frame) {
 		hits = t.collect(f, hits)
-		r.Definition, r.Filters = &t.compile.Load().source, append(r.Filters, f.filters...)
+		r.Definition, r.Filters = &t.compiled.Load().definition, append(r.Filters, f.matchedFilters...)
 	})
 	return hits, err
 }
 
 // DefinitionOf returns what a topic says now; nil where the index has no such topic.
 func (x *Index) DefinitionOf(key Key) (def *Definition) {
-	x.read(key, func(t *topic) { def = &t.compile.Load().source })
+	x.read(key, func(t *topic) { def = &t.compiled.Load().definition })
 	return def
 }
 
@@ -58,7 +58,7 @@ func (x *Index) FilterAt(key Key, number uint32) (c Condition, ok bool) {
 // where the topic has none there.
 func (x *Index) ConditionAt(key Key, place fanfare.RowID) (c Condition, ok bool) {
 	x.read(key, func(t *topic) {
-		if !t.places.Contains(uint32(place)) {
+		if !t.subscriptions.Contains(uint32(place)) {
 			return
 		}
 		ref := t.columns.page(place).conditions[place.Local()&pageMask]
@@ -87,7 +87,7 @@ func (x *Index) FilterHits(key Key, filter string, hits []Hit) []Hit {
 // frameOf is a frame in which a filter is true.
 func (t *topic) frameOf(fl *filter) *frame {
 	f := new(frame)
-	f.keep(fl)
+	f.addSubscriptions(fl)
 	return f
 }
 
@@ -112,7 +112,7 @@ func (x *Index) Conditions(key Key, at *Cursor, n int, visit func(Condition)) (v
 				visited++
 			}
 		}
-		for ; at.page < len(t.rows.pages) && visited < n; at.page, at.row = at.page+1, 0 {
+		for ; at.page < len(t.pages.pages) && visited < n; at.page, at.row = at.page+1, 0 {
 			if visited += t.pageConditions(at, n-visited, visit); visited == n {
 				return
 			}
@@ -126,13 +126,13 @@ func (x *Index) Conditions(key Key, at *Cursor, n int, visit func(Condition)) (v
 
 // pageConditions visits up to n conditions of the page of rows at a cursor.
 func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visited int) {
-	p := t.rows.pages[at.page]
+	p := t.pages.pages[at.page]
 	if p == nil {
 		return 0
 	}
-	for ; at.row < len(p.places) && visited < n; at.row++ {
+	for ; at.row < len(p.owners) && visited < n; at.row++ {
 		row := uint32(at.page)<<pageBits | uint32(at.row)
-		if !t.isRow(p.places[at.row], row) {
+		if !t.isRow(p.owners[at.row], row) {
 			continue // it is free
 		}
 		visit(t.rowCondition(row))
@@ -143,7 +143,7 @@ func (t *topic) pageConditions(at *Cursor, n int, visit func(Condition)) (visite
 
 // isRow reports whether a row is that of the subscription at a place, and not free.
 func (t *topic) isRow(place fanfare.RowID, row uint32) bool {
-	return t.places.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRef|conditionRef(row)
+	return t.subscriptions.Contains(uint32(place)) && t.columns.page(place).conditions[place.Local()&pageMask] == rowRef|conditionRef(row)
 }
 
 // read calls visit with a topic that nobody changes meanwhile, if there is one.
@@ -166,11 +166,11 @@ func (s *filters) condition(number uint32) (Condition, bool) {
 
 // rowCondition returns the condition of a row that is not free.
 func (t *topic) rowCondition(row uint32) Condition {
-	p, i := t.rows.page(row), int(row&pageMask)
+	p, i := t.pages.page(row), int(row&pageMask)
 	params, _ := json.Marshal(p.params(i, t.texts)) // finite numbers, texts, Booleans and lists of texts
-	place := p.places[i]
+	place := p.owners[i]
 	pg, at := t.columns.page(place), place.Local()&pageMask
-	c := Condition{Rule: p.rule.name, Params: params, Place: place, Subscriber: pg.subscribers[at], Channel: pg.channels[at]}
+	c := Condition{Rule: p.table.name, Params: params, Place: place, Subscriber: pg.subscribers[at], Channel: pg.channels[at]}
 	if slots := t.columns.slots(place); slots != nil {
 		c.Slot = slots[at]
 	}

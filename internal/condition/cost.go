@@ -12,41 +12,41 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// PriceFilter checks a filter as CheckFilter does, and tells what it costs.
+// FilterCost checks a filter as CheckFilter does, and tells what it costs.
 //
 // A cost is an estimate out of the condition's tests (nanosOf) and not a
 // measurement: a condition costs the same on every machine and at every moment,
 // so that a budget that took it yesterday takes it today. A filter of a kind that is one
 // too many is TooLarge.
-func (x *Index) PriceFilter(key Key, filter string) (fanfare.Cost, error) {
+func (x *Index) FilterCost(key Key, filter string) (fanfare.Cost, error) {
 	t, err := x.topic(key)
 	if err != nil {
 		return fanfare.Cost{}, err
 	}
-	d, err := t.draft(t.compile.Load(), filter)
+	d, err := t.compileFilter(t.compiled.Load(), filter)
 	if err != nil {
 		return fanfare.Cost{}, err
 	}
-	cost := d.price()
+	cost := d.cost()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if !t.filters.takes(filter, &d) {
-		return fanfare.Cost{}, tooManyKinds()
+	if !t.filters.hasRoomFor(filter, &d) {
+		return fanfare.Cost{}, tooManyShapes()
 	}
-	if fresh := d.computes(&t.paths, map[string]bool{}); fresh > 0 {
+	if fresh := d.newComputationCost(&t.paths, map[string]bool{}); fresh > 0 {
 		cost.Nanos += fresh
 		cost.Why = cmp.Or(cost.Why, "what it computes of the event, and no other condition does, is computed for every event")
 	}
 	return cost, nil
 }
 
-// price is what a filter costs: nothing where an index leads to one of its conjuncts.
-func (d *draft) price() (sum fanfare.Cost) {
-	if d.form != nil {
-		return d.form.plan.price(rowOf(d.form.params, d.values))
+// cost is what a filter costs: nothing where an index leads to one of its conjuncts.
+func (d *compiledFilter) cost() (sum fanfare.Cost) {
+	if d.shape != nil {
+		return d.shape.plan.cost(detachedRow(d.shape.params, d.values))
 	}
-	for i := range d.parts {
-		one := d.parts[i].price()
+	for i := range d.conjuncts {
+		one := d.conjuncts[i].cost()
 		if one.Indexed() {
 			return one
 		}
@@ -55,17 +55,17 @@ func (d *draft) price() (sum fanfare.Cost) {
 	return sum
 }
 
-// computes is what it takes to compute for d what is not computed yet; seen is what
+// newComputationCost is what it takes to compute for d what is not computed yet; seen is what
 // was counted.
-func (d *draft) computes(known *paths, seen map[string]bool) (nanos int64) {
-	for i := range d.parts {
-		nanos += d.parts[i].computes(known, seen)
+func (d *compiledFilter) newComputationCost(known *pathTable, seen map[string]bool) (nanos int64) {
+	for i := range d.conjuncts {
+		nanos += d.conjuncts[i].newComputationCost(known, seen)
 	}
-	if d.form == nil {
+	if d.shape == nil {
 		return nanos
 	}
-	for _, p := range d.form.plan.paths {
-		if key := p.key(); p.nanos() > 0 && known.slots.used[key] == nil && !seen[key] {
+	for _, p := range d.shape.plan.paths {
+		if key := p.key(); p.nanos() > 0 && known.values.used[key] == nil && !seen[key] {
 			seen[key] = true
 			nanos += p.nanos()
 		}
@@ -76,88 +76,90 @@ func (d *draft) computes(known *paths, seen map[string]bool) (nanos int64) {
 // nanos is what it takes to find a value beyond looking it up: of one that is computed.
 func (s source) nanos() int64 {
 	switch r := s.root.(type) {
-	case *computed:
+	case *computedRoot:
 		return nanosOfProgram(r.expr)
-	case *clock:
-		return clockNanos
+	case *timePartRoot:
+		return timePartNanos
 	}
 	return 0
 }
 
-// PriceParams checks the params of a rule as CheckParams does, and tells what a
+// ParamsCost checks the params of a rule as CheckParams does, and tells what a
 // subscription with them costs.
-func (x *Index) PriceParams(key Key, rule string, params json.RawMessage) (fanfare.Cost, error) {
+func (x *Index) ParamsCost(key Key, rule string, params json.RawMessage) (fanfare.Cost, error) {
 	t, err := x.topic(key)
 	if err != nil {
 		return fanfare.Cost{}, err
 	}
-	c := t.compile.Load()
+	c := t.compiled.Load()
 	number, v, err := c.readParams(rule, params)
 	if err != nil {
 		return fanfare.Cost{}, err
 	}
-	p := c.plans[number]
+	p := c.rulePlans[number]
 	if p.alwaysIndexed() {
 		return fanfare.Cost{}, nil
 	}
-	return p.price(rowOf(c.rules[number].params, v)), nil
+	return p.cost(detachedRow(c.ruleScopes[number].params, v)), nil
 }
 
 // alwaysIndexed reports whether an index leads to every row, whatever its params are:
 // then none has to be made to know its price.
 func (p *plan) alwaysIndexed() bool {
-	return slices.ContainsFunc(p.guards, func(ways []*way) bool {
-		return !slices.ContainsFunc(ways, func(w *way) bool { return !w.ordered() })
+	return slices.ContainsFunc(p.guards, func(ways []*accessPath) bool {
+		return !slices.ContainsFunc(ways, func(w *accessPath) bool { return !w.hasKey() })
 	})
 }
 
-// rowOf is a row with these params, which is in no index.
-func rowOf(params []param, v values) *placing {
-	texts := newTexts()
-	return &placing{texts: texts, frame: frame{texts: texts, page: pageOf(params, v, texts)}}
+// detachedRow is a row with these params, which is in no index.
+func detachedRow(params []param, v paramValues) *rowIndexer {
+	texts := newTextTable()
+	return &rowIndexer{texts: texts, frame: frame{texts: texts, page: detachedPage(params, v, texts)}}
 }
 
-// price is what a row costs: nothing where an index leads to it by one of the guards.
-func (p *plan) price(row *placing) fanfare.Cost {
+// cost is what a row costs: nothing where an index leads to it by one of the guards.
+func (p *plan) cost(row *rowIndexer) fanfare.Cost {
 	for _, ways := range p.guards {
-		if !slices.ContainsFunc(ways, row.everywhere) {
+		if !slices.ContainsFunc(ways, row.matchesEveryEvent) {
 			return fanfare.Cost{}
 		}
 	}
-	return p.dear(row)
+	return p.unindexedCost(row)
 }
 
-// dear is what a row costs that every event meets. Where there is no condition,
+// unindexedCost is what a row costs that every event meets. Where there is no condition,
 // nothing is evaluated.
-func (p *plan) dear(row *placing) fanfare.Cost {
-	if p.tests() == nil {
+func (p *plan) unindexedCost(row *rowIndexer) fanfare.Cost {
+	if p.predicates() == nil {
 		return fanfare.Cost{}
 	}
-	return fanfare.Cost{Nanos: p.nanos(row), Why: p.whyEverywhere()}
+	return fanfare.Cost{Nanos: p.nanos(row), Why: p.unindexedReason()}
 }
 
-// everywhere reports whether w leads to the row with every event.
-func (p *placing) everywhere(w *way) bool {
-	return !w.ordered() && slices.Contains(p.keysOf(w), everyEvent)
+// matchesEveryEvent reports whether w leads to the row with every event.
+func (p *rowIndexer) matchesEveryEvent(w *accessPath) bool {
+	return !w.hasKey() && slices.Contains(p.keysOf(w), everyEvent)
 }
 
-// ordered reports whether w finds its rows in an order, or by a key that says
+// hasKey reports whether w finds its rows in an order, or by a key that says
 // something of every row.
-func (w *way) ordered() bool { return len(w.equalities) > 0 || w.span != nil || w.cells != nil }
+func (w *accessPath) hasKey() bool {
+	return len(w.equalities) > 0 || w.rangeKey != nil || w.grid != nil
+}
 
-// decided reports whether a test is true of the row, whatever the event is.
-func (p *placing) decided(t test) bool {
+// isAlwaysTrue reports whether a test is true of the row, whatever the event is.
+func (p *rowIndexer) isAlwaysTrue(t Predicate) bool {
 	switch t := t.(type) {
-	case anyOf:
-		return slices.ContainsFunc(t, p.decided)
-	case allOf:
-		return !slices.ContainsFunc(t, func(one test) bool { return !p.decided(one) })
-	case program:
-		p.frame.blind = true
-		defer func() { p.frame.blind = false }()
-		return t.eval(&p.frame) == yes
-	case *equality:
-		return isOfRow(t.a) && isOfRow(t.b) && t.eval(&p.frame) == yes
+	case Or:
+		return slices.ContainsFunc(t, p.isAlwaysTrue)
+	case And:
+		return !slices.ContainsFunc(t, func(one Predicate) bool { return !p.isAlwaysTrue(one) })
+	case CELPredicate:
+		p.frame.eventHidden = true
+		defer func() { p.frame.eventHidden = false }()
+		return t.eval(&p.frame) == True
+	case *Equality:
+		return isOfRow(t.a) && isOfRow(t.b) && t.eval(&p.frame) == True
 	}
 	return false
 }
@@ -171,10 +173,10 @@ func isOfRow(x operand) bool {
 }
 
 // nanos is what a row costs that every event meets: all that is tested for it.
-func (p *plan) nanos(row *placing) int64 {
+func (p *plan) nanos(row *rowIndexer) int64 {
 	sum := int64(rowNanos)
-	for _, one := range p.tests() {
-		if row.decided(one) {
+	for _, one := range p.predicates() {
+		if row.isAlwaysTrue(one) {
 			sum += testNanos
 		} else {
 			sum += nanosOf(one)
@@ -183,17 +185,17 @@ func (p *plan) nanos(row *placing) int64 {
 	return sum
 }
 
-// tests are what an event that meets a row evaluates: what is once per event for
+// predicates are what an event that meets a row evaluates: what is once per event for
 // all rows is among it, for the form of one filter has nothing else.
-func (p *plan) tests() (list []test) {
-	list = append(list, p.gates...)
+func (p *plan) predicates() (list []Predicate) {
+	list = append(list, p.eventPredicates...)
 	for _, ways := range p.guards {
 		for _, w := range ways {
-			list = append(list, w.gates...)
+			list = append(list, w.eventPredicates...)
 		}
 	}
 	for i := range p.residuals {
-		list = append(list, p.residuals[i].test)
+		list = append(list, p.residuals[i].Predicate)
 	}
 	return list
 }
@@ -228,49 +230,49 @@ const (
 	regexScanNanos = 1500 // to try it from each letter of a title, where no text is known to come first,
 	regexPartNanos = 60   // and for each part of it
 	placeNanos     = 300  // to tell how far two places are apart
-	clockNanos     = 60   // to read a clock
+	timePartNanos  = 60   // to read a clock
 	programNanos   = 1500 // to begin one of cel-go
 	nodeNanos      = 130  // for each of its expressions
-	againNanos     = 30   // and where it evaluates that again, in a loop
+	repeatNanos    = 30   // and where it evaluates that again, in a loop
 	listNanos      = 200  // to make a list or an object
 	zoneNanos      = 8000 // to read the data of a time zone, as cel-go does each time
 	loopElements   = 8    // that a list of an event is taken to have
 )
 
 // nanosOf is about what a test takes, where none of its sides spares another.
-func nanosOf(t test) (sum int64) {
+func nanosOf(t Predicate) (sum int64) {
 	switch t := t.(type) {
-	case literalTest:
+	case ConstantPredicate:
 		return 1
-	case allOf:
+	case And:
 		for _, one := range t {
 			sum += nanosOf(one)
 		}
 		return sum
-	case anyOf:
+	case Or:
 		for _, one := range t {
 			sum += nanosOf(one)
 		}
 		return sum
-	case negation:
-		return nanosOf(t.test)
-	case choice:
-		return nanosOf(t.when) + max(nanosOf(t.then), nanosOf(t.otherwise))
-	case *mixedMembership:
+	case Not:
+		return nanosOf(t.Predicate)
+	case Conditional:
+		return nanosOf(t.when) + max(nanosOf(t.yes), nanosOf(t.no))
+	case *InMixedList:
 		return testNanos * int64(len(t.values))
-	case *membership:
+	case *InConstants:
 		return testNanos * int64(1+len(t.others))
-	case *textTest, *foldedTest, *listMembership:
+	case *TextPredicate, *FoldedTextPredicate, *InListParam:
 		return textNanos
-	case *sharing:
+	case *existsPredicate:
 		return loopElements * elementNanos
-	case *regexTest:
+	case *RegexPredicate:
 		return nanosOfRegex(t.pattern, t.size)
-	case *withinTest:
+	case *WithinPredicate:
 		return placeNanos
-	case *crossingTest:
+	case *CrossingPredicate:
 		return 2 * testNanos
-	case program:
+	case CELPredicate:
 		return t.nanos
 	}
 	return testNanos
@@ -288,18 +290,18 @@ func nanosOfRegex(pattern *regexp.Regexp, size int) int64 {
 // nanosOfProgram is about what cel-go takes to evaluate e.
 func nanosOfProgram(e celast.Expr) int64 {
 	w := weigh(e)
-	return programNanos + w.expressions*nodeNanos + (w.evaluated-w.expressions)*againNanos + w.calls
+	return programNanos + w.expressions*nodeNanos + (w.evaluated-w.expressions)*repeatNanos + w.calls
 }
 
 // A weight is what cel-go evaluates in an expression: how many expressions there are, how often
 // one is evaluated, and the nanoseconds of calls that take longer than others. What a loop
 // repeats is evaluated for each element, and at most as often as an evaluation may cost: loops
 // inside of loops would be more than there are numbers.
-type weight struct{ expressions, evaluated, calls int64 }
+type evalWeight struct{ expressions, evaluated, calls int64 }
 
-func weigh(e celast.Expr) weight {
-	sum := weight{expressions: 1, evaluated: 1, calls: nanosOfCall(e)}
-	for i, part := range parts(e) {
+func weigh(e celast.Expr) evalWeight {
+	sum := evalWeight{expressions: 1, evaluated: 1, calls: nanosOfCall(e)}
+	for i, part := range children(e) {
 		w := weigh(part)
 		if e.Kind() == celast.ComprehensionKind && (i == 2 || i == 3) { // its condition and its step
 			w.evaluated, w.calls = w.evaluated*loopElements, w.calls*loopElements
@@ -308,7 +310,7 @@ func weigh(e celast.Expr) weight {
 	}
 	sum.expressions = min(sum.expressions, maxCost)
 	sum.evaluated = max(min(sum.evaluated, maxCost), sum.expressions)
-	sum.calls = min(sum.calls, maxCost*againNanos)
+	sum.calls = min(sum.calls, maxCost*repeatNanos)
 	return sum
 }
 

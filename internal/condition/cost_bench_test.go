@@ -74,13 +74,13 @@ func BenchmarkCost(b *testing.B) {
 			if err := x.Define(quakes, Definition{Key: "type", Schema: json.RawMessage(costSchema)}); err != nil {
 				b.Fatal(err)
 			}
-			cost, err := x.PriceFilter(quakes, fmt.Sprintf(kind.filter, 100_000))
+			cost, err := x.FilterCost(quakes, fmt.Sprintf(kind.filter, 100_000))
 			if err != nil || cost.Indexed() {
 				b.Fatal(cost, err)
 			}
 			addMany(b, x, quakes, n, func(i int, e *Entry) { e.Filter = fmt.Sprintf(kind.filter, i+100_000) })
 			var hits []Hit
-			event := Event{Data: json.RawMessage(costEvent), Was: json.RawMessage(costEvent)}
+			event := Event{Data: json.RawMessage(costEvent), Previous: json.RawMessage(costEvent)}
 			for b.Loop() {
 				hits, _ = x.Match(quakes, event, hits[:0])
 			}

@@ -37,7 +37,7 @@ var costs = []struct{ filter, why string }{
 func TestACostSaysWhyNoIndexLeadsToACondition(t *testing.T) {
 	x := newQuakes(t)
 	for _, c := range costs {
-		cost, err := x.PriceFilter(quakes, c.filter)
+		cost, err := x.FilterCost(quakes, c.filter)
 		if err != nil {
 			t.Errorf("%s: %v", c.filter, err)
 			continue
@@ -58,7 +58,7 @@ func TestACostGrowsWithWhatIsEvaluated(t *testing.T) {
 		`mag + geo.lat > 10.0`,
 		`mag + geo.lat > 10.0 && mag * 2.0 > geo.lat`,
 	} {
-		cost, err := x.PriceFilter(quakes, filter)
+		cost, err := x.FilterCost(quakes, filter)
 		if err != nil || cost.Nanos <= last {
 			t.Errorf("%s costs %d ns, %v; want more than %d", filter, cost.Nanos, err, last)
 		}
@@ -73,13 +73,13 @@ func TestLoopsInLoopsCostWhatAnEvaluationMay(t *testing.T) {
 	filter := "true"
 	for depth := range 30 {
 		filter = fmt.Sprintf("tags.all(x%d, %s)", depth, filter)
-		cost, err := x.PriceFilter(quakes, filter)
-		if least, most := int64(programNanos), int64(programNanos+maxCost*(nodeNanos+againNanos)+rowNanos); err != nil || cost.Nanos < least || cost.Nanos > most {
+		cost, err := x.FilterCost(quakes, filter)
+		if least, most := int64(programNanos), int64(programNanos+maxCost*(nodeNanos+repeatNanos)+rowNanos); err != nil || cost.Nanos < least || cost.Nanos > most {
 			t.Fatalf("%d loops cost %d ns, %v; want %d to %d", depth+1, cost.Nanos, err, least, most)
 		}
 	}
 	mustAdd(t, x, quakes, Entry{Place: 1, Filter: filter})
-	if load := x.Load(quakes); load < maxCost*againNanos {
+	if load := x.UnindexedCost(quakes); load < maxCost*repeatNanos {
 		t.Errorf("the load is %d", load)
 	}
 }
@@ -92,12 +92,12 @@ func TestARuleIsPricedByItsParams(t *testing.T) {
 		rule, params string
 		indexed      bool
 	}{{"near", `{"text":"Alaska"}`, true}, {"near", `{"text":""}`, false}, {"other", `{"text":"Alaska"}`, false}} {
-		cost, err := x.PriceParams(quakes, c.rule, json.RawMessage(c.params))
+		cost, err := x.ParamsCost(quakes, c.rule, json.RawMessage(c.params))
 		if err != nil || cost.Indexed() != c.indexed {
 			t.Errorf("%s %s costs %+v, %v", c.rule, c.params, cost, err)
 		}
 	}
-	if _, err := x.PriceParams(quakes, "near", json.RawMessage(`{}`)); err == nil {
+	if _, err := x.ParamsCost(quakes, "near", json.RawMessage(`{}`)); err == nil {
 		t.Error("params that lack one have a price")
 	}
 }
@@ -119,16 +119,16 @@ func TestWhereTheRuleAloneSaysThatAnIndexLeadsParamsCannotSayOtherwise(t *testin
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, found := topic.compile.Load(), map[bool]int{}
+	c, found := topic.compiled.Load(), map[bool]int{}
 	for _, rule := range rules {
-		p := c.plans[c.rule(rule.Name)]
+		p := c.rulePlans[c.ruleNumber(rule.Name)]
 		found[p.alwaysIndexed()]++
 		for _, params := range []string{`"least":0`, `"least":-1e300`, `"text":""`, `"text":"Alaska"`, `"least":0,"text":""`, `"least":7,"text":"Alaska"`} {
 			number, v, err := c.readParams(rule.Name, []byte("{"+params+"}"))
 			if err != nil {
 				continue // they are another rule's
 			}
-			if long := p.price(rowOf(c.rules[number].params, v)); p.alwaysIndexed() && !long.Indexed() {
+			if long := p.cost(detachedRow(c.ruleScopes[number].params, v)); p.alwaysIndexed() && !long.Indexed() {
 				t.Errorf("%s with %s costs %+v", rule.Name, params, long)
 			}
 		}
@@ -145,26 +145,26 @@ func TestWhatIsComputedOfTheEventCostsOnce(t *testing.T) {
 	const sum, clock = "mag * 2.0 + geo.lat > 10.0", "ce.time.getHours('Europe/Berlin') == 8"
 	price := func(filter string) int64 {
 		t.Helper()
-		cost, err := x.PriceFilter(quakes, filter)
+		cost, err := x.FilterCost(quakes, filter)
 		if err != nil || cost.Indexed() != (cost.Why == "") {
 			t.Fatalf("%s: %+v, %v", filter, cost, err)
 		}
 		return cost.Nanos
 	}
 	first, hour := price(sum), price(clock)
-	if first < programNanos || hour != clockNanos {
+	if first < programNanos || hour != timePartNanos {
 		t.Errorf("the sum costs %d, the hour %d", first, hour)
 	}
 	mustAdd(t, x, quakes, Entry{Place: 1, Filter: sum}, Entry{Place: 2, Filter: "mag * 2.0 + geo.lat > 11.0"}, Entry{Place: 3, Filter: clock + " && mag > 3.0"})
 	if again := price("place == 'x' && mag * 2.0 + geo.lat > 12.0"); again != 0 {
 		t.Errorf("the sum costs %d again", again)
 	}
-	if got := x.Load(quakes); got != first+hour {
+	if got := x.UnindexedCost(quakes); got != first+hour {
 		t.Errorf("the load is %d, want %d", got, first+hour)
 	}
 	x.Remove(quakes, 1)
 	x.Remove(quakes, 2)
-	if got := x.Load(quakes); got != hour {
+	if got := x.UnindexedCost(quakes); got != hour {
 		t.Errorf("the load is %d, want %d", got, hour)
 	}
 }
@@ -182,13 +182,13 @@ func TestARowIsPricedByTheSideThatItIsOn(t *testing.T) {
 		{`{"kinds":[],"any":[],"all":["a"]}`, true},
 		{`{"kinds":[],"any":[],"all":[]}`, false},
 	} {
-		cost, err := x.PriceParams(key, "criteria", json.RawMessage(c.params))
+		cost, err := x.ParamsCost(key, "criteria", json.RawMessage(c.params))
 		if err != nil || cost.Indexed() != c.indexed {
 			t.Errorf("%s costs %+v, %v", c.params, cost, err)
 		}
-		before := x.Load(key)
+		before := x.UnindexedCost(key)
 		mustAdd(t, x, key, Entry{Place: 9000, Rule: "criteria", Params: json.RawMessage(c.params)})
-		if got := x.Load(key) - before; got != cost.Nanos {
+		if got := x.UnindexedCost(key) - before; got != cost.Nanos {
 			t.Errorf("%s: the load is %d ns more, want %d", c.params, got, cost.Nanos)
 		}
 		x.Remove(key, 9000)

@@ -9,9 +9,9 @@ import (
 // reached the level, or passed it; one that stood on the level did so before.
 // Where there was no event of the key, or the value was no number in it, or NaN,
 // nothing is crossed. No number now, or NaN, is an error whatever was before.
-type crossingTest struct {
+type CrossingPredicate struct {
 	direction
-	now, was, level operand
+	now, previous, level operand
 }
 
 // A direction is where a value goes.
@@ -23,14 +23,14 @@ const (
 	eitherWay = upwards | downwards
 )
 
-func (t *crossingTest) eval(f *frame) truth {
+func (t *CrossingPredicate) eval(f *frame) Truth {
 	now, _ := t.now.load(f)
 	level, _ := t.level.load(f)
 	after, ok := compareNumbers(now, level)
 	if !ok {
-		return fault
+		return Error
 	}
-	was, _ := t.was.load(f)
+	was, _ := t.previous.load(f)
 	before, ok := compareNumbers(was, level)
 	return truthOf(ok && t.crossed(before, after))
 }
@@ -50,63 +50,63 @@ func compareNumbers(a, b any) (order int, ok bool) {
 }
 
 // crossing returns the test of a crossing, or nil where cel-go has to evaluate it.
-func (b *builder) crossing(e celast.Expr) test {
+func (b *builder) crossing(e celast.Expr) Predicate {
 	c, ok := crossingOf(e)
 	if !ok {
 		return nil
 	}
 	level := b.operand(c.level)
-	now, was := b.followed(c)
+	now, was := b.crossingOperands(c)
 	if level == nil || now == nil {
 		return nil
 	}
-	return &crossingTest{c.direction, now, was, level}
+	return &CrossingPredicate{c.direction, now, was, level}
 }
 
-// followed returns the value of a crossing, as it is and as it was, or nothing
+// crossingOperands returns the value of a crossing, as it is and as it was, or nothing
 // where it hangs on the subscription, or on no event.
-func (b *builder) followed(c crossing) (now, was operand) {
+func (b *builder) crossingOperands(c crossing) (now, was operand) {
 	is, ok1 := b.source(c.now)
-	before, ok2 := b.source(c.was)
+	before, ok2 := b.source(c.previous)
 	if !ok1 || !ok2 {
 		return nil, nil
 	}
 	return field{b.path(is)}, field{b.path(before)}
 }
 
-// earlier is where a field of the last event of the key begins.
-type earlier struct{}
+// previousRoot is where a field of the last event of the key begins.
+type previousRoot struct{}
 
-func (earlier) key() string               { return wasName }
-func (earlier) load(f *frame) (any, bool) { return f.was.read() }
+func (previousRoot) key() string               { return previousName }
+func (previousRoot) load(f *frame) (any, bool) { return f.previous.decoded() }
 
-// past is the last event of the key, read when a condition first asks for it.
-type past struct {
+// previousEvent is the last event of the key, read when a condition first asks for it.
+type previousEvent struct {
 	document
-	raw     []byte
-	shape   *shape
-	names   *pathSlots // the members that conditions name
-	scanned bool
+	raw           []byte
+	schema        *schemaType
+	memberNumbers *indexAllocator // the members that conditions name
+	scanned       bool
 }
 
-func (p *past) begin(raw []byte, s *shape, names *pathSlots) {
-	p.raw, p.shape, p.names, p.scanned = raw, s, names, false
+func (p *previousEvent) begin(raw []byte, s *schemaType, names *indexAllocator) {
+	p.raw, p.schema, p.memberNumbers, p.scanned = raw, s, names, false
 }
 
 // end keeps nothing but the room.
-func (p *past) end() {
+func (p *previousEvent) end() {
 	clear(p.members)
-	*p = past{document: document{members: p.members}}
+	*p = previousEvent{document: document{members: p.members}}
 }
 
-// known reports whether there is one.
-func (p *past) known() bool {
+// exists reports whether there is one.
+func (p *previousEvent) exists() bool {
 	if len(p.raw) == 0 {
 		return false
 	}
 	if !p.scanned {
 		p.scanned = true
-		if p.scan(p.raw, p.shape, p.names.used, p.names.size) != nil { // it was an event's, so it is JSON
+		if p.scan(p.raw, p.schema, p.memberNumbers.used, p.memberNumbers.size) != nil { // it was an event's, so it is JSON
 			p.raw = nil
 			return false
 		}
@@ -114,22 +114,22 @@ func (p *past) known() bool {
 	return true
 }
 
-func (p *past) read() (data any, ok bool) {
-	if !p.known() {
+func (p *previousEvent) decoded() (data any, ok bool) {
+	if !p.exists() {
 		return nil, false
 	}
 	return p.all(), true
 }
 
 // find leads to what was where steps lead.
-func (p *past) find(steps []string) (any, slotState) {
-	if !p.known() {
+func (p *previousEvent) find(steps []string) (any, valueState) {
+	if !p.exists() {
 		return nil, absent
 	}
 	if len(steps) > 0 {
-		if use := p.names.used[steps[0]]; use != nil { // of a crossing's value of now
-			return p.follow(&path{source: source{steps: steps}, top: use.slot})
+		if use := p.memberNumbers.used[steps[0]]; use != nil { // of a crossing's value of now
+			return p.follow(&path{source: source{steps: steps}, member: use.index})
 		}
 	}
-	return follow(steps, p.all())
+	return followSteps(steps, p.all())
 }

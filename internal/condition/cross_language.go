@@ -16,13 +16,13 @@ import (
 // of the last event of the key. Nobody can write either name.
 var crossings = map[string]direction{"crosses": eitherWay, "crosses_above": upwards, "crosses_below": downwards}
 
-const wasName = "@was"
+const previousName = "@was"
 
 // A crossing is a call of one of the functions, taken apart.
 type crossing struct {
 	direction
-	name            string
-	now, was, level celast.Expr
+	name                 string
+	now, previous, level celast.Expr
 }
 
 func crossingOf(e celast.Expr) (c crossing, ok bool) {
@@ -34,14 +34,14 @@ func crossingOf(e celast.Expr) (c crossing, ok bool) {
 	}
 	if c.direction, ok = crossings[c.name]; ok {
 		args := e.AsCall().Args()
-		c.now, c.was, c.level = args[0], args[1], args[2]
+		c.now, c.previous, c.level = args[0], args[1], args[2]
 	}
 	return c, ok
 }
 
-// crossingLanguage declares the functions, and what they become.
-func crossingLanguage() []cel.EnvOption {
-	options := []cel.EnvOption{cel.Variable(wasName, cel.DynType)}
+// crossingOptions declares the functions, and what they become.
+func crossingOptions() []cel.EnvOption {
+	options := []cel.EnvOption{cel.Variable(previousName, cel.DynType)}
 	for name, d := range crossings {
 		options = append(options,
 			cel.Macros(cel.GlobalMacro(name, 2, func(h cel.MacroExprFactory, _ celast.Expr, args []celast.Expr) (celast.Expr, *common.Error) {
@@ -54,31 +54,31 @@ func crossingLanguage() []cel.EnvOption {
 }
 
 func expandCrossing(h cel.MacroExprFactory, name string, args []celast.Expr) (celast.Expr, *common.Error) {
-	was, ok := ofThePast(h, args[0])
+	was, ok := onPreviousEvent(h, args[0])
 	if !ok {
 		return nil, h.NewError(args[0].ID(), name+" follows a field of the event, or what arithmetic makes of some")
 	}
 	return h.NewCall("@"+name, args[0], was, args[1]), nil
 }
 
-// ofThePast copies an expression over the event as the same one over the last
+// onPreviousEvent copies an expression over the event as the same one over the last
 // event of its key.
-func ofThePast(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr, ok bool) {
+func onPreviousEvent(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr, ok bool) {
 	switch e.Kind() {
 	case celast.LiteralKind:
 		return h.Copy(e), true
 	case celast.IdentKind:
 		switch name := bareIdent(e); name {
 		case "event":
-			return h.NewIdent(wasName), true
+			return h.NewIdent(previousName), true
 		case "sub":
 			return h.Copy(e), true
 		default:
-			return h.NewSelect(h.NewIdent(wasName), name), true
+			return h.NewSelect(h.NewIdent(previousName), name), true
 		}
 	case celast.SelectKind:
 		s := e.AsSelect()
-		operand, ok := ofThePast(h, s.Operand())
+		operand, ok := onPreviousEvent(h, s.Operand())
 		if !ok || s.IsTestOnly() {
 			return nil, false
 		}
@@ -87,7 +87,7 @@ func ofThePast(h cel.MacroExprFactory, e celast.Expr) (copied celast.Expr, ok bo
 		call := e.AsCall()
 		args := make([]celast.Expr, len(call.Args()))
 		for i, arg := range call.Args() {
-			if args[i], ok = ofThePast(h, arg); !ok {
+			if args[i], ok = onPreviousEvent(h, arg); !ok {
 				return nil, false
 			}
 		}
@@ -123,35 +123,35 @@ const crossingOfNaN = "NaN is neither above nor below a level"
 
 // crossing refuses what can never be crossed. vars are the variables of the macros
 // around e.
-func (c *checker) crossing(e celast.Expr, known []seen, vars map[string]seen) {
+func (c *checker) crossing(e celast.Expr, known []inferred, vars map[string]inferred) {
 	x, ok := crossingOf(e)
 	if !ok {
 		return
 	}
-	if !c.keyed {
+	if !c.hasKey {
 		c.refuse(e, "give the topic a key, the field that tells whose value it is, as in key: symbol",
 			"%s compares with the last event of the same key, and the topic has no key", x.name)
 	}
-	for i, one := range []celast.Expr{x.now, x.was, x.level} {
+	for i, one := range []celast.Expr{x.now, x.previous, x.level} {
 		if k := known[i].kind; k != kindAny && !k.numeric() {
 			c.refuse(one, "", "%s takes numbers, this is %s", x.name, k)
 		}
 	}
-	if other := c.otherThanEvent(x.now, vars); other != nil {
+	if other := c.findNonEvent(x.now, vars); other != nil {
 		c.refuse(other, "write event. and the name of the field", "%s follows a field of the event, and %s is none", x.name, bareIdent(other))
 	}
 }
 
-// otherThanEvent returns a name in e that is neither of the event nor a param.
-func (c *checker) otherThanEvent(e celast.Expr, vars map[string]seen) celast.Expr {
+// findNonEvent returns a name in e that is neither of the event nor a param.
+func (c *checker) findNonEvent(e celast.Expr, vars map[string]inferred) celast.Expr {
 	if e.Kind() == celast.IdentKind {
 		name := bareIdent(e)
 		if _, isVariable := vars[name]; isVariable || name != "event" && name != "sub" {
 			return e
 		}
 	}
-	for _, part := range parts(e) {
-		if other := c.otherThanEvent(part, vars); other != nil {
+	for _, part := range children(e) {
+		if other := c.findNonEvent(part, vars); other != nil {
 			return other
 		}
 	}

@@ -99,7 +99,7 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		if err := x.Add(quotes, []Entry{{Filter: c.filter}}); err != nil {
 			t.Fatalf("%s: %v", c.filter, err)
 		}
-		event := Event{Data: json.RawMessage(c.is), Was: json.RawMessage(c.was)}
+		event := Event{Data: json.RawMessage(c.is), Previous: json.RawMessage(c.was)}
 		hits, err := x.Match(quotes, event, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestALevelIsCrossedWhereTheValueReachesIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		naively := naive(t, x.topics[quotes].compile.Load().filters, c.filter, event, nil)
+		naively := naive(t, x.topics[quotes].compiled.Load().filterScope, c.filter, event, nil)
 		if got := len(hits) == 1; got != c.want || naively != c.want || (part.Result == fanfare.PartTrue) != c.want {
 			t.Errorf("%s, from %s to %s: matched %v, by cel-go %v, explained as %s; want %v", c.filter, c.was, c.is, got, naively, part.Result, c.want)
 		}
@@ -259,7 +259,7 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "rows") {
 			add()
 		}
-		compiled := x.topics[quotes].compile.Load()
+		compiled := x.topics[quotes].compiled.Load()
 		was := map[string]string{}
 		for range 12 {
 			if rapid.Bool().Draw(t, "change") {
@@ -275,7 +275,7 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
 				data = fmt.Sprintf(`{"symbol":%q,"open":%s}`, symbol, number())
 			}
-			event := Event{Data: json.RawMessage(data), Was: json.RawMessage(was[symbol])}
+			event := Event{Data: json.RawMessage(data), Previous: json.RawMessage(was[symbol])}
 			was[symbol] = data
 			hits, err := x.Match(quotes, event, nil)
 			if err != nil {
@@ -283,10 +283,10 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 			}
 			var want []fanfare.RowID
 			for place, r := range rows {
-				sc, text := compiled.filters, r.Filter
+				sc, text := compiled.filterScope, r.Filter
 				if r.Rule != "" {
-					at := compiled.rule(r.Rule)
-					sc, text = compiled.rules[at], rules[at].When
+					at := compiled.ruleNumber(r.Rule)
+					sc, text = compiled.ruleScopes[at], rules[at].When
 				}
 				if naive(t, sc, text, event, r.sub) {
 					want = append(want, place)
@@ -298,7 +298,7 @@ func TestRowsFindTheirCrossingsAsCELDoes(t *testing.T) {
 				got = append(got, h.Place)
 			}
 			if !slices.Equal(got, want) {
-				t.Fatalf("from %s to %s: %v, want %v", event.Was, event.Data, got, want)
+				t.Fatalf("from %s to %s: %v, want %v", event.Previous, event.Data, got, want)
 			}
 		}
 	})
@@ -318,11 +318,11 @@ func TestACrossingLeadsToTheRowsBetween(t *testing.T) {
 		}
 		mustAdd(t, x, quotes, entries...)
 		plan := x.topics[quotes].rules[0].plan
-		if w := plan.guards[0][0]; !plan.direct || w.span == nil || w.span.crossed == nil || len(plan.residuals) > 0 {
+		if w := plan.guards[0][0]; !plan.singlePath || w.rangeKey == nil || w.rangeKey.crossing == nil || len(plan.residuals) > 0 {
 			t.Fatalf("%s is not answered by its way", when)
 		}
 		for _, c := range []struct{ was, is, hits int }{{100, 110, 10}, {110, 100, 10}, {100, 100, 0}, {-5, n + 5, n}, {n + 5, -5, n}, {n, n + 9, 0}, {-9, 0, 1}} {
-			hits, err := x.Match(quotes, Event{Data: price(c.is), Was: price(c.was)}, nil)
+			hits, err := x.Match(quotes, Event{Data: price(c.is), Previous: price(c.was)}, nil)
 			if err != nil || len(hits) != c.hits {
 				t.Errorf("%s, from %d to %d: %d hits, %v; want %d", when, c.was, c.is, len(hits), err, c.hits)
 			}
@@ -339,10 +339,10 @@ func TestTheLevelsOfFiltersAreRowsOfOneForm(t *testing.T) {
 	for i := range 100 {
 		mustAdd(t, x, quotes, Entry{Place: fanfare.NewRowID(0, uint32(i)), Filter: fmt.Sprintf("symbol == 'A' && crosses(price, %d)", i)})
 	}
-	if n := len(x.topics[quotes].filters.forms); n != 1 {
+	if n := len(x.topics[quotes].filters.shapes); n != 1 {
 		t.Errorf("%d forms, want 1", n)
 	}
-	hits, _ := x.Match(quotes, Event{Data: price(20), Was: price(10)}, nil)
+	hits, _ := x.Match(quotes, Event{Data: price(20), Previous: price(10)}, nil)
 	if len(hits) != 10 {
 		t.Errorf("%d hits, want 10", len(hits))
 	}

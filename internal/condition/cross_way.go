@@ -8,42 +8,42 @@ import (
 
 // A levelKey is a conjunct that is true where the row's level lies between what a
 // value was and what it is: a span of the bucket with two ends.
-type levelKey struct {
+type crossingKey struct {
 	direction
-	now, was operand
+	now, previous operand
 }
 
 // takeCrossing takes a crossing of a level that is a number of the row.
-func (w *way) takeCrossing(b *builder, e celast.Expr) bool {
+func (w *accessPath) takeCrossing(b *builder, e celast.Expr) bool {
 	c, ok := crossingOf(e)
-	if !ok || w.span != nil {
+	if !ok || w.rangeKey != nil {
 		return false
 	}
 	level, ok := b.param(c.level)
 	if !ok || !level.isNumber() {
 		return false
 	}
-	now, was := b.followed(c)
+	now, was := b.crossingOperands(c)
 	if now == nil {
 		return false
 	}
-	w.span = &spanKey{column: level.column, crossed: &levelKey{c.direction, now, was}}
+	w.rangeKey = &rangeKey{column: level.column, crossing: &crossingKey{c.direction, now, was}}
 	return true
 }
 
 // An end of a span is a place among the keys of a bucket: before the rows of a
 // key, or behind them.
-type end struct {
-	key    float64
-	behind bool
+type rangeEnd struct {
+	key   float64
+	after bool
 }
 
-// isBehind reports whether the rows of key come before e.
-func (e end) isBehind(key float64) bool { return key < e.key || e.behind && key == e.key }
+// isAfter reports whether the rows of key come before e.
+func (e rangeEnd) isAfter(key float64) bool { return key < e.key || e.after && key == e.key }
 
-// between returns the ends between which the levels are that the event crosses.
-func (k *levelKey) between(f *frame) (from, to end, ok bool) {
-	v, _ := k.was.load(f)
+// eventRange returns the ends between which the levels are that the event crosses.
+func (k *crossingKey) eventRange(f *frame) (from, to rangeEnd, ok bool) {
+	v, _ := k.previous.load(f)
 	was, ok1 := toFloat(v)
 	v, _ = k.now.load(f)
 	now, ok2 := toFloat(v)
@@ -51,37 +51,37 @@ func (k *levelKey) between(f *frame) (from, to end, ok bool) {
 	case !ok1 || !ok2:
 		return from, to, false
 	case was < now:
-		return end{was, true}, end{now, true}, k.direction&upwards != 0
+		return rangeEnd{was, true}, rangeEnd{now, true}, k.direction&upwards != 0
 	default:
-		return end{now, false}, end{was, false}, k.direction&downwards != 0 && now < was
+		return rangeEnd{now, false}, rangeEnd{was, false}, k.direction&downwards != 0 && now < was
 	}
 }
 
 // visitCrossed visits those rows of a bucket whose level the event crosses.
-func (w *way) visitCrossed(f *frame, rows *rows, h handle, visit func(rows []uint32)) {
-	from, to, ok := w.span.crossed.between(f)
+func (w *accessPath) visitCrossed(f *frame, rows *pageStore, h bucketRef, visit func(rows []uint32)) {
+	from, to, ok := w.rangeKey.crossing.eventRange(f)
 	switch {
 	case !ok:
-	case h.many != nil:
-		h.many.between(from, to, visit)
+	case h.bucket != nil:
+		h.bucket.eachBetween(from, to, visit)
 	default:
-		if level := w.order(rows, h.row); !from.isBehind(level) && to.isBehind(level) {
-			f.one[0] = h.row
-			visit(f.one[:])
+		if level := w.rangeValue(rows, h.row); !from.isAfter(level) && to.isAfter(level) {
+			f.single[0] = h.row
+			visit(f.single[:])
 		}
 	}
 }
 
-// between calls visit with the runs of rows from one end to the other.
-func (b *bucket) between(from, to end, visit func(rows []uint32)) {
+// eachBetween calls visit with the runs of rows from one end to the other.
+func (b *bucket) eachBetween(from, to rangeEnd, visit func(rows []uint32)) {
 	at := sort.Search(len(b.leaves), func(i int) bool {
 		keys := b.leaves[i].keys
-		return !from.isBehind(keys[len(keys)-1])
+		return !from.isAfter(keys[len(keys)-1])
 	})
 	for ; at < len(b.leaves); at++ {
 		l := &b.leaves[at]
-		first := sort.Search(len(l.keys), func(i int) bool { return !from.isBehind(l.keys[i]) })
-		last := sort.Search(len(l.keys), func(i int) bool { return !to.isBehind(l.keys[i]) })
+		first := sort.Search(len(l.keys), func(i int) bool { return !from.isAfter(l.keys[i]) })
+		last := sort.Search(len(l.keys), func(i int) bool { return !to.isAfter(l.keys[i]) })
 		if first < last {
 			visit(l.rows[first:last])
 		}

@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// decode reads event data into nil, bool, int64, float64, string, []any and
+// decodeData reads event data into nil, bool, int64, float64, string, []any and
 // map[string]any. A number becomes a float64 where the schema says "number" and
 // an int64 where it says "integer"; where it says nothing, an int64 if it is
 // written without fraction and exponent and fits, else a float64. What is
 // beyond the range of a double is infinite. No data is null.
-func decode(data json.RawMessage, s *shape) (any, error) {
+func decodeData(data json.RawMessage, s *schemaType) (any, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
@@ -32,41 +32,41 @@ func decode(data json.RawMessage, s *shape) (any, error) {
 	if err != nil {
 		return nil, notJSON()
 	}
-	return typed(v, s), nil
+	return applySchema(v, s), nil
 }
 
-// typed replaces the numbers of v, in place, by what s says they are.
-func typed(v any, s *shape) any {
+// applySchema replaces the numbers of v, in place, by what s says they are.
+func applySchema(v any, s *schemaType) any {
 	switch x := v.(type) {
 	case json.Number:
-		return number(string(x), s)
+		return parseNumber(string(x), s)
 	case map[string]any:
 		for name, member := range x {
 			switch member.(type) {
 			case json.Number, map[string]any, []any:
-				x[name] = typed(member, shapeOfField(s, name))
+				x[name] = applySchema(member, shapeOfField(s, name))
 			}
 		}
 	case []any:
-		var items *shape
+		var items *schemaType
 		if s != nil {
 			items = s.items
 		}
 		for i, member := range x {
-			x[i] = typed(member, items)
+			x[i] = applySchema(member, items)
 		}
 	}
 	return v
 }
 
-func shapeOfField(s *shape, name string) *shape {
+func shapeOfField(s *schemaType, name string) *schemaType {
 	if s == nil {
 		return nil
 	}
 	return s.fields[name]
 }
 
-func number(text string, s *shape) any {
+func parseNumber(text string, s *schemaType) any {
 	k := kindAny
 	if s != nil {
 		k = s.kind

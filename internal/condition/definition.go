@@ -40,21 +40,21 @@ func (d *Definition) equal(o *Definition) bool {
 const MaxRules = 1024
 
 // A compiledTopic is a Definition that was found good. It never changes.
-type compiledTopic struct {
-	source  Definition
-	key     *path // nil: the topic has none
-	filters *scope
-	rules   []*scope // one for each rule: the same fields, and its params
-	plans   []*plan  // one for each rule
+type compiledDefinition struct {
+	definition  Definition
+	key         *path // nil: the topic has none
+	filterScope *scope
+	ruleScopes  []*scope // one for each rule: the same fields, and its params
+	rulePlans   []*plan  // one for each rule
 }
 
 // A scope is where a condition lives: the names that it may use.
 type scope struct {
 	env    *cel.Env
-	event  *shape
+	event  *schemaType
 	params []param // sorted by name; nil in a filter
 	inRule bool
-	keyed  bool // the topic has a key
+	hasKey bool // the topic has a key
 
 	noEvent bool // the members of the data are variables, as those of an audience are
 }
@@ -64,8 +64,8 @@ func (sc *scope) isBare(name string) bool {
 	return !sc.noEvent && sc.event.fields[name] != nil && mayBeBare(name)
 }
 
-// bare lists the fields that may be written without event before them.
-func (sc *scope) bare() []string { return bareNames(sc.event) }
+// bareNames lists the fields that may be written without event before them.
+func (sc *scope) bareNames() []string { return bareNames(sc.event) }
 
 func (sc *scope) param(name string) (param, bool) {
 	i, ok := slices.BinarySearchFunc(sc.params, name, func(p param, name string) int { return cmp.Compare(p.name, name) })
@@ -83,8 +83,8 @@ func (sc *scope) paramNames() []string {
 	return names
 }
 
-// compileTopic checks def and compiles its rules.
-func compileTopic(language *cel.Env, def Definition) (*compiledTopic, error) {
+// compileDefinition checks def and compiles its rules.
+func compileDefinition(language *cel.Env, def Definition) (*compiledDefinition, error) {
 	event, err := parseSchema(def.Schema)
 	if err != nil {
 		return nil, invalid("/schema", "the schema is not JSON: %v", err)
@@ -109,7 +109,7 @@ func compileTopic(language *cel.Env, def Definition) (*compiledTopic, error) {
 		return nil, fmt.Errorf("declare sub: %w", err)
 	}
 	keyed := key != nil
-	c := &compiledTopic{source: def, key: key, filters: &scope{env: env, event: event, keyed: keyed}}
+	c := &compiledDefinition{definition: def, key: key, filterScope: &scope{env: env, event: event, hasKey: keyed}}
 	seen := map[string]bool{}
 	for i, rule := range def.Rules {
 		place := pointer("rules", strconv.Itoa(i))
@@ -124,7 +124,7 @@ func compileTopic(language *cel.Env, def Definition) (*compiledTopic, error) {
 		if err != nil {
 			return nil, err
 		}
-		sc := &scope{env: ruleEnv, event: event, params: params, inRule: true, keyed: keyed}
+		sc := &scope{env: ruleEnv, event: event, params: params, inRule: true, hasKey: keyed}
 		e, err := sc.compile(place+"/when", rule.When)
 		if err != nil {
 			return nil, err
@@ -133,12 +133,12 @@ func compileTopic(language *cel.Env, def Definition) (*compiledTopic, error) {
 		if err != nil {
 			return nil, invalid(place+"/when", "%v", err)
 		}
-		c.rules, c.plans = append(c.rules, sc), append(c.plans, p)
+		c.ruleScopes, c.rulePlans = append(c.ruleScopes, sc), append(c.rulePlans, p)
 	}
 	return c, nil
 }
 
-// rule returns the place of the rule in the topic's order, or -1.
-func (c *compiledTopic) rule(name string) int {
-	return slices.IndexFunc(c.source.Rules, func(r Rule) bool { return r.Name == name })
+// ruleNumber returns the place of the rule in the topic's order, or -1.
+func (c *compiledDefinition) ruleNumber(name string) int {
+	return slices.IndexFunc(c.definition.Rules, func(r Rule) bool { return r.Name == name })
 }

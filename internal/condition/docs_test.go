@@ -53,7 +53,7 @@ func readExamples(t *testing.T) (list []example) {
 // asEvent puts the event of an example together.
 func (e *example) asEvent(t *testing.T) Event {
 	t.Helper()
-	event := Event{Data: json.RawMessage(e.event), Was: json.RawMessage(e.before)}
+	event := Event{Data: json.RawMessage(e.event), Previous: json.RawMessage(e.before)}
 	if e.ce == "" {
 		return event
 	}

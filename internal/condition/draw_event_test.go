@@ -33,7 +33,7 @@ func drawValue(t *rapid.T, depth int) string {
 func drawEvent(t *rapid.T) Event {
 	e := Event{Data: drawData(t), Attributes: Attributes{ID: "1", Source: pick(t, sampleTexts), Type: pick(t, sampleTexts), Subject: pick(t, sampleTexts)}}
 	if !oneIn(t, 5) {
-		e.Was = drawData(t)
+		e.Previous = drawData(t)
 	}
 	if !oneIn(t, 5) {
 		e.Attributes.Time, _ = time.Parse(time.RFC3339, pick(t, sampleTimes))

@@ -221,12 +221,12 @@ func drawPredicate(t *rapid.T, bare bool) string {
 
 // redraw draws other literals for a filter.
 func redraw(t *rapid.T, filter string) string {
-	s, ok := readSkeleton(filter, nil)
+	s, ok := tokenize(filter, nil)
 	if !ok {
 		return filter
 	}
 	var b strings.Builder
-	for _, w := range s.words {
+	for _, w := range s.tokens {
 		switch w.kind {
 		case kindString:
 			w.text = quote(pick(t, sampleTexts))

@@ -12,7 +12,7 @@ import (
 type Event struct {
 	Data       json.RawMessage // one JSON value; none is null
 	Attributes Attributes
-	Was        json.RawMessage // the data of the last event of the same key; empty if there was none
+	Previous   json.RawMessage // the data of the last event of the same key; empty if there was none
 }
 
 // Attributes are the context attributes of the event, in the words of CloudEvents.

@@ -24,19 +24,19 @@ func (x *Index) Explain(key Key, entry Entry, event Event) (fanfare.Part, error)
 	if err != nil {
 		return fanfare.Part{}, err
 	}
-	c := t.compile.Load()
-	data, err := decode(event.Data, c.filters.event)
+	c := t.compiled.Load()
+	data, err := decodeData(event.Data, c.filterScope.event)
 	if err != nil {
 		return fanfare.Part{}, err
 	}
-	sc, where, text, v := c.filters, "/filter", entry.Filter, values{}
+	sc, where, text, v := c.filterScope, "/filter", entry.Filter, paramValues{}
 	switch {
 	case entry.Rule != "":
 		number, read, err := c.readParams(entry.Rule, entry.Params)
 		if err != nil {
 			return fanfare.Part{}, err
 		}
-		sc, text, v = c.rules[number], c.source.Rules[number].When, read
+		sc, text, v = c.ruleScopes[number], c.definition.Rules[number].When, read
 		where = pointer("rules", fmt.Sprint(number), "when")
 	case text == "":
 		return fanfare.Part{Text: "true", Kind: fanfare.PartTest, Result: fanfare.PartTrue}, nil
@@ -45,7 +45,7 @@ func (x *Index) Explain(key Key, entry Entry, event Event) (fanfare.Part, error)
 }
 
 // explain evaluates a condition and everything in it.
-func explain(sc *scope, where, text string, v values, event *Event, data any) (fanfare.Part, error) {
+func explain(sc *scope, where, text string, v paramValues, event *Event, data any) (fanfare.Part, error) {
 	// With its macros kept, the expression can be written out again.
 	env, err := sc.env.Extend(cel.EnableMacroCallTracking())
 	if err != nil {
@@ -61,8 +61,8 @@ func explain(sc *scope, where, text string, v values, event *Event, data any) (f
 		a.SourceInfo().SetMacroCall(id, a.asWritten(call))
 	}
 	x := &explainer{scope: &own, ast: a}
-	x.meet(event, data)
-	x.frame.page = pageOf(own.params, v, x.frame.texts)
+	x.setEvent(event, data)
+	x.frame.page = detachedPage(own.params, v, x.frame.texts)
 	part := x.condition(a.Expr())
 	if x.err != nil {
 		return fanfare.Part{}, invalid(where, "%v", x.err)
@@ -70,14 +70,14 @@ func explain(sc *scope, where, text string, v values, event *Event, data any) (f
 	return part, nil
 }
 
-// pageOf holds the params of one subscription as its row would.
-func pageOf(params []param, v values, t *texts) *page {
-	p := &page{rule: &rule{params: params}}
+// detachedPage holds the params of one subscription as its row would.
+func detachedPage(params []param, v paramValues, t *textTable) *page {
+	p := &page{table: &table{params: params}}
 	for _, number := range v.numbers {
 		p.numbers = append(p.numbers, []float64{number})
 	}
 	for _, text := range v.texts {
-		p.texts = append(p.texts, []uint32{t.take(text)})
+		p.texts = append(p.texts, []uint32{t.acquire(text)})
 	}
 	return p
 }
@@ -86,18 +86,18 @@ func pageOf(params []param, v values, t *texts) *page {
 // as Match builds it.
 type explainer struct {
 	*scope
-	ast   parsed
-	paths paths
+	ast   expression
+	paths pathTable
 	frame frame
 	err   error // of planning a CEL program
 }
 
-// meet makes x ready for an event with these data.
-func (x *explainer) meet(event *Event, data any) {
+// setEvent makes x ready for an event with these data.
+func (x *explainer) setEvent(event *Event, data any) {
 	x.frame.end()
-	x.frame.begin(event, newTexts(), x.paths.slots.size)
+	x.frame.begin(event, newTextTable(), x.paths.values.size)
 	x.frame.data = wholeDocument(data)
-	x.frame.was.begin(event.Was, x.event, &pathSlots{})
+	x.frame.previous.begin(event.Previous, x.event, &indexAllocator{})
 }
 
 // build hands a part to the builder and makes room for what it reads.
@@ -105,8 +105,8 @@ func (x *explainer) build(part func(*builder)) {
 	b := builder{scope: x.scope, ast: x.ast}
 	part(&b)
 	x.paths.link(b.paths)
-	for len(x.frame.slots) < x.paths.slots.size {
-		x.frame.slots = append(x.frame.slots, slot{})
+	for len(x.frame.values) < x.paths.values.size {
+		x.frame.values = append(x.frame.values, cachedValue{})
 	}
 	if b.err != nil {
 		x.err = b.err
@@ -121,10 +121,10 @@ var partKinds = map[string]fanfare.PartKind{
 // condition explains e, which is true or false.
 func (x *explainer) condition(e celast.Expr) fanfare.Part {
 	part := fanfare.Part{Text: x.text(e), Kind: fanfare.PartTest}
-	var t test
+	var t Predicate
 	x.build(func(b *builder) { t = b.build(e) })
 	result := t.eval(&x.frame)
-	part.Result = [...]string{no: fanfare.PartFalse, yes: fanfare.PartTrue, fault: fanfare.PartError}[result]
+	part.Result = [...]string{False: fanfare.PartFalse, True: fanfare.PartTrue, Error: fanfare.PartError}[result]
 
 	if e.Kind() == celast.CallKind {
 		name := e.AsCall().FunctionName()
@@ -132,7 +132,7 @@ func (x *explainer) condition(e celast.Expr) fanfare.Part {
 			part.Kind = kind
 			inner := e.AsCall().Args()
 			if kind == fanfare.PartAll || kind == fanfare.PartAny {
-				inner = chain(e, name, nil)
+				inner = flatten(e, name, nil)
 			}
 			for _, one := range inner {
 				part.Parts = append(part.Parts, x.condition(one))
@@ -140,15 +140,15 @@ func (x *explainer) condition(e celast.Expr) fanfare.Part {
 			return part
 		}
 	}
-	part.Parts = x.inside(e)
-	if result == fault {
-		part.Error = x.why(e, part.Parts)
+	part.Parts = x.innerValues(e)
+	if result == Error {
+		part.Error = x.describeError(e, part.Parts)
 	}
 	return part
 }
 
-// inside explains the values directly inside e.
-func (x *explainer) inside(e celast.Expr) []fanfare.Part {
+// innerValues explains the values directly inside e.
+func (x *explainer) innerValues(e celast.Expr) []fanfare.Part {
 	var list []fanfare.Part
 	for _, one := range x.operands(e) {
 		if part, ok := x.value(one); ok {
@@ -156,7 +156,7 @@ func (x *explainer) inside(e celast.Expr) []fanfare.Part {
 		}
 	}
 	if c, ok := crossingOf(e); ok {
-		list = append(list, x.before(c))
+		list = append(list, x.previousValue(c))
 	}
 	return list
 }
@@ -167,17 +167,17 @@ func (x *explainer) operands(e celast.Expr) []celast.Expr {
 	if e.Kind() == celast.ComprehensionKind {
 		return []celast.Expr{e.AsComprehension().IterRange()}
 	}
-	if x.isName(e) {
+	if x.isReference(e) {
 		return nil
 	}
 	if c, ok := crossingOf(e); ok {
 		return []celast.Expr{c.now, c.level}
 	}
-	return parts(e)
+	return children(e)
 }
 
-// isName reports whether e is the event, a field of it or a param.
-func (x *explainer) isName(e celast.Expr) bool {
+// isReference reports whether e is the event, a field of it or a param.
+func (x *explainer) isReference(e celast.Expr) bool {
 	b := builder{scope: x.scope, ast: x.ast}
 	if _, ok := b.param(e); ok {
 		return true
@@ -188,21 +188,21 @@ func (x *explainer) isName(e celast.Expr) bool {
 
 // value explains e, which may be anything; false for a constant.
 func (x *explainer) value(e celast.Expr) (fanfare.Part, bool) {
-	if isConstant(e) || e.Kind() == celast.IdentKind && !x.isName(e) && bareIdent(e) != "sub" {
+	if isConstant(e) || e.Kind() == celast.IdentKind && !x.isReference(e) && bareIdent(e) != "sub" {
 		return fanfare.Part{}, false
 	}
 	part := fanfare.Part{Text: x.text(e), Kind: fanfare.PartValue, Result: fanfare.PartFound}
-	if x.isName(e) {
+	if x.isReference(e) {
 		v, ok := x.load(e)
 		if part.Value = show(v); !ok {
-			part.Value, part.Result, part.Error = nil, fanfare.PartError, x.missing(e)
+			part.Value, part.Result, part.Error = nil, fanfare.PartError, x.describeMissing(e)
 		}
 		return part, true
 	}
-	part.Parts = x.inside(e)
+	part.Parts = x.innerValues(e)
 	v, err := x.evaluate(e)
 	if part.Value = showCEL(v); err != nil {
-		part.Value, part.Result, part.Error = nil, fanfare.PartError, x.blame(err, part.Parts)
+		part.Value, part.Result, part.Error = nil, fanfare.PartError, x.describeCELError(err, part.Parts)
 	}
 	return part, true
 }
@@ -220,7 +220,7 @@ func isConstant(e celast.Expr) bool {
 	case celast.LiteralKind:
 		return true
 	case celast.ListKind, celast.MapKind:
-		for _, one := range parts(e) {
+		for _, one := range children(e) {
 			if !isConstant(one) {
 				return false
 			}

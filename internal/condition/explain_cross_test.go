@@ -19,7 +19,7 @@ func TestACrossingIsExplainedByTheValueBeforeAndAfter(t *testing.T) {
 		{filter, ``, `{"price":19,"open":8}`, fanfare.PartFalse, "", none},
 		{"crosses(event.any, 10)", `{"any":9}`, `{"any":"x"}`, fanfare.PartError, "9", ""},
 	} {
-		part, err := newQuotes(t).Explain(quotes, Entry{Filter: c.filter}, Event{Data: json.RawMessage(c.is), Was: json.RawMessage(c.was)})
+		part, err := newQuotes(t).Explain(quotes, Entry{Filter: c.filter}, Event{Data: json.RawMessage(c.is), Previous: json.RawMessage(c.was)})
 		if err != nil {
 			t.Fatal(err)
 		}

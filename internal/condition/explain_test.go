@@ -28,10 +28,10 @@ func TestTheExplanationAgreesWithTheMatch(t *testing.T) {
 			t.Fatalf("%+v on %s: matched %v, explained as %+v", entry, data, matched, part)
 		}
 
-		c := w.x.topics[w.key].compile.Load()
-		sc, sub := c.filters, map[string]any(nil)
+		c := w.x.topics[w.key].compiled.Load()
+		sc, sub := c.filterScope, map[string]any(nil)
 		if entry.Rule != "" {
-			sc, sub = c.rules[c.rule(entry.Rule)], readSub(t, entry.Params)
+			sc, sub = c.ruleScopes[c.ruleNumber(entry.Rule)], readSub(t, entry.Params)
 		}
 		var holds func(p fanfare.Part)
 		holds = func(p fanfare.Part) {

@@ -18,18 +18,18 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// why says why a test has no result: what was wrong inside it, or that its values
+// describeError says why a test has no result: what was wrong inside it, or that its values
 // do not go together.
-func (x *explainer) why(e celast.Expr, inside []fanfare.Part) string {
+func (x *explainer) describeError(e celast.Expr, inside []fanfare.Part) string {
 	for _, one := range inside {
 		if one.Error != "" {
 			return one.Error
 		}
 	}
-	if x.isName(e) {
+	if x.isReference(e) {
 		v, ok := x.load(e)
 		if !ok {
-			return x.missing(e)
+			return x.describeMissing(e)
 		}
 		return fmt.Sprintf("%s is %s, neither true nor false", x.text(e), kindOfValue(v))
 	}
@@ -59,7 +59,7 @@ func (x *explainer) why(e celast.Expr, inside []fanfare.Part) string {
 				}
 			}
 		case "contains", "startsWith", "endsWith", "matches", "contains_ci", "starts_with_ci":
-			for _, one := range parts(e) {
+			for _, one := range children(e) {
 				if v, err := x.evaluate(one); err == nil && v.Type() != types.StringType {
 					return fmt.Sprintf("%s takes strings, %s is %s", name, x.text(one), kindOfCEL(v))
 				}
@@ -68,18 +68,18 @@ func (x *explainer) why(e celast.Expr, inside []fanfare.Part) string {
 	}
 	v, err := x.evaluate(e)
 	if err != nil {
-		return x.blame(err, inside)
+		return x.describeCELError(err, inside)
 	}
 	return fmt.Sprintf("it is %s, neither true nor false", kindOfCEL(v))
 }
 
-// missing says which step of a field of the event is not there.
-func (x *explainer) missing(e celast.Expr) string {
+// describeMissing says which step of a field of the event is not there.
+func (x *explainer) describeMissing(e celast.Expr) string {
 	b := builder{scope: x.scope, ast: x.ast}
 	s, _ := b.steps(e)
 	at, v := "event", x.frame.data.all()
 	if s.root != nil {
-		at, v = s.root.key(), any(x.frame.context())
+		at, v = s.root.key(), any(x.frame.attributeMap())
 	}
 	for _, step := range s.steps {
 		m, isObject := v.(map[string]any)
@@ -110,8 +110,8 @@ func inBackticks(name string) string {
 	return "`" + name + "`"
 }
 
-// blame words an error of cel-go, unless what is inside explains it.
-func (x *explainer) blame(err error, inside []fanfare.Part) string {
+// describeCELError words an error of cel-go, unless what is inside explains it.
+func (x *explainer) describeCELError(err error, inside []fanfare.Part) string {
 	for _, one := range inside {
 		if one.Error != "" {
 			return one.Error
@@ -175,11 +175,11 @@ func showCEL(v ref.Val) json.RawMessage {
 	if v == nil {
 		return nil
 	}
-	return show(native(v))
+	return show(jsonValue(v))
 }
 
-// native turns a value of cel-go into what JSON can write.
-func native(v ref.Val) any {
+// jsonValue turns a value of cel-go into what JSON can write.
+func jsonValue(v ref.Val) any {
 	switch x := v.(type) {
 	case types.Null:
 		return nil
@@ -197,13 +197,13 @@ func native(v ref.Val) any {
 		object := map[string]any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
-			object[fmt.Sprint(key.Value())] = native(x.Get(key))
+			object[fmt.Sprint(key.Value())] = jsonValue(x.Get(key))
 		}
 		return object
 	case traits.Lister:
 		list := []any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
-			list = append(list, native(it.Next()))
+			list = append(list, jsonValue(it.Next()))
 		}
 		return list
 	}

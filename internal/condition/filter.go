@@ -12,33 +12,33 @@ import (
 // answered once per event, however many there are. It is a row of its form, or a
 // compound of terms.
 type filter struct {
-	text   string
-	number uint32 // among the topic's filters, while it has subscriptions
-	form   *rule
-	row    uint32
-	parts  []uint32 // of a compound: rows of its terms, the guard first
-	guard  guardKind
-	at     uint32 // and its place among those with its guard
-	count  int32
-	only   fanfare.RowID   // where there is one
-	places *roaring.Bitmap // where there were several
+	text          string
+	number        uint32 // among the topic's filters, while it has subscriptions
+	table         *table
+	row           uint32
+	conjuncts     []uint32 // of a compound: rows of its terms, the guard first
+	guard         guardKind
+	guardPosition uint32 // and its place among those with its guard
+	count         int32
+	single        fanfare.RowID   // where there is one
+	subscriptions *roaring.Bitmap // where there were several
 }
 
 func (fl *filter) add(p fanfare.RowID) {
 	switch {
-	case fl.places != nil:
-		fl.places.Add(uint32(p))
+	case fl.subscriptions != nil:
+		fl.subscriptions.Add(uint32(p))
 	case fl.count == 0:
-		fl.only = p
+		fl.single = p
 	default:
-		fl.places = roaring.BitmapOf(uint32(fl.only), uint32(p))
+		fl.subscriptions = roaring.BitmapOf(uint32(fl.single), uint32(p))
 	}
 	fl.count++
 }
 
 func (fl *filter) remove(p fanfare.RowID) {
-	if fl.places != nil {
-		fl.places.Remove(uint32(p))
+	if fl.subscriptions != nil {
+		fl.subscriptions.Remove(uint32(p))
 	}
 	fl.count--
 }
@@ -49,21 +49,21 @@ type filters struct {
 	list   []*filter // by number; nil where one was dropped
 	free   []uint32
 
-	forms []*rule // each with its filters as rows
-	byKey map[string]*rule
-	terms terms
-	rows  rows
+	shapes         []*table // each with its filters as rows
+	shapesByKey    map[string]*table
+	conjunctShapes conjunctShapes
+	pages          pageStore
 
-	maxKinds  int
-	kindBytes int // of the texts of which the forms and the terms were compiled
+	maxShapes  int
+	shapeBytes int // of the texts of which the forms and the terms were compiled
 }
 
 func newFilters() *filters {
-	return &filters{byText: map[string]*filter{}, byKey: map[string]*rule{}, terms: newTerms(), maxKinds: maxKinds}
+	return &filters{byText: map[string]*filter{}, shapesByKey: map[string]*table{}, conjunctShapes: newConjunctShapes(), maxShapes: maxShapes}
 }
 
-// install makes a text one of the filters.
-func (s *filters) install(text string, d draft, t *topic) *filter {
+// add makes a text one of the filters.
+func (s *filters) add(text string, d compiledFilter, t *topic) *filter {
 	fl := &filter{text: text, number: uint32(len(s.list))}
 	if last := len(s.free) - 1; last >= 0 {
 		fl.number, s.free = s.free[last], s.free[:last]
@@ -71,31 +71,31 @@ func (s *filters) install(text string, d draft, t *topic) *filter {
 		s.list = append(s.list, nil)
 	}
 	s.list[fl.number], s.byText[text] = fl, fl
-	if d.parts != nil {
-		s.join(fl, d.parts, t)
+	if d.conjuncts != nil {
+		s.addConjunction(fl, d.conjuncts, t)
 		return fl
 	}
-	fl.form = s.byKey[d.form.key]
-	if fl.form == nil {
-		fl.form = s.newRule(d.form, t)
-		fl.form.at = len(s.forms)
-		s.forms, s.byKey[d.form.key] = append(s.forms, fl.form), fl.form
+	fl.table = s.shapesByKey[d.shape.key]
+	if fl.table == nil {
+		fl.table = s.newTable(d.shape, t)
+		fl.table.position = len(s.shapes)
+		s.shapes, s.shapesByKey[d.shape.key] = append(s.shapes, fl.table), fl.table
 	}
-	fl.row = fl.form.add(fanfare.RowID(fl.number), d.values, t.at(&s.rows))
+	fl.row = fl.table.add(fanfare.RowID(fl.number), d.values, t.indexerFor(&s.pages))
 	return fl
 }
 
-// newRule has the rows of a form or a term.
-func (s *filters) newRule(fm *form, t *topic) *rule {
+// newTable has the rows of a form or a term.
+func (s *filters) newTable(fm *filterShape, t *topic) *table {
 	t.paths.link(fm.plan.paths)
-	s.kindBytes += len(fm.text)
-	return &rule{name: fm.text, order: noRule, params: fm.params, plan: fm.plan, rows: &s.rows, filters: s, key: fm.key, taken: fm.taken}
+	s.shapeBytes += len(fm.text)
+	return &table{name: fm.text, ruleNumber: noRule, params: fm.params, plan: fm.plan, store: &s.pages, filters: s, key: fm.key, isParam: fm.isParam}
 }
 
-// dropRule gives up what newRule took.
-func (s *filters) dropRule(r *rule, t *topic) {
+// dropTable gives up what newRule took.
+func (s *filters) dropTable(r *table, t *topic) {
 	t.paths.unlink(r.plan.paths)
-	s.kindBytes -= len(r.name)
+	s.shapeBytes -= len(r.name)
 }
 
 // drop forgets fl, which has no subscription any more, and its form with the
@@ -104,39 +104,39 @@ func (s *filters) drop(fl *filter, t *topic) {
 	delete(s.byText, fl.text)
 	s.list[fl.number] = nil
 	s.free = append(s.free, fl.number)
-	if fl.parts != nil {
-		s.part(fl, t)
+	if fl.conjuncts != nil {
+		s.removeConjunction(fl, t)
 		return
 	}
-	r := fl.form
-	r.remove(fl.row, t.at(&s.rows))
-	if r.live == 0 {
-		s.dropRule(r, t)
-		delete(s.byKey, r.key)
-		s.forms = without(s.forms, r)
+	r := fl.table
+	r.remove(fl.row, t.indexerFor(&s.pages))
+	if r.rowCount == 0 {
+		s.dropTable(r, t)
+		delete(s.shapesByKey, r.key)
+		s.shapes = removeTable(s.shapes, r)
 	}
 }
 
-// without takes r out of a list in which it knows its place.
-func without(list []*rule, r *rule) []*rule {
+// removeTable takes r out of a list in which it knows its place.
+func removeTable(list []*table, r *table) []*table {
 	last := list[len(list)-1]
-	list[r.at], last.at = last, r.at
+	list[r.position], last.position = last, r.position
 	list[len(list)-1] = nil
 	return list[:len(list)-1]
 }
 
 // isRow reports whether a row of r is that of fl.
-func (fl *filter) isRow(r *rule, row uint32) bool {
-	if r.term != nil {
-		return slices.Contains(fl.parts, row)
+func (fl *filter) isRow(r *table, row uint32) bool {
+	if r.conjunct != nil {
+		return slices.Contains(fl.conjuncts, row)
 	}
-	return fl.form == r && fl.row == row
+	return fl.table == r && fl.row == row
 }
 
-// oneOf returns some filter of a form, or of a term.
-func (s *filters) oneOf(r *rule) (fl *filter) {
+// anyFilterOf returns some filter of a form, or of a term.
+func (s *filters) anyFilterOf(r *table) (fl *filter) {
 	for _, number := range r.pages {
-		for i, place := range s.rows.pages[number].places {
+		for i, place := range s.pages.pages[number].owners {
 			fl = s.list[place]
 			if fl != nil && fl.isRow(r, number<<pageBits|uint32(i)) {
 				return fl

@@ -12,83 +12,83 @@ import (
 // A form is what filters have in common that differ in literals alone: compiled
 // once, with these literals as its params, it answers them all as a rule does.
 // A filter that has no skeleton, or no literal to take out, is a form of its own.
-type form struct {
-	key    string
-	text   string // of one of its filters
-	params []param
-	taken  []bool // which literals are params
-	plan   *plan
-	test   test // of a term: the whole of it
+type filterShape struct {
+	key       string
+	text      string // of one of its filters
+	params    []param
+	isParam   []bool // which literals are params
+	plan      *plan
+	predicate Predicate // of a term: the whole of it
 }
 
 // A draft is a filter that was found good: the form, and its own literals, or a
 // draft of each conjunct of a compound.
-type draft struct {
-	form   *form
-	values values
-	parts  []draft
+type compiledFilter struct {
+	shape     *filterShape
+	values    paramValues
+	conjuncts []compiledFilter
 }
 
-// known reports whether d is one.
-func (d *draft) known() bool { return d.form != nil || d.parts != nil }
+// isCompiled reports whether d is one.
+func (d *compiledFilter) isCompiled() bool { return d.shape != nil || d.conjuncts != nil }
 
-// draft compiles a filter. The empty text is the condition that every event meets.
-func (t *topic) draft(c *compiledTopic, text string) (draft, error) {
+// compileFilter compiles a filter. The empty text is the condition that every event meets.
+func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilter, error) {
 	if len(text) > MaxTextBytes || !utf8.ValidString(text) {
-		_, err := c.filters.compile("/filter", text)
-		return draft{}, err
+		_, err := c.filterScope.compile("/filter", text)
+		return compiledFilter{}, err
 	}
-	words, _ := t.drafts.words.Get().(*[]word)
+	words, _ := t.shapes.tokenPool.Get().(*[]token)
 	if words == nil {
-		words = new([]word)
+		words = new([]token)
 	}
-	s, regular := readSkeleton(text, *words)
+	s, regular := tokenize(text, *words)
 	if regular {
-		*words = s.words
+		*words = s.tokens
 	}
-	defer t.drafts.words.Put(words)
-	t.drafts.Lock()
-	defer t.drafts.Unlock()
-	if t.drafts.of != c || t.drafts.full() {
-		t.drafts.reset(c)
+	defer t.shapes.tokenPool.Put(words)
+	t.shapes.Lock()
+	defer t.shapes.Unlock()
+	if t.shapes.definition != c || t.shapes.isFull() {
+		t.shapes.reset(c)
 	}
 	if regular && text != "" {
-		if d, ok := t.drafts.compound(text, &s); ok {
+		if d, ok := t.shapes.conjunction(text, &s); ok {
 			return d, nil
 		}
 	} else {
-		s = skeleton{}
+		s = tokenizedFilter{}
 	}
-	return t.drafts.one(t.drafts.forms, compileForm, text, &s)
+	return t.shapes.compile(t.shapes.filterShapes, compileFilterShape, text, &s)
 }
 
-// takeable tells which literals of a skeleton can be params: those that are
+// findParamLiterals tells which literals of a skeleton can be params: those that are
 // compared with a field of the event, or sought in one.
-func (sc *scope) takeable(text string, s *skeleton) ([]bool, error) {
+func (sc *scope) findParamLiterals(text string, s *tokenizedFilter) ([]bool, error) {
 	a, err := sc.compile("/filter", text)
 	if err != nil {
 		return nil, err
 	}
 	taken := make([]bool, s.literals)
-	for _, n := range s.positions(&builder{scope: sc, ast: a}) {
+	for _, n := range s.literalPositions(&builder{scope: sc, ast: a}) {
 		taken[n] = true
 	}
 	return taken, nil
 }
 
-// positions maps the expressions of literals that can be params to the numbers
+// literalPositions maps the expressions of literals that can be params to the numbers
 // of their literals.
-func (s *skeleton) positions(b *builder) map[int64]int {
+func (s *tokenizedFilter) literalPositions(b *builder) map[int64]int {
 	at := map[int]int{} // rune to literal
-	literals := make([]*word, 0, s.literals)
-	for i := range s.words {
-		if w := &s.words[i]; w.kind != kindAny {
-			at[w.at] = len(literals)
+	literals := make([]*token, 0, s.literals)
+	for i := range s.tokens {
+		if w := &s.tokens[i]; w.kind != kindAny {
+			at[w.runeOffset] = len(literals)
 			literals = append(literals, w)
 		}
 	}
 	found := map[int64]int{}
-	b.compared(b.ast.Expr(), func(e celast.Expr) {
+	b.visitComparedLiterals(b.ast.Expr(), func(e celast.Expr) {
 		v, _ := literal(e)
 		where, known := b.ast.SourceInfo().GetOffsetRange(e.ID())
 		n, isWord := at[int(where.Start)]
@@ -98,14 +98,14 @@ func (s *skeleton) positions(b *builder) map[int64]int {
 		same := false
 		switch w := literals[n]; w.kind {
 		case kindString:
-			same = v == any(w.inner)
+			same = v == any(w.value)
 		case kindInt:
 			same = v == any(int64(w.number))
 		case kindDouble:
 			same = v == any(w.number)
 		case kindList:
 			texts, isList := literalTexts(e)
-			same = isList && textOfList(texts) == w.inner
+			same = isList && textOfList(texts) == w.value
 		}
 		if same {
 			if assertions {
@@ -134,9 +134,9 @@ func literalTexts(e celast.Expr) (texts []string, ok bool) {
 	return texts, true
 }
 
-// compared visits the literals that tests compare with fields.
-func (b *builder) compared(e celast.Expr, visit func(celast.Expr)) {
-	if s, ok := b.sharedOf(e); ok {
+// visitComparedLiterals visits the literals that tests compare with fields.
+func (b *builder) visitComparedLiterals(e celast.Expr, visit func(celast.Expr)) {
+	if s, ok := b.existsOf(e); ok {
 		visit(s.other)
 	}
 	if e.Kind() != celast.CallKind {
@@ -145,7 +145,7 @@ func (b *builder) compared(e celast.Expr, visit func(celast.Expr)) {
 	call := e.AsCall()
 	args := call.Args()
 	if c, ok := crossingOf(e); ok {
-		if _, sub := readsOf(b, c.now); !sub {
+		if _, sub := paramsIn(b, c.now); !sub {
 			visit(c.level)
 		}
 		return
@@ -153,7 +153,7 @@ func (b *builder) compared(e celast.Expr, visit func(celast.Expr)) {
 	switch name := call.FunctionName(); name {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
 		for _, arg := range args {
-			b.compared(arg, visit)
+			b.visitComparedLiterals(arg, visit)
 		}
 		return
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
@@ -191,23 +191,23 @@ func (b *builder) compared(e celast.Expr, visit func(celast.Expr)) {
 
 // A compiler compiles the form of a text, whose literals that taken names become
 // params in their order.
-type compiler func(sc *scope, key, text string, s *skeleton, taken []bool) (*form, error)
+type shapeCompiler func(sc *scope, key, text string, s *tokenizedFilter, taken []bool) (*filterShape, error)
 
-// compileForm compiles the form of a filter.
-func compileForm(sc *scope, key, text string, s *skeleton, taken []bool) (*form, error) {
+// compileFilterShape compiles the form of a filter.
+func compileFilterShape(sc *scope, key, text string, s *tokenizedFilter, taken []bool) (*filterShape, error) {
 	if text == "" {
-		return &form{plan: &plan{guards: [][]*way{{newWay()}}, direct: true}}, nil
+		return &filterShape{plan: &plan{guards: [][]*accessPath{{newAccessPath()}}, singlePath: true}}, nil
 	}
-	fm, b, err := readForm(sc, key, text, s, taken)
+	fm, b, err := parseShape(sc, key, text, s, taken)
 	if err != nil {
 		return nil, err
 	}
-	return fm, fm.finish(b)
+	return fm, fm.makePlan(b)
 }
 
-// compileTerm compiles a term.
-func compileTerm(sc *scope, key, text string, s *skeleton, taken []bool) (*form, error) {
-	fm, b, err := readForm(sc, key, text, s, taken)
+// compileConjunctShape compiles a term.
+func compileConjunctShape(sc *scope, key, text string, s *tokenizedFilter, taken []bool) (*filterShape, error) {
+	fm, b, err := parseShape(sc, key, text, s, taken)
 	if err != nil {
 		return nil, err
 	}
@@ -215,19 +215,19 @@ func compileTerm(sc *scope, key, text string, s *skeleton, taken []bool) (*form,
 	if kind := b.ast.GetType(b.ast.Expr().ID()).Kind(); kind != types.BoolKind && kind != types.DynKind {
 		return nil, invalid("/filter", "a part of it is not true or false")
 	}
-	fm.test = b.build(b.ast.Expr())
-	return fm, fm.finish(b)
+	fm.predicate = b.build(b.ast.Expr())
+	return fm, fm.makePlan(b)
 }
 
-func readForm(sc *scope, key, text string, s *skeleton, taken []bool) (*form, *builder, error) {
-	fm := &form{key: key, text: text, taken: taken}
+func parseShape(sc *scope, key, text string, s *tokenizedFilter, taken []bool) (*filterShape, *builder, error) {
+	fm := &filterShape{key: key, text: text, isParam: taken}
 	a, err := sc.compile("/filter", text)
 	if err != nil {
 		return nil, nil, err
 	}
 	b := builder{scope: sc, ast: a, taken: map[int64]param{}}
-	columns, count := s.columns(taken)
-	for id, n := range s.positions(&b) {
+	columns, count := s.paramColumns(taken)
+	for id, n := range s.literalPositions(&b) {
 		if taken[n] {
 			b.taken[id] = columns[n]
 			fm.params = append(fm.params, columns[n])
@@ -239,8 +239,8 @@ func readForm(sc *scope, key, text string, s *skeleton, taken []bool) (*form, *b
 	return fm, &b, nil
 }
 
-// finish gives fm its plan.
-func (fm *form) finish(b *builder) (err error) {
+// makePlan gives fm its plan.
+func (fm *filterShape) makePlan(b *builder) (err error) {
 	if fm.plan, err = newPlan(b); err != nil {
 		return invalid("/filter", "%v", err)
 	}
@@ -250,12 +250,12 @@ func (fm *form) finish(b *builder) (err error) {
 	return nil
 }
 
-// columns are the params for the literals that are taken, and how many those are.
-func (s *skeleton) columns(taken []bool) (params []param, count int) {
+// paramColumns are the params for the literals that are taken, and how many those are.
+func (s *tokenizedFilter) paramColumns(taken []bool) (params []param, count int) {
 	params = make([]param, s.literals)
 	n, numbers, texts := 0, 0, 0
-	for i := range s.words {
-		w := &s.words[i]
+	for i := range s.tokens {
+		w := &s.tokens[i]
 		if w.kind == kindAny {
 			continue
 		}
@@ -274,11 +274,11 @@ func (s *skeleton) columns(taken []bool) (params []param, count int) {
 	return params, numbers + texts
 }
 
-// values are the literals that are taken, as params.
-func (s *skeleton) values(taken []bool) (v values) {
+// literalValues are the literals that are taken, as params.
+func (s *tokenizedFilter) literalValues(taken []bool) (v paramValues) {
 	n := 0
-	for i := range s.words {
-		w := &s.words[i]
+	for i := range s.tokens {
+		w := &s.tokens[i]
 		if w.kind == kindAny {
 			continue
 		}
@@ -286,7 +286,7 @@ func (s *skeleton) values(taken []bool) (v values) {
 			continue
 		}
 		if w.isText() {
-			v.texts = append(v.texts, w.inner)
+			v.texts = append(v.texts, w.value)
 		} else {
 			v.numbers = append(v.numbers, w.number)
 		}

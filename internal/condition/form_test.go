@@ -46,13 +46,13 @@ func TestFiltersThatDifferInLiteralsShareAForm(t *testing.T) {
 			for i, text := range c.filters {
 				mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: text})
 			}
-			if got := x.topics[key].filters.kinds(); got != c.forms {
+			if got := x.topics[key].filters.shapeCount(); got != c.forms {
 				t.Errorf("%d forms, want %d", got, c.forms)
 			}
 			for i := range c.filters {
 				x.Remove(key, fanfare.RowID(i))
 			}
-			if f := x.topics[key].filters; f.kinds()+len(f.byKey)+len(f.byText)+len(f.terms.byKey)+len(f.terms.guards.byKey) > 0 || len(x.topics[key].texts.numbers) > 0 {
+			if f := x.topics[key].filters; f.shapeCount()+len(f.shapesByKey)+len(f.byText)+len(f.conjunctShapes.byKey)+len(f.conjunctShapes.guards.byKey) > 0 || len(x.topics[key].texts.numbers) > 0 {
 				t.Error("forms are kept after the last of their filters")
 			}
 		})
@@ -118,7 +118,7 @@ func TestEachFilterOfAFormHasItsOwnLiterals(t *testing.T) {
 }
 
 func TestATextIsFoundWhereverItsGramLies(t *testing.T) {
-	var n needles
+	var n ngramIndex
 	texts := []string{"a", "ab", "abc", "abcd", "xabcd", "abcdx", "cabcabcd", "ü", "日本", "abcabc", "bcab", "abcdefgh", "xabcdefghabcdefgh", "bcdefghabcdefg"}
 	for i, text := range texts {
 		n.add(text, uint32(i+1))
@@ -128,7 +128,7 @@ func TestATextIsFoundWhereverItsGramLies(t *testing.T) {
 		t.Helper()
 		for _, hay := range hays {
 			got := map[uint32]bool{}
-			n.in(hay, func(number uint32) { got[number] = true })
+			n.find(hay, func(number uint32) { got[number] = true })
 			for i, text := range texts {
 				if want := text != "" && containsFolded(hay, text); got[uint32(i+1)] != want {
 					t.Errorf("%q in %q: %v, want %v", text, hay, !want, want)
@@ -138,16 +138,16 @@ func TestATextIsFoundWhereverItsGramLies(t *testing.T) {
 	}
 	check()
 	for i := 0; i < len(texts); i += 2 {
-		n.drop(texts[i], uint32(i+1))
+		n.remove(texts[i], uint32(i+1))
 		texts[i] = ""
 	}
 	check()
 	for i := 1; i < len(texts); i += 2 {
-		n.drop(texts[i], uint32(i+1))
+		n.remove(texts[i], uint32(i+1))
 	}
-	for _, tier := range n.tiers {
-		if len(tier.filed) > 0 {
-			t.Errorf("grams of texts that were dropped are kept: %v", tier.filed)
+	for _, tier := range n.tables {
+		if len(tier.entries) > 0 {
+			t.Errorf("grams of texts that were dropped are kept: %v", tier.entries)
 		}
 	}
 }

@@ -11,11 +11,11 @@ func TestTheGuardOfAConditionIsNamed(t *testing.T) {
 		``:             "",
 		`contains_ci(place,'x') || event.type == 'y'`: "the text in event.place or the value of event.type",
 	} {
-		if got, err := x.FoundBy(quakes, filter, "", nil); got != want || err != nil {
+		if got, err := x.IndexedBy(quakes, filter, "", nil); got != want || err != nil {
 			t.Errorf("%s is found by %q, %v; want %q", filter, got, err, want)
 		}
 	}
-	if got, err := x.FoundBy(quakes, "", "near", []byte(`{"min_mag":1,"place":"x"}`)); got != "the text in event.place and the range of event.mag" || err != nil {
+	if got, err := x.IndexedBy(quakes, "", "near", []byte(`{"min_mag":1,"place":"x"}`)); got != "the text in event.place and the range of event.mag" || err != nil {
 		t.Errorf("the rule is found by %q, %v", got, err)
 	}
 }

@@ -14,13 +14,13 @@ func fuzzEvents() []Event {
 	at := time.Date(2026, 2, 1, 23, 30, 0, 0, time.UTC)
 	return []Event{
 		{Data: json.RawMessage(`{"mag":5.5,"place":"Alaska","sig":3,"type":"q","geo":{"lat":1,"lon":2.5},"tags":[{"name":"a"}]}`),
-			Was:        json.RawMessage(`{"mag":4,"place":"Peru","sig":9007199254740993,"geo":{"lat":2}}`),
+			Previous:   json.RawMessage(`{"mag":4,"place":"Peru","sig":9007199254740993,"geo":{"lat":2}}`),
 			Attributes: Attributes{ID: "1", Source: "/a", Type: "q", Subject: "Alaska", Time: at, Extensions: map[string]json.RawMessage{"ext": json.RawMessage("2")}}},
 		{Data: json.RawMessage(`{"mag":null,"place":"","sig":0,"tags":[]}`)},
-		{Data: json.RawMessage(`{}`), Was: json.RawMessage(`{"mag":7}`)},
+		{Data: json.RawMessage(`{}`), Previous: json.RawMessage(`{"mag":7}`)},
 		{Data: json.RawMessage(`null`)},
 		{Data: json.RawMessage(`[1]`)},
-		{Data: json.RawMessage(`{"mag":"x","place":3,"geo":[1],"tags":{"name":1}}`), Was: json.RawMessage(`{"mag":7}`)},
+		{Data: json.RawMessage(`{"mag":"x","place":3,"geo":[1],"tags":{"name":1}}`), Previous: json.RawMessage(`{"mag":7}`)},
 		{Data: json.RawMessage(`{"mag":-0.0,"place":"a","sig":9007199254740993,"geo":{"lat":90,"lon":-180}}`), Attributes: Attributes{Time: at}},
 	}
 }
@@ -31,12 +31,12 @@ func fuzzTopic() Definition {
 
 // relative is the filter with other literals of the same kinds.
 func relative(filter string) string {
-	s, ok := readSkeleton(filter, nil)
+	s, ok := tokenize(filter, nil)
 	if !ok {
 		return filter
 	}
 	var b strings.Builder
-	for _, w := range s.words {
+	for _, w := range s.tokens {
 		switch w.kind {
 		case kindString:
 			w.text = "'Alaska'"
@@ -72,7 +72,7 @@ func FuzzFilter(f *testing.F) {
 	if err := x.Define(quakes, fuzzTopic()); err != nil {
 		f.Fatal(err)
 	}
-	sc := x.topics[quakes].compile.Load().filters
+	sc := x.topics[quakes].compiled.Load().filterScope
 	f.Fuzz(func(t *testing.T, text string) {
 		if text == "" {
 			return
@@ -93,7 +93,7 @@ func FuzzFilter(f *testing.F) {
 			met := met(t, x, event)
 			for i, filter := range filters {
 				if want := naive(t, sc, filter, event, nil); met[fanfare.RowID(i)] != want {
-					t.Errorf("%q on %s after %s: got %v, cel-go says %v", filter, event.Data, event.Was, !want, want)
+					t.Errorf("%q on %s after %s: got %v, cel-go says %v", filter, event.Data, event.Previous, !want, want)
 				}
 			}
 		}
@@ -124,12 +124,12 @@ func FuzzRule(f *testing.F) {
 		for i, p := range params {
 			mustAdd(t, x, quakes, Entry{Place: fanfare.RowID(i), Rule: "r", Params: json.RawMessage(p)})
 		}
-		sc := x.topics[quakes].compile.Load().rules[0]
+		sc := x.topics[quakes].compiled.Load().ruleScopes[0]
 		for _, event := range fuzzEvents() {
 			met := met(t, x, event)
 			for i, p := range params {
 				if want := naive(t, sc, when, event, readSub(t, json.RawMessage(p))); met[fanfare.RowID(i)] != want {
-					t.Errorf("%q with %s on %s after %s: got %v, cel-go says %v", when, p, event.Data, event.Was, !want, want)
+					t.Errorf("%q with %s on %s after %s: got %v, cel-go says %v", when, p, event.Data, event.Previous, !want, want)
 				}
 			}
 		}

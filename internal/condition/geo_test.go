@@ -13,21 +13,21 @@ import (
 
 func TestDistancesAreThoseOfGreatCircles(t *testing.T) {
 	quarter := earthRadiusKm * math.Pi / 2
-	vancouver, victoria := place{49.2827, -123.1207}, place{48.4284, -123.3656}
+	vancouver, victoria := geoPoint{49.2827, -123.1207}, geoPoint{48.4284, -123.3656}
 	for name, c := range map[string]struct {
-		a, b place
+		a, b geoPoint
 		km   float64
 	}{
 		"Vancouver to Victoria":      {vancouver, victoria, 96.6688}, // by the spherical law of cosines
 		"a place to itself":          {vancouver, vancouver, 0},
-		"pole to equator":            {place{90, 12}, place{0, -77}, quarter},
-		"pole to pole":               {place{90, 0}, place{-90, 180}, 2 * quarter},
-		"a pole has every longitude": {place{90, 0}, place{90, 123}, 0},
-		"over the 180th meridian":    {place{0, 179.5}, place{0, -179.5}, quarter / 90},
-		"180 is -180":                {place{10, 180}, place{10, -180}, 0},
-		"over the pole":              {place{89.5, 0}, place{89.5, 180}, quarter / 90},
-		"antipodes":                  {place{12, 34}, place{-12, -146}, 2 * quarter},
-		"along the equator":          {place{0, 10}, place{0, 100}, quarter},
+		"pole to equator":            {geoPoint{90, 12}, geoPoint{0, -77}, quarter},
+		"pole to pole":               {geoPoint{90, 0}, geoPoint{-90, 180}, 2 * quarter},
+		"a pole has every longitude": {geoPoint{90, 0}, geoPoint{90, 123}, 0},
+		"over the 180th meridian":    {geoPoint{0, 179.5}, geoPoint{0, -179.5}, quarter / 90},
+		"180 is -180":                {geoPoint{10, 180}, geoPoint{10, -180}, 0},
+		"over the pole":              {geoPoint{89.5, 0}, geoPoint{89.5, 180}, quarter / 90},
+		"antipodes":                  {geoPoint{12, 34}, geoPoint{-12, -146}, 2 * quarter},
+		"along the equator":          {geoPoint{0, 10}, geoPoint{0, 100}, quarter},
 	} {
 		if !c.a.within(c.b, c.km+0.001) || !c.b.within(c.a, c.km+0.001) {
 			t.Errorf("%s: more than %v km", name, c.km)
@@ -46,19 +46,19 @@ func TestABoxHasTheEdgeOfItsCircleInIt(t *testing.T) {
 		a, b := drawPlace(random), drawPlace(random)
 		switch random.IntN(4) {
 		case 0:
-			b = place{-a.lat, a.lon - math.Copysign(180, a.lon)} // antipodes
+			b = geoPoint{-a.lat, a.lon - math.Copysign(180, a.lon)} // antipodes
 		case 1:
-			b = place{a.lat, a.lon + 1e-9}
+			b = geoPoint{a.lat, a.lon + 1e-9}
 		}
 		km := a.distance(b)
-		if !b.exists() {
+		if !b.isValid() {
 			continue
 		}
 		if !a.within(b, km) {
 			t.Fatalf("%v is not within %v km of %v", b, km, a)
 		}
-		fixed := func(x float64) rowNumber { return rowNumber{-1, x} }
-		c := circles{center: [2]rowNumber{fixed(a.lat), fixed(a.lon)}, km: fixed(km)}
+		fixed := func(x float64) numberOrParam { return numberOrParam{-1, x} }
+		c := circleSpace{center: [2]numberOrParam{fixed(a.lat), fixed(a.lon)}, km: fixed(km)}
 		box, ok := c.box(nil, 0)
 		if !ok {
 			t.Fatalf("no box for %v km around %v", km, a)
@@ -75,16 +75,16 @@ var nearby = Rule{Name: "nearby", When: "geo.within(event.lat, event.lon, sub.la
 	Params: map[string]string{"lat": "number", "lon": "number", "km": "number", "mag": "number"}}
 
 // drawPlace is anywhere, mostly where a grid of degrees would be odd.
-func drawPlace(random *rand.Rand) place {
+func drawPlace(random *rand.Rand) geoPoint {
 	switch random.IntN(5) {
 	case 0:
-		return place{[]float64{90, -90, 89.999, -89.999}[random.IntN(4)], 360*random.Float64() - 180}
+		return geoPoint{[]float64{90, -90, 89.999, -89.999}[random.IntN(4)], 360*random.Float64() - 180}
 	case 1:
-		return place{180*random.Float64() - 90, []float64{180, -180, 179.99, -179.99}[random.IntN(4)]}
+		return geoPoint{180*random.Float64() - 90, []float64{180, -180, 179.99, -179.99}[random.IntN(4)]}
 	case 2:
-		return place{50 + random.Float64(), -123 + random.Float64()}
+		return geoPoint{50 + random.Float64(), -123 + random.Float64()}
 	}
-	return place{math.Asin(2*random.Float64()-1) / degree, 360*random.Float64() - 180}
+	return geoPoint{math.Asin(2*random.Float64()-1) / degree, 360*random.Float64() - 180}
 }
 
 func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
@@ -92,7 +92,7 @@ func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	x := newQuakesOf(t, nearby)
 	type row struct {
-		place
+		geoPoint
 		km, mag float64
 	}
 	rows := make([]row, n)
@@ -110,7 +110,7 @@ func TestPlacesLeadToFewRowsAndAllOfThem(t *testing.T) {
 	for i := range events {
 		at := drawPlace(random)
 		if i%3 == 0 { // where a row is
-			at = rows[random.IntN(n)].place
+			at = rows[random.IntN(n)].geoPoint
 		}
 		data := fmt.Sprintf(`{"lat":%v,"lon":%v,"mag":3}`, at.lat, at.lon)
 		want := []fanfare.RowID{}

@@ -42,17 +42,17 @@ func everyGuard(t *rapid.T) (guards, hits int) {
 	for i := range events {
 		events[i] = drawEvent(t)
 	}
-	at := &placing{rows: r.rows, texts: tp.texts}
+	at := &rowIndexer{pages: r.store, texts: tp.texts}
 	for number, ways := range r.plan.guards {
 		r.plan.remove(at, row)
-		r.rows.page(row).guard(row, uint8(number))
+		r.store.page(row).setGuard(row, uint8(number))
 		for _, one := range ways {
 			at.insert(one, row)
 		}
 		for _, event := range events {
 			want, got := w.naive(t, event), w.hits(t, w.x, event)
 			if hits += len(want); !slices.Equal(got, want) {
-				t.Fatalf("event %s after %s: guard %d of %q, params %s\n%s", event.Data, event.Was, number, r.name, entry.Params, w.difference(got, want))
+				t.Fatalf("event %s after %s: guard %d of %q, params %s\n%s", event.Data, event.Previous, number, r.name, entry.Params, w.difference(got, want))
 			}
 		}
 	}
@@ -60,11 +60,11 @@ func everyGuard(t *rapid.T) (guards, hits int) {
 }
 
 // entryRow is the row of an entry, if it has one.
-func entryRow(t *topic, e Entry) (*rule, uint32) {
+func entryRow(t *topic, e Entry) (*table, uint32) {
 	if e.Rule == "" {
 		fl := t.filters.byText[e.Filter]
-		return fl.form, fl.row
+		return fl.table, fl.row
 	}
 	row := uint32(t.columns.page(e.Place).conditions[e.Place.Local()&pageMask] &^ rowRef)
-	return t.rows.page(row).rule, row
+	return t.pages.page(row).table, row
 }

@@ -31,7 +31,7 @@ type Hit = fanfare.Hit
 // subscription wholly or not at all.
 type Index struct {
 	language *cel.Env
-	columns  columns
+	columns  subscriptionColumns
 
 	mu     sync.RWMutex
 	topics map[Key]*topic
@@ -49,7 +49,7 @@ func New() *Index {
 // Check compiles a definition and keeps nothing. The error points at
 // /schema, /rules/0/name, /rules/0/when or /rules/0/params/x.
 func (x *Index) Check(def Definition) error {
-	_, err := compileTopic(x.language, def)
+	_, err := compileDefinition(x.language, def)
 	return err
 }
 
@@ -58,7 +58,7 @@ func (x *Index) Check(def Definition) error {
 // rule that has subscriptions, to change the params of one, or to take a field
 // out of the schema that a filter in use names.
 func (x *Index) Define(key Key, def Definition) error {
-	c, err := compileTopic(x.language, def)
+	c, err := compileDefinition(x.language, def)
 	if err != nil {
 		return err
 	}
@@ -76,15 +76,15 @@ func (x *Index) Define(key Key, def Definition) error {
 	return t.define(c)
 }
 
-// Fits tells whether Define would take def, and changes nothing: the error is the
+// CheckDefine tells whether Define would take def, and changes nothing: the error is the
 // one that Define would have. Everything fits an unknown topic.
-func (x *Index) Fits(key Key, def Definition) error {
-	c, err := compileTopic(x.language, def)
+func (x *Index) CheckDefine(key Key, def Definition) error {
+	c, err := compileDefinition(x.language, def)
 	if err != nil {
 		return err
 	}
 	if t, err := x.topic(key); err == nil {
-		return t.fits(c)
+		return t.checkDefine(c)
 	}
 	return nil
 }

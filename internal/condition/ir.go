@@ -10,8 +10,8 @@ import (
 )
 
 // A test is a condition in the form in which it is evaluated.
-type test interface {
-	eval(*frame) truth
+type Predicate interface {
+	eval(*frame) Truth
 }
 
 // An operand is a value inside a test. It is not ok where CEL has an error.
@@ -40,10 +40,10 @@ func (c *constant) folded(*frame) (string, bool) {
 }
 
 func (x field) load(f *frame) (any, bool) {
-	s := f.read(x.path)
+	s := f.value(x.path)
 	return s.value, s.state != absent
 }
-func (x field) folded(f *frame) (string, bool) { return f.fold(x.path) }
+func (x field) folded(f *frame) (string, bool) { return f.foldedText(x.path) }
 
 func (x numberParam) load(f *frame) (any, bool)    { return f.page.numbers[x.column][f.row], true }
 func (x numberParam) folded(*frame) (string, bool) { return "", false }
@@ -58,61 +58,61 @@ func (f *frame) list(column int) []any             { return f.texts.lists[f.page
 
 // The tests.
 type (
-	literalTest bool
-	allOf       []test // &&
-	anyOf       []test // ||
-	negation    struct{ test }
-	choice      struct{ when, then, otherwise test }
-	holds       struct{ operand } // a value that must be a boolean
-	hasField    struct {          // has(x.name)
+	ConstantPredicate bool
+	And               []Predicate // &&
+	Or                []Predicate // ||
+	Not               struct{ Predicate }
+	Conditional       struct{ when, yes, no Predicate }
+	IsTrue            struct{ operand } // a value that must be a boolean
+	HasField          struct {          // has(x.name)
 		*path
 		name   string
 		member *path // of the event itself: what is asked for
 	}
-	equality struct {
+	Equality struct {
 		a, b   operand
 		negate bool
 	}
-	ordering struct {
+	Ordering struct {
 		a, b operand
-		op   relation
+		op   comparison
 	}
-	numberOrdering struct { // an event's number against a param
+	NumberParamOrdering struct { // an event's number against a param
 		field
 		column int
-		op     relation
+		op     comparison
 	}
-	textTest struct {
+	TextPredicate struct {
 		a, b operand
 		is   func(a, b string) bool
 	}
-	foldedTest struct {
+	FoldedTextPredicate struct {
 		a, b operand
 		is   func(a, b string) bool
 	}
-	regexTest struct {
+	RegexPredicate struct {
 		operand
 		pattern *regexp.Regexp
 		size    int // see regexSize
 	}
-	program struct { // whatever else CEL can say
-		cel.Program
-		nanos int64 // its cost: see nanosOfProgram
+	CELPredicate struct { // whatever else CEL can say
+		program cel.Program
+		nanos   int64 // its cost: see nanosOfProgram
 	}
 )
 
-// relation is an order that holds or not.
-type relation uint8
+// comparison is an order that holds or not.
+type comparison uint8
 
 const (
-	less relation = iota
+	less comparison = iota
 	lessOrEqual
 	greater
 	greaterOrEqual
 )
 
-// holds reports whether order (negative, zero, positive) is r.
-func (r relation) holds(order int) bool {
+// matchesOrder reports whether order (negative, zero, positive) is r.
+func (r comparison) matchesOrder(order int) bool {
 	switch r {
 	case less:
 		return order < 0
@@ -124,8 +124,8 @@ func (r relation) holds(order int) bool {
 	return order >= 0
 }
 
-// orders reports whether x r y.
-func (r relation) orders(x, y float64) bool {
+// matches reports whether x r y.
+func (r comparison) matches(x, y float64) bool {
 	switch r {
 	case less:
 		return x < y
@@ -137,166 +137,166 @@ func (r relation) orders(x, y float64) bool {
 	return x >= y
 }
 
-// isLower reports whether value r border says that the value is not below it.
-func (r relation) isLower() bool { return r == greater || r == greaterOrEqual }
+// isLowerBound reports whether value r border says that the value is not below it.
+func (r comparison) isLowerBound() bool { return r == greater || r == greaterOrEqual }
 
 // mirrored is r with its sides changed.
-func (r relation) mirrored() relation {
-	return [...]relation{greater, greaterOrEqual, less, lessOrEqual}[r]
+func (r comparison) mirrored() comparison {
+	return [...]comparison{greater, greaterOrEqual, less, lessOrEqual}[r]
 }
 
-func (t literalTest) eval(*frame) truth { return truthOf(bool(t)) }
+func (t ConstantPredicate) eval(*frame) Truth { return truthOf(bool(t)) }
 
-func (t allOf) eval(f *frame) truth {
-	result := yes
+func (t And) eval(f *frame) Truth {
+	result := True
 	for _, one := range t {
 		switch one.eval(f) {
-		case no:
-			return no
-		case fault:
-			result = fault
+		case False:
+			return False
+		case Error:
+			result = Error
 		}
 	}
 	return result
 }
 
-func (t anyOf) eval(f *frame) truth {
-	result := no
+func (t Or) eval(f *frame) Truth {
+	result := False
 	for _, one := range t {
 		switch one.eval(f) {
-		case yes:
-			return yes
-		case fault:
-			result = fault
+		case True:
+			return True
+		case Error:
+			result = Error
 		}
 	}
 	return result
 }
 
-func (t negation) eval(f *frame) truth {
-	switch t.test.eval(f) {
-	case no:
-		return yes
-	case yes:
-		return no
+func (t Not) eval(f *frame) Truth {
+	switch t.Predicate.eval(f) {
+	case False:
+		return True
+	case True:
+		return False
 	}
-	return fault
+	return Error
 }
 
-func (t choice) eval(f *frame) truth {
+func (t Conditional) eval(f *frame) Truth {
 	switch t.when.eval(f) {
-	case yes:
-		return t.then.eval(f)
-	case no:
-		return t.otherwise.eval(f)
+	case True:
+		return t.yes.eval(f)
+	case False:
+		return t.no.eval(f)
 	}
-	return fault
+	return Error
 }
 
-func (t holds) eval(f *frame) truth {
+func (t IsTrue) eval(f *frame) Truth {
 	v, ok := t.load(f)
 	if b, isBool := v.(bool); ok && isBool {
 		return truthOf(b)
 	}
-	return fault
+	return Error
 }
 
 // eval answers false where the object is there without the field, and for a
 // null, a text or a number; that nothing is there, or a list, is an error.
-func (t hasField) eval(f *frame) truth {
+func (t HasField) eval(f *frame) Truth {
 	if t.member != nil && f.data.object {
 		return truthOf(f.data.has(t.member))
 	}
-	s := f.read(t.path)
+	s := f.value(t.path)
 	if _, isList := s.value.([]any); isList || s.state == absent {
-		return fault
+		return Error
 	}
 	m, _ := s.value.(map[string]any)
 	_, ok := m[t.name]
 	return truthOf(ok)
 }
 
-func (t *equality) eval(f *frame) truth {
+func (t *Equality) eval(f *frame) Truth {
 	a, ok1 := t.a.load(f)
 	b, ok2 := t.b.load(f)
 	if !ok1 || !ok2 {
-		return fault
+		return Error
 	}
 	return truthOf(equal(a, b) != t.negate)
 }
 
-func (t *ordering) eval(f *frame) truth {
+func (t *Ordering) eval(f *frame) Truth {
 	a, ok1 := t.a.load(f)
 	b, ok2 := t.b.load(f)
 	if !ok1 || !ok2 {
-		return fault
+		return Error
 	}
 	order, ok := compare(a, b)
 	if !ok {
-		return unordered(a, b)
+		return unorderedResult(a, b)
 	}
-	return truthOf(t.op.holds(order))
+	return truthOf(t.op.matchesOrder(order))
 }
 
-// unordered is what a comparison comes to that has no order: false with a NaN, else an
+// unorderedResult is what a comparison comes to that has no order: false with a NaN, else an
 // error.
-func unordered(a, b any) truth {
+func unorderedResult(a, b any) Truth {
 	switch a.(type) {
 	case nil, []any, map[string]any:
-		return fault
+		return Error
 	}
 	for _, v := range [...]any{a, b} {
 		if x, isDouble := v.(float64); isDouble && math.IsNaN(x) {
-			return no
+			return False
 		}
 	}
-	return fault
+	return Error
 }
 
-func (t *numberOrdering) eval(f *frame) truth {
+func (t *NumberParamOrdering) eval(f *frame) Truth {
 	v, _ := t.load(f)
 	x, ok := toFloat(v)
 	if !ok {
-		return unordered(v, 0.0)
+		return unorderedResult(v, 0.0)
 	}
-	return truthOf(t.op.orders(x, f.page.numbers[t.column][f.row]))
+	return truthOf(t.op.matches(x, f.page.numbers[t.column][f.row]))
 }
 
-func (t *textTest) eval(f *frame) truth {
+func (t *TextPredicate) eval(f *frame) Truth {
 	a, ok1 := t.a.load(f)
 	b, ok2 := t.b.load(f)
 	x, ok3 := a.(string)
 	y, ok4 := b.(string)
 	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return fault
+		return Error
 	}
 	return truthOf(t.is(x, y))
 }
 
-func (t *foldedTest) eval(f *frame) truth {
+func (t *FoldedTextPredicate) eval(f *frame) Truth {
 	a, ok1 := t.a.folded(f)
 	b, ok2 := t.b.folded(f)
 	if !ok1 || !ok2 {
-		return fault
+		return Error
 	}
 	return truthOf(t.is(a, b))
 }
 
-func (t *regexTest) eval(f *frame) truth {
+func (t *RegexPredicate) eval(f *frame) Truth {
 	v, ok := t.load(f)
 	text, isText := v.(string)
 	if !ok || !isText {
-		return fault
+		return Error
 	}
 	return truthOf(t.pattern.MatchString(text))
 }
 
-func (t program) eval(f *frame) truth {
-	v, _, err := t.Eval(f)
+func (t CELPredicate) eval(f *frame) Truth {
+	v, _, err := t.program.Eval(f)
 	if b, isBool := v.(types.Bool); err == nil && isBool {
 		return truthOf(bool(b))
 	}
-	return fault
+	return Error
 }
 
 // textTests are CEL's own functions of two strings, foldedTests ours.

@@ -12,7 +12,7 @@ import (
 const MaxKeyBytes = 256
 
 // parseKey reads the key of a definition: the names of fields, joined by dots.
-func parseKey(text string, event *shape) (*path, error) {
+func parseKey(text string, event *schemaType) (*path, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -66,33 +66,33 @@ func (x *Index) KeyOf(key Key, data json.RawMessage) (text string, ok bool, err 
 	if err != nil {
 		return "", false, err
 	}
-	c := t.compile.Load()
+	c := t.compiled.Load()
 	if c.key == nil {
 		return "", false, nil
 	}
 	var d document
-	first := map[string]*pathUse{c.key.steps[0]: {slot: c.key.top}}
-	if err := d.scan(data, c.filters.event, first, 1); err != nil {
+	first := map[string]*pathUse{c.key.steps[0]: {index: c.key.member}}
+	if err := d.scan(data, c.filterScope.event, first, 1); err != nil {
 		return "", false, err
 	}
 	v, _ := d.follow(c.key)
-	text, ok = keyText(v)
+	text, ok = keyTextOf(v)
 	return text, ok, nil
 }
 
 // KeyAt returns what KeyOf would for a topic with this key and without a schema.
 func KeyAt(field string, data json.RawMessage) (text string, ok bool) {
-	v, err := decode(data, nil)
+	v, err := decodeData(data, nil)
 	steps := keySteps(field)
 	if err != nil || steps == nil {
 		return "", false
 	}
-	v, _ = follow(steps, v)
-	return keyText(v)
+	v, _ = followSteps(steps, v)
+	return keyTextOf(v)
 }
 
-// keyText is the text of a value that is a key.
-func keyText(v any) (text string, ok bool) {
+// keyTextOf is the text of a value that is a key.
+func keyTextOf(v any) (text string, ok bool) {
 	switch v := v.(type) {
 	case string:
 		text = v

@@ -11,33 +11,33 @@ import (
 // compiled to is up to a hundred times as large as its text. So a topic has so many, and
 // so much text of them: it is refused to take a filter on, and not to go on with it.
 const (
-	maxKinds     = 16 << 10
-	maxKindBytes = 4 << 20
+	maxShapes     = 16 << 10
+	maxShapeBytes = 4 << 20
 )
 
-// kinds is how many conditions were compiled for the filters.
-func (s *filters) kinds() int { return len(s.forms) + len(s.terms.list) }
+// shapeCount is how many conditions were compiled for the filters.
+func (s *filters) shapeCount() int { return len(s.shapes) + len(s.conjunctShapes.list) }
 
-// takes reports whether there is room for the kinds of a filter.
-func (s *filters) takes(text string, d *draft) bool {
-	return s.byText[text] != nil || s.kinds() < s.maxKinds && s.kindBytes < maxKindBytes || s.knows(d)
+// hasRoomFor reports whether there is room for the kinds of a filter.
+func (s *filters) hasRoomFor(text string, d *compiledFilter) bool {
+	return s.byText[text] != nil || s.shapeCount() < s.maxShapes && s.shapeBytes < maxShapeBytes || s.hasShapes(d)
 }
 
-// knows reports whether there are filters of all kinds of d.
-func (s *filters) knows(d *draft) bool {
-	if d.form != nil {
-		return s.byKey[d.form.key] != nil
+// hasShapes reports whether there are filters of all kinds of d.
+func (s *filters) hasShapes(d *compiledFilter) bool {
+	if d.shape != nil {
+		return s.shapesByKey[d.shape.key] != nil
 	}
-	for i := range d.parts {
-		if s.terms.byKey[d.parts[i].form.key] == nil {
+	for i := range d.conjuncts {
+		if s.conjunctShapes.byKey[d.conjuncts[i].shape.key] == nil {
 			return false
 		}
 	}
 	return true
 }
 
-func tooManyKinds() error {
+func tooManyShapes() error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/filter",
-		Message: fmt.Sprintf("the topic has filters of %d kinds, or %d bytes of them, and this is of another one", maxKinds, maxKindBytes),
+		Message: fmt.Sprintf("the topic has filters of %d kinds, or %d bytes of them, and this is of another one", maxShapes, maxShapeBytes),
 		Hint:    "use a filter that differs from others in its values alone, or a rule"}
 }

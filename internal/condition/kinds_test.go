@@ -25,10 +25,10 @@ func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
 				t.Fatal(err)
 			}
 			topic := x.topics[key].filters
-			topic.maxKinds, topic.kindBytes = few, maxKindBytes-few/2*MaxTextBytes // as if there were more
+			topic.maxShapes, topic.shapeBytes = few, maxShapeBytes-few/2*MaxTextBytes // as if there were more
 			n := 0
 			for ; n <= few; n++ {
-				if _, err := x.PriceFilter(key, kind(n)); err != nil {
+				if _, err := x.FilterCost(key, kind(n)); err != nil {
 					if fanfare.CodeOf(err) != fanfare.TooLarge {
 						t.Fatal(err)
 					}
@@ -40,20 +40,20 @@ func TestATopicHasSoManyKindsOfFilters(t *testing.T) {
 				t.Fatalf("%d kinds were taken", n)
 			}
 			other := strings.ReplaceAll(kind(0), "'x'", "'y'")
-			if _, err := x.PriceFilter(key, other); err != nil {
+			if _, err := x.FilterCost(key, other); err != nil {
 				t.Errorf("another filter of a kind that is there: %v", err)
 			}
 			mustAdd(t, x, key, Entry{Place: fanfare.RowID(n), Filter: kind(n)}) // as at start: it was taken once
-			if _, err := x.PriceFilter(key, kind(n)); err != nil {
+			if _, err := x.FilterCost(key, kind(n)); err != nil {
 				t.Errorf("a filter that is there: %v", err)
 			}
 			for i := range n + 1 {
 				x.Remove(key, fanfare.RowID(i))
 			}
-			if left := topic.kindBytes - (maxKindBytes - few/2*MaxTextBytes); topic.kinds() != 0 || left != 0 {
-				t.Errorf("%d kinds of %d bytes are left", topic.kinds(), left)
+			if left := topic.shapeBytes - (maxShapeBytes - few/2*MaxTextBytes); topic.shapeCount() != 0 || left != 0 {
+				t.Errorf("%d kinds of %d bytes are left", topic.shapeCount(), left)
 			}
-			if _, err := x.PriceFilter(key, kind(n)); err != nil {
+			if _, err := x.FilterCost(key, kind(n)); err != nil {
 				t.Errorf("where others ended, there is room: %v", err)
 			}
 		})

@@ -26,7 +26,7 @@ func newLanguage() (*cel.Env, error) {
 
 // languageOptions are Fanfare's functions and limits.
 func languageOptions() []cel.EnvOption {
-	return append(append(crossingLanguage(), looseLanguage()...),
+	return append(append(crossingOptions(), dynamicOperatorOptions()...),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.ParserExpressionSizeLimit(MaxTextBytes),
@@ -59,9 +59,9 @@ func programOptions() []cel.ProgramOption {
 
 var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
-// notBare are names that CEL or Fanfare gives another meaning: a field of such
+// reservedNames are names that CEL or Fanfare gives another meaning: a field of such
 // a name is written with event before it.
-var notBare = []string{
+var reservedNames = []string{
 	"event", "sub", attributesName,
 	"bool", "bytes", "double", "duration", "dyn", "int", "list", "map", "null_type", "string", "timestamp", "type", "uint",
 	"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
@@ -69,11 +69,11 @@ var notBare = []string{
 }
 
 // bareNames lists the fields of the event that may be written without event.
-func bareNames(event *shape) []string {
+func bareNames(event *schemaType) []string {
 	return slices.DeleteFunc(event.names(), func(name string) bool { return !mayBeBare(name) })
 }
 
 // mayBeBare reports whether a field of that name may be written without event.
 func mayBeBare(name string) bool {
-	return identifier.MatchString(name) && !slices.Contains(notBare, name)
+	return identifier.MatchString(name) && !slices.Contains(reservedNames, name)
 }

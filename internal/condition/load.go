@@ -9,37 +9,37 @@ import (
 
 // A Dear is a condition to which no index leads: a filter, or a rule with all of
 // its subscriptions that have none.
-type Dear struct {
+type UnindexedCondition struct {
 	Filter        string
 	Rule          string // "" of a filter
 	Subscriptions int    // that have it
 	Cost          fanfare.Cost
 }
 
-// Load is what the conditions of a topic to which no index leads cost each event
+// UnindexedCost is what the conditions of a topic to which no index leads cost each event
 // together, in nanoseconds: filters of one text once, subscriptions to a rule each, and
 // what is computed of the event once, however many conditions ask for it. It is added up
 // once for each change of the topic: who puts many conditions asks before each of them.
-func (x *Index) Load(key Key) (nanos int64) {
+func (x *Index) UnindexedCost(key Key) (nanos int64) {
 	t, err := x.topic(key)
 	if err != nil {
 		return 0
 	}
-	t.change.Lock()
-	defer t.change.Unlock()
-	if !t.loaded {
-		t.load = 0
-		t.eachDear(func(d Dear) { t.load += d.Cost.Nanos })
-		for _, use := range t.paths.slots.used {
-			t.load += use.nanos
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	if !t.costKnown {
+		t.unindexedNanos = 0
+		t.eachUnindexed(func(d UnindexedCondition) { t.unindexedNanos += d.Cost.Nanos })
+		for _, use := range t.paths.values.used {
+			t.unindexedNanos += use.nanos
 		}
-		t.loaded = true
+		t.costKnown = true
 	}
-	return t.load
+	return t.unindexedNanos
 }
 
-// Has reports whether some subscription of the topic has the filter.
-func (x *Index) Has(key Key, filter string) bool {
+// HasFilter reports whether some subscription of the topic has the filter.
+func (x *Index) HasFilter(key Key, filter string) bool {
 	t, err := x.topic(key)
 	if err != nil {
 		return false
@@ -49,43 +49,43 @@ func (x *Index) Has(key Key, filter string) bool {
 	return t.filters.byText[filter] != nil
 }
 
-// Dearest returns the limit dearest conditions of a topic to which no index
+// MostExpensive returns the limit dearest conditions of a topic to which no index
 // leads, the dearest first, and how many there are.
-func (x *Index) Dearest(key Key, limit int) (list []Dear, all int) {
-	x.eachDear(key, func(d Dear) {
+func (x *Index) MostExpensive(key Key, limit int) (list []UnindexedCondition, all int) {
+	x.eachUnindexed(key, func(d UnindexedCondition) {
 		all++
 		if list = append(list, d); len(list) > 2*limit+1024 {
-			list = dearest(list, limit)
+			list = sortByCost(list, limit)
 		}
 	})
-	return dearest(list, limit), all
+	return sortByCost(list, limit), all
 }
 
-func dearest(list []Dear, limit int) []Dear {
-	slices.SortFunc(list, func(a, b Dear) int {
+func sortByCost(list []UnindexedCondition, limit int) []UnindexedCondition {
+	slices.SortFunc(list, func(a, b UnindexedCondition) int {
 		return cmp.Or(cmp.Compare(b.Cost.Nanos, a.Cost.Nanos), cmp.Compare(b.Subscriptions, a.Subscriptions),
 			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Filter, b.Filter))
 	})
 	return list[:min(len(list), limit)]
 }
 
-// eachDear visits the conditions of a topic to which no index leads. Nothing changes
+// eachUnindexed visits the conditions of a topic to which no index leads. Nothing changes
 // meanwhile, and matches go on.
-func (x *Index) eachDear(key Key, visit func(Dear)) {
+func (x *Index) eachUnindexed(key Key, visit func(UnindexedCondition)) {
 	t, err := x.topic(key)
 	if err != nil {
 		return
 	}
-	t.change.Lock()
-	defer t.change.Unlock()
-	t.eachDear(visit)
+	t.changeMu.Lock()
+	defer t.changeMu.Unlock()
+	t.eachUnindexed(visit)
 }
 
-// eachDear is that of the index, for who changes the topic.
-func (t *topic) eachDear(visit func(Dear)) {
+// eachUnindexed is that of the index, for who changes the topic.
+func (t *topic) eachUnindexed(visit func(UnindexedCondition)) {
 	for _, r := range t.rules {
-		all := Dear{Rule: r.name}
-		r.eachDear(t.texts, func(_ uint32, cost fanfare.Cost) {
+		all := UnindexedCondition{Rule: r.name}
+		r.eachUnindexed(t.texts, func(_ uint32, cost fanfare.Cost) {
 			all.Subscriptions++
 			all.Cost = fanfare.Cost{Nanos: all.Cost.Nanos + cost.Nanos, Why: cost.Why}
 		})
@@ -96,36 +96,36 @@ func (t *topic) eachDear(visit func(Dear)) {
 	s := t.filters
 	dear := func(number uint32, cost fanfare.Cost) {
 		fl := s.list[number]
-		visit(Dear{Filter: fl.text, Subscriptions: int(fl.count), Cost: cost})
+		visit(UnindexedCondition{Filter: fl.text, Subscriptions: int(fl.count), Cost: cost})
 	}
-	for _, r := range s.forms {
-		r.eachDear(t.texts, dear)
+	for _, r := range s.shapes {
+		r.eachUnindexed(t.texts, dear)
 	}
 	compound := func(number uint32) {
-		if cost := s.costOf(s.list[number], t.texts); !cost.Indexed() {
+		if cost := s.conjunctionCost(s.list[number], t.texts); !cost.Indexed() {
 			dear(number, cost)
 		}
 	}
-	s.terms.guards.each(everyEvent, compound)
-	for _, r := range s.terms.list {
-		if r.term.onWays > 0 {
-			r.eachDear(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
+	s.conjunctShapes.guards.each(everyEvent, compound)
+	for _, r := range s.conjunctShapes.list {
+		if r.conjunct.accessPathRows > 0 {
+			r.eachUnindexed(t.texts, func(number uint32, _ fanfare.Cost) { compound(number) })
 		}
 	}
 }
 
-// costOf is what a compound costs.
-func (s *filters) costOf(fl *filter, t *texts) fanfare.Cost {
-	d := draft{parts: make([]draft, len(fl.parts))}
-	for i, row := range fl.parts {
-		p := s.rows.page(row)
-		d.parts[i] = draft{form: &form{plan: p.rule.plan, params: p.rule.params}, values: p.values(int(row&pageMask), t)}
+// conjunctionCost is what a compound costs.
+func (s *filters) conjunctionCost(fl *filter, t *textTable) fanfare.Cost {
+	d := compiledFilter{conjuncts: make([]compiledFilter, len(fl.conjuncts))}
+	for i, row := range fl.conjuncts {
+		p := s.pages.page(row)
+		d.conjuncts[i] = compiledFilter{shape: &filterShape{plan: p.table.plan, params: p.table.params}, values: p.values(int(row&pageMask), t)}
 	}
-	return d.price()
+	return d.cost()
 }
 
 // values returns the params of a row as they were given.
-func (p *page) values(row int, t *texts) (v values) {
+func (p *page) values(row int, t *textTable) (v paramValues) {
 	for _, column := range p.numbers {
 		v.numbers = append(v.numbers, column[row])
 	}
@@ -136,7 +136,7 @@ func (p *page) values(row int, t *texts) (v values) {
 }
 
 // each visits the compounds with a key.
-func (c *guards) each(key uint64, visit func(number uint32)) {
+func (c *guardTable) each(key uint64, visit func(number uint32)) {
 	switch one, known := c.byKey[key]; {
 	case !known:
 	case !one.listed:
@@ -148,10 +148,10 @@ func (c *guards) each(key uint64, visit func(number uint32)) {
 	}
 }
 
-// eachDear visits what is in the rows of r that every event meets, each once, and what
+// eachUnindexed visits what is in the rows of r that every event meets, each once, and what
 // it costs.
-func (r *rule) eachDear(t *texts, visit func(place uint32, cost fanfare.Cost)) {
-	at := &placing{rows: r.rows, texts: t}
+func (r *table) eachUnindexed(t *textTable, visit func(place uint32, cost fanfare.Cost)) {
+	at := &rowIndexer{pages: r.store, texts: t}
 	var seen map[uint32]struct{} // a row is on every way of its guard
 	once := func(row uint32) {
 		if _, again := seen[row]; again {
@@ -161,19 +161,19 @@ func (r *rule) eachDear(t *texts, visit func(place uint32, cost fanfare.Cost)) {
 			seen = map[uint32]struct{}{}
 		}
 		seen[row] = struct{}{}
-		at.at(row)
-		if cost := r.plan.dear(at); !cost.Indexed() {
-			visit(uint32(r.rows.page(row).places[row&pageMask]), cost)
+		at.seek(row)
+		if cost := r.plan.unindexedCost(at); !cost.Indexed() {
+			visit(uint32(r.store.page(row).owners[row&pageMask]), cost)
 		}
 	}
 	for _, ways := range r.plan.guards {
 		for _, w := range ways {
 			switch h, some := w.buckets[everyEvent]; {
-			case !some || w.ordered():
-			case h.many == nil:
+			case !some || w.hasKey():
+			case h.bucket == nil:
 				once(h.row)
 			default:
-				h.many.all(func(rows []uint32) {
+				h.bucket.each(func(rows []uint32) {
 					for _, row := range rows {
 						once(row)
 					}

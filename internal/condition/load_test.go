@@ -9,7 +9,7 @@ import (
 
 func costOf(t *testing.T, x *Index, filter string) int64 {
 	t.Helper()
-	cost, err := x.PriceFilter(quakes, filter)
+	cost, err := x.FilterCost(quakes, filter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestTheLoadIsTheSumOfWhatNoIndexLeadsTo(t *testing.T) {
 	x := newQuakes(t, near, other)
 	want := func(nanos int64, why string) {
 		t.Helper()
-		if got := x.Load(quakes); got != nanos {
+		if got := x.UnindexedCost(quakes); got != nanos {
 			t.Errorf("the load is %d ns, want %d: %s", got, nanos, why)
 		}
 	}
@@ -36,7 +36,7 @@ func TestTheLoadIsTheSumOfWhatNoIndexLeadsTo(t *testing.T) {
 	empty := costOf(t, x, "place.contains('')")
 	mustAdd(t, x, quakes, Entry{Place: 13, Filter: "place.contains('')"}, Entry{Place: 14, Filter: "place.contains('a')"})
 	want(2*one+empty, "the empty text is everywhere, the other is not")
-	cost, err := x.PriceParams(quakes, "other", []byte(`{"text":"a"}`))
+	cost, err := x.ParamsCost(quakes, "other", []byte(`{"text":"a"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +58,14 @@ func TestTheLoadIsThatOfTheTopicAsItIsDefinedNow(t *testing.T) {
 	rule := Rule{Name: "other", When: "place != sub.text", Params: map[string]string{"text": "string"}}
 	x := newQuakes(t, rule)
 	mustAdd(t, x, quakes, Entry{Place: 1, Rule: "other", Params: []byte(`{"text":"a"}`)})
-	if x.Load(quakes) == 0 {
+	if x.UnindexedCost(quakes) == 0 {
 		t.Error("no index leads to it, and it costs nothing")
 	}
 	rule.When = "place == sub.text"
 	if err := x.Define(quakes, Definition{Schema: []byte(quakeSchema), Rules: []Rule{rule}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := x.Load(quakes); got != 0 {
+	if got := x.UnindexedCost(quakes); got != 0 {
 		t.Errorf("an index leads to it now, and it costs %d ns", got)
 	}
 }
@@ -79,7 +79,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	mustAdd(b, x, quakes, entries...)
 	for b.Loop() {
-		x.Load(quakes)
+		x.UnindexedCost(quakes)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestTheDearestComeFirst(t *testing.T) {
 	for i := range 100 {
 		mustAdd(t, x, quakes, Entry{Place: placeNumber(4000 + i), Rule: "other", Params: []byte(`{"text":"a"}`)})
 	}
-	list, all := x.Dearest(quakes, 3)
+	list, all := x.MostExpensive(quakes, 3)
 	if all != 3002 || len(list) != 3 {
 		t.Fatalf("%d of %d, want 3 of 3002", len(list), all)
 	}
@@ -131,16 +131,16 @@ func TestTheLoadCountsFiltersOfManyKinds(t *testing.T) {
 			}
 		}
 	}
-	if got := x.Load(quakes); got != want || want == 0 {
+	if got := x.UnindexedCost(quakes); got != want || want == 0 {
 		t.Errorf("the load is %d ns, want %d", got, want)
 	}
-	if list, all := x.Dearest(quakes, 100); all != len(fields)*len(fields) || len(list) != all {
+	if list, all := x.MostExpensive(quakes, 100); all != len(fields)*len(fields) || len(list) != all {
 		t.Errorf("%d are dear and %d are listed, want those with != alone, %d", all, len(list), len(fields)*len(fields))
 	}
 	for i := range number {
 		x.Remove(quakes, placeNumber(i+1))
 	}
-	if got := x.Load(quakes); got != 0 {
+	if got := x.UnindexedCost(quakes); got != 0 {
 		t.Errorf("the load is %d ns when all have left", got)
 	}
 }

@@ -10,54 +10,54 @@ import (
 
 // match appends the hits of an event, ordered by place.
 func (t *topic) match(event *Event, hits []Hit) ([]Hit, error) {
-	err := t.find(event, nil, func(f *frame) { hits = t.collect(f, hits) })
+	err := t.search(event, nil, func(f *frame) { hits = t.collect(f, hits) })
 	return hits, err
 }
 
 // eachPlace visits the places of the hits of an event, each once.
 func (t *topic) eachPlace(event *Event, visit func(places []uint32)) error {
-	return t.find(event, visit, func(f *frame) { f.handOut(visit) })
+	return t.search(event, visit, func(f *frame) { f.handOut(visit) })
 }
 
-// find searches all conditions, and hands the frame with the hits to found. Whole runs
+// search searches all conditions, and hands the frame with the hits to found. Whole runs
 // of places go to visit before, if that is given.
-func (t *topic) find(event *Event, visit func([]uint32), found func(*frame)) error {
+func (t *topic) search(event *Event, visit func([]uint32), found func(*frame)) error {
 	f := t.frames.Get().(*frame)
 	defer t.frames.Put(f)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	shape := t.compile.Load().filters.event
-	f.begin(event, t.texts, t.paths.slots.size)
-	f.was.begin(event.Was, shape, &t.paths.tops)
+	shape := t.compiled.Load().filterScope.event
+	f.begin(event, t.texts, t.paths.values.size)
+	f.previous.begin(event.Previous, shape, &t.paths.members)
 	f.visit = visit
-	t.auditor.begin(f)
+	t.checker.begin(f)
 	defer f.end()
-	if err := f.data.scan(event.Data, shape, t.paths.tops.used, t.paths.tops.size); err != nil {
+	if err := f.data.scan(event.Data, shape, t.paths.members.used, t.paths.members.size); err != nil {
 		return err
 	}
 
-	for _, form := range t.filters.forms {
+	for _, form := range t.filters.shapes {
 		form.search(f)
 	}
-	t.filters.searchTerms(f)
+	t.filters.searchConjunctions(f)
 	for _, r := range t.rules {
 		r.search(f)
 	}
-	t.auditor.check(t, f, event)
+	t.checker.check(t, f, event)
 	found(f)
 	return nil
 }
 
 // handOut visits the places that are kept in f, in runs as long as its buffer.
 func (f *frame) handOut(visit func(places []uint32)) {
-	buffer := f.room()
-	for _, places := range f.matched {
+	buffer := f.placeBuffer()
+	for _, places := range f.filterHits {
 		many := places.ManyIterator()
 		for n := many.NextMany(buffer); n > 0; n = many.NextMany(buffer) {
 			visit(buffer[:n])
 		}
 	}
-	for keys := f.found; len(keys) > 0; {
+	for keys := f.singleHits; len(keys) > 0; {
 		n := min(len(keys), len(buffer))
 		for i, key := range keys[:n] {
 			buffer[i] = uint32(key >> ruleBits)
@@ -67,8 +67,8 @@ func (f *frame) handOut(visit func(places []uint32)) {
 	}
 }
 
-// room is for places on their way out.
-func (f *frame) room() []uint32 {
+// placeBuffer is for places on their way out.
+func (f *frame) placeBuffer() []uint32 {
 	if f.buffer == nil {
 		f.buffer = make([]uint32, 1024)
 	}
@@ -79,15 +79,15 @@ func (f *frame) room() []uint32 {
 // subscription has one condition, so none is in both.
 func (t *topic) collect(f *frame, hits []Hit) []Hit {
 	var places *roaring.Bitmap
-	if len(f.matched) == 1 {
-		places = f.matched[0]
+	if len(f.filterHits) == 1 {
+		places = f.filterHits[0]
 	} else {
-		places = roaring.FastOr(f.matched...)
+		places = roaring.FastOr(f.filterHits...)
 	}
-	rules := f.sortFound()
+	rules := f.sortSingleHits()
 	hits = slices.Grow(hits, int(places.GetCardinality())+len(rules))
 	w := hitWriter{columns: t.columns, hits: hits}
-	many, buffer := places.ManyIterator(), f.room()
+	many, buffer := places.ManyIterator(), f.placeBuffer()
 	for n := many.NextMany(buffer); n > 0; n = many.NextMany(buffer) {
 		for _, place := range buffer[:n] {
 			for len(rules) > 0 && uint32(rules[0]>>ruleBits) < place {
@@ -105,7 +105,7 @@ func (t *topic) collect(f *frame, hits []Hit) []Hit {
 
 // A hitWriter looks up what a hit tells, page by page. Its hits have room for all.
 type hitWriter struct {
-	columns *columns
+	columns *subscriptionColumns
 	page    *columnPage
 	slots   *slotPage
 	number  fanfare.RowID // of the page, and its partition
@@ -114,7 +114,7 @@ type hitWriter struct {
 
 func (w *hitWriter) write(p fanfare.RowID, rule int16) {
 	if number := p >> pageBits; w.page == nil || number != w.number {
-		at := w.columns.at(p)
+		at := w.columns.entry(p)
 		w.page, w.slots, w.number = at.page.Load(), at.slots.Load(), number
 	}
 	at := p & pageMask
@@ -140,19 +140,19 @@ func placeAndRule(key uint64) (fanfare.RowID, int16) {
 // radixFrom is the number of hits from which a radix sort is the quicker one.
 const radixFrom = 512
 
-// sortFound orders the rule hits by place.
-func (f *frame) sortFound() []uint64 {
-	if len(f.found) < radixFrom {
-		slices.Sort(f.found)
-		return f.found
+// sortSingleHits orders the rule hits by place.
+func (f *frame) sortSingleHits() []uint64 {
+	if len(f.singleHits) < radixFrom {
+		slices.Sort(f.singleHits)
+		return f.singleHits
 	}
 	// Three passes of eleven bits cover the 32 bits of a place.
 	const bits, passes = 11, 3
-	f.spare = slices.Grow(f.spare[:0], len(f.found))[:len(f.found)]
+	f.sortBuffer = slices.Grow(f.sortBuffer[:0], len(f.singleHits))[:len(f.singleHits)]
 	for pass := range passes {
 		shift := ruleBits + pass*bits
 		var starts [1 << bits]int
-		for _, key := range f.found {
+		for _, key := range f.singleHits {
 			starts[key>>shift&(1<<bits-1)]++
 		}
 		next := 0
@@ -160,12 +160,12 @@ func (f *frame) sortFound() []uint64 {
 			starts[i] = next
 			next += count
 		}
-		for _, key := range f.found {
+		for _, key := range f.singleHits {
 			digit := key >> shift & (1<<bits - 1)
-			f.spare[starts[digit]] = key
+			f.sortBuffer[starts[digit]] = key
 			starts[digit]++
 		}
-		f.found, f.spare = f.spare, f.found
+		f.singleHits, f.sortBuffer = f.sortBuffer, f.singleHits
 	}
-	return f.found
+	return f.singleHits
 }

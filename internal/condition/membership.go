@@ -11,28 +11,28 @@ import (
 
 // The tests of x in list.
 type (
-	membership struct { // in a list of constants
+	InConstants struct { // in a list of constants
 		operand
 		texts  map[string]struct{}
 		others []any
 	}
-	listMembership struct { // in a list that is a param
+	InListParam struct { // in a list that is a param
 		operand
 		listParam
 	}
-	mixedMembership struct { // in a list of values some of which are params
+	InMixedList struct { // in a list of values some of which are params
 		operand
 		values []operand
 	}
-	containment struct { // in a list of the event, or among the names of an object
+	InEventList struct { // in a list of the event, or among the names of an object
 		element, list operand
 	}
 )
 
-func (t *membership) eval(f *frame) truth {
+func (t *InConstants) eval(f *frame) Truth {
 	v, ok := t.load(f)
 	if !ok {
-		return fault
+		return Error
 	}
 	if text, isText := v.(string); isText {
 		_, found := t.texts[text]
@@ -40,16 +40,16 @@ func (t *membership) eval(f *frame) truth {
 	}
 	for _, one := range t.others {
 		if equal(v, one) {
-			return yes
+			return True
 		}
 	}
-	return no
+	return False
 }
 
-func (t *listMembership) eval(f *frame) truth {
+func (t *InListParam) eval(f *frame) Truth {
 	v, ok := t.operand.load(f)
 	if !ok {
-		return fault
+		return Error
 	}
 	return truthOf(f.listHas(t.column, v))
 }
@@ -61,29 +61,29 @@ func (f *frame) listHas(column int, v any) bool {
 }
 
 // eval is an error where one of the values is: there is no such list, whatever is in it else.
-func (t *mixedMembership) eval(f *frame) truth {
+func (t *InMixedList) eval(f *frame) Truth {
 	v, ok := t.load(f)
 	if !ok {
-		return fault
+		return Error
 	}
-	result := no
+	result := False
 	for _, one := range t.values {
 		value, ok := one.load(f)
 		if !ok {
-			return fault
+			return Error
 		}
 		if equal(v, value) {
-			result = yes
+			result = True
 		}
 	}
 	return result
 }
 
-func (t *containment) eval(f *frame) truth {
+func (t *InEventList) eval(f *frame) Truth {
 	v, ok1 := t.element.load(f)
 	in, ok2 := t.list.load(f)
 	if !ok1 || !ok2 {
-		return fault
+		return Error
 	}
 	switch in := in.(type) {
 	case []any:
@@ -97,30 +97,30 @@ func (t *containment) eval(f *frame) truth {
 			return truthOf(bool(found))
 		}
 	}
-	return fault
+	return Error
 }
 
 // membership returns the test of element in list, or nil.
-func (b *builder) membership(element, list celast.Expr) test {
+func (b *builder) membership(element, list celast.Expr) Predicate {
 	x := b.operand(element)
 	if x == nil {
 		return nil
 	}
 	if p, ok := b.param(list); ok && p.kind == kindList {
-		return &listMembership{x, listParam{p.column}}
+		return &InListParam{x, listParam{p.column}}
 	}
 	values, ok := listed(list)
 	if !ok {
 		if in := b.operand(list); in != nil {
-			return &containment{x, in}
+			return &InEventList{x, in}
 		}
 		return nil
 	}
-	m := &membership{operand: x, texts: map[string]struct{}{}}
+	m := &InConstants{operand: x, texts: map[string]struct{}{}}
 	for _, one := range values {
 		v, ok := literal(one)
 		if _, isParam := b.param(one); isParam {
-			return b.oneOf(x, values)
+			return b.inMixedList(x, values)
 		}
 		if !ok {
 			return nil
@@ -134,9 +134,9 @@ func (b *builder) membership(element, list celast.Expr) test {
 	return m
 }
 
-// oneOf is the test of x in a list in which there are params, and other values.
-func (b *builder) oneOf(x operand, values []celast.Expr) test {
-	m := &mixedMembership{operand: x, values: make([]operand, len(values))}
+// inMixedList is the test of x in a list in which there are params, and other values.
+func (b *builder) inMixedList(x operand, values []celast.Expr) Predicate {
+	m := &InMixedList{operand: x, values: make([]operand, len(values))}
 	for i, one := range values {
 		if m.values[i] = b.operand(one); m.values[i] == nil {
 			return nil
@@ -164,23 +164,23 @@ func (b *builder) memberOf(e celast.Expr) (value source, values []celast.Expr, o
 	return value, values, ok1 && ok2 && !slices.ContainsFunc(values, func(one celast.Expr) bool { return one.Kind() != celast.LiteralKind })
 }
 
-// waysOfMember returns a way for each value of a list in which there are params, or
+// accessPathsOfIn returns a way for each value of a list in which there are params, or
 // none.
-func waysOfMember(b *builder, e celast.Expr) []*way {
+func accessPathsOfIn(b *builder, e celast.Expr) []*accessPath {
 	value, values, ok := b.memberOf(e)
-	if _, sub := readsOf(b, e); !ok || !sub || len(values) > maxSides {
+	if _, sub := paramsIn(b, e); !ok || !sub || len(values) > maxAlternatives {
 		return nil
 	}
 	if _, whole := b.param(e.AsCall().Args()[1]); whole {
 		return nil
 	}
-	ways := make([]*way, len(values))
+	ways := make([]*accessPath, len(values))
 	for i, one := range values {
-		ways[i] = newWay()
+		ways[i] = newAccessPath()
 		if p, isParam := b.param(one); isParam {
 			ways[i].equalities = []equalityKey{{field{b.path(value)}, p}}
 		} else {
-			ways[i].gates = allOf{&equality{a: field{b.path(value)}, b: b.operand(one)}}
+			ways[i].eventPredicates = And{&Equality{a: field{b.path(value)}, b: b.operand(one)}}
 		}
 	}
 	return ways

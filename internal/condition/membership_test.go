@@ -97,7 +97,7 @@ func TestMembershipHoldsOrNot(t *testing.T) {
 		if got := len(places(t, x, key, data)) == 1; got != want {
 			t.Errorf("%s: %v", filter, got)
 		}
-		if naive := naive(t, x.topics[key].compile.Load().filters, filter, Event{Data: []byte(data)}, nil); naive != want {
+		if naive := naive(t, x.topics[key].compiled.Load().filterScope, filter, Event{Data: []byte(data)}, nil); naive != want {
 			t.Errorf("%s: cel-go says %v", filter, naive)
 		}
 	}

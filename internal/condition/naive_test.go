@@ -24,9 +24,9 @@ type judge struct {
 func newJudge(env *cel.Env) *judge { return &judge{env: env, programs: map[string]cel.Program{}} }
 
 // variables are what conditions may name of an event, as the schema s reads it.
-func variables(t fataler, event Event, s *shape) map[string]any {
-	as := func(raw json.RawMessage, s *shape) any {
-		v, err := decode(raw, s)
+func variables(t fataler, event Event, s *schemaType) map[string]any {
+	as := func(raw json.RawMessage, s *schemaType) any {
+		v, err := decodeData(raw, s)
 		if err != nil {
 			t.Fatalf("decode %s: %v", raw, err)
 		}
@@ -39,8 +39,8 @@ func variables(t fataler, event Event, s *shape) map[string]any {
 	}
 	delete(vars, "sub")
 	vars["event"], vars[attributesName] = data, attributesOf(&event.Attributes, func(raw json.RawMessage) any { return as(raw, nil) })
-	if len(event.Was) > 0 {
-		vars[wasName] = as(event.Was, s)
+	if len(event.Previous) > 0 {
+		vars[previousName] = as(event.Previous, s)
 	}
 	return vars
 }

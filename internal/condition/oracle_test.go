@@ -62,7 +62,7 @@ func (w *world) shard(p fanfare.RowID) *Index { return w.shards[p.Partition()%le
 // define redefines the topic, or nothing. All indexes must be of one mind, but
 // for shards that lack the subscription which is in the way.
 func (w *world) define(def Definition) error {
-	fits := w.x.Fits(w.key, def)
+	fits := w.x.CheckDefine(w.key, def)
 	err := w.x.Define(w.key, def)
 	if (fits == nil) != (err == nil) {
 		return errors.Join(errors.New("Fits and Define differ"), fits, err)
@@ -70,7 +70,7 @@ func (w *world) define(def Definition) error {
 	if err != nil {
 		return err
 	}
-	w.x.topics[w.key].filters.terms.guards.crowd = 2 // pairs of guards among few compounds; the shards have none
+	w.x.topics[w.key].filters.conjunctShapes.guards.listLimitPerKey = 2 // pairs of guards among few compounds; the shards have none
 	for _, shard := range w.shards {
 		if err := shard.Define(w.key, def); err != nil {
 			return fmt.Errorf("a shard: %w", err)
@@ -78,8 +78,8 @@ func (w *world) define(def Definition) error {
 	}
 	if w.filters == nil || !bytes.Equal(w.def.Schema, def.Schema) {
 		w.asked = w.pairs()
-		c := w.x.topics[w.key].compile.Load()
-		w.filters, w.rules = newJudge(c.filters.env), newJudge(c.rules[0].env)
+		c := w.x.topics[w.key].compiled.Load()
+		w.filters, w.rules = newJudge(c.filterScope.env), newJudge(c.ruleScopes[0].env)
 	}
 	w.def = def
 	return nil
@@ -148,7 +148,7 @@ func (w *world) hits(t fataler, x *Index, event Event) []Hit {
 
 // naive are the hits that there must be: each condition is evaluated by a judge.
 func (w *world) naive(t fataler, event Event) []Hit {
-	vars := variables(t, event, w.x.topics[w.key].compile.Load().filters.event)
+	vars := variables(t, event, w.x.topics[w.key].compiled.Load().filterScope.event)
 	w.filters.vars, w.rules.vars = vars, vars
 	type condition struct{ rule, text string }
 	known := map[condition]bool{{}: true} // without a condition: every event
@@ -193,7 +193,7 @@ func sortHits(hits []Hit) {
 func (w *world) check(t fataler, event Event) {
 	want, got := w.naive(t, event), w.hits(t, w.x, event)
 	if !slices.Equal(got, want) {
-		t.Fatalf("event %s after %s, schema %s\n%s", event.Data, event.Was, w.def.Schema, w.difference(got, want))
+		t.Fatalf("event %s after %s, schema %s\n%s", event.Data, event.Previous, w.def.Schema, w.difference(got, want))
 	}
 	var places []uint32
 	if err := w.x.Places(w.key, event, func(run []uint32) { places = append(places, run...) }); err != nil {
@@ -201,7 +201,7 @@ func (w *world) check(t fataler, event Event) {
 	}
 	slices.Sort(places)
 	if !slices.EqualFunc(places, want, func(p uint32, h Hit) bool { return p == uint32(h.Place) }) {
-		t.Fatalf("event %s after %s, schema %s: places %v, want those of %v", event.Data, event.Was, w.def.Schema, places, want)
+		t.Fatalf("event %s after %s, schema %s: places %v, want those of %v", event.Data, event.Previous, w.def.Schema, places, want)
 	}
 	if w.shards == nil {
 		return
@@ -212,7 +212,7 @@ func (w *world) check(t fataler, event Event) {
 	}
 	sortHits(sum)
 	if !slices.Equal(sum, want) {
-		t.Fatalf("event %s after %s, schema %s: the sum over the shards\n%s", event.Data, event.Was, w.def.Schema, w.difference(sum, want))
+		t.Fatalf("event %s after %s, schema %s: the sum over the shards\n%s", event.Data, event.Previous, w.def.Schema, w.difference(sum, want))
 	}
 }
 

@@ -8,23 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// readPlain reads params that are written plainly: every param once, texts
+// readSimpleParams reads params that are written plainly: every param once, texts
 // without escapes, no nesting but lists of texts. It is not ok for anything else,
 // good or bad: the full reader decides on that. An import reads the params of each
 // subscription twice, and this is most of what that costs.
-func readPlain(raw []byte, params []param) (v values, ok bool) {
-	r := plainReader{rest: raw}
-	if !r.take('{') {
+func readSimpleParams(raw []byte, params []param) (v paramValues, ok bool) {
+	r := simpleParamReader{rest: raw}
+	if !r.consume('{') {
 		return v, false
 	}
-	v = newValues(params)
+	v = newParamValues(params)
 	var seen uint64
 	for n := range params {
-		if n > 0 && !r.take(',') {
+		if n > 0 && !r.consume(',') {
 			return v, false
 		}
 		name, isText := r.text()
-		if !isText || !r.take(':') {
+		if !isText || !r.consume(':') {
 			return v, false
 		}
 		i := slices.IndexFunc(params, func(p param) bool { return p.name == string(name) })
@@ -33,11 +33,11 @@ func readPlain(raw []byte, params []param) (v values, ok bool) {
 		}
 		seen |= 1 << i
 	}
-	return v, r.take('}') && r.end()
+	return v, r.consume('}') && r.end()
 }
 
-// newValues has room for every param, by column.
-func newValues(params []param) (v values) {
+// newParamValues has room for every param, by column.
+func newParamValues(params []param) (v paramValues) {
 	texts := 0
 	for _, p := range params {
 		if !p.isNumber() {
@@ -54,15 +54,15 @@ func newValues(params []param) (v values) {
 }
 
 // A plainReader walks over plain JSON.
-type plainReader struct{ rest []byte }
+type simpleParamReader struct{ rest []byte }
 
-func (r *plainReader) space() {
+func (r *simpleParamReader) space() {
 	for len(r.rest) > 0 && (r.rest[0] == ' ' || r.rest[0] == '\t' || r.rest[0] == '\n' || r.rest[0] == '\r') {
 		r.rest = r.rest[1:]
 	}
 }
 
-func (r *plainReader) take(c byte) bool {
+func (r *simpleParamReader) consume(c byte) bool {
 	r.space()
 	if len(r.rest) == 0 || r.rest[0] != c {
 		return false
@@ -71,14 +71,14 @@ func (r *plainReader) take(c byte) bool {
 	return true
 }
 
-func (r *plainReader) end() bool {
+func (r *simpleParamReader) end() bool {
 	r.space()
 	return len(r.rest) == 0
 }
 
 // text reads a string without escapes.
-func (r *plainReader) text() ([]byte, bool) {
-	if !r.take('"') {
+func (r *simpleParamReader) text() ([]byte, bool) {
+	if !r.consume('"') {
 		return nil, false
 	}
 	for i, c := range r.rest {
@@ -94,7 +94,7 @@ func (r *plainReader) text() ([]byte, bool) {
 	return nil, false
 }
 
-func (r *plainReader) value(v *values, p *param) bool {
+func (r *simpleParamReader) value(v *paramValues, p *param) bool {
 	switch p.kind {
 	case kindDouble:
 		f, ok := r.number()
@@ -123,7 +123,7 @@ func (r *plainReader) value(v *values, p *param) bool {
 
 // number reads what JSON calls a number (RFC 8259, section 6), into a double that
 // is not infinite.
-func (r *plainReader) number() (float64, bool) {
+func (r *simpleParamReader) number() (float64, bool) {
 	r.space()
 	n := numberLength(r.rest)
 	if n == 0 {
@@ -169,7 +169,7 @@ func numberLength[T []byte | string](b T) int {
 	return n
 }
 
-func (r *plainReader) word(word string) bool {
+func (r *simpleParamReader) word(word string) bool {
 	r.space()
 	if len(r.rest) < len(word) || string(r.rest[:len(word)]) != word {
 		return false
@@ -179,14 +179,14 @@ func (r *plainReader) word(word string) bool {
 }
 
 // list returns the whole of an array of texts.
-func (r *plainReader) list() (json.RawMessage, bool) {
+func (r *simpleParamReader) list() (json.RawMessage, bool) {
 	r.space()
 	whole := r.rest
-	if !r.take('[') {
+	if !r.consume('[') {
 		return nil, false
 	}
-	for first := true; !r.take(']'); first = false {
-		if !first && !r.take(',') {
+	for first := true; !r.consume(']'); first = false {
+		if !first && !r.consume(',') {
 			return nil, false
 		}
 		if _, ok := r.text(); !ok {

@@ -46,7 +46,7 @@ func TestThePlainReaderAgreesWithTheFullOne(t *testing.T) {
 	if taken != 2 { // the first two
 		t.Errorf("%d are read plainly", taken)
 	}
-	if v, ok := readPlain([]byte(`{}`), nil); !ok || v.numbers != nil || v.texts != nil {
+	if v, ok := readSimpleParams([]byte(`{}`), nil); !ok || v.numbers != nil || v.texts != nil {
 		t.Errorf("no params: %+v, %v", v, ok)
 	}
 }
@@ -64,15 +64,15 @@ func TestAParamThatStandsTwiceIsNotReadPlainly(t *testing.T) {
 		strings.TrimSuffix(twice, ",") + "}",
 		strings.Replace(strings.TrimSuffix(twice, ",")+"}", `"p01":0`, `"`+last+`":0`, 1), // and the last one of them all
 	} {
-		if v, ok := readPlain([]byte(raw), params); ok {
+		if v, ok := readSimpleParams([]byte(raw), params); ok {
 			t.Errorf("%s is read as %+v", raw, v)
 		}
 	}
 }
 
 func agrees(t *testing.T, raw string, params []param) (taken bool) {
-	plain, ok := readPlain([]byte(raw), params)
-	full, err := readFully(json.RawMessage(raw), params)
+	plain, ok := readSimpleParams([]byte(raw), params)
+	full, err := readAnyParams(json.RawMessage(raw), params)
 	if ok && (err != nil || !slices.Equal(plain.numbers, full.numbers) || !reflect.DeepEqual(plain.texts, full.texts)) {
 		t.Errorf("%q: read plainly as %+v, fully as %+v, %v", raw, plain, full, err)
 	}
@@ -90,7 +90,7 @@ func FuzzThePlainReaderAgreesWithTheFullOne(f *testing.F) {
 func BenchmarkReadParams(b *testing.B) {
 	params := paramsOf(b, map[string]string{"min_mag": "number", "place": "string"})
 	raw := json.RawMessage(`{"min_mag":4.5,"place":"Alaska"}`)
-	for name, read := range map[string]func(json.RawMessage, []param) (values, error){"plain": readParams, "full": readFully} {
+	for name, read := range map[string]func(json.RawMessage, []param) (paramValues, error){"plain": readParams, "full": readAnyParams} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

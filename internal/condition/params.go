@@ -20,8 +20,8 @@ type param struct {
 // isNumber tells in which half of a row the param is kept.
 func (p param) isNumber() bool { return p.kind == kindDouble }
 
-// takes tells a person what to give.
-func (p param) takes() string {
+// expected tells a person what to give.
+func (p param) expected() string {
 	if p.kind == kindList {
 		return "a list of strings"
 	}
@@ -64,39 +64,39 @@ func readParamTypes(rule string, types map[string]string) ([]param, error) {
 	return params, nil
 }
 
-// values are the params of one subscription, in the order of its rule's columns.
-type values struct {
+// paramValues are the params of one subscription, in the order of its rule's columns.
+type paramValues struct {
 	numbers []float64
 	texts   []string // a boolean is "true" or "false", a list is its listText
 }
 
 // readParams checks raw against params: an object with every param and no other.
 // The first fault is the error, the others are its details.
-func readParams(raw json.RawMessage, params []param) (values, error) {
-	if v, ok := readPlain(raw, params); ok {
+func readParams(raw json.RawMessage, params []param) (paramValues, error) {
+	if v, ok := readSimpleParams(raw, params); ok {
 		return v, nil
 	}
-	return readFully(raw, params)
+	return readAnyParams(raw, params)
 }
 
-// readFully reads what readPlain does not.
-func readFully(raw json.RawMessage, params []param) (values, error) {
+// readAnyParams reads what readPlain does not.
+func readAnyParams(raw json.RawMessage, params []param) (paramValues, error) {
 	var given map[string]json.RawMessage
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &given); err != nil {
-			return values{}, invalid("/params", "the params are not a JSON object")
+			return paramValues{}, invalid("/params", "the params are not a JSON object")
 		}
 	}
-	var v values
+	var v paramValues
 	var faults []*fanfare.Error
 	for _, p := range params {
 		text, ok := given[p.name]
 		if !ok {
-			faults = append(faults, invalid(pointer("params", p.name), "the rule needs param %q, %s", p.name, p.takes()))
+			faults = append(faults, invalid(pointer("params", p.name), "the rule needs param %q, %s", p.name, p.expected()))
 			continue
 		}
-		if !v.read(text, p) {
-			faults = append(faults, invalid(pointer("params", p.name), "param %q must be %s", p.name, p.takes()))
+		if !v.readValue(text, p) {
+			faults = append(faults, invalid(pointer("params", p.name), "param %q must be %s", p.name, p.expected()))
 		}
 	}
 	if len(faults) > 0 || len(given) > len(params) {
@@ -105,12 +105,12 @@ func readFully(raw json.RawMessage, params []param) (values, error) {
 	if len(faults) > 0 {
 		first := faults[0]
 		first.Details = faults[1:]
-		return values{}, first
+		return paramValues{}, first
 	}
 	return v, nil
 }
 
-func (v *values) read(text json.RawMessage, p param) bool {
+func (v *paramValues) readValue(text json.RawMessage, p param) bool {
 	switch p.kind {
 	case kindDouble:
 		f, err := strconv.ParseFloat(string(text), 64)

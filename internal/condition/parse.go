@@ -31,9 +31,9 @@ const (
 	checkedIndex     = "@index"
 )
 
-// looseOperators are the operators by the names under which they are checked, with the
+// dynamicOperators are the operators by the names under which they are checked, with the
 // overloads that evaluation knows.
-var looseOperators = map[string]struct {
+var dynamicOperators = map[string]struct {
 	operator string
 	result   *types.Type
 	overload []string
@@ -44,16 +44,16 @@ var looseOperators = map[string]struct {
 	checkedIndex:     {operators.Index, types.DynType, []string{overloads.IndexList, overloads.IndexMap}},
 }
 
-// looselyChecked are the names by the operators.
-var looselyChecked = map[string]string{
+// dynamicNames are the names by the operators.
+var dynamicNames = map[string]string{
 	operators.Equals: checkedEquals, operators.NotEquals: checkedNotEquals, operators.In: checkedIn, operators.Index: checkedIndex,
 }
 
-// looseLanguage declares the operators that are checked under other names, and a has()
+// dynamicOperatorOptions declares the operators that are checked under other names, and a has()
 // that takes a field in brackets.
-func looseLanguage() []cel.EnvOption {
+func dynamicOperatorOptions() []cel.EnvOption {
 	options := []cel.EnvOption{cel.Macros(cel.GlobalMacro(operators.Has, 1, expandHas))}
-	for name, loose := range looseOperators {
+	for name, loose := range dynamicOperators {
 		options = append(options, cel.Function(name, cel.Overload(name+"_dyn", []*cel.Type{cel.DynType, cel.DynType}, loose.result)))
 	}
 	return options
@@ -68,22 +68,22 @@ func expandHas(h cel.MacroExprFactory, _ celast.Expr, args []celast.Expr) (celas
 	return h.NewPresenceTest(object, name), nil
 }
 
-// parsed is an expression that CEL has accepted.
-type parsed struct {
+// expression is an expression that CEL has accepted.
+type expression struct {
 	*celast.AST
-	brackets map[int64]bool // the fields that are written in brackets, by expression
-	bare     map[int64]bool // those that are bare names
-	captured map[int64]bool // bare names in a macro whose variable is event: they stay names
+	brackets  map[int64]bool // the fields that are written in brackets, by expression
+	bareNames map[int64]bool // those that are bare names
+	captured  map[int64]bool // bare names in a macro whose variable is event: they stay names
 }
 
 // parse reads text and checks it as CEL; isBare tells which names are fields of the event.
 // Where the check finds something, p is what was read.
-func parse(env *cel.Env, text string, isBare func(name string) bool) (parsed, *cel.Issues) {
+func parse(env *cel.Env, text string, isBare func(name string) bool) (expression, *cel.Issues) {
 	read, issues := env.Parse(text)
 	if issues.Err() != nil {
-		return parsed{}, issues
+		return expression{}, issues
 	}
-	p := parsed{AST: read.NativeRep(), brackets: map[int64]bool{}, bare: map[int64]bool{}, captured: map[int64]bool{}}
+	p := expression{AST: read.NativeRep(), brackets: map[int64]bool{}, bareNames: map[int64]bool{}, captured: map[int64]bool{}}
 	factory := celast.NewExprFactory()
 	event := factory.NewIdent(celast.MaxID(p.AST)+1, "event")
 	eachFreeName(p.Expr(), nil, func(e celast.Expr, hidden []string) {
@@ -92,7 +92,7 @@ func parse(env *cel.Env, text string, isBare func(name string) bool) (parsed, *c
 		case slices.Contains(hidden, "event"):
 			p.captured[e.ID()] = true
 		default:
-			p.bare[e.ID()] = true
+			p.bareNames[e.ID()] = true
 			e.SetKindCase(factory.NewSelect(e.ID(), event, name))
 		}
 	})
@@ -100,7 +100,7 @@ func parse(env *cel.Env, text string, isBare func(name string) bool) (parsed, *c
 		if object, name, ok := selection(e); ok {
 			p.brackets[e.ID()] = true
 			e.SetKindCase(factory.NewSelect(e.ID(), object, name))
-		} else if name := looselyChecked[call.FunctionName()]; name != "" {
+		} else if name := dynamicNames[call.FunctionName()]; name != "" {
 			e.SetKindCase(factory.NewCall(e.ID(), name, call.Args()...))
 		}
 	})
@@ -110,7 +110,7 @@ func parse(env *cel.Env, text string, isBare func(name string) bool) (parsed, *c
 	}
 	p.AST = checked.NativeRep()
 	rewrite(p.Expr(), func(e celast.Expr, call celast.CallExpr) {
-		if loose, ok := looseOperators[call.FunctionName()]; ok {
+		if loose, ok := dynamicOperators[call.FunctionName()]; ok {
 			e.SetKindCase(factory.NewCall(e.ID(), loose.operator, call.Args()...))
 			overload := loose.overload
 			if loose.operator == operators.In && isListOfTexts(p.GetType(call.Args()[1].ID())) {
@@ -166,20 +166,20 @@ func eachFreeName(e celast.Expr, hidden []string, visit func(e celast.Expr, hidd
 		}
 		fallthrough
 	default:
-		for _, part := range parts(e) {
+		for _, part := range children(e) {
 			eachFreeName(part, hidden, visit)
 		}
 	}
 }
 
 // asWritten is a copy of e in which fields are in brackets again, and bare names bare.
-func (p parsed) asWritten(e celast.Expr) celast.Expr {
+func (p expression) asWritten(e celast.Expr) celast.Expr {
 	factory := celast.NewExprFactory()
 	e = factory.CopyExpr(e)
 	celast.PostOrderVisit(e, celast.NewExprVisitor(func(e celast.Expr) {
 		switch {
 		case e.Kind() != celast.SelectKind:
-		case p.bare[e.ID()]:
+		case p.bareNames[e.ID()]:
 			e.SetKindCase(factory.NewIdent(e.ID(), e.AsSelect().FieldName()))
 		case p.brackets[e.ID()]:
 			s := e.AsSelect()

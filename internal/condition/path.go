@@ -7,8 +7,8 @@ import "strconv"
 // frame while their conditions are in the index.
 type path struct {
 	source
-	slot int
-	top  int // of data: the number of the first step among the members that conditions name
+	index  int
+	member int // of data: the number of the first step among the members that conditions name
 }
 
 // A root is where steps begin: other than the event's data, its attributes, or what
@@ -24,10 +24,10 @@ type source struct {
 	steps []string
 }
 
-func (p *path) follow(v any) (any, slotState) { return follow(p.steps, v) }
+func (p *path) follow(v any) (any, valueState) { return followSteps(p.steps, v) }
 
-// follow walks a path; the state is absent where a step is not there.
-func follow(steps []string, v any) (any, slotState) {
+// followSteps walks a path; the state is absent where a step is not there.
+func followSteps(steps []string, v any) (any, valueState) {
 	for _, step := range steps {
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -41,12 +41,12 @@ func follow(steps []string, v any) (any, slotState) {
 }
 
 // find follows the path from its root.
-func (p *path) find(f *frame) (any, slotState) {
+func (p *path) find(f *frame) (any, valueState) {
 	if p.root == nil {
 		return f.data.follow(p)
 	}
-	if _, ofThePast := p.root.(earlier); ofThePast {
-		return f.was.find(p.steps)
+	if _, ofThePast := p.root.(previousRoot); ofThePast {
+		return f.previous.find(p.steps)
 	}
 	v, ok := p.root.load(f)
 	if !ok {
@@ -66,58 +66,58 @@ func (s source) key() string {
 	return string(b)
 }
 
-// paths gives slots to the paths of the conditions in the index, and numbers to the
+// pathTable gives slots to the paths of the conditions in the index, and numbers to the
 // members that they begin with.
-type paths struct {
-	slots pathSlots
-	tops  pathSlots
+type pathTable struct {
+	values  indexAllocator
+	members indexAllocator
 }
 
-type pathSlots struct {
+type indexAllocator struct {
 	used map[string]*pathUse
 	free []int
 	size int // slots that were ever in use
 }
 
 type pathUse struct {
-	slot, count int
-	nanos       int64 // to find the value
+	index, count int
+	nanos        int64 // to find the value
 }
 
 // link gives each path a slot. The conditions that own the paths must not be
 // under evaluation.
-func (t *paths) link(list []*path) {
+func (t *pathTable) link(list []*path) {
 	for _, p := range list {
-		use := t.slots.take(p.key())
-		p.slot, use.nanos = use.slot, p.nanos()
-		if p.inMember() {
-			p.top = t.tops.take(p.steps[0]).slot
+		use := t.values.acquire(p.key())
+		p.index, use.nanos = use.index, p.nanos()
+		if p.startsAtMember() {
+			p.member = t.members.acquire(p.steps[0]).index
 		}
 	}
 }
 
 // unlink gives up the slots that no other condition shares.
-func (t *paths) unlink(list []*path) {
+func (t *pathTable) unlink(list []*path) {
 	for _, p := range list {
-		t.slots.drop(p.key())
-		if p.inMember() {
-			t.tops.drop(p.steps[0])
+		t.values.release(p.key())
+		if p.startsAtMember() {
+			t.members.release(p.steps[0])
 		}
 	}
 }
 
-// inMember reports whether p begins with a member of the data.
-func (p *path) inMember() bool { return p.root == nil && len(p.steps) > 0 }
+// startsAtMember reports whether p begins with a member of the data.
+func (p *path) startsAtMember() bool { return p.root == nil && len(p.steps) > 0 }
 
-func (t *pathSlots) take(key string) *pathUse {
+func (t *indexAllocator) acquire(key string) *pathUse {
 	if t.used == nil {
 		t.used = map[string]*pathUse{}
 	}
 	use := t.used[key]
 	if use == nil {
-		use = &pathUse{slot: t.size}
+		use = &pathUse{index: t.size}
 		if n := len(t.free); n > 0 {
-			use.slot, t.free = t.free[n-1], t.free[:n-1]
+			use.index, t.free = t.free[n-1], t.free[:n-1]
 		} else {
 			t.size++
 		}
@@ -127,10 +127,10 @@ func (t *pathSlots) take(key string) *pathUse {
 	return use
 }
 
-func (t *pathSlots) drop(key string) {
+func (t *indexAllocator) release(key string) {
 	use := t.used[key]
 	if use.count--; use.count == 0 {
 		delete(t.used, key)
-		t.free = append(t.free, use.slot)
+		t.free = append(t.free, use.index)
 	}
 }

@@ -4,148 +4,148 @@ package condition
 // keys: it is no text's number.
 const everyEvent = 0
 
-// placing puts the rows of one rule on their ways, and takes them off.
-type placing struct {
-	rows  *rows
-	texts *texts
+// rowIndexer puts the rows of one rule on their ways, and takes them off.
+type rowIndexer struct {
+	pages *pageStore
+	texts *textTable
 	frame frame // of the row, for statics
 	keys  []uint64
 	level level // of the cell, where the way has such
 }
 
-// at makes p ready for a row.
-func (p *placing) at(row uint32) {
-	p.frame.texts, p.frame.page, p.frame.row = p.texts, p.rows.page(row), int(row&pageMask)
-	p.frame.sub = subscriptionParams{}
+// seek makes p ready for a row.
+func (p *rowIndexer) seek(row uint32) {
+	p.frame.texts, p.frame.page, p.frame.row = p.texts, p.pages.page(row), int(row&pageMask)
+	p.frame.decodedParams = decodedParams{}
 }
 
 // insert puts a row on w.
-func (p *placing) insert(w *way, row uint32) {
-	p.at(row)
+func (p *rowIndexer) insert(w *accessPath, row uint32) {
+	p.seek(row)
 	for _, key := range p.keysOf(w) {
-		if w.cells != nil {
-			w.cells.count(p.level, 1)
+		if w.grid != nil {
+			w.grid.countRows(p.level, 1)
 		}
 		h, known := w.buckets[key]
 		switch {
 		case !known:
-			w.buckets[key] = handle{row: row}
-			if w.needle != nil && key != everyEvent {
-				w.needle.texts.add(p.texts.at(uint32(key)).folded, uint32(key))
+			w.buckets[key] = bucketRef{row: row}
+			if w.substring != nil && key != everyEvent {
+				w.substring.ngrams.add(p.texts.at(uint32(key)).folded, uint32(key))
 			}
 			continue
-		case h.many == nil:
-			h.many = &bucket{ranged: w.span != nil}
-			h.many.insert(w.order(p.rows, h.row), w.filed(p.rows, h.row))
-			w.buckets[key] = handle{many: h.many}
+		case h.bucket == nil:
+			h.bucket = &bucket{ranged: w.rangeKey != nil}
+			h.bucket.insert(w.rangeValue(p.pages, h.row), w.entry(p.pages, h.row))
+			w.buckets[key] = bucketRef{bucket: h.bucket}
 		}
-		h.many.insert(w.order(p.rows, row), w.filed(p.rows, row))
+		h.bucket.insert(w.rangeValue(p.pages, row), w.entry(p.pages, row))
 	}
 }
 
 // remove takes a row off w.
-func (p *placing) remove(w *way, row uint32) {
-	p.at(row)
+func (p *rowIndexer) remove(w *accessPath, row uint32) {
+	p.seek(row)
 	for _, key := range p.keysOf(w) {
-		if w.cells != nil {
-			w.cells.count(p.level, -1)
+		if w.grid != nil {
+			w.grid.countRows(p.level, -1)
 		}
 		if assertions {
 			h, known := w.buckets[key]
-			assert(known && (h.many != nil || h.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
+			assert(known && (h.bucket != nil || h.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
 		}
-		if many := w.buckets[key].many; many == nil || many.remove(w.order(p.rows, row), w.filed(p.rows, row)) {
+		if many := w.buckets[key].bucket; many == nil || many.remove(w.rangeValue(p.pages, row), w.entry(p.pages, row)) {
 			delete(w.buckets, key)
-			if w.needle != nil && key != everyEvent {
-				w.needle.texts.drop(p.texts.at(uint32(key)).folded, uint32(key))
+			if w.substring != nil && key != everyEvent {
+				w.substring.ngrams.remove(p.texts.at(uint32(key)).folded, uint32(key))
 			}
 		}
 	}
 }
 
-// everywhereCost keeps a row off a way that leads to it with every event, where there
+// everyEventCost keeps a row off a way that leads to it with every event, where there
 // is another one.
-const everywhereCost = 1 << 30
+const everyEventCost = 1 << 30
 
 // cost is how many rows share the buckets of a row that would be put on w, and
 // so are looked at together with it.
-func (p *placing) cost(w *way, row uint32) (n int) {
-	p.at(row)
+func (p *rowIndexer) cost(w *accessPath, row uint32) (n int) {
+	p.seek(row)
 	for _, key := range p.keysOf(w) {
 		if h, known := w.buckets[key]; known {
 			n += h.size()
 		}
-		if key == everyEvent && !w.ordered() {
-			n += everywhereCost
+		if key == everyEvent && !w.hasKey() {
+			n += everyEventCost
 		}
 	}
 	return n
 }
 
-// order is where a row stands in its buckets.
-func (w *way) order(rows *rows, row uint32) float64 {
-	if w.span == nil {
+// rangeValue is where a row stands in its buckets.
+func (w *accessPath) rangeValue(rows *pageStore, row uint32) float64 {
+	if w.rangeKey == nil {
 		return 0
 	}
-	return rows.page(row).numbers[w.span.column][row&pageMask]
+	return rows.page(row).numbers[w.rangeKey.column][row&pageMask]
 }
 
 // keysOf returns the keys of the buckets in which the row is, none where it is
 // not on the way.
-func (p *placing) keysOf(w *way) []uint64 {
+func (p *rowIndexer) keysOf(w *accessPath) []uint64 {
 	p.keys = p.keys[:0]
-	if w.statics.eval(&p.frame) != yes {
+	if w.rowPredicates.eval(&p.frame) != True {
 		return nil
 	}
 	pg, row := p.frame.page, p.frame.row
 	switch {
-	case w.cells != nil:
-		if key, on, ok := w.cells.keyOf(w.equalityKey(pg, row), pg, row); ok {
+	case w.grid != nil:
+		if key, on, ok := w.grid.keyOf(w.rowKey(pg, row), pg, row); ok {
 			p.keys, p.level = append(p.keys, key), on
 		}
 	case len(w.equalities) > 0:
-		p.keys = append(p.keys, w.equalityKey(pg, row))
-	case w.listed():
+		p.keys = append(p.keys, w.rowKey(pg, row))
+	case w.hasListParam():
 		p.listKeys(w)
-	case w.needle != nil:
-		n := pg.texts[w.needle.param.column][row]
+	case w.substring != nil:
+		n := pg.texts[w.substring.param.column][row]
 		if p.texts.at(n).folded != "" {
 			p.keys = append(p.keys, uint64(n))
-		} else if !w.needle.exact { // every text contains it
+		} else if !w.substring.exact { // every text contains it
 			p.keys = append(p.keys, everyEvent)
 		}
-	case w.probe != nil:
-		p.keys = append(p.keys, uint64(pg.texts[w.probe.param.column][row]))
+	case w.sharedText != nil:
+		p.keys = append(p.keys, uint64(pg.texts[w.sharedText.param.column][row]))
 	default:
 		p.keys = append(p.keys, everyEvent)
 	}
 	return p.keys
 }
 
-// equalityKey joins the parts of a row's equalities; it is 0 without any.
-func (w *way) equalityKey(p *page, row int) (key uint64) {
+// rowKey joins the parts of a row's equalities; it is 0 without any.
+func (w *accessPath) rowKey(p *page, row int) (key uint64) {
 	if len(w.equalities) == 1 {
-		return w.equalities[0].part(p, row)
+		return w.equalities[0].rowPart(p, row)
 	}
 	for i := range w.equalities {
-		key = mix(key, w.equalities[i].part(p, row))
+		key = hashMix(key, w.equalities[i].rowPart(p, row))
 	}
 	return key
 }
 
-// listed reports whether the rows of w have lists, and each is in a bucket for
+// hasListParam reports whether the rows of w have lists, and each is in a bucket for
 // each of its texts.
-func (w *way) listed() bool {
-	return w.probe != nil && w.probe.param.kind == kindList || w.needle != nil && w.needle.param.kind == kindList
+func (w *accessPath) hasListParam() bool {
+	return w.sharedText != nil && w.sharedText.param.kind == kindList || w.substring != nil && w.substring.param.kind == kindList
 }
 
-func (p *placing) listKeys(w *way) {
+func (p *rowIndexer) listKeys(w *accessPath) {
 	var of param
 	every := false
-	if w.probe != nil {
-		of, every = w.probe.param, w.probe.every
+	if w.sharedText != nil {
+		of, every = w.sharedText.param, w.sharedText.all
 	} else {
-		of = w.needle.param
+		of = w.substring.param
 	}
 	numbers := p.texts.lists[p.frame.page.texts[of.column][p.frame.row]].numbers
 	if every {
@@ -156,7 +156,7 @@ func (p *placing) listKeys(w *way) {
 		numbers = numbers[:1]
 	}
 	for _, n := range numbers {
-		if w.needle == nil || p.texts.at(n).folded != "" { // nothing contains the empty text
+		if w.substring == nil || p.texts.at(n).folded != "" { // nothing contains the empty text
 			p.keys = append(p.keys, uint64(n))
 		}
 	}

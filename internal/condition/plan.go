@@ -19,52 +19,52 @@ import (
 //     others, and is tested for the whole rule.
 //   - Else all rows are on one way that leads to them always.
 type plan struct {
-	paths     []*path
-	gates     allOf    // name no param: once per event
-	guards    [][]*way // at least one
-	direct    bool     // one guard of one way, on which a row is once: residuals are what it does not answer
-	residuals []residual
+	paths           []*path
+	eventPredicates And             // name no param: once per event
+	guards          [][]*accessPath // at least one
+	singlePath      bool            // one guard of one way, on which a row is once: residuals are what it does not answer
+	residuals       []residual
 }
 
 // A residual is a conjunct that is evaluated for each row. Where it hangs on
 // one text alone, each distinct text is evaluated once per event.
 type residual struct {
-	test
+	Predicate
 	column int // of the only param it reads, a text; -1 if there is none such
 	memo   int // its number among the topic's memos
 }
 
 // newPlan compiles a rule, or a form. The plan's paths are yet to be linked.
 func newPlan(b *builder) (*plan, error) {
-	conjuncts := chain(b.ast.Expr(), operators.LogicalAnd, nil)
-	w := newWay()
-	rest := w.take(b, conjuncts)
-	p := &plan{guards: [][]*way{{w}}, direct: true}
+	conjuncts := flatten(b.ast.Expr(), operators.LogicalAnd, nil)
+	w := newAccessPath()
+	rest := w.takeConjuncts(b, conjuncts)
+	p := &plan{guards: [][]*accessPath{{w}}, singlePath: true}
 	switch {
-	case w.cells != nil: // what lies in them is tested for everything
-		p.gates, p.direct = w.gates, false
+	case w.grid != nil: // what lies in them is tested for everything
+		p.eventPredicates, p.singlePath = w.eventPredicates, false
 		if len(w.equalities) == 0 {
 			p.guards = append(p.guards, guardsOf(b, rest)...)
 		}
 		rest = conjuncts
-	case !w.leads():
+	case !w.isSelective():
 		if guards := guardsOf(b, rest); guards != nil {
-			p.gates, p.guards, p.direct = w.gates, guards, false
+			p.eventPredicates, p.guards, p.singlePath = w.eventPredicates, guards, false
 			rest = conjuncts
 		}
 	}
 	for _, conjunct := range rest {
-		reads, sub := readsOf(b, conjunct)
+		reads, sub := paramsIn(b, conjunct)
 		if !sub {
 			continue // a gate
 		}
-		r := residual{test: b.build(conjunct), column: -1}
+		r := residual{Predicate: b.build(conjunct), column: -1}
 		if len(reads) == 1 && !reads[0].isNumber() {
 			r.column = reads[0].column
 		}
 		p.residuals = append(p.residuals, r)
 	}
-	w.entire = p.direct && len(p.residuals) == 0 && w.isEntire()
+	w.covering = p.singlePath && len(p.residuals) == 0 && w.canCover()
 	p.paths = b.paths
 	return p, b.err
 }
@@ -72,47 +72,47 @@ func newPlan(b *builder) (*plan, error) {
 // maxSides is how many sides of an || are followed, maxGuards how many guards a
 // rule has.
 const (
-	maxSides  = 16
-	maxGuards = 8
+	maxAlternatives = 16
+	maxGuards       = 8
 )
 
 // guardsOf returns the ways of each conjunct that has some.
-func guardsOf(b *builder, conjuncts []celast.Expr) (guards [][]*way) {
+func guardsOf(b *builder, conjuncts []celast.Expr) (guards [][]*accessPath) {
 	for _, conjunct := range conjuncts {
-		if _, sub := readsOf(b, conjunct); !sub || len(guards) == maxGuards {
+		if _, sub := paramsIn(b, conjunct); !sub || len(guards) == maxGuards {
 			continue
 		}
-		if w := newWay(); w.takeNeedle(b, conjunct) || w.takeProbe(b, conjunct) {
-			guards = append(guards, []*way{w})
-		} else if ways := waysOf(b, conjunct); ways != nil {
+		if w := newAccessPath(); w.takeSubstring(b, conjunct) || w.takeSharedText(b, conjunct) {
+			guards = append(guards, []*accessPath{w})
+		} else if ways := accessPathsOf(b, conjunct); ways != nil {
 			guards = append(guards, ways)
 		}
 	}
 	return guards
 }
 
-// waysOf returns a way for each side of an ||, and for each value of which one is
+// accessPathsOf returns a way for each side of an ||, and for each value of which one is
 // asked for, or none.
-func waysOf(b *builder, e celast.Expr) []*way {
-	sides := chain(e, operators.LogicalOr, nil)
-	if len(sides) > maxSides {
+func accessPathsOf(b *builder, e celast.Expr) []*accessPath {
+	sides := flatten(e, operators.LogicalOr, nil)
+	if len(sides) > maxAlternatives {
 		return nil
 	}
-	var ways []*way
+	var ways []*accessPath
 	for _, side := range sides {
-		if members := waysOfMember(b, side); members != nil {
+		if members := accessPathsOfIn(b, side); members != nil {
 			ways = append(ways, members...)
 			continue
 		}
 		if len(sides) == 1 {
 			return nil
 		}
-		w := newWay()
-		rest := w.take(b, chain(side, operators.LogicalAnd, nil))
-		for n := 0; n < len(rest) && !w.leads(); n++ {
-			w.takeProbe(b, rest[n])
+		w := newAccessPath()
+		rest := w.takeConjuncts(b, flatten(side, operators.LogicalAnd, nil))
+		for n := 0; n < len(rest) && !w.isSelective(); n++ {
+			w.takeSharedText(b, rest[n])
 		}
-		if !w.narrows() {
+		if !w.restricts() {
 			return nil
 		}
 		ways = append(ways, w)
@@ -121,19 +121,19 @@ func waysOf(b *builder, e celast.Expr) []*way {
 }
 
 // insert puts a row on the ways of the guard by which it is met the most rarely.
-func (p *plan) insert(at *placing, row uint32) {
+func (p *plan) insert(at *rowIndexer, row uint32) {
 	guard := 0
 	if len(p.guards) > 1 {
-		guard, _ = p.rarest(at, row)
-		at.rows.page(row).guard(row, uint8(guard))
+		guard, _ = p.rarestGuard(at, row)
+		at.pages.page(row).setGuard(row, uint8(guard))
 	}
 	for _, w := range p.guards[guard] {
 		at.insert(w, row)
 	}
 }
 
-// rarest is the guard that a row shares with the fewest others, and with how many.
-func (p *plan) rarest(at *placing, row uint32) (guard, cost int) {
+// rarestGuard is the guard that a row shares with the fewest others, and with how many.
+func (p *plan) rarestGuard(at *rowIndexer, row uint32) (guard, cost int) {
 	for i, ways := range p.guards {
 		sum := 0
 		for _, w := range ways {
@@ -146,10 +146,10 @@ func (p *plan) rarest(at *placing, row uint32) (guard, cost int) {
 	return guard, cost
 }
 
-func (p *plan) remove(at *placing, row uint32) {
+func (p *plan) remove(at *rowIndexer, row uint32) {
 	guard := uint8(0)
 	if len(p.guards) > 1 {
-		guard = at.rows.page(row).guards[row&pageMask]
+		guard = at.pages.page(row).guards[row&pageMask]
 		assert(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
 	}
 	for _, w := range p.guards[guard] {
@@ -157,9 +157,9 @@ func (p *plan) remove(at *placing, row uint32) {
 	}
 }
 
-// readsOf lists the params that e reads, if it can be told, and whether it
+// paramsIn lists the params that e reads, if it can be told, and whether it
 // reads sub at all.
-func readsOf(b *builder, e celast.Expr) (reads []param, sub bool) {
+func paramsIn(b *builder, e celast.Expr) (reads []param, sub bool) {
 	whole := false
 	var visit func(celast.Expr)
 	visit = func(e celast.Expr) {
@@ -176,7 +176,7 @@ func readsOf(b *builder, e celast.Expr) (reads []param, sub bool) {
 		if e.Kind() == celast.IdentKind && bareIdent(e) == "sub" {
 			sub, whole = true, true
 		}
-		for _, part := range parts(e) {
+		for _, part := range children(e) {
 			visit(part)
 		}
 	}
@@ -194,11 +194,11 @@ func readsEvent(b *builder, e celast.Expr) bool {
 		_, reads := b.steps(e)
 		return reads || b.ast.captured[e.ID()]
 	}
-	return slices.ContainsFunc(parts(e), func(part celast.Expr) bool { return readsEvent(b, part) })
+	return slices.ContainsFunc(children(e), func(part celast.Expr) bool { return readsEvent(b, part) })
 }
 
-// parts lists the expressions directly inside e.
-func parts(e celast.Expr) []celast.Expr {
+// children lists the expressions directly inside e.
+func children(e celast.Expr) []celast.Expr {
 	switch e.Kind() {
 	case celast.SelectKind:
 		return []celast.Expr{e.AsSelect().Operand()}

@@ -10,18 +10,18 @@ import (
 // A probeKey is a conjunct that can only be true where the event and the row have
 // a text in common: event.f in sub.list, sub.p in event.list and what quantifiers
 // make of them.
-type probeKey struct {
+type sharedTextKey struct {
 	field
-	inside bool     // the event's texts are in a list, or the keys of an object
+	inList bool     // the event's texts are in a list, or the keys of an object
 	steps  []string // and in each element of the list there
 	param  param
-	every  bool // all texts of the row must be there; the first one leads to it
+	all    bool // all texts of the row must be there; the first one leads to it
 }
 
-// texts visits the event's texts.
-func (k *probeKey) texts(f *frame, visit func(text string)) {
+// eachText visits the event's texts.
+func (k *sharedTextKey) eachText(f *frame, visit func(text string)) {
 	v, _ := k.load(f)
-	if !k.inside {
+	if !k.inList {
 		if text, ok := v.(string); ok {
 			visit(text)
 		}
@@ -45,28 +45,28 @@ func (k *probeKey) texts(f *frame, visit func(text string)) {
 	}
 }
 
-// takeProbe takes a conjunct as the probe of w, or as a needle out of a list.
-func (w *way) takeProbe(b *builder, e celast.Expr) bool {
-	r := probeReader{builder: b}
+// takeSharedText takes a conjunct as the probe of w, or as a needle out of a list.
+func (w *accessPath) takeSharedText(b *builder, e celast.Expr) bool {
+	r := sharedTextReader{builder: b}
 	if q, ok := quantifierOf(e); ok && !b.hides(q.variable) {
 		if list, isParam := b.param(q.over); isParam && list.kind == kindList {
-			r.key.param, r.key.every, r.row, e = list, q.all, q.variable, q.inner
+			r.key.param, r.key.all, r.row, e = list, q.all, q.variable, q.inner
 		}
 	}
-	if text, ok := r.needle(e); ok && !r.key.every {
-		w.needle = &needleKey{field: field{b.path(text)}, param: r.key.param, exact: true}
+	if text, ok := r.containsElement(e); ok && !r.key.all {
+		w.substring = &substringKey{field: field{b.path(text)}, param: r.key.param, exact: true}
 		return true
 	}
 	if q, ok := quantifierOf(e); ok && !q.all && q.variable != r.row && !b.hides(q.variable) {
 		if r.list, ok = b.steps(q.over); !ok {
 			return false
 		}
-		r.element, e, r.key.inside = q.variable, q.inner, true
+		r.element, e, r.key.inList = q.variable, q.inner, true
 	}
-	where, ok := r.shared(e)
+	where, ok := r.sharedText(e)
 	if ok {
 		r.key.field = field{b.path(where)}
-		w.probe = &r.key
+		w.sharedText = &r.key
 	}
 	return ok
 }
@@ -78,16 +78,16 @@ func (b *builder) hides(variable string) bool {
 }
 
 // A probeReader understands one conjunct.
-type probeReader struct {
+type sharedTextReader struct {
 	*builder
-	key     probeKey
+	key     sharedTextKey
 	row     string // the variable that runs over the row's list, if one does
 	element string // the variable that runs over a list of the event, if one does:
 	list    source // this one
 }
 
-// needle reads contains_ci(event.f, x), x out of the row's list.
-func (r *probeReader) needle(e celast.Expr) (text source, ok bool) {
+// containsElement reads contains_ci(event.f, x), x out of the row's list.
+func (r *sharedTextReader) containsElement(e celast.Expr) (text source, ok bool) {
 	if r.row == "" || e.Kind() != celast.CallKind || e.AsCall().FunctionName() != "contains_ci" {
 		return source{}, false
 	}
@@ -96,9 +96,9 @@ func (r *probeReader) needle(e celast.Expr) (text source, ok bool) {
 	return text, ok && isVariable(args[1], r.row)
 }
 
-// shared reads what says that a text of the row is one of the event's, and
+// sharedText reads what says that a text of the row is one of the event's, and
 // returns where that is.
-func (r *probeReader) shared(e celast.Expr) (where source, ok bool) {
+func (r *sharedTextReader) sharedText(e celast.Expr) (where source, ok bool) {
 	if e.Kind() != celast.CallKind {
 		return source{}, false
 	}
@@ -117,7 +117,7 @@ func (r *probeReader) shared(e celast.Expr) (where source, ok bool) {
 			return r.ofEvent(args[0])
 		}
 		if r.ofRow(args[0]) && r.element == "" {
-			r.key.inside = true
+			r.key.inList = true
 			return r.steps(args[1])
 		}
 	}
@@ -125,7 +125,7 @@ func (r *probeReader) shared(e celast.Expr) (where source, ok bool) {
 }
 
 // ofRow reports whether e is a text of the row.
-func (r *probeReader) ofRow(e celast.Expr) bool {
+func (r *sharedTextReader) ofRow(e celast.Expr) bool {
 	if r.row != "" {
 		return isVariable(e, r.row)
 	}
@@ -137,19 +137,19 @@ func (r *probeReader) ofRow(e celast.Expr) bool {
 }
 
 // ofEvent returns where the text e of the event is, or the list that has it.
-func (r *probeReader) ofEvent(e celast.Expr) (where source, ok bool) {
+func (r *sharedTextReader) ofEvent(e celast.Expr) (where source, ok bool) {
 	switch {
 	case r.element == "" && r.row == "":
 		return r.source(e)
 	case r.element == "":
 		return r.steps(e)
 	}
-	r.key.steps, ok = within(e, r.element)
+	r.key.steps, ok = stepsFrom(e, r.element)
 	return r.list, ok
 }
 
-// within returns the steps from a variable to e.
-func within(e celast.Expr, variable string) ([]string, bool) {
+// stepsFrom returns the steps from a variable to e.
+func stepsFrom(e celast.Expr, variable string) ([]string, bool) {
 	if isVariable(e, variable) {
 		return []string{}, true
 	}
@@ -157,7 +157,7 @@ func within(e celast.Expr, variable string) ([]string, bool) {
 	if !ok {
 		return nil, false
 	}
-	steps, ok := within(object, variable)
+	steps, ok := stepsFrom(object, variable)
 	return append(steps, name), ok
 }
 

@@ -20,8 +20,8 @@ func unknownTopic(key Key) *fanfare.Error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("service %q has no topic %q", key.Service, key.Topic)}
 }
 
-// at puts a position into e: CEL counts lines from 1 and columns from 0.
-func at(e *fanfare.Error, where common.Location) *fanfare.Error {
+// setPosition puts a position into e: CEL counts lines from 1 and columns from 0.
+func setPosition(e *fanfare.Error, where common.Location) *fanfare.Error {
 	if where != nil && where.Line() > 0 {
 		e.Line, e.Column = where.Line(), where.Column()+1
 	}
@@ -30,21 +30,21 @@ func at(e *fanfare.Error, where common.Location) *fanfare.Error {
 
 // fromIssues makes of the first of CEL's findings about a text, of which a was read, an
 // error in Fanfare's words.
-func fromIssues(pointer, text string, issues *cel.Issues, sc *scope, a parsed) *fanfare.Error {
+func fromIssues(pointer, text string, issues *cel.Issues, sc *scope, a expression) *fanfare.Error {
 	first := issues.Errors()[0]
 	message, syntax := strings.CutPrefix(first.Message, "Syntax error: ")
-	e := at(invalid(pointer, "%s", message), first.Location)
+	e := setPosition(invalid(pointer, "%s", message), first.Location)
 	if syntax {
 		// The list of all tokens that could stand here helps nobody.
 		e.Message, _, _ = strings.Cut(message, " expecting {")
 		e.Message = strings.Replace(e.Message, "'<EOF>'", "end of the expression", 1)
 		e.Message = "syntax error: " + e.Message
-		e.Hint = elsewhere[strings.ToLower(stoppedAt(message))]
+		e.Hint = syntaxHints[strings.ToLower(stoppedAt(message))]
 		return e
 	}
 	if rest, ok := strings.CutPrefix(message, "undeclared reference to '"); ok {
 		name, _, _ := strings.Cut(rest, "'")
-		if call, start, ok := a.call(first.ExprID); ok && call.FunctionName() == name && crossings[name] == 0 {
+		if call, start, ok := a.findCall(first.ExprID); ok && call.FunctionName() == name && crossings[name] == 0 {
 			sc.unknownFunction(e, name)
 			e.Column -= lengthBefore([]rune(text), start, name)
 		} else {
@@ -52,7 +52,7 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *scope, a parsed) *
 		}
 	} else if strings.Contains(message, "type(") {
 		// A bare name of CEL's was taken for a field.
-		for _, name := range notBare {
+		for _, name := range reservedNames {
 			if sc.event.fields[name] != nil && strings.Contains(message, "type("+name+")") {
 				e.Hint = fmt.Sprintf("the field is written event.%s", name)
 			}
@@ -61,8 +61,8 @@ func fromIssues(pointer, text string, issues *cel.Issues, sc *scope, a parsed) *
 	return e
 }
 
-// elsewhere says how CEL writes what is written so in SQL and other languages.
-var elsewhere = map[string]string{
+// syntaxHints says how CEL writes what is written so in SQL and other languages.
+var syntaxHints = map[string]string{
 	"=":    "equal is written ==",
 	">":    "not equal is written !=, at least >=", // of <> and =>
 	"and":  "and is written &&",
@@ -82,8 +82,8 @@ func stoppedAt(message string) string {
 // unknownName words an error about a bare name that stands for nothing.
 func (sc *scope) unknownName(e *fanfare.Error, name string) {
 	e.Message = fmt.Sprintf("unknown name %q", name)
-	names := append(sc.bare(), "event", "contains_ci", "starts_with_ci", geoWithin, "crosses", "crosses_above", "crosses_below")
-	switch best := nearest(name, names); {
+	names := append(sc.bareNames(), "event", "contains_ci", "starts_with_ci", geoWithin, "crosses", "crosses_above", "crosses_below")
+	switch best := closestName(name, names); {
 	case crossings[name] != 0:
 		e.Message = name + " takes two numbers, one of the event and the level"
 		e.Hint = fmt.Sprintf("write %s(event.price, 100)", name)
@@ -94,13 +94,13 @@ func (sc *scope) unknownName(e *fanfare.Error, name string) {
 	case len(sc.event.fields) == 0:
 		e.Hint = fmt.Sprintf("the topic has no schema: write event.%s", name)
 	default:
-		e.Hint = "known: " + some(sc.event.names())
+		e.Hint = "known: " + firstNames(sc.event.names())
 	}
 }
 
-// call returns the call with an id and where its parenthesis is, in runes; not ok where there
+// findCall returns the call with an id and where its parenthesis is, in runes; not ok where there
 // is none.
-func (p parsed) call(id int64) (call celast.CallExpr, start int, ok bool) {
+func (p expression) findCall(id int64) (call celast.CallExpr, start int, ok bool) {
 	if p.AST == nil {
 		return nil, 0, false
 	}
@@ -125,7 +125,7 @@ func lengthBefore(text []rune, parenthesis int, name string) int {
 // unknownFunction words an error about a function that there is not.
 func (sc *scope) unknownFunction(e *fanfare.Error, name string) {
 	e.Message = fmt.Sprintf("there is no function %q", name)
-	best := nearest(name, functionNames)
+	best := closestName(name, functionNames)
 	switch plain := strings.ToLower(name); {
 	case best != "":
 		e.Hint = fmt.Sprintf("did you mean %s?", best)
@@ -146,16 +146,16 @@ var functionNames = []string{
 // unknownMember words an error about a field or a param that cannot be there.
 func unknownMember(e *fanfare.Error, what, name string, known []string) *fanfare.Error {
 	e.Message = fmt.Sprintf("unknown %s %q", what, name)
-	if best := nearest(name, known); best != "" {
+	if best := closestName(name, known); best != "" {
 		e.Hint = fmt.Sprintf("did you mean %s?", best)
 	} else if len(known) > 0 {
-		e.Hint = "known: " + some(known)
+		e.Hint = "known: " + firstNames(known)
 	}
 	return e
 }
 
-// some joins the first names of a list.
-func some(names []string) string {
+// firstNames joins the first names of a list.
+func firstNames(names []string) string {
 	const most = 12
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + ", ..."
@@ -163,8 +163,8 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// nearest returns the name that is most like given, or "" where none is.
-func nearest(given string, names []string) string {
+// closestName returns the name that is most like given, or "" where none is.
+func closestName(given string, names []string) string {
 	best, limit := "", max(1, len(given)/3)
 	for _, name := range names {
 		if d := distance(fold(given), fold(name)); d <= limit && d < max(len(given), len(name)) {

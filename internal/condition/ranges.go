@@ -6,11 +6,11 @@ import (
 	celast "cel.dev/cel-go/common/ast"
 )
 
-// ranges are the extents of rows that say of one or two fields, each: at least
+// rangeSpace are the extents of rows that say of one or two fields, each: at least
 // this, and at most that.
-type ranges []numberRange
+type rangeSpace []fieldRange
 
-type numberRange struct {
+type fieldRange struct {
 	field
 	low, high int // columns
 }
@@ -19,10 +19,10 @@ type numberRange struct {
 // use multiply.
 const maxRanges = 2
 
-func (r ranges) axes() int { return len(r) }
+func (r rangeSpace) axes() int { return len(r) }
 
 // box takes the ends in, whether the row does or not.
-func (r ranges) box(p *page, row int) (b box, ok bool) {
+func (r rangeSpace) box(p *page, row int) (b box, ok bool) {
 	for i := range r {
 		b.low[i], b.high[i] = p.numbers[r[i].low][row], p.numbers[r[i].high][row]
 		if !(b.low[i] <= b.high[i]) {
@@ -32,7 +32,7 @@ func (r ranges) box(p *page, row int) (b box, ok bool) {
 	return b, true
 }
 
-func (r ranges) point(f *frame) (at [maxAxes]float64, ok bool) {
+func (r rangeSpace) point(f *frame) (at [maxAxes]float64, ok bool) {
 	for i := range r {
 		v, _ := r[i].load(f)
 		if at[i], ok = toFloat(v); !ok || math.IsInf(at[i], 0) || math.IsNaN(at[i]) {
@@ -43,14 +43,14 @@ func (r ranges) point(f *frame) (at [maxAxes]float64, ok bool) {
 }
 
 // A bound is event.f op sub.p.
-type bound struct {
+type paramBound struct {
 	source
 	column int
-	op     relation
+	op     comparison
 }
 
-// boundOf takes a comparison of a field with a param that is a number apart.
-func boundOf(b *builder, e celast.Expr) (found bound, ok bool) {
+// paramBoundOf takes a comparison of a field with a param that is a number apart.
+func paramBoundOf(b *builder, e celast.Expr) (found paramBound, ok bool) {
 	if e.Kind() != celast.CallKind {
 		return found, false
 	}
@@ -62,17 +62,17 @@ func boundOf(b *builder, e celast.Expr) (found bound, ok bool) {
 	if swapped {
 		op = op.mirrored()
 	}
-	return bound{value, param.column, op}, ok && param.isNumber()
+	return paramBound{value, param.column, op}, ok && param.isNumber()
 }
 
-// rangesOf finds the fields that conjuncts bound on both sides. used are the
+// rangeSpaceOf finds the fields that conjuncts bound on both sides. used are the
 // conjuncts, by expression.
-func rangesOf(b *builder, conjuncts []celast.Expr) (found ranges, used map[int64]bool) {
+func rangeSpaceOf(b *builder, conjuncts []celast.Expr) (found rangeSpace, used map[int64]bool) {
 	type sides struct{ lower, upper celast.Expr }
 	var keys []string
 	byField := map[string]*sides{}
 	for _, conjunct := range conjuncts {
-		one, ok := boundOf(b, conjunct)
+		one, ok := paramBoundOf(b, conjunct)
 		if !ok {
 			continue
 		}
@@ -83,7 +83,7 @@ func rangesOf(b *builder, conjuncts []celast.Expr) (found ranges, used map[int64
 			byField[key], keys = s, append(keys, key)
 		}
 		end := &s.upper
-		if one.op.isLower() {
+		if one.op.isLowerBound() {
 			end = &s.lower
 		}
 		if *end == nil {
@@ -96,9 +96,9 @@ func rangesOf(b *builder, conjuncts []celast.Expr) (found ranges, used map[int64
 		if s.lower == nil || s.upper == nil || len(found) == maxRanges {
 			continue
 		}
-		lower, _ := boundOf(b, s.lower)
-		upper, _ := boundOf(b, s.upper)
-		found = append(found, numberRange{field{b.path(lower.source)}, lower.column, upper.column})
+		lower, _ := paramBoundOf(b, s.lower)
+		upper, _ := paramBoundOf(b, s.upper)
+		found = append(found, fieldRange{field{b.path(lower.source)}, lower.column, upper.column})
 		used[s.lower.ID()], used[s.upper.ID()] = true, true
 	}
 	return found, used

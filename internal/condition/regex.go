@@ -42,7 +42,7 @@ func partsOfRegex(r *syntax.Regexp) int {
 }
 
 // regex is text.matches(pattern) and matches(text, pattern) with a constant pattern.
-func (b *builder) regex(call celast.CallExpr) test {
+func (b *builder) regex(call celast.CallExpr) Predicate {
 	args := operandsOf(call)
 	pattern, ok := literal(args[1])
 	text, isText := pattern.(string)
@@ -61,7 +61,7 @@ func (b *builder) regex(call celast.CallExpr) test {
 	if x == nil {
 		return nil
 	}
-	return &regexTest{x, compiled, size}
+	return &RegexPredicate{x, compiled, size}
 }
 
 // operandsOf are the arguments of a call, what it is a member of first.

@@ -44,8 +44,8 @@ func TestALargeRegularExpressionThatIsComputedIsAnError(t *testing.T) {
 
 func TestARegularExpressionIsPricedByItsSize(t *testing.T) {
 	x := newQuakes(t)
-	small, err1 := x.PriceFilter(quakes, "place.matches('a')")
-	large, err2 := x.PriceFilter(quakes, "place.matches('(a?b?){100}')")
+	small, err1 := x.FilterCost(quakes, "place.matches('a')")
+	large, err2 := x.FilterCost(quakes, "place.matches('(a?b?){100}')")
 	if err1 != nil || err2 != nil || large.Nanos < 50*small.Nanos {
 		t.Errorf("the small one costs %d, the large one %d (%v, %v)", small.Nanos, large.Nanos, err1, err2)
 	}

@@ -12,15 +12,15 @@ const (
 // A row holds one subscription to a rule: its place and its params, by column.
 // Rows are numbered throughout the topic; a page of them belongs to one rule.
 type page struct {
-	rule    *rule
-	places  []fanfare.RowID // of a form: numbers of filters
+	table   *table
+	owners  []fanfare.RowID // of a form: numbers of filters
 	numbers [][]float64
 	texts   [][]uint32 // numbers of texts; booleans and lists too
 	guards  []uint8    // of a plan with several: the one on which the row is
 }
 
-func newPage(r *rule) *page {
-	p := &page{rule: r}
+func newPage(r *table) *page {
+	p := &page{table: r}
 	for _, one := range r.params {
 		if one.isNumber() {
 			p.numbers = append(p.numbers, nil)
@@ -33,8 +33,8 @@ func newPage(r *rule) *page {
 
 // extend makes one more row: pages of forms are many, and mostly small.
 func (p *page) extend() (row uint32) {
-	row = uint32(len(p.places))
-	p.places = append(room(p.places), 0)
+	row = uint32(len(p.owners))
+	p.owners = append(room(p.owners), 0)
 	for c := range p.numbers {
 		p.numbers[c] = append(room(p.numbers[c]), 0)
 	}
@@ -44,9 +44,9 @@ func (p *page) extend() (row uint32) {
 	return row
 }
 
-// guard keeps the guard of a row.
-func (p *page) guard(row uint32, guard uint8) {
-	if missing := len(p.places) - len(p.guards); missing > 0 {
+// setGuard keeps the guard of a row.
+func (p *page) setGuard(row uint32, guard uint8) {
+	if missing := len(p.owners) - len(p.guards); missing > 0 {
 		p.guards = append(p.guards, make([]uint8, missing)...)
 	}
 	p.guards[row&pageMask] = guard
@@ -61,9 +61,9 @@ func room[T any](column []T) []T {
 }
 
 // params returns the params of a row as CEL's sub.
-func (p *page) params(row int, t *texts) map[string]any {
-	sub := make(map[string]any, len(p.rule.params))
-	for _, one := range p.rule.params {
+func (p *page) params(row int, t *textTable) map[string]any {
+	sub := make(map[string]any, len(p.table.params))
+	for _, one := range p.table.params {
 		switch one.kind {
 		case kindDouble:
 			sub[one.name] = p.numbers[one.column][row]
@@ -78,117 +78,117 @@ func (p *page) params(row int, t *texts) map[string]any {
 	return sub
 }
 
-// rows are the pages of a topic.
-type rows struct {
+// pageStore are the pages of a topic.
+type pageStore struct {
 	pages []*page
 	free  []uint32 // numbers of pages that no rule has
 }
 
-func (r *rows) page(row uint32) *page { return r.pages[row>>pageBits] }
+func (r *pageStore) page(row uint32) *page { return r.pages[row>>pageBits] }
 
 // A rule is what the topic's subscriptions have of one of its rules: it lasts
 // while the topic has a rule of that name, and its plan is replaced when the
 // rule is redefined.
 //
 // A form is a rule whose rows are filters.
-type rule struct {
-	name   string
-	order  int16 // its place among the topic's rules; noRule of a form
-	params []param
-	plan   *plan
+type table struct {
+	name       string
+	ruleNumber int16 // its place among the topic's rules; noRule of a form
+	params     []param
+	plan       *plan
 
-	rows  *rows
-	pages []uint32 // numbers of its pages
-	free  []uint32 // rows of these that hold nothing
-	live  int
+	store    *pageStore
+	pages    []uint32 // numbers of its pages
+	free     []uint32 // rows of these that hold nothing
+	rowCount int
 
-	filters *filters // of a form, and of a term
-	key     string
-	taken   []bool // which literals of its filters are params
-	at      int    // among the forms, or the terms
-	term    *term  // what a term has beside
+	filters  *filters // of a form, and of a term
+	key      string
+	isParam  []bool         // which literals of its filters are params
+	position int            // among the forms, or the terms
+	conjunct *conjunctShape // what a term has beside
 }
 
 // noRule is the order of what is not one of the topic's rules.
 const noRule = -1
 
 // add puts a subscription into a row and into the plan's buckets.
-func (r *rule) add(place fanfare.RowID, v values, at *placing) (row uint32) {
-	row = r.keep(place, v, at.texts)
+func (r *table) add(place fanfare.RowID, v paramValues, at *rowIndexer) (row uint32) {
+	row = r.storeRow(place, v, at.texts)
 	r.plan.insert(at, row)
 	return row
 }
 
-// keep puts a subscription into a free row.
-func (r *rule) keep(place fanfare.RowID, v values, t *texts) (row uint32) {
+// storeRow puts a subscription into a free row.
+func (r *table) storeRow(place fanfare.RowID, v paramValues, t *textTable) (row uint32) {
 	if last := len(r.free) - 1; last >= 0 {
 		row, r.free = r.free[last], r.free[:last]
 	} else {
-		row = r.extend()
+		row = r.newRow()
 	}
-	p, i := r.rows.page(row), int(row&pageMask)
-	p.places[i] = place
+	p, i := r.store.page(row), int(row&pageMask)
+	p.owners[i] = place
 	for c, number := range v.numbers {
 		p.numbers[c][i] = number
 	}
 	for c, text := range v.texts {
-		p.texts[c][i] = t.take(text)
+		p.texts[c][i] = t.acquire(text)
 	}
 	if assertions {
 		p.assertHolds(i, v, t)
 	}
-	r.live++
+	r.rowCount++
 	return row
 }
 
-// extend makes a row behind the others, on a new page where the last one is full.
-func (r *rule) extend() uint32 {
+// newRow makes a row behind the others, on a new page where the last one is full.
+func (r *table) newRow() uint32 {
 	if last := len(r.pages) - 1; last >= 0 {
-		if p := r.rows.pages[r.pages[last]]; len(p.places) < pageRows {
+		if p := r.store.pages[r.pages[last]]; len(p.owners) < pageRows {
 			return r.pages[last]<<pageBits | p.extend()
 		}
 	}
-	number := uint32(len(r.rows.pages))
-	if last := len(r.rows.free) - 1; last >= 0 {
-		number, r.rows.free = r.rows.free[last], r.rows.free[:last]
+	number := uint32(len(r.store.pages))
+	if last := len(r.store.free) - 1; last >= 0 {
+		number, r.store.free = r.store.free[last], r.store.free[:last]
 	} else {
-		r.rows.pages = append(r.rows.pages, nil)
+		r.store.pages = append(r.store.pages, nil)
 	}
-	r.rows.pages[number] = newPage(r)
+	r.store.pages[number] = newPage(r)
 	r.pages = append(r.pages, number)
-	return number<<pageBits | r.rows.pages[number].extend()
+	return number<<pageBits | r.store.pages[number].extend()
 }
 
 // remove takes a row out of the plan's buckets, and out.
-func (r *rule) remove(row uint32, at *placing) {
+func (r *table) remove(row uint32, at *rowIndexer) {
 	r.plan.remove(at, row)
-	r.release(row, at.texts)
+	r.freeRow(row, at.texts)
 }
 
-// release empties a row. A rule without subscriptions gives up its pages.
-func (r *rule) release(row uint32, t *texts) {
-	p, i := r.rows.page(row), int(row&pageMask)
+// freeRow empties a row. A rule without subscriptions gives up its pages.
+func (r *table) freeRow(row uint32, t *textTable) {
+	p, i := r.store.page(row), int(row&pageMask)
 	for c := range p.texts {
-		t.drop(p.texts[c][i])
+		t.release(p.texts[c][i])
 	}
 	r.free = append(r.free, row)
-	if r.live--; r.live == 0 {
+	if r.rowCount--; r.rowCount == 0 {
 		for _, number := range r.pages {
-			r.rows.pages[number] = nil
+			r.store.pages[number] = nil
 		}
-		r.rows.free = append(r.rows.free, r.pages...)
+		r.store.free = append(r.store.free, r.pages...)
 		r.pages, r.free = nil, nil
 	}
 }
 
 // each calls visit with every row that holds a subscription.
-func (r *rule) each(visit func(row uint32)) {
+func (r *table) each(visit func(row uint32)) {
 	empty := make(map[uint32]struct{}, len(r.free))
 	for _, row := range r.free {
 		empty[row] = struct{}{}
 	}
 	for _, number := range r.pages {
-		for i := range uint32(len(r.rows.pages[number].places)) {
+		for i := range uint32(len(r.store.pages[number].owners)) {
 			row := number<<pageBits | i
 			if _, ok := empty[row]; !ok {
 				visit(row)

@@ -41,7 +41,7 @@ func TestConditionsThatSayTheSameHaveEqualHits(t *testing.T) {
 			event := drawEvent(t)
 			got := w.hits(t, w.x, event)
 			if hits += len(got); len(got) == 1 {
-				t.Fatalf("event %s after %s: %q and %q are not the same: %v", event.Data, event.Was, entries[0].Filter, entries[1].Filter, got)
+				t.Fatalf("event %s after %s: %q and %q are not the same: %v", event.Data, event.Previous, entries[0].Filter, entries[1].Filter, got)
 			}
 		}
 	})

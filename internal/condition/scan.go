@@ -15,7 +15,7 @@ import (
 // where a condition asks for event itself.
 type document struct {
 	text    string
-	shape   *shape
+	schema  *schemaType
 	object  bool
 	members []member // by number, as paths give them
 	whole   any      // decoded
@@ -35,24 +35,24 @@ func wholeDocument(data any) document { return document{whole: data, isWhole: tr
 
 // scan makes d the document of data. names has the numbers of the members, of which
 // there are size.
-func (d *document) scan(data []byte, s *shape, names map[string]*pathUse, size int) error {
+func (d *document) scan(data []byte, s *schemaType, names map[string]*pathUse, size int) error {
 	clear(d.members)
 	if cap(d.members) < size {
 		d.members = make([]member, size+size/2)
 	}
-	*d = document{shape: s, members: d.members[:size]}
+	*d = document{schema: s, members: d.members[:size]}
 	if len(data) == 0 {
 		d.isWhole = true // null
 		return nil
 	}
 	d.text = string(data)
-	r := scanner{text: d.text}
+	r := jsonScanner{text: d.text}
 	r.space()
 	var ok bool
 	if d.object = r.is('{'); d.object {
 		ok = r.object(1, func(name string, from int, plain bool) {
 			if use := names[name]; use != nil { // of equal names the last counts
-				d.members[use.slot] = member{from: uint32(from), to: uint32(r.at), plain: plain}
+				d.members[use.index] = member{from: uint32(from), to: uint32(r.at), plain: plain}
 			}
 		})
 	} else {
@@ -71,43 +71,43 @@ func notJSON() error {
 // all returns the whole, decoded.
 func (d *document) all() any {
 	if !d.isWhole {
-		d.whole, _ = decode([]byte(d.text), d.shape) // the scan found it good
+		d.whole, _ = decodeData([]byte(d.text), d.schema) // the scan found it good
 		d.isWhole = true
 	}
 	return d.whole
 }
 
 // follow leads to the value at p; absent where there is none.
-func (d *document) follow(p *path) (any, slotState) {
+func (d *document) follow(p *path) (any, valueState) {
 	switch {
 	case d.isWhole || len(p.steps) == 0:
-		return follow(p.steps, d.all())
+		return followSteps(p.steps, d.all())
 	case !d.has(p):
 		return nil, absent
 	}
-	m := &d.members[p.top]
+	m := &d.members[p.member]
 	if !m.read {
-		m.value, m.read = readValue(d.text[m.from:m.to], m.plain, shapeOfField(d.shape, p.steps[0])), true
+		m.value, m.read = readValue(d.text[m.from:m.to], m.plain, shapeOfField(d.schema, p.steps[0])), true
 	}
-	return follow(p.steps[1:], m.value)
+	return followSteps(p.steps[1:], m.value)
 }
 
 // has reports whether the object, which d is, has the first step of p.
-func (d *document) has(p *path) bool { return d.members[p.top].to > 0 }
+func (d *document) has(p *path) bool { return d.members[p.member].to > 0 }
 
 // readValue reads one JSON value that was found good.
-func readValue(text string, plain bool, s *shape) any {
+func readValue(text string, plain bool, s *schemaType) any {
 	switch c := text[0]; {
 	case c == '"' && plain:
 		return text[1 : len(text)-1]
 	case c == '-' || isDigit(c):
-		return number(text, s)
+		return parseNumber(text, s)
 	case text == "true", text == "false":
 		return text == "true"
 	case text == "null":
 		return nil
 	}
-	v, _ := decode([]byte(text), s)
+	v, _ := decodeData([]byte(text), s)
 	return v
 }
 
@@ -115,20 +115,20 @@ func readValue(text string, plain bool, s *shape) any {
 const maxDepth = 10_000
 
 // A scanner walks over JSON (RFC 8259) and stops where it is none.
-type scanner struct {
+type jsonScanner struct {
 	text string
 	at   int
 }
 
-func (r *scanner) space() {
+func (r *jsonScanner) space() {
 	for r.at < len(r.text) && (r.text[r.at] == ' ' || r.text[r.at] == '\n' || r.text[r.at] == '\t' || r.text[r.at] == '\r') {
 		r.at++
 	}
 }
 
-func (r *scanner) is(c byte) bool { return r.at < len(r.text) && r.text[r.at] == c }
+func (r *jsonScanner) is(c byte) bool { return r.at < len(r.text) && r.text[r.at] == c }
 
-func (r *scanner) take(c byte) bool {
+func (r *jsonScanner) consume(c byte) bool {
 	if !r.is(c) {
 		return false
 	}
@@ -137,7 +137,7 @@ func (r *scanner) take(c byte) bool {
 }
 
 // value walks over a value inside of depth others. plain is that of a text.
-func (r *scanner) value(depth int) (plain, ok bool) {
+func (r *jsonScanner) value(depth int) (plain, ok bool) {
 	if r.at == len(r.text) {
 		return false, false
 	}
@@ -160,14 +160,14 @@ func (r *scanner) value(depth int) (plain, ok bool) {
 	return false, n > 0
 }
 
-func (r *scanner) word(word string) bool {
+func (r *jsonScanner) word(word string) bool {
 	ok := strings.HasPrefix(r.text[r.at:], word)
 	r.at += len(word)
 	return ok
 }
 
 // string walks over a text.
-func (r *scanner) string() (plain, ok bool) {
+func (r *jsonScanner) string() (plain, ok bool) {
 	plain = true
 	for i := r.at + 1; i < len(r.text); i++ {
 		switch c := r.text[i]; {
@@ -203,10 +203,10 @@ func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 // object walks over an object, and tells of each member its name, where its value
 // begins, and whether that is plain. The value ends where r is.
-func (r *scanner) object(depth int, visit func(name string, from int, plain bool)) bool {
+func (r *jsonScanner) object(depth int, visit func(name string, from int, plain bool)) bool {
 	r.at++
 	r.space()
-	if r.take('}') {
+	if r.consume('}') {
 		return true
 	}
 	for {
@@ -219,7 +219,7 @@ func (r *scanner) object(depth int, visit func(name string, from int, plain bool
 			return false
 		}
 		name := r.text[from+1 : r.at-1]
-		if r.space(); !r.take(':') {
+		if r.space(); !r.consume(':') {
 			return false
 		}
 		r.space()
@@ -234,10 +234,10 @@ func (r *scanner) object(depth int, visit func(name string, from int, plain bool
 			}
 			visit(name, value, isPlain)
 		}
-		if r.space(); r.take('}') {
+		if r.space(); r.consume('}') {
 			return true
 		}
-		if !r.take(',') {
+		if !r.consume(',') {
 			return false
 		}
 		r.space()
@@ -249,20 +249,20 @@ func unquote(text string) (name string) {
 	return name
 }
 
-func (r *scanner) list(depth int) bool {
+func (r *jsonScanner) list(depth int) bool {
 	r.at++
 	r.space()
-	if r.take(']') {
+	if r.consume(']') {
 		return true
 	}
 	for {
 		if _, ok := r.value(depth); !ok {
 			return false
 		}
-		if r.space(); r.take(']') {
+		if r.space(); r.consume(']') {
 			return true
 		}
-		if !r.take(',') {
+		if !r.consume(',') {
 			return false
 		}
 		r.space()

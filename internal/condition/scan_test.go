@@ -19,7 +19,7 @@ var scanned = []string{
 }
 
 // scanPaths are asked for; some of their members are not in the text.
-func scanPaths() (list []*path, all paths) {
+func scanPaths() (list []*path, all pathTable) {
 	for _, steps := range [][]string{{"a"}, {"b"}, {"c"}, {"d", "a"}, {"d", "a", "b"}, {"d", "b"}, {"ä"}, {"gone"}, {}} {
 		list = append(list, &path{source: source{steps: steps}})
 	}
@@ -27,18 +27,18 @@ func scanPaths() (list []*path, all paths) {
 	return list, all
 }
 
-var scanShape = &shape{kind: kindMap, open: true, fields: map[string]*shape{
-	"a": {kind: kindDouble}, "c": {kind: kindList, items: &shape{kind: kindInt}}, "d": {kind: kindMap, fields: map[string]*shape{"b": {kind: kindInt}}},
+var scanShape = &schemaType{kind: kindMap, open: true, fields: map[string]*schemaType{
+	"a": {kind: kindDouble}, "c": {kind: kindList, items: &schemaType{kind: kindInt}}, "d": {kind: kindMap, fields: map[string]*schemaType{"b": {kind: kindInt}}},
 }}
 
 // checkScan compares what is read of a text with what decode makes of it.
 func checkScan(t *testing.T, text string) {
 	t.Helper()
 	list, all := scanPaths()
-	for _, s := range []*shape{nil, scanShape} {
-		whole, want := decode([]byte(text), s)
+	for _, s := range []*schemaType{nil, scanShape} {
+		whole, want := decodeData([]byte(text), s)
 		var d document
-		if got := d.scan([]byte(text), s, all.tops.used, all.tops.size); (got == nil) != (want == nil) {
+		if got := d.scan([]byte(text), s, all.members.used, all.members.size); (got == nil) != (want == nil) {
 			t.Fatalf("%.60q: %v, want %v", text, got, want)
 		}
 		if want != nil {
@@ -92,12 +92,12 @@ func BenchmarkScan(b *testing.B) {
 	text := []byte(`{"symbol":"S01234","price":123.45,"exchange":"XNAS","currency":"USD","time":"2026-11-20T15:04:05.123456Z","volume":123456,` +
 		`"open":120.5,"high":125.25,"low":119.75,"close":123.45,"bid":123.44,"ask":123.46,"name":"A company with a rather long name, Inc.","venue":{"country":"US","city":"New York"},"flags":["a","b"]}`)
 	list := []*path{{source: source{steps: []string{"symbol"}}}, {source: source{steps: []string{"price"}}}}
-	var all paths
+	var all pathTable
 	all.link(list)
 	var d document
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if err := d.scan(text, nil, all.tops.used, all.tops.size); err != nil {
+		if err := d.scan(text, nil, all.members.used, all.members.size); err != nil {
 			b.Fatal(err)
 		}
 		for _, p := range list {

@@ -31,18 +31,18 @@ func (k kind) numeric() bool { return k == kindInt || k == kindDouble }
 // A shape is what a JSON Schema says about one value: enough to refuse a field
 // that cannot be there and to read numbers as what they are declared to be. It
 // is no validator; intake has one.
-type shape struct {
+type schemaType struct {
 	kind   kind
-	fields map[string]*shape
-	items  *shape // of a list; nil where anything may be in it
-	open   bool   // fields that are not listed may be there too
+	fields map[string]*schemaType
+	items  *schemaType // of a list; nil where anything may be in it
+	open   bool        // fields that are not listed may be there too
 }
 
 // anything is the shape of a value about which nothing is said.
-func anything() *shape { return &shape{open: true} }
+func anything() *schemaType { return &schemaType{open: true} }
 
 // parseSchema reads the shape out of a JSON Schema. A nil schema says nothing.
-func parseSchema(raw json.RawMessage) (*shape, error) {
+func parseSchema(raw json.RawMessage) (*schemaType, error) {
 	if len(raw) == 0 {
 		return anything(), nil
 	}
@@ -50,37 +50,37 @@ func parseSchema(raw json.RawMessage) (*shape, error) {
 	if err := json.Unmarshal(raw, &root); err != nil {
 		return nil, err
 	}
-	r := schemaReader{root: root, refs: map[string]*shape{}}
-	return r.shape(root), nil
+	r := schemaReader{root: root, refs: map[string]*schemaType{}}
+	return r.read(root), nil
 }
 
 // A schemaReader turns schemas into shapes; a reference is read once, so that a
 // schema may refer to itself.
 type schemaReader struct {
 	root any
-	refs map[string]*shape
+	refs map[string]*schemaType
 }
 
-func (r *schemaReader) shape(schema any) *shape {
+func (r *schemaReader) read(schema any) *schemaType {
 	m, ok := schema.(map[string]any)
 	if !ok {
 		return anything()
 	}
 	if ref, ok := m["$ref"].(string); ok && len(m) == 1 {
-		return r.referred(ref)
+		return r.resolveRef(ref)
 	}
-	s := &shape{}
+	s := &schemaType{}
 	r.fill(s, m)
 	return s
 }
 
-func (r *schemaReader) referred(ref string) *shape {
+func (r *schemaReader) resolveRef(ref string) *schemaType {
 	if s := r.refs[ref]; s != nil {
 		return s
 	}
-	s := &shape{}
+	s := &schemaType{}
 	r.refs[ref] = s
-	target, ok := lookUp(r.root, ref)
+	target, ok := resolvePointer(r.root, ref)
 	if m, isObject := target.(map[string]any); ok && isObject {
 		r.fill(s, m)
 	} else {
@@ -90,7 +90,7 @@ func (r *schemaReader) referred(ref string) *shape {
 }
 
 // fill makes s the shape of schema m.
-func (r *schemaReader) fill(s *shape, m map[string]any) {
+func (r *schemaReader) fill(s *schemaType, m map[string]any) {
 	closed := r.merge(s, m, map[string]bool{})
 	if len(s.fields) == 0 && !closed {
 		s.open = true
@@ -99,7 +99,7 @@ func (r *schemaReader) fill(s *shape, m map[string]any) {
 
 // merge adds what m says to s, following each reference once. It reports
 // whether m shuts other fields out.
-func (r *schemaReader) merge(s *shape, m map[string]any, followed map[string]bool) (closed bool) {
+func (r *schemaReader) merge(s *schemaType, m map[string]any, followed map[string]bool) (closed bool) {
 	if k := schemaKind(m["type"]); k != kindAny {
 		if s.kind == kindAny {
 			s.kind = k
@@ -109,13 +109,13 @@ func (r *schemaReader) merge(s *shape, m map[string]any, followed map[string]boo
 	}
 	if fields, ok := m["properties"].(map[string]any); ok {
 		if s.fields == nil {
-			s.fields = make(map[string]*shape, len(fields))
+			s.fields = make(map[string]*schemaType, len(fields))
 		}
 		for name, schema := range fields {
 			if s.fields[name] != nil {
 				s.fields[name] = anything() // said in two places: no promise
 			} else {
-				s.fields[name] = r.shape(schema)
+				s.fields[name] = r.read(schema)
 			}
 		}
 	}
@@ -132,16 +132,16 @@ func (r *schemaReader) merge(s *shape, m map[string]any, followed map[string]boo
 		s.open = true
 	}
 	if items, ok := m["items"]; ok {
-		s.items = r.shape(items)
+		s.items = r.read(items)
 	}
 	return r.mergeParts(s, m, followed) || closed
 }
 
-func (r *schemaReader) mergeParts(s *shape, m map[string]any, followed map[string]bool) (closed bool) {
+func (r *schemaReader) mergeParts(s *schemaType, m map[string]any, followed map[string]bool) (closed bool) {
 	var parts []any
 	if ref, ok := m["$ref"].(string); ok && !followed[ref] {
 		followed[ref] = true
-		if target, ok := lookUp(r.root, ref); ok {
+		if target, ok := resolvePointer(r.root, ref); ok {
 			parts = append(parts, target)
 		} else {
 			s.open = true
@@ -171,12 +171,12 @@ func (r *schemaReader) mergeParts(s *shape, m map[string]any, followed map[strin
 		if !ok {
 			continue
 		}
-		maybe := &shape{}
+		maybe := &schemaType{}
 		r.merge(maybe, sub, followed)
 		s.open = s.open || maybe.open
 		for name := range maybe.fields {
 			if s.fields == nil {
-				s.fields = map[string]*shape{}
+				s.fields = map[string]*schemaType{}
 			}
 			if s.fields[name] == nil {
 				s.fields[name] = anything()
@@ -190,12 +190,12 @@ func (r *schemaReader) mergeParts(s *shape, m map[string]any, followed map[strin
 func schemaKind(word any) kind {
 	switch t := word.(type) {
 	case string:
-		return kinds[t]
+		return kindsByName[t]
 	case []any:
 		found := kindAny
 		for _, one := range t {
 			name, _ := one.(string)
-			k := kinds[name]
+			k := kindsByName[name]
 			if k == kindNull && len(t) > 1 {
 				continue
 			}
@@ -209,13 +209,13 @@ func schemaKind(word any) kind {
 	return kindAny
 }
 
-var kinds = map[string]kind{
+var kindsByName = map[string]kind{
 	"null": kindNull, "boolean": kindBool, "integer": kindInt, "number": kindDouble,
 	"string": kindString, "array": kindList, "object": kindMap,
 }
 
-// lookUp follows a reference inside the schema: "#" or "#/a/JSON/pointer".
-func lookUp(root any, ref string) (any, bool) {
+// resolvePointer follows a reference inside the schema: "#" or "#/a/JSON/pointer".
+func resolvePointer(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {
 		return nil, false
@@ -234,7 +234,7 @@ func lookUp(root any, ref string) (any, bool) {
 }
 
 // field returns the shape of the field name: known is false where there can be none.
-func (s *shape) field(name string) (field *shape, known bool) {
+func (s *schemaType) field(name string) (field *schemaType, known bool) {
 	if f := s.fields[name]; f != nil {
 		return f, true
 	}
@@ -242,7 +242,7 @@ func (s *shape) field(name string) (field *shape, known bool) {
 }
 
 // names lists the fields in alphabetical order.
-func (s *shape) names() []string {
+func (s *schemaType) names() []string {
 	names := make([]string, 0, len(s.fields))
 	for name := range s.fields {
 		names = append(names, name)

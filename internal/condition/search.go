@@ -9,60 +9,60 @@ import (
 )
 
 // search finds the rows of r that match.
-func (r *rule) search(f *frame) {
+func (r *table) search(f *frame) {
 	p := r.plan
 	f.page = nil
-	if r.live == 0 || p.gates.eval(f) != yes {
+	if r.rowCount == 0 || p.eventPredicates.eval(f) != True {
 		return
 	}
-	if p.direct {
+	if p.singlePath {
 		w := p.guards[0][0]
-		w.follow(f, r.rows, func(rows []uint32) {
+		w.search(f, r.store, func(rows []uint32) {
 			if assertions {
 				r.assertRows(w, rows)
 			}
-			r.emit(f, w, rows)
+			r.emitMatches(f, w, rows)
 		})
 		return
 	}
-	f.rows = f.rows[:0]
+	f.candidateRows = f.candidateRows[:0]
 	for _, ways := range p.guards {
 		for _, w := range ways {
-			w.follow(f, r.rows, func(rows []uint32) { f.rows = append(f.rows, rows...) })
+			w.search(f, r.store, func(rows []uint32) { f.candidateRows = append(f.candidateRows, rows...) })
 		}
 	}
-	slices.Sort(f.rows)
+	slices.Sort(f.candidateRows)
 	if assertions {
 		r.assertGuarded(f)
 	}
-	r.emit(f, nil, slices.Compact(f.rows))
+	r.emitMatches(f, nil, slices.Compact(f.candidateRows))
 }
 
-// follow visits the rows to which w leads, or what they stand for (entire).
-func (w *way) follow(f *frame, rows *rows, visit func(rows []uint32)) {
-	if w.gates.eval(f) != yes {
+// search visits the rows to which w leads, or what they stand for (entire).
+func (w *accessPath) search(f *frame, rows *pageStore, visit func(rows []uint32)) {
+	if w.eventPredicates.eval(f) != True {
 		return
 	}
 	switch {
-	case w.needle != nil:
-		w.seek(f, rows, visit)
+	case w.substring != nil:
+		w.searchSubstrings(f, rows, visit)
 		return
-	case w.probe != nil:
-		w.ask(f, rows, visit)
+	case w.sharedText != nil:
+		w.searchSharedTexts(f, rows, visit)
 		return
 	}
-	key, ok := w.key(f)
+	key, ok := w.eventKey(f)
 	switch {
 	case !ok:
-	case w.cells != nil:
-		w.cells.around(f, key, func(cell uint64) { w.visit(f, rows, cell, visit) })
+	case w.grid != nil:
+		w.grid.eachCellAt(f, key, func(cell uint64) { w.visitBucket(f, rows, cell, visit) })
 	default:
-		w.visit(f, rows, key, visit)
+		w.visitBucket(f, rows, key, visit)
 	}
 }
 
-// visit visits those rows of a bucket that are in the span.
-func (w *way) visit(f *frame, rows *rows, key uint64, visit func(rows []uint32)) {
+// visitBucket visits those rows of a bucket that are in the span.
+func (w *accessPath) visitBucket(f *frame, rows *pageStore, key uint64, visit func(rows []uint32)) {
 	b, known := w.buckets[key]
 	if !known {
 		return
@@ -71,144 +71,144 @@ func (w *way) visit(f *frame, rows *rows, key uint64, visit func(rows []uint32))
 		visit = w.assertBucket(f, rows, key, visit)
 	}
 	value := 0.0
-	if w.span != nil {
-		if w.span.crossed != nil {
+	if w.rangeKey != nil {
+		if w.rangeKey.crossing != nil {
 			w.visitCrossed(f, rows, b, visit)
 			return
 		}
-		v, _ := w.span.load(f)
+		v, _ := w.rangeKey.load(f)
 		var ok bool
 		if value, ok = toFloat(v); !ok {
 			return
 		}
 	}
 	switch {
-	case b.many == nil:
-		if w.span == nil || w.span.op.holds(cmp.Compare(value, w.order(rows, b.row))) {
-			f.one[0] = w.filed(rows, b.row)
-			visit(f.one[:])
+	case b.bucket == nil:
+		if w.rangeKey == nil || w.rangeKey.op.matchesOrder(cmp.Compare(value, w.rangeValue(rows, b.row))) {
+			f.single[0] = w.entry(rows, b.row)
+			visit(f.single[:])
 		}
-	case w.span == nil:
-		b.many.all(visit)
+	case w.rangeKey == nil:
+		b.bucket.each(visit)
 	default:
-		b.many.span(value, w.span.op, visit)
+		b.bucket.eachInRange(value, w.rangeKey.op, visit)
 	}
 }
 
-// seek visits the buckets of all texts that occur in the event's.
-func (w *way) seek(f *frame, rows *rows, visit func(rows []uint32)) {
-	hay, ok := w.needle.folded(f)
+// searchSubstrings visits the buckets of all texts that occur in the event's.
+func (w *accessPath) searchSubstrings(f *frame, rows *pageStore, visit func(rows []uint32)) {
+	hay, ok := w.substring.folded(f)
 	if !ok {
 		return
 	}
-	if !w.needle.exact {
-		w.visit(f, rows, everyEvent, visit)
+	if !w.substring.exact {
+		w.visitBucket(f, rows, everyEvent, visit)
 	}
-	f.mark()
-	w.needle.texts.in(hay, func(number uint32) {
-		if f.first(number) {
-			w.visit(f, rows, uint64(number), visit)
+	f.startTextMarks()
+	w.substring.ngrams.find(hay, func(number uint32) {
+		if f.markText(number) {
+			w.visitBucket(f, rows, uint64(number), visit)
 		}
 	})
 }
 
-// ask visits the buckets of all texts that the event has where w looks for them.
-func (w *way) ask(f *frame, rows *rows, visit func(rows []uint32)) {
-	w.visit(f, rows, everyEvent, visit)
-	f.mark()
-	w.probe.texts(f, func(text string) {
-		if number := f.texts.number(text); number != 0 && f.first(number) {
-			w.visit(f, rows, uint64(number), visit)
+// searchSharedTexts visits the buckets of all texts that the event has where w looks for them.
+func (w *accessPath) searchSharedTexts(f *frame, rows *pageStore, visit func(rows []uint32)) {
+	w.visitBucket(f, rows, everyEvent, visit)
+	f.startTextMarks()
+	w.sharedText.eachText(f, func(text string) {
+		if number := f.texts.number(text); number != 0 && f.markText(number) {
+			w.visitBucket(f, rows, uint64(number), visit)
 		}
 	})
 }
 
-// key is that of the bucket to which the event leads, if any can.
-func (w *way) key(f *frame) (key uint64, ok bool) {
-	f.parts = f.parts[:0]
+// eventKey is that of the bucket to which the event leads, if any can.
+func (w *accessPath) eventKey(f *frame) (key uint64, ok bool) {
+	f.keyParts = f.keyParts[:0]
 	for i := range w.equalities {
-		part, ok := w.equalities[i].partOf(f)
+		part, ok := w.equalities[i].eventPart(f)
 		if !ok {
 			return 0, false
 		}
-		f.parts = append(f.parts, part)
+		f.keyParts = append(f.keyParts, part)
 		if len(w.equalities) == 1 {
 			key = part
 		} else {
-			key = mix(key, part)
+			key = hashMix(key, part)
 		}
 	}
 	return key, true
 }
 
-// emit keeps the hits among rows; w is the only way to them, or nil.
-func (r *rule) emit(f *frame, w *way, rows []uint32) {
+// emitMatches keeps the hits among rows; w is the only way to them, or nil.
+func (r *table) emitMatches(f *frame, w *accessPath, rows []uint32) {
 	p := r.plan
-	if w != nil && w.entire {
-		r.hits(f, rows)
+	if w != nil && w.covering {
+		r.addCoveredHits(f, rows)
 		return
 	}
 	if w != nil && len(p.residuals) == 0 && len(w.equalities) < 2 {
 		for _, row := range rows {
-			r.hit(f, r.rows.page(row).places[row&pageMask])
+			r.addHit(f, r.store.page(row).owners[row&pageMask])
 		}
 		return
 	}
 	for _, row := range rows {
-		f.page, f.row = r.rows.page(row), int(row&pageMask)
-		if (w == nil || w.isOf(f)) && p.residualsHold(f) {
-			r.hit(f, f.page.places[f.row])
+		f.page, f.row = r.store.page(row), int(row&pageMask)
+		if (w == nil || w.isExactMatch(f)) && p.residualsHold(f) {
+			r.addHit(f, f.page.owners[f.row])
 		}
 	}
 }
 
-// hits keeps what rows that match stand for.
-func (r *rule) hits(f *frame, places []uint32) {
+// addCoveredHits keeps what rows that match stand for.
+func (r *table) addCoveredHits(f *frame, places []uint32) {
 	if r.filters == nil && f.visit != nil {
 		f.visit(places)
 		return
 	}
 	for _, place := range places {
-		r.hit(f, fanfare.RowID(place))
+		r.addHit(f, fanfare.RowID(place))
 	}
 }
 
-// hit keeps what a row that matches stands for.
-func (r *rule) hit(f *frame, place fanfare.RowID) {
+// addHit keeps what a row that matches stands for.
+func (r *table) addHit(f *frame, place fanfare.RowID) {
 	if r.filters == nil {
-		f.found = append(f.found, hitKey(place, r.order))
+		f.singleHits = append(f.singleHits, hitKey(place, r.ruleNumber))
 		return
 	}
-	if r.term != nil {
-		f.lookout.candidates = append(f.lookout.candidates, uint32(place))
+	if r.conjunct != nil {
+		f.scratch.candidates = append(f.scratch.candidates, uint32(place))
 		return
 	}
-	f.take(r.filters.list[place])
+	f.addFilter(r.filters.list[place])
 }
 
-// take keeps a filter that matches.
-func (f *frame) take(fl *filter) {
+// addFilter keeps a filter that matches.
+func (f *frame) addFilter(fl *filter) {
 	if failpoint.Fault("filters-lost") && len(fl.text)%8 == 7 {
 		return
 	}
-	f.filters = append(f.filters, fl.number)
-	f.keep(fl)
+	f.matchedFilters = append(f.matchedFilters, fl.number)
+	f.addSubscriptions(fl)
 }
 
-// keep keeps the subscriptions of a filter.
-func (f *frame) keep(fl *filter) {
-	if fl.places != nil {
-		f.matched = append(f.matched, fl.places)
+// addSubscriptions keeps the subscriptions of a filter.
+func (f *frame) addSubscriptions(fl *filter) {
+	if fl.subscriptions != nil {
+		f.filterHits = append(f.filterHits, fl.subscriptions)
 	} else {
-		f.found = append(f.found, hitKey(fl.only, noRule))
+		f.singleHits = append(f.singleHits, hitKey(fl.single, noRule))
 	}
 }
 
-// isOf reports whether the row is in its bucket for its key and not for the hash.
-func (w *way) isOf(f *frame) bool {
+// isExactMatch reports whether the row is in its bucket for its key and not for the hash.
+func (w *accessPath) isExactMatch(f *frame) bool {
 	if len(w.equalities) > 1 {
 		for i := range w.equalities {
-			if f.parts[i] != w.equalities[i].part(f.page, f.row) {
+			if f.keyParts[i] != w.equalities[i].rowPart(f.page, f.row) {
 				return false
 			}
 		}
@@ -218,7 +218,7 @@ func (w *way) isOf(f *frame) bool {
 
 func (p *plan) residualsHold(f *frame) bool {
 	for i := range p.residuals {
-		if p.residuals[i].evalRow(f) != yes {
+		if p.residuals[i].evalRow(f) != True {
 			return false
 		}
 	}
@@ -228,7 +228,7 @@ func (p *plan) residualsHold(f *frame) bool {
 // Memos hold the epoch of the event and, in the lowest two bits, the truth.
 const maxEpoch = 1 << 30
 
-func (r *residual) evalRow(f *frame) truth {
+func (r *residual) evalRow(f *frame) Truth {
 	if r.column < 0 {
 		return r.eval(f)
 	}
@@ -236,9 +236,9 @@ func (r *residual) evalRow(f *frame) truth {
 	memo := f.memo(r.memo)
 	if known := memo[text]; known>>2 == f.epoch {
 		if assertions {
-			assert(r.eval(f) == truth(known&3), "text %q made a residual %v before", f.texts.at(text).text, truth(known&3))
+			assert(r.eval(f) == Truth(known&3), "text %q made a residual %v before", f.texts.at(text).text, Truth(known&3))
 		}
-		return truth(known & 3)
+		return Truth(known & 3)
 	}
 	result := r.eval(f)
 	memo[text] = f.epoch<<2 | uint32(result)

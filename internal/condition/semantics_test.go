@@ -116,7 +116,7 @@ func TestAConditionHoldsOrNot(t *testing.T) {
 		if got := len(places(t, x, key, c.data)) == 1; got != c.want {
 			t.Errorf("%s on %s: %v", c.filter, c.data, got)
 		}
-		if naive := naive(t, x.topics[key].compile.Load().filters, c.filter, Event{Data: json.RawMessage(c.data)}, nil); naive != c.want {
+		if naive := naive(t, x.topics[key].compiled.Load().filterScope, c.filter, Event{Data: json.RawMessage(c.data)}, nil); naive != c.want {
 			t.Errorf("%s on %s: cel-go says %v", c.filter, c.data, naive)
 		}
 	}
@@ -206,7 +206,7 @@ func TestAddReplacesAndRemoveForgets(t *testing.T) {
 	if x.Len(quakes) != 0 || len(tp.filters.byText) != 0 || len(tp.texts.numbers) != 0 || (*tp.columns.tables[0].Load())[0].page.Load() != nil {
 		t.Error("something is left of what was removed")
 	}
-	if n := len(tp.paths.slots.used); n != len(tp.rules[0].plan.paths) {
+	if n := len(tp.paths.values.used); n != len(tp.rules[0].plan.paths) {
 		t.Errorf("%d paths are left, the rule has %d", n, len(tp.rules[0].plan.paths))
 	}
 }

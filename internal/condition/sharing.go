@@ -5,62 +5,62 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// sharing is event.list.exists(x, x == value), or event.list.exists(x, x.id in values):
+// existsPredicate is event.list.exists(x, x == value), or event.list.exists(x, x.id in values):
 // whether one of the elements is the value, or one of the values.
-type sharing struct {
+type existsPredicate struct {
 	list  field
 	steps []string // in each element
 	is    func(f *frame, element any) bool
 }
 
 // eval goes over the names where the list is an object, as CEL does.
-func (t *sharing) eval(f *frame) truth {
+func (t *existsPredicate) eval(f *frame) Truth {
 	v, ok := t.list.load(f)
 	if !ok {
-		return fault
+		return Error
 	}
-	result := no
+	result := False
 	switch v := v.(type) {
 	case []any:
 		for _, element := range v {
-			found, state := follow(t.steps, element)
+			found, state := followSteps(t.steps, element)
 			switch {
 			case state == absent:
-				result = fault
+				result = Error
 			case t.is(f, found):
-				return yes
+				return True
 			}
 		}
 	case map[string]any:
 		for name := range v {
 			switch {
 			case len(t.steps) > 0: // a text has no fields
-				result = fault
+				result = Error
 			case t.is(f, name):
-				return yes
+				return True
 			}
 		}
 	case string: // over an empty text cel-go goes as over an empty list
 		if v != "" {
-			return fault
+			return Error
 		}
 	default:
-		return fault
+		return Error
 	}
 	return result
 }
 
 // A shared is such an expression, taken apart.
-type shared struct {
+type existsExpr struct {
 	list  source
 	steps []string
 	other celast.Expr // what an element is, or the list in which it is
 	in    bool
 }
 
-// sharedOf takes an expression apart whose other side is the same for all elements: a
+// existsOf takes an expression apart whose other side is the same for all elements: a
 // literal, a param, or a list of literals.
-func (b *builder) sharedOf(e celast.Expr) (s shared, ok bool) {
+func (b *builder) existsOf(e celast.Expr) (s existsExpr, ok bool) {
 	q, ok := quantifierOf(e)
 	if !ok || q.all || b.hides(q.variable) || q.inner.Kind() != celast.CallKind {
 		return s, false
@@ -71,14 +71,14 @@ func (b *builder) sharedOf(e celast.Expr) (s shared, ok bool) {
 	args := q.inner.AsCall().Args()
 	switch q.inner.AsCall().FunctionName() {
 	case operators.Equals:
-		if s.steps, ok = within(args[0], q.variable); ok {
+		if s.steps, ok = stepsFrom(args[0], q.variable); ok {
 			s.other = args[1]
-		} else if s.steps, ok = within(args[1], q.variable); ok {
+		} else if s.steps, ok = stepsFrom(args[1], q.variable); ok {
 			s.other = args[0]
 		}
 		return s, ok && b.isValue(s.other)
 	case operators.In:
-		s.steps, ok = within(args[0], q.variable)
+		s.steps, ok = stepsFrom(args[0], q.variable)
 		s.other, s.in = args[1], true
 		if p, isParam := b.param(s.other); isParam {
 			return s, ok && p.kind == kindList
@@ -96,13 +96,13 @@ func (b *builder) isValue(e celast.Expr) bool {
 	return isParam || isLiteral
 }
 
-// sharing returns the test of such an expression, or nil.
-func (b *builder) sharing(e celast.Expr) test {
-	s, ok := b.sharedOf(e)
+// exists returns the test of such an expression, or nil.
+func (b *builder) exists(e celast.Expr) Predicate {
+	s, ok := b.existsOf(e)
 	if !ok {
 		return nil
 	}
-	t := &sharing{list: field{b.path(s.list)}, steps: s.steps}
+	t := &existsPredicate{list: field{b.path(s.list)}, steps: s.steps}
 	if !s.in {
 		other := b.operand(s.other)
 		t.is = func(f *frame, element any) bool {

@@ -9,75 +9,75 @@ import (
 // and 0 for none: a mark. An event sets the marks of what it says on its board; a
 // compound with a mark that is not there cannot match, and is passed. What meets is
 // tested: two things may have the same mark.
-type sign struct{ low, high uint64 }
+type signature struct{ low, high uint64 }
 
-const signParts = 8
+const signatureSize = 8
 
-func newSign(marks []uint16) (s sign) {
+func newSignature(marks []uint16) (s signature) {
 	for i, mark := range marks {
-		if i < signParts/2 {
+		if i < signatureSize/2 {
 			s.low |= uint64(mark) << (16 * i)
-		} else if i < signParts {
+		} else if i < signatureSize {
 			s.high |= uint64(mark) << (16*i - 64)
 		}
 	}
 	return s
 }
 
-// meets is 1 where the event says all that s asks for, else 0.
-func (s sign) meets(b *signBoard) int {
+// matches is 1 where the event says all that s asks for, else 0.
+func (s signature) matches(b *fingerprintSet) int {
 	return b.has(uint16(s.low)) & b.has(uint16(s.low>>16)) & b.has(uint16(s.low>>32)) & b.has(uint16(s.low>>48)) &
 		b.has(uint16(s.high)) & b.has(uint16(s.high>>16)) & b.has(uint16(s.high>>32)) & b.has(uint16(s.high>>48))
 }
 
 // A signBoard has a bit for each mark. Mark 0 is always said.
-type signBoard struct {
-	bits [1 << 16 / 64]uint64
-	said []uint16 // the marks whose bits are set
-	all  bool     // or all of them are
+type fingerprintSet struct {
+	bits   [1 << 16 / 64]uint64
+	added  []uint16 // the marks whose bits are set
+	isFull bool     // or all of them are
 }
 
 // has is 1 where a mark is said, else 0.
-func (b *signBoard) has(mark uint16) int { return int(b.bits[mark>>6]>>(mark&63)) & 1 }
+func (b *fingerprintSet) has(mark uint16) int { return int(b.bits[mark>>6]>>(mark&63)) & 1 }
 
-func (b *signBoard) say(mark uint16) {
+func (b *fingerprintSet) add(mark uint16) {
 	b.bits[mark>>6] |= 1 << (mark & 63)
-	b.said = append(b.said, mark)
+	b.added = append(b.added, mark)
 }
 
-func (b *signBoard) sayAll() {
+func (b *fingerprintSet) addAll() {
 	for i := range b.bits {
 		b.bits[i] = math.MaxUint64
 	}
-	b.all = true
+	b.isFull = true
 }
 
-// clear takes back what was said, but for mark 0.
-func (b *signBoard) clear() {
-	if b.all {
+// reset takes back what was said, but for mark 0.
+func (b *fingerprintSet) reset() {
+	if b.isFull {
 		clear(b.bits[:])
-		b.all = false
+		b.isFull = false
 	}
-	for _, mark := range b.said {
+	for _, mark := range b.added {
 		b.bits[mark>>6] = 0
 	}
-	b.said = append(b.said[:0], 0)
+	b.added = append(b.added[:0], 0)
 	b.bits[0] = 1
 }
 
-// markOf is the mark of a key.
-func markOf(key uint64) uint16 { return max(1, uint16(key>>40)) }
+// fingerprintOf is the mark of a key.
+func fingerprintOf(key uint64) uint16 { return max(1, uint16(key>>40)) }
 
-// steps are the numbers from which a range that many compounds share is marked: one
+// quantizedBounds are the numbers from which a range that many compounds share is marked: one
 // that begins at x by the last step up to x, one that ends there by the first from x
 // on. A step is a double cut to three bits after the first, so that neighbours are an
 // eighth apart or less; the steps stay while the term does.
-type steps []uint16
+type quantizedBounds []uint16
 
-const maxSteps = 64
+const maxQuantizedBounds = 64
 
-// stepOf orders as the numbers do.
-func stepOf(x float64) uint16 {
+// quantize orders as the numbers do.
+func quantize(x float64) uint16 {
 	bits := math.Float64bits(x + 0) // -0 becomes 0
 	if bits>>63 == 1 {
 		bits = ^bits
@@ -87,18 +87,18 @@ func stepOf(x float64) uint16 {
 	return uint16(bits >> 49)
 }
 
-// take returns the step of a range that ends at x, or begins there; not ok where
+// add returns the step of a range that ends at x, or begins there; not ok where
 // there is none, because there are too many others.
-func (s *steps) take(x float64, op relation) (step uint16, ok bool) {
-	step = stepOf(x)
+func (s *quantizedBounds) add(x float64, op comparison) (step uint16, ok bool) {
+	step = quantize(x)
 	at, found := slices.BinarySearch(*s, step)
 	switch {
 	case found:
 		return step, true
-	case len(*s) < maxSteps:
+	case len(*s) < maxQuantizedBounds:
 		*s = slices.Insert(*s, at, step)
 		return step, true
-	case op.isLower():
+	case op.isLowerBound():
 		at--
 	}
 	if at < 0 || at == len(*s) {
@@ -107,11 +107,11 @@ func (s *steps) take(x float64, op relation) (step uint16, ok bool) {
 	return (*s)[at], true
 }
 
-// met are the steps of the ranges in which x may be.
-func (s steps) met(x float64, op relation) steps {
-	step := stepOf(x)
+// reached are the steps of the ranges in which x may be.
+func (s quantizedBounds) reached(x float64, op comparison) quantizedBounds {
+	step := quantize(x)
 	at, found := slices.BinarySearch(s, step)
-	if op.isLower() {
+	if op.isLowerBound() {
 		if found {
 			at++
 		}

@@ -10,69 +10,69 @@ import (
 // A skeleton is the text of a filter with its literals taken out: filters of one
 // skeleton have the same syntax tree. It is read by a few rules of CEL's lexer;
 // a text that has more (comments, raw and long strings, bytes) has no skeleton.
-type skeleton struct {
-	words    []word
+type tokenizedFilter struct {
+	tokens   []token
 	literals int
 }
 
 // A word is a token of the text.
-type word struct {
-	text   string
-	from   int  // where it begins, in bytes
-	at     int  // and in runes
-	kind   kind // of a literal that can be taken out: kindString, kindInt, kindDouble, or kindList of strings; else kindAny
-	number float64
-	inner  string // of a string; the listText of a list
+type token struct {
+	text       string
+	offset     int  // where it begins, in bytes
+	runeOffset int  // and in runes
+	kind       kind // of a literal that can be taken out: kindString, kindInt, kindDouble, or kindList of strings; else kindAny
+	number     float64
+	value      string // of a string; the listText of a list
 }
 
 // isText reports whether w as a param is among the texts of a row.
-func (w *word) isText() bool { return w.kind == kindString || w.kind == kindList }
+func (w *token) isText() bool { return w.kind == kindString || w.kind == kindList }
 
 // maxPlainInt is from where on a double does not hold every integer: a literal
 // beyond is no param, so that integers compare exactly.
 const maxPlainInt = 1 << 53
 
-// readSkeleton cuts a filter into words; false where it has what is not read.
-func readSkeleton(text string, words []word) (skeleton, bool) {
-	s := skeleton{words: words[:0]}
+// tokenize cuts a filter into words; false where it has what is not read.
+func tokenize(text string, words []token) (tokenizedFilter, bool) {
+	s := tokenizedFilter{tokens: words[:0]}
 	runes := 0
 	for i := 0; i < len(text); {
 		c := text[i]
-		n, w := 1, word{from: i, at: runes}
+		n, w := 1, token{offset: i, runeOffset: runes}
 		switch {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 			i, runes = i+1, runes+1
 			continue
 		case c == '\'' || c == '"':
 			n = stringEnd(text[i:])
-			if n == 0 || i > 0 && isWord(text[i-1]) {
-				return skeleton{}, false
+			if n == 0 || i > 0 && isIdentifierByte(text[i-1]) {
+				return tokenizedFilter{}, false
 			}
 			if inner := text[i+1 : i+n-1]; strings.IndexByte(inner, '\\') < 0 {
-				w.kind, w.inner = kindString, inner
+				w.kind, w.value = kindString, inner
 			}
-		case c == '[' && s.endsIn():
+		case c == '[' && s.endsWithIn():
 			if length, values := listEnd(text[i:]); length > 0 {
-				n, w.kind, w.inner = length, kindList, textOfList(values)
+				n, w.kind, w.value = length, kindList, textOfList(values)
 			}
 		case isDigit(c) || c == '-' && i+1 < len(text) && isDigit(text[i+1]) && !s.endsOperand():
 			n = numberEnd(text[i:])
 			w.readNumber(text[i : i+n])
-		case isWord(c):
-			for n < len(text)-i && isWord(text[i+n]) {
+		case isIdentifierByte(c):
+			for n < len(text)-i && isIdentifierByte(text[i+n]) {
 				n++
 			}
 		case c == '`':
 			if n = backticksEnd(text[i:]); n == 0 {
-				return skeleton{}, false
+				return tokenizedFilter{}, false
 			}
 		case c >= utf8.RuneSelf || c == '.' && i+1 < len(text) && isDigit(text[i+1]) || strings.HasPrefix(text[i:], "//"):
-			return skeleton{}, false
+			return tokenizedFilter{}, false
 		case i+1 < len(text) && strings.Contains("&& || == != <= >=", text[i:i+2]) && text[i+1] != ' ':
 			n = 2
 		}
 		w.text = text[i : i+n]
-		s.words = append(s.words, w)
+		s.tokens = append(s.tokens, w)
 		if w.kind != kindAny {
 			s.literals++
 		}
@@ -82,24 +82,24 @@ func readSkeleton(text string, words []word) (skeleton, bool) {
 	return s, true
 }
 
-// maxPartDepth is how deep brackets are in a text that is taken apart: far less
+// maxConjunctDepth is how deep brackets are in a text that is taken apart: far less
 // than what CEL allows for the whole.
-const maxPartDepth = 16
+const maxConjunctDepth = 16
 
 // conjuncts takes s apart where && joins the whole of it; nil where it is no such
 // chain, but one condition. Each part is a skeleton, though not of its own text:
 // that is where CEL counts from.
-func (s *skeleton) conjuncts() (parts []skeleton) {
+func (s *tokenizedFilter) conjuncts() (parts []tokenizedFilter) {
 	depth, from, literals := 0, 0, 0
-	for i := range s.words {
-		w := &s.words[i]
+	for i := range s.tokens {
+		w := &s.tokens[i]
 		if w.kind != kindAny {
 			literals++
 			continue
 		}
 		switch w.text {
 		case "(", "[", "{":
-			if depth++; depth > maxPartDepth {
+			if depth++; depth > maxConjunctDepth {
 				return nil
 			}
 		case ")", "]", "}":
@@ -112,7 +112,7 @@ func (s *skeleton) conjuncts() (parts []skeleton) {
 			}
 		case "&&":
 			if depth == 0 {
-				parts = append(parts, skeleton{s.words[from:i], literals})
+				parts = append(parts, tokenizedFilter{s.tokens[from:i], literals})
 				from, literals = i+1, 0
 			}
 		}
@@ -120,30 +120,32 @@ func (s *skeleton) conjuncts() (parts []skeleton) {
 	if parts == nil || depth != 0 {
 		return nil
 	}
-	return append(parts, skeleton{s.words[from:], literals})
+	return append(parts, tokenizedFilter{s.tokens[from:], literals})
 }
 
-// cut is the part of text that s is the skeleton of.
-func (s *skeleton) cut(text string) string {
-	if len(s.words) == 0 {
+// textOf is the part of text that s is the skeleton of.
+func (s *tokenizedFilter) textOf(text string) string {
+	if len(s.tokens) == 0 {
 		return ""
 	}
-	last := &s.words[len(s.words)-1]
-	return text[s.words[0].from : last.from+len(last.text)]
+	last := &s.tokens[len(s.tokens)-1]
+	return text[s.tokens[0].offset : last.offset+len(last.text)]
 }
 
 // endsOperand reports whether a minus after the words so far subtracts.
-func (s *skeleton) endsOperand() bool {
-	if len(s.words) == 0 {
+func (s *tokenizedFilter) endsOperand() bool {
+	if len(s.tokens) == 0 {
 		return false
 	}
-	last := &s.words[len(s.words)-1]
+	last := &s.tokens[len(s.tokens)-1]
 	c := last.text[len(last.text)-1]
-	return last.kind != kindAny || isWord(c) || c == ')' || c == ']' || c == '}' || c == '\'' || c == '"' || c == '`'
+	return last.kind != kindAny || isIdentifierByte(c) || c == ')' || c == ']' || c == '}' || c == '\'' || c == '"' || c == '`'
 }
 
-// endsIn reports whether a list that follows is what something is sought in.
-func (s *skeleton) endsIn() bool { return len(s.words) > 0 && s.words[len(s.words)-1].text == "in" }
+// endsWithIn reports whether a list that follows is what something is sought in.
+func (s *tokenizedFilter) endsWithIn() bool {
+	return len(s.tokens) > 0 && s.tokens[len(s.tokens)-1].text == "in"
+}
 
 // listEnd is the length of the list of plain strings that text begins with, and these;
 // 0 if it is another list, or empty.
@@ -201,7 +203,7 @@ func backticksEnd(text string) int {
 		switch c := text[i]; {
 		case c == '`' && i > 1:
 			return i + 1
-		case !isWord(c) && strings.IndexByte(".-/ ", c) < 0:
+		case !isIdentifierByte(c) && strings.IndexByte(".-/ ", c) < 0:
 			return 0
 		}
 	}
@@ -212,7 +214,7 @@ func backticksEnd(text string) int {
 // sticks to it.
 func numberEnd(text string) int {
 	n := 1
-	for n < len(text) && (isWord(text[n]) || text[n] == '.' ||
+	for n < len(text) && (isIdentifierByte(text[n]) || text[n] == '.' ||
 		(text[n] == '-' || text[n] == '+') && (text[n-1] == 'e' || text[n-1] == 'E')) {
 		n++
 	}
@@ -220,7 +222,7 @@ func numberEnd(text string) int {
 }
 
 // readNumber makes w a literal if text is a plain decimal number.
-func (w *word) readNumber(text string) {
+func (w *token) readNumber(text string) {
 	if strings.Trim(text, "0123456789+-.eE") != "" {
 		return
 	}
@@ -239,24 +241,24 @@ func (w *word) readNumber(text string) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func isWord(c byte) bool {
+func isIdentifierByte(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// holes stand for literals in a key; no text of a filter has such a byte, which
+// placeholders stand for literals in a key; no text of a filter has such a byte, which
 // is no UTF-8.
-var holes = [...]string{kindString: "\xfe", kindInt: "\xfd", kindDouble: "\xfc", kindList: "\xfb", kindMap: ""}
+var placeholders = [...]string{kindString: "\xfe", kindInt: "\xfd", kindDouble: "\xfc", kindList: "\xfb", kindMap: ""}
 
 // key is the skeleton as a text, with a hole for each literal that taken names;
 // nil is all of them.
-func (s *skeleton) key(b []byte, taken []bool) []byte {
+func (s *tokenizedFilter) key(b []byte, taken []bool) []byte {
 	literal := 0
-	for i := range s.words {
-		w := &s.words[i]
+	for i := range s.tokens {
+		w := &s.tokens[i]
 		if w.kind != kindAny {
 			literal++
 			if taken == nil || taken[literal-1] {
-				b = append(b, holes[w.kind]...)
+				b = append(b, placeholders[w.kind]...)
 				continue
 			}
 		}

@@ -208,12 +208,12 @@ func TestWhatIsTakenApartAgreesWithTheWhole(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := x.topics[key].compile.Load()
-			filters, rules := newJudge(c.filters.env), newJudge(c.rules[0].env)
+			c := x.topics[key].compiled.Load()
+			filters, rules := newJudge(c.filterScope.env), newJudge(c.ruleScopes[0].env)
 			known := map[string]bool{}
 			for _, e := range splitEvents {
-				event := Event{Data: json.RawMessage(e.data), Was: json.RawMessage(e.was), Attributes: Attributes{Source: "/a", Subject: "a", Extensions: map[string]json.RawMessage{"ext": json.RawMessage("2"), "source": json.RawMessage(`"x"`)}}}
-				vars := variables(t, event, c.filters.event)
+				event := Event{Data: json.RawMessage(e.data), Previous: json.RawMessage(e.was), Attributes: Attributes{Source: "/a", Subject: "a", Extensions: map[string]json.RawMessage{"ext": json.RawMessage("2"), "source": json.RawMessage(`"x"`)}}}
+				vars := variables(t, event, c.filterScope.event)
 				filters.vars, rules.vars = vars, vars
 				clear(known)
 				hits, err := x.Match(key, event, nil)
@@ -229,7 +229,7 @@ func TestWhatIsTakenApartAgreesWithTheWhole(t *testing.T) {
 					want, asked := known[text]
 					if !asked {
 						if entry.Rule != "" {
-							want = rules.holds(t, splitRules[c.rule(entry.Rule)], readSub(t, entry.Params))
+							want = rules.holds(t, splitRules[c.ruleNumber(entry.Rule)], readSub(t, entry.Params))
 						} else {
 							want = filters.holds(t, entry.Filter, nil)
 						}
@@ -237,7 +237,7 @@ func TestWhatIsTakenApartAgreesWithTheWhole(t *testing.T) {
 					}
 					if got[p] > 1 || (got[p] == 1) != want {
 						if entry.Rule != "" {
-							text = splitRules[c.rule(entry.Rule)] + " with " + string(entry.Params)
+							text = splitRules[c.ruleNumber(entry.Rule)] + " with " + string(entry.Params)
 						}
 						t.Errorf("round %d: %s on %s after %s: %d hits, cel-go says %v", round, text, e.data, e.was, got[p], want)
 					}

@@ -16,197 +16,199 @@ import (
 // (sign.go), and if it meets that too, all conjuncts are tested. So the work for an
 // event grows with the fields that compounds ask for, and with those that meet it, and
 // not with the ways to combine fields.
-type term struct {
-	test     test         // the whole conjunct
-	equality *equalityKey // where that is all it is
-	span     *spanKey     // or this
-	steps    steps        // of the span
-	salt     uint64       // differs from that of other terms
-	marked   bool         // an event sets its mark where it is true: it has no params
-	onWays   int          // rows on the plan's ways
+type conjunctShape struct {
+	predicate      Predicate       // the whole conjunct
+	equality       *equalityKey    // where that is all it is
+	rangeKey       *rangeKey       // or this
+	bounds         quantizedBounds // of the span
+	salt           uint64          // differs from that of other terms
+	hasFingerprint bool            // an event sets its mark where it is true: it has no params
+	accessPathRows int             // rows on the plan's ways
 }
 
-// terms are those of a topic.
-type terms struct {
-	list   []*rule
-	byKey  map[string]*rule
+// conjunctShapes are those of a topic.
+type conjunctShapes struct {
+	list   []*table
+	byKey  map[string]*table
 	seed   maphash.Seed // so that nobody can choose values that have the keys of others
-	guards guards
+	guards guardTable
 }
 
-func newTerms() terms {
-	return terms{byKey: map[string]*rule{}, seed: maphash.MakeSeed(), guards: guards{byKey: map[uint64]guarded{}, crowd: defaultCrowd}}
+func newConjunctShapes() conjunctShapes {
+	return conjunctShapes{byKey: map[string]*table{}, seed: maphash.MakeSeed(), guards: guardTable{byKey: map[uint64]guardEntry{}, listLimitPerKey: defaultListLimit}}
 }
 
-// term returns the rows of a term.
-func (s *filters) term(fm *form, t *topic) *rule {
-	r := s.terms.byKey[fm.key]
+// conjunctTable returns the rows of a term.
+func (s *filters) conjunctTable(fm *filterShape, t *topic) *table {
+	r := s.conjunctShapes.byKey[fm.key]
 	if r == nil {
-		r = s.newRule(fm, t)
-		r.term = &term{salt: maphash.String(s.terms.seed, fm.key)}
-		r.term.is(fm)
-		if r.term.equality != nil {
-			s.terms.guards.keys++
+		r = s.newTable(fm, t)
+		r.conjunct = &conjunctShape{salt: maphash.String(s.conjunctShapes.seed, fm.key)}
+		r.conjunct.setPlan(fm)
+		if r.conjunct.equality != nil {
+			s.conjunctShapes.guards.equalityShapes++
 		}
-		r.at = len(s.terms.list)
-		s.terms.list, s.terms.byKey[fm.key] = append(s.terms.list, r), r
+		r.position = len(s.conjunctShapes.list)
+		s.conjunctShapes.list, s.conjunctShapes.byKey[fm.key] = append(s.conjunctShapes.list, r), r
 	}
 	return r
 }
 
-// dropTerm forgets a term that has no rows.
-func (s *filters) dropTerm(r *rule, t *topic) {
-	s.dropRule(r, t)
-	delete(s.terms.byKey, r.key)
-	s.terms.list = without(s.terms.list, r)
-	if r.term.equality != nil {
-		s.terms.guards.keys--
+// dropConjunctTable forgets a term that has no rows.
+func (s *filters) dropConjunctTable(r *table, t *topic) {
+	s.dropTable(r, t)
+	delete(s.conjunctShapes.byKey, r.key)
+	s.conjunctShapes.list = removeTable(s.conjunctShapes.list, r)
+	if r.conjunct.equality != nil {
+		s.conjunctShapes.guards.equalityShapes--
 	}
 }
 
-// is makes fm what tm tests.
-func (tm *term) is(fm *form) {
-	tm.test, tm.equality, tm.span = fm.test, nil, nil
+// setPlan makes fm what tm tests.
+func (tm *conjunctShape) setPlan(fm *filterShape) {
+	tm.predicate, tm.equality, tm.rangeKey = fm.predicate, nil, nil
 	w := fm.plan.guards[0][0]
-	gates := len(w.gates)
+	gates := len(w.eventPredicates)
 	if failpoint.Fault("terms-without-gates") { // as it was once: see TestAParenthesisedAndIsTestedWhole
 		gates = 0
 	}
-	if !fm.plan.direct || len(fm.plan.residuals)+gates+len(w.statics) > 0 || w.needle != nil || w.probe != nil || w.cells != nil {
+	if !fm.plan.singlePath || len(fm.plan.residuals)+gates+len(w.rowPredicates) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil {
 		return
 	}
 	switch {
-	case len(w.equalities) == 1 && w.span == nil:
+	case len(w.equalities) == 1 && w.rangeKey == nil:
 		tm.equality = &w.equalities[0]
-	case len(w.equalities) == 0 && w.span != nil && w.span.crossed == nil:
-		tm.span = w.span
+	case len(w.equalities) == 0 && w.rangeKey != nil && w.rangeKey.crossing == nil:
+		tm.rangeKey = w.rangeKey
 	}
 }
 
-// key is that of the equality of a row.
-func (tm *term) key(p *page, row uint32) uint64 {
-	return mix(tm.salt, tm.equality.part(p, int(row&pageMask)))
+// rowKey is that of the equality of a row.
+func (tm *conjunctShape) rowKey(p *page, row uint32) uint64 {
+	return hashMix(tm.salt, tm.equality.rowPart(p, int(row&pageMask)))
 }
 
-// markedFrom is how many compounds share a term without params before an event
+// minFingerprintRows is how many compounds share a term without params before an event
 // answers it for all of them.
-const markedFrom = 64
+const minFingerprintRows = 64
 
-// mark returns the mark of a row that is no equality, if there is one.
-func (tm *term) mark(r *rule, row uint32) (mark uint16, ok bool) {
+// rowFingerprint returns the mark of a row that is no equality, if there is one.
+func (tm *conjunctShape) rowFingerprint(r *table, row uint32) (mark uint16, ok bool) {
 	switch {
-	case tm.span != nil:
-		step, ok := tm.steps.take(r.rows.page(row).numbers[tm.span.column][row&pageMask], tm.span.op)
-		return tm.stepMark(step), ok
+	case tm.rangeKey != nil:
+		step, ok := tm.bounds.add(r.store.page(row).numbers[tm.rangeKey.column][row&pageMask], tm.rangeKey.op)
+		return tm.boundFingerprint(step), ok
 	case len(r.params) > 0:
 		return 0, false
 	}
-	tm.marked = tm.marked || r.live >= markedFrom
-	return markOf(tm.salt), tm.marked
+	tm.hasFingerprint = tm.hasFingerprint || r.rowCount >= minFingerprintRows
+	return fingerprintOf(tm.salt), tm.hasFingerprint
 }
 
-func (tm *term) stepMark(step uint16) uint16 { return markOf(mix(tm.salt, uint64(step))) }
+func (tm *conjunctShape) boundFingerprint(step uint16) uint16 {
+	return fingerprintOf(hashMix(tm.salt, uint64(step)))
+}
 
 // An answer is what an event has to say about a term: the part of its key, or its
 // number; not ok where no row can be true.
-type answer struct {
+type eventValue struct {
 	value uint64
 	ok    bool
 }
 
-// say sets the marks of what the event says about a term, and keeps its key.
-func (tm *term) say(f *frame, o *lookout) (a answer) {
+// addEvent sets the marks of what the event says about a term, and keeps its key.
+func (tm *conjunctShape) addEvent(f *frame, o *conjunctionScratch) (a eventValue) {
 	switch {
 	case tm.equality != nil:
-		if a.value, a.ok = tm.equality.partOf(f); a.ok {
-			key := mix(tm.salt, a.value)
+		if a.value, a.ok = tm.equality.eventPart(f); a.ok {
+			key := hashMix(tm.salt, a.value)
 			o.keys = append(o.keys, key)
-			o.says.say(markOf(key))
+			o.fingerprints.add(fingerprintOf(key))
 		}
-	case tm.span != nil:
-		v, _ := tm.span.load(f)
+	case tm.rangeKey != nil:
+		v, _ := tm.rangeKey.load(f)
 		if x, ok := toFloat(v); ok {
-			a = answer{math.Float64bits(x), true}
-			for _, step := range tm.steps.met(x, tm.span.op) {
-				o.says.say(tm.stepMark(step))
+			a = eventValue{math.Float64bits(x), true}
+			for _, step := range tm.bounds.reached(x, tm.rangeKey.op) {
+				o.fingerprints.add(tm.boundFingerprint(step))
 			}
 		}
-	case tm.marked && tm.test.eval(f) == yes:
-		o.says.say(markOf(tm.salt))
+	case tm.hasFingerprint && tm.predicate.eval(f) == True:
+		o.fingerprints.add(fingerprintOf(tm.salt))
 	}
 	return a
 }
 
-// asks is what a row asks for, where that is one value.
-func (tm *term) asks(p *page, row int) uint64 {
+// rowValue is what a row asks for, where that is one value.
+func (tm *conjunctShape) rowValue(p *page, row int) uint64 {
 	switch {
 	case tm.equality != nil:
-		return tm.equality.part(p, row)
-	case tm.span != nil:
-		return math.Float64bits(p.numbers[tm.span.column][row])
+		return tm.equality.rowPart(p, row)
+	case tm.rangeKey != nil:
+		return math.Float64bits(p.numbers[tm.rangeKey.column][row])
 	}
 	return 0
 }
 
-// meets reports whether a row, which asks for that, is true.
-func (tm *term) meets(f *frame, p *page, row int, asked uint64) bool {
-	answer, is := f.lookout.answers[p.rule.at], false
+// holds reports whether a row, which asks for that, is true.
+func (tm *conjunctShape) holds(f *frame, p *page, row int, asked uint64) bool {
+	answer, is := f.scratch.eventValues[p.table.position], false
 	switch {
 	case tm.equality != nil:
 		is = answer.ok && answer.value == asked
-	case tm.span != nil:
-		is = answer.ok && tm.span.op.orders(math.Float64frombits(answer.value), math.Float64frombits(asked))
+	case tm.rangeKey != nil:
+		is = answer.ok && tm.rangeKey.op.matches(math.Float64frombits(answer.value), math.Float64frombits(asked))
 	default:
 		f.page, f.row = p, row
-		return tm.test.eval(f) == yes
+		return tm.predicate.eval(f) == True
 	}
 	if assertions { // the comparison is all that the conjunct says
 		f.page, f.row = p, row
-		assert(is == (tm.test.eval(f) == yes), "the term %s of row %d is answered %v without its test", p.rule.name, row, is)
+		assert(is == (tm.predicate.eval(f) == True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
 	}
 	return is
 }
 
-// searchTerms finds the compounds that match.
-func (s *filters) searchTerms(f *frame) {
-	if len(s.terms.list) == 0 {
+// searchConjunctions finds the compounds that match.
+func (s *filters) searchConjunctions(f *frame) {
+	if len(s.conjunctShapes.list) == 0 {
 		return
 	}
-	if f.lookout == nil {
-		f.lookout = new(lookout)
+	if f.scratch == nil {
+		f.scratch = new(conjunctionScratch)
 	}
-	o := f.lookout
+	o := f.scratch
 	o.begin()
-	for _, r := range s.terms.list {
-		o.answers = append(o.answers, r.term.say(f, o))
+	for _, r := range s.conjunctShapes.list {
+		o.eventValues = append(o.eventValues, r.conjunct.addEvent(f, o))
 	}
-	s.terms.guards.search(o)
-	for _, r := range s.terms.list {
-		if r.term.onWays > 0 {
+	s.conjunctShapes.guards.search(o)
+	for _, r := range s.conjunctShapes.list {
+		if r.conjunct.accessPathRows > 0 {
 			r.search(f)
 		}
 	}
-	s.takeCandidates(f)
+	s.testCandidates(f)
 }
 
-// replant puts the compounds that a way leads to on those of fresh, what the terms are
+// insertIntoPlans puts the compounds that a way leads to on those of fresh, what the terms are
 // to be: what is an equality, and what is a range, no schema changes. It changes
 // nothing that a match reads.
-func (s *filters) replant(fresh []*form, at *placing) {
+func (s *filters) insertIntoPlans(fresh []*filterShape, at *rowIndexer) {
 	for _, fl := range s.list {
-		if fl == nil || fl.guard != guardWay {
+		if fl == nil || fl.guard != guardAccessPath {
 			continue
 		}
-		fresh[s.rows.page(fl.parts[0]).rule.at].plan.insert(at, fl.parts[0])
+		fresh[s.pages.page(fl.conjuncts[0]).table.position].plan.insert(at, fl.conjuncts[0])
 	}
 }
 
-// redefine makes fresh what the terms are.
-func (s *filters) redefine(fresh []*form, paths *paths) {
-	for i, r := range s.terms.list {
+// replaceConjunctPlans makes fresh what the terms are.
+func (s *filters) replaceConjunctPlans(fresh []*filterShape, paths *pathTable) {
+	for i, r := range s.conjunctShapes.list {
 		paths.unlink(r.plan.paths)
 		r.plan = fresh[i].plan
-		r.term.is(fresh[i])
+		r.conjunct.setPlan(fresh[i])
 		paths.link(r.plan.paths)
 	}
 }

@@ -80,7 +80,7 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	topic := x.topics[key]
-	topic.filters.terms.guards.crowd = 120
+	topic.filters.conjunctShapes.guards.listLimitPerKey = 120
 	const n = 20_000
 	random := rand.New(rand.NewPCG(1, 2))
 	ads := make([]ad, n)
@@ -128,17 +128,17 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	for _, fl := range topic.filters.list {
 		guards[fl.guard]++
 	}
-	if guards[guardEvery] == 0 || guards[guardOne] == 0 || guards[guardPair] == 0 {
+	if guards[guardEveryEvent] == 0 || guards[guardKey] == 0 || guards[guardKeyPair] == 0 {
 		t.Errorf("not every kind of guard is in use: %v", guards)
 	}
 	longest := 0
-	for _, l := range topic.filters.terms.guards.lists {
+	for _, l := range topic.filters.conjunctShapes.guards.lists {
 		longest = max(longest, len(l.filters))
 	}
-	if longest <= atOnce {
+	if longest <= scanBlock {
 		t.Errorf("the longest list has %d: all of it is looked at in one go", longest)
 	}
-	if forms := len(topic.filters.forms); forms > 30 {
+	if forms := len(topic.filters.shapes); forms > 30 {
 		t.Errorf("%d forms are looked at for every event", forms)
 	}
 	if err := x.Define(key, Definition{Rules: []Rule{{Name: "r", When: "true"}}}); err != nil {
@@ -154,7 +154,7 @@ func TestCompoundsAreFoundByWhateverGuardsThem(t *testing.T) {
 	for i := range n {
 		x.Remove(key, fanfare.RowID(i))
 	}
-	if f := topic.filters; f.kinds() > 0 || len(f.terms.guards.byKey) > 0 || len(topic.paths.slots.used)+len(topic.paths.tops.used) > 0 {
+	if f := topic.filters; f.shapeCount() > 0 || len(f.conjunctShapes.guards.byKey) > 0 || len(topic.paths.values.used)+len(topic.paths.members.used) > 0 {
 		t.Error("something is kept after the last filter")
 	}
 }
@@ -165,12 +165,12 @@ func TestAFilterOfManyOthersKindGetsAForm(t *testing.T) {
 	if err := x.Define(key, Definition{}); err != nil {
 		t.Fatal(err)
 	}
-	const n = compoundsPerForm + 10
+	const n = conjunctionsPerShape + 10
 	for i := range n {
 		mustAdd(t, x, key, Entry{Place: fanfare.RowID(i), Filter: fmt.Sprintf("event.a == 'x%d' && event.b > %d", i, i)})
 	}
-	if f := x.topics[key].filters; len(f.forms) != 1 || f.forms[0].live != 10 {
-		t.Errorf("%d forms", len(f.forms))
+	if f := x.topics[key].filters; len(f.shapes) != 1 || f.shapes[0].rowCount != 10 {
+		t.Errorf("%d forms", len(f.shapes))
 	}
 	for i := range n {
 		if got := places(t, x, key, fmt.Sprintf(`{"a":"x%d","b":%d}`, i, i+1)); !slices.Equal(got, []fanfare.RowID{fanfare.RowID(i)}) {
@@ -200,10 +200,10 @@ func TestOnlyAChainIsTakenApart(t *testing.T) {
 		`a == 1`:                                  nil,
 		`a == 1 && ` + strings.Repeat("(", 17) + `b` + strings.Repeat(")", 17): nil,
 	} {
-		s, _ := readSkeleton(text, nil)
+		s, _ := tokenize(text, nil)
 		var got []string
 		for _, part := range s.conjuncts() {
-			got = append(got, part.cut(text))
+			got = append(got, part.textOf(text))
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -217,16 +217,16 @@ func TestARangeMeetsTheStepOfItsNumber(t *testing.T) {
 	number := func() float64 {
 		return []float64{0, -0.5, 1, -1e300, 1e300, 5e-324, 1000 * random.NormFloat64(), float64(random.IntN(9))}[random.IntN(8)]
 	}
-	for _, op := range []relation{less, lessOrEqual, greater, greaterOrEqual} {
-		var s steps
+	for _, op := range []comparison{less, lessOrEqual, greater, greaterOrEqual} {
+		var s quantizedBounds
 		for range 20_000 {
 			x, y := number(), number()
-			step, ok := s.take(x, op)
-			if len(s) > maxSteps {
+			step, ok := s.add(x, op)
+			if len(s) > maxQuantizedBounds {
 				t.Fatalf("%d steps", len(s))
 			}
-			if ok && map[relation]bool{less: y < x, lessOrEqual: y <= x, greater: y > x, greaterOrEqual: y >= x}[op] &&
-				!slices.Contains(s.met(y, op), step) {
+			if ok && map[comparison]bool{less: y < x, lessOrEqual: y <= x, greater: y > x, greaterOrEqual: y >= x}[op] &&
+				!slices.Contains(s.reached(y, op), step) {
 				t.Fatalf("%v is in the range to %v, and misses its step", y, x)
 			}
 		}
@@ -270,8 +270,8 @@ func TestNobodyCanTellTheKeysOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustAdd(t, x, key, Entry{Place: 1, Filter: "event.a == 1 && event.b == 2"})
-		for _, r := range x.topics[key].filters.terms.list {
-			salts[r.term.salt] = true
+		for _, r := range x.topics[key].filters.conjunctShapes.list {
+			salts[r.conjunct.salt] = true
 		}
 	}
 	if len(salts) != 6 {

@@ -1,8 +1,8 @@
 package condition
 
-// texts keeps each distinct text of the topic's params once, folded too, under
+// textTable keeps each distinct text of the topic's params once, folded too, under
 // a number that stays the same while the text is in use. Number 0 is no text.
-type texts struct {
+type textTable struct {
 	numbers map[string]uint32
 	list    []internedText
 	lists   map[uint32]*internedList // by the number of the text that stands for it
@@ -20,17 +20,17 @@ type internedList struct {
 	numbers []uint32
 }
 
-func newTexts() *texts {
-	return &texts{numbers: map[string]uint32{}, list: make([]internedText, 1), lists: map[uint32]*internedList{}}
+func newTextTable() *textTable {
+	return &textTable{numbers: map[string]uint32{}, list: make([]internedText, 1), lists: map[uint32]*internedList{}}
 }
 
-func (t *texts) at(n uint32) *internedText { return &t.list[n] }
+func (t *textTable) at(n uint32) *internedText { return &t.list[n] }
 
 // number returns the number of text, 0 if no row has it.
-func (t *texts) number(text string) uint32 { return t.numbers[text] }
+func (t *textTable) number(text string) uint32 { return t.numbers[text] }
 
-// take returns the number of text for one more row.
-func (t *texts) take(text string) uint32 {
+// acquire returns the number of text for one more row.
+func (t *textTable) acquire(text string) uint32 {
 	n, ok := t.numbers[text]
 	if !ok {
 		if last := len(t.free) - 1; last >= 0 {
@@ -42,7 +42,7 @@ func (t *texts) take(text string) uint32 {
 		t.list[n] = internedText{text: text}
 		t.numbers[text] = n
 		if values, ok := readListText(text); ok {
-			t.takeList(n, values)
+			t.acquireList(n, values)
 		} else {
 			t.list[n].folded = fold(text)
 		}
@@ -52,8 +52,8 @@ func (t *texts) take(text string) uint32 {
 	return n
 }
 
-// drop takes one row away from text n.
-func (t *texts) drop(n uint32) {
+// release takes one row away from text n.
+func (t *textTable) release(n uint32) {
 	one := &t.list[n]
 	assert(one.count > 0 && t.numbers[one.text] == n, "text %d is dropped, which nothing has: %q", n, one.text)
 	if one.count--; one.count == 0 {
@@ -62,22 +62,22 @@ func (t *texts) drop(n uint32) {
 		if list := t.lists[n]; list != nil {
 			delete(t.lists, n)
 			for _, text := range list.numbers {
-				t.drop(text)
+				t.release(text)
 			}
 		}
 		t.free = append(t.free, n)
 	}
 }
 
-// takeList takes the texts of a list, each once.
-func (t *texts) takeList(n uint32, values []any) {
+// acquireList takes the texts of a list, each once.
+func (t *textTable) acquireList(n uint32, values []any) {
 	list := &internedList{values: values}
 	seen := make(map[string]struct{}, len(values))
 	for _, one := range values {
 		text := one.(string)
 		if _, again := seen[text]; !again {
 			seen[text] = struct{}{}
-			list.numbers = append(list.numbers, t.take(text))
+			list.numbers = append(list.numbers, t.acquire(text))
 		}
 	}
 	t.lists[n] = list

@@ -25,9 +25,9 @@ var timeParts = map[string]func(time.Time) int{
 	"getMilliseconds": func(t time.Time) int { return t.Nanosecond() / 1_000_000 },
 }
 
-// clock is a part of one of the event's times, in a zone. cel-go reads the zone's
+// timePartRoot is a part of one of the event's times, in a zone. cel-go reads the zone's
 // data each time, which takes longer than all the rest of a match.
-type clock struct {
+type timePartRoot struct {
 	name string
 	of   source
 	at   *path // to the time, once there is a path to the clock
@@ -35,35 +35,35 @@ type clock struct {
 	zone *time.Location
 }
 
-func (c *clock) key() string { return fmt.Sprintf("%s %s(%s)", c.of.key(), c.name, c.zone) }
+func (c *timePartRoot) key() string { return fmt.Sprintf("%s %s(%s)", c.of.key(), c.name, c.zone) }
 
-func (c *clock) load(f *frame) (any, bool) {
-	t, ok := f.read(c.at).value.(time.Time)
+func (c *timePartRoot) load(f *frame) (any, bool) {
+	t, ok := f.value(c.at).value.(time.Time)
 	if !ok {
 		return nil, false
 	}
 	return int64(c.part(t.In(c.zone))), true
 }
 
-// clock reports whether e reads a time of the event in a constant zone.
-func (b *builder) clock(e celast.Expr) (*clock, bool) {
-	part, zone, ok := zoned(e)
+// timePartRoot reports whether e reads a time of the event in a constant zone.
+func (b *builder) timePartRoot(e celast.Expr) (*timePartRoot, bool) {
+	part, zone, ok := timePartInZone(e)
 	if !ok {
 		return nil, false
 	}
-	location, err := zoneOf(zone)
+	location, err := loadZone(zone)
 	of, isSource := b.source(e.AsCall().Target())
-	return &clock{name: e.AsCall().FunctionName(), of: of, part: part, zone: location}, err == nil && isSource
+	return &timePartRoot{name: e.AsCall().FunctionName(), of: of, part: part, zone: location}, err == nil && isSource
 }
 
-// ownClock is a part of one of the event's times in a zone that is a param.
-type ownClock struct {
+// timePartOperand is a part of one of the event's times in a zone that is a param.
+type timePartOperand struct {
 	at   field
 	part func(time.Time) int
 	zone textParam
 }
 
-func (x *ownClock) load(f *frame) (any, bool) {
+func (x *timePartOperand) load(f *frame) (any, bool) {
 	v, _ := x.at.load(f)
 	t, ok := v.(time.Time)
 	zone := f.zone(f.text(x.zone.column).text)
@@ -73,10 +73,10 @@ func (x *ownClock) load(f *frame) (any, bool) {
 	return int64(x.part(t.In(zone))), true
 }
 
-func (x *ownClock) folded(*frame) (string, bool) { return "", false }
+func (x *timePartOperand) folded(*frame) (string, bool) { return "", false }
 
-// ownClock reports whether e reads a time of the event in the zone of the subscription.
-func (b *builder) ownClock(e celast.Expr) (*ownClock, bool) {
+// timePartOperand reports whether e reads a time of the event in the zone of the subscription.
+func (b *builder) timePartOperand(e celast.Expr) (*timePartOperand, bool) {
 	part, arg, ok := timePart(e)
 	if !ok {
 		return nil, false
@@ -86,7 +86,7 @@ func (b *builder) ownClock(e celast.Expr) (*ownClock, bool) {
 	if !ok1 || !ok2 || zone.kind != kindString {
 		return nil, false
 	}
-	return &ownClock{field{b.path(of)}, part, textParam{zone.column}}, true
+	return &timePartOperand{field{b.path(of)}, part, textParam{zone.column}}, true
 }
 
 // maxZones is how many zones a frame keeps: all that there are, and some that are none.
@@ -96,7 +96,7 @@ const maxZones = 1024
 func (f *frame) zone(name string) *time.Location {
 	zone, known := f.zones[name]
 	if !known {
-		if zone, _ = zoneOf(name); f.zones == nil || len(f.zones) == maxZones {
+		if zone, _ = loadZone(name); f.zones == nil || len(f.zones) == maxZones {
 			f.zones = map[string]*time.Location{}
 		}
 		f.zones[name] = zone
@@ -113,8 +113,8 @@ func timePart(e celast.Expr) (part func(time.Time) int, zone celast.Expr, ok boo
 	return part, e.AsCall().Args()[0], part != nil
 }
 
-// zoned takes t.part('zone') apart.
-func zoned(e celast.Expr) (part func(time.Time) int, zone string, ok bool) {
+// timePartInZone takes t.part('zone') apart.
+func timePartInZone(e celast.Expr) (part func(time.Time) int, zone string, ok bool) {
 	part, arg, ok := timePart(e)
 	if !ok {
 		return nil, "", false
@@ -124,8 +124,8 @@ func zoned(e celast.Expr) (part func(time.Time) int, zone string, ok bool) {
 	return part, zone, ok
 }
 
-// zoneOf reads the name of a zone, or its distance from UTC, as CEL does.
-func zoneOf(text string) (*time.Location, error) {
+// loadZone reads the name of a zone, or its distance from UTC, as CEL does.
+func loadZone(text string) (*time.Location, error) {
 	hours, minutes, isDistance := strings.Cut(text, ":")
 	if !isDistance {
 		return time.LoadLocation(text) // nil with an error
@@ -144,13 +144,13 @@ func zoneOf(text string) (*time.Location, error) {
 	return time.FixedZone(text, (h*60+m)*60), nil
 }
 
-// zone refuses a constant zone that there is not.
-func (c *checker) zone(e celast.Expr) {
-	_, zone, ok := zoned(e)
+// timeZone refuses a constant zone that there is not.
+func (c *checker) timeZone(e celast.Expr) {
+	_, zone, ok := timePartInZone(e)
 	if !ok {
 		return
 	}
-	if _, err := zoneOf(zone); err != nil || zone == "Local" {
+	if _, err := loadZone(zone); err != nil || zone == "Local" {
 		c.refuse(e.AsCall().Args()[0], "write a name such as Europe/Berlin, or an offset such as +02:00", "there is no time zone %q", zone)
 	}
 }

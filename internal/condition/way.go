@@ -22,16 +22,16 @@ import (
 //	            each bucket that the equalities lead to
 //	span        event.f >= sub.p, or one of the other three: the order in the bucket;
 //	            crosses(event.f, sub.p): a run of it, however far the value is above
-type way struct {
-	gates      allOf
-	statics    allOf
-	equalities []equalityKey
-	needle     *needleKey // at most one
-	probe      *probeKey  // at most one, without equality and needle
-	cells      *cells     // at most one, without needle and probe
-	span       *spanKey   // at most one
-	entire     bool       // rows to which it leads are hits: what they stand for is filed in their stead
-	buckets    map[uint64]handle
+type accessPath struct {
+	eventPredicates And
+	rowPredicates   And
+	equalities      []equalityKey
+	substring       *substringKey  // at most one
+	sharedText      *sharedTextKey // at most one, without equality and needle
+	grid            *grid          // at most one, without needle and probe
+	rangeKey        *rangeKey      // at most one
+	covering        bool           // rows to which it leads are hits: what they stand for is filed in their stead
+	buckets         map[uint64]bucketRef
 }
 
 type equalityKey struct {
@@ -39,74 +39,74 @@ type equalityKey struct {
 	param param
 }
 
-type spanKey struct {
+type rangeKey struct {
 	field
-	column  int
-	op      relation
-	crossed *levelKey // instead of field and op
+	column   int
+	op       comparison
+	crossing *crossingKey // instead of field and op
 }
 
 // A needleKey is a conjunct that can only be true where the event's text contains
 // the param, or one of its list, both folded; an exact one is true there.
-type needleKey struct {
+type substringKey struct {
 	field
-	param param
-	exact bool
-	texts needles // those of the rows
+	param  param
+	exact  bool
+	ngrams ngramIndex // those of the rows
 }
 
-func newWay() *way { return &way{buckets: map[uint64]handle{}} }
+func newAccessPath() *accessPath { return &accessPath{buckets: map[uint64]bucketRef{}} }
 
-// isEntire reports whether w answers all of a condition of which nothing is left, in
+// canCover reports whether w answers all of a condition of which nothing is left, in
 // a bucket for each key.
-func (w *way) isEntire() bool {
-	return len(w.statics) == 0 && w.needle == nil && w.probe == nil && w.cells == nil && len(w.equalities) < 2 &&
-		(len(w.equalities) == 1 || w.span != nil) && (w.span == nil || w.span.crossed == nil)
+func (w *accessPath) canCover() bool {
+	return len(w.rowPredicates) == 0 && w.substring == nil && w.sharedText == nil && w.grid == nil && len(w.equalities) < 2 &&
+		(len(w.equalities) == 1 || w.rangeKey != nil) && (w.rangeKey == nil || w.rangeKey.crossing == nil)
 }
 
-// filed is what stands in the buckets of w for a row.
-func (w *way) filed(rows *rows, row uint32) uint32 {
-	if w.entire {
-		return uint32(rows.page(row).places[row&pageMask])
+// entry is what stands in the buckets of w for a row.
+func (w *accessPath) entry(rows *pageStore, row uint32) uint32 {
+	if w.covering {
+		return uint32(rows.page(row).owners[row&pageMask])
 	}
 	return row
 }
 
-// leads reports whether w goes straight to few rows.
-func (w *way) leads() bool {
-	return len(w.equalities) > 0 || w.needle != nil || w.probe != nil || w.cells != nil || w.span != nil && w.span.crossed != nil
+// isSelective reports whether w goes straight to few rows.
+func (w *accessPath) isSelective() bool {
+	return len(w.equalities) > 0 || w.substring != nil || w.sharedText != nil || w.grid != nil || w.rangeKey != nil && w.rangeKey.crossing != nil
 }
 
-// narrows reports whether w goes to other than all rows.
-func (w *way) narrows() bool {
-	return w.leads() || w.span != nil || w.gates != nil || w.statics != nil
+// restricts reports whether w goes to other than all rows.
+func (w *accessPath) restricts() bool {
+	return w.isSelective() || w.rangeKey != nil || w.eventPredicates != nil || w.rowPredicates != nil
 }
 
-// take takes the conjuncts that w answers, and returns the others. Gates are
+// takeConjuncts takes the conjuncts that w answers, and returns the others. Gates are
 // among both, and so is what leads to cells.
-func (w *way) take(b *builder, conjuncts []celast.Expr) (rest []celast.Expr) {
-	inCells := w.takeCells(b, conjuncts)
+func (w *accessPath) takeConjuncts(b *builder, conjuncts []celast.Expr) (rest []celast.Expr) {
+	inCells := w.takeGrid(b, conjuncts)
 	for _, take := range [...]func(*builder, celast.Expr) bool{w.takeEquality, w.takeCrossing} {
 		conjuncts = slices.DeleteFunc(slices.Clone(conjuncts), func(e celast.Expr) bool { return take(b, e) })
 	}
 	for _, conjunct := range conjuncts {
-		if inCells[conjunct.ID()] || !w.takeSpan(b, conjunct) {
+		if inCells[conjunct.ID()] || !w.takeRange(b, conjunct) {
 			rest = append(rest, conjunct)
 		}
 	}
 	for _, conjunct := range rest { // a side of the range itself, if there is nothing better
-		_ = inCells[conjunct.ID()] && w.takeSpan(b, conjunct)
+		_ = inCells[conjunct.ID()] && w.takeRange(b, conjunct)
 	}
 	conjuncts, rest = rest, nil
 	for _, conjunct := range conjuncts {
-		_, sub := readsOf(b, conjunct)
+		_, sub := paramsIn(b, conjunct)
 		switch {
-		case w.takeNeedle(b, conjunct) && w.needle.exact:
+		case w.takeSubstring(b, conjunct) && w.substring.exact:
 			continue
 		case !sub:
-			w.gates = append(w.gates, b.build(conjunct))
+			w.eventPredicates = append(w.eventPredicates, b.build(conjunct))
 		case !readsEvent(b, conjunct):
-			w.statics = append(w.statics, b.build(conjunct))
+			w.rowPredicates = append(w.rowPredicates, b.build(conjunct))
 			continue
 		}
 		rest = append(rest, conjunct)
@@ -114,18 +114,18 @@ func (w *way) take(b *builder, conjuncts []celast.Expr) (rest []celast.Expr) {
 	return rest
 }
 
-// takeCells takes the surroundings of a place, or else ranges. It returns the
+// takeGrid takes the surroundings of a place, or else ranges. It returns the
 // conjuncts, by expression.
-func (w *way) takeCells(b *builder, conjuncts []celast.Expr) map[int64]bool {
+func (w *accessPath) takeGrid(b *builder, conjuncts []celast.Expr) map[int64]bool {
 	for _, conjunct := range conjuncts {
-		if near, ok := circlesOf(b, conjunct); ok {
-			w.cells = &cells{extents: near}
+		if near, ok := circleSpaceOf(b, conjunct); ok {
+			w.grid = &grid{gridSpace: near}
 			return nil
 		}
 	}
-	found, used := rangesOf(b, conjuncts)
+	found, used := rangeSpaceOf(b, conjuncts)
 	if found != nil {
-		w.cells = &cells{extents: found}
+		w.grid = &grid{gridSpace: found}
 	}
 	return used
 }
@@ -144,7 +144,7 @@ func fieldAndParam(b *builder, e celast.Expr) (value source, p param, swapped, o
 	return value, p, true, ok
 }
 
-func (w *way) takeEquality(b *builder, e celast.Expr) bool {
+func (w *accessPath) takeEquality(b *builder, e celast.Expr) bool {
 	if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != operators.Equals {
 		return false
 	}
@@ -155,19 +155,19 @@ func (w *way) takeEquality(b *builder, e celast.Expr) bool {
 	return ok
 }
 
-func (w *way) takeSpan(b *builder, e celast.Expr) bool {
-	if w.span != nil {
+func (w *accessPath) takeRange(b *builder, e celast.Expr) bool {
+	if w.rangeKey != nil {
 		return false
 	}
-	one, ok := boundOf(b, e)
+	one, ok := paramBoundOf(b, e)
 	if ok {
-		w.span = &spanKey{field: field{b.path(one.source)}, column: one.column, op: one.op}
+		w.rangeKey = &rangeKey{field: field{b.path(one.source)}, column: one.column, op: one.op}
 	}
 	return ok
 }
 
-func (w *way) takeNeedle(b *builder, e celast.Expr) bool {
-	if len(w.equalities) > 0 || w.needle != nil || w.cells != nil || e.Kind() != celast.CallKind {
+func (w *accessPath) takeSubstring(b *builder, e celast.Expr) bool {
+	if len(w.equalities) > 0 || w.substring != nil || w.grid != nil || e.Kind() != celast.CallKind {
 		return false
 	}
 	call := e.AsCall()
@@ -185,27 +185,27 @@ func (w *way) takeNeedle(b *builder, e celast.Expr) bool {
 	if !ok1 || !ok2 || param.kind != kindString {
 		return false
 	}
-	w.needle = &needleKey{field: field{b.path(text)}, param: param, exact: name == "contains_ci"}
+	w.substring = &substringKey{field: field{b.path(text)}, param: param, exact: name == "contains_ci"}
 	return true
 }
 
-// mix folds one more part of a key into h.
-func mix(h, part uint64) uint64 {
+// hashMix folds one more part of a key into h.
+func hashMix(h, part uint64) uint64 {
 	h = (h ^ part) * 0x9e3779b97f4a7c15
 	return h ^ h>>29
 }
 
-// part is a row's part of the key: for one equality the key is exact, for
+// rowPart is a row's part of the key: for one equality the key is exact, for
 // several it is a hash, and the rows are checked.
-func (k *equalityKey) part(p *page, row int) uint64 {
+func (k *equalityKey) rowPart(p *page, row int) uint64 {
 	if k.param.isNumber() {
 		return math.Float64bits(p.numbers[k.param.column][row])
 	}
 	return uint64(p.texts[k.param.column][row])
 }
 
-// partOf is the event's part of the key; false where no row can be equal.
-func (k *equalityKey) partOf(f *frame) (uint64, bool) {
+// eventPart is the event's part of the key; false where no row can be equal.
+func (k *equalityKey) eventPart(f *frame) (uint64, bool) {
 	v, ok := k.load(f)
 	if !ok {
 		return 0, false

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
@@ -29,7 +32,7 @@ func (s *service) Budget() time.Duration {
 
 // setBudget takes over the budget of the document. It protects other services, so
 // that the admin of one may not raise it.
-func (pl *plan) setBudget() (change FieldChange, changed bool) {
+func (pl *plan) setBudget() (change audit.FieldChange, changed bool) {
 	asked := pl.doc.MatchingBudget
 	if asked == nil || time.Duration(*asked) == pl.svc.budget {
 		return change, false
@@ -43,7 +46,7 @@ func (pl *plan) setBudget() (change FieldChange, changed bool) {
 		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "have it set with a key for all services",
 			Message: "the budget protects other services: a key of one service may not raise it"})
 	}
-	return FieldChange{"matching_budget", Duration(was).String(), Duration(pl.svc.Budget()).String()}, true
+	return audit.FieldChange{Field: "matching_budget", Old: Duration(was).String(), New: Duration(pl.svc.Budget()).String()}, true
 }
 
 // A plannedLoad is what a group adds to the load of a topic.
@@ -61,7 +64,7 @@ func (g *group) affords(w *want) error {
 		return nil
 	}
 	kept, err := g.keepsCondition(w)
-	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.Has(w.topic.key(), w.put.Filter)) {
+	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.HasFilter(w.topic.key(), w.put.Filter)) {
 		return err
 	}
 	budget := g.w.r.config.Load().services[w.topic.Service].Budget()
@@ -87,7 +90,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 	place := w.subscription
 	if w.put.ID != "" {
 		var err error
-		if place, err = g.find(w.idHash, w.topic.service, &SubscriptionRecord{ID: w.put.ID}); err != nil {
+		if place, err = g.find(w.idHash, w.topic.service, &control.SubscriptionRecord{ID: w.put.ID}); err != nil {
 			return false, err
 		}
 	}
@@ -103,7 +106,7 @@ func (g *group) keepsCondition(w *want) (bool, error) {
 
 // loadOf is what an event of the want's topic takes, with all that is decided.
 func (g *group) loadOf(w *want) int64 {
-	load := g.w.r.opt.Conditions.Load(w.topic.key()) + g.planned[w.topic.Number].nanos
+	load := g.w.r.opt.Conditions.UnindexedCost(w.topic.key()) + g.planned[w.topic.Number].nanos
 	if f := g.w.flight; f != nil {
 		load += f.planned[w.topic.Number].nanos
 	}

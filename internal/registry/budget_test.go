@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
@@ -75,7 +76,7 @@ func TestABudgetRefusesWhatIsOverIt(t *testing.T) {
 	if e == nil || e.Code != fanfare.Invalid || e.Pointer != "/filter" || !strings.Contains(e.Message, "4µs") || !strings.Contains(e.Message, fmt.Sprint(one)) || e.Hint == "" {
 		t.Errorf("refused with %+v", results[0].Err)
 	}
-	if got := index.Load(changes); got != int64(fit+1)*one {
+	if got := index.UnindexedCost(changes); got != int64(fit+1)*one {
 		t.Errorf("an event takes %d ns, want %d", got, int64(fit+1)*one)
 	}
 	if places, err := r.SubscriberPlaces(context.Background(), "notify", "b0@example.org"); err == nil {
@@ -121,7 +122,7 @@ func TestALargeImportDoesNotPassTheBudget(t *testing.T) {
 		}
 		taken += len(all[i]) - refused(all[i])
 	}
-	load, one := index.Load(changes), all[0][0].Cost.Nanos
+	load, one := index.UnindexedCost(changes), all[0][0].Cost.Nanos
 	if load > 40_000 || load+one <= 40_000 {
 		t.Errorf("an event takes %d ns, want the budget of 40µs and not more (a condition is %d)", load, one)
 	}
@@ -138,7 +139,7 @@ func TestALowerBudgetTakesNothingAway(t *testing.T) {
 		t.Fatalf("%d were refused", n)
 	}
 	diff := apply(t, r, "matching_budget: 1us\n"+weather[1:])
-	if len(diff.Changes) != 1 || diff.Changes[0].Fields[0] != (registry.FieldChange{Field: "matching_budget", Old: "1ms", New: "1µs"}) {
+	if len(diff.Changes) != 1 || diff.Changes[0].Fields[0] != (audit.FieldChange{Field: "matching_budget", Old: "1ms", New: "1µs"}) {
 		t.Errorf("the change is told as %+v", diff)
 	}
 	r.Close()
@@ -165,7 +166,7 @@ func TestTheAdminOfAServiceDoesNotRaiseItsBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = r.Apply(registry.As(context.Background(), registry.Actor{KeyID: "key-1", Tenant: c.tenant}), d)
+		_, err = r.Apply(audit.WithActor(context.Background(), audit.Actor{KeyID: "key-1", Tenant: c.tenant}), d)
 		if e, _ := errors.AsType[*fanfare.Error](err); c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Line != 2) {
 			t.Errorf("%s by %q: %v", c.budget, c.tenant, err)
 		}

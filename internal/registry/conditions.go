@@ -12,11 +12,11 @@ import (
 type Conditions interface {
 	Check(def condition.Definition) error
 	Define(key condition.Key, def condition.Definition) error
-	Fits(key condition.Key, def condition.Definition) error
-	PriceFilter(key condition.Key, filter string) (fanfare.Cost, error)
-	PriceParams(key condition.Key, rule string, params json.RawMessage) (fanfare.Cost, error)
-	Load(key condition.Key) (nanos int64)
-	Has(key condition.Key, filter string) bool
+	CheckDefine(key condition.Key, def condition.Definition) error
+	FilterCost(key condition.Key, filter string) (fanfare.Cost, error)
+	ParamsCost(key condition.Key, rule string, params json.RawMessage) (fanfare.Cost, error)
+	UnindexedCost(key condition.Key) (nanos int64)
+	HasFilter(key condition.Key, filter string) bool
 	Add(key condition.Key, entries []condition.Entry) error
 	Remove(key condition.Key, place fanfare.RowID)
 	Len(key condition.Key) int

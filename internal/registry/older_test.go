@@ -21,7 +21,7 @@ func (o older) PriceFilter(key condition.Key, filter string) (fanfare.Cost, erro
 	if filter == tooLarge {
 		return fanfare.Cost{}, nil
 	}
-	return o.Index.PriceFilter(key, filter)
+	return o.Index.FilterCost(key, filter)
 }
 
 func (o older) Add(key condition.Key, entries []condition.Entry) error {

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"fanfare.dev/fanfare/internal/store/control"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/rawjson"
 
@@ -110,7 +112,7 @@ func (r *Registry) check(svc *service, p *Put, w *want) {
 		w.idHash = r.hash.clientID(svc.number, p.ID)
 		w.subscription, _ = r.identities.Lookup(w.idHash)
 	} else if w.subscriber != 0 && p.Subscriber == "" && (w.filter != 0 || p.Filter == "") {
-		natural := SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
+		natural := control.SubscriptionRecord{Subscriber: w.subscriber, Topic: w.topic.Number, Channel: w.channel.Number,
 			Filter: w.filter, Rule: w.rule, Params: w.params}
 		w.subscription, _ = r.identities.Lookup(r.hash.natural(&natural))
 	}
@@ -294,7 +296,7 @@ func (r *Registry) checkCondition(p *Put, w *want) error {
 		return inputerror.TooLarge("/filter", len(p.Filter), maxFilterBytes)
 	}
 	t := w.topic
-	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.PriceFilter(t.key(), text) })
+	cost, err := t.filters.check(p.Filter, func(text string) (fanfare.Cost, error) { return r.opt.Conditions.FilterCost(t.key(), text) })
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}
@@ -314,7 +316,7 @@ func (r *Registry) checkRule(p *Put, w *want) error {
 	if len(p.Params) > 0 && !isObject(p.Params) {
 		return inputerror.Invalid("/params", "", "params must be a JSON object")
 	}
-	cost, err := r.opt.Conditions.PriceParams(w.topic.key(), p.Rule, p.Params)
+	cost, err := r.opt.Conditions.ParamsCost(w.topic.key(), p.Rule, p.Params)
 	if err != nil {
 		return inputerror.WithPrefix("", err)
 	}

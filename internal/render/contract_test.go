@@ -18,7 +18,7 @@ import (
 // looking: a dot at the start of a line that is not doubled would end the message early.
 func keepsItsWord(t tester, letter *driver.Message) {
 	t.Helper()
-	if dotted := bytes.HasPrefix(letter.Body, []byte(".")) || bytes.Contains(letter.Body, lineDot); dotted && letter.NoDotStuffing {
+	if dotted := bytes.HasPrefix(letter.Body, []byte(".")) || bytes.Contains(letter.Body, []byte("\n.")); dotted && letter.NoDotStuffing {
 		t.Fatalf("a line of the body begins with a dot, and none is said to:\n%s", letter.Body)
 	}
 	if !bytes.HasSuffix(letter.Body, []byte("\r\n")) || bytes.Count(letter.Body, []byte("\n")) != bytes.Count(letter.Body, []byte("\r\n")) {
@@ -28,7 +28,7 @@ func keepsItsWord(t tester, letter *driver.Message) {
 		return
 	}
 	lines, ended := strings.CutSuffix(string(letter.Attachments), "\r\n")
-	if !ended || !isASCII(lines) {
+	if !ended || !isPlainASCII(lines) {
 		t.Fatalf("what is enclosed is not ASCII in lines:\n%q", letter.Attachments)
 	}
 	for line := range strings.SplitSeq(lines, "\r\n") {
@@ -58,7 +58,7 @@ func TestALetterKeepsItsWordInWhateverWayItIsMade(t *testing.T) {
 		}
 		several := rapid.Bool().Draw(t, "several")
 		m := drawMailing(t, source, several, value)
-		m.Multicast, m.Enclose = rapid.Bool().Draw(t, "multicast"), kept.enclose
+		m.Multicast, m.EncodeFiles = rapid.Bool().Draw(t, "multicast"), kept.enclose
 		var signing ours.Signing
 		if keys := rapid.SampledFrom([][]*ours.Key{nil, signers[:1]}).Draw(t, "keys"); keys != nil {
 			signing.Begin(keys, time.Unix(1_790_000_000, 0))
@@ -114,4 +114,27 @@ func drawMailing(t *rapid.T, source Source, several bool, value *rapid.Generator
 	}
 	first, second := data(), data()
 	return newDigest(t, source, first, second)
+}
+
+func TestALetterOfPlainTextSaysThatItHasNoDots(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Hello {{ subscriber.id }}.\nBye.":            true,
+		"Hello\n{{ subscriber.id }}":                  true,
+		"Hello\n.{{ subscriber.id }}":                 false,
+		".{{ subscriber.id }}":                        false,
+		"{{ subscription.data.none | default: '.' }}": false,
+		"Größe 5 {{ subscriber.id }}":                 false, // quoted-printable
+	} {
+		w, err := newMailing(t, Source{Subject: "x", Text: text}, `{}`).Writer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		letter, _, err := w.Write(nil, newRecipient())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if letter.NoDotStuffing != want {
+			t.Errorf("%q: %t", text, letter.NoDotStuffing)
+		}
+	}
 }

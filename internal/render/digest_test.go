@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare"
 )
 
 // newDigest is a mailing about several events, item n of which has the nth data.

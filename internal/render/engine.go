@@ -10,8 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/render/bodies"
 	"github.com/osteele/liquid"
+
+	"fanfare.dev/fanfare/internal/render/bodies"
 )
 
 // mode says how values become text in a part.

@@ -39,7 +39,7 @@ func TestAFaultNamesTheVariablesOfItsLineAndNoValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, other := range []error{nil, errors.New("x"), refused("to", "no address")} {
+	for _, other := range []error{nil, errors.New("x"), invalidValue("to", "no address")} {
 		if fault, ok := template.Fault(other); ok {
 			t.Errorf("%v is told as %q", other, fault)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // Limits of the files of a template.
@@ -30,9 +31,9 @@ func withFiles(of, own []fanfare.File) []fanfare.File {
 	return append(files, own...)
 }
 
-// enclosing is what goes with the messages of the template, and with some of them
+// fileSet is what goes with the messages of the template, and with some of them
 // more. Without HTML nothing is shown.
-func (t *Template) enclosing(more []fanfare.File) Enclosing {
+func (t *Template) fileSet(more []fanfare.File) mime.FileSet {
 	files := t.files
 	if t.html == nil {
 		files = fanfare.Attached(files)
@@ -40,7 +41,7 @@ func (t *Template) enclosing(more []fanfare.File) Enclosing {
 	if len(more) > 0 {
 		files = slices.Concat(files, more)
 	}
-	return Enclosing{Files: files, alternative: t.text != nil && t.html != nil}
+	return mime.FileSet{Files: files, Alternative: t.text != nil && t.html != nil}
 }
 
 // Files lists what goes with the messages of the template, and of all its variants.
@@ -107,7 +108,7 @@ func (t *Template) checkFiles(most int) (wrong []*fanfare.Error) {
 	if t.subject == nil && len(t.files) > 0 {
 		fail("attachments", "give it a subject and a text, or leave the files away", "the template is for programs, which get no files")
 	}
-	if size := EncodedSize(t.files); size > most {
+	if size := mime.EncodedSize(t.files); size > most {
 		member := "attachments"
 		if len(attached) == 0 {
 			member = "images"

@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"net/textproto"
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
-	"unicode/utf8"
 	"unsafe"
+
+	"github.com/emersion/go-message"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"github.com/emersion/go-message"
-	"pgregory.net/rapid"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // contents are the bytes of files, by sum.
@@ -29,7 +26,7 @@ func (c contents) file(name, mediaType, image, content string) fanfare.File {
 	return f
 }
 
-func (c contents) enclose(of Enclosing) (*Enclosure, error) {
+func (c contents) enclose(of mime.FileSet) (*mime.EncodedFiles, error) {
 	return of.Encode(func(f *fanfare.File) ([]byte, error) {
 		content, ok := c[f.Sum]
 		if !ok {
@@ -69,7 +66,7 @@ func TestMessagesWithFilesAreAsTheyWere(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMailing(t, tt.source, `{}`)
-			m.Files, m.Enclose = tt.more, kept.enclose
+			m.Files, m.EncodeFiles = tt.more, kept.enclose
 			if err := m.Template.CheckFiles(1 << 20); err != nil {
 				t.Fatal(err)
 			}
@@ -79,11 +76,11 @@ func TestMessagesWithFilesAreAsTheyWere(t *testing.T) {
 			if got := tree(t, raw, kept, files); got != tt.tree {
 				t.Errorf("read again it is\n%s, want\n%s", got, tt.tree)
 			}
-			if most := EncodedSize(files); len(letter.Attachments) > most+128 {
+			if most := mime.EncodedSize(files); len(letter.Attachments) > most+128 {
 				t.Errorf("%d bytes, and %d were foreseen", len(letter.Attachments), most)
 			}
 			for line := range strings.SplitSeq(string(letter.Attachments), "\r\n") {
-				if strings.HasPrefix(line, ".") || len(line) > softLine || !isASCII(line) || strings.ContainsAny(line, "\r\n") {
+				if strings.HasPrefix(line, ".") || len(line) > wantedLine || !isPlainASCII(line) || strings.ContainsAny(line, "\r\n") {
 					t.Errorf("line %q", line)
 				}
 			}
@@ -153,7 +150,7 @@ func tree(t tester, raw []byte, kept contents, files []fanfare.File) string {
 func TestFilesAreTheSameMemoryInAllMessages(t *testing.T) {
 	kept := contents{}
 	m := newMailing(t, Source{Text: "{{ subscriber.id }}", Files: []fanfare.File{kept.file("a.pdf", "application/pdf", "", aLetter)}}, `{}`)
-	m.Enclose = kept.enclose
+	m.EncodeFiles = kept.enclose
 	w, err := m.Writer()
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +176,7 @@ func TestOtherBytesUnderTheSameNameAreAnotherFile(t *testing.T) {
 	kept := contents{}
 	letter := func(content string, multicast bool) string {
 		m := newMailing(t, Source{HTML: `<img src="cid:logo" alt="">`, Files: []fanfare.File{kept.file("logo.png", "image/png", "logo", content)}}, `{}`)
-		m.Enclose, m.Multicast, m.Unsubscribe = kept.enclose, multicast, nil
+		m.EncodeFiles, m.Multicast, m.Unsubscribe = kept.enclose, multicast, nil
 		l := write2(t, m)
 		return string(l.Body) + string(l.Attachments)
 	}
@@ -218,7 +215,7 @@ func TestAVariantHasTheFilesOfItsTemplateOrItsOwn(t *testing.T) {
 		{Locale: "de", Subject: "Bedingungen"},
 		{Locale: "fr", Text: "y"},
 	}}, `{}`)
-	m.Enclose = kept.enclose
+	m.EncodeFiles = kept.enclose
 	if err := m.Template.CheckFiles(1 << 20); err != nil {
 		t.Fatal(err)
 	}
@@ -291,47 +288,5 @@ func TestImagesThatNothingShowsAreKnown(t *testing.T) {
 		Variants: []Variant{{Locale: "cy", HTML: `<img src="cid:c">`, Files: []fanfare.File{kept.file("c.png", "image/png", "c", "c")}}}}, `{}`)
 	if got := m.Template.Unshown(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("%s", got)
-	}
-}
-
-// TestAnyFileNameIsReadAsItIs writes names and reads them by RFC 2231 again.
-func TestAnyFileNameIsReadAsItIs(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) { nameIsRead(rt, rapid.StringN(1, 80, 250).Draw(rt, "name")) })
-}
-
-func FuzzFileName(f *testing.F) {
-	for _, name := range []string{"a.pdf", "ü.pdf", `a"b\c.pdf`, "a'b*c%d.pdf", strings.Repeat("long", 30) + ".pdf", "😀.png", "=?utf-8?q?a?="} {
-		f.Add(name)
-	}
-	f.Fuzz(func(t *testing.T, name string) { nameIsRead(t, name) })
-}
-
-func nameIsRead(t tester, name string) {
-	if name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return
-	}
-	made := appendFile(nil, &fanfare.File{Name: name, Type: "application/pdf"}, nil)
-	header, err := message.Read(bytes.NewReader(made))
-	if err != nil {
-		t.Fatalf("%v in %q", err, made)
-	}
-	for line := range strings.SplitSeq(string(made), "\r\n") {
-		if len(line) > softLine || !isASCII(line) {
-			t.Fatalf("line %q", line)
-		}
-	}
-	h := textproto.MIMEHeader{}
-	for fields := header.Header.Fields(); fields.Next(); {
-		h.Add(fields.Key(), fields.Value())
-	}
-	if len(h) != 3 {
-		t.Fatalf("%d header fields of %q", len(h), made)
-	}
-	_, params, err := mime.ParseMediaType(h.Get("Content-Disposition"))
-	if err != nil || params["filename"] != name {
-		t.Fatalf("%q: %q, %v", name, params["filename"], err)
-	}
-	if _, params, err = mime.ParseMediaType(h.Get("Content-Type")); err != nil || len(params["name"]) > plainNameBytes || params["name"] == "" {
-		t.Fatalf("%q: %q, %v", name, params["name"], err)
 	}
 }

@@ -11,11 +11,13 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/emersion/go-message"
+	_ "github.com/emersion/go-message/charset"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"github.com/emersion/go-message"
-	_ "github.com/emersion/go-message/charset"
 )
 
 // newMailing is a mailing with every optional header.
@@ -101,12 +103,12 @@ func parse(t tester, raw []byte) parsed {
 		if line == "" || line[0] != ' ' && line[0] != '\t' {
 			p.count++
 		}
-		if len(line) > hardLine || strings.ContainsAny(line, "\r\n\x00") || strings.TrimSpace(line) == "" {
+		if len(line) > maxLine || strings.ContainsAny(line, "\r\n\x00") || strings.TrimSpace(line) == "" {
 			t.Fatalf("bad header line %q", line)
 		}
 	}
 	for line := range strings.SplitSeq(string(raw), "\r\n") {
-		if len(line) > hardLine || strings.ContainsAny(line, "\r\n\x00") {
+		if len(line) > maxLine || strings.ContainsAny(line, "\r\n\x00") {
 			t.Fatalf("bad line %q", line)
 		}
 	}
@@ -158,7 +160,7 @@ func (p *parsed) part(t tester, contentType, encoding string, body io.Reader) {
 			t.Fatal(err)
 		}
 		for line := range strings.SplitSeq(string(raw), "\r\n") {
-			if len(line) > encodedLine {
+			if len(line) > maxEncodedLine {
 				t.Fatalf("quoted-printable line of %d bytes", len(line))
 			}
 		}
@@ -225,4 +227,20 @@ type tester interface {
 	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
+}
+
+// Line lengths of RFC 5322, section 2.1.1, and of RFC 2047, section 2, without CRLF.
+const (
+	maxLine        = 998
+	wantedLine     = 78
+	maxEncodedLine = 76
+)
+
+func isPlainASCII[T string | []byte](s T) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }

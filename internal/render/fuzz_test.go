@@ -51,7 +51,7 @@ func FuzzMessage(f *testing.F) {
 		if p.count != want || len(p.parts) != 2 || len(p.header) != want {
 			t.Fatalf("%d header fields, %d parts, want %d and 2:\n%s", p.count, len(p.parts), want, letter.Body)
 		}
-		if !letter.UTF8 && !isASCII(letter.Body) {
+		if !letter.UTF8 && !isPlainASCII(letter.Body) {
 			t.Fatal("not ASCII, and nobody is told")
 		}
 		if letter.NoDotStuffing && bytes.Contains(letter.Body, []byte("\n.")) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // A Mailing is all that is the same for every recipient of a batch.
@@ -38,8 +40,8 @@ type Mailing struct {
 	// leave room that is filled in before the letter is handed on. Nil: nothing.
 	Sign func(out []byte, start int, files []byte) []byte
 
-	Files   []fanfare.File                      // that are attached beside those of the template
-	Enclose func(Enclosing) (*Enclosure, error) // encodes files, or has them encoded; asked where there are some
+	Files       []fanfare.File                                 // that are attached beside those of the template
+	EncodeFiles func(mime.FileSet) (*mime.EncodedFiles, error) // encodes files, or has them encoded; asked where there are some
 
 	ListID            string                                // RFC 2919, without angle brackets, or ""
 	Unsubscribe       func(dst []byte, r *Recipient) []byte // appends the signed https link; nil for none
@@ -88,15 +90,15 @@ type Writer struct {
 	several *voices[*Writer] // and nothing else: each recipient has one of these
 
 	mailing     Mailing
-	utf8        bool       // a header that all share needs SMTPUTF8
-	head        []byte     // From, Reply-To
-	subject     []byte     // the whole Subject line, if it is the same for all
-	list        []byte     // List-Id
-	mailto      []byte     // what follows the link in List-Unsubscribe, if it is the same for all
-	address     []byte     // of what comes back
-	tail        []byte     // Auto-Submitted to MIME-Version
-	boundary    string     // of multipart/alternative
-	enclosed    *Enclosure // nil: no files go with the messages
+	utf8        bool               // a header that all share needs SMTPUTF8
+	head        []byte             // From, Reply-To
+	subject     []byte             // the whole Subject line, if it is the same for all
+	list        []byte             // List-Id
+	mailto      []byte             // what follows the link in List-Unsubscribe, if it is the same for all
+	address     []byte             // of what comes back
+	tail        []byte             // Auto-Submitted to MIME-Version
+	boundary    string             // of multipart/alternative
+	files       *mime.EncodedFiles // nil: no files go with the messages
 	subjectPart *prepared
 	textPart    *prepared // nil if the template has none
 	htmlPart    *prepared
@@ -131,7 +133,7 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: t.pointer(""), Message: "the template is for programs and has nothing for mail", Hint: "give it a subject and a text"}
 	}
 	var err error
-	if w.enclosed, err = m.enclose(t); err != nil {
+	if w.files, err = m.encodeFiles(t); err != nil {
 		return nil, err
 	}
 	if w.rendering, err = newRendering(t, about{m.Event, m.Digest, m.Topic, m.Service}, v, t.aboutAbsences(m.Absent, m.Complete)); err != nil {
@@ -151,7 +153,7 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 		*slot.into = p
 	}
 	if s := w.subjectPart; !s.whole && len(s.pieces) == 0 {
-		w.subject = appendSubject(nil, cleanSubject(append([]byte(nil), s.chunks[0].text...)))
+		w.subject = mime.AppendSubject(nil, mime.CleanSubject(append([]byte(nil), s.Chunks[0].Text...)))
 	}
 	w.shared.on = m.Multicast && !w.subjectPart.personal() && !w.textPart.personal() && !w.htmlPart.personal()
 	if w.shared.on {
@@ -160,59 +162,59 @@ func (m Mailing) writer(t *Template, v *voice) (*Writer, error) {
 	return w, nil
 }
 
-// enclose returns the files of the messages of a template, nil without any.
-func (m *Mailing) enclose(t *Template) (*Enclosure, error) {
-	of := t.enclosing(m.Files)
+// encodeFiles returns the files of the messages of a template, nil without any.
+func (m *Mailing) encodeFiles(t *Template) (*mime.EncodedFiles, error) {
+	of := t.fileSet(m.Files)
 	if len(of.Files) == 0 {
 		return nil, nil
 	}
-	return m.Enclose(of)
+	return m.EncodeFiles(of)
 }
 
 func (w *Writer) prepareHeaders() error {
 	m := &w.mailing
 	var err error
-	if w.head, w.utf8, err = appendMailbox(nil, "From", "from", m.From); err != nil {
+	if w.head, w.utf8, err = mime.AppendMailbox(nil, "From", "from", m.From); err != nil {
 		return err
 	}
 	if m.ReplyTo != "" {
 		a, err := mail.ParseAddress(m.ReplyTo)
 		if err != nil {
-			return refused("reply_to", "%q is not a mail address", m.ReplyTo)
+			return invalidValue("reply_to", "%q is not a mail address", m.ReplyTo)
 		}
 		var unicode bool
-		if w.head, unicode, err = appendMailbox(w.head, "Reply-To", "reply_to", *a); err != nil {
+		if w.head, unicode, err = mime.AppendMailbox(w.head, "Reply-To", "reply_to", *a); err != nil {
 			return err
 		}
 		w.utf8 = w.utf8 || unicode
 	}
 	if m.Sender != "" {
-		normal, err := ParseAddress(m.Sender)
+		normal, err := address.Parse(m.Sender)
 		if err != nil {
-			return refused("sender", "%s", err.Error())
+			return invalidValue("sender", "%s", err.Error())
 		}
 		var unicode bool
-		if m.Sender, unicode, err = route(normal); err != nil {
-			return refused("sender", "%s", err.Error())
+		if m.Sender, unicode, err = address.Route(normal); err != nil {
+			return invalidValue("sender", "%s", err.Error())
 		}
 		w.utf8 = w.utf8 || unicode
 	}
-	if err := hostName(m.Domain, "domain"); err != nil {
+	if err := mime.CheckHostName(m.Domain, "domain"); err != nil {
 		return err
 	}
 	if m.ListID != "" {
-		if err := hostName(m.ListID, "list_id"); err != nil {
+		if err := mime.CheckHostName(m.ListID, "list_id"); err != nil {
 			return err
 		}
 		w.list = []byte("List-Id: <" + m.ListID + ">\r\n")
 	}
 	if m.UnsubscribeMailto != "" {
-		address, err := ParseAddress(m.UnsubscribeMailto)
+		address, err := address.Parse(m.UnsubscribeMailto)
 		if err != nil {
-			return refused("unsubscribe_mailto", "%s", err.Error())
+			return invalidValue("unsubscribe_mailto", "%s", err.Error())
 		}
 		w.mailto = []byte("<mailto:" + address + ">")
-		if err := headerURL(w.mailto[1:len(w.mailto)-1], "unsubscribe_mailto"); err != nil {
+		if err := mime.CheckURL(w.mailto[1:len(w.mailto)-1], "unsubscribe_mailto"); err != nil {
 			return err
 		}
 	}

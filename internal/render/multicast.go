@@ -8,7 +8,9 @@ import (
 	"sync"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // shared are the messages of a mailing that are the same for many recipients, by
@@ -86,7 +88,7 @@ func (w *Writer) writeShared(r *Recipient) (driver.Message, error) {
 		}
 		s.known[string(s.key)] = message
 	}
-	letter := driver.Message{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Attachments: w.enclosed.bytes(), UTF8: utf8Needed || w.utf8, NoDotStuffing: !message.dots, SharedContent: message.share}
+	letter := driver.Message{Delivery: r.Delivery, From: s.sender, To: to, Body: message.body, Attachments: w.files.Bytes(), UTF8: utf8Needed || w.utf8, NoDotStuffing: !message.dots, SharedContent: message.share}
 	if utf8Needed {
 		letter.SharedContent++ // it takes another envelope
 	}
@@ -110,7 +112,7 @@ func (w *Writer) writeAlone(letter driver.Message, message sharedBody, r *Recipi
 	var url, mailto []byte
 	if s.alone.Unsubscribe != nil {
 		url = s.alone.Unsubscribe(nil, r)
-		if err := headerURL(url, "unsubscribe_url"); err != nil {
+		if err := mime.CheckURL(url, "unsubscribe_url"); err != nil {
 			return letter, err
 		}
 	}
@@ -135,7 +137,7 @@ func (w *Writer) writeAlone(letter driver.Message, message sharedBody, r *Recipi
 	}
 	letter.Body, letter.SharedContent = out, 0
 	if s.alone.Returns != nil {
-		letter.From = string(s.alone.Returns(nil, BounceReturn, r.Delivery, false))
+		letter.From = string(s.alone.Returns(nil, signedlink.BounceReturn, r.Delivery, false))
 	}
 	return letter, nil
 }
@@ -178,8 +180,8 @@ func (w *Writer) makeShared(r *Recipient) (sharedBody, error) {
 	content := sha256.New()
 	content.Write(out)
 	content.Write(rest)
-	if w.enclosed != nil {
-		content.Write([]byte(w.enclosed.of.Key()))
+	if w.files != nil {
+		content.Write([]byte(w.files.Set.Key()))
 	}
 	sum := content.Sum(nil)
 	out = append(out, "Message-ID: <"...)

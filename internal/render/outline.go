@@ -1,6 +1,10 @@
 package render
 
-import "strings"
+import (
+	"strings"
+
+	"fanfare.dev/fanfare/internal/render/mime"
+)
 
 // An outline is a split part of which all that recipients share is text and values put
 // out as they are: it is written without Liquid, which takes many times as long for a
@@ -38,14 +42,14 @@ func (o *outline) add(u *unit) bool {
 
 // chunks writes what is shared, as it stands between the pieces. It returns none where
 // there is too much or a value may not be missing: Liquid says what is wrong.
-func (o outline) chunks(vars map[string]any, m mode, absent *absences) []chunk {
-	var chunks []chunk
+func (o outline) chunks(vars map[string]any, m mode, absent *absences) []mime.Chunk {
+	var chunks []mime.Chunk
 	var text []byte
 	total := 0
 	for _, s := range o {
 		switch {
 		case s.piece:
-			chunks = append(chunks, newChunk(text))
+			chunks = append(chunks, mime.NewChunk(text))
 			total, text = total+len(text), nil
 		case s.root == "":
 			text = append(text, s.text...)
@@ -60,5 +64,5 @@ func (o outline) chunks(vars map[string]any, m mode, absent *absences) []chunk {
 			return nil
 		}
 	}
-	return append(chunks, newChunk(text))
+	return append(chunks, mime.NewChunk(text))
 }

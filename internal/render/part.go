@@ -8,11 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/render/bodies"
 	"github.com/osteele/liquid"
 	"github.com/osteele/liquid/expressions"
 	"github.com/osteele/liquid/parser"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/bodies"
 )
 
 // A part is a compiled subject, text or HTML. It can be rendered whole, and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
@@ -141,9 +142,9 @@ func (w *PostingWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		return one.Write(dst, r)
 	}
 	start := len(dst)
-	to, err := ParseURL(r.Address)
+	to, err := address.ParseURL(r.Address)
 	if err != nil {
-		return driver.Message{}, dst, refused("to", "%s", err.Error())
+		return driver.Message{}, dst, invalidValue("to", "%s", err.Error())
 	}
 	var vars map[string]any
 	if w.needs.any {
@@ -158,7 +159,7 @@ func (w *PostingWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		if err := w.fill(w.document, r, vars); err != nil {
 			return driver.Message{}, dst, err
 		}
-		b := w.document.appendText(dst)
+		b := w.document.AppendText(dst)
 		if !json.Valid(b[start:]) {
 			return driver.Message{}, dst, w.template.rendered(w.document.part, notJSON())
 		}
@@ -189,7 +190,7 @@ func (w *PostingWriter) Write(dst []byte, r *Recipient) (driver.Message, []byte,
 		}
 		b = append(b, [...]string{`,"message":{`, `,`}[min(i, 1)]...)
 		b = append(appendString(b, part.name), ':')
-		w.text = part.appendText(w.text[:0])
+		w.text = part.AppendText(w.text[:0])
 		b = append(appendText(append(b, '"'), w.text, quoted), '"')
 	}
 	if len(w.message) > 0 {
@@ -247,7 +248,7 @@ func appendCloudEvent(b []byte, e *fanfare.Event) ([]byte, error) {
 		b = append(base64.StdEncoding.AppendEncode(b, e.Binary), '"')
 	case len(e.Data) > 0:
 		if !json.Valid(e.Data) {
-			return nil, refused("event", "the event's data is not valid JSON")
+			return nil, invalidValue("event", "the event's data is not valid JSON")
 		}
 		b = append(b, `,"data":`...)
 		b = append(b, e.Data...)

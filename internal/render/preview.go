@@ -5,6 +5,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // A Preview is one message, and what it says.
@@ -28,22 +29,22 @@ func (w *Writer) Preview(r *Recipient) (Preview, error) {
 		return Preview{}, err
 	}
 	p := Preview{Letter: letter}
-	if w.enclosed != nil {
-		p.Files = w.enclosed.of.Files
+	if w.files != nil {
+		p.Files = w.files.Set.Files
 	}
 	for _, one := range []struct {
 		part *prepared
 		into *string
 	}{{w.textPart, &p.Text}, {w.htmlPart, &p.HTML}} {
 		if one.part != nil {
-			*one.into = string(one.part.appendText(nil))
+			*one.into = string(one.part.AppendText(nil))
 		}
 	}
 	// Write fills the subject only where it differs from one recipient to the next.
 	if subject := w.subjectPart; w.subject != nil {
-		p.Subject = string(cleanSubject(append([]byte(nil), subject.chunks[0].text...)))
+		p.Subject = string(mime.CleanSubject(append([]byte(nil), subject.Chunks[0].Text...)))
 	} else {
-		p.Subject = string(cleanSubject(subject.appendText(nil)))
+		p.Subject = string(mime.CleanSubject(subject.AppendText(nil)))
 	}
 	return p, nil
 }
@@ -78,7 +79,7 @@ func (t *Template) Sample(schema json.RawMessage) (data json.RawMessage, r Recip
 		into  *json.RawMessage
 	}{{vars["event"], &data}, {subscriber["attributes"], &r.Attributes}, {subscription["params"], &one.Params}, {subscription["data"], &one.Data}} {
 		if *raw.into, err = json.Marshal(raw.value); err != nil {
-			return nil, r, refused("sample", "the sample cannot be written as JSON")
+			return nil, r, invalidValue("sample", "the sample cannot be written as JSON")
 		}
 	}
 	r.Subscriptions = []Subscription{one}

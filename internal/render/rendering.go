@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare"
 	"github.com/osteele/liquid"
+
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // A rendering is how the parts of one template become the text of one event, or of
@@ -54,7 +56,7 @@ func eventVariables(e *fanfare.Event, topic, service string) (map[string]any, er
 	if len(e.Data) > 0 {
 		var err error
 		if data, err = decode(e.Data); err != nil {
-			return nil, refused("event", "the event's data is not valid JSON")
+			return nil, invalidValue("event", "the event's data is not valid JSON")
 		}
 	}
 	return map[string]any{
@@ -72,7 +74,7 @@ type prepared struct {
 	part   *part
 	whole  bool // rendered anew for each recipient
 	pieces []piece
-	body
+	mime.Body
 	voice   *voice
 	kept    []texts   // of pieces that several recipients have; of the whole if there are none
 	headers [2][]byte // Content-Type and Content-Transfer-Encoding: as it is, quoted-printable
@@ -96,7 +98,7 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 		if p.reach == ofRecipient || p.reach == ofAll {
 			w.needs.add(p.paths)
 		}
-		prep.share([]chunk{newChunk(nil), newChunk(nil)})
+		prep.SetShared([]mime.Chunk{mime.NewChunk(nil), mime.NewChunk(nil)})
 		prep.kept = make([]texts, 1)
 		return prep, nil
 	}
@@ -108,7 +110,7 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 	}
 	if p.outline != nil {
 		if chunks := p.outline.chunks(w.shared, p.mode, w.absent); chunks != nil {
-			prep.share(chunks)
+			prep.SetShared(chunks)
 			return prep, nil
 		}
 	}
@@ -117,19 +119,19 @@ func (w *rendering) prepare(p *part) (*prepared, *fanfare.Error) {
 		return nil, err
 	}
 	rest := string(text)
-	var chunks []chunk
+	var chunks []mime.Chunk
 	for i := range p.pieces {
 		before, after, _ := strings.Cut(rest, slotMark+strconv.Itoa(i)+slotMark)
-		chunks = append(chunks, newChunk([]byte(before)))
+		chunks = append(chunks, mime.NewChunk([]byte(before)))
 		rest = after
 	}
-	prep.share(append(chunks, newChunk([]byte(rest))))
+	prep.SetShared(append(chunks, mime.NewChunk([]byte(rest))))
 	return prep, nil
 }
 
 // fill renders what is the recipient's own of a part.
 func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err error) {
-	p.values, p.ends = p.values[:0], p.ends[:0]
+	p.Values, p.Ends = p.Values[:0], p.Ends[:0]
 	*w.effort = effort{absent: w.absent} // of all pieces together
 	if p.voice != nil {
 		w.items.voice = p.voice
@@ -138,25 +140,25 @@ func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err er
 		}
 	}
 	if p.whole {
-		p.values, err = w.append(p, 0, p.part.whole, p.part.reach, r, vars)
-		p.ends = append(p.ends, len(p.values))
+		p.Values, err = w.append(p, 0, p.part.whole, p.part.reach, r, vars)
+		p.Ends = append(p.Ends, len(p.Values))
 		return err
 	}
 	for i := range p.pieces {
 		piece := &p.pieces[i]
 		if piece.field == nil {
-			if p.values, err = w.append(p, i, piece.template, piece.reach, r, vars); err != nil {
+			if p.Values, err = w.append(p, i, piece.template, piece.reach, r, vars); err != nil {
 				return err
 			}
 		} else {
 			var ok bool
-			if p.values, ok = piece.field.append(p.values, r, w.url, p.part.mode); !ok {
+			if p.Values, ok = piece.field.append(p.Values, r, w.url, p.part.mode); !ok {
 				if err := w.absent.lacks(spelled(piece.field.name), true); err != nil {
 					return w.named(p, invalid(piece.field.line, "", "%s", err.Error()))
 				}
 			}
 		}
-		p.ends = append(p.ends, len(p.values))
+		p.Ends = append(p.Ends, len(p.Values))
 	}
 	return nil
 }
@@ -164,7 +166,7 @@ func (w *rendering) fill(p *prepared, r *Recipient, vars map[string]any) (err er
 // append renders the template of a part's piece for r, unless its text is known from
 // another recipient who has the same.
 func (w *rendering) append(p *prepared, piece int, t *liquid.Template, reach reach, r *Recipient, vars map[string]any) (out []byte, err error) {
-	out, kept := p.values, &p.kept[piece]
+	out, kept := p.Values, &p.kept[piece]
 	switch reach {
 	case ofItem:
 		for i := 0; i < len(r.Items) && err == nil; i++ {
@@ -291,8 +293,15 @@ func present(in map[string]any, name string, raw []byte) error {
 	}
 	value, err := decode(raw)
 	if err != nil {
-		return refused(name, "is not valid JSON")
+		return invalidValue(name, "is not valid JSON")
 	}
 	in[name] = value
 	return nil
+}
+
+// invalidValue is the error about a value that a message is made of; name names it.
+func invalidValue(name, format string, args ...any) *fanfare.Error {
+	err := invalid(0, "", format, args...)
+	err.Pointer = "/" + name
+	return err
 }

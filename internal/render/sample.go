@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // DryRun renders the template with sample data: each field of the schema with a
@@ -163,7 +164,7 @@ func (t *Template) renderAll(vars map[string]any, absent *absences) (rendered [4
 		}
 		rendered[i] = string(out)
 	}
-	rendered[0] = string(cleanSubject([]byte(rendered[0])))
+	rendered[0] = string(mime.CleanSubject([]byte(rendered[0])))
 	return rendered, nil
 }
 

@@ -125,7 +125,7 @@ func TestFilesAreSignedWithTheMessage(t *testing.T) {
 	kept := contents{}
 	files := []fanfare.File{kept.file("logo.png", "image/png", "logo", aLogo), kept.file("terms.pdf", "application/pdf", "", aLetter)}
 	m := newMailing(t, Source{Text: "{{ subscriber.id }}", HTML: `<img src="cid:logo" alt="">`, Files: files}, `{}`)
-	m.Enclose = kept.enclose
+	m.EncodeFiles = kept.enclose
 	letters := signed(t, m, signers, newRecipient(), another(1))
 	if len(letters[0].Attachments) == 0 || unsafe.SliceData(letters[0].Attachments) != unsafe.SliceData(letters[1].Attachments) {
 		t.Error("each message has files of its own")

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // undivided returns the template with every part rendered whole for each

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"unicode"
 
-	"fanfare.dev/fanfare"
 	"github.com/osteele/liquid/parser"
+
+	"fanfare.dev/fanfare"
 )
 
 // A unit is a top-level piece of a template: a run of text, an output, a tag, or

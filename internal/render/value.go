@@ -264,3 +264,5 @@ func appendInQuotes(dst []byte, c byte) []byte {
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
+
+const hexDigits = "0123456789ABCDEF"

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/render/locale"
 	"github.com/osteele/liquid"
+
+	"fanfare.dev/fanfare/internal/render/locale"
 )
 
 // Filters that speak: they write as the voice of the message does. The compiler

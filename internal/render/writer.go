@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/address"
+
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // Write appends the message for r to dst, whose memory it reuses, and returns
@@ -35,7 +39,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (driver.Message, []byte, error)
 	w.url = w.url[:0]
 	if w.mailing.Unsubscribe != nil {
 		w.url = w.mailing.Unsubscribe(w.url, r)
-		if err := headerURL(w.url, "unsubscribe_url"); err != nil {
+		if err := mime.CheckURL(w.url, "unsubscribe_url"); err != nil {
 			return fail(err)
 		}
 	}
@@ -79,7 +83,7 @@ func (w *Writer) Write(dst []byte, r *Recipient) (driver.Message, []byte, error)
 		From:          w.sender(r.Delivery, false),
 		To:            to,
 		Body:          out[start:len(out):len(out)],
-		Attachments:   w.enclosed.bytes(),
+		Attachments:   w.files.Bytes(),
 		UTF8:          utf8Needed || w.utf8,
 		NoDotStuffing: !w.dots,
 	}, out, nil
@@ -89,7 +93,7 @@ func (w *Writer) sign(out []byte, start int) []byte {
 	if w.mailing.Sign == nil {
 		return out
 	}
-	return w.mailing.Sign(out, start, w.enclosed.bytes())
+	return w.mailing.Sign(out, start, w.files.Bytes())
 }
 
 func (w *Writer) setDate(date time.Time) error {
@@ -97,7 +101,7 @@ func (w *Writer) setDate(date time.Time) error {
 		return nil
 	}
 	if year := date.UTC().Year(); year < 1900 || year > 9999 {
-		return refused("date", "the year %d cannot stand in a mail", year)
+		return invalidValue("date", "the year %d cannot stand in a mail", year)
 	}
 	w.second = date.Unix()
 	w.date = date.UTC().AppendFormat(w.date[:0], time.RFC1123Z)
@@ -111,18 +115,18 @@ func (w *Writer) appendSubject(out []byte, r *Recipient, vars map[string]any) ([
 	if err := w.fill(w.subjectPart, r, vars); err != nil {
 		return out, err
 	}
-	w.cleaned = w.subjectPart.appendText(w.cleaned[:0])
-	w.cleaned = cleanSubject(w.cleaned)
-	return appendSubject(out, w.cleaned), nil
+	w.cleaned = w.subjectPart.AppendText(w.cleaned[:0])
+	w.cleaned = mime.CleanSubject(w.cleaned)
+	return mime.AppendSubject(out, w.cleaned), nil
 }
 
-func recipientPath(address string) (path string, utf8Needed bool, err error) {
-	normal, err := ParseAddress(address)
+func recipientPath(to string) (path string, utf8Needed bool, err error) {
+	normal, err := address.Parse(to)
 	if err == nil {
-		path, utf8Needed, err = route(normal)
+		path, utf8Needed, err = address.Route(normal)
 	}
 	if err != nil {
-		return "", false, refused("to", "%s", err.Error())
+		return "", false, invalidValue("to", "%s", err.Error())
 	}
 	return path, utf8Needed, nil
 }
@@ -132,7 +136,7 @@ func (w *Writer) sender(delivery fanfare.DeliveryRef, shared bool) string {
 	if w.mailing.Returns == nil {
 		return w.mailing.Sender
 	}
-	w.address = w.mailing.Returns(w.address[:0], BounceReturn, delivery, shared)
+	w.address = w.mailing.Returns(w.address[:0], signedlink.BounceReturn, delivery, shared)
 	return string(w.address)
 }
 
@@ -150,7 +154,7 @@ func (w *Writer) leaveOfEach() bool { return w.mailing.Returns != nil && w.maili
 // appendLeave appends the mailto of a delivery.
 func appendLeave(dst []byte, returns func([]byte, byte, fanfare.DeliveryRef, bool) []byte, delivery fanfare.DeliveryRef) []byte {
 	dst = append(dst, "<mailto:"...)
-	dst = returns(dst, UnsubscribeReturn, delivery, false)
+	dst = returns(dst, signedlink.UnsubscribeReturn, delivery, false)
 	return append(dst, "?subject=unsubscribe>"...)
 }
 
@@ -179,8 +183,8 @@ func appendUnsubscribe(out, url, mailto []byte) []byte {
 
 func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
 	w.dots = false
-	if w.enclosed != nil {
-		return w.appendPartsBefore(w.enclosed, out, r, vars)
+	if w.files != nil {
+		return w.appendPartsBefore(w.files, out, r, vars)
 	}
 	multi := w.textPart != nil && w.htmlPart != nil
 	if multi {
@@ -211,8 +215,8 @@ func (w *Writer) appendParts(out []byte, r *Recipient, vars map[string]any) ([]b
 }
 
 // appendPartsBefore appends the parts of a message that ends with files.
-func (w *Writer) appendPartsBefore(files *Enclosure, out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
-	out = files.begin(out)
+func (w *Writer) appendPartsBefore(files *mime.EncodedFiles, out []byte, r *Recipient, vars map[string]any) ([]byte, error) {
+	out = files.AppendOpening(out)
 	for _, p := range [2]*prepared{w.textPart, w.htmlPart} {
 		if p == nil {
 			continue
@@ -220,7 +224,7 @@ func (w *Writer) appendPartsBefore(files *Enclosure, out []byte, r *Recipient, v
 		if err := w.fill(p, r, vars); err != nil {
 			return out, err
 		}
-		out = files.beginPart(out, p == w.htmlPart)
+		out = files.AppendPartOpening(out, p == w.htmlPart)
 		out = w.appendPart(out, p)
 	}
 	return out, nil
@@ -229,12 +233,12 @@ func (w *Writer) appendPartsBefore(files *Enclosure, out []byte, r *Recipient, v
 // appendPart appends the part's own headers and its body in the simplest
 // encoding that carries it.
 func (w *Writer) appendPart(out []byte, p *prepared) []byte {
-	if p.sevenBit() {
+	if p.SevenBit() {
 		start := len(out)
 		out = append(out, p.headers[0]...)
 		text := len(out)
 		var dots bool
-		out, dots = p.appendPlain(out)
+		out, dots = p.AppendPlain(out)
 		w.dots = w.dots || dots
 		if !bytes.Contains(out[text:], []byte("--=_")) {
 			return out
@@ -243,6 +247,6 @@ func (w *Writer) appendPart(out []byte, p *prepared) []byte {
 	}
 	w.dots = true // where a line of quoted-printable begins is not looked at
 	out = append(out, p.headers[1]...)
-	out, w.line = p.appendQuotedPrintable(out, w.line)
+	out, w.line = p.AppendQuotedPrintable(out, w.line)
 	return out
 }

@@ -3,6 +3,8 @@ package render
 import (
 	"strings"
 	"testing"
+
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 )
 
 // The workload: about 1 KB of text and HTML together, four personal fields.
@@ -16,9 +18,9 @@ func benchmarkMailing(b *testing.B, body string) Mailing {
 		HTML: "<html><body><h1>{{ event.title }}</h1>\n<p>" + filler +
 			"</p>\n<a href=\"{{ subscription.data.link }}\">open</a>\n</body></html>\n",
 	}, `{"title":"M 5.3 - 50km NNW of Sangiang, Indonesia"}`)
-	signer := newSigner(b, newKey)
+	signer := testSigner(b)
 	m.Unsubscribe = func(dst []byte, r *Recipient) []byte {
-		return signer.AppendURL(dst, Link{Service: "earthquakes", Delivery: r.Delivery})
+		return signer.AppendURL(dst, signedlink.Link{Service: "earthquakes", Delivery: r.Delivery})
 	}
 	return m
 }

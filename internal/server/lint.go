@@ -17,6 +17,7 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/render/lint"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // Lint looks at one template.
@@ -70,7 +71,7 @@ func lintSource(source render.Source, schema json.RawMessage, most int) (found [
 	}
 	found, more = lint.Check(lint.Source{Name: source.Name, Subject: source.Subject, Text: source.Text, HTML: source.HTML, Markdown: source.Markdown,
 		Layout: source.Layout, Lang: source.Lang, Page: source.Page, Partials: source.Partials, Shown: shown,
-		Unshown: template.Unshown(), FilesBytes: render.EncodedSize(source.Files)})
+		Unshown: template.Unshown(), FilesBytes: mime.EncodedSize(source.Files)})
 	for _, v := range source.Variants { // each by itself: what it lacks is looked at where it stands
 		of, further := lint.Check(lint.Source{Name: source.Name, Within: v.Within(), Subject: v.Subject, Text: v.Text, HTML: v.HTML, Markdown: v.Markdown,
 			Layout: cmp.Or(source.Layout, source.Page), Lang: v.Locale, Partials: partialsOf(source, v)})

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 type mailingKey struct {
@@ -139,7 +140,7 @@ func (l *loader) mailing(ctx context.Context, posted *fanfare.AcceptedEvent, key
 		return nil, m.err // of the store, from which files are read: it says nothing about the message
 	}
 	if posted.Direct != nil {
-		m.filed = render.EncodedSize(posted.Direct.Files)
+		m.filed = mime.EncodedSize(posted.Direct.Files)
 	}
 	return m, nil
 }
@@ -169,7 +170,7 @@ func (l *loader) writer(ctx context.Context, of *mailing, key mailingKey, channe
 	}
 	m.Absent = absent
 	m.Returns = compose.ReturnAddresses(channel, l.returns)
-	m.Enclose = l.attachments.Of(ctx, posted)
+	m.EncodeFiles = l.attachments.Of(ctx, posted)
 	if posted.Direct == nil { // a message to one who was named belongs to no list that could be left
 		m.ListID, m.Unsubscribe, m.Leave = channel.ListID, compose.UnsubscribeLinks(l.signer, posted.Service), l.takesBack(channel.Returns)
 		m.Preferences = compose.PreferenceLinks(l.signer, posted.Service)
@@ -201,4 +202,13 @@ func (l *loader) alone(service string, channel *registry.Channel, unsubscribe bo
 		}
 		return made
 	}
+}
+
+// posting is what all receivers of a mailing share.
+func (m *mailing) posting(template *render.Template, event fanfare.EventRef) render.Posting {
+	p := compose.Posting(template, m.posted, event)
+	if m.items != nil {
+		p.Event, p.Digest = nil, m.items.digest(m.posted.Run)
+	}
+	return p
 }

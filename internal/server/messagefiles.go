@@ -11,6 +11,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // fileBytes is what a file takes in an event, which has all of it but its bytes.
@@ -67,7 +68,7 @@ func (m *messages) checkFiles(d *draft, template *render.Template) error {
 	if len(d.posted.Direct.Files) == 0 {
 		return nil
 	}
-	if size := render.EncodedSize(append(template.Files(), d.posted.Direct.Files...)); size > m.most {
+	if size := mime.EncodedSize(append(template.Files(), d.posted.Direct.Files...)); size > m.most {
 		return &fanfare.Error{Code: fanfare.TooLarge, Pointer: "/attachments", Message: fmt.Sprintf("the files take %d bytes in a mail, with those of the template, more than %d", size, m.most),
 			Hint: "link to what is large, or raise max_attachments of the server as far as the relays take it"}
 	}

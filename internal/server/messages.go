@@ -189,7 +189,7 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 		if mailing, err = compose.Mailing(template, posted, event, d.channel); err != nil {
 			return nil, err
 		}
-		mailing.Enclose = m.attachments.Read(d.content(ctx, m.registry))
+		mailing.EncodeFiles = m.attachments.Read(d.content(ctx, m.registry))
 		mailing.Complete = true // whoever sends it is told what their data lack
 		d.writer, err = mailing.Writer()
 	}

@@ -8,9 +8,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/datadir"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 // The files of the data directory with keys of the server's own. They are made
@@ -39,8 +40,8 @@ func readKey(dir, name string) (k ownKey, err error) {
 		k.bytes, k.made = make([]byte, 32), true
 		_, err = rand.Read(k.bytes)
 	}
-	if err == nil && len(k.bytes) < render.MinKeyBytes {
-		err = fmt.Errorf("%s has %d bytes, at least %d are needed", k.path, len(k.bytes), render.MinKeyBytes)
+	if err == nil && len(k.bytes) < signedlink.MinKeyBytes {
+		err = fmt.Errorf("%s has %d bytes, at least %d are needed", k.path, len(k.bytes), signedlink.MinKeyBytes)
 	}
 	return k, err
 }

@@ -14,9 +14,11 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/mail/address"
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -46,7 +48,7 @@ type previewed struct {
 	data         json.RawMessage
 	items        []*render.Item // of a template that tells of several events
 
-	contents []registry.FileRecord // of a draft
+	contents []control.FileRecord // of a draft
 }
 
 // Preview writes one message.
@@ -331,7 +333,7 @@ func (m *previewed) write(ctx context.Context, template *render.Template) (rende
 		mailing.Unsubscribe = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/u/preview"...) }
 		mailing.Preferences = func(dst []byte, _ *render.Recipient) []byte { return append(dst, m.publicURL+"/p/preview"...) }
 	}
-	mailing.Enclose = m.attachments.Read(m.content(ctx))
+	mailing.EncodeFiles = m.attachments.Read(m.content(ctx))
 	writer, err := mailing.Writer()
 	if err != nil {
 		return render.Preview{}, err
@@ -375,7 +377,7 @@ func (m *previewed) document(template *render.Template) (render.Preview, error) 
 	if template.Digest() {
 		posting.Digest, posting.Event = m.collect(&event), nil
 	}
-	if _, err := render.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
+	if _, err := address.ParseURL(m.recipient.Address); err != nil { // it was made up, or is a mail address
 		m.recipient.Address = sampleReceiver
 	}
 	writer, err := posting.Writer()

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/address"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -23,7 +24,7 @@ import (
 func heldCast(t *testing.T) (db full, stops *switches, freeing *releasing, waiting, paused *fanfare.MatchResult) {
 	t.Helper()
 	db, kept, hops, _ := workshop(t)
-	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db.Database), Conditions: condition.New(), ParseAddress: render.ParseAddress})
+	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db.Database), Conditions: condition.New(), ParseAddress: address.Parse})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (in *Inspector) DryRun(ctx context.Context, event *fanfare.AcceptedEvent, s
 	defer in.dryRuns.Unlock()
 	data := condition.EventOf(&event.Event)
 	var err error
-	if data.Was, err = in.Before(event.Service, event.Topic, event.Event.Data); err != nil {
+	if data.Previous, err = in.Before(event.Service, event.Topic, event.Event.Data); err != nil {
 		return out, err
 	}
 	hits, err := in.opt.Verifier.Match(ctx, match.VerifyTopic(topic), "of a dry run", data, nil)

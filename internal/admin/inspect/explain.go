@@ -23,7 +23,7 @@ func paramsOf(s *registry.Subscription) json.RawMessage {
 
 // FoundBy says which part of an event leads the index to a subscription.
 func (in *Inspector) FoundBy(s *registry.Subscription) (string, error) {
-	return in.opt.Index.FoundBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, paramsOf(s))
+	return in.opt.Index.IndexedBy(condition.Key{Service: s.Service, Topic: s.Topic}, s.Filter, s.Rule, paramsOf(s))
 }
 
 // InAudience reports whether a subscription is in a sender's audience.
@@ -37,7 +37,7 @@ func (in *Inspector) InAudience(ctx context.Context, s *registry.Subscription, f
 // event with the same key.
 func (in *Inspector) Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error) {
 	of := condition.EventOf(event)
-	of.Was = was
+	of.Previous = was
 	return in.opt.Index.Explain(condition.Key{Service: s.Service, Topic: s.Topic}, condition.Entry{Filter: s.Filter, Rule: s.Rule, Params: paramsOf(s)}, of)
 }
 
@@ -50,7 +50,7 @@ func (in *Inspector) SecondOpinion(ctx context.Context, s *registry.Subscription
 	}
 	entry := condition.Entry{Place: s.Place, Filter: s.Filter, Rule: s.Rule, Params: paramsOf(s)}
 	of := condition.EventOf(event)
-	of.Was = was
+	of.Previous = was
 	verdict, err := in.opt.Verifier.Evaluate(match.VerifyTopic(topic), &entry, of)
 	if err != nil {
 		return report.Opinion{}, err

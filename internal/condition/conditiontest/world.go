@@ -242,7 +242,7 @@ func (w *World) compare() error {
 	for i := range events {
 		events[i] = w.g.Event()
 		if w.g.keyed && w.g.intn(4) > 0 {
-			events[i].Was = w.last
+			events[i].Previous = w.last
 		}
 		w.last = events[i].Data
 		var err error
@@ -299,7 +299,7 @@ func evaluatorEvent(e *condition.Event) evaluator.Event {
 	for name, raw := range a.Extensions {
 		extensions[name] = raw
 	}
-	return evaluator.Event{Data: e.Data, Was: e.Was, Attributes: evaluator.Attributes{ID: a.ID, Source: a.Source, Type: a.Type, Subject: a.Subject, Time: a.Time, Extensions: extensions}}
+	return evaluator.Event{Data: e.Data, Was: e.Previous, Attributes: evaluator.Attributes{ID: a.ID, Source: a.Source, Type: a.Type, Subject: a.Subject, Time: a.Time, Extensions: extensions}}
 }
 
 // difference reduces the subscriptions to the fewest that were found to show it.
@@ -350,7 +350,7 @@ func (w *World) difference(s *subscription, event condition.Event, index bool) e
 func (d *Difference) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "index says %t, evaluator says %s (%s)\ncondition %s\nevent     %s\nbefore    %s\nattributes %+v\nschema    %s\nkey       %q\nwith %d subscriptions:\n",
-		d.Index, d.Evaluator.Result, d.Evaluator.Reason, d.World.text(&d.Entry), d.Event.Data, d.Event.Was, d.Event.Attributes, d.World.definition.Schema, d.World.definition.Key, len(d.Subscriptions))
+		d.Index, d.Evaluator.Result, d.Evaluator.Reason, d.World.text(&d.Entry), d.Event.Data, d.Event.Previous, d.Event.Attributes, d.World.definition.Schema, d.World.definition.Key, len(d.Subscriptions))
 	for i := range d.Subscriptions {
 		fmt.Fprintf(&b, "  %d %s\n", d.Subscriptions[i].Place, d.World.text(&d.Subscriptions[i]))
 	}

@@ -5,11 +5,12 @@ import (
 	"log/slog"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/mail/bounce"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -43,7 +44,7 @@ type Options struct {
 	Control  *control.Store
 	Registry *registry.Registry
 	Recorder Recorder
-	Signer   *render.Signer // nil if nothing is signed
+	Signer   *signedlink.Signer // nil if nothing is signed
 	Clock    clock.Clock
 	Logger   *slog.Logger
 }
@@ -220,7 +221,7 @@ func (p *Processor) trim(ctx context.Context) {
 		return
 	}
 	p.trimmed = now
-	if err := p.options.Control.DropBounces(ctx, now.AddDate(0, 0, -registry.MaxBounceDays)); err != nil && ctx.Err() == nil {
+	if err := p.options.Control.DeleteBounces(ctx, now.AddDate(0, 0, -registry.MaxBounceDays)); err != nil && ctx.Err() == nil {
 		p.options.Logger.Warn("old bounces could not be deleted; the next try is tomorrow", "error", err)
 	}
 }

@@ -5,11 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/mail/bounce"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 // Counters count the reports since the start, by outcome and class.
@@ -56,7 +57,7 @@ func (c *Counters) Collect(to chan<- prometheus.Metric) {
 
 // signedDelivery finds the delivery in the signed parts of the original message that a report quotes: its return
 // address and its unsubscribe link.
-func signedDelivery(signer *render.Signer, r *bounce.Report) (ref fanfare.DeliveryRef, shared, ok bool) {
+func signedDelivery(signer *signedlink.Signer, r *bounce.Report) (ref fanfare.DeliveryRef, shared, ok bool) {
 	addresses := []string{r.ReturnPath}
 	for _, uri := range r.Unsubscribe {
 		if address, isMail := strings.CutPrefix(uri, "mailto:"); isMail {

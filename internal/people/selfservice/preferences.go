@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 
 // Preferences shows people their subscriptions and changes them.
 type Preferences struct {
-	signer       *render.Signer
+	signer       *signedlink.Signer
 	unsubscriber *Unsubscriber
 	registry     *registry.Registry
 	mails        *Mailer
@@ -33,14 +34,14 @@ type Preferences struct {
 
 // to is the link to the preferences of who has a subscription, good from today.
 func (p *Preferences) to(service string, of fanfare.RowID) string {
-	link := render.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
+	link := signedlink.Link{Service: service, Subscription: of, Delivery: fanfare.DeliveryRef{Day: fanfare.DayOf(p.clock.Now())}}
 	return string(p.signer.Clone().AppendPreferences(nil, link))
 }
 
 // open reads a link. One that is late leads to nobody's preferences, but to the
 // address that a new one goes to. So is one that went to an address which the person
 // has given up: whoever reads the mail there now is nobody to choose for them.
-func (p *Preferences) open(ctx context.Context, token string) (link render.Link, person registry.Person, late bool, err error) {
+func (p *Preferences) open(ctx context.Context, token string) (link signedlink.Link, person registry.Person, late bool, err error) {
 	if link, err = p.signer.Clone().VerifyPreferences(token); err != nil {
 		return link, person, false, errForeignLink()
 	}

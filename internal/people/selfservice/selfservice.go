@@ -7,15 +7,15 @@ import (
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 // Options are the parts that the pages need.
 type Options struct {
 	Registry  *registry.Registry
-	Signer    *render.Signer // of the links in mails
-	Seals     *linktoken.Key // of the links that pages make
+	Signer    *signedlink.Signer // of the links in mails
+	Seals     *linktoken.Key     // of the links that pages make
 	Clock     clock.Clock
 	PublicURL string // without a slash at its end
 

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare/internal/mail/signedlink"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/pages"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 
 // Unsubscriber handles unsubscribe links and takes unsubscribes back.
 type Unsubscriber struct {
-	signer   *render.Signer
+	signer   *signedlink.Signer
 	passes   *linktoken.Key
 	mails    *Mailer
 	registry *registry.Registry
@@ -49,7 +50,7 @@ func errForeignLink() error {
 	return &fanfare.Error{Code: fanfare.NotFound, Message: "this link is not one of ours", Hint: "open the link as it stands in the mail"}
 }
 
-func (l *Unsubscriber) verify(token string) (render.Link, error) {
+func (l *Unsubscriber) verify(token string) (signedlink.Link, error) {
 	link, err := l.signer.Clone().Verify(token)
 	if err != nil {
 		return link, errForeignLink()
@@ -59,7 +60,7 @@ func (l *Unsubscriber) verify(token string) (render.Link, error) {
 
 // listed are the subscriptions that a message was about: it listed them all, and
 // whoever clicks means the message.
-func (l *Unsubscriber) listed(ctx context.Context, link render.Link) []fanfare.RowID {
+func (l *Unsubscriber) listed(ctx context.Context, link signedlink.Link) []fanfare.RowID {
 	if m, err := l.store.Manifest(ctx, link.Delivery.Day, link.Delivery.Manifest); err == nil {
 		if _, member, ok := m.At(link.Delivery.Position); ok {
 			return member.Subscriptions
@@ -71,7 +72,7 @@ func (l *Unsubscriber) listed(ctx context.Context, link render.Link) []fanfare.R
 // reader is the person whom a link was sent to, with what it lets them see. Of one who
 // has given up the address that it went to that is what the message was about, and no
 // more: whoever reads the mail there now is nobody to choose for them.
-func (l *Unsubscriber) reader(ctx context.Context, link render.Link, listed []fanfare.RowID) (registry.Person, error) {
+func (l *Unsubscriber) reader(ctx context.Context, link signedlink.Link, listed []fanfare.RowID) (registry.Person, error) {
 	person, err := l.registry.PersonOf(ctx, link.Service, link.Subscription)
 	if err == nil && moved(&person) {
 		person.Subscriptions = slices.DeleteFunc(person.Subscriptions, func(s registry.Subscription) bool { return !slices.Contains(listed, s.Place) })

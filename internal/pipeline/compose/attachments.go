@@ -5,9 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"fanfare.dev/fanfare/internal/render/mime"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
-	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -23,7 +24,7 @@ type Attachments struct {
 	store    *deliveries.Store
 
 	mu    sync.Mutex
-	known map[string]*render.Enclosure
+	known map[string]*mime.EncodedFiles
 	order []string // least recently used first
 	bytes int
 }
@@ -31,11 +32,11 @@ type Attachments struct {
 // NewAttachments returns an empty cache over the files of templates, in the registry, and
 // those of messages, in the store.
 func NewAttachments(r *registry.Registry, store *deliveries.Store) *Attachments {
-	return &Attachments{registry: r, store: store, known: map[string]*render.Enclosure{}}
+	return &Attachments{registry: r, store: store, known: map[string]*mime.EncodedFiles{}}
 }
 
 // Of returns the encoder of an event's mails.
-func (a *Attachments) Of(ctx context.Context, posted *fanfare.AcceptedEvent) func(render.Enclosing) (*render.Enclosure, error) {
+func (a *Attachments) Of(ctx context.Context, posted *fanfare.AcceptedEvent) func(mime.FileSet) (*mime.EncodedFiles, error) {
 	return a.Read(func(f *fanfare.File) ([]byte, error) {
 		if posted != nil && posted.Direct != nil && slices.Contains(posted.Direct.Files, *f) {
 			return a.ofMessage(ctx, fanfare.DayOf(posted.ReceivedAt), f)
@@ -55,8 +56,8 @@ func (a *Attachments) ofMessage(ctx context.Context, day fanfare.Day, f *fanfare
 }
 
 // Read returns an encoder that takes the content of files from read.
-func (a *Attachments) Read(read func(*fanfare.File) ([]byte, error)) func(render.Enclosing) (*render.Enclosure, error) {
-	return func(of render.Enclosing) (*render.Enclosure, error) {
+func (a *Attachments) Read(read func(*fanfare.File) ([]byte, error)) func(mime.FileSet) (*mime.EncodedFiles, error) {
+	return func(of mime.FileSet) (*mime.EncodedFiles, error) {
 		key := of.Key()
 		if known := a.find(key); known != nil {
 			return known, nil
@@ -69,7 +70,7 @@ func (a *Attachments) Read(read func(*fanfare.File) ([]byte, error)) func(render
 	}
 }
 
-func (a *Attachments) find(key string) *render.Enclosure {
+func (a *Attachments) find(key string) *mime.EncodedFiles {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if at := slices.Index(a.order, key); at >= 0 {
@@ -78,7 +79,7 @@ func (a *Attachments) find(key string) *render.Enclosure {
 	return a.known[key]
 }
 
-func (a *Attachments) add(key string, made *render.Enclosure) {
+func (a *Attachments) add(key string, made *mime.EncodedFiles) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.known[key] != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/mail/signedlink"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
 )
@@ -66,7 +67,7 @@ func MessageIDDomain(c *registry.Channel, from *mail.Address) string {
 
 // ReturnAddresses returns a function that appends the return address of a delivery, to which
 // bounces and replies come; nil if the channel has one sender for all.
-func ReturnAddresses(c *registry.Channel, signer *render.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
+func ReturnAddresses(c *registry.Channel, signer *signedlink.Signer) func([]byte, byte, fanfare.DeliveryRef, bool) []byte {
 	if c.Returns == "" {
 		return nil
 	}
@@ -78,22 +79,22 @@ func ReturnAddresses(c *registry.Channel, signer *render.Signer) func([]byte, by
 
 // UnsubscribeLinks returns a function that appends the signed link to end the first of the
 // recipient's subscriptions in a message; nil without a signer.
-func UnsubscribeLinks(signer *render.Signer, service string) func([]byte, *render.Recipient) []byte {
+func UnsubscribeLinks(signer *signedlink.Signer, service string) func([]byte, *render.Recipient) []byte {
 	if signer == nil {
 		return nil
 	}
 	return func(dst []byte, r *render.Recipient) []byte {
-		return signer.AppendURL(dst, render.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+		return signer.AppendURL(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
 }
 
 // PreferenceLinks returns a function that appends the signed link to the recipient's
 // preferences page; nil without a signer.
-func PreferenceLinks(signer *render.Signer, service string) func([]byte, *render.Recipient) []byte {
+func PreferenceLinks(signer *signedlink.Signer, service string) func([]byte, *render.Recipient) []byte {
 	if signer == nil {
 		return nil
 	}
 	return func(dst []byte, r *render.Recipient) []byte {
-		return signer.AppendPreferences(dst, render.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
+		return signer.AppendPreferences(dst, signedlink.Link{Service: service, Subscription: r.Subscriptions[0].Place, Delivery: r.Delivery})
 	}
 }

@@ -51,7 +51,7 @@ func (c *CurrentState) Visit(ctx context.Context, service string, slot uint16, v
 
 func (c *CurrentState) match(ctx context.Context, topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
 	event := condition.EventOf(&fanfare.Event{Data: last.Data})
-	event.Was = last.Data
+	event.Previous = last.Data
 	hits, err := c.Verifier.Match(ctx, VerifyTopic(topic), last.Event.String(), event, nil)
 	return slices.DeleteFunc(hits, func(h fanfare.Hit) bool { return h.Slot != slot }), err
 }

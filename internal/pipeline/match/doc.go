@@ -20,7 +20,7 @@
 // # Failure
 //
 // A group is acknowledged only after all of its events are frozen and their batches are
-// published. Whatever fails before that, the group comes again; an event that was frozen
-// before keeps the manifests of that time. A group that fails fanfare.MaxFailures times is
-// parked, and so is an event that cannot be matched at all.
+// published. After a failure before that, the group comes again; an event that was frozen
+// before keeps its manifests. A group that fails fanfare.MaxFailures times is parked, and so is
+// an event that cannot be matched at all.
 package match

@@ -227,7 +227,7 @@ func (m *Matcher) match(ctx context.Context, r *round, event *fanfare.AcceptedEv
 	f := &fanfare.MatchResult{Posted: event}
 	data := condition.EventOf(&event.Event)
 	var err error
-	if data.Was, err = m.previous(r, topic, f); err != nil {
+	if data.Previous, err = m.previous(r, topic, f); err != nil {
 		return nil, err
 	}
 	m.hits, err = m.Verifier.Match(ctx, VerifyTopic(topic), event.Ref().String(), data, m.hits)

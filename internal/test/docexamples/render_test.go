@@ -19,6 +19,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/render"
+	"fanfare.dev/fanfare/internal/render/mime"
 )
 
 // randoms is for how many recipients each template is rendered.
@@ -204,7 +205,7 @@ func renderOne(t *testing.T, template *render.Template, event *fanfare.Event, u 
 	link := func(dst []byte, _ *render.Recipient) []byte { return append(dst, "https://example.org/u/x"...) }
 	w, err := render.Mailing{Template: template, From: mail.Address{Address: "news@example.org"}, Domain: "example.org", Event: mailed, Digest: digest,
 		Topic: u.topic, Service: "example", Unsubscribe: link, Preferences: link,
-		Enclose: func(render.Enclosing) (*render.Enclosure, error) { return nil, nil }}.Writer()
+		EncodeFiles: func(mime.FileSet) (*mime.EncodedFiles, error) { return nil, nil }}.Writer()
 	if err != nil {
 		return err
 	}

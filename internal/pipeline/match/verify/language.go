@@ -97,7 +97,7 @@ func (l *language) input(e *condition.Event) (*evaluator.Input, error) {
 	for name, raw := range a.Extensions {
 		extensions[name] = raw
 	}
-	return l.topic.Event(evaluator.Event{Data: e.Data, Was: e.Was, Attributes: evaluator.Attributes{
+	return l.topic.Event(evaluator.Event{Data: e.Data, Was: e.Previous, Attributes: evaluator.Attributes{
 		ID: a.ID, Source: a.Source, Type: a.Type, Subject: a.Subject, Time: a.Time, Extensions: extensions,
 	}})
 }

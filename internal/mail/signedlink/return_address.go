@@ -1,0 +1,117 @@
+package signedlink
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+
+	"fanfare.dev/fanfare"
+)
+
+// What comes back to an address of Signer.AppendReturn: what next hops say of a
+// message, or the wish to leave.
+const (
+	BounceReturn      byte = 'b'
+	UnsubscribeReturn byte = 'u'
+)
+
+// The local part of a return address is the kind, a dash and 48 letters and digits:
+// in base32 without padding a byte with the version and whether the message is
+// shared, the day (3 bytes), the manifest and the position of the delivery (big
+// endian), and 112 bits of HMAC-SHA256. Each kind has its own bits of the one sum,
+// so that a message with both costs one. What is signed begins with another version
+// byte than a link, so that neither passes for the other.
+const (
+	returnVersion  = 2
+	returnPlain    = 1 + 3 + 8 + 4
+	returnMacBytes = 14
+	returnBytes    = returnPlain + returnMacBytes
+)
+
+// lower has no capitals, because some programs write every address small.
+var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// ReturnBytes is how long every local part of a return address is.
+const ReturnBytes = 2 + returnBytes*8/5
+
+// NewReturnSigner returns a signer that knows no public URL: it makes and checks
+// return addresses, and no links.
+func NewReturnSigner(keys ...[]byte) (*Signer, error) {
+	if err := checkKeys(keys); err != nil {
+		return nil, err
+	}
+	return &Signer{keys: keys, mac: hmac.New(sha256.New, keys[0])}, nil
+}
+
+// AppendReturn appends the local part of the address to which whatever comes back
+// of a delivery goes. With shared the message has several recipients, and ref says
+// only to which event it belongs (its position is 0).
+func (s *Signer) AppendReturn(dst []byte, kind byte, ref fanfare.DeliveryRef, shared bool) []byte {
+	t := appendReturnPlain(s.token[:0], ref, shared)
+	if !s.returned || s.last != [returnPlain]byte(t) {
+		s.last, s.returned = [returnPlain]byte(t), true
+		s.mac.Reset()
+		s.mac.Write(t)
+		s.mac.Sum(s.returnSum[:0])
+	}
+	t = append(t, macOf(kind, s.returnSum[:])...)
+	s.token = t
+	return lower.AppendEncode(append(dst, kind, '-'), t)
+}
+
+func appendReturnPlain(dst []byte, ref fanfare.DeliveryRef, shared bool) []byte {
+	first := byte(returnVersion << 1)
+	if shared {
+		first |= 1
+	}
+	dst = append(dst, first, byte(ref.Day>>16), byte(ref.Day>>8), byte(ref.Day))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(ref.Manifest))
+	return binary.BigEndian.AppendUint32(dst, ref.Position)
+}
+
+// macOf is the part of the sum that signs a kind.
+func macOf(kind byte, sum []byte) []byte {
+	if kind == UnsubscribeReturn {
+		return sum[returnMacBytes : 2*returnMacBytes]
+	}
+	return sum[:returnMacBytes]
+}
+
+// VerifyReturn reads the local part of a return address, in small letters or in
+// capitals. The error is a *fanfare.Error with the code Forbidden and does not say
+// what is wrong with it.
+func (s *Signer) VerifyReturn(local string) (kind byte, ref fanfare.DeliveryRef, shared bool, err error) {
+	refused := func() (byte, fanfare.DeliveryRef, bool, error) {
+		return 0, fanfare.DeliveryRef{}, false, &fanfare.Error{Code: fanfare.Forbidden, Message: "this address is not one of ours"}
+	}
+	if len(local) != ReturnBytes || local[1] != '-' {
+		return refused()
+	}
+	local = strings.ToLower(local)
+	if kind = local[0]; kind != BounceReturn && kind != UnsubscribeReturn {
+		return refused()
+	}
+	// The decoder would skip line ends; every byte of local counts here, because the
+	// length is that of the whole token.
+	t, err := lower.DecodeString(local[2:])
+	if err != nil || len(t) != returnBytes || t[0]>>1 != returnVersion {
+		return refused()
+	}
+	genuine := 0
+	for _, key := range s.keys {
+		mac := hmac.New(sha256.New, key)
+		mac.Write(t[:returnPlain])
+		genuine |= subtle.ConstantTimeCompare(t[returnPlain:], macOf(kind, mac.Sum(nil)))
+	}
+	if genuine == 0 {
+		return refused()
+	}
+	return kind, fanfare.DeliveryRef{
+		Day:      fanfare.Day(int32(t[1])<<16 | int32(t[2])<<8 | int32(t[3])),
+		Manifest: fanfare.ManifestID(binary.BigEndian.Uint64(t[4:])),
+		Position: binary.BigEndian.Uint32(t[12:]),
+	}, t[0]&1 == 1, nil
+}

@@ -1,0 +1,243 @@
+package mime
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// A chunk is a stretch of a part's text, with LF line ends, that is the same for
+// all recipients. It is measured, and encoded both ways, once.
+type Chunk struct {
+	Text []byte
+	crlf []byte // text with CRLF
+	size measure
+	dots bool // behind one of its line ends comes a dot
+
+	// For quoted-printable: all lines that lie entirely in this chunk, encoded.
+	// What is before and behind them joins the pieces beside.
+	inner   []byte
+	encoded bool
+}
+
+// A measure says what matters of a text for the choice of its encoding.
+type measure struct {
+	ascii   bool
+	lines   int // line ends
+	first   int // bytes before the first line end
+	last    int // bytes behind the last
+	longest int // bytes of the longest line between the two
+}
+
+func measureText(text []byte) measure {
+	m := measure{ascii: true}
+	start := 0
+	for i, c := range text {
+		if c >= utf8.RuneSelf {
+			m.ascii = false
+		}
+		if c != '\n' {
+			continue
+		}
+		if m.lines == 0 {
+			m.first = i
+		} else {
+			m.longest = max(m.longest, i-start)
+		}
+		m.lines++
+		start = i + 1
+	}
+	m.last = len(text) - start
+	if m.lines == 0 {
+		m.first = m.last
+	}
+	return m
+}
+
+// then returns the measure of one text behind another.
+func (m measure) then(n measure) measure {
+	sum := measure{ascii: m.ascii && n.ascii, lines: m.lines + n.lines, longest: max(m.longest, n.longest)}
+	switch {
+	case m.lines > 0 && n.lines > 0:
+		sum.first, sum.last = m.first, n.last
+		sum.longest = max(sum.longest, m.last+n.first)
+	case m.lines > 0:
+		sum.first, sum.last = m.first, m.last+n.last
+	default:
+		sum.first, sum.last = m.first+n.first, n.last
+		if n.lines == 0 {
+			sum.last = m.last + n.last
+		}
+	}
+	return sum
+}
+
+// sevenBit reports whether the text may leave as it is, RFC 2045 section 2.7.
+func (m measure) sevenBit() bool {
+	return m.ascii && m.widest() <= hardLine
+}
+
+// widest is the length of the longest line.
+func (m measure) widest() int { return max(m.first, m.last, m.longest) }
+
+func NewChunk(text []byte) Chunk {
+	return Chunk{Text: text, crlf: appendCRLF(nil, text), size: measureText(text), dots: bytes.Contains(text, lineDot)}
+}
+
+// appendCRLF appends text with each LF as CRLF.
+func appendCRLF(dst, text []byte) []byte {
+	for {
+		i := bytes.IndexByte(text, '\n')
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:i]...)
+		dst = append(dst, '\r', '\n')
+		text = text[i+1:]
+	}
+}
+
+// A body is a part of one recipient: chunks with the recipient's pieces between
+// them, one less than there are chunks. ends are where the pieces end in values.
+type Body struct {
+	Chunks []Chunk
+	common measure // of the chunks, with nothing between them
+	Values []byte
+	Ends   []int
+}
+
+// SetShared sets what is the same for all recipients.
+func (b *Body) SetShared(chunks []Chunk) {
+	b.Chunks, b.common = chunks, measure{ascii: true}
+	for i := range chunks {
+		b.common = b.common.then(chunks[i].size)
+	}
+}
+
+func (b *Body) piece(i int) []byte {
+	if i == 0 {
+		return b.Values[:b.Ends[0]]
+	}
+	return b.Values[b.Ends[i-1]:b.Ends[i]]
+}
+
+func (b *Body) measure() measure {
+	m := b.Chunks[0].size
+	for i := range b.Ends {
+		m = m.then(measureText(b.piece(i))).then(b.Chunks[i+1].size)
+	}
+	return m
+}
+
+// SevenBit reports whether the body may leave as it is. No line is longer than one of
+// the chunks and all pieces together: that is enough to know of most.
+func (b *Body) SevenBit() bool {
+	if bound := b.common.widest() + len(b.Values); bound > hardLine {
+		return b.measure().sevenBit()
+	}
+	return b.common.ascii && isASCII(b.Values)
+}
+
+// AppendPlain appends the body as it is, and tells whether one of its lines may begin
+// with a dot. It ends with a line end, as dst does.
+func (b *Body) AppendPlain(dst []byte) (out []byte, dots bool) {
+	start := len(dst)
+	dots = bytes.Contains(b.Values, lineDot) || b.Chunks[0].dots || dotted(dst, b.Chunks[0].crlf)
+	dst = append(dst, b.Chunks[0].crlf...)
+	for i := range b.Ends {
+		piece, next := b.piece(i), &b.Chunks[i+1]
+		dots = dots || next.dots || dotted(dst, piece)
+		dst = appendCRLF(dst, piece)
+		dots = dots || dotted(dst, next.crlf)
+		dst = append(dst, next.crlf...)
+	}
+	if n := len(dst); n > start && dst[n-1] != '\n' {
+		dst = append(dst, '\r', '\n')
+	}
+	return dst, dots
+}
+
+var lineDot = []byte("\n.")
+
+// dotted reports whether text begins a line with a dot where it is appended to before.
+func dotted(before, text []byte) bool {
+	return len(text) > 0 && text[0] == '.' && (len(before) == 0 || before[len(before)-1] == '\n')
+}
+
+// AppendQuotedPrintable appends the body by RFC 2045 section 6.7. line is
+// scratch memory and is returned for the next time. The bytes depend on the text
+// alone and not on where its pieces begin.
+func (b *Body) AppendQuotedPrintable(dst, line []byte) (body, scratch []byte) {
+	line = line[:0]
+	dst, line = b.Chunks[0].appendLines(dst, line)
+	for i := range b.Ends {
+		rest := b.piece(i)
+		for {
+			end := bytes.IndexByte(rest, '\n')
+			if end < 0 {
+				break
+			}
+			dst = appendQPLine(dst, append(line, rest[:end]...))
+			line = line[:0]
+			rest = rest[end+1:]
+		}
+		line = append(line, rest...)
+		dst, line = b.Chunks[i+1].appendLines(dst, line)
+	}
+	if len(line) > 0 {
+		dst = appendQPLine(dst, line)
+	}
+	return dst, line
+}
+
+// appendLines appends the lines that end in the chunk, the first of which begins
+// with line, and returns what is behind the last line end as the new line.
+func (c *Chunk) appendLines(dst, line []byte) (body, rest []byte) {
+	if c.size.lines == 0 {
+		return dst, append(line, c.Text...)
+	}
+	last := len(c.Text) - c.size.last
+	if !c.encoded {
+		for text := range bytes.Lines(c.Text[c.size.first+1 : last]) {
+			c.inner = appendQPLine(c.inner, text[:len(text)-1])
+		}
+		c.encoded = true
+	}
+	line = append(line, c.Text[:c.size.first]...)
+	dst = appendQPLine(dst, line)
+	dst = append(dst, c.inner...)
+	return dst, append(line[:0], c.Text[last:]...)
+}
+
+// appendQPLine appends one line and its CRLF, with soft line breaks so that none
+// is longer than 76.
+func appendQPLine(dst, line []byte) []byte {
+	col := 0
+	for i, c := range line {
+		literal := c > ' ' && c < 0x7f && c != '=' || (c == ' ' || c == '\t') && i+1 < len(line)
+		width := 3
+		if literal {
+			width = 1
+		}
+		if col+width > encodedLine-1 {
+			dst = append(dst, '=', '\r', '\n')
+			col = 0
+		}
+		if literal {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '=', hexDigits[c>>4], hexDigits[c&15])
+		}
+		col += width
+	}
+	return append(dst, '\r', '\n')
+}
+
+// AppendText appends the body with LF line ends and in no encoding.
+func (b *Body) AppendText(dst []byte) []byte {
+	dst = append(dst, b.Chunks[0].Text...)
+	for i := range b.Ends {
+		dst = append(dst, b.piece(i)...)
+		dst = append(dst, b.Chunks[i+1].Text...)
+	}
+	return dst
+}

@@ -1,0 +1,49 @@
+package mime
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawBody makes a body of stretches, shared and personal ones in turn.
+func drawBody(t *rapid.T, stretch *rapid.Generator[string]) (b Body) {
+	chunks := []Chunk{NewChunk([]byte(stretch.Draw(t, "chunk")))}
+	for range rapid.IntRange(0, 3).Draw(t, "pieces") {
+		b.Values = append(b.Values, stretch.Draw(t, "piece")...)
+		b.Ends = append(b.Ends, len(b.Values))
+		chunks = append(chunks, NewChunk([]byte(stretch.Draw(t, "chunk"))))
+	}
+	b.SetShared(chunks)
+	return b
+}
+
+// The bound that spares measuring gives the answer that measuring gives.
+func TestWhetherABodyIsSevenBitIsWhatItsMeasureSays(t *testing.T) {
+	stretch := rapid.Custom(func(t *rapid.T) string {
+		return strings.Repeat("x", rapid.IntRange(0, hardLine/2+1).Draw(t, "x")) + rapid.SampledFrom([]string{"", "\n", "ä", "\n\n", "a\nb"}).Draw(t, "end")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBody(t, stretch)
+		whole := string(b.AppendText(nil))
+		if got, want := b.SevenBit(), measureText([]byte(whole)).sevenBit(); got != want || b.measure().sevenBit() != want {
+			t.Fatalf("%t, measured in pieces %t and as a whole %t: %q", got, b.measure().sevenBit(), want, whole)
+		}
+	})
+}
+
+// A body that is said to have no dot at the start of a line has none, and one that is
+// not said so has a line end before a dot somewhere.
+func TestDotsAtTheStartOfLinesAreSeenWhateverTheyAreMadeOf(t *testing.T) {
+	stretch := rapid.StringMatching(`[.x\n]{0,4}`)
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBody(t, stretch)
+		before := []byte("X: y\r\n\r\n")
+		out, dots := b.AppendPlain(before)
+		if has := bytes.Contains(out, lineDot); has && !dots || dots && !has && !bytes.Contains(b.Values, lineDot) {
+			t.Fatalf("said %t of %q", dots, out)
+		}
+	})
+}

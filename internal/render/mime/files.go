@@ -1,0 +1,261 @@
+package mime
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"fanfare.dev/fanfare"
+)
+
+// The boundaries of a message with files. They are the same in all messages, so that
+// what is behind the last byte that differs is the same, too. Text that has "--=_" is
+// not sent as it is: see Mailing.boundary.
+const (
+	mixedBoundary       = "=_mixed"
+	alternativeBoundary = "=_alternative"
+	relatedBoundary     = "=_related"
+)
+
+// lineBytes is what a line of base64 has of a file: 76 characters (RFC 2045, section
+// 6.8).
+const lineBytes = 57
+
+// An Enclosing is which files go with the messages of a template, and what they stand
+// behind:
+//
+//	multipart/mixed
+//	    multipart/alternative
+//	        text/plain
+//	        multipart/related      (RFC 2387)
+//	            text/html
+//	            image/png          what the HTML shows
+//	    application/pdf            what is attached
+//
+// Levels with one part are left out.
+type FileSet struct {
+	Files       []fanfare.File
+	Alternative bool // there are a text and HTML
+}
+
+// An Enclosure is files as they stand at the end of messages. It never changes.
+type EncodedFiles struct {
+	Set  FileSet
+	tail []byte
+}
+
+// Size is how many bytes of memory it has.
+func (e *EncodedFiles) Size() int { return len(e.tail) }
+
+func (e *EncodedFiles) Bytes() []byte {
+	if e == nil {
+		return nil
+	}
+	return e.tail
+}
+
+// Key is the same for what is encoded to the same bytes.
+func (e *FileSet) Key() string {
+	var b strings.Builder
+	b.WriteString(strconv.FormatBool(e.Alternative))
+	for i := range e.Files {
+		f := &e.Files[i]
+		b.WriteByte(0)
+		b.Write(f.Sum[:])
+		b.WriteString(f.Name + "\x00" + f.Type + "\x00" + f.Image)
+	}
+	return b.String()
+}
+
+// EncodedSize is about how many bytes the files have in a message: exactly those of
+// their lines, and some for the headers of each.
+func EncodedSize(files []fanfare.File) (size int) {
+	for i := range files {
+		f := &files[i]
+		lines := (f.Size + lineBytes - 1) / lineBytes
+		size += base64.StdEncoding.EncodedLen(f.Size) + 2*lines + 256 + 4*len(f.Name)
+	}
+	return size
+}
+
+// Encode makes the enclosure: read returns the bytes of a file.
+func (e FileSet) Encode(read func(*fanfare.File) ([]byte, error)) (*EncodedFiles, error) {
+	made := &EncodedFiles{Set: e, tail: make([]byte, 0, EncodedSize(e.Files)+128)}
+	put := func(boundary string, shown bool) error {
+		for i := range e.Files {
+			f := &e.Files[i]
+			if (f.Image != "") != shown {
+				continue
+			}
+			content, err := read(f)
+			if err != nil {
+				return err
+			}
+			made.tail = append(made.tail, "--"+boundary+"\r\n"...)
+			made.tail = appendFile(made.tail, f, content)
+		}
+		made.tail = append(made.tail, "--"+boundary+"--\r\n"...)
+		return nil
+	}
+	if e.related() {
+		if err := put(relatedBoundary, true); err != nil {
+			return nil, err
+		}
+	}
+	if e.Alternative {
+		made.tail = append(made.tail, "--"+alternativeBoundary+"--\r\n"...)
+	}
+	if e.mixed() {
+		if err := put(mixedBoundary, false); err != nil {
+			return nil, err
+		}
+	}
+	made.tail = slices.Clip(made.tail)
+	return made, nil
+}
+
+func (e *FileSet) related() bool {
+	return slices.ContainsFunc(e.Files, func(f fanfare.File) bool { return f.Image != "" })
+}
+
+func (e *FileSet) mixed() bool {
+	return slices.ContainsFunc(e.Files, func(f fanfare.File) bool { return f.Image == "" })
+}
+
+// appendFile appends a file with the headers of its part.
+func appendFile(dst []byte, f *fanfare.File, content []byte) []byte {
+	dst = append(append(dst, "Content-Type: "...), f.Type...)
+	if strings.HasPrefix(f.Type, "text/") && utf8.Valid(content) {
+		dst = append(dst, "; charset=utf-8"...)
+	}
+	dst = appendQuotedString(append(dst, ";\r\n name="...), asciiName(f.Name)) // for readers that do not know filename*
+	dst = append(dst, "\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: "...)
+	if f.Image == "" {
+		dst = append(dst, "attachment"...)
+	} else {
+		dst = append(dst, "inline"...)
+	}
+	dst = appendFileName(dst, f.Name)
+	if f.Image != "" {
+		dst = append(append(append(dst, "Content-ID: <"...), f.ContentID()...), ">\r\n"...)
+	}
+	dst = append(dst, "\r\n"...)
+	for len(content) > 0 {
+		n := min(lineBytes, len(content))
+		dst = append(base64.StdEncoding.AppendEncode(dst, content[:n]), "\r\n"...)
+		content = content[n:]
+	}
+	return dst
+}
+
+// AppendOpening appends the headers that open the levels around the text, and then around the
+// HTML: what is behind them is the tail.
+func (e *EncodedFiles) AppendOpening(dst []byte) []byte {
+	if e.Set.mixed() {
+		dst = append(dst, "Content-Type: multipart/mixed;\r\n boundary=\""+mixedBoundary+"\"\r\n\r\n--"+mixedBoundary+"\r\n"...)
+	}
+	if e.Set.Alternative {
+		dst = append(dst, "Content-Type: multipart/alternative;\r\n boundary=\""+alternativeBoundary+"\"\r\n\r\n"...)
+	}
+	return dst
+}
+
+// AppendPartOpening appends what stands in front of the text or the HTML.
+func (e *EncodedFiles) AppendPartOpening(dst []byte, html bool) []byte {
+	if e.Set.Alternative {
+		dst = append(dst, "--"+alternativeBoundary+"\r\n"...)
+	}
+	if html && e.Set.related() {
+		dst = append(dst, "Content-Type: multipart/related; type=\"text/html\";\r\n boundary=\""+relatedBoundary+"\"\r\n\r\n--"+relatedBoundary+"\r\n"...)
+	}
+	return dst
+}
+
+// plainNameBytes is how long a file name may be that stands in a header as it is; a
+// longer one is written in pieces, so that no line is longer than it should be.
+const plainNameBytes = 60
+
+// appendFileName appends the parameter filename to a Content-Disposition: as it is
+// where it is ASCII and short, else as RFC 2231 has it.
+func appendFileName(dst []byte, name string) []byte {
+	if isASCII(name) && len(name) <= plainNameBytes {
+		return append(appendQuotedString(append(dst, ";\r\n filename="...), name), "\r\n"...)
+	}
+	pieces := percentPieces(name)
+	if len(pieces) == 1 {
+		return append(append(append(dst, ";\r\n filename*=utf-8''"...), pieces[0]...), "\r\n"...)
+	}
+	for i, piece := range pieces {
+		charset := ""
+		if i == 0 {
+			charset = "utf-8''"
+		}
+		dst = fmt.Appendf(dst, ";\r\n filename*%d*=%s%s", i, charset, piece)
+	}
+	return append(dst, "\r\n"...)
+}
+
+// percentPieces writes a name for RFC 2231, section 4, in pieces for lines: a
+// character is never in two of them.
+func percentPieces(name string) (pieces []string) {
+	var piece []byte
+	for i := 0; i < len(name); {
+		_, size := utf8.DecodeRuneInString(name[i:])
+		start := len(piece)
+		for _, c := range []byte(name[i : i+size]) {
+			if attributeChar(c) {
+				piece = append(piece, c)
+			} else {
+				piece = fmt.Appendf(piece, "%%%02X", c)
+			}
+		}
+		if len(piece) > plainNameBytes-len("utf-8''") {
+			pieces = append(pieces, string(piece[:start]))
+			piece = piece[start:]
+		}
+		i += size
+	}
+	return append(pieces, string(piece))
+}
+
+// attributeChar reports whether a byte may stand as it is: attribute-char of RFC
+// 2231, section 7.
+func attributeChar(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$&+-.^_`{|}~", c) >= 0
+}
+
+// appendQuotedString appends a quoted-string (RFC 5322, section 3.2.4) of ASCII.
+func appendQuotedString(dst []byte, text string) []byte {
+	dst = append(dst, '"')
+	for i := range len(text) {
+		if text[i] == '"' || text[i] == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, text[i])
+	}
+	return append(dst, '"')
+}
+
+// asciiName is a name for readers that know nothing of RFC 2231: short, in ASCII, with
+// the extension.
+func asciiName(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if r >= utf8.RuneSelf {
+			r = '_'
+		}
+		b.WriteRune(r)
+	}
+	ascii := b.String()
+	if len(ascii) <= plainNameBytes {
+		return ascii
+	}
+	extension := ""
+	if dot := strings.LastIndexByte(ascii, '.'); dot >= 0 && len(ascii)-dot <= 10 {
+		extension = ascii[dot:]
+	}
+	return ascii[:plainNameBytes-len(extension)] + extension
+}
