@@ -12,7 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 func (c *cli) applyCommand() *cobra.Command {
@@ -63,12 +63,12 @@ Fields that end in _file name files beside it. What changes is printed: + new,
 
 // readDocument returns the document, and as JSON with all the files it names
 // inside.
-func (c *cli) readDocument(name string) (*registry.Document, []byte, error) {
+func (c *cli) readDocument(name string) (*document.Document, []byte, error) {
 	text, err := c.readInput(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	document, err := registry.ParseDocument(text, filepath.Dir(name))
+	document, err := document.ParseDocument(text, filepath.Dir(name))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,12 +78,12 @@ func (c *cli) readDocument(name string) (*registry.Document, []byte, error) {
 
 // relocated gives the server's error, which speaks of what was sent, the lines
 // of the file.
-func relocated(err error, document *registry.Document, sent []byte) error {
-	there, unread := registry.ParseDocument(sent, "")
+func relocated(err error, doc *document.Document, sent []byte) error {
+	there, unread := document.ParseDocument(sent, "")
 	if unread != nil {
 		return err
 	}
-	return document.Relocated(err, there)
+	return doc.Relocated(err, there)
 }
 
 // readInput reads a file, or standard input for "-".

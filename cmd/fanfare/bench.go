@@ -82,6 +82,7 @@ func benchEnvironment(c *cobra.Command, o *harness.Options) (err error) {
 	if o.Binary, err = os.Executable(); err != nil {
 		return err
 	}
+	o.Version = version
 	o.Output, o.Terminal = c.OutOrStdout(), isTerminal(c.OutOrStdout())
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"fanfare.dev/fanfare/client"
 	"fanfare.dev/fanfare/internal/admin/doctor"
 	"fanfare.dev/fanfare/internal/admin/doctor/probe"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/config"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -87,10 +87,10 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 			return probe.StartAllowed(ctx, &settings)
 		},
 		Rules: countRules,
-		Channels: func(ctx context.Context) ([]*registry.Channel, error) {
+		Channels: func(ctx context.Context) ([]*catalog.Channel, error) {
 			err := unreachable
 			if err == nil {
-				var list []*registry.Channel
+				var list []*catalog.Channel
 				if list, err = probe.Channels(ctx, &settings); err == nil {
 					return list, nil
 				}
@@ -102,7 +102,7 @@ func (c *cli) doctorOptions(settings config.Config, fault error) doctor.Options 
 			}
 			return asked, nil
 		},
-		Probe: func(ctx context.Context, of *registry.Channel, password string) (doctor.Session, error) {
+		Probe: func(ctx context.Context, of *catalog.Channel, password string) (doctor.Session, error) {
 			return waitingFor(ctx, c, "the relay "+of.Relay, func(ctx context.Context) (doctor.Session, error) { return probe.Relay(ctx, of, password) })
 		},
 		LookupHost: asking(c, net.DefaultResolver.LookupHost), LookupMX: asking(c, lookupMX), LookupTXT: asking(c, net.DefaultResolver.LookupTXT), Now: time.Now,
@@ -167,12 +167,12 @@ func (c *cli) lookAtServer(ctx context.Context, settings config.Config) (*doctor
 }
 
 // askChannels has the server say what is configured.
-func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*registry.Channel, error) {
+func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*catalog.Channel, error) {
 	api, err := c.beside(settings)
 	if err != nil {
 		return nil, err
 	}
-	var list []*registry.Channel
+	var list []*catalog.Channel
 	for service, err := range api.Services().All(ctx) {
 		if err != nil {
 			return nil, err
@@ -185,7 +185,7 @@ func (c *cli) askChannels(ctx context.Context, settings config.Config) ([]*regis
 			if err != nil {
 				return nil, err
 			}
-			one := &registry.Channel{Service: service.Name, Name: channel.Name}
+			one := &catalog.Channel{Service: service.Name, Name: channel.Name}
 			if err := json.Unmarshal(text, &one.ChannelSettings); err != nil {
 				return nil, err
 			}

@@ -12,7 +12,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 // templateLint is fanfare template lint.
@@ -93,7 +93,7 @@ func (c *cli) drafts(file string) (map[string]*client.TemplateDraft, error) {
 
 // draftsOf takes the templates out of the text of a document.
 func draftsOf(text []byte, dir string) (map[string]*client.TemplateDraft, error) {
-	document, err := registry.ParseDocument(text, dir)
+	document, err := document.ParseDocument(text, dir)
 	if err != nil {
 		return nil, err
 	}

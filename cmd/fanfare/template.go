@@ -14,7 +14,8 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/client"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 )
 
 // templateDraft is fanfare template draft.
@@ -103,11 +104,11 @@ func (c *cli) readTemplate(file, name string) (t client.Template, err error) {
 		t.TemplateParts = drafts[name].TemplateParts
 		return t, nil
 	}
-	document, err := registry.ParseMember(registry.Member{Kind: "draft", Name: name}, text, filepath.Dir(file))
+	document, err := document.ParseMember(document.Member{Kind: "draft", Name: name}, text, filepath.Dir(file))
 	if err != nil {
 		return t, err
 	}
-	t.Note = document.Templates[name].Note()
+	t.Note = document.Templates[name].Note
 	parts, err := json.Marshal(document.Templates[name].TemplateParts)
 	if err == nil {
 		err = json.Unmarshal(parts, &t.TemplateParts)
@@ -244,7 +245,7 @@ func (c *cli) printVersionDiff(diff *client.TemplateDiff) {
 }
 
 func versionName(v client.VersionRef) string {
-	if v.State == registry.VersionDraft {
+	if v.State == catalog.VersionDraft {
 		return "the draft"
 	}
 	return "version " + strconv.Itoa(v.Version)

@@ -96,7 +96,7 @@ func RunPairs(ctx context.Context, o PairOptions, ids []string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it lies between the least and the greatest ratio of the old binary with itself.")
+	fmt.Fprintln(o.Output, "new/old is the median of the pairwise ratios. Within noise: it is no further from 1 than a ratio of the old binary with itself, in either direction.")
 	return errors.Join(failed...)
 }
 
@@ -105,7 +105,7 @@ func (o *PairOptions) pairsOf(ctx context.Context, e harness.Experiment) (change
 	run := func(number int, name, binary string) (*report.Record, error) {
 		fmt.Fprintf(o.Output, "%s, pair %d of %d: %s\n", e.ID, number, o.Pairs, name)
 		options := o.Options
-		options.Tested, options.Output = binary, io.Discard
+		options.Tested, options.Version, options.Output = binary, name, io.Discard
 		options.Terminal = false
 		r, err := runOnce(ctx, options, e)
 		var w *report.CheckError

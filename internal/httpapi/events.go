@@ -259,7 +259,7 @@ func (a *API) check(p *fanfare.AcceptedEvent) error {
 	if !ok {
 		return notFound("topic", p.Topic)
 	}
-	if err := ingest.CheckTimes(p, a.now(), a.parts.Ahead); err != nil {
+	if err := ingest.CheckTimes(p, a.now()); err != nil {
 		return err
 	}
 	if topic.ValidateData != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/registry"
 )
@@ -96,7 +97,7 @@ func (a *API) createKey(x *exchange, r *http.Request, c caller) error {
 	if in.Scopes != nil && len(in.Scopes) == 0 { // who leaves them out asks for admin, who lists none does not
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/scopes", Message: "the list is empty, and a key needs a scope", Hint: "name what it may do; without scopes it would be an admin"}
 	}
-	scopes, err := registry.ParseScopes(in.Scopes)
+	scopes, err := catalog.ParseScopes(in.Scopes)
 	if err == nil {
 		err = a.checkExpiry(in.ExpiresAt)
 	}
@@ -140,7 +141,7 @@ func (a *API) changeKey(x *exchange, r *http.Request, c caller) error {
 				return err
 			}
 		}
-		k.Scopes, err = registry.ParseScopes(scopes)
+		k.Scopes, err = catalog.ParseScopes(scopes)
 		return err
 	})
 	if err != nil {

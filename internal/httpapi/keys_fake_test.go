@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -12,7 +13,7 @@ type keyBox struct{ key registry.Key }
 
 func newKeyBox() *keyBox {
 	return &keyBox{key: registry.Key{ID: "key-2", Service: "news",
-		KeySettings: registry.KeySettings{Name: "website", Scopes: registry.ScopeSubscribe, ExpiresAt: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}}}
+		KeySettings: registry.KeySettings{Name: "website", Scopes: catalog.ScopeSubscribe, ExpiresAt: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}}}
 }
 
 func (k *keyBox) Keys(string) []registry.Key { return []registry.Key{k.key} }

@@ -10,6 +10,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
@@ -63,13 +64,12 @@ type Parts struct {
 
 	Version string
 	Now     func() time.Time // nil: time.Now
-	Ahead   time.Duration    // how far ahead an event may say when it is to leave
 	Log     *slog.Logger     // nil: slog.Default
 }
 
 // Keys knows who a key speaks for.
 type Keys interface {
-	Authenticate(secret string) (registry.Principal, bool)
+	Authenticate(secret string) (catalog.Principal, bool)
 }
 
 // Keyring makes and changes keys. With a service, the keys of others do not
@@ -110,7 +110,7 @@ type Import interface {
 type Topics interface {
 	// CheckAudience refuses a sender's condition over people that is none.
 	CheckAudience(service, filter string) error
-	Topic(service, name string) (*registry.Topic, bool)
+	Topic(service, name string) (*catalog.Topic, bool)
 	Services() []string
 }
 
@@ -160,7 +160,7 @@ type Parking interface {
 	DropParked(ctx context.Context, id string) error
 }
 
-// Audit keeps who changed what. The actor is in the context (registry.As).
+// Audit keeps who changed what. The actor is in the context (audit.WithActor).
 type Audit interface {
 	Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error)
 	Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error

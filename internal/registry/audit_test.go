@@ -11,7 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -47,7 +49,7 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	}
 	change := func(text string) {
 		t.Helper()
-		d, err := registry.ParseDocument([]byte(text), "")
+		d, err := document.ParseDocument([]byte(text), "")
 		must(err)
 		_, err = r.Apply(ctx, d)
 		must(err)
@@ -80,9 +82,9 @@ func TestEachChangeIsOneLineOfTheAudit(t *testing.T) {
 	must(r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeChannel, Name: "notify/email"}, false, ""))
 	newOperator, _, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "op"})
 	must(err)
-	key, secret, err := r.CreateKey(ctx, "notify", registry.KeySettings{Name: "site", Scopes: registry.ScopeRead})
+	key, secret, err := r.CreateKey(ctx, "notify", registry.KeySettings{Name: "site", Scopes: catalog.ScopeRead})
 	must(err)
-	_, err = r.ChangeKey(ctx, "", key.ID, func(s *registry.KeySettings) error { s.Scopes = registry.ScopePublish; return nil })
+	_, err = r.ChangeKey(ctx, "", key.ID, func(s *registry.KeySettings) error { s.Scopes = catalog.ScopePublish; return nil })
 	must(err)
 	_, rotated, err := r.RotateKey(ctx, "", key.ID, 0)
 	must(err)

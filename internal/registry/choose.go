@@ -5,20 +5,22 @@ import (
 	"strconv"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog"
+
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // ChooseChannel returns the channel that a request names. The error has the
 // pointer /channel and says which were near.
-func (r *Registry) ChooseChannel(service, name string) (*Channel, error) {
-	svc, err := r.config.Load().service(service)
+func (r *Registry) ChooseChannel(service, name string) (*catalog.Channel, error) {
+	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := svc.channels[name]; ok {
+	if c, ok := svc.Channels[name]; ok {
 		return c, nil
 	}
-	hint := inputerror.DidYouMean(name, maps.Keys(svc.channels), "the service has no channels, apply one first")
+	hint := inputerror.DidYouMean(name, maps.Keys(svc.Channels), "the service has no channels, apply one first")
 	if name == "" {
 		return nil, inputerror.Invalid("/channel", hint, "channel is missing")
 	}
@@ -36,16 +38,16 @@ const (
 // ChooseTemplate returns the template that a request names: what is published of a
 // name, or name@version. The error has the pointer /template and says which were
 // near.
-func (r *Registry) ChooseTemplate(service, name string, may Choice) (*TemplateSource, error) {
+func (r *Registry) ChooseTemplate(service, name string, may Choice) (*catalog.TemplateSource, error) {
 	conf := r.Configuration()
-	svc, err := conf.s.service(service)
+	svc, err := conf.Snapshot.Service(service)
 	if err != nil {
 		return nil, err
 	}
 	base, version, pinned := strings.Cut(name, "@")
-	current, all := svc.templates[base], conf.TemplateVersions(service, base)
+	current, all := svc.Templates[base], conf.TemplateVersions(service, base)
 	if current == nil && (len(all) == 0 || may != ChooseAny || !pinned) {
-		return nil, inputerror.Invalid("/template", inputerror.DidYouMean(base, maps.Keys(svc.templates), "the service has no templates, apply one first"), "unknown template %s", inputerror.Quote(base))
+		return nil, inputerror.Invalid("/template", inputerror.DidYouMean(base, maps.Keys(svc.Templates), "the service has no templates, apply one first"), "unknown template %s", inputerror.Quote(base))
 	}
 	if !pinned {
 		return current, nil
@@ -53,7 +55,7 @@ func (r *Registry) ChooseTemplate(service, name string, may Choice) (*TemplateSo
 	number, err := strconv.Atoi(version)
 	for _, v := range all {
 		switch {
-		case v.State == VersionDraft && (version == VersionDraft || err == nil && v.Version == number):
+		case v.State == catalog.VersionDraft && (version == catalog.VersionDraft || err == nil && v.Version == number):
 			if may != ChooseAny {
 				return nil, inputerror.Invalid("/template", "publish it first: fanfare template publish "+base, "%s is a draft, with which nobody is written to", inputerror.Quote(name))
 			}
@@ -62,11 +64,11 @@ func (r *Registry) ChooseTemplate(service, name string, may Choice) (*TemplateSo
 			return v.TemplateSource, nil
 		}
 	}
-	if version == VersionDraft {
+	if version == catalog.VersionDraft {
 		return nil, inputerror.Invalid("/template", "fanfare template draft "+base+" -f FILE keeps one", "template %s has no draft", inputerror.Quote(base))
 	}
 	if err != nil || number < 1 {
 		return nil, inputerror.Invalid("/template", "write name@version, such as "+base+"@1", "template %s has no version %s", inputerror.Quote(base), inputerror.Quote(version))
 	}
-	return nil, noVersion("/template", base, number, all)
+	return nil, catalog.NoSuchVersion("/template", base, number, all)
 }

@@ -146,7 +146,7 @@ func (r *Registry) Consents(ctx context.Context, service, id string) ([]Consent,
 // CheckPut refuses a put that could not be made so now, and makes nothing. It returns
 // the address in its normal form.
 func (r *Registry) CheckPut(service string, p *Put) (address string, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return "", err
 	}

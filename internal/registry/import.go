@@ -68,7 +68,7 @@ func (r *Registry) begin(ctx context.Context, name string, puts []Put, results [
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}
 	conf := r.config.Load()
-	svc, err := conf.service(name)
+	svc, err := conf.Service(name)
 	if err != nil {
 		return nil, err
 	}

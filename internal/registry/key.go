@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
+
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
 
@@ -49,9 +51,9 @@ type Key struct {
 
 // KeySettings is what may be changed of a key.
 type KeySettings struct {
-	Name      string    // what the key is for; shown in logs
-	Scopes    Scopes    // none: ScopeAdmin
-	ExpiresAt time.Time // zero: never
+	Name      string         // what the key is for; shown in logs
+	Scopes    catalog.Scopes // none: ScopeAdmin
+	ExpiresAt time.Time      // zero: never
 	Disabled  bool
 }
 
@@ -69,11 +71,11 @@ type keyBody struct {
 
 // scopes are those that are kept. A key from before there were scopes could do
 // everything in what it reached, so it is its admin.
-func (b *keyBody) scopes() Scopes {
+func (b *keyBody) scopes() catalog.Scopes {
 	if b.Scopes == nil {
-		return ScopeAdmin
+		return catalog.ScopeAdmin
 	}
-	s, _ := ParseScopes(b.Scopes) // was checked when it was kept
+	s, _ := catalog.ParseScopes(b.Scopes) // was checked when it was kept
 	return s
 }
 
@@ -86,7 +88,7 @@ func (k *heldKey) key() Key {
 // its secret. This is the only time that it is seen.
 func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
 	if settings.Scopes == 0 {
-		settings.Scopes = ScopeAdmin
+		settings.Scopes = catalog.ScopeAdmin
 	}
 	if err := r.checkKey(&settings); err != nil {
 		return Key{}, "", err
@@ -98,7 +100,7 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 			return &fanfare.Error{Code: fanfare.TooLarge, Message: "there are too many keys", Hint: "delete those that nobody uses"}
 		}
 		if service != "" {
-			if _, err := r.config.Load().service(service); err != nil {
+			if _, err := r.config.Load().Service(service); err != nil {
 				return inputerror.WithPrefix("/service", err)
 			}
 		}
@@ -131,7 +133,7 @@ func (r *Registry) checkKey(s *KeySettings) error {
 	case strings.ContainsAny(s.Name, "\r\n\x00"):
 		return inputerror.Invalid("/name", "", "must be one line")
 	case s.Scopes == 0:
-		return inputerror.Invalid("/scopes", "use "+strings.Join(scopeNames[:], ", "), "a key needs a scope")
+		return inputerror.Invalid("/scopes", "use "+strings.Join(catalog.ScopeNames[:], ", "), "a key needs a scope")
 	}
 	return nil
 }
@@ -212,7 +214,7 @@ func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
 		if err := r.keepOperator(k, nil); err != nil {
 			return err
 		}
-		b := control.Batch{Config: []control.ConfigRecord{{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
+		b := control.Batch{Config: []control.ConfigRecord{{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
 		b.AddAudit(audit.ActorOf(ctx), k.deed("delete"), nil)
 		if err := r.commit(&b); err != nil {
 			return err
@@ -249,7 +251,7 @@ func (r *Registry) editKey(ctx context.Context, service, id, action string, edit
 
 // deed is what the audit says of a change of the key.
 func (k *heldKey) deed(action string) audit.Operation {
-	return audit.Operation{Service: k.svc, Action: action, Kind: kindKey, Name: k.id()}
+	return audit.Operation{Service: k.svc, Action: action, Kind: catalog.KindKey, Name: k.id()}
 }
 
 // keyChanges lists what the audit shows of a key: never a hash.
@@ -263,7 +265,7 @@ func keyChanges(was, now *heldKey) []audit.FieldChange {
 		}
 		return fields
 	}
-	return fieldChanges(shown(was), shown(now))
+	return catalog.FieldChanges(shown(was), shown(now))
 }
 
 // keepOperator refuses to take the last key away that may do everything. now is
@@ -300,13 +302,13 @@ func (r *Registry) keepKey(b *control.Batch, k *heldKey) error {
 func (r *Registry) keyRecord(k *heldKey) (control.ConfigRecord, error) {
 	k.LastUsed = k.lastUsed()
 	body, err := json.Marshal(k.keyBody)
-	return control.ConfigRecord{Kind: kindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
+	return control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
 }
 
 // serviceNumber is 0 for no service.
 func (r *Registry) serviceNumber(name string) uint32 {
-	if svc := r.config.Load().services[name]; svc != nil {
-		return svc.number
+	if svc := r.config.Load().Services[name]; svc != nil {
+		return svc.Number
 	}
 	return 0
 }
@@ -319,7 +321,7 @@ func parseKeyID(id string) (uint32, bool) {
 	return uint32(number), ok && err == nil && keyID(uint32(number)) == id
 }
 
-func (r *Registry) loadKey(s *snapshot, c *control.ConfigRecord) error {
+func (r *Registry) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	if c.Deleted {
 		r.keyring.remove(c.Number)
 		return nil
@@ -331,9 +333,9 @@ func (r *Registry) loadKey(s *snapshot, c *control.ConfigRecord) error {
 	if len(body.Hash) != sha256.Size {
 		return &fanfare.Error{Code: fanfare.Internal, Message: "the kept hash is damaged"}
 	}
-	if c.Service != 0 && s.names[c.Service] == "" {
+	if c.Service != 0 && s.ServiceNames[c.Service] == "" {
 		return fmt.Errorf("no service %d", c.Service) // it must not become a key of all
 	}
-	r.keyring.set(&heldKey{number: c.Number, name: c.Name, svc: s.names[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
+	r.keyring.set(&heldKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
@@ -95,12 +96,12 @@ func TestAKeyOpensFromItsMakingUntilItEnds(t *testing.T) {
 			r := openTimed(t, place, c)
 			apply(t, r, weather)
 			newKey(t, r, "", registry.KeySettings{Name: "operator"})
-			key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish | registry.ScopeRead})
+			key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: catalog.ScopePublish | catalog.ScopeRead})
 			second := test.do(t, r, key.ID)
 			c.at = noon.Add(test.after)
 			for run := range 2 { // the second time after a restart
 				who, ok := r.Authenticate(first)
-				if ok != test.old || ok && (who.KeyID != key.ID || who.Scopes != registry.ScopePublish|registry.ScopeRead || who.Service != "notify") {
+				if ok != test.old || ok && (who.KeyID != key.ID || who.Scopes != catalog.ScopePublish|catalog.ScopeRead || who.Service != "notify") {
 					t.Errorf("run %d: the first secret: %+v, %v", run, who, ok)
 				}
 				if _, ok := r.Authenticate(second); ok != test.new {
@@ -145,7 +146,7 @@ func TestAKeyFromBeforeThereWereScopesIsAdminOfWhatItWas(t *testing.T) {
 	if who, ok := r.Authenticate("ff_operator"); !ok || !who.Operator() {
 		t.Errorf("%+v, %v", who, ok)
 	}
-	if who, ok := r.Authenticate("ff_service"); !ok || who.Operator() || who.Service != "notify" || who.Scopes != registry.ScopeAdmin {
+	if who, ok := r.Authenticate("ff_service"); !ok || who.Operator() || who.Service != "notify" || who.Scopes != catalog.ScopeAdmin {
 		t.Errorf("%+v, %v", who, ok)
 	}
 }
@@ -156,7 +157,7 @@ func TestTheLastKeyOfTheOperatorCannotBeTakenAway(t *testing.T) {
 	apply(t, r, weather)
 	last, _ := newKey(t, r, "", registry.KeySettings{})
 	newKey(t, r, "notify", registry.KeySettings{})
-	newKey(t, r, "", registry.KeySettings{Scopes: registry.ScopeRead})
+	newKey(t, r, "", registry.KeySettings{Scopes: catalog.ScopeRead})
 	newKey(t, r, "", registry.KeySettings{ExpiresAt: c.at})
 	takeAway := func(id string) map[string]error {
 		ctx := t.Context()
@@ -166,7 +167,7 @@ func TestTheLastKeyOfTheOperatorCannotBeTakenAway(t *testing.T) {
 		}
 		return map[string]error{
 			"disable": change(func(s *registry.KeySettings) { s.Disabled = true }),
-			"demote":  change(func(s *registry.KeySettings) { s.Scopes = registry.ScopePublish }),
+			"demote":  change(func(s *registry.KeySettings) { s.Scopes = catalog.ScopePublish }),
 			"expire":  change(func(s *registry.KeySettings) { s.ExpiresAt = c.at }),
 			"delete":  r.DeleteKey(ctx, "", id),
 		}
@@ -238,7 +239,7 @@ func TestWrongSettingsOfAKeyAreNamed(t *testing.T) {
 			t.Errorf("%s: %v", pointer, err)
 		}
 	}
-	if _, err := registry.ParseScopes([]string{"read", "write"}); err == nil || !strings.Contains(fmt.Sprint(err), "/scopes/1") {
+	if _, err := catalog.ParseScopes([]string{"read", "write"}); err == nil || !strings.Contains(fmt.Sprint(err), "/scopes/1") {
 		t.Error(err)
 	}
 }
@@ -276,7 +277,7 @@ func TestUseOfTheSecretBeforeARotationIsSeenApart(t *testing.T) {
 	r := openTimed(t, storetest.Place(t), c)
 	apply(t, r, weather)
 	newKey(t, r, "", registry.KeySettings{Name: "operator"})
-	key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: registry.ScopePublish})
+	key, first := newKey(t, r, "notify", registry.KeySettings{Name: "one", Scopes: catalog.ScopePublish})
 	rotated, second, err := r.RotateKey(audit.WithActor(t.Context(), audit.Actor{KeyID: "key-1"}), "", key.ID, time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // A keyring has all keys that are not deleted, and finds one by its secret.
@@ -38,8 +40,8 @@ const usedGrain = 60
 
 func (k *heldKey) id() string { return keyID(k.number) }
 
-func (k *heldKey) principal() Principal {
-	return Principal{KeyID: k.id(), Name: k.name, Service: k.svc, Scopes: k.scopes()}
+func (k *heldKey) principal() catalog.Principal {
+	return catalog.Principal{KeyID: k.id(), Name: k.name, Service: k.svc, Scopes: k.scopes()}
 }
 
 // usable reports whether the key opens anything at the time.
@@ -134,9 +136,9 @@ func (r *keyring) list(service string) []*heldKey {
 // may tell is therefore about the hash of a guess and not about a secret: who
 // sends guesses cannot choose what they hash to, and the secret itself, 32
 // random bytes, is compared nowhere.
-func (r *Registry) Authenticate(secret string) (Principal, bool) {
+func (r *Registry) Authenticate(secret string) (catalog.Principal, bool) {
 	if !strings.HasPrefix(secret, secretPrefix) {
-		return Principal{}, false
+		return catalog.Principal{}, false
 	}
 	hash := secretHash(sha256.Sum256([]byte(secret)))
 	r.keyring.mu.RLock()
@@ -144,7 +146,7 @@ func (r *Registry) Authenticate(secret string) (Principal, bool) {
 	r.keyring.mu.RUnlock()
 	now := r.opt.Now()
 	if k == nil || !k.opens(hash, now) {
-		return Principal{}, false
+		return catalog.Principal{}, false
 	}
 	minute := now.Unix() / usedGrain * usedGrain
 	if k.used.Load() < minute {

@@ -35,7 +35,7 @@ func (r *Registry) ResumeSubscription(ctx context.Context, service, id string, c
 }
 
 func (r *Registry) setPaused(ctx context.Context, service, id string, paused bool, check func(is *Subscription) error) error {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 			return nil, r.unreadable(err)
 		}
 		s.SetPaused(paused)
-		g.deed = audit.Operation{Service: svc.name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
+		g.deed = audit.Operation{Service: svc.Name, Action: "resume", Kind: kindSubscription, Name: auditID(s.ID, place)}
 		if paused {
 			g.deed.Action = "pause"
 		}
@@ -83,11 +83,11 @@ func (r *Registry) setPaused(ctx context.Context, service, id string, paused boo
 // has become, or that events of the topic have no time for.
 func (g *group) mayResume(s *control.SubscriptionRecord) error {
 	r := g.w.r
-	topic := r.config.Load().topics[s.Topic]
-	p := Put{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.ruleName(s.Rule), Params: s.Params, State: stateActive}
-	w := want{put: &p, service: topic.service, topic: topic, subscription: s.Place}
+	topic := r.config.Load().Topics[s.Topic]
+	p := Put{ID: s.ID, Topic: topic.Name, Filter: r.filters.text(s.Filter), Rule: topic.RuleName(s.Rule), Params: s.Params, State: stateActive}
+	w := want{put: &p, service: topic.ServiceNumber, topic: topic, subscription: s.Place}
 	if s.ID != "" {
-		w.idHash = r.hash.clientID(topic.service, s.ID)
+		w.idHash = r.hash.clientID(topic.ServiceNumber, s.ID)
 	}
 	if err := r.checkCondition(&p, &w); err != nil {
 		e := &fanfare.Error{Code: fanfare.Conflict, Message: "its condition does not fit topic " + inputerror.Quote(topic.Name) + " any more: " + err.Error(),

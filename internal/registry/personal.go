@@ -13,7 +13,7 @@ import (
 // PersonalRecord returns a subscriber that may have been deleted, and all its
 // places.
 func (r *Registry) PersonalRecord(ctx context.Context, service, id string) (Subscriber, []fanfare.RowID, error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return Subscriber{}, nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"fanfare.dev/fanfare/internal/catalog"
+
 	"fanfare.dev/fanfare/internal/catalog/audit"
 
 	"fanfare.dev/fanfare"
@@ -63,7 +65,7 @@ func (r *Registry) EndSubscription(ctx context.Context, service, id, reason stri
 // EndSubscriptionIf is EndSubscription unless check, which is asked with the
 // subscription as it is, has an error.
 func (r *Registry) EndSubscriptionIf(ctx context.Context, service, id, reason string, check func(is *Subscription) error) error {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (r *Registry) EndByPlace(ctx context.Context, place fanfare.RowID, reason s
 	return r.end(ctx, nil, &end{place: place, reason: reason})
 }
 
-func (r *Registry) end(ctx context.Context, svc *service, e *end) error {
+func (r *Registry) end(ctx context.Context, svc *catalog.ServiceSnapshot, e *end) error {
 	e.reason = clean(e.reason)
 	if err := r.writer.submit(ctx, &job{svc: svc, actor: audit.ActorOf(ctx), end: e}); err != nil {
 		return err

@@ -150,7 +150,7 @@ func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 // EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
 // are stored, in the order of their places.
 func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
-	t := r.config.Load().topics[topic]
+	t := r.config.Load().Topics[topic]
 	if t == nil {
 		return nil
 	}

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
+
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
 
@@ -22,9 +25,9 @@ const kindRate = "rate"
 // A SetRate is a rate that was set by hand, in place of the one that is
 // configured.
 type SetRate struct {
-	Channel string    `json:"channel"` // service/channel
-	Rate    Rate      `json:"rate"`
-	Since   time.Time `json:"since"`
+	Channel string       `json:"channel"` // service/channel
+	Rate    catalog.Rate `json:"rate"`
+	Since   time.Time    `json:"since"`
 }
 
 // rates are the rates of channels that were set by hand.
@@ -58,7 +61,7 @@ func (r *rates) get(channel string) (keptRate, bool) {
 }
 
 // RateOf returns the rate in force of a channel, and whether it was set by hand.
-func (r *Registry) RateOf(c *Channel) (rate Rate, byHand bool) {
+func (r *Registry) RateOf(c *catalog.Channel) (rate catalog.Rate, byHand bool) {
 	if one, ok := r.rates.get(c.Service + "/" + c.Name); ok && !one.deleted {
 		return one.Rate, true
 	}
@@ -81,13 +84,13 @@ func (r *Registry) SetRates() []SetRate {
 
 // SetChannelRate sets the rate of a channel, service/channel, in place of the
 // configured one, which nil puts in force again. It is durable when it returns.
-func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *Rate) error {
+func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *catalog.Rate) error {
 	return r.writer.submit(ctx, &job{run: func(w *writer) error {
 		if err := r.checkScope(fanfare.Scope{Kind: fanfare.ScopeChannel, Name: channel}); err != nil {
 			return err
 		}
 		service, name, _ := strings.Cut(channel, "/")
-		c := r.config.Load().services[service].channels[name]
+		c := r.config.Load().Services[service].Channels[name]
 		was, byHand := r.RateOf(c)
 		old, known := r.rates.get(channel)
 		one := keptRate{SetRate{Channel: channel, Since: r.opt.Now().UTC()}, old.number, rate == nil}
@@ -106,7 +109,7 @@ func (r *Registry) SetChannelRate(ctx context.Context, channel string, rate *Rat
 			return err
 		}
 		b := control.Batch{Config: []control.ConfigRecord{{Kind: kindRate, Number: one.number, Name: channel, Body: body, Deleted: one.deleted}}}
-		b.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: service, Action: "rate", Kind: kindChannel, Name: channel},
+		b.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: service, Action: "rate", Kind: catalog.KindChannel, Name: channel},
 			&audit.Detail{Fields: []audit.FieldChange{{Field: "rate", Old: was.String(), New: is.String()}}})
 		if err := r.commit(&b); err != nil {
 			return err
@@ -127,7 +130,7 @@ func (r *Registry) loadRate(c *control.ConfigRecord) error {
 
 // rateNotes tell of the channels of a document whose rate is not the one that is
 // configured.
-func (r *Registry) rateNotes(service string, channels map[string]*ChannelSpec) (notes []string) {
+func (r *Registry) rateNotes(service string, channels map[string]*document.ChannelSpec) (notes []string) {
 	for _, one := range r.SetRates() {
 		of, name, _ := strings.Cut(one.Channel, "/")
 		if spec := channels[name]; of == service && spec != nil && !spec.Delete {

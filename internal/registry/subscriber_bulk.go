@@ -24,7 +24,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 	if len(results) != len(lines) {
 		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
 	}
-	svc, err := r.config.Load().service(service)
+	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return err
 	}

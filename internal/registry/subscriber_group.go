@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strconv"
 
 	"fanfare.dev/fanfare/internal/store/control"
 
@@ -215,7 +216,7 @@ func (g *group) knows(p fanfare.RowID) bool { return g.subscriptions[p] != nil }
 func (g *group) become(place fanfare.RowID, p *SubscriberPut, wants []addressWant) (ended []fanfare.RowID, err error) {
 	var list []control.AddressRow
 	for i := range wants {
-		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", itoa(i), "address"))
+		at, err := g.give(place, &wants[i], inputerror.Pointer("addresses", strconv.Itoa(i), "address"))
 		if err != nil {
 			return nil, err
 		}

@@ -87,7 +87,7 @@ func (r *Registry) suppress(ctx context.Context, records []suppression.Record, s
 				return nil, err
 			}
 		}
-		g.deed = audit.Operation{Service: g.w.r.config.Load().names[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
+		g.deed = audit.Operation{Service: g.w.r.config.Load().ServiceNames[records[0].Service], Action: "suppress", Kind: "suppression", Name: ""} // whom is not told
 		return nil, nil
 	})
 	return added, err

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog"
+
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
 
@@ -72,7 +74,7 @@ func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bo
 		if err != nil {
 			return err
 		}
-		record := control.ConfigRecord{Kind: kindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
+		record := control.ConfigRecord{Kind: catalog.KindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
 		b := control.Batch{Config: []control.ConfigRecord{record}}
 		b.AddAudit(audit.ActorOf(ctx), switchDeed(scope, paused), nil)
 		if err := r.commit(&b); err != nil {
@@ -109,21 +111,21 @@ func (r *Registry) checkScope(scope fanfare.Scope) error {
 			return nil
 		}
 	case fanfare.ScopeService:
-		_, err := conf.service(scope.Name)
+		_, err := conf.Service(scope.Name)
 		return err
 	case fanfare.ScopeChannel:
-		_, err := conf.channelNamed(scope.Name)
+		_, err := conf.ChannelNamed(scope.Name)
 		return err
 	case fanfare.ScopeRelay:
 		names := strings.SplitN(scope.Name, "/", 3)
 		if len(names) < 3 {
 			return inputerror.Invalid("", "write service/channel/relay", "%s names no relay", inputerror.Quote(scope.Name))
 		}
-		channel, err := conf.channelNamed(names[0] + "/" + names[1])
+		channel, err := conf.ChannelNamed(names[0] + "/" + names[1])
 		if err != nil {
 			return err
 		}
-		if !channel.hop(names[2]) {
+		if !channel.HasHop(names[2]) {
 			return &fanfare.Error{Code: fanfare.NotFound, Message: "the channel has no relay " + inputerror.Quote(names[2]), Hint: "`fanfare relay list` shows them"}
 		}
 		return nil
@@ -136,30 +138,17 @@ func (r *Registry) checkScope(scope fanfare.Scope) error {
 	return inputerror.Invalid("", "use all, service, channel, relay or broadcast", "unknown scope %s", inputerror.Quote(string(scope.Kind)+" "+scope.Name))
 }
 
-// channelNamed finds a channel by service/channel.
-func (s *snapshot) channelNamed(name string) (*Channel, error) {
-	service, channel, _ := strings.Cut(name, "/")
-	svc, err := s.service(service)
-	if err != nil {
-		return nil, err
-	}
-	if svc.channels[channel] == nil {
-		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "write service/channel; fanfare channel list shows which there are"}
-	}
-	return svc.channels[channel], nil
-}
-
 // Paused lists what is paused, the longest first.
-func (r *Registry) Paused() []PausedScope {
+func (r *Registry) Paused() []catalog.PausedScope {
 	r.switches.mu.RLock()
 	defer r.switches.mu.RUnlock()
-	var paused []PausedScope
+	var paused []catalog.PausedScope
 	for _, s := range r.switches.all {
 		if s.Paused {
-			paused = append(paused, PausedScope{Scope: s.Scope, Reason: s.Reason, Since: s.Since})
+			paused = append(paused, catalog.PausedScope{Scope: s.Scope, Reason: s.Reason, Since: s.Since})
 		}
 	}
-	slices.SortFunc(paused, func(a, b PausedScope) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(paused, func(a, b catalog.PausedScope) int { return a.Since.Compare(b.Since) })
 	return paused
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/catalog"
+
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
 
@@ -27,9 +29,9 @@ const (
 
 // A job is what one call asks of the writer. Exactly one of the kinds is set.
 type job struct {
-	svc    *service
-	conf   *snapshot // that wants were checked against
-	wants  []want    // puts, or with people only their subscribers
+	svc    *catalog.ServiceSnapshot
+	conf   *catalog.Snapshot // that wants were checked against
+	wants  []want            // puts, or with people only their subscribers
 	people bool
 	end    *end
 	actor  *audit.Actor        // who asks for the puts or the end, or nil

@@ -6,16 +6,19 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/admin/migrate"
+	"fanfare.dev/fanfare/internal/admin/preview"
+	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
-	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -27,17 +30,20 @@ func (h *house) openDoors(ctx context.Context) error {
 	}
 	traces := h.traces(h.store) // of who must see what is true now
 	reports := h.reports()
-	direct := &messages{registry: h.people, templates: h.dispatch.templates, attachments: h.dispatch.attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
-		traces: traces, store: h.store, queue: queue{h.hops}, floor: h.floor, clock: h.clock, keeping: new(passage)}
+	direct := &messages{registry: h.people, templates: h.dispatch.Templates, attachments: h.dispatch.Attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
+		traces: traces, store: h.store, queue: ingest.Queue{Log: h.hops}, floor: h.floor, clock: h.clock, keeping: new(privacy.Barrier)}
 	moving := migrate.NewMover(migrate.Options{Config: h.config, Version: h.version, DB: h.db, Clock: h.clock, Logger: h.log, Exclusive: h.copying, Disk: h.floor})
 	h.laterDo(moving.Stop)
 	reports.moves = moving
-	forgetting := newEraser(reports, h.copying, direct.keeping)
-	h.background(forgetting.run)
+	forgetting := privacy.NewEraser(privacy.Options{
+		Registry: h.people, Store: h.store, Bus: h.hops, Recorder: h.recorder, Claims: h.dispatch.Claims(), Drop: h.channels.Drop, Clock: h.clock, Logger: h.log,
+		Exclusive: h.copying, Retrying: h.retrying, Accepting: direct.keeping,
+	})
+	h.background(forgetting.Run)
 
 	parts := h.parts(traces, reports)
 	parts.Messages, parts.Moves, parts.Forgetting = direct, moving, forgetting
-	if h.dispatch.signer != nil {
+	if h.dispatch.Links != nil {
 		if err := h.pages(&parts, direct); err != nil {
 			return err
 		}
@@ -55,7 +61,7 @@ func (h *house) openDoors(ctx context.Context) error {
 }
 
 func (h *house) traces(of *deliveries.Store) *report.Traces {
-	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: queue{h.hops}, Quotas: h.channels.Quotas(), Pauses: h.stops, Digests: inspect.Digests{Store: of, Registry: h.people}}
+	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: ingest.Queue{Log: h.hops}, Quotas: h.channels.Quotas(), Pauses: h.stops, Digests: inspect.Digests{Store: of, Registry: h.people}}
 }
 
 // reports is what people may see of the server; it may be a little behind.
@@ -63,7 +69,7 @@ func (h *house) reports() *reports {
 	return &reports{
 		Traces:  h.traces(h.late),
 		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
-		recorder: h.recorder, channels: h.channels, capture: h.capture, faults: h.dispatch.faults, logger: h.log, switches: h.stops, parking: &parking{store: h.store, bus: h.hops, recorder: h.recorder, claims: h.dispatch.claims, clock: h.clock, still: ctxlock.New()}, floor: h.floor,
+		recorder: h.recorder, channels: h.channels, capture: h.capture, faults: h.dispatch.TemplateFaults(), logger: h.log, switches: h.stops, parking: control.NewParking(control.ParkingOptions{Store: h.store, Bus: h.hops, Retrying: h.retrying, Cancel: h.dispatch.Cancel}), floor: h.floor,
 		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
 		gathered: &inspect.DigestStatus{Digests: inspect.Digests{Store: h.late, Registry: h.people}, Clock: h.clock},
 	}
@@ -75,28 +81,28 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 	return httpapi.Parts{
 		States:     inspector,
 		Secrets:    h.channels,
-		Previews:   previews{registry: h.people, store: h.store, traces: traces, attachments: h.dispatch.attachments, most: int(h.config.MaxAttachments), publicURL: h.publicURL(), clock: h.clock},
+		Previews:   preview.Previewer{Registry: h.people, Store: h.store, Traces: traces, Attachments: h.dispatch.Attachments, MaxBytes: int(h.config.MaxAttachments), PublicURL: h.publicURL(), Clock: h.clock},
 		Explaining: &report.Explainer{Traces: reports.Traces, Events: h.late, Conditions: explained{h.people, inspector}},
 		Conditions: inspector,
 		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.channels}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.audiences},
 		Subscribers: h.people, SubscriptionLists: h.people, Suppressions: h.people, Consents: h.people,
-		Merging: h.people, Personal: &personal{h.people, traces, h.store, inspect.Digests{Store: h.store, Registry: h.people}},
+		Merging: h.people, Personal: &privacy.Exporter{Registry: h.people, Traces: traces, Store: h.store, Digests: inspect.Digests{Store: h.store, Registry: h.people}},
 		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &channels.Destinations{Channels: h.channels, Store: h.store, Hasten: h.waiting.Load}, Parking: reports.parking, Audit: h.people,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
 		Backups:  &backup.Server{Dir: h.dir, DB: h.db, Bus: h.hops, Version: h.version, Clock: h.clock, Exclusive: h.copying},
 		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
-		Limits: limitsOf(&h.config), Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
-		Version: h.version, Now: h.clock.Now, Ahead: h.config.Ahead(), Log: h.log,
+		Limits: httpapi.Limits{Requests: h.config.MaxRequests, RequestsPerKey: h.config.MaxRequestsPerKey, RatePerSecond: h.config.RateLimit, Burst: h.config.RateBurst}, Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
+		Version: h.version, Now: h.clock.Now, Log: h.log,
 	}
 }
 
 // pages adds what people reach by links: they need the address of the server.
 func (h *house) pages(parts *httpapi.Parts, direct *messages) error {
-	passes, err := linktoken.New(h.keys.links.bytes)
+	passes, err := linktoken.New(h.keys.Links.Bytes)
 	if err != nil {
 		return err
 	}
-	self := selfservice.New(selfservice.Options{Registry: h.people, Signer: h.dispatch.signer, Seals: passes, Clock: h.clock, PublicURL: h.publicURL(), Manifests: h.store, Messages: direct})
+	self := selfservice.New(selfservice.Options{Registry: h.people, Signer: h.dispatch.Links, Seals: passes, Clock: h.clock, PublicURL: h.publicURL(), Manifests: h.store, Messages: direct})
 	parts.Leaving, parts.Choices, parts.Signups, parts.Seals = self.Unsubscriber, self.Preferences, self.Signups, passes
 	return nil
 }

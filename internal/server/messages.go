@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
@@ -33,10 +35,10 @@ type messages struct {
 	recorder    *record.Recorder
 	traces      *report.Traces
 	store       *deliveries.Store
-	queue       queue
+	queue       ingest.Queue
 	floor       *datadir.DiskFloor
 	clock       clock.Clock
-	keeping     *passage // from who is found to what is kept
+	keeping     *privacy.Barrier // from who is found to what is kept
 }
 
 const (
@@ -76,7 +78,7 @@ func (m *messages) send(ctx context.Context, service string, request *wire.Messa
 	if err := m.floor.Check(); err != nil {
 		return httpapi.Sent{}, err
 	}
-	defer m.keeping.enter()()
+	defer m.keeping.Enter()()
 	d, err := m.draft(ctx, posted, request, registry.ChooseReleased)
 	if err != nil {
 		return httpapi.Sent{}, err
@@ -128,9 +130,9 @@ func (m *messages) again(ctx context.Context, posted *fanfare.AcceptedEvent, ref
 // A draft is a direct send that is being checked.
 type draft struct {
 	posted  *fanfare.AcceptedEvent
-	channel *registry.Channel
+	channel *catalog.Channel
 	title   string // of the template, for errors
-	writer  writer
+	writer  compose.Writer
 	files   map[fanfare.Sum][]byte // that came with the request
 
 	people  []addressee
@@ -153,7 +155,7 @@ func (m *messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, req
 		}
 	}
 	posted.Direct.Channel = d.channel.Number
-	var source *registry.TemplateSource
+	var source *catalog.TemplateSource
 	if request.Template != "" {
 		source, err = m.registry.ChooseTemplate(posted.Service, request.Template, may)
 		if err != nil {

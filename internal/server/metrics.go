@@ -32,7 +32,7 @@ func (r *reports) metrics() http.Handler {
 		open, _, _ := r.recorder.Backlog()
 		return float64(open)
 	})
-	gauge("fanfare_broadcasts_held", "Broadcasts that wait for approval.", func() float64 { return float64(len(r.switches.heldBroadcasts())) })
+	gauge("fanfare_broadcasts_held", "Broadcasts that wait for approval.", func() float64 { return float64(len(r.switches.HeldBroadcasts())) })
 	gauge("fanfare_deliveries_pending", "Deliveries in a manifest of which nothing was tried yet.", func() float64 {
 		_, pending, _ := r.recorder.Backlog()
 		return float64(pending)

@@ -58,7 +58,7 @@ func (m *messages) describe(posted *fanfare.AcceptedEvent) wire.Message {
 		Lane: posted.Lane.String(), Recipients: len(d.Recipients), Stages: fanfare.Stages{Received: posted.ReceivedAt},
 		Deliveries: "/v1/events/" + ref.String() + "/deliveries",
 	}
-	message.Attachments = filesShown(d.Files)
+	message.Attachments = wire.AttachmentsOf(d.Files)
 	message.Counts[fanfare.Pending] = int64(len(d.Recipients))
 	if d.List {
 		message.State = "queued"

@@ -2,12 +2,21 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/clock"
+	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/mail/address"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
+	"fanfare.dev/fanfare/internal/pipeline/record"
+	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // goingOn is a record of what was sent in which something happens when it is asked for
@@ -26,26 +35,40 @@ func (g *goingOn) Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfar
 }
 
 func TestAMessageIsOfOneMoment(t *testing.T) {
-	db, stops, _, _, _ := heldCast(t)
-	channel, _ := stops.registry.ChannelNamed("news", "email")
+	db, store, hops, _ := workshop(t)
+	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db.Database), Conditions: condition.New(), ParseAddress: address.Parse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { people.Close() })
+	document, err := document.ParseDocument([]byte("service: news\nchannels:\n  email: {driver: smtp, relay: '127.0.0.1:1', from: News <news@example.org>}\n"), "")
+	if err == nil {
+		_, err = people.Apply(t.Context(), document)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := record.Start(record.Options{Store: store, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(recorder.Stop)
+	channel, _ := people.ChannelNamed("news", "email")
 	now := time.Now()
 	posted := &fanfare.AcceptedEvent{Service: "news", ReceivedAt: now, Seq: fanfare.NewEventSeq(20, 0),
 		Direct: &fanfare.Direct{Channel: channel.Number, Recipients: []fanfare.Recipient{{Subscriber: fanfare.NewRowID(3, 1)}}}}
 	f := &fanfare.MatchResult{Posted: posted, Messages: 1, KeptAt: now, MatchedAt: now, Manifests: plan.Audience(posted.Seq, posted.Direct)}
-	if _, err := stops.store.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
+	if _, err := store.Freeze(t.Context(), []*fanfare.MatchResult{f}, now); err != nil {
 		t.Fatal(err)
 	}
 	ref := posted.Ref()
-	stops.recorder.Begin(ref, 1, fanfare.Progress{})
-	kept := &goingOn{Store: stops.store, happens: func() {
-		err := stops.recorder.Record(&fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: ref.Day, Manifest: f.Manifests[0].ID}, Attempt: 1, State: fanfare.Accepted, At: now, Channel: channel.Number}, nil)
+	recorder.Begin(ref, 1, fanfare.Progress{})
+	kept := &goingOn{Store: store, happens: func() {
+		err := recorder.Record(&fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: ref.Day, Manifest: f.Manifests[0].ID}, Attempt: 1, State: fanfare.Accepted, At: now, Channel: channel.Number}, nil)
 		if err != nil {
 			t.Error(err)
 		}
 	}}
-	waiting := queue{db.bus}
-	m := &messages{registry: stops.registry, recorder: stops.recorder, store: stops.store, queue: waiting,
-		traces: &report.Traces{Store: kept, Registry: stops.registry, Progress: stops.recorder, Queue: waiting}}
+	waiting := ingest.Queue{Log: hops}
+	m := &messages{registry: people, recorder: recorder, store: store, queue: waiting,
+		traces: &report.Traces{Store: kept, Registry: people, Progress: recorder, Queue: waiting}}
 	got, err := m.Message(t.Context(), "news", ref)
 	if err != nil || got.State != "accepted" || got.Delivery == nil || got.Delivery.State != "accepted" || got.Counts != (fanfare.Counts{fanfare.Accepted: 1}) || got.Stages.Completed.IsZero() {
 		t.Errorf("%v, %+v, its delivery %+v", err, got, got.Delivery)

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/admin/preview"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
-	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/registry"
@@ -55,48 +55,36 @@ func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]htt
 	return kept, err
 }
 
-// queue is EVENTS as traces see it.
-type queue struct{ bus *bus.Bus }
-
-// Queued finds an event that may not be matched yet.
-func (q queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, time.Time, error) {
-	if ref.Seq.Stream() == 0 { // the bus counts from 1
-		return nil, time.Time{}, nil
-	}
-	group, kept, err := q.bus.EventGroup(ctx, ref.Seq.Stream())
-	if err != nil || group == nil {
-		return nil, kept, err
-	}
-	events, err := eventgroup.Decode(group, ref.Seq.Stream())
-	if err != nil || ref.Seq.Index() >= len(events) {
-		return nil, kept, err
-	}
-	posted := events[ref.Seq.Index()]
-	if fanfare.DayOf(posted.ReceivedAt) != ref.Day { // an id that nobody was given
-		return nil, kept, nil
-	}
-	return posted, kept, nil
-}
-
 // documents applies, and then puts changed channels in force.
 type documents struct {
 	*registry.Registry
 	channels *channels.Channels
 }
 
+// Plan notes beside what would change what readers are going to mind of the
+// templates in the document, which are all good.
+func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
+	diff, err := d.Registry.Plan(ctx, doc)
+	if err != nil {
+		return diff, err
+	}
+	diff.Notes = append(diff.Notes, preview.LintNotes(doc)...)
+	return diff, nil
+}
+
 // Apply makes what the document says so, and notes what readers are going to mind of
 // its templates.
-func (d documents) Apply(ctx context.Context, doc *registry.Document) (registry.Diff, error) {
+func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Apply(ctx, doc)
 	if err != nil {
 		return diff, err
 	}
-	diff.Notes = append(diff.Notes, findings(doc)...)
+	diff.Notes = append(diff.Notes, preview.LintNotes(doc)...)
 	return diff, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
 // ApplyMember makes one member so.
-func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, check func(registry.Configuration) error) (registry.Configuration, error) {
+func (d documents) ApplyMember(ctx context.Context, doc *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	c, err := d.Registry.ApplyMember(ctx, doc, check)
 	if err != nil {
 		return c, err
@@ -105,7 +93,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *registry.Document, chec
 }
 
 // DeleteMember takes one member away.
-func (d documents) DeleteMember(ctx context.Context, m registry.Member, check func(registry.Configuration) error) error {
+func (d documents) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 
 	"fanfare.dev/fanfare"
@@ -13,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/compose"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/digest"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match"
@@ -23,23 +25,25 @@ import (
 
 // openOutlets begins to deliver.
 func (h *house) openOutlets(ctx context.Context) (err error) {
-	d := &stage{
-		bus: h.hops, store: h.store, registry: h.people, recorder: h.recorder, switches: h.stops, claims: newClaims(), domains: h.config.InboundDomains, sites: h.sites,
-		clock: h.clock, logger: h.log, refuses: h.capture.Refuses, templates: compose.NewTemplates(h.people), attachments: compose.NewAttachments(h.people, h.store),
-		memory: newMemory(), faults: newTemplateFaults(h.people, h.clock, h.log),
+	o := dispatch.Options{
+		Bus: h.hops, Store: h.store, Registry: h.people, Recorder: h.recorder, Control: h.stops, Domains: h.config.InboundDomains, Sites: h.sites,
+		Templates: compose.NewTemplates(h.people), Attachments: compose.NewAttachments(h.people, h.store), Refuses: h.capture.Refuses, Clock: h.clock, Logger: h.log,
 	}
 	if h.config.PublicURL != "" {
-		if d.signer, err = signedlink.NewSigner(h.config.PublicURL, h.keys.links.bytes); err != nil {
+		if o.Links, err = signedlink.NewSigner(h.config.PublicURL, h.keys.Links.Bytes); err != nil {
 			return err
 		}
 	}
-	if d.returns, err = signedlink.NewReturnSigner(h.keys.links.bytes); err != nil {
+	if o.Returns, err = signedlink.NewReturnSigner(h.keys.Links.Bytes); err != nil {
 		return err
 	}
-	h.dispatch = d
+	h.dispatch = dispatch.New(o)
 	err = h.channels.Start(ctx, channels.Parts{
-		Registry: h.people, Recorder: h.recorder, Faults: h.faults, Release: h.freeing.soon, Gate: d.gate, Flows: h.stops.paces, Waiting: h.hops.Waiting, Dispatch: d.serve,
-		ReplyRules: h.config.ReplyRules, Files: channels.NewFileMarks(h.dir, h.keys.links.bytes, h.started), WebhookKey: h.keys.webhooks.bytes, Networks: h.config.Networks(),
+		Registry: h.people, Recorder: h.recorder, Faults: h.faults, Release: h.stops.ReleaseSoon, Gate: h.dispatch.Gate, Flows: h.stops.Rates(), Waiting: h.hops.Waiting,
+		Dispatch: func(ctx context.Context, l channels.Loop) (func(context.Context), error) {
+			return h.dispatch.Loop(ctx, dispatch.Target(l))
+		},
+		ReplyRules: h.config.ReplyRules, Files: channels.NewFileMarks(h.dir, h.keys.Links.Bytes, h.started), WebhookKey: h.keys.Webhooks.Bytes, Networks: h.config.Networks(),
 	})
 	if err != nil {
 		return err
@@ -63,7 +67,7 @@ func (h *house) openStates(ctx context.Context) error {
 	}
 	h.rates = &rates{recorder: h.recorder, channels: h.channels}
 	retention := maintain.NewRetention(maintain.RetentionOptions{Store: h.store, Open: h.recorder.Open, Archive: h.archive.Archive, Age: time.Duration(h.config.Retention) * 24 * time.Hour, Clock: h.clock, Logger: h.log})
-	h.background(h.waiting.Run, h.freeing.run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, (&mending{switches: h.stops, registry: h.people, logger: h.log}).run)
+	h.background(h.waiting.Run, h.stops.Run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, h.dispatch.ResumePaused)
 	return nil
 }
 
@@ -122,7 +126,7 @@ func (h *house) digestTopic(service, name string) (t digest.Topic, ok bool) {
 	if !ok {
 		return t, false
 	}
-	settings := topic.ToldTogether()
+	settings := topic.LatestDigest()
 	t.Max = settings.Max
 	if settings.Key != "" {
 		t.Key = settings.KeyOf
@@ -135,7 +139,7 @@ func (h *house) digestTopic(service, name string) (t digest.Topic, ok bool) {
 // them what became of deliveries.
 func (h *house) openIntake(ctx context.Context) error {
 	h.floor = &datadir.DiskFloor{Dir: h.dir, Floor: h.config.DiskFloor}
-	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.audiences}, Clock: h.clock, Floor: h.floor.Check, Ahead: h.config.Ahead()})
+	h.collector = ingest.Start(ingest.Options{Log: h.hops, Topics: topics{h.people, h.audiences}, Clock: h.clock, Floor: h.floor.Check})
 	h.laterDo(h.collector.Stop)
 	err := h.hops.ReplayEvents(ctx, h.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
 		events, err := eventgroup.Decode(group, seq)
@@ -147,16 +151,16 @@ func (h *house) openIntake(ctx context.Context) error {
 	}
 	h.notifier.PostTo(h.collector)
 	h.background(h.notifier.Run)
-	h.background(func(ctx context.Context) { trim(ctx, h.hops, h.clock, h.log) })
+	h.background(func(ctx context.Context) { ingest.Trim(ctx, h.hops.TrimEvents, h.clock, h.log) })
 	return nil
 }
 
 // openReturns begins to take what comes back: bounces, complaints, receipts and
 // mails that unsubscribe.
 func (h *house) openReturns(context.Context) (err error) {
-	h.feedback = feedback.New(feedback.Options{Store: h.store, Control: h.kept, Registry: h.people, Recorder: h.recorder, Signer: h.dispatch.returns, Clock: h.clock, Logger: h.log})
+	h.feedback = feedback.New(feedback.Options{Store: h.store, Control: h.kept, Registry: h.people, Recorder: h.recorder, Signer: h.dispatch.Returns, Clock: h.clock, Logger: h.log})
 	h.background(h.feedback.Run)
-	h.background((&housekeeping{registry: h.people, clock: h.clock, log: h.log, audit: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).run)
-	h.mails, err = h.listenInbound(h.people, h.store, h.dispatch.returns, h.feedback)
+	h.background((&control.Housekeeping{Registry: h.people, Clock: h.clock, Logger: h.log, AuditAge: time.Duration(max(h.config.AuditDays, h.config.Retention)) * 24 * time.Hour}).Run)
+	h.mails, err = h.listenInbound(h.people, h.store, h.dispatch.Returns, h.feedback)
 	return err
 }

@@ -9,16 +9,19 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
+	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/inbound"
 	"fanfare.dev/fanfare/internal/notifier"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
+	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -43,10 +46,10 @@ type reports struct {
 	recorder   *record.Recorder
 	channels   *channels.Channels
 	capture    channels.Capture
-	faults     *templateFaults
+	faults     *dispatch.TemplateFaults
 	logger     *slog.Logger
-	switches   *switches
-	parking    *parking
+	switches   *control.Switches
+	parking    *control.Parking
 	floor      *datadir.DiskFloor
 	verifier   *verify.Verifier
 	indexing   *maintain.History
@@ -87,7 +90,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
 	s.Capture, s.AllowRecipients = r.capture.To, r.capture.Allowed()
 	s.Inbound = inboundStatus(r.inbound)
-	s.TemplateFaults = r.faults.status()
+	s.TemplateFaults = r.faults.Status()
 	s.NextStart = r.moves.BeforeNextStart()
 	backlog, err := r.bus.Backlog(ctx)
 	if err != nil {
@@ -112,17 +115,17 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 		s.Channels = append(s.Channels, r.channel(c))
 	}
 	for _, svc := range r.registry.Configuration().Services() {
-		if svc.ServiceLimits != (registry.ServiceLimits{}) {
+		if svc.ServiceLimits != (catalog.ServiceLimits{}) {
 			s.Services = append(s.Services, r.serviceLimits(&svc, s.Channels))
 		}
 	}
 	if s.Gathered, err = r.gathered.List(ctx); err != nil && !retry.IsAway(err) {
 		return s, err
 	}
-	for _, p := range append(r.registry.Paused(), r.switches.pausedBroadcasts()...) {
+	for _, p := range append(r.registry.Paused(), r.switches.PausedBroadcasts()...) {
 		s.Paused = append(s.Paused, wire.Paused(p))
 	}
-	if r.restored != nil && r.switches.now.Load().all != nil {
+	if r.restored != nil && r.switches.AllPaused() {
 		s.Restored = r.restored.Wire()
 	}
 	parked, err := r.parking.Parked(ctx)
@@ -136,19 +139,19 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 // underway lists broadcasts that are not completed: those first that wait for
 // somebody's word.
 func (r *reports) underway() []fanfare.EventRef {
-	held := r.switches.heldBroadcasts()
+	held := r.switches.HeldBroadcasts()
 	held = held[:min(len(held), maxListed)]
 	open := r.recorder.Open(maxListed)
 	others := slices.DeleteFunc(open, func(ref fanfare.EventRef) bool { return slices.Contains(held, ref) })
 	return append(held, others[:min(len(others), maxListed-len(held))]...)
 }
 
-func (r *reports) channel(c *registry.Channel) wire.Channel {
+func (r *reports) channel(c *catalog.Channel) wire.Channel {
 	out := r.channels.Status(c.Number)
 	state, rate := "idle", r.rates.ofChannel(c.Number, rateSeconds)
 	away, _ := r.database.Away()
 	switch {
-	case r.switches.channelPaused(c):
+	case r.switches.ChannelPaused(c):
 		state = "paused"
 	case out.LastError != "":
 		state = "suspended"
@@ -166,7 +169,7 @@ func (r *reports) channel(c *registry.Channel) wire.Channel {
 
 // serviceLimits is what all channels of a service send together at most, and what
 // they do.
-func (r *reports) serviceLimits(s *registry.Service, channels []wire.Channel) wire.ServiceLimits {
+func (r *reports) serviceLimits(s *catalog.Service, channels []wire.Channel) wire.ServiceLimits {
 	limits := wire.ServiceLimits{Service: s.Name, RateLimit: s.Rate.String(), DailyQuota: r.channels.Quotas().Status(s.Name, s.DailyQuota)}
 	for i := range channels {
 		if channels[i].Service == s.Name {

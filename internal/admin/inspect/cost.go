@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Report lists the most expensive conditions of a service, or of one of its topics, that the index cannot
@@ -21,7 +21,7 @@ func (in *Inspector) Report(service, topic string, limit int) (wire.ConditionRep
 		if one == nil {
 			return out, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + topic}
 		}
-		topics = []*registry.Topic{one}
+		topics = []*catalog.Topic{one}
 	}
 	budget := int64(conf.Service(service).MatchingBudget)
 	all := 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/pipeline/match"
@@ -114,7 +115,7 @@ func (in *Inspector) channel(number uint16) string {
 }
 
 // byRule counts hits by rule, in the order of the topic; filters come last.
-func byRule(topic *registry.Topic, hits []fanfare.Hit) []wire.DryRunRule {
+func byRule(topic *catalog.Topic, hits []fanfare.Hit) []wire.DryRunRule {
 	counts := make([]int, len(topic.Rules)+1)
 	for i := range hits {
 		at := len(topic.Rules)
@@ -132,7 +133,7 @@ func byRule(topic *registry.Topic, hits []fanfare.Hit) []wire.DryRunRule {
 	return list
 }
 
-func ruleAt(topic *registry.Topic, i int) string {
+func ruleAt(topic *catalog.Topic, i int) string {
 	if i >= 0 && i < len(topic.Rules) {
 		return topic.Rules[i].Name
 	}
@@ -140,7 +141,7 @@ func ruleAt(topic *registry.Topic, i int) string {
 }
 
 // sampleHits lists n of the hits, at even distances.
-func (in *Inspector) sampleHits(ctx context.Context, topic *registry.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
+func (in *Inspector) sampleHits(ctx context.Context, topic *catalog.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
 	n = min(n, len(hits))
 	list := make([]wire.DryRunHit, 0, n)
 	places, people := make([]fanfare.RowID, n), make([]fanfare.RowID, n)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/ctxlock"
@@ -45,7 +46,7 @@ func New(o Options) *Inspector {
 	return &Inspector{opt: o, dryRuns: ctxlock.New(), lookups: ctxlock.New()}
 }
 
-func (in *Inspector) topic(service, name string) (*registry.Topic, error) {
+func (in *Inspector) topic(service, name string) (*catalog.Topic, error) {
 	t, ok := in.opt.Registry.Topic(service, name)
 	if !ok {
 		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + name}

@@ -92,6 +92,6 @@ func lookUp(n int) limitMatch {
 				hash = 0
 			}
 		}
-		return dst[:len(dst)+int(found)] // nothing stands in the table
+		return dst[:len(dst)+int(found)] // the table is empty
 	}}
 }

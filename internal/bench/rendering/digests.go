@@ -22,8 +22,8 @@ const (
 	digestEvents   = 64 // each digest has some consecutive ones
 )
 
-// toldOf turns the messages into digests with a number of items.
-func (f *messageSet) toldOf(items int) {
+// makeDigests turns the messages into digests with a number of items.
+func (f *messageSet) makeDigests(items int) {
 	told := make([]render.Item, digestEvents)
 	values := make([]any, digestEvents)
 	for i := range told {
@@ -45,7 +45,7 @@ func (f *messageSet) toldOf(items int) {
 
 // RunDigests is D3.
 func RunDigests(l *harness.Env, r *report.Record) error {
-	const bytes, stands = 200, 5
+	const bytes, mainItems = 200, 5
 	r.MarkInMemory()
 	r.Unit = "notifications/s"
 	r.Params["threads"], r.Params["messages"], r.Params["bytes"] = 1, harness.DistinctEvents, bytes
@@ -67,5 +67,5 @@ func RunDigests(l *harness.Env, r *report.Record) error {
 	}
 	r.CompareShape(report.Rises)
 	r.Note("each digest has some of %d events; the part about an event is rendered once for all recipients; the limit is Liquid alone with all values at hand", digestEvents)
-	return cmp.Or(r.UsePoint(fmt.Sprintf("%d in 1", stands)), w.Err())
+	return cmp.Or(r.UsePoint(fmt.Sprintf("%d in 1", mainItems)), w.Err())
 }

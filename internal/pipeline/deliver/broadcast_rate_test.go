@@ -117,8 +117,8 @@ func TestABroadcastLeavesAtItsRateAndOthersPassIt(t *testing.T) {
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		between(t, "in 10 s at 1/s", b.sent(event)-before, 9, 11)
-		if s := b.Status(); s.RateLimited != 1000-b.sent(event) || s.Queued != 0 {
-			t.Errorf("%+v", s)
+		if status := b.Status(); status.RateLimited != 1000-b.sent(event) || status.Queued != 0 {
+			t.Errorf("%+v", status)
 		}
 
 		rates.set(event, -1)

@@ -95,22 +95,22 @@ func TestAConnectionThatOnlyLooksIsNotKeptWaitingForTheRate(t *testing.T) {
 		s.Rate, s.Connections = 1, 0
 		b := newBench(t, gateFunc(open), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
-		d := newConnQueue(b.Sender, b.relays[0])
-		d.busyLane = idleLane
+		q := newConnQueue(b.Sender, b.relays[0])
+		q.busyLane = idleLane
 		start := time.Now()
-		first, err := d.Next(t.Context(), false)
+		first, err := q.Next(t.Context(), false)
 		if first == nil || err != nil {
 			t.Fatalf("the first is due at once: %v, %v", first, err)
 		}
-		second, err := d.Next(t.Context(), false)
+		second, err := q.Next(t.Context(), false)
 		if second != nil || err != nil || !time.Now().Equal(start) {
 			t.Fatalf("the second is not due yet: %v, %v after %v", second, err, time.Since(start))
 		}
-		second, err = d.Next(t.Context(), true)
+		second, err = q.Next(t.Context(), true)
 		if second == nil || err != nil || time.Since(start) < time.Second {
 			t.Fatalf("the second is due after a second: %v, %v after %v", second, err, time.Since(start))
 		}
-		d.abandon(nil)
+		q.abandon(nil)
 		b.Stop()
 	})
 }

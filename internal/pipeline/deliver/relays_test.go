@@ -163,8 +163,8 @@ func TestMessagesLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *tes
 		if got := b.connections(); got[1] != 9 {
 			t.Errorf("connections %v while the first relay is down, want 9 at the other", got)
 		}
-		if s := b.Status(); s.Relays[0].State != RelayDown || s.Relays[0].LastError != errGone.Error() || s.LastError != "" {
-			t.Errorf("status %+v", s)
+		if status := b.Status(); status.Relays[0].State != RelayDown || status.Relays[0].LastError != errGone.Error() || status.LastError != "" {
+			t.Errorf("status %+v", status)
 		}
 		if n := all[0].dials.Load(); n > 60 {
 			t.Errorf("the relay was dialled %d times in 5 minutes of an outage", n)
@@ -195,8 +195,8 @@ func TestWithAllRelaysDownMessagesWaitAndUseNoAttempt(t *testing.T) {
 		batch := b.batch(fanfare.Normal, 100)
 		b.Submit(batch)
 		<-time.After(10 * time.Minute)
-		if s := b.Status(); s.LastError == "" || s.Queued != 100 {
-			t.Errorf("status %+v", s)
+		if status := b.Status(); status.LastError == "" || status.Queued != 100 {
+			t.Errorf("status %+v", status)
 		}
 		all[1].gone.Store(false)
 		<-time.After(time.Minute)

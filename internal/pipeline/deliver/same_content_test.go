@@ -299,8 +299,8 @@ func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
 		if i > 0 {
 			leader = &jobs[0]
 		}
-		if says, _ := l.admit(&jobs[i], leader, 1, false, now); says != admitted {
-			t.Fatalf("job %d: %v", i, says)
+		if result, _ := l.admit(&jobs[i], leader, 1, false, now); result != admitted {
+			t.Fatalf("job %d: %v", i, result)
 		}
 	}
 	for i := range jobs {

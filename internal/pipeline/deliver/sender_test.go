@@ -271,7 +271,7 @@ func TestWhatFilledTheRoomAsideAndIsTakenOutWakesOthers(t *testing.T) {
 
 func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testing.T) {
 	b := &book{}
-	o := NewSender(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: clock.System{}},
+	s := NewSender(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: clock.System{}},
 		Settings{Relays: relaysOf(driverFunc(func(context.Context, driver.Queue) error { return nil })), Connections: 0, Rate: rate.Inf})
 	over := make(chan struct{})
 	batch := &Batch{Lane: fanfare.Normal, JobDone: func(*Job) {}, Finish: func(int, int) { close(over) }}
@@ -279,18 +279,18 @@ func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testi
 		batch.Jobs = append(batch.Jobs, Job{Subscriber: fanfare.RowID(i % 2), Attempt: 1,
 			Message: driver.Message{Delivery: fanfare.DeliveryRef{Position: uint32(i)}, To: "a@example.org"}})
 	}
-	o.Submit(batch)
-	o.SuppressSubscriber(1, "erased")
+	s.Submit(batch)
+	s.SuppressSubscriber(1, "erased")
 	var left []uint32
-	for range o.waiting.len() {
-		job := o.waiting.pop(allLanes)
+	for range s.waiting.len() {
+		job := s.waiting.pop(allLanes)
 		left = append(left, job.Message.Delivery.Position)
-		o.waiting.push(job)
+		s.waiting.push(job)
 	}
 	if len(left) != 3 || left[0] != 0 || left[1] != 2 || left[2] != 4 {
 		t.Errorf("left in the queue: %v", left)
 	}
-	o.Stop()
+	s.Stop()
 	<-over
 	if len(b.entries) != 3 {
 		t.Fatalf("%d entries", len(b.entries))

@@ -68,8 +68,7 @@ type Options struct {
 	Log    Log
 	Topics Topics
 	Clock  clock.Clock
-	Floor  func() error  // an error while the disk is too full to take more
-	Ahead  time.Duration // how far ahead an event may say when it is to leave
+	Floor  func() error // an error while the disk is too full to take more
 }
 
 // Result is what came of one event.
@@ -166,7 +165,7 @@ func (c *Collector) admit(p *fanfare.AcceptedEvent, now time.Time, change uint64
 	if p.Lane > fanfare.Bulk {
 		return nil, &fanfare.Error{Code: fanfare.Invalid, Message: fmt.Sprintf("unknown lane %d", p.Lane), Hint: "use urgent, normal or bulk"}
 	}
-	if err := CheckTimes(p, now, c.options.Ahead); err != nil {
+	if err := CheckTimes(p, now); err != nil {
 		return nil, err
 	}
 	if p.Event.Time.IsZero() {

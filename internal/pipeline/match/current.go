@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
@@ -49,7 +50,7 @@ func (c *CurrentState) Visit(ctx context.Context, service string, slot uint16, v
 	return nil
 }
 
-func (c *CurrentState) match(ctx context.Context, topic *registry.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
+func (c *CurrentState) match(ctx context.Context, topic *catalog.Topic, last *fanfare.Last, slot uint16) ([]fanfare.Hit, error) {
 	event := condition.EventOf(&fanfare.Event{Data: last.Data})
 	event.Previous = last.Data
 	hits, err := c.Verifier.Match(ctx, VerifyTopic(topic), last.Event.String(), event, nil)
@@ -57,7 +58,7 @@ func (c *CurrentState) match(ctx context.Context, topic *registry.Topic, last *f
 }
 
 // event returns the last event of a key. If its day has been removed, only its data are known.
-func (c *CurrentState) event(ctx context.Context, topic *registry.Topic, last *fanfare.Last) (*fanfare.AcceptedEvent, error) {
+func (c *CurrentState) event(ctx context.Context, topic *catalog.Topic, last *fanfare.Last) (*fanfare.AcceptedEvent, error) {
 	event, err := c.Store.Posted(ctx, last.Event)
 	if fanfare.CodeOf(err) == fanfare.NotFound {
 		return &fanfare.AcceptedEvent{

@@ -12,9 +12,9 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // testIntake is a bus with groups of events in its bulk lane, and the queue that reads them.
@@ -26,9 +26,9 @@ type testIntake struct {
 }
 
 // sameForAll is the generation of all topics.
-type sameForAll registry.Generation
+type sameForAll catalog.Generation
 
-func (g sameForAll) Generation(string, string) registry.Generation { return registry.Generation(g) }
+func (g sameForAll) Generation(string, string) catalog.Generation { return catalog.Generation(g) }
 
 func newTestIntake(t *testing.T) *testIntake {
 	t.Helper()

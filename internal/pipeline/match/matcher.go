@@ -9,6 +9,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
@@ -292,7 +293,7 @@ func asUnread(err error) error {
 }
 
 // Pins returns the current template versions of a topic.
-func Pins(r *registry.Registry, topic *registry.Topic) *plan.Pins {
+func Pins(r *registry.Registry, topic *catalog.Topic) *plan.Pins {
 	pins := &plan.Pins{Rules: make([]uint32, len(topic.Rules))}
 	pins.Topic, _ = r.TemplateVersion(topic.Service, topic.Template)
 	for i, rule := range topic.Rules {
@@ -304,7 +305,7 @@ func Pins(r *registry.Registry, topic *registry.Topic) *plan.Pins {
 }
 
 // VerifyTopic names a topic to the verifier.
-func VerifyTopic(t *registry.Topic) verify.Topic {
+func VerifyTopic(t *catalog.Topic) verify.Topic {
 	return verify.Topic{Key: condition.Key{Service: t.Service, Topic: t.Name}, Number: t.Number}
 }
 

@@ -7,15 +7,15 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // KeyOf returns the key of an event with some data; false if its topic has no key or the data
 // have none.
-func KeyOf(index *condition.Index, topic *registry.Topic, data json.RawMessage) (fanfare.KeyRef, bool, error) {
+func KeyOf(index *condition.Index, topic *catalog.Topic, data json.RawMessage) (fanfare.KeyRef, bool, error) {
 	if topic.Key == "" {
 		return fanfare.KeyRef{}, false, nil
 	}
@@ -25,7 +25,7 @@ func KeyOf(index *condition.Index, topic *registry.Topic, data json.RawMessage) 
 
 // previous returns the data of the last event with the same key. A late event has none, and
 // does not become the state of its key: a later event has crossed what lies between.
-func (m *Matcher) previous(r *round, topic *registry.Topic, f *fanfare.MatchResult) (was json.RawMessage, err error) {
+func (m *Matcher) previous(r *round, topic *catalog.Topic, f *fanfare.MatchResult) (was json.RawMessage, err error) {
 	f.Posted.After = ""
 	key, ok, err := KeyOf(m.Index, topic, f.Posted.Event.Data)
 	if err != nil || !ok {

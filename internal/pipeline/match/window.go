@@ -8,13 +8,13 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
 // generations says which events of a topic are matched together.
 type generations interface {
-	Generation(service, topic string) registry.Generation
+	Generation(service, topic string) catalog.Generation
 }
 
 // A window is a piece of a topic that waits for the end of its window.

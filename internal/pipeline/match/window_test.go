@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog"
 )
 
 // generationOf is the generation of each topic; the others have the default.
-type generationOf map[string]registry.Generation
+type generationOf map[string]catalog.Generation
 
-func (g generationOf) Generation(_, topic string) registry.Generation { return g[topic] }
+func (g generationOf) Generation(_, topic string) catalog.Generation { return g[topic] }
 
 // newWindowed reads groups while its clock stands before the end of all windows.
 func newWindowed(t *testing.T) (*testIntake, *fixedClock) {

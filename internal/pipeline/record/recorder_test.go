@@ -296,8 +296,8 @@ func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
 	for left := 6 * maxGroup; left > 0; left -= maxGroup {
 		group := r.take(nil)
 		behind := 0
-		for _, s := range group {
-			if s.due != nil {
+		for _, w := range group {
+			if w.due != nil {
 				behind++
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/pipeline/deliver"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/retry"
 )
 
@@ -70,7 +70,7 @@ func (f *Faults) Set(channel uint16, fault *Fault) bool {
 
 // noteFault sets why the settings of a channel are not in force, nil if they are, and logs a
 // change. Batches that were held for the fault go back to work.
-func (c *Channels) noteFault(ch *channel, fault error, conf *registry.Channel) {
+func (c *Channels) noteFault(ch *channel, fault error, conf *catalog.Channel) {
 	was := ch.fault
 	ch.fault = ""
 	if fault != nil {
@@ -123,7 +123,7 @@ func (c *Channels) serveDeleted(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	deleted := c.parts.Registry.ClosedChannels()
-	if !slices.ContainsFunc(deleted, func(conf *registry.Channel) bool { return c.open[conf.Number] == nil }) {
+	if !slices.ContainsFunc(deleted, func(conf *catalog.Channel) bool { return c.open[conf.Number] == nil }) {
 		return
 	}
 	waiting, err := c.parts.Waiting(ctx)

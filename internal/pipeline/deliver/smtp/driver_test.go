@@ -355,8 +355,8 @@ func TestWhatCannotGoToThisPeerIsRefusedWithoutTheWire(t *testing.T) {
 
 func TestTheEnvelopeTellsSizeAndContent(t *testing.T) {
 	p := startPeer(t, nil)
-	l := &driver.Message{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Attachments: []byte("QQ==\r\n"), EightBit: true}
-	queue := newQueue(t, l)
+	message := &driver.Message{From: "ä@example.com", To: "b@example.com", Body: []byte("Ünf\r\n"), Attachments: []byte("QQ==\r\n"), EightBit: true}
+	queue := newQueue(t, message)
 	if err := New(short(p.addr)).Serve(t.Context(), queue); err != nil {
 		t.Error(err)
 	}

@@ -13,14 +13,14 @@ type otherwise struct {
 	passed []string
 }
 
-func (d *otherwise) Failover(l *driver.Message, o driver.Outcome) bool {
+func (d *otherwise) Failover(message *driver.Message, o driver.Outcome) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if released, taken := d.out[l]; !taken || released || o.Verdict != driver.Temporary || o.Relay == "" || o.At.IsZero() {
-		d.wrong("%s passed on, but taken=%v released=%v, %+v", l.To, taken, released, o)
+	if released, taken := d.out[message]; !taken || released || o.Verdict != driver.Temporary || o.Relay == "" || o.At.IsZero() {
+		d.wrong("%s passed on, but taken=%v released=%v, %+v", message.To, taken, released, o)
 	}
-	delete(d.out, l)
-	d.passed = append(d.passed, l.To+" "+o.Text)
+	delete(d.out, message)
+	d.passed = append(d.passed, message.To+" "+o.Text)
 	return true
 }
 

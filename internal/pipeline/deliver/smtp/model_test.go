@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that
@@ -23,12 +24,12 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		limit := rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(rt, "max")
 		all := messages(rapid.IntRange(1, 12).Draw(rt, "messages"))
 		queue := newQueue(t, slices.Clone(all)...)
-		for i, l := range all {
+		for i, message := range all {
 			if rapid.IntRange(0, 9).Draw(rt, "held") == 0 {
-				queue.held[l] = true
+				queue.held[message] = true
 			}
 			if i > 0 && rapid.IntRange(0, 15).Draw(rt, "bad") == 0 {
-				l.To = "no one@example.com"
+				message.To = "no one@example.com"
 			}
 		}
 		var mu sync.Mutex
@@ -70,27 +71,27 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, told := range queue.tells(all) {
-			l := all[i]
+			message := all[i]
 			if told == "waiting" || told == "" {
-				rt.Fatalf("%s is %q after the script has ended: %q", l.To, told, p.lines())
+				rt.Fatalf("%s is %q after the script has ended: %q", message.To, told, p.lines())
 			}
 			count := 0
 			for _, body := range taken {
-				if body == string(appendBody(nil, l))+string(l.Attachments) {
+				if body == string(appendBody(nil, message))+string(message.Attachments) {
 					count++
 				}
 			}
-			verdict := queue.outcomes[l].Verdict
-			if strings.Contains(queue.outcomes[l].Text, "nested") {
-				rt.Fatalf("%s was refused for the sake of another: %s", l.To, queue.outcomes[l].Text)
+			verdict := queue.outcomes[message].Verdict
+			if strings.Contains(queue.outcomes[message].Text, "nested") {
+				rt.Fatalf("%s was refused for the sake of another: %s", message.To, queue.outcomes[message].Text)
 			}
 			switch {
 			case told == "forgotten" && count > 0:
-				rt.Fatalf("%s was not released, and left", l.To)
+				rt.Fatalf("%s was not released, and left", message.To)
 			case told != "forgotten" && verdict == driver.Accepted && count != 1:
-				rt.Fatalf("%s is taken, and the peer has it %d times", l.To, count)
+				rt.Fatalf("%s is taken, and the peer has it %d times", message.To, count)
 			case told != "forgotten" && verdict != driver.Accepted && verdict != driver.Lost && count != 0:
-				rt.Fatalf("%s is %s, and the peer has taken it", l.To, told)
+				rt.Fatalf("%s is %s, and the peer has taken it", message.To, told)
 			}
 		}
 	})
