@@ -214,6 +214,8 @@ var grants = []grant{
 		"an erasure reaches the registry, the record and the events on the bus"},
 	{"internal/admin/preview", []string{".", "internal/admin/report", "internal/catalog/...", "internal/httpapi/wire", "internal/mail/address", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/lint", "internal/render/mime", "internal/store/control", "internal/store/deliveries"},
 		"a preview composes and renders a message as dispatch does"},
+	{"internal/pipeline/ingest/messages", []string{".", "internal/catalog/...", "internal/datadir", "internal/filetype", "internal/httpapi", "internal/httpapi/wire", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
+		"a direct message is composed as dispatch does, answered in the types of the API, and appended by ingest"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
