@@ -137,6 +137,8 @@ var grants = []grant{
 		"an audit entry is a value: who stores it is the business of the control store"},
 	{"internal/catalog/document", []string{".", "internal/inputerror", "internal/catalog", "internal/mail/dkim", "internal/people/pages/words", "internal/schedule/cadence", "internal/schedule/quiethours"},
 		"a document is read without the configuration that it changes"},
+	{"internal/catalog/apply", []string{".", "internal/inputerror", "internal/catalog", "internal/catalog/audit", "internal/catalog/document", "internal/store/control", "internal/condition", "internal/filetype", "internal/schedule/cadence"},
+		"a plan is made from a document and a snapshot; the functions that check conditions and templates reach it in its Options"},
 	{"internal/catalog/schema", []string{".", "internal/inputerror"},
 		"a schema checks values and knows nothing of topics"},
 	{"internal/people/suppression", []string{"."},

@@ -1,18 +1,15 @@
-package registry
+package apply
 
 import (
 	"maps"
 	"strconv"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/catalog/document"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // What the audit calls them.
@@ -22,72 +19,72 @@ const (
 	actionDiscard = "discard"
 )
 
-func (pl *plan) template(name string, spec *document.TemplateSpec) {
-	old := pl.svc.Templates[name]
-	if spec = pl.filed(name, spec); spec == nil {
+func (pl *Plan) template(name string, spec *document.TemplateSpec) {
+	old := pl.Service.Templates[name]
+	if spec = pl.templateWithFiles(name, spec); spec == nil {
 		return
 	}
 	switch {
 	case spec.Delete:
 		if old != nil {
-			delete(pl.svc.Templates, name)
-			pl.diff.Add(catalog.KindTemplate, name, "delete", nil)
-			pl.record(catalog.KindTemplate, old.Number, name, bodyOf(old), true)
+			delete(pl.Service.Templates, name)
+			pl.Diff.Add(catalog.KindTemplate, name, "delete", nil)
+			pl.addRecord(catalog.KindTemplate, old.Number, name, bodyOf(old), true)
 		}
 		if pl.discard(name) && old == nil {
-			pl.diff.Add(catalog.KindTemplate, name, actionDiscard, nil)
+			pl.Diff.Add(catalog.KindTemplate, name, actionDiscard, nil)
 		}
 	case spec.Action == document.ActionDiscard:
 		if pl.discard(name) {
-			pl.diff.Add(catalog.KindTemplate, name, actionDiscard, nil)
+			pl.Diff.Add(catalog.KindTemplate, name, actionDiscard, nil)
 		}
 	case spec.Action == document.ActionDraft:
 		pl.draft(name, spec)
 	case spec.Action == document.ActionPublish:
 		pl.publish(name, spec)
 	default:
-		src := pl.source(name, pl.to.LastVersion(pl.draftKey(name))+1, spec.Note, spec.TemplateParts)
+		src := pl.newSource(name, pl.To.LastVersion(pl.draftKey(name))+1, spec.Note, spec.TemplateParts)
 		switch {
-		case !pl.compiles(src):
+		case !pl.compile(src):
 		case old == nil:
-			pl.diff.Add(catalog.KindTemplate, name, "create", nil)
-			pl.release(src)
+			pl.Diff.Add(catalog.KindTemplate, name, "create", nil)
+			pl.publishSource(src)
 		default:
 			if changed := catalog.TemplateChanges(old.TemplateParts, spec.TemplateParts); len(changed) > 0 {
-				pl.diff.Add(catalog.KindTemplate, name, "update", changed)
-				pl.release(src)
+				pl.Diff.Add(catalog.KindTemplate, name, "update", changed)
+				pl.publishSource(src)
 			}
 		}
 	}
 }
 
-func (pl *plan) draftKey(template string) catalog.DraftKey {
-	return catalog.DraftKey{Service: pl.svc.Name, Template: template}
+func (pl *Plan) draftKey(template string) catalog.DraftKey {
+	return catalog.DraftKey{Service: pl.Service.Name, Template: template}
 }
 
-// source makes a version of a template of what the actor says now.
-func (pl *plan) source(name string, version int, note string, parts catalog.TemplateParts) *catalog.TemplateSource {
-	src := &catalog.TemplateSource{Service: pl.svc.Name, Name: name, Version: version, TemplateParts: parts,
-		Made: catalog.Made{At: pl.r.opt.Now().UTC().Truncate(time.Millisecond), Note: note}}
+// newSource makes a version of a template of what the actor says now.
+func (pl *Plan) newSource(name string, version int, note string, parts catalog.TemplateParts) *catalog.TemplateSource {
+	src := &catalog.TemplateSource{Service: pl.Service.Name, Name: name, Version: version, TemplateParts: parts,
+		Made: catalog.Made{At: pl.opt.Now().UTC().Truncate(time.Millisecond), Note: note}}
 	if pl.actor != nil {
 		src.Key, src.KeyName = pl.actor.KeyID, pl.actor.KeyName
 	}
 	return src
 }
 
-func (pl *plan) compiles(src *catalog.TemplateSource) bool {
-	err := pl.r.opt.CompileTemplate(src)
+func (pl *Plan) compile(src *catalog.TemplateSource) bool {
+	err := pl.opt.CompileTemplate(src)
 	if err != nil {
 		pl.fail("", err)
 	}
 	return err == nil
 }
 
-// release makes src what the template says.
-func (pl *plan) release(src *catalog.TemplateSource) {
-	src.Number = nextNumber(maps.Keys(pl.to.Templates))
-	pl.svc.Templates[src.Name], pl.to.Templates[src.Number] = src, src
-	pl.record(catalog.KindTemplate, src.Number, src.Name, bodyOf(src), false)
+// publishSource makes src what the template says.
+func (pl *Plan) publishSource(src *catalog.TemplateSource) {
+	src.Number = nextNumber(maps.Keys(pl.To.Templates))
+	pl.Service.Templates[src.Name], pl.To.Templates[src.Number] = src, src
+	pl.addRecord(catalog.KindTemplate, src.Number, src.Name, bodyOf(src), false)
 }
 
 func bodyOf(t *catalog.TemplateSource) catalog.TemplateBody {
@@ -96,9 +93,9 @@ func bodyOf(t *catalog.TemplateSource) catalog.TemplateBody {
 
 // draft keeps what spec says beside what is published. It is tried in the place of
 // that (sourceOf).
-func (pl *plan) draft(name string, spec *document.TemplateSpec) {
-	published, place := pl.svc.Templates[name], pl.to.Drafts[pl.draftKey(name)]
-	base, version := 0, pl.to.LastVersion(pl.draftKey(name))+1
+func (pl *Plan) draft(name string, spec *document.TemplateSpec) {
+	published, place := pl.Service.Templates[name], pl.To.Drafts[pl.draftKey(name)]
+	base, version := 0, pl.To.LastVersion(pl.draftKey(name))+1
 	var before catalog.TemplateParts // what the draft is compared with, for the audit
 	if published != nil {
 		base, before = published.Version, published.TemplateParts
@@ -111,45 +108,45 @@ func (pl *plan) draft(name string, spec *document.TemplateSpec) {
 			version = d.Source.Version // nothing was published since it was kept first
 		}
 	}
-	src := pl.source(name, version, spec.Note, spec.TemplateParts)
-	if !pl.compiles(src) {
+	src := pl.newSource(name, version, spec.Note, spec.TemplateParts)
+	if !pl.compile(src) {
 		return
 	}
 	if place.Number == 0 {
-		for _, other := range pl.to.Drafts {
+		for _, other := range pl.To.Drafts {
 			place.Number = max(place.Number, other.Number)
 		}
 		place.Number++
 	}
 	place.Draft, place.Last = &catalog.TemplateDraft{Source: *src, Base: base}, version
-	pl.to.Drafts[pl.draftKey(name)] = place
-	pl.diff.Add(catalog.KindTemplate, name, actionDraft, catalog.TemplateChanges(before, spec.TemplateParts))
-	pl.record(catalog.KindDraft, place.Number, name, catalog.DraftBody{Version: version, Base: base, Made: src.Made, TemplateParts: src.TemplateParts}, false)
+	pl.To.Drafts[pl.draftKey(name)] = place
+	pl.Diff.Add(catalog.KindTemplate, name, actionDraft, catalog.TemplateChanges(before, spec.TemplateParts))
+	pl.addRecord(catalog.KindDraft, place.Number, name, catalog.DraftBody{Version: version, Base: base, Made: src.Made, TemplateParts: src.TemplateParts}, false)
 }
 
 // discard takes the draft of a template away, and tells whether there was one.
-func (pl *plan) discard(name string) bool {
-	place := pl.to.Drafts[pl.draftKey(name)]
+func (pl *Plan) discard(name string) bool {
+	place := pl.To.Drafts[pl.draftKey(name)]
 	if place.Draft == nil {
 		return false
 	}
 	place.Draft = nil
-	pl.to.Drafts[pl.draftKey(name)] = place
-	pl.record(catalog.KindDraft, place.Number, name, catalog.DraftBody{Version: place.Last}, true)
+	pl.To.Drafts[pl.draftKey(name)] = place
+	pl.addRecord(catalog.KindDraft, place.Number, name, catalog.DraftBody{Version: place.Last}, true)
 	return true
 }
 
 // publish makes the draft what the template says, or the version that is named.
 // Publishing what is published changes nothing.
-func (pl *plan) publish(name string, spec *document.TemplateSpec) {
+func (pl *Plan) publish(name string, spec *document.TemplateSpec) {
 	at := inputerror.Pointer("templates", name)
-	now := catalog.Configuration{Snapshot: pl.to}
-	from := now.Draft(pl.svc.Name, name)
-	published := pl.svc.Templates[name]
+	now := catalog.Configuration{Snapshot: pl.To}
+	from := now.Draft(pl.Service.Name, name)
+	published := pl.Service.Templates[name]
 	switch {
 	case spec.Version != 0:
-		if from = now.TemplateVersion(pl.svc.Name, name, spec.Version); from == nil {
-			pl.fail(at, catalog.NoSuchVersion("/version", name, spec.Version, now.TemplateVersions(pl.svc.Name, name)))
+		if from = now.TemplateVersion(pl.Service.Name, name, spec.Version); from == nil {
+			pl.fail(at, catalog.NoSuchVersion("/version", name, spec.Version, now.TemplateVersions(pl.Service.Name, name)))
 			return
 		}
 	case from == nil:
@@ -173,16 +170,16 @@ func (pl *plan) publish(name string, spec *document.TemplateSpec) {
 	if note == "" && from.State == catalog.VersionDraft {
 		note = from.Note
 	}
-	src := pl.source(name, from.Version, note, from.TemplateParts)
-	if !pl.compiles(src) {
+	src := pl.newSource(name, from.Version, note, from.TemplateParts)
+	if !pl.compile(src) {
 		return
 	}
 	versions := audit.FieldChange{Field: "version", New: strconv.Itoa(src.Version)}
 	if published != nil {
 		versions.Old = strconv.Itoa(published.Version)
 	}
-	pl.diff.Add(catalog.KindTemplate, name, actionPublish, append([]audit.FieldChange{versions}, changed...))
-	pl.release(src)
+	pl.Diff.Add(catalog.KindTemplate, name, actionPublish, append([]audit.FieldChange{versions}, changed...))
+	pl.publishSource(src)
 	if from.State == catalog.VersionDraft {
 		pl.discard(name)
 	}
@@ -190,11 +187,11 @@ func (pl *plan) publish(name string, spec *document.TemplateSpec) {
 
 // sourceOf is the template that is tried: a draft that the document keeps, else what
 // is published.
-func (pl *plan) sourceOf(name string) *catalog.TemplateSource {
-	if spec := pl.doc.Templates[name]; spec != nil && spec.Action == document.ActionDraft {
-		if d := pl.to.Drafts[pl.draftKey(name)].Draft; d != nil {
+func (pl *Plan) sourceOf(name string) *catalog.TemplateSource {
+	if spec := pl.Document.Templates[name]; spec != nil && spec.Action == document.ActionDraft {
+		if d := pl.To.Drafts[pl.draftKey(name)].Draft; d != nil {
 			return &d.Source
 		}
 	}
-	return pl.svc.Templates[name]
+	return pl.Service.Templates[name]
 }
