@@ -236,7 +236,7 @@ const whyExperiment = "an experiment runs against a real server through its API,
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/admin/report", "internal/pipeline/plan"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
