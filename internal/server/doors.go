@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/inspect"
@@ -14,11 +15,13 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
+	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/feedback"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/people/selfservice"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/ingest/messages"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
@@ -30,14 +33,24 @@ func (h *house) openDoors(ctx context.Context) error {
 	}
 	traces := h.traces(h.store) // of who must see what is true now
 	reports := h.reports()
-	direct := &messages{registry: h.people, templates: h.dispatch.Templates, attachments: h.dispatch.Attachments, files: filetype.Policy(h.config.AllowAttachments), most: int(h.config.MaxAttachments), collector: h.collector, recorder: h.recorder,
-		traces: traces, store: h.store, queue: ingest.Queue{Log: h.hops}, floor: h.floor, clock: h.clock, keeping: new(privacy.Barrier)}
+	accepting := new(privacy.Barrier)
+	direct := messages.New(messages.Options{
+		Registry: h.people, Templates: h.dispatch.Templates, Attachments: h.dispatch.Attachments, Files: filetype.Policy(h.config.AllowAttachments), MaxBytes: int(h.config.MaxAttachments),
+		Collector: h.collector, Recorder: h.recorder, Traces: traces, Store: h.store, Disk: h.floor, Clock: h.clock, Accepting: accepting,
+		Accepted: func(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
+			posted, _, err := report.Accepted(ctx, traces.Queue, h.store, ref)
+			return posted, err
+		},
+		Estimate: func(channel uint16, messages int) wire.DryRunChannel {
+			return inspect.ChannelRun(h.people, channel, messages)
+		},
+	})
 	moving := migrate.NewMover(migrate.Options{Config: h.config, Version: h.version, DB: h.db, Clock: h.clock, Logger: h.log, Exclusive: h.copying, Disk: h.floor})
 	h.laterDo(moving.Stop)
 	reports.moves = moving
 	forgetting := privacy.NewEraser(privacy.Options{
 		Registry: h.people, Store: h.store, Bus: h.hops, Recorder: h.recorder, Claims: h.dispatch.Claims(), Drop: h.channels.Drop, Clock: h.clock, Logger: h.log,
-		Exclusive: h.copying, Retrying: h.retrying, Accepting: direct.keeping,
+		Exclusive: h.copying, Retrying: h.retrying, Accepting: accepting,
 	})
 	h.background(forgetting.Run)
 
@@ -97,7 +110,7 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 }
 
 // pages adds what people reach by links: they need the address of the server.
-func (h *house) pages(parts *httpapi.Parts, direct *messages) error {
+func (h *house) pages(parts *httpapi.Parts, direct *messages.Messages) error {
 	passes, err := linktoken.New(h.keys.Links.Bytes)
 	if err != nil {
 		return err

@@ -5,9 +5,9 @@ import "time"
 // A ConditionReport says what the conditions of a service cost to which no index
 // leads.
 type ConditionReport struct {
-	Topics     []TopicLoad     `json:"topics" doc:"by name"`
+	Topics     []TopicLoad          `json:"topics" doc:"by name"`
 	Conditions []UnindexedCondition `json:"conditions" doc:"the dearest first"`
-	More       int             `json:"more,omitempty" doc:"how many there are beside"`
+	More       int                  `json:"more,omitempty" doc:"how many there are beside"`
 }
 
 // A TopicLoad is what an event of a topic takes.

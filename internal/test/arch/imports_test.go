@@ -222,6 +222,8 @@ var grants = []grant{
 		"an erasure reaches the registry, the record and the events on the bus"},
 	{"internal/admin/preview", []string{".", "internal/admin/report", "internal/catalog/...", "internal/httpapi/wire", "internal/mail/address", "internal/pipeline/compose", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/lint", "internal/render/mime", "internal/store/control", "internal/store/deliveries"},
 		"a preview composes and renders a message as dispatch does"},
+	{"internal/pipeline/ingest/messages", []string{".", "internal/catalog/...", "internal/datadir", "internal/filetype", "internal/httpapi", "internal/httpapi/wire", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
+		"a direct message is composed as dispatch does, answered in the types of the API, and appended by ingest"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
@@ -240,7 +242,7 @@ const whyExperiment = "an experiment runs against a real server through its API,
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/admin/report", "internal/pipeline/plan"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
