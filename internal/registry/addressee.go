@@ -5,13 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // An Addressee is who somebody wants to write to: an address, or a subscriber

@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A plannedLoad is what a group adds to the load of a topic.

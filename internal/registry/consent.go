@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A Consent is a proof that somebody asked for a subscription: to what they agreed,

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // put decides on each want of the job. A want that cannot be decided on gets

@@ -3,14 +3,11 @@ package registry
 import (
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // end decides on one end. A subscription that has ended already is no error.

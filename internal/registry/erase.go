@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // An Erasure is a subscriber who is being forgotten. It is durable from its

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // An Import puts subscriptions step by step. A step may begin before the one

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"fanfare.dev/fanfare/internal/catalog"
-
 	"fanfare.dev/fanfare/internal/store/control"
 )
 

@@ -4,12 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // A Person is somebody that a link to one of their subscriptions leads to.
@@ -96,7 +94,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 	if err != nil {
 		return 0, err
 	}
-	how.Text = clean(how.Text)
+	how.Text = catalog.CleanReason(how.Text)
 	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)

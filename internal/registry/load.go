@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/condition"
 )
 
 // load rebuilds everything in memory from the store.

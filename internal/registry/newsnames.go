@@ -3,11 +3,9 @@ package registry
 import (
 	"context"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // NoticeNames are what is called how that news are of. Whoever is being forgotten, and

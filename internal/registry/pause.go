@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // The states of a subscription.
@@ -110,6 +109,6 @@ func (w *writer) use(s *control.SubscriptionRecord, n int64) {
 		w.usage.Waiting[s.Topic] += n
 	}
 	if s.Paused {
-		w.usage.Paused[TopicRule{s.Topic, s.Rule}] += n
+		w.usage.Paused[state.TopicRule{Topic: s.Topic, Rule: s.Rule}] += n
 	}
 }

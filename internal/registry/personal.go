@@ -4,10 +4,9 @@ import (
 	"context"
 	"math"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // PersonalRecord returns a subscriber that may have been deleted, and all its

@@ -5,10 +5,8 @@ import (
 	"errors"
 
 	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // publish makes a committed group seen: match index, live bits and counts. One

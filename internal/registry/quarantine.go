@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"sync"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindQuarantine is the kind of a ConfigRecord: a condition about which the matching index

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Subscription returns the full record of a subscription by its public id, ended

@@ -8,14 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog/apply"
-
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/people/placeindex"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/apply"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/people/placeindex"
 )
 
 // Options are the parts that a registry works with.
@@ -71,7 +69,7 @@ type Options struct {
 
 // A Registry is safe for concurrent use.
 type Registry struct {
-	*Catalog
+	*state.Catalog
 
 	opt                Options
 	hash               hasher
@@ -114,7 +112,7 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
-	r.Catalog = newCatalog(catalogOptions{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
+	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
 		CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,
 		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, File: opt.Store.File, Now: opt.Now}}, r.writer)
 	if err := r.load(ctx); err != nil {

@@ -7,12 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindSlot is the kind of a ConfigRecord: a cadence in a time zone.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // A SubscriberLine is one of many subscribers: with an id it is put under that,

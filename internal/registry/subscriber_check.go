@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // Limits of one subscriber.

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // MergeSubscriber moves all of one subscriber to another: addresses, what goes to

@@ -7,11 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A SubscriptionFilter says which subscriptions are listed: those for which all

@@ -5,15 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
-	"fanfare.dev/fanfare"
 )
 
 // suppressions are the addresses that are suppressed, by what is kept of them.

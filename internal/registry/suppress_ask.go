@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
-	"fanfare.dev/fanfare"
 )
 
 // Why an address is suppressed, the weakest reason first: a stronger one takes the

@@ -6,12 +6,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 const (
@@ -79,11 +78,11 @@ type writer struct {
 	held    *job   // the one that did not fit into the last group
 
 	// The committer changes it; the writer reads it while no group is in flight.
-	usage Usage
+	usage state.Usage
 }
 
 func newWriter(r *Registry) *writer {
-	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), usage: Usage{map[uint16]int64{}, map[TopicRule]int64{}, map[uint32]int64{}}, slots: newPlannedSlots()}
+	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), usage: state.Usage{Channels: map[uint16]int64{}, Paused: map[state.TopicRule]int64{}, Waiting: map[uint32]int64{}}, slots: newPlannedSlots()}
 	for i := range fanfare.Partitions {
 		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // place 0 is nobody's
 	}
@@ -347,4 +346,4 @@ func (w *writer) AddEntry(ctx context.Context, e *audit.Entry) error {
 
 // Usage returns the numbers of subscriptions that use the configuration. Only functions that Run
 // calls may read it.
-func (w *writer) Usage() *Usage { return &w.usage }
+func (w *writer) Usage() *state.Usage { return &w.usage }

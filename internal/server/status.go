@@ -160,7 +160,7 @@ func (r *reports) channel(c *catalog.Channel) wire.Channel {
 	case out.Connections > 0:
 		state = "running"
 	}
-	limit, byHand := r.registry.RateOf(c)
+	limit, byHand := r.registry.ChannelRate(c)
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
 		RateLimit: limit.String(), RateSetByHand: byHand,
 		RatePerSecond: rate, LastError: out.LastError,

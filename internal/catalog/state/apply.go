@@ -1,25 +1,21 @@
-package registry
+package state
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/catalog/apply"
-
-	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/catalog/document"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/apply"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// errMoved says that the configuration changed while a plan was made.
-var errMoved = errors.New("registry: the configuration changed meanwhile")
+// errConfigurationChanged says that the configuration changed while a plan was made.
+var errConfigurationChanged = errors.New("registry: the configuration changed meanwhile")
 
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
@@ -83,7 +79,7 @@ func (r *Catalog) apply(ctx context.Context, d *document.Document, check func(ca
 			return pl, nil
 		}
 		err = r.writer.Run(ctx, func() error { return r.commitPlan(pl, audit.ActorOf(ctx)) })
-		if errors.Is(err, errMoved) {
+		if errors.Is(err, errConfigurationChanged) {
 			continue
 		}
 		if err != nil {
@@ -135,7 +131,7 @@ func inUse(at string, subscriptions int64) *fanfare.Error {
 // commitPlan stores a plan and puts it in force.
 func (r *Catalog) commitPlan(pl *apply.Plan, actor *audit.Actor) error {
 	if r.config.Load() != pl.From {
-		return errMoved
+		return errConfigurationChanged
 	}
 	if err := r.checkUse(pl); err != nil {
 		return err
@@ -172,3 +168,64 @@ func (r *Catalog) restoreTopics(pl *apply.Plan, n int) {
 		}
 	}
 }
+
+// DraftFiles checks the files of a template that is not kept, and returns it as it would
+// be kept, with the files that are not kept yet.
+func (r *Catalog) DraftFiles(service, name string, parts catalog.TemplateParts) (catalog.TemplateParts, []control.FileRecord, error) {
+	return apply.DraftFiles(&r.opt.Apply, r.config.Load(), service, name, parts)
+}
+
+// File returns the bytes of a file that a template has.
+func (r *Catalog) File(ctx context.Context, sum fanfare.Sum) ([]byte, error) {
+	content, err := r.opt.Store.File(ctx, sum)
+	if err == nil && fanfare.SumOf(content) != sum {
+		err = &fanfare.Error{Code: fanfare.NotFound, Message: "a file of the template is not kept: " + sum.String()}
+	}
+	return content, err
+}
+
+// deleteKeysOf adds the deletion of the keys of a deleted service to b.
+func (r *Catalog) deleteKeysOf(pl *apply.Plan, b *control.Batch) []*storedKey {
+	if !pl.Document.DeleteService {
+		return nil
+	}
+	keys := r.keyring.list(pl.Service.Name)
+	for _, k := range keys {
+		b.Config = append(b.Config, control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: pl.Service.Number, Name: k.name, Body: []byte("{}"), Deleted: true})
+	}
+	return keys
+}
+
+// ApplyMember is Apply of what ParseMember has made. check is asked about the
+// very configuration that is changed; its error refuses the change. It returns the
+// configuration after it.
+func (r *Catalog) ApplyMember(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
+	pl, err := r.apply(ctx, d, check)
+	if err != nil {
+		return catalog.Configuration{}, err
+	}
+	return catalog.Configuration{Snapshot: pl.To}, nil
+}
+
+// DeleteMember takes a member away. With a service goes all that it has, and its
+// keys. What active or paused subscriptions need is a Conflict. One that is not there is no
+// error, unless check has one.
+func (r *Catalog) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
+	guarded := func(c catalog.Configuration) error {
+		if err := check(c); err != nil {
+			return err
+		}
+		if c.Service(m.Service) == nil {
+			return errNothingToDelete
+		}
+		return nil
+	}
+	_, err := r.apply(ctx, m.Deletion(), guarded)
+	if err == errNothingToDelete { //nolint:errorlint // it comes as it is
+		return nil
+	}
+	return err
+}
+
+// errNothingToDelete ends an apply that has nothing to take away. No caller gets it.
+var errNothingToDelete = &fanfare.Error{Code: fanfare.NotFound, Message: "nothing to delete"}

@@ -1,4 +1,4 @@
-package registry
+package state
 
 import (
 	"context"
@@ -68,11 +68,11 @@ func (r *Catalog) TrimAudit(ctx context.Context, before time.Time) error {
 	return ctx.Err()
 }
 
-// KeepUses keeps when each key was used last.
-func (r *Catalog) KeepUses(ctx context.Context) error {
+// StoreKeyUses keeps when each key was used last.
+func (r *Catalog) StoreKeyUses(ctx context.Context) error {
 	return r.writer.Run(ctx, func() error {
 		var b control.Batch
-		var kept []*heldKey
+		var kept []*storedKey
 		for _, k := range r.keyring.list("") {
 			if k.lastUsed().Equal(k.LastUsed) {
 				continue

@@ -1,4 +1,4 @@
-package registry
+package state
 
 import (
 	"context"
@@ -12,14 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A secret is 32 random bytes, so that a plain hash of it cannot be guessed
@@ -79,7 +76,7 @@ func (b *keyBody) scopes() catalog.Scopes {
 	return s
 }
 
-func (k *heldKey) key() Key {
+func (k *storedKey) key() Key {
 	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil, OldUsed: minuteOf(k.oldUsed),
 		KeySettings: KeySettings{Name: k.name, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
 }
@@ -104,13 +101,13 @@ func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySet
 				return inputerror.WithPrefix("/service", err)
 			}
 		}
-		k := &heldKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
+		k := &storedKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
 			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Apply.Now().UTC().Truncate(time.Second),
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
 		var b control.Batch
-		b.AddAudit(audit.ActorOf(ctx), k.deed("create"), nil)
-		return r.keepKey(&b, k)
+		b.AddAudit(audit.ActorOf(ctx), k.operation("create"), nil)
+		return r.storeKey(&b, k)
 	})
 	if err != nil {
 		return Key{}, "", err
@@ -151,14 +148,14 @@ func (r *Catalog) Keys(service string) []Key {
 
 // Key returns one key. With a service, those of others do not exist.
 func (r *Catalog) Key(service, id string) (Key, error) {
-	k, err := r.heldKey(service, id)
+	k, err := r.findKey(service, id)
 	if err != nil {
 		return Key{}, err
 	}
 	return k.key(), nil
 }
 
-func (r *Catalog) heldKey(service, id string) (*heldKey, error) {
+func (r *Catalog) findKey(service, id string) (*storedKey, error) {
 	if number, ok := parseKeyID(id); ok {
 		if k := r.keyring.get(number); k != nil && (service == "" || k.svc == service) {
 			return k, nil
@@ -170,7 +167,7 @@ func (r *Catalog) heldKey(service, id string) (*heldKey, error) {
 // ChangeKey lets change set what may be changed. The key works by its new
 // settings when ChangeKey returns.
 func (r *Catalog) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
-	return r.editKey(ctx, service, id, "update", func(k *heldKey) error {
+	return r.editKey(ctx, service, id, "update", func(k *storedKey) error {
 		settings := k.key().KeySettings
 		if err := change(&settings); err != nil {
 			return err
@@ -190,7 +187,7 @@ func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.
 		return Key{}, "", inputerror.Invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
 	}
 	secret, hash := newSecret()
-	key, err := r.editKey(ctx, service, id, "rotate", func(k *heldKey) error {
+	key, err := r.editKey(ctx, service, id, "rotate", func(k *storedKey) error {
 		k.OldHash, k.OldUntil = nil, time.Time{}
 		if grace > 0 {
 			k.OldHash, k.OldUntil = k.Hash, r.opt.Apply.Now().UTC().Add(grace)
@@ -204,18 +201,18 @@ func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.
 // DeleteKey ends a key for good. To delete it again is no error.
 func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
 	return r.writer.Run(ctx, func() error {
-		k, err := r.heldKey(service, id)
+		k, err := r.findKey(service, id)
 		if err != nil {
 			if number, ok := parseKeyID(id); ok && service == "" && number <= r.keyring.last && r.keyring.get(number) == nil {
 				return nil
 			}
 			return err
 		}
-		if err := r.keepOperator(k, nil); err != nil {
+		if err := r.keepAdminKey(k, nil); err != nil {
 			return err
 		}
 		b := control.Batch{Config: []control.ConfigRecord{{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
-		b.AddAudit(audit.ActorOf(ctx), k.deed("delete"), nil)
+		b.AddAudit(audit.ActorOf(ctx), k.operation("delete"), nil)
 		if err := r.writer.Commit(&b); err != nil {
 			return err
 		}
@@ -225,9 +222,9 @@ func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
 }
 
 // editKey changes a copy of the key and keeps it.
-func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit func(*heldKey) error) (changed Key, err error) {
+func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit func(*storedKey) error) (changed Key, err error) {
 	err = r.writer.Run(ctx, func() error {
-		was, err := r.heldKey(service, id)
+		was, err := r.findKey(service, id)
 		if err != nil {
 			return err
 		}
@@ -235,13 +232,13 @@ func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit 
 		if err := edit(&k); err != nil {
 			return err
 		}
-		if err := r.keepOperator(was, &k); err != nil {
+		if err := r.keepAdminKey(was, &k); err != nil {
 			return err
 		}
 		changed = k.key()
 		var b control.Batch
-		b.AddAudit(audit.ActorOf(ctx), k.deed(action), &audit.Detail{Fields: keyChanges(was, &k)})
-		return r.keepKey(&b, &k)
+		b.AddAudit(audit.ActorOf(ctx), k.operation(action), &audit.Detail{Fields: keyChanges(was, &k)})
+		return r.storeKey(&b, &k)
 	})
 	if err != nil {
 		return Key{}, err
@@ -249,14 +246,14 @@ func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit 
 	return changed, nil
 }
 
-// deed is what the audit says of a change of the key.
-func (k *heldKey) deed(action string) audit.Operation {
+// operation is what the audit says of a change of the key.
+func (k *storedKey) operation(action string) audit.Operation {
 	return audit.Operation{Service: k.svc, Action: action, Kind: catalog.KindKey, Name: k.id()}
 }
 
 // keyChanges lists what the audit shows of a key: never a hash.
-func keyChanges(was, now *heldKey) []audit.FieldChange {
-	shown := func(k *heldKey) map[string]any {
+func keyChanges(was, now *storedKey) []audit.FieldChange {
+	shown := func(k *storedKey) map[string]any {
 		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
 		for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "old_until": k.OldUntil} {
 			if !at.IsZero() {
@@ -268,11 +265,11 @@ func keyChanges(was, now *heldKey) []audit.FieldChange {
 	return catalog.FieldChanges(shown(was), shown(now))
 }
 
-// keepOperator refuses to take the last key away that may do everything. now is
+// keepAdminKey refuses to take the last key away that may do everything. now is
 // nil where it is deleted.
-func (r *Catalog) keepOperator(was, now *heldKey) error {
+func (r *Catalog) keepAdminKey(was, now *storedKey) error {
 	at := r.opt.Apply.Now()
-	able := func(k *heldKey) bool { return k.usable(at) && k.principal().Operator() }
+	able := func(k *storedKey) bool { return k.usable(at) && k.principal().Operator() }
 	if !able(was) || now != nil && able(now) {
 		return nil
 	}
@@ -284,8 +281,8 @@ func (r *Catalog) keepOperator(was, now *heldKey) error {
 	return &fanfare.Error{Code: fanfare.Conflict, Message: "it is the last key that may do everything", Hint: "make another one first, or rotate it"}
 }
 
-// keepKey makes k durable with b, and then known. It runs in the writer.
-func (r *Catalog) keepKey(b *control.Batch, k *heldKey) error {
+// storeKey makes k durable with b, and then known. It runs in the writer.
+func (r *Catalog) storeKey(b *control.Batch, k *storedKey) error {
 	record, err := r.keyRecord(k)
 	if err != nil {
 		return err
@@ -299,7 +296,7 @@ func (r *Catalog) keepKey(b *control.Batch, k *heldKey) error {
 }
 
 // keyRecord is what is kept of k, with its last use.
-func (r *Catalog) keyRecord(k *heldKey) (control.ConfigRecord, error) {
+func (r *Catalog) keyRecord(k *storedKey) (control.ConfigRecord, error) {
 	k.LastUsed = k.lastUsed()
 	body, err := json.Marshal(k.keyBody)
 	return control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
@@ -336,6 +333,6 @@ func (r *Catalog) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	if c.Service != 0 && s.ServiceNames[c.Service] == "" {
 		return fmt.Errorf("no service %d", c.Service) // it must not become a key of all
 	}
-	r.keyring.set(&heldKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
+	r.keyring.set(&storedKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
 	return nil
 }
