@@ -28,6 +28,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -91,8 +92,8 @@ type house struct {
 	verifier *verify.Verifier
 
 	// openMatching
-	samples   *samples
-	narrowing *audiences
+	samples   *match.Samples
+	audiences *match.Audiences
 
 	// openIntake
 	floor     *datadir.DiskFloor

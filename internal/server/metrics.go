@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/admin/inspect"
 )
 
 // metrics shows the server's counters in the words of the domain.
@@ -51,7 +52,7 @@ func (r *reports) metrics() http.Handler {
 	gauge("fanfare_disk_free_bytes", "Free disk of the data directory.", func() float64 { return float64(r.floor.Free()) })
 	gauge("fanfare_change_seq", "Number of the last change of subscriptions.", func() float64 { return float64(r.registry.ChangeSeq()) })
 	gauge("fanfare_subscriptions_not_understood", "Subscriptions whose conditions the start did not understand: they match nothing.", func() float64 { return float64(r.registry.Unmatched()) })
-	verifierMetrics(r.verifier, registry)
+	inspect.RegisterMatchMetrics(r.verifier, registry)
 	if r.inbound != nil {
 		r.inbound.RegisterMetrics(registry)
 	}

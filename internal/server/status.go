@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/inspect"
 	"fanfare.dev/fanfare/internal/admin/migrate"
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/bus"
@@ -55,7 +56,7 @@ type reports struct {
 	notifier   *notifier.Notifier
 	states     *topicstate.States
 	rates      *rates
-	gathered   *gatheredStatus
+	gathered   *inspect.DigestStatus
 	inbound    *inbound.Server // nil where no mail comes in
 	feedback   *feedback.Counters
 	ready      func() error
@@ -83,7 +84,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 		DiskFreeBytes: r.floor.Free(), IndexLagEvents: r.indexing.Lag(),
 	}
 	known := r.states.Total()
-	s.MatchCheck = r.matchCheckStatus()
+	s.MatchCheck = inspect.MatchCheck(r.verifier, r.registry)
 	s.Untold = r.notifier.Waiting()
 	s.Suppressions = int64(r.registry.Suppressed())
 	s.StateKeys, s.StatesFull = known.Keys, known.Full
@@ -118,7 +119,7 @@ func (r *reports) status(ctx context.Context) (wire.Status, error) {
 			s.Services = append(s.Services, r.serviceLimits(&svc, s.Channels))
 		}
 	}
-	if s.Gathered, err = r.gathered.list(ctx); err != nil && !retry.IsAway(err) {
+	if s.Gathered, err = r.gathered.List(ctx); err != nil && !retry.IsAway(err) {
 		return s, err
 	}
 	for _, p := range append(r.registry.Paused(), r.switches.PausedBroadcasts()...) {

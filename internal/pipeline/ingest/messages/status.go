@@ -1,4 +1,4 @@
-package server
+package messages
 
 import (
 	"context"
@@ -8,10 +8,9 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 )
 
-// Message returns a direct send and what has become of it. One of another
-// service, and an event that is none, do not exist.
-func (m *messages) Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error) {
-	posted, err := m.posted(ctx, ref)
+// Message returns a message and its state. It does not find messages of other services, and other events.
+func (m *Messages) Message(ctx context.Context, service string, ref fanfare.EventRef) (wire.Message, error) {
+	posted, err := m.options.Accepted(ctx, ref)
 	if err != nil {
 		if fanfare.CodeOf(err) == fanfare.NotFound {
 			err = unknownMessage(ref)
@@ -22,11 +21,11 @@ func (m *messages) Message(ctx context.Context, service string, ref fanfare.Even
 		return wire.Message{}, unknownMessage(ref)
 	}
 	var message wire.Message
-	for range looks { // until the counts and the delivery are of one moment
-		if message, err = m.sofar(ctx, posted); err != nil || posted.Direct.List {
+	for range maxReads { // until the counts and the delivery agree
+		if message, err = m.progress(ctx, posted); err != nil || posted.Direct.List {
 			return message, err
 		}
-		found, _, err := m.traces.Deliveries(ctx, ref, "", "", 1)
+		found, _, err := m.options.Traces.Deliveries(ctx, ref, "", "", 1)
 		if err != nil || len(found) != 1 {
 			return message, err
 		}
@@ -38,20 +37,20 @@ func (m *messages) Message(ctx context.Context, service string, ref fanfare.Even
 	return message, nil
 }
 
-// looks is how often a message that goes on while it is read is read at most.
-const looks = 3
+// maxReads is how often a message is read that changes while it is read.
+const maxReads = 3
 
 func unknownMessage(ref fanfare.EventRef) error {
-	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no message %q", ref.MessageID()), Hint: "it may be older than the retention"}
+	return &fanfare.Error{Code: fanfare.NotFound, Message: fmt.Sprintf("no message %q", ref.MessageID()), Hint: "the message may be older than retention_days"}
 }
 
-// Await returns a channel that is closed when a message is settled from now on.
-func (m *messages) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func()) {
-	return m.recorder.Await(ref)
+// Await returns a channel that is closed when a message is settled.
+func (m *Messages) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func()) {
+	return m.options.Recorder.Await(ref)
 }
 
-// describe says what is known of a direct send from the moment it is kept.
-func (m *messages) describe(posted *fanfare.AcceptedEvent) wire.Message {
+// describe returns a message as it is when it is accepted.
+func (m *Messages) describe(posted *fanfare.AcceptedEvent) wire.Message {
 	d, ref := posted.Direct, posted.Ref()
 	message := wire.Message{
 		ID: ref.MessageID(), Event: ref.String(), Service: posted.Service, State: fanfare.Pending.String(), Reference: d.Reference,
@@ -63,19 +62,19 @@ func (m *messages) describe(posted *fanfare.AcceptedEvent) wire.Message {
 	if d.List {
 		message.State = "queued"
 	}
-	if c, ok := m.registry.Channel(d.Channel); ok {
+	if c, ok := m.options.Registry.Channel(d.Channel); ok {
 		message.Channel = c.Name
 	}
-	if s, ok := m.registry.Template(d.Template); ok {
+	if s, ok := m.options.Registry.Template(d.Template); ok {
 		message.Template = fmt.Sprintf("%s@%d", s.Name, s.Version)
 	}
 	return message
 }
 
-// sofar is describe with how far the message has come.
-func (m *messages) sofar(ctx context.Context, posted *fanfare.AcceptedEvent) (wire.Message, error) {
+// progress returns a message with its current state.
+func (m *Messages) progress(ctx context.Context, posted *fanfare.AcceptedEvent) (wire.Message, error) {
 	message := m.describe(posted)
-	b, err := m.traces.Broadcast(ctx, posted.Ref())
+	b, err := m.options.Traces.Broadcast(ctx, posted.Ref())
 	if err != nil {
 		return message, err
 	}
@@ -95,11 +94,11 @@ func (m *messages) sofar(ctx context.Context, posted *fanfare.AcceptedEvent) (wi
 	return message, nil
 }
 
-// WithReference lists the direct sends of a service that have a reference,
-// those before a given one (zero: all), the latest first.
-func (m *messages) WithReference(ctx context.Context, service, reference string, before fanfare.EventRef, limit int) ([]wire.Message, error) {
+// WithReference lists the messages of a service with a reference, the newest first. With before, it lists only older
+// ones.
+func (m *Messages) WithReference(ctx context.Context, service, reference string, before fanfare.EventRef, limit int) ([]wire.Message, error) {
 	list := []wire.Message{}
-	days, err := m.store.Days(ctx)
+	days, err := m.options.Store.Days(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +106,8 @@ func (m *messages) WithReference(ctx context.Context, service, reference string,
 		if before.Day != 0 && day > before.Day {
 			continue
 		}
-		found, err := m.store.FindReference(ctx, day, service, reference)
-		if fanfare.CodeOf(err) == fanfare.NotFound && err != nil { // the day was removed since
+		found, err := m.options.Store.FindReference(ctx, day, service, reference)
+		if fanfare.CodeOf(err) == fanfare.NotFound && err != nil { // the day was removed in the meantime
 			continue
 		}
 		if err != nil {
@@ -118,11 +117,11 @@ func (m *messages) WithReference(ctx context.Context, service, reference string,
 			if day == before.Day && seq >= before.Seq {
 				continue
 			}
-			posted, err := m.store.Posted(ctx, fanfare.EventRef{Day: day, Seq: seq})
+			posted, err := m.options.Store.Posted(ctx, fanfare.EventRef{Day: day, Seq: seq})
 			if err != nil {
 				return nil, err
 			}
-			message, err := m.sofar(ctx, posted)
+			message, err := m.progress(ctx, posted)
 			if err != nil {
 				return nil, err
 			}

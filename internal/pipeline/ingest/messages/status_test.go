@@ -1,4 +1,4 @@
-package server
+package messages
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/condition"
@@ -17,16 +18,17 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/record"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/control"
+	"fanfare.dev/fanfare/internal/store/deliveries"
+	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// goingOn is a record of what was sent in which something happens when it is asked for
-// manifests for the first time.
-type goingOn struct {
+// changingStore is a store that changes when manifests are read for the first time.
+type changingStore struct {
 	report.Store
 	happens func()
 }
 
-func (g *goingOn) Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Manifest, error) {
+func (g *changingStore) Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfare.Manifest, error) {
 	if happens := g.happens; happens != nil {
 		g.happens = nil
 		happens()
@@ -34,9 +36,19 @@ func (g *goingOn) Manifests(ctx context.Context, ref fanfare.EventRef) ([]fanfar
 	return g.Store.Manifests(ctx, ref)
 }
 
-func TestAMessageIsOfOneMoment(t *testing.T) {
-	db, store, hops, _ := workshop(t)
-	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db.Database), Conditions: condition.New(), ParseAddress: address.Parse})
+func TestMessageAndItsDeliveryAgree(t *testing.T) {
+	db := storetest.Open(t)
+	store := deliveries.New(db)
+	events, err := bus.Open(t.Context(), bus.Options{Dir: t.TempDir(), Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := events.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	people, err := registry.Open(t.Context(), registry.Options{Store: control.New(db), Conditions: condition.New(), ParseAddress: address.Parse})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,15 +72,18 @@ func TestAMessageIsOfOneMoment(t *testing.T) {
 	}
 	ref := posted.Ref()
 	recorder.Begin(ref, 1, fanfare.Progress{})
-	kept := &goingOn{Store: store, happens: func() {
+	kept := &changingStore{Store: store, happens: func() {
 		err := recorder.Record(&fanfare.Entry{Delivery: fanfare.DeliveryRef{Day: ref.Day, Manifest: f.Manifests[0].ID}, Attempt: 1, State: fanfare.Accepted, At: now, Channel: channel.Number}, nil)
 		if err != nil {
 			t.Error(err)
 		}
 	}}
-	waiting := ingest.Queue{Log: hops}
-	m := &messages{registry: people, recorder: recorder, store: store, queue: waiting,
-		traces: &report.Traces{Store: kept, Registry: people, Progress: recorder, Queue: waiting}}
+	waiting := ingest.Queue{Log: events}
+	traces := &report.Traces{Store: kept, Registry: people, Progress: recorder, Queue: waiting}
+	m := New(Options{Registry: people, Recorder: recorder, Store: store, Traces: traces, Accepted: func(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
+		posted, _, err := report.Accepted(ctx, waiting, store, ref)
+		return posted, err
+	}})
 	got, err := m.Message(t.Context(), "news", ref)
 	if err != nil || got.State != "accepted" || got.Delivery == nil || got.Delivery.State != "accepted" || got.Counts != (fanfare.Counts{fanfare.Accepted: 1}) || got.Stages.Completed.IsZero() {
 		t.Errorf("%v, %+v, its delivery %+v", err, got, got.Delivery)

@@ -1,4 +1,4 @@
-package server
+package messages
 
 import (
 	"bytes"
@@ -17,33 +17,32 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// An addressee is a recipient of the request on its way into the audience.
-type addressee struct {
+// A recipient is a recipient of the request.
+type recipient struct {
 	registry.Addressee
 	index int // in the request
 	data  json.RawMessage
 }
 
-// at points to an addressee in the request.
-func (d *draft) at(a *addressee) string {
+// pointerOf returns the pointer to a recipient in the request.
+func (d *draft) pointerOf(a *recipient) string {
 	if !d.posted.Direct.List {
 		return ""
 	}
 	return fmt.Sprintf("/recipients/%d", a.index)
 }
 
-// address finds or makes the recipients and puts the good ones into the event.
-// Nothing is made before all have been checked.
-func (d *draft) address(ctx context.Context, people *registry.Registry, request *wire.MessageRequest) error {
-	if err := d.find(ctx, people, request); err != nil {
+// setRecipients adds the valid recipients to the event. It creates missing subscribers after all recipients are checked.
+func (d *draft) setRecipients(ctx context.Context, people *registry.Registry, request *wire.MessageRequest) error {
+	if err := d.checkRecipients(ctx, people, request); err != nil {
 		return err
 	}
-	if err := d.fits(); err != nil {
+	if err := d.checkSize(); err != nil {
 		return err
 	}
-	made := make([]registry.Addressee, len(d.people))
-	for i := range d.people {
-		made[i] = d.people[i].Addressee
+	made := make([]registry.Addressee, len(d.recipients))
+	for i := range d.recipients {
+		made[i] = d.recipients[i].Addressee
 	}
 	if err := people.MakeAddressees(ctx, d.posted.Service, d.channel, made); err != nil {
 		return err
@@ -53,32 +52,31 @@ func (d *draft) address(ctx context.Context, people *registry.Registry, request 
 		if a.Err != nil {
 			return a.Err
 		}
-		audience[i] = fanfare.Recipient{Subscriber: a.Place, Data: d.people[i].data}
+		audience[i] = fanfare.Recipient{Subscriber: a.Place, Data: d.recipients[i].data}
 	}
 	slices.SortFunc(audience, func(a, b fanfare.Recipient) int { return cmp.Compare(a.Subscriber, b.Subscriber) })
 	d.posted.Direct.Recipients = audience
 	return nil
 }
 
-// find looks the recipients up and writes each a message, to see whether that
-// can be done. Those for whom it cannot are refused: the error is set where
-// nobody is left, or where one is enough.
-func (d *draft) find(ctx context.Context, people *registry.Registry, request *wire.MessageRequest) error {
+// checkRecipients looks up the recipients and renders the message for each. It refuses recipients with an error, and
+// returns an error if none is left or the request wants all or nothing.
+func (d *draft) checkRecipients(ctx context.Context, people *registry.Registry, request *wire.MessageRequest) error {
 	asked := request.Recipients
 	if !d.posted.Direct.List {
 		asked = []wire.To{{To: request.To, Subscriber: request.Subscriber}}
 	}
-	if err := d.look(ctx, people, asked); err != nil {
+	if err := d.findRecipients(ctx, people, asked); err != nil {
 		return err
 	}
 	d.refuseRepeats()
-	if err := d.try(ctx, people); err != nil {
+	if err := d.renderEach(ctx, people); err != nil {
 		return err
 	}
 	var wrong []*fanfare.Error
-	good := d.people[:0]
-	for i := range d.people {
-		a := &d.people[i]
+	good := d.recipients[:0]
+	for i := range d.recipients {
+		a := &d.recipients[i]
 		if a.Err == nil {
 			good = append(good, *a)
 			continue
@@ -90,21 +88,21 @@ func (d *draft) find(ctx context.Context, people *registry.Registry, request *wi
 		wrong = append(wrong, e)
 		d.refused = append(d.refused, wire.RecipientError{Index: a.index, Error: wire.MemberOf(e)})
 	}
-	d.people = good
+	d.recipients = good
 	switch {
 	case len(wrong) == 0:
 		return nil
 	case !d.posted.Direct.List:
 		return wrong[0]
 	case len(good) == 0 || request.AllOrNothing:
-		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients are wrong, nothing was sent", len(wrong), len(asked)),
-			Hint: "mend or leave out those that are named", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
+		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/recipients", Message: fmt.Sprintf("%d of %d recipients are invalid, nothing was sent", len(wrong), len(asked)),
+			Hint: "correct or remove the recipients in details", Details: wrong[:min(len(wrong), wire.MaxErrors)]}
 	}
 	return nil
 }
 
-// look finds who has the addresses and ids.
-func (d *draft) look(ctx context.Context, people *registry.Registry, asked []wire.To) error {
+// findRecipients looks up the addresses and ids.
+func (d *draft) findRecipients(ctx context.Context, people *registry.Registry, asked []wire.To) error {
 	found := make([]registry.Addressee, len(asked))
 	for i := range asked {
 		found[i].Address, found[i].Subscriber = asked[i].To, asked[i].Subscriber
@@ -112,34 +110,34 @@ func (d *draft) look(ctx context.Context, people *registry.Registry, asked []wir
 	if err := people.FindAddressees(ctx, d.posted.Service, d.channel, found); err != nil {
 		return err
 	}
-	d.people = make([]addressee, len(asked))
+	d.recipients = make([]recipient, len(asked))
 	for i := range asked {
-		a := &d.people[i]
-		*a = addressee{found[i], i, asked[i].Data}
+		a := &d.recipients[i]
+		*a = recipient{found[i], i, asked[i].Data}
 		if err := misnamed(&asked[i]); err != nil {
 			a.Err = err
 		}
-		a.Err = fanfare.Below(d.at(a), a.Err)
+		a.Err = fanfare.Below(d.pointerOf(a), a.Err)
 	}
 	return nil
 }
 
-// misnamed says what in a recipient is wrong by itself.
+// misnamed returns the error of a recipient that is invalid by itself.
 func misnamed(to *wire.To) error {
 	switch data := bytes.TrimLeft(to.Data, " \t\r\n"); {
 	case (to.To != "") == (to.Subscriber != ""):
-		return &fanfare.Error{Code: fanfare.Invalid, Message: "it does not say to whom", Hint: "give to (an address) or subscriber (an id)"}
+		return &fanfare.Error{Code: fanfare.Invalid, Message: "the recipient has neither or both of to and subscriber", Hint: "set to (an address) or subscriber (an id)"}
 	case len(data) > 0 && data[0] != '{':
 		return &fanfare.Error{Code: fanfare.Invalid, Pointer: "/data", Message: "data must be an object"}
 	}
 	return nil
 }
 
-// refuseRepeats leaves each person in the list once.
+// refuseRepeats refuses all but the first occurrence of a person.
 func (d *draft) refuseRepeats() {
 	places, addresses := map[fanfare.RowID]int{}, map[string]int{}
-	for i := range d.people {
-		a := &d.people[i]
+	for i := range d.recipients {
+		a := &d.recipients[i]
 		if a.Err != nil {
 			continue
 		}
@@ -152,16 +150,16 @@ func (d *draft) refuseRepeats() {
 			addresses[a.Address] = i
 		}
 		if again {
-			a.Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: d.at(a), Message: fmt.Sprintf("the same person as recipient %d of the list", first), Hint: "name everybody once"}
+			a.Err = &fanfare.Error{Code: fanfare.Invalid, Pointer: d.pointerOf(a), Message: fmt.Sprintf("the same person as recipient %d of the list", first), Hint: "list each person once"}
 		}
 	}
 }
 
-// try writes each message as it would leave now.
-func (d *draft) try(ctx context.Context, people *registry.Registry) error {
+// renderEach renders the message for each recipient.
+func (d *draft) renderEach(ctx context.Context, people *registry.Registry) error {
 	var places []fanfare.RowID
-	for i := range d.people {
-		if a := &d.people[i]; a.Err == nil && a.Place != 0 {
+	for i := range d.recipients {
+		if a := &d.recipients[i]; a.Err == nil && a.Place != 0 {
 			places = append(places, a.Place)
 		}
 	}
@@ -177,8 +175,8 @@ func (d *draft) try(ctx context.Context, people *registry.Registry) error {
 		return err
 	}
 	var page []byte
-	for i := range d.people {
-		a := &d.people[i]
+	for i := range d.recipients {
+		a := &d.recipients[i]
 		if a.Err != nil {
 			continue
 		}
@@ -189,20 +187,20 @@ func (d *draft) try(ctx context.Context, people *registry.Registry) error {
 		recipient := compose.Recipient(&who, d.posted)
 		recipient.Data = a.data
 		if _, page, err = d.writer.Write(page[:0], recipient); err != nil {
-			a.Err = d.unwritten(d.at(a), err)
+			a.Err = d.renderError(d.pointerOf(a), err)
 		}
 	}
 	return nil
 }
 
-// fits refuses what would be too much to be kept as one event.
-func (d *draft) fits() error {
-	size := len(d.posted.Event.Data) + len(d.people)*recipientBytes + len(d.posted.Direct.Files)*fileBytes
+// checkSize refuses a message that is too large for one event.
+func (d *draft) checkSize() error {
+	size := len(d.posted.Event.Data) + len(d.recipients)*recipientBytes + len(d.posted.Direct.Files)*fileBytes
 	if c := d.posted.Direct.Content; c != nil {
 		size += len(c.Subject) + len(c.Text) + len(c.HTML)
 	}
-	for i := range d.people {
-		size += len(d.people[i].data)
+	for i := range d.recipients {
+		size += len(d.recipients[i].data)
 	}
 	if size <= maxKeptBytes {
 		return nil
@@ -210,9 +208,8 @@ func (d *draft) fits() error {
 	return &fanfare.Error{Code: fanfare.TooLarge, Message: fmt.Sprintf("data, content and recipients take %d bytes together, more than %d", size, maxKeptBytes), Hint: "send the list in parts"}
 }
 
-// unwritten says in the words of the request why a message could not be made:
-// what the template reads is not in the data.
-func (d *draft) unwritten(at string, err error) error {
+// renderError changes an error of rendering to the terms of the request: the data lack a value that the template reads.
+func (d *draft) renderError(at string, err error) error {
 	e, ok := errors.AsType[*fanfare.Error](err)
 	if !ok {
 		return err
@@ -225,16 +222,15 @@ func (d *draft) unwritten(at string, err error) error {
 	moved.Message = d.title + ", " + path.Base(e.Pointer) + ": " + e.Message
 	moved.Pointer = at + "/data"
 	if moved.Hint == "" && strings.Contains(e.Message, "undefined variable ") {
-		moved.Hint = "put it into the data, or let the template do without: {{ ... | default: \"\" }}"
+		moved.Hint = "add it to the data, or give it a default in the template: {{ ... | default: \"\" }}"
 	}
 	return &moved
 }
 
-// contentPointer is where the part of a template that came with the request
-// stands in it.
+// contentPointer returns the pointer, in the request, of a part of its content.
 func contentPointer(pointer string) string {
 	pointer = strings.Replace(pointer, "/templates/"+compose.ContentName, "/content", 1)
-	if pointer == "/content/images" { // which stand beside it
+	if pointer == "/content/images" { // the images of content are attachments
 		return "/attachments"
 	}
 	return pointer
