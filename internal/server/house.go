@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/recovery"
+	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
@@ -28,6 +29,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -85,14 +87,14 @@ type house struct {
 	archive *maintain.StateArchive
 	states  *topicstate.States
 	history *maintain.History
-	rates   *rates
+	rates   *status.Rates
 
 	// openVerifier
 	verifier *verify.Verifier
 
 	// openMatching
-	samples   *samples
-	narrowing *audiences
+	samples   *match.Samples
+	audiences *match.Audiences
 
 	// openIntake
 	floor     *datadir.DiskFloor

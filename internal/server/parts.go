@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -24,13 +25,12 @@ import (
 // topics is the registry as intake sees it.
 type topics struct {
 	*registry.Registry
-	audiences *audiences
+	audiences *match.Audiences
 }
 
-// CheckAudience refuses a sender's condition over people that is none.
+// CheckAudience rejects an audience filter that does not compile.
 func (t topics) CheckAudience(service, filter string) error {
-	_, err := t.audiences.strictly(service, filter)
-	return err
+	return t.audiences.Check(service, filter)
 }
 
 // Intake finds the topic of an event.

@@ -72,7 +72,7 @@ func (m suppressionMetrics) Describe(to chan<- *prometheus.Desc) { to <- suppres
 
 func (m suppressionMetrics) Collect(to chan<- prometheus.Metric) {
 	counts := m.registry.SuppressedBy()
-	for _, reason := range suppression.Reasons {
+	for _, reason := range registry.SuppressionReasons {
 		to <- prometheus.MustNewConstMetric(suppressionsDesc, prometheus.GaugeValue, float64(counts[reason]), reason)
 	}
 }

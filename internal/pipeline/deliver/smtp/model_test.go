@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Failover reports that there is no other next hop.

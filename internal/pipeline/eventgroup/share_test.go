@@ -1,4 +1,4 @@
-package ingest
+package eventgroup
 
 import (
 	"encoding/json"
@@ -10,17 +10,17 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestTheEventsOfTheSharesAreThoseOfTheGroup(t *testing.T) {
+func TestSharesPartitionAGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SampledFrom([]string{"news", "stocks", "a", "", `quo"ted`, "ünïcode", `back\slash`})
 		topics := rapid.SampledFrom([]string{"", "story", "sto", `quo"te`, `","topic":"story`})
-		apart := rapid.MapOf(topics, rapid.Bool()).Draw(t, "topics apart")
-		isApart := func(service, topic string) bool { return apart[topic] && service != "stocks" }
+		separate := rapid.MapOf(topics, rapid.Bool()).Draw(t, "separate topics")
+		isSeparate := func(service, topic string) bool { return separate[topic] && service != "stocks" }
 		type key struct{ service, topic string }
 		var posted []*fanfare.AcceptedEvent
 		counts, first := map[key]int{}, []key{}
 		keyOf := func(p *fanfare.AcceptedEvent) key {
-			if p.Topic != "" && isApart(p.Service, p.Topic) {
+			if p.Topic != "" && isSeparate(p.Service, p.Topic) {
 				return key{p.Service, p.Topic}
 			}
 			return key{service: p.Service}
@@ -44,7 +44,7 @@ func TestTheEventsOfTheSharesAreThoseOfTheGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shares, err := Shares(group, isApart)
+		shares, err := Shares(group, isSeparate)
 		if err != nil || len(shares) != len(first) {
 			t.Fatalf("shares are %+v (%v), want those of %v", shares, err, first)
 		}
@@ -58,7 +58,7 @@ func TestTheEventsOfTheSharesAreThoseOfTheGroup(t *testing.T) {
 					want = append(want, p)
 				}
 			}
-			got, err := DecodeOf(&share, group, 77)
+			got, err := DecodeShare(&share, group, 77)
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("of %+v are %+v (%v), want %+v", share, got, err, want)
 			}
@@ -66,9 +66,9 @@ func TestTheEventsOfTheSharesAreThoseOfTheGroup(t *testing.T) {
 	})
 }
 
-// What apart says may change with an apply, between one event and the next, and until
-// the share is read: no event may fall between two shares, or be in both.
-func TestEachEventIsInOneShareHoweverTopicsChange(t *testing.T) {
+// An apply may change which topics are separate between two events, and before a share is
+// decoded: each event must still be in exactly one share.
+func TestSharesStayDisjointWhenTopicsChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topics := rapid.SampledFrom([]string{"story", "alert", "quote"})
 		var posted []*fanfare.AcceptedEvent
@@ -79,13 +79,13 @@ func TestEachEventIsInOneShareHoweverTopicsChange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shares, err := Shares(group, func(string, string) bool { return rapid.Bool().Draw(t, "apart now") })
+		shares, err := Shares(group, func(string, string) bool { return rapid.Bool().Draw(t, "separate now") })
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := map[string]int{}
 		for i := range shares {
-			got, err := DecodeOf(&shares[i], group, 7)
+			got, err := DecodeShare(&shares[i], group, 7)
 			if err != nil || len(got) != shares[i].Events {
 				t.Fatalf("share %+v has %d events (%v)", shares[i], len(got), err)
 			}
@@ -101,7 +101,7 @@ func TestEachEventIsInOneShareHoweverTopicsChange(t *testing.T) {
 	})
 }
 
-func TestADamagedGroupHasNoShares(t *testing.T) {
+func TestSharesRejectsADamagedGroup(t *testing.T) {
 	for _, group := range []string{"\x05ab", "\x01{", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
 		if shares, err := Shares([]byte(group), nil); err == nil {
 			t.Errorf("%q has %+v", group, shares)

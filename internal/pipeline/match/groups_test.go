@@ -1,4 +1,4 @@
-package server
+package match
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
-// intakeOf is a bus with groups of events in its bulk lane, and who reads them.
-type intakeOf struct {
+// testIntake is a bus with groups of events in its bulk lane, and the queue that reads them.
+type testIntake struct {
 	t      *testing.T
 	hops   *bus.Bus
-	groups *groups
+	groups *groupQueue
 	kept   int
 }
 
@@ -30,7 +30,7 @@ type sameForAll catalog.Generation
 
 func (g sameForAll) Generation(string, string) catalog.Generation { return catalog.Generation(g) }
 
-func newIntakeOf(t *testing.T) *intakeOf {
+func newTestIntake(t *testing.T) *testIntake {
 	t.Helper()
 	hops, err := bus.Open(t.Context(), bus.Options{Dir: t.TempDir(), Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -45,15 +45,14 @@ func newIntakeOf(t *testing.T) *intakeOf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &matching{lane: fanfare.Bulk, queue: queue, bus: hops, clock: clock.System{}, logger: slog.New(slog.DiscardHandler)}
-	bad := func(_ *bus.Lease, err error) { t.Error(err) }
-	in := &intakeOf{t: t, hops: hops, groups: m.newGroups(bad)}
+	in := &testIntake{t: t, hops: hops, groups: newGroupQueue(queue, fanfare.Bulk, Options{Bus: hops, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})}
+	in.groups.unreadable = func(_ *bus.Lease, err error) { t.Error(err) }
 	in.groups.generations = sameForAll{}
 	return in
 }
 
 // keep appends a group with an event of each service that is named.
-func (in *intakeOf) keep(data json.RawMessage, services ...string) {
+func (in *testIntake) keep(data json.RawMessage, services ...string) {
 	in.t.Helper()
 	events := make([]*fanfare.AcceptedEvent, len(services))
 	for i, service := range services {
@@ -63,7 +62,7 @@ func (in *intakeOf) keep(data json.RawMessage, services ...string) {
 }
 
 // keepOf appends a group with an event of each topic that is named.
-func (in *intakeOf) keepOf(topics ...string) {
+func (in *testIntake) keepOf(topics ...string) {
 	in.t.Helper()
 	events := make([]*fanfare.AcceptedEvent, len(topics))
 	for i, topic := range topics {
@@ -72,13 +71,13 @@ func (in *intakeOf) keepOf(topics ...string) {
 	in.append(events)
 }
 
-func (in *intakeOf) append(events []*fanfare.AcceptedEvent) {
+func (in *testIntake) append(events []*fanfare.AcceptedEvent) {
 	in.t.Helper()
 	for _, e := range events {
 		in.kept++
 		e.Seq = fanfare.EventSeq(in.kept)
 	}
-	group, err := ingest.Encode(events...)
+	group, err := eventgroup.Encode(events...)
 	if err == nil {
 		_, err = in.hops.AppendEvents(in.t.Context(), fanfare.Bulk, group)
 	}
@@ -88,34 +87,34 @@ func (in *intakeOf) append(events []*fanfare.AcceptedEvent) {
 }
 
 // awaitAhead returns when so many groups are read ahead.
-func (in *intakeOf) awaitAhead(n int) {
+func (in *testIntake) awaitAhead(n int) {
 	in.t.Helper()
 	limit, cancel := context.WithTimeout(in.t.Context(), 2*time.Minute)
 	defer cancel()
 	for in.groups.held < n {
 		lease, err := in.groups.queue.Next(limit)
 		if err != nil {
-			in.t.Fatalf("%d groups came within 20 s, want %d: %v", in.groups.held, n, err)
+			in.t.Fatalf("%d groups came in time, want %d: %v", in.groups.held, n, err)
 		}
 		in.groups.take(lease)
 	}
 }
 
-func (in *intakeOf) next() (piece, []*fanfare.AcceptedEvent) {
+func (in *testIntake) next() (piece, []*fanfare.AcceptedEvent) {
 	in.t.Helper()
 	p, ok := in.groups.next(in.t.Context())
 	if !ok {
 		in.t.Fatal("nothing is next")
 	}
-	events, err := ingest.DecodeOf(&p.Share, p.lease.Data, p.lease.Seq)
+	events, err := eventgroup.DecodeShare(&p.Share, p.lease.Data, p.lease.Seq)
 	if err != nil || len(events) != p.Events {
 		in.t.Fatalf("%d events of %s, want %d: %v", len(events), p.Service, p.Events, err)
 	}
 	return p, events
 }
 
-func TestAnEventDoesNotWaitForThoseOfAServiceThatPostsMany(t *testing.T) {
-	in := newIntakeOf(t)
+func TestServicesTakeTurns(t *testing.T) {
+	in := newTestIntake(t)
 	for range 300 {
 		in.keep(nil, slices.Repeat([]string{"large"}, turnEvents)...)
 	}
@@ -132,8 +131,8 @@ func TestAnEventDoesNotWaitForThoseOfAServiceThatPostsMany(t *testing.T) {
 	}
 }
 
-func TestAServicePaysForLargeResults(t *testing.T) {
-	in := newIntakeOf(t)
+func TestServiceIsChargedForLargeResults(t *testing.T) {
+	in := newTestIntake(t)
 	for range 20 {
 		in.keep(nil, "wide")
 		in.keep(nil, "narrow")
@@ -151,18 +150,17 @@ func TestAServicePaysForLargeResults(t *testing.T) {
 	}
 }
 
-// TestGroupsBeyondTheirMemoryAreReadAgain has more bytes of events than are kept at
-// hand.
-func TestGroupsBeyondTheirMemoryAreReadAgain(t *testing.T) {
-	in := newIntakeOf(t)
+// TestDataBeyondTheLimitIsReadAgain has more data than the queue keeps in memory.
+func TestDataBeyondTheLimitIsReadAgain(t *testing.T) {
+	in := newTestIntake(t)
 	data := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, 250<<10)...), '"')
 	const n = 140
 	for range n {
 		in.keep(data, "news")
 	}
 	in.awaitAhead(n)
-	if in.groups.bytes > maxGroupBytesAhead {
-		t.Errorf("%d bytes are at hand, %d may be", in.groups.bytes, maxGroupBytesAhead)
+	if in.groups.bytes > maxGroupBytes {
+		t.Errorf("%d bytes are in memory, %d may be", in.groups.bytes, maxGroupBytes)
 	}
 	for i := range n {
 		p, events := in.next()
@@ -178,10 +176,10 @@ func TestGroupsBeyondTheirMemoryAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestWhatAServiceIsAheadOfOthersIsBoundedInMemory has two services in each group, of
-// which one is far behind: its events are read again.
-func TestWhatAServiceIsAheadOfOthersIsBoundedInMemory(t *testing.T) {
-	in := newIntakeOf(t)
+// TestDataOfADelayedServiceIsBounded has two services in each group. The events of the service
+// that is far behind are read again.
+func TestDataOfADelayedServiceIsBounded(t *testing.T) {
+	in := newTestIntake(t)
 	data := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, 125<<10)...), '"')
 	const n = 200
 	for range n {
@@ -197,8 +195,8 @@ func TestWhatAServiceIsAheadOfOthersIsBoundedInMemory(t *testing.T) {
 		if err := in.groups.frozen(p); err != nil {
 			t.Fatal(err)
 		}
-		if most := maxGroupBytesAhead + 2*len(data) + 1000; in.groups.bytes > most {
-			t.Fatalf("%d bytes are at hand after %v, %d may be", in.groups.bytes, count, most)
+		if most := maxGroupBytes + 2*len(data) + 1000; in.groups.bytes > most {
+			t.Fatalf("%d bytes are in memory after %v, %d may be", in.groups.bytes, count, most)
 		}
 	}
 	if in.groups.bytes != 0 || in.groups.held != 0 {
@@ -206,11 +204,11 @@ func TestWhatAServiceIsAheadOfOthersIsBoundedInMemory(t *testing.T) {
 	}
 }
 
-// TestAGroupIsDoneWhenAllOfItsEventsAreFrozen has rounds that fail at random: what
-// was given back comes again as a whole, the events of a service stay in order, and
-// nothing is left over.
-func TestAGroupIsDoneWhenAllOfItsEventsAreFrozen(t *testing.T) {
-	in := newIntakeOf(t)
+// TestGroupIsAcknowledgedWhenAllItsEventsAreFrozen has rounds that fail at random. A group that
+// was given back comes again as a whole, the events of a service stay in order, and no group is
+// left.
+func TestGroupIsAcknowledgedWhenAllItsEventsAreFrozen(t *testing.T) {
+	in := newTestIntake(t)
 	random := rand.New(rand.NewPCG(6, 17))
 	services := []string{"a", "b", "c", "d"}
 	for range 200 {
@@ -232,13 +230,13 @@ func TestAGroupIsDoneWhenAllOfItsEventsAreFrozen(t *testing.T) {
 		if !ok {
 			continue
 		}
-		events, err := ingest.DecodeOf(&p.Share, p.lease.Data, p.lease.Seq)
+		events, err := eventgroup.DecodeShare(&p.Share, p.lease.Data, p.lease.Seq)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if failed < 20 && random.IntN(5) == 0 {
 			failed++
-			in.groups.end(p.group)
+			in.groups.finish(p.group)
 			if err := p.lease.Later(0); err != nil {
 				t.Fatal(err)
 			}

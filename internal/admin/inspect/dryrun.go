@@ -1,4 +1,4 @@
-package server
+package inspect
 
 import (
 	"context"
@@ -10,76 +10,78 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// DryRun matches an event as it would be matched now, and keeps nothing.
-func (j *judging) DryRun(ctx context.Context, posted *fanfare.AcceptedEvent, sample int) (wire.DryRun, error) {
-	out := wire.DryRun{Topic: posted.Topic, Channels: []wire.DryRunChannel{}, Rules: []wire.DryRunRule{}, Sample: []wire.DryRunHit{}}
-	topic, ok := j.registry.Topic(posted.Service, posted.Topic)
+// DryRun matches an event as it would be matched now, and stores nothing. sample is the number of
+// subscriptions that it lists.
+func (in *Inspector) DryRun(ctx context.Context, event *fanfare.AcceptedEvent, sample int) (wire.DryRun, error) {
+	out := wire.DryRun{Topic: event.Topic, Channels: []wire.DryRunChannel{}, Rules: []wire.DryRunRule{}, Sample: []wire.DryRunHit{}}
+	topic, ok := in.opt.Registry.Topic(event.Service, event.Topic)
 	if !ok {
-		return out, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + posted.Topic}
+		return out, &fanfare.Error{Code: fanfare.NotFound, Message: "the service has no topic " + event.Topic}
 	}
-	if err := j.matching.Lock(ctx); err != nil {
+	if err := in.dryRuns.Lock(ctx); err != nil {
 		return out, err
 	}
-	defer j.matching.Unlock()
-	event := condition.EventOf(&posted.Event)
+	defer in.dryRuns.Unlock()
+	data := condition.EventOf(&event.Event)
 	var err error
-	if event.Previous, err = j.states.Before(posted.Service, posted.Topic, posted.Event.Data); err != nil {
+	if data.Previous, err = in.Before(event.Service, event.Topic, event.Event.Data); err != nil {
 		return out, err
 	}
-	hits, err := j.verifier.Match(ctx, verifiedTopic(topic), "of a dry run", event, nil)
+	hits, err := in.opt.Verifier.Match(ctx, match.VerifyTopic(topic), "of a dry run", data, nil)
 	if err != nil {
 		return out, err
 	}
-	if posted.Audience != nil {
-		if hits, err = j.people.narrow(ctx, posted, hits); err != nil {
+	if event.Audience != nil {
+		if hits, err = in.opt.Audiences.Narrow(ctx, event, hits); err != nil {
 			return out, err
 		}
-		out.Outside = int(posted.Audience.Outside)
+		out.Outside = int(event.Audience.Outside)
 	}
 	out.Matched = len(hits)
 	out.Rules = byRule(topic, hits)
-	if out.Sample, err = j.sample(ctx, topic, hits, sample); err != nil {
+	if out.Sample, err = in.sampleHits(ctx, topic, hits, sample); err != nil {
 		return out, err
 	}
-	hits, later := plan.Gather(0, hits, j.due)
-	out.Gathered = j.gathered(later)
+	hits, later := plan.Gather(0, hits, in.due)
+	out.Gathered = in.waiting(later)
 	messages := map[uint16]int{}
-	for _, m := range plan.Manifests(0, hits, pinsOf(j.registry, topic)) { // sorts hits
+	for _, m := range plan.Manifests(0, hits, match.Pins(in.opt.Registry, topic)) { // sorts hits
 		for i := range m.Sections {
 			messages[m.Sections[i].Channel] += m.Sections[i].Members.Len()
 		}
 	}
 	for number, n := range messages {
 		out.Messages += n
-		out.Channels = append(out.Channels, channelRun(j.registry, number, n))
+		out.Channels = append(out.Channels, ChannelRun(in.opt.Registry, number, n))
 	}
-	if posted.Lane == fanfare.TopicLane {
-		posted.Lane = topic.Lane
+	if event.Lane == fanfare.TopicLane {
+		event.Lane = topic.Lane
 	}
-	out.Hold = j.registry.Hold(posted, int64(out.Messages))
+	out.Hold = in.opt.Registry.Hold(event, int64(out.Messages))
 	slices.SortFunc(out.Channels, func(a, b wire.DryRunChannel) int { return strings.Compare(a.Channel, b.Channel) })
 	return out, nil
 }
 
-// due is when what is gathered for a slot now would be told; what is the case is told
-// without being gathered.
-func (j *judging) due(number uint16) (time.Time, bool) {
-	slot, known := j.registry.Slot(number)
+// due returns when the next digest of a slot is sent; false if it has none, or reports a state,
+// for which no events wait.
+func (in *Inspector) due(number uint16) (time.Time, bool) {
+	slot, known := in.opt.Registry.Slot(number)
 	if !known || slot.Cadence.OfState() {
 		return time.Time{}, false
 	}
-	return slot.Next(j.clock.Now()), true
+	return slot.Next(in.opt.Clock.Now()), true
 }
 
-// gathered says how many would be told later, by slot.
-func (j *judging) gathered(later []fanfare.Gathered) (list []wire.DryRunDigest) {
+// waiting counts the recipients who would be notified later, by slot.
+func (in *Inspector) waiting(later []fanfare.Gathered) (list []wire.DryRunDigest) {
 	for i, g := range later {
 		if i == 0 || later[i-1].Slot != g.Slot {
-			slot, _ := j.registry.Slot(g.Slot)
+			slot, _ := in.opt.Registry.Slot(g.Slot)
 			list = append(list, wire.DryRunDigest{Cadence: slot.Cadence.String(), Zone: slot.Zone.String(), Due: g.Due})
 		}
 		list[len(list)-1].Recipients += g.Manifest.Members()
@@ -88,8 +90,8 @@ func (j *judging) gathered(later []fanfare.Gathered) (list []wire.DryRunDigest) 
 	return list
 }
 
-// channelRun is what so many messages would take over a channel.
-func channelRun(people *registry.Registry, number uint16, messages int) wire.DryRunChannel {
+// ChannelRun estimates how long a number of messages takes over a channel.
+func ChannelRun(people *registry.Registry, number uint16, messages int) wire.DryRunChannel {
 	c, ok := people.Channel(number)
 	if !ok {
 		return wire.DryRunChannel{Messages: messages}
@@ -105,14 +107,14 @@ func channelRun(people *registry.Registry, number uint16, messages int) wire.Dry
 	return run
 }
 
-func (j *judging) channel(number uint16) string {
-	if c, ok := j.registry.Channel(number); ok {
+func (in *Inspector) channel(number uint16) string {
+	if c, ok := in.opt.Registry.Channel(number); ok {
 		return c.Name
 	}
 	return ""
 }
 
-// byRule counts hits by rule, in the topic's order; own filters come last.
+// byRule counts hits by rule, in the order of the topic; filters come last.
 func byRule(topic *catalog.Topic, hits []fanfare.Hit) []wire.DryRunRule {
 	counts := make([]int, len(topic.Rules)+1)
 	for i := range hits {
@@ -138,8 +140,8 @@ func ruleAt(topic *catalog.Topic, i int) string {
 	return ""
 }
 
-// sample names n of the hits, at even distances.
-func (j *judging) sample(ctx context.Context, topic *catalog.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
+// sampleHits lists n of the hits, at even distances.
+func (in *Inspector) sampleHits(ctx context.Context, topic *catalog.Topic, hits []fanfare.Hit, n int) ([]wire.DryRunHit, error) {
 	n = min(n, len(hits))
 	list := make([]wire.DryRunHit, 0, n)
 	places, people := make([]fanfare.RowID, n), make([]fanfare.RowID, n)
@@ -150,17 +152,17 @@ func (j *judging) sample(ctx context.Context, topic *catalog.Topic, hits []fanfa
 	}
 	slices.Sort(people)
 	known := map[fanfare.RowID]registry.SubscriberRow{}
-	err := j.registry.Subscribers(ctx, slices.Compact(people), func(r *registry.SubscriberRow) error {
+	err := in.opt.Registry.Subscribers(ctx, slices.Compact(people), func(r *registry.SubscriberRow) error {
 		known[r.Place] = registry.SubscriberRow{ID: r.ID, Address: r.Address}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = j.registry.Subscriptions(ctx, places, func(r *registry.SubscriptionRow) error {
+	err = in.opt.Registry.Subscriptions(ctx, places, func(r *registry.SubscriptionRow) error {
 		hit := chosen[r.Place]
 		list = append(list, wire.DryRunHit{Subscription: r.ID, Subscriber: known[hit.Subscriber].ID, To: known[hit.Subscriber].Address,
-			Channel: j.channel(hit.Channel), Rule: ruleAt(topic, int(hit.Rule))})
+			Channel: in.channel(hit.Channel), Rule: ruleAt(topic, int(hit.Rule))})
 		return nil
 	})
 	return list, err

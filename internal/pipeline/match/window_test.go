@@ -1,4 +1,4 @@
-package server
+package match
 
 import (
 	"context"
@@ -16,8 +16,8 @@ type generationOf map[string]catalog.Generation
 func (g generationOf) Generation(_, topic string) catalog.Generation { return g[topic] }
 
 // newWindowed reads groups while its clock stands before the end of all windows.
-func newWindowed(t *testing.T) (*intakeOf, *setClock) {
-	in, clock := newIntakeOf(t), &setClock{now: time.Now().Add(-time.Minute)}
+func newWindowed(t *testing.T) (*testIntake, *fixedClock) {
+	in, clock := newTestIntake(t), &fixedClock{now: time.Now().Add(-time.Minute)}
 	in.groups.clock = clock
 	in.groups.generations = generationOf{
 		"slow": {Window: 5 * time.Second}, "slower": {Window: 10 * time.Second}, "alone": {PerChange: true},
@@ -25,8 +25,8 @@ func newWindowed(t *testing.T) (*intakeOf, *setClock) {
 	return in, clock
 }
 
-// drain takes all pieces whose turn it is, and tells their topics.
-func (in *intakeOf) drain() (topics []string) {
+// drain takes all pieces that are ready, and returns their topics.
+func (in *testIntake) drain() (topics []string) {
 	in.t.Helper()
 	for {
 		p, ok := in.groups.next(in.t.Context())
@@ -43,33 +43,33 @@ func (in *intakeOf) drain() (topics []string) {
 	}
 }
 
-func TestEventsOfATopicWithAWindowWaitForItsEndAndHoldUpNobody(t *testing.T) {
+func TestEventsWaitForTheEndOfTheirWindow(t *testing.T) {
 	in, clock := newWindowed(t)
 	in.keepOf("slow", "story", "alone", "slower")
 	in.keepOf("slow")
 	in.awaitAhead(2)
 	if got := in.drain(); !slices.Equal(got, []string{"", "alone"}) {
-		t.Fatalf("within the windows come %q, want what has none", got)
+		t.Fatalf("within the windows got %q, want the events without a window", got)
 	}
 	clock.now = clock.now.Add(2 * time.Minute)
 	got := in.drain()
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"slow", "slow", "slower"}) {
-		t.Fatalf("behind the windows come %q, want all that waited", got)
+		t.Fatalf("after the windows got %q, want all that waited", got)
 	}
 	if in.groups.held != 0 || in.groups.bytes != 0 {
 		t.Errorf("%d groups and %d bytes are still counted", in.groups.held, in.groups.bytes)
 	}
 }
 
-func TestWhoWaitsForGroupsIsWokenAtTheEndOfAWindow(t *testing.T) {
+func TestAwaitReturnsAtTheEndOfAWindow(t *testing.T) {
 	in, clock := newWindowed(t)
 	in.keepOf("slow")
 	in.awaitAhead(1)
 	clock.now = in.groups.windows[0].ends.Add(-time.Millisecond)
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	lease, err := in.groups.nextOrEnd(limit)
+	lease, err := in.groups.nextLease(limit)
 	if lease != nil || err != nil {
 		t.Fatalf("got %v, %v, want the end of the window", lease, err)
 	}
@@ -82,7 +82,7 @@ func TestWhoWaitsForGroupsIsWokenAtTheEndOfAWindow(t *testing.T) {
 	}
 }
 
-func TestUrgentEventsWaitForNoWindow(t *testing.T) {
+func TestUrgentEventsIgnoreWindows(t *testing.T) {
 	in, _ := newWindowed(t)
 	in.groups.lane = fanfare.Urgent
 	in.keepOf("slow", "story")
@@ -92,7 +92,7 @@ func TestUrgentEventsWaitForNoWindow(t *testing.T) {
 	}
 }
 
-func TestWindowsEndEarlyWhereNoMoreGroupsCanBeReadAhead(t *testing.T) {
+func TestWindowsEndEarlyWhenReadAheadIsFull(t *testing.T) {
 	in, _ := newWindowed(t)
 	for range 3 {
 		in.keepOf("slow")
@@ -104,11 +104,11 @@ func TestWindowsEndEarlyWhereNoMoreGroupsCanBeReadAhead(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForAWindowIsGivenBackAtTheEnd(t *testing.T) {
+func TestReturnAllReturnsPiecesInWindows(t *testing.T) {
 	in, _ := newWindowed(t)
 	in.keepOf("slow", "story")
 	in.awaitAhead(1)
-	in.groups.giveBack()
+	in.groups.returnAll()
 	if in.groups.held != 0 || in.groups.bytes != 0 || len(in.groups.windows) != 0 {
 		t.Fatalf("%d groups, %d bytes and %d windows are left", in.groups.held, in.groups.bytes, len(in.groups.windows))
 	}
@@ -118,3 +118,8 @@ func TestWhatWaitsForAWindowIsGivenBackAtTheEnd(t *testing.T) {
 		t.Errorf("%d events came with delivery %d, want both again", len(events), p.lease.Deliveries)
 	}
 }
+
+// fixedClock is set by the test.
+type fixedClock struct{ now time.Time }
+
+func (c *fixedClock) Now() time.Time { return c.now }

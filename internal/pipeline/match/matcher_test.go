@@ -1,4 +1,4 @@
-package server
+package match
 
 import (
 	"log/slog"
@@ -6,17 +6,15 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/clock"
-	"fanfare.dev/fanfare/internal/ctxlock"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
-// An event that is tried again after others came is not the last of its key.
-func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.T) {
+// A parked event must not become the state of its key after later events.
+func TestParkedGroupKeepsItsSequences(t *testing.T) {
 	logger, store := slog.New(slog.DiscardHandler), deliveries.New(storetest.Open(t))
 	hops, err := bus.Open(t.Context(), bus.Options{Dir: t.TempDir(), Lease: time.Minute, Logger: logger})
 	if err != nil {
@@ -28,7 +26,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 		}
 	}()
 	events := []*fanfare.AcceptedEvent{{Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}, {Service: "news", Topic: "quote", Lane: fanfare.Normal, ReceivedAt: time.Now()}}
-	group, err := ingest.Encode(events...) // no sequence yet
+	group, err := eventgroup.Encode(events...) // no sequence yet
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +43,7 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := ingest.Decode(lease.Data, lease.Seq)
+		events, err := eventgroup.Decode(lease.Data, lease.Seq)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,13 +51,12 @@ func TestAGroupThatFailedTooOftenComesAgainWithTheSequencesThatItHad(t *testing.
 	}
 	lease, first := take()
 	lease.Deliveries = fanfare.MaxFailures
-	(&matching{store: store, clock: clock.System{}, logger: logger}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
-	tries := control.NewParking(control.ParkingOptions{Store: store, Bus: hops, Retrying: ctxlock.New()})
-	parked, err := tries.Parked(t.Context())
+	(&Matcher{Options: Options{Store: store, Clock: clock.System{}, Logger: logger}}).fail(t.Context(), lease, &fanfare.Error{Message: "a failure"})
+	parked, payloads, err := store.Parked(t.Context(), fanfare.DayOf(lease.Kept))
 	if err != nil || len(parked) != 1 {
 		t.Fatalf("%d parked, %v", len(parked), err)
 	}
-	if err := tries.RetryParked(t.Context(), parked[0].ID); err != nil {
+	if _, err := hops.AppendEvents(t.Context(), fanfare.Normal, payloads[0]); err != nil { // as a retry does
 		t.Fatal(err)
 	}
 	lease, again := take()

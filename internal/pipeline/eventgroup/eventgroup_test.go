@@ -1,4 +1,4 @@
-package ingest
+package eventgroup
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestAGroupComesBackAsItWasKept(t *testing.T) {
+func TestDecodeReturnsEncodedEvents(t *testing.T) {
 	var group []byte
 	var want []*fanfare.AcceptedEvent
 	for i, id := range []string{"a", "<b>&", "ü\u2028"} {
@@ -65,7 +65,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestAParkedEventKeepsItsSequence(t *testing.T) {
+func TestEncodedEventKeepsItsSequence(t *testing.T) {
 	p := &fanfare.AcceptedEvent{Service: "news", Topic: "story", Seq: fanfare.NewEventSeq(77, 3), Event: fanfare.Event{ID: "a", Data: []byte(`{}`)}}
 	group, err := Encode(p)
 	if err != nil {
@@ -75,4 +75,8 @@ func TestAParkedEventKeepsItsSequence(t *testing.T) {
 	if err != nil || len(events) != 1 || events[0].Seq != p.Seq {
 		t.Fatalf("got %v (%v), want one event with sequence %x", events, err, uint64(p.Seq))
 	}
+}
+
+func event(id string) fanfare.AcceptedEvent {
+	return fanfare.AcceptedEvent{Service: "news", Topic: "story", Lane: fanfare.TopicLane, Event: fanfare.Event{ID: id, Source: "/test", Data: []byte(`{"a":1}`)}}
 }
