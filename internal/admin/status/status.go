@@ -30,7 +30,7 @@ import (
 // Recorder counts outcomes, and knows the broadcasts that are not completed.
 type Recorder interface {
 	Totals() (attempts fanfare.Counts, commits int64)
-	Backlog() (broadcasts, pending, deferred int64)
+	Backlog() (broadcasts int, pending, deferred int64)
 	Open(most int) []fanfare.EventRef
 }
 
