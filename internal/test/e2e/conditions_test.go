@@ -94,7 +94,7 @@ func TestTheDearestConditionsAreReported(t *testing.T) {
 	if put.Matching == nil || !put.Matching.Indexed {
 		t.Errorf("answered %+v", put)
 	}
-	if empty := s.mustRun("", "report", "conditions"); !strings.Contains(empty, "an index leads to every condition") {
+	if empty := s.mustRun("", "report", "conditions"); !strings.Contains(empty, "the index covers all conditions") {
 		t.Errorf("printed %s", empty)
 	}
 	const dear = `"topic":"story","channel":"email","filter":"event.title != 'x'"`
