@@ -2,11 +2,10 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+
+	"fanfare.dev/fanfare/internal/catalog/apply"
 
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
@@ -25,15 +24,15 @@ var errMoved = errors.New("registry: the configuration changed meanwhile")
 // Plan checks everything in d, dry-runs each template that it names or that a
 // topic in it uses, and returns what Apply would change. It changes nothing.
 func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff, error) {
-	pl, err := r.plan(audit.ActorOf(ctx), d)
+	pl, err := apply.New(&r.planOptions, r.config.Load(), audit.ActorOf(ctx), d)
 	if err != nil {
 		return catalog.Diff{}, err
 	}
 	err = r.writer.submit(ctx, &job{run: func(w *writer) error {
-		if err := pl.checkUse(w); err != nil {
+		if err := w.checkUse(pl); err != nil {
 			return err
 		}
-		for _, t := range pl.defined {
+		for _, t := range pl.ChangedTopics {
 			if err := r.opt.Conditions.CheckDefine(t.ConditionKey(), t.ConditionDefinition()); err != nil {
 				return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 			}
@@ -43,13 +42,13 @@ func (r *Registry) Plan(ctx context.Context, d *document.Document) (catalog.Diff
 	if err != nil {
 		return catalog.Diff{}, d.Locate(err)
 	}
-	return pl.noted(), nil
+	return r.withNotes(pl), nil
 }
 
-// noted is the difference with what else there is to know.
-func (pl *plan) noted() catalog.Diff {
-	diff := pl.diff
-	diff.Notes = slices.Concat(pl.r.rateNotes(pl.doc.Service, pl.doc.Channels), pl.approvalNotes(), pl.draftNotes(), pl.fileNotes(), pl.templateNotes())
+// withNotes returns the changes of a plan with the notes for the user.
+func (r *Registry) withNotes(pl *apply.Plan) catalog.Diff {
+	diff := pl.Diff
+	diff.Notes = append(r.rateNotes(pl.Document.Service, pl.Document.Channels), pl.Notes()...)
 	return diff
 }
 
@@ -63,27 +62,27 @@ func (r *Registry) Apply(ctx context.Context, d *document.Document) (catalog.Dif
 	if err != nil {
 		return catalog.Diff{}, err
 	}
-	return pl.noted(), nil
+	return r.withNotes(pl), nil
 }
 
 // apply makes a plan and carries it out, and makes another where the
 // configuration moved meanwhile. check, if there is one, is asked about the very
 // configuration that is then changed.
-func (r *Registry) apply(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (*plan, error) {
+func (r *Registry) apply(ctx context.Context, d *document.Document, check func(catalog.Configuration) error) (*apply.Plan, error) {
 	for {
-		pl, err := r.plan(audit.ActorOf(ctx), d)
+		pl, err := apply.New(&r.planOptions, r.config.Load(), audit.ActorOf(ctx), d)
 		if check != nil {
-			if err := check(catalog.Configuration{Snapshot: pl.from}); err != nil {
+			if err := check(catalog.Configuration{Snapshot: pl.From}); err != nil {
 				return nil, err
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(pl.diff.Changes) == 0 {
+		if len(pl.Diff.Changes) == 0 {
 			return pl, nil
 		}
-		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return pl.apply(w, audit.ActorOf(ctx)) }})
+		err = r.writer.submit(ctx, &job{run: func(w *writer) error { return w.apply(pl, audit.ActorOf(ctx)) }})
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -94,162 +93,12 @@ func (r *Registry) apply(ctx context.Context, d *document.Document, check func(c
 	}
 }
 
-// A plan is what has to be done for a document, on top of one snapshot.
-type plan struct {
-	r        *Registry
-	doc      *document.Document
-	actor    *audit.Actor
-	from, to *catalog.Snapshot
-	svc      *catalog.ServiceSnapshot // in to
-	diff     catalog.Diff
-	records  []control.ConfigRecord
-	enclosed []control.FileRecord // not kept yet
-	defined  []*catalog.Topic     // new or changed
-	gone     []*catalog.Topic     // deleted
-	closed   []*catalog.Channel   // deleted
-	wrong    []*fanfare.Error
-}
-
-func (r *Registry) plan(actor *audit.Actor, d *document.Document) (*plan, error) {
-	from := r.config.Load()
-	pl := &plan{r: r, doc: d, actor: actor, from: from, to: from.Clone(), diff: catalog.Diff{Changes: []catalog.Change{}}}
-	pl.service()
-	pl.subscriberSchema()
-	if d.DeleteService {
-		pl.dropSubscriberSchema()
-		pl.deleteService()
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Channels)) {
-		pl.channel(name, d.Channels[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Templates)) {
-		pl.template(name, d.Templates[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Topics)) {
-		pl.topic(name, d.Topics[name])
-	}
-	pl.references()
-	if len(pl.wrong) == 0 {
-		pl.dryRun()
-	}
-	if len(pl.wrong) > 0 {
-		return pl, d.Locate(inputerror.Join(pl.wrong[:min(len(pl.wrong), document.MaxErrors)]))
-	}
-	return pl, nil
-}
-
-// fail notes err, which concerns the member at the pointer.
-func (pl *plan) fail(at string, err error) {
-	pl.wrong = append(pl.wrong, inputerror.WithPrefix(at, err))
-}
-
-func (pl *plan) service() {
-	name := pl.doc.Service
-	if pl.svc = pl.to.Services[name]; pl.svc != nil {
-		if changes := pl.settings(); changes != nil {
-			pl.diff.Add(catalog.KindService, name, "update", changes)
-			pl.keepService(false)
-		}
-		return
-	}
-	if !document.NamePattern.MatchString(name) {
-		pl.fail("/service", inputerror.Invalid("", document.NameHint, "%s is not a name", inputerror.Quote(name)))
-	}
-	pl.svc = catalog.NewService(pl.serviceNumber(name), name)
-	pl.to.Services[name], pl.to.ServiceNames[pl.svc.Number] = pl.svc, name
-	pl.settings()
-	pl.diff.Add(catalog.KindService, name, "create", nil)
-	pl.keepService(false)
-}
-
-// references checks that every template that a topic names is there.
-func (pl *plan) references() {
-	check := func(at, name string) {
-		if spec := pl.doc.Templates[name]; spec != nil {
-			if spec.Delete && !pl.doc.DeleteService {
-				pl.fail("", &fanfare.Error{Code: fanfare.Conflict, Pointer: inputerror.Pointer("templates", name), Hint: "give the topic another one first",
-					Message: "template " + inputerror.Quote(name) + " cannot be deleted: it is needed by " + at})
-			}
-			return // where it cannot be compiled, that was said
-		}
-		if name != "" && pl.svc.Templates[name] == nil {
-			pl.fail(at, inputerror.Invalid("", inputerror.DidYouMean(name, maps.Keys(pl.svc.Templates), "the service has no templates"), "unknown template %s", inputerror.Quote(name)))
-		}
-	}
-	for _, t := range catalog.SortedValues(pl.svc.Topics) {
-		at := inputerror.Pointer("topics", t.Name)
-		check(at+"/template", t.Template)
-		check(at+"/digest/template", t.Digest.Template)
-		for i, rule := range t.Rules {
-			check(fmt.Sprintf("%s/rules/%d/template", at, i), rule.Template)
-		}
-	}
-}
-
-// dryRun checks each template against each topic that uses it, where the
-// document names one of them.
-func (pl *plan) dryRun() {
-	used := map[string]bool{}
-	run := func(t *catalog.Topic, name string, params map[string]string) {
-		src := pl.sourceOf(name)
-		if src == nil {
-			return
-		}
-		used[name] = true
-		if pl.doc.Topics[t.Name] == nil && !pl.tries(name) {
-			return
-		}
-		if err := pl.r.opt.DryRunTemplate(src, schemaOf(t), params); err != nil {
-			pl.failIn("in topic "+t.Name, err)
-		}
-	}
-	for _, t := range catalog.SortedValues(pl.svc.Topics) {
-		run(t, t.Template, nil)
-		for _, rule := range t.Rules {
-			if rule.Template != "" {
-				run(t, rule.Template, rule.Params)
-			} else {
-				run(t, t.Template, rule.Params)
-			}
-		}
-	}
-	pl.dryRunDigests(used)
-	for name := range pl.doc.Templates {
-		if src := pl.sourceOf(name); src != nil && !used[name] && pl.tries(name) {
-			if err := pl.r.opt.DryRunTemplate(src, nil, nil); err != nil {
-				pl.fail("", err)
-			}
-		}
-	}
-}
-
-// tries reports whether the document says what the template is, or is going to be.
-func (pl *plan) tries(template string) bool {
-	spec := pl.doc.Templates[template]
-	return spec != nil && spec.Action != document.ActionDiscard
-}
-
-// failIn notes what is wrong with a template where it is used.
-func (pl *plan) failIn(place string, err error) {
-	e := inputerror.WithPrefix("", err)
-	e.Message += " (" + place + ")"
-	pl.wrong = append(pl.wrong, e)
-}
-
-// schemaOf is a topic's schema; of one that has none: anything.
-func schemaOf(t *catalog.Topic) json.RawMessage {
-	if t.Schema == nil {
-		return json.RawMessage("true")
-	}
-	return t.Schema
-}
-
 // checkUse refuses to delete what subscriptions need that have not ended. The
 // index knows the active ones.
-func (pl *plan) checkUse(w *writer) error {
+func (w *writer) checkUse(pl *apply.Plan) error {
 	var wrong []*fanfare.Error
-	for _, t := range pl.gone {
-		n := int64(pl.r.opt.Conditions.Len(t.ConditionKey()))
+	for _, t := range pl.DeletedTopics {
+		n := int64(w.r.opt.Conditions.Len(t.ConditionKey()))
 		for of, paused := range w.pausedUse {
 			if of.topic == t.Number {
 				n += paused
@@ -259,7 +108,7 @@ func (pl *plan) checkUse(w *writer) error {
 			wrong = append(wrong, inUse(inputerror.Pointer("topics", t.Name), n))
 		}
 	}
-	for _, t := range pl.defined {
+	for _, t := range pl.ChangedTopics {
 		if n := w.waitingUse[t.Number]; n > 0 && t.Digest.IsZero() {
 			wrong = append(wrong, t.DigestInUse(n))
 		}
@@ -269,7 +118,7 @@ func (pl *plan) checkUse(w *writer) error {
 			}
 		}
 	}
-	for _, c := range pl.closed {
+	for _, c := range pl.DeletedChannels {
 		if n := w.channelUse[c.Number]; n > 0 {
 			wrong = append(wrong, inUse(inputerror.Pointer("channels", c.Name), n))
 		}
@@ -283,43 +132,43 @@ func inUse(at string, subscriptions int64) *fanfare.Error {
 }
 
 // apply runs in the writer.
-func (pl *plan) apply(w *writer, actor *audit.Actor) error {
-	r := pl.r
-	if r.config.Load() != pl.from {
+func (w *writer) apply(pl *apply.Plan, actor *audit.Actor) error {
+	r := w.r
+	if r.config.Load() != pl.From {
 		return errMoved
 	}
-	if err := pl.checkUse(w); err != nil {
+	if err := w.checkUse(pl); err != nil {
 		return err
 	}
-	for i, t := range pl.defined {
+	for i, t := range pl.ChangedTopics {
 		if err := r.opt.Conditions.Define(t.ConditionKey(), t.ConditionDefinition()); err != nil {
-			pl.restore(i)
+			r.restoreTopics(pl, i)
 			return inputerror.WithPrefix(inputerror.Pointer("topics", t.Name), err)
 		}
 	}
-	b := control.Batch{Config: pl.records, Files: pl.enclosed}
-	keys := pl.orphans(&b)
-	for _, c := range pl.diff.Changes {
-		b.AddAudit(actor, audit.Operation{Service: pl.svc.Name, Action: c.Action, Kind: c.Kind, Name: c.Name}, &audit.Detail{Fields: shortened(c)})
+	b := control.Batch{Config: pl.Records, Files: pl.Files}
+	keys := r.deleteKeysOf(pl, &b)
+	for _, c := range pl.Diff.Changes {
+		b.AddAudit(actor, audit.Operation{Service: pl.Service.Name, Action: c.Action, Kind: c.Kind, Name: c.Name}, &audit.Detail{Fields: apply.AuditFields(c)})
 	}
 	if err := r.commit(&b); err != nil {
-		pl.restore(len(pl.defined))
+		r.restoreTopics(pl, len(pl.ChangedTopics))
 		return err
 	}
-	r.config.Store(pl.to)
+	r.config.Store(pl.To)
 	for _, k := range keys {
 		r.keyring.remove(k.number)
 	}
 	return nil
 }
 
-// restore gives the first n changed topics back what they said before. A new
+// restoreTopics gives the first n changed topics back what they said before. A new
 // one stays in the index, where nobody asks for it.
-func (pl *plan) restore(n int) {
-	for _, t := range pl.defined[:n] {
-		if old := pl.from.Topics[t.Number]; old != nil {
+func (r *Registry) restoreTopics(pl *apply.Plan, n int) {
+	for _, t := range pl.ChangedTopics[:n] {
+		if old := pl.From.Topics[t.Number]; old != nil {
 			// It was good a moment ago, for the same subscriptions.
-			_ = pl.r.opt.Conditions.Define(old.ConditionKey(), old.ConditionDefinition())
+			_ = r.opt.Conditions.Define(old.ConditionKey(), old.ConditionDefinition())
 		}
 	}
 }

@@ -2,37 +2,14 @@ package registry
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 
 	"fanfare.dev/fanfare/internal/catalog"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
 
 	"fanfare.dev/fanfare/internal/inputerror"
-
-	"fanfare.dev/fanfare"
 )
-
-// setBudget takes over the budget of the document. It protects other services, so
-// that the admin of one may not raise it.
-func (pl *plan) setBudget() (change audit.FieldChange, changed bool) {
-	asked := pl.doc.MatchingBudget
-	if asked == nil || time.Duration(*asked) == pl.svc.MatchingBudget {
-		return change, false
-	}
-	was := pl.svc.Budget()
-	pl.svc.MatchingBudget = time.Duration(*asked)
-	switch is := pl.svc.Budget(); {
-	case is > catalog.MaxBudget:
-		pl.fail("/matching_budget", inputerror.Invalid("", fmt.Sprintf("at most %s", catalog.Duration(catalog.MaxBudget)), "%s for every event is too much", catalog.Duration(is)))
-	case pl.actor != nil && pl.actor.Tenant != "" && is > was:
-		pl.fail("/matching_budget", &fanfare.Error{Code: fanfare.Forbidden, Hint: "have it set with a key for all services",
-			Message: "the budget protects other services: a key of one service may not raise it"})
-	}
-	return audit.FieldChange{Field: "matching_budget", Old: catalog.Duration(was).String(), New: catalog.Duration(pl.svc.Budget()).String()}, true
-}
 
 // A plannedLoad is what a group adds to the load of a topic.
 type plannedLoad struct {

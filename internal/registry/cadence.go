@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"fanfare.dev/fanfare/internal/catalog"
-
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 )
 
@@ -10,11 +8,4 @@ import (
 func (s *Subscription) OfState() bool {
 	c, err := cadence.Parse(s.Cadence)
 	return err == nil && c.OfState()
-}
-
-// checkCadence refuses a cadence that the topic's subscriptions cannot have.
-func (pl *plan) checkCadence(at string, t *catalog.Topic) {
-	if err := t.CheckCadence(t.Cadence); err != nil {
-		pl.fail(at, err)
-	}
 }

@@ -17,7 +17,7 @@ func (r *Registry) ApplyMember(ctx context.Context, d *document.Document, check 
 	if err != nil {
 		return catalog.Configuration{}, err
 	}
-	return catalog.Configuration{Snapshot: pl.to}, nil
+	return catalog.Configuration{Snapshot: pl.To}, nil
 }
 
 // DeleteMember takes a member away. With a service goes all that it has, and its

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"fanfare.dev/fanfare/internal/store/control"
 
@@ -19,19 +18,8 @@ import (
 // was wrong.
 const kindQuarantine = "quarantine"
 
-// A Quarantine is a condition that is evaluated without the matching index: a filter, or the
-// rule and the params of one subscription.
-type Quarantine struct {
-	Topic        uint32        `json:"topic"`
-	Filter       string        `json:"-"`
-	Subscription fanfare.RowID `json:"subscription,omitempty"`
-	Hash         uint64        `json:"hash,omitempty"` // of the rule and the params
-
-	Since     time.Time `json:"since"`
-	Event     string    `json:"event"`     // at which it was found
-	Index     string    `json:"index"`     // what the index said
-	Evaluator string    `json:"evaluator"` // what is right
-}
+// A Quarantine is a condition that is evaluated without the matching index.
+type Quarantine = condition.Quarantined
 
 // quarantineBody is what is kept of one: the text of a filter may be erased.
 type quarantineBody struct {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fanfare.dev/fanfare/internal/catalog/apply"
+
 	"fanfare.dev/fanfare/internal/catalog"
 
 	"fanfare.dev/fanfare/internal/people/placeindex"
@@ -70,6 +72,7 @@ type Options struct {
 // A Registry is safe for concurrent use.
 type Registry struct {
 	opt                Options
+	planOptions        apply.Options
 	hash               hasher
 	config             atomic.Pointer[catalog.Snapshot]
 	filters            *filters
@@ -115,6 +118,8 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	}
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
+	r.planOptions = apply.Options{CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,
+		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, File: opt.Store.File, Now: opt.Now}
 	r.writer = newWriter(r)
 	if err := r.load(ctx); err != nil {
 		return nil, err

@@ -1,35 +1,10 @@
 package registry
 
 import (
-	"slices"
-	"strings"
-
 	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/catalog/document"
-
-	"fanfare.dev/fanfare/internal/inputerror"
 
 	"fanfare.dev/fanfare"
 )
-
-// checkReserved refuses a new topic with a name of ours that is none of ours, and one
-// of ours that would look different.
-func (pl *plan) checkReserved(at, name string, spec *document.TopicSpec) bool {
-	if !fanfare.ReservedTopic(name) || pl.svc.Topics[name] != nil && spec.Schema == nil && spec.Key == "" {
-		return true
-	}
-	switch {
-	case !slices.Contains(fanfare.ReservedTopics, name):
-		pl.fail(at, inputerror.Invalid("", "take another name, or one of "+strings.Join(fanfare.ReservedTopics, ", "), "names that begin with %s are Fanfare's own, and there is no topic %s", fanfare.ReservedPrefix, inputerror.Quote(name)))
-	case spec.Schema != nil:
-		pl.fail(at, inputerror.Invalid("/schema", "leave it out", "the events of %s are Fanfare's own, and so is their schema", name))
-	case spec.Key != "":
-		pl.fail(at, inputerror.Invalid("/key", "leave it out", "the events of %s are about nothing that has a last state", name))
-	default:
-		return true
-	}
-	return false
-}
 
 // A heard is which services have declared topics that Fanfare publishes to.
 type heard struct {

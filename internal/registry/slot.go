@@ -22,16 +22,8 @@ const kindSlot = "slot"
 // 65,535 of an installation: they have numbers, which are not given again.
 const maxServiceSlots = 16_384
 
-// A Slot is a cadence in a time zone: what belongs to it is due at the same times.
-type Slot struct {
-	Number  uint16 // over all services, for good; 0: at once
-	Service string
-	Cadence cadence.Cadence
-	Zone    *time.Location
-}
-
-// Next is the first time after an instant at which what belongs to it is due.
-func (s *Slot) Next(after time.Time) time.Time { return s.Cadence.Next(after, s.Zone) }
+// A Slot is a cadence of a service in a time zone.
+type Slot = cadence.Slot
 
 // A slotKey is what makes a slot.
 type slotKey struct {

@@ -10,7 +10,9 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/recovery"
+	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
@@ -27,6 +29,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/dispatch"
 	"fanfare.dev/fanfare/internal/pipeline/due"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/pipeline/match/topicstate"
 	"fanfare.dev/fanfare/internal/pipeline/match/verify"
 	"fanfare.dev/fanfare/internal/pipeline/record"
@@ -84,14 +87,14 @@ type house struct {
 	archive *maintain.StateArchive
 	states  *topicstate.States
 	history *maintain.History
-	rates   *rates
+	rates   *status.Rates
 
 	// openVerifier
 	verifier *verify.Verifier
 
 	// openMatching
-	samples   *samples
-	narrowing *audiences
+	samples   *match.Samples
+	audiences *match.Audiences
 
 	// openIntake
 	floor     *datadir.DiskFloor
@@ -135,7 +138,7 @@ func (h *house) openRegistry(ctx context.Context) (err error) {
 	}
 	h.people, err = registry.Open(ctx, registry.Options{
 		Store: h.kept, Conditions: h.index, ParseAddress: address.Parse, ParseURL: address.ParseURL,
-		CheckKey: h.capture.CheckKey, CompileTemplate: compileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: dryRunTemplate, DryRunDigest: dryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
+		CheckKey: h.capture.CheckKey, CompileTemplate: preview.CompileTemplate(int(h.config.MaxAttachments)), DryRunTemplate: preview.DryRunTemplate, DryRunDigest: preview.DryRunDigest, Files: filetype.Policy(h.config.AllowAttachments),
 		AfterEnd: h.afterEnd(h.channels), Now: h.clock.Now, SuppressionKey: h.keys.Suppression.Bytes,
 		Away: h.outage.Err, Patience: h.db.Patience(), Logger: h.log,
 	})

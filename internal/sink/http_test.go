@@ -94,7 +94,7 @@ func TestRequestsAreCountedByEventAndWhereTheyWent(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAGoodSignatureIsRefused(t *testing.T) {
+func TestRequestWithoutValidSignatureIsRefused(t *testing.T) {
 	secret := []byte("a secret of some length")
 	text := "whsec_" + base64.StdEncoding.EncodeToString(secret)
 	pair := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -138,7 +138,7 @@ func TestARequestWithoutAGoodSignatureIsRefused(t *testing.T) {
 	}
 }
 
-func TestInjectedFaultsStrikeRequests(t *testing.T) {
+func TestInjectedFaultsHitRequests(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		inject Inject

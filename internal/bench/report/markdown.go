@@ -26,7 +26,7 @@ func measurements(all []Record) []measurement {
 		if r.Call.IsZero() { // older records do not say which call they are of
 			call = r.At.Format(time.DateOnly)
 		}
-		key := strings.Join([]string{r.ID, r.Durability, r.Machine, ParamsText(r.Params), call}, "\x00")
+		key := strings.Join([]string{r.ID, r.Version, r.Durability, r.Machine, ParamsText(r.Params), call}, "\x00")
 		i, known := at[key]
 		if !known {
 			i = len(out)

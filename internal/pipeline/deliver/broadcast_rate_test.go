@@ -10,13 +10,13 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// flowRates are the rates of some broadcasts.
-type flowRates struct {
+// fakeBroadcastRates are the rates of some broadcasts.
+type fakeBroadcastRates struct {
 	mu sync.Mutex
 	of map[fanfare.EventRef]*limit.Rate
 }
 
-func (f *flowRates) set(event fanfare.EventRef, perSecond float64) {
+func (f *fakeBroadcastRates) set(event fanfare.EventRef, perSecond float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
@@ -28,7 +28,7 @@ func (f *flowRates) set(event fanfare.EventRef, perSecond float64) {
 	f.of[event].Set(perSecond, time.Now())
 }
 
-func (f *flowRates) GroupSize(event fanfare.EventRef, most int) (int, bool) {
+func (f *fakeBroadcastRates) GroupSize(event fanfare.EventRef, most int) (int, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if rate := f.of[event]; rate != nil {
@@ -37,7 +37,7 @@ func (f *flowRates) GroupSize(event fanfare.EventRef, most int) (int, bool) {
 	return most, false
 }
 
-func (f *flowRates) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
+func (f *fakeBroadcastRates) Take(event fanfare.EventRef, n int, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	rate := f.of[event]
@@ -51,7 +51,7 @@ func (f *flowRates) Take(event fanfare.EventRef, n int, now time.Time) time.Dura
 	return wait
 }
 
-func (f *flowRates) Refund(event fanfare.EventRef) {
+func (f *fakeBroadcastRates) Refund(event fanfare.EventRef) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if rate := f.of[event]; rate != nil {
@@ -59,8 +59,8 @@ func (f *flowRates) Refund(event fanfare.EventRef) {
 	}
 }
 
-// cast is a batch of one broadcast.
-func (b *bench) cast(n int, stream uint64) (*Batch, fanfare.EventRef) {
+// submitBroadcast is a batch of one broadcast.
+func (b *fixture) submitBroadcast(n int, stream uint64) (*Batch, fanfare.EventRef) {
 	batch := b.batch(fanfare.Bulk, n)
 	seq := fanfare.NewEventSeq(stream, 0)
 	for i := range batch.Jobs {
@@ -70,7 +70,7 @@ func (b *bench) cast(n int, stream uint64) (*Batch, fanfare.EventRef) {
 }
 
 // sent counts what left of a broadcast.
-func (b *bench) sent(event fanfare.EventRef) int {
+func (b *fixture) sent(event fanfare.EventRef) int {
 	n := 0
 	for _, e := range b.book.all() {
 		if e.State == fanfare.Accepted && e.Delivery.Manifest.Event() == event.Seq {
@@ -87,13 +87,13 @@ func between(t *testing.T, what string, got, least, most int) {
 	}
 }
 
-func TestABroadcastLeavesAtItsRateAndOthersPassIt(t *testing.T) {
+func TestBroadcastKeepsItsRateAndOthersOvertakeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		rates := &fakeBroadcastRates{}
+		b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		b.options.BroadcastRates = rates
-		slow, event := b.cast(1000, 5)
-		quick, other := b.cast(500, 6)
+		slow, event := b.submitBroadcast(1000, 5)
+		quick, other := b.submitBroadcast(500, 6)
 		rates.set(event, 10)
 		b.Submit(slow)
 		b.Submit(quick)
@@ -125,22 +125,22 @@ func TestABroadcastLeavesAtItsRateAndOthersPassIt(t *testing.T) {
 		b.BroadcastRatesChanged()
 		synctest.Wait()
 		between(t, "without a rate", b.sent(event), 1000, 1000)
-		b.mustEnd(slow, ending{})
-		b.mustEnd(quick, ending{})
+		b.mustFinish(slow, finished{})
+		b.mustFinish(quick, finished{})
 		b.Stop()
 	})
 }
 
 // What an unlimited broadcast has queued behind the channel's own rate has no part in
 // a rate that it gets again.
-func TestARateThatIsTakenBackAndSetAgainHoldsForWhatWaitsForTheChannel(t *testing.T) {
+func TestRateSetAgainAppliesToJobsThatWaitForTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		s := settings(answering(taking))
+		rates := &fakeBroadcastRates{}
+		s := settings(answering(acceptAll))
 		s.Rate = 100
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		b.options.BroadcastRates = rates
-		batch, event := b.cast(1000, 5)
+		batch, event := b.submitBroadcast(1000, 5)
 		rates.set(event, 10)
 		b.Submit(batch)
 		synctest.Wait()
@@ -158,16 +158,16 @@ func TestARateThatIsTakenBackAndSetAgainHoldsForWhatWaitsForTheChannel(t *testin
 	})
 }
 
-func TestTheRateOfABroadcastIsForAllOutletsTogether(t *testing.T) {
+func TestRateOfABroadcastAppliesToAllSendersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		var both [2]*bench
+		rates := &fakeBroadcastRates{}
+		var both [2]*fixture
 		var event fanfare.EventRef
 		for i := range both {
-			both[i] = newBench(t, gateFunc(open), settings(answering(taking)))
+			both[i] = newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 			both[i].options.BroadcastRates = rates
 			var batch *Batch
-			batch, event = both[i].cast(300, 5)
+			batch, event = both[i].submitBroadcast(300, 5)
 			rates.set(event, 20)
 			both[i].Submit(batch)
 		}
@@ -180,9 +180,9 @@ func TestTheRateOfABroadcastIsForAllOutletsTogether(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsForItsRateIsStoppedAndGivenBackLikeAllElse(t *testing.T) {
+func TestRateLimitedJobsCanBeStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
+		rates := &fakeBroadcastRates{}
 		var mu sync.Mutex
 		stopped := fanfare.EventRef{}
 		gate := gateFunc(func(job *Job) (Decision, string) {
@@ -193,10 +193,10 @@ func TestWhatWaitsForItsRateIsStoppedAndGivenBackLikeAllElse(t *testing.T) {
 			}
 			return Go, ""
 		})
-		b := newBench(t, gate, settings(answering(taking)))
+		b := newFixture(t, gate, settings(answering(acceptAll)))
 		b.options.BroadcastRates = rates
-		one, event := b.cast(100, 5)
-		two, other := b.cast(100, 6)
+		one, event := b.submitBroadcast(100, 5)
+		two, other := b.submitBroadcast(100, 6)
 		rates.set(event, 1./60)
 		rates.set(other, 1./60)
 		b.Submit(one)
@@ -207,55 +207,55 @@ func TestWhatWaitsForItsRateIsStoppedAndGivenBackLikeAllElse(t *testing.T) {
 		mu.Unlock()
 		b.RecheckGate()
 		synctest.Wait()
-		b.mustEnd(one, ending{held: 100 - b.sent(event)})
+		b.mustFinish(one, finished{held: 100 - b.sent(event)})
 		between(t, "of the other still waits", b.Status().RateLimited, 98, 99)
 		b.Stop()
-		b.mustEnd(two, ending{again: 100 - b.sent(other)})
+		b.mustFinish(two, finished{again: 100 - b.sent(other)})
 	})
 }
 
-func TestWhatRestsTakesTheRoomOfItsBroadcastUntilItLeaves(t *testing.T) {
+func TestRateLimitedJobsCountInTheCapacityOfTheirBroadcast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		rates := &fakeBroadcastRates{}
+		b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		b.options.BroadcastRates = rates
-		batch, event := b.cast(fanfare.MaxBatch+10, 5)
+		batch, event := b.submitBroadcast(fanfare.MaxBatch+10, 5)
 		batch.Flow = event
 		rates.set(event, 10)
 		b.Submit(batch)
 		synctest.Wait()
-		if b.HasRoom(fanfare.Bulk, event) || !b.HasRoom(fanfare.Bulk, flow(6)) {
-			t.Error("a batch that rests takes no room of its broadcast, or that of another")
+		if b.HasCapacity(fanfare.Bulk, event) || !b.HasCapacity(fanfare.Bulk, flow(6)) {
+			t.Error("a batch that rests takes no capacity of its broadcast, or that of another")
 		}
-		for start := time.Now(); !b.HasRoom(fanfare.Bulk, event); {
-			<-b.RoomSignal()
+		for start := time.Now(); !b.HasCapacity(fanfare.Bulk, event); {
+			<-b.CapacityChanged()
 			if time.Since(start) > time.Minute {
-				t.Fatal("no room after a minute at 10/s")
+				t.Fatal("no capacity after a minute at 10/s")
 			}
 		}
 		b.Stop()
 	})
 }
 
-// TestSmallBroadcastsThatRestHoldUpNothingSmall has small broadcasts at a rate of
-// their own, and retries of a large one: there is room for what is small besides, and
+// TestRateLimitedSmallBroadcastsDoNotBlockOthers has small broadcasts at a rate of
+// their own, and retries of a large one: there is capacity for what is small besides, and
 // what rests is bounded.
-func TestSmallBroadcastsThatRestHoldUpNothingSmall(t *testing.T) {
+func TestRateLimitedSmallBroadcastsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rates := &flowRates{}
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		rates := &fakeBroadcastRates{}
+		b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		b.options.BroadcastRates = rates
 		var slow []*Batch
 		for i := range 5 {
-			batch, event := b.cast(900, uint64(10+i))
+			batch, event := b.submitBroadcast(900, uint64(10+i))
 			rates.set(event, 1.0/60)
 			b.Submit(batch)
 			slow = append(slow, batch)
 			synctest.Wait()
 		}
 		for _, lane := range fanfare.Lanes {
-			if !b.HasRoom(lane, Flow{}) {
-				t.Errorf("what rests leaves no room for what is small in the lane %v", lane)
+			if !b.HasCapacity(lane, Flow{}) {
+				t.Errorf("what rests leaves no capacity for what is small in the lane %v", lane)
 			}
 		}
 		if n := b.Status().RateLimited; n > maxSmallRateLimited+len(slow) { // one of each always does
@@ -276,7 +276,7 @@ func TestSmallBroadcastsThatRestHoldUpNothingSmall(t *testing.T) {
 		}
 		b.Stop()
 		for _, batch := range slow {
-			if _, ok := b.ended(batch); !ok {
+			if _, ok := b.resultOf(batch); !ok {
 				t.Error("a batch has not ended")
 			}
 		}

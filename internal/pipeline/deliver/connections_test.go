@@ -16,16 +16,16 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestARelayThatCannotBeReachedConsumesNoAttempt(t *testing.T) {
+func TestUnreachableRelayUsesUpNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
 		reachable := time.Now().Add(10 * time.Minute)
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		b := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			dials.Add(1)
 			if time.Now().Before(reachable) {
 				return errors.New("connection refused")
 			}
-			return answering(taking)(ctx, queue)
+			return answering(acceptAll)(ctx, queue)
 		})))
 		batch := b.batch(fanfare.Normal, 200)
 		b.Submit(batch)
@@ -37,7 +37,7 @@ func TestARelayThatCannotBeReachedConsumesNoAttempt(t *testing.T) {
 			t.Errorf("the outage does not show: %+v", status)
 		}
 		<-time.After(2 * time.Minute)
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		for _, e := range b.book.all() {
 			if e.State != fanfare.Accepted || e.Attempt != 1 {
 				t.Fatalf("an attempt was consumed: %+v", e)
@@ -50,11 +50,11 @@ func TestARelayThatCannotBeReachedConsumesNoAttempt(t *testing.T) {
 	})
 }
 
-// TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue is about promise 2: each
+// TestRelayThatDropsEveryMessageDoesNotGetTheWholeQueue is about promise 2: each
 // drop may be a duplicate later.
-func TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue(t *testing.T) {
+func TestRelayThatDropsEveryMessageDoesNotGetTheWholeQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		b := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			message, err := queue.Next(ctx, true)
 			if message == nil || !queue.Release(message) {
 				return err
@@ -74,7 +74,7 @@ func TestARelayThatDropsEveryMessageIsNotFedTheWholeQueue(t *testing.T) {
 	})
 }
 
-func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
+func TestDriverPanicCountsAsBrokenConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := 0
 		s := settings(answering(func(l *driver.Message) driver.Verdict {
@@ -85,11 +85,11 @@ func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
 			return driver.Accepted
 		}))
 		s.Connections = 1
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		batch := b.batch(fanfare.Normal, 5)
 		b.Submit(batch)
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		for _, e := range b.book.all() {
 			want := fanfare.Accepted
 			if e.Delivery.Position == 1 { // its body was begun: the next hop may have it or not
@@ -109,9 +109,9 @@ func TestAPanicOfADriverIsABrokenConnection(t *testing.T) {
 	})
 }
 
-func TestALetterThatBringsDownEveryConnectionDoesNotBlockTheOthers(t *testing.T) {
+func TestMessageThatBreaksEveryConnectionDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		b := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			message, err := queue.Next(ctx, true)
 			for message != nil {
 				if message.Delivery.Position == 0 {
@@ -130,7 +130,7 @@ func TestALetterThatBringsDownEveryConnectionDoesNotBlockTheOthers(t *testing.T)
 		batch := b.batch(fanfare.Normal, 20)
 		b.Submit(batch)
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if got := b.book.states(); got[fanfare.Accepted] != 19 || got[fanfare.Deferred] != 1 {
 			t.Errorf("recorded %v, want 19 accepted and 1 deferred", got)
 		}
@@ -138,7 +138,7 @@ func TestALetterThatBringsDownEveryConnectionDoesNotBlockTheOthers(t *testing.T)
 	})
 }
 
-func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
+func TestReturnedMessageGoesToAnIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		calls := 0
@@ -149,7 +149,7 @@ func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
 			first := calls == 1
 			mu.Unlock()
 			if !first {
-				return answering(taking)(ctx, queue)
+				return answering(acceptAll)(ctx, queue)
 			}
 			message, err := queue.Next(ctx, true)
 			if message == nil {
@@ -161,7 +161,7 @@ func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
 			return nil
 		}))
 		s.Connections = 2
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		first := b.batch(fanfare.Normal, 1)
 		b.Submit(first)
 		synctest.Wait()
@@ -170,20 +170,20 @@ func TestAReturnedMessageGoesToAConnectionThatIsIdle(t *testing.T) {
 		synctest.Wait()
 		close(giveBack)
 		synctest.Wait()
-		b.mustEnd(first, ending{})
-		b.mustEnd(second, ending{})
+		b.mustFinish(first, finished{})
+		b.mustFinish(second, finished{})
 		b.Stop()
 	})
 }
 
-func TestAnIdleConnectionIsClosedAndAnotherOneOpenedWhenItIsNeeded(t *testing.T) {
+func TestIdleConnectionIsClosedAndReplacedOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		for range 3 {
 			batch := b.batch(fanfare.Normal, 10)
 			b.Submit(batch)
 			synctest.Wait()
-			b.mustEnd(batch, ending{})
+			b.mustFinish(batch, finished{})
 			if n := b.Status().Connections; n < 1 || n > 4 {
 				t.Errorf("%d connections at work, want 1 to 4", n)
 			}
@@ -196,13 +196,13 @@ func TestAnIdleConnectionIsClosedAndAnotherOneOpenedWhenItIsNeeded(t *testing.T)
 	})
 }
 
-func TestNewSettingsTakeOverAfterTheMessageOnTheWire(t *testing.T) {
+func TestNewSettingsApplyAfterTheMessageInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var old, fresh atomic.Int32
 		reply := make(chan struct{})
 		s := settings(answering(func(*driver.Message) driver.Verdict { <-reply; old.Add(1); return driver.Accepted }))
 		s.Connections = 2
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		batch := b.batch(fanfare.Normal, 50)
 		b.Submit(batch)
 		synctest.Wait()
@@ -214,7 +214,7 @@ func TestNewSettingsTakeOverAfterTheMessageOnTheWire(t *testing.T) {
 		}
 		close(reply)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if old.Load() != 2 || fresh.Load() != 48 {
 			t.Errorf("the old driver sent %d and the new one %d, want 2 and 48", old.Load(), fresh.Load())
 		}
@@ -224,20 +224,20 @@ func TestNewSettingsTakeOverAfterTheMessageOnTheWire(t *testing.T) {
 
 func TestNewSettingsEndThePauseOfARelayInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(context.Context, driver.Queue) error { return errors.New("wrong password") })))
+		b := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(context.Context, driver.Queue) error { return errors.New("wrong password") })))
 		batch := b.batch(fanfare.Normal, 3)
 		b.Submit(batch)
 		<-time.After(10 * time.Minute)
-		b.Reconfigure(settings(answering(taking)))
+		b.Reconfigure(settings(answering(acceptAll)))
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		b.Stop()
 	})
 }
 
-func TestALetterIsReportedOnceHoweverOftenADriverSaysSo(t *testing.T) {
+func TestMessageIsReportedOnceEvenIfTheDriverRepeatsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
+		b := newFixture(t, gateFunc(allowAll), settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
 			message, err := queue.Next(ctx, true)
 			if message == nil || !queue.Release(message) {
 				return err
@@ -251,7 +251,7 @@ func TestALetterIsReportedOnceHoweverOftenADriverSaysSo(t *testing.T) {
 		batch := b.batch(fanfare.Normal, 3)
 		b.Submit(batch)
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if n := len(b.book.all()); n != 3 {
 			t.Errorf("%d entries, want 3", n)
 		}
@@ -259,10 +259,10 @@ func TestALetterIsReportedOnceHoweverOftenADriverSaysSo(t *testing.T) {
 	})
 }
 
-// TestAConnectionHasTheNextMessageInHandUnlessARateIsKept is about the half of the
+// TestConnectionPrefetchesTheNextMessageUnlessThereIsARate is about the half of the
 // speed: only with the next message in hand can a connection write its envelope
 // with the body before.
-func TestAConnectionHasTheNextMessageInHandUnlessARateIsKept(t *testing.T) {
+func TestConnectionPrefetchesTheNextMessageUnlessThereIsARate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate  rate.Limit
 		ahead bool
@@ -289,7 +289,7 @@ func TestAConnectionHasTheNextMessageInHandUnlessARateIsKept(t *testing.T) {
 					return nil
 				}))
 				s.Rate, s.Connections = c.rate, 1
-				b := newBench(t, gateFunc(open), s)
+				b := newFixture(t, gateFunc(allowAll), s)
 				b.Submit(b.batch(fanfare.Normal, 10))
 				if ahead := <-got; ahead != c.ahead {
 					t.Errorf("the connection had a message ahead: %v, want %v", ahead, c.ahead)

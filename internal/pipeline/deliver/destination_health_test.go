@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// whyOf counts what is put off for a destination, by reason.
-func (w *town) whyOf(destination string) map[fanfare.Wait]int {
+// waitsOf counts what is put off for a destination, by reason.
+func (w *simulation) waitsOf(destination string) map[fanfare.Wait]int {
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
 	counts := map[fanfare.Wait]int{}
@@ -26,14 +26,14 @@ func (w *town) whyOf(destination string) map[fanfare.Wait]int {
 }
 
 // of is how often messages for a destination were tried, and how many are under way.
-func (w *town) of(destination string) (tries, underway int) {
+func (w *simulation) of(destination string) (tries, underway int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.tries[destination]), w.underway[destination]
 }
 
-// hasten makes what is put off for a destination due at once, as the store does.
-func (w *town) hasten(destination string) {
+// skipPause makes what is put off for a destination due at once, as the store does.
+func (w *simulation) skipPause(destination string) {
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
 	for i := range w.book.dues {
@@ -43,18 +43,18 @@ func (w *town) hasten(destination string) {
 	}
 }
 
-func TestASuspendedDestinationIsListedUntilItIsResumedByHand(t *testing.T) {
+func TestSuspendedDestinationIsListedUntilItIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mended atomic.Bool
 		s := settings(nil)
 		s.Connections, s.Retry = 20, Retry{24 * time.Hour, 24 * time.Hour}
-		w := newTown(t, s, func(to string, _ time.Time) reply {
+		w := newSimulation(t, s, func(to string, _ time.Time) reply {
 			if to == "sick.example" && !mended.Load() {
 				return reply{5 * time.Millisecond, refusing(fanfare.ClassBusy)}
 			}
-			return reply{5 * time.Millisecond, taken}
+			return reply{5 * time.Millisecond, accepted}
 		})
-		w.work(shuffled(300, "sick.example", "well.example"), 3*time.Second)
+		w.sendFor(shuffled(300, "sick.example", "well.example"), 3*time.Second)
 		list := w.ImpairedDestinations()
 		if len(list) != 1 || list[0].Name != "sick.example" || list[0].State != DestinationSuspended || list[0].Failures < 5 ||
 			!list[0].Until.After(time.Now()) || list[0].Text != "not now" || list[0].TextAt.IsZero() {
@@ -63,7 +63,7 @@ func TestASuspendedDestinationIsListedUntilItIsResumedByHand(t *testing.T) {
 		if n := w.CountImpaired()[DestinationSuspended]; n != 1 {
 			t.Errorf("%d are counted as suspended", n)
 		}
-		waiting := w.whyOf("sick.example")
+		waiting := w.waitsOf("sick.example")
 		if waiting[fanfare.WaitDestinationSuspended] < 200 || len(waiting) != 1 {
 			t.Errorf("put off are %v", waiting)
 		}
@@ -71,10 +71,10 @@ func TestASuspendedDestinationIsListedUntilItIsResumedByHand(t *testing.T) {
 		if known, err := w.ResumeDestination(t.Context(), "sick.example"); !known || err != nil {
 			t.Fatal(known, err)
 		}
-		w.hasten("sick.example")
-		w.work(nil, time.Second)
+		w.skipPause("sick.example")
+		w.sendFor(nil, time.Second)
 		tried, _ := w.of("sick.example")
-		if n := w.took(func(to string) bool { return to == "sick.example" }); n < 200 || tried != 300 {
+		if n := w.count(func(to string) bool { return to == "sick.example" }); n < 200 || tried != 300 {
 			t.Errorf("%d of 300 are taken a second later, after %d tries: %+v", n, tried, w.ImpairedDestinations())
 		}
 		if list := w.ImpairedDestinations(); len(list) != 0 {
@@ -87,23 +87,23 @@ func TestASuspendedDestinationIsListedUntilItIsResumedByHand(t *testing.T) {
 	})
 }
 
-// TestAResumedDestinationThatFailsAgainIsLeftAloneForLonger has an answer of before,
+// TestResumedDestinationThatFailsAgainIsSuspendedLonger has an answer of before,
 // of a probe, come late: it decides nothing.
-func TestAResumedDestinationThatFailsAgainIsLeftAloneForLonger(t *testing.T) {
+func TestResumedDestinationThatFailsAgainIsSuspendedLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Connections, s.Retry = 20, Retry{24 * time.Hour, 24 * time.Hour}
 		start := time.Now()
-		w := newTown(t, s, func(_ string, now time.Time) reply {
+		w := newSimulation(t, s, func(_ string, now time.Time) reply {
 			if now.Sub(start) > 9*time.Second {
 				return reply{2 * time.Second, refusing(fanfare.ClassBusy)}
 			}
 			return reply{5 * time.Millisecond, refusing(fanfare.ClassBusy)}
 		})
-		w.work(shuffled(60, "sick.example"), 9*time.Second)
+		w.sendFor(shuffled(60, "sick.example"), 9*time.Second)
 		tries, underway := w.of("sick.example")
 		for underway != 1 { // its pause has a part of chance
-			if w.work(nil, 100*time.Millisecond); time.Since(start) > time.Minute {
+			if w.sendFor(nil, 100*time.Millisecond); time.Since(start) > time.Minute {
 				t.Fatalf("%d are under way, not the probe", underway)
 			}
 			tries, underway = w.of("sick.example")
@@ -115,8 +115,8 @@ func TestAResumedDestinationThatFailsAgainIsLeftAloneForLonger(t *testing.T) {
 		if list := w.ImpairedDestinations(); len(list) != 0 {
 			t.Errorf("the probe of before suspended it again: %+v", list)
 		}
-		w.hasten("sick.example")
-		w.work(nil, 3*time.Second)
+		w.skipPause("sick.example")
+		w.sendFor(nil, 3*time.Second)
 		list := w.ImpairedDestinations()
 		after, _ := w.of("sick.example")
 		if len(list) != 1 || list[0].State != DestinationSuspended || time.Until(list[0].Until) < 15*time.Second || after-tries > 40 {
@@ -126,26 +126,26 @@ func TestAResumedDestinationThatFailsAgainIsLeftAloneForLonger(t *testing.T) {
 	})
 }
 
-func TestWhoIsLimitedOrSlowIsListedAsThat(t *testing.T) {
+func TestLimitedAndSlowDestinationsAreListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Connections, s.Direct = 20, true
 		var mu sync.Mutex
 		var last time.Time
-		w := newTown(t, s, func(to string, now time.Time) reply {
+		w := newSimulation(t, s, func(to string, now time.Time) reply {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case to == "slow.example":
-				return reply{3 * time.Second, taken}
+				return reply{3 * time.Second, accepted}
 			case to == "limited.example" && now.Sub(last) < 100*time.Millisecond:
 				return reply{5 * time.Millisecond, refusing(fanfare.ClassThrottled)}
 			case to == "limited.example":
 				last = now
 			}
-			return reply{5 * time.Millisecond, taken}
+			return reply{5 * time.Millisecond, accepted}
 		})
-		w.work(shuffled(40, "slow.example", "limited.example", "well.example", "fine.example", "good.example"), 4*time.Second)
+		w.sendFor(shuffled(40, "slow.example", "limited.example", "well.example", "fine.example", "good.example"), 4*time.Second)
 		got := map[string]DestinationState{}
 		for _, d := range w.ImpairedDestinations() {
 			got[d.Name] = d.State
@@ -160,22 +160,22 @@ func TestWhoIsLimitedOrSlowIsListedAsThat(t *testing.T) {
 	})
 }
 
-// lateBook is a recorder that takes its time.
-type lateBook struct {
-	*book
+// lateRecorder is a recorder that takes its time.
+type lateRecorder struct {
+	*fakeRecorder
 	until chan struct{}
 }
 
-func (b lateBook) Postpone(day fanfare.Day, dues []fanfare.Due) error {
+func (b lateRecorder) Postpone(day fanfare.Day, dues []fanfare.Due) error {
 	<-b.until
-	return b.book.Postpone(day, dues)
+	return b.fakeRecorder.Postpone(day, dues)
 }
 
-func TestWhatIsPutOffIsKeptBeforeAResumeReturns(t *testing.T) {
+func TestResumeWaitsUntilPostponedJobsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := settings(answering(taking))
-		b := newBench(t, gateFunc(open), s)
-		late := lateBook{b.book, make(chan struct{})}
+		s := settings(answering(acceptAll))
+		b := newFixture(t, gateFunc(allowAll), s)
+		late := lateRecorder{b.book, make(chan struct{})}
 		b.options.Recorder = late
 		batch := b.batch(fanfare.Normal, 3)
 		for i := range batch.Jobs {

@@ -10,14 +10,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestWhatARelayRefusesForReasonsOfItsOwnGoesToAnotherAtOnce(t *testing.T) {
+func TestRefusalAboutTheRelayFailsOverAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 9, 1)
+		b, all := relayFixture(t, 10, 9, 1)
 		all[0].busy.Store(true)
 		batch := b.batch(fanfare.Normal, 200)
 		b.Submit(batch)
 		<-time.After(time.Minute)
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		for _, e := range b.book.all() {
 			if e.Attempt != 1 {
 				t.Errorf("recorded %+v", e)
@@ -36,7 +36,7 @@ func TestWhatARelayRefusesForReasonsOfItsOwnGoesToAnotherAtOnce(t *testing.T) {
 		late := b.batch(fanfare.Normal, 1)
 		b.Submit(late)
 		<-time.After(time.Minute)
-		b.mustEnd(late, ending{})
+		b.mustFinish(late, finished{})
 		if got := b.book.states()[fanfare.Deferred]; got != 1 {
 			t.Errorf("%d deferred, want the one that nobody took", got)
 		}
@@ -45,14 +45,14 @@ func TestWhatARelayRefusesForReasonsOfItsOwnGoesToAnotherAtOnce(t *testing.T) {
 }
 
 // What waits for another relay is anybody's again when that one goes away too.
-func TestWhatWasPassedOnIsNotStuckWhenTheOtherRelayGoes(t *testing.T) {
-	for name, away := range map[string]func(*bench, *hop){
-		"down":    func(_ *bench, h *hop) { h.gone.Store(true) },
-		"drained": func(b *bench, _ *hop) { b.Drain("b", true) },
+func TestFailoverJobIsNotStuckWhenTheOtherRelayGoesDown(t *testing.T) {
+	for name, away := range map[string]func(*fixture, *fakeRelay){
+		"down":    func(_ *fixture, h *fakeRelay) { h.gone.Store(true) },
+		"drained": func(b *fixture, _ *fakeRelay) { b.Drain("b", true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, all := relayBench(t, 4, 1, 1)
+				b, all := relayFixture(t, 4, 1, 1)
 				all[0].busy.Store(true)
 				all[1].delay.Store(int64(time.Minute))
 				batch := b.batch(fanfare.Normal, 6)
@@ -61,18 +61,18 @@ func TestWhatWasPassedOnIsNotStuckWhenTheOtherRelayGoes(t *testing.T) {
 				all[0].busy.Store(false)
 				away(b, all[1])
 				<-time.After(10 * time.Minute)
-				b.mustEnd(batch, ending{})
+				b.mustFinish(batch, finished{})
 				b.Stop()
 			})
 		})
 	}
 }
 
-func TestRefusalsOfPeopleMoveNoWeight(t *testing.T) {
+func TestRefusalsOfRecipientsDoNotChangeWeights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 1, 1)
+		b, all := relayFixture(t, 10, 1, 1)
 		all[0].refuse.Store(true)
-		b.feed(time.Minute)
+		b.submitFor(time.Minute)
 		if s := b.Status().Relays[0]; s.Share != 0.5 || s.Errors != 0 {
 			t.Errorf("status %+v", s)
 		}
@@ -80,16 +80,16 @@ func TestRefusalsOfPeopleMoveNoWeight(t *testing.T) {
 	})
 }
 
-func TestADrainedRelayGetsNothingUntilItIsRestored(t *testing.T) {
+func TestDrainedRelayGetsNothingUntilItIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 1, 1)
-		b.feed(time.Second)
+		b, all := relayFixture(t, 10, 1, 1)
+		b.submitFor(time.Second)
 		if !b.Drain("a", true) || b.Drain("nobody", true) {
 			t.Fatal("which relays there are")
 		}
 		<-time.After(time.Second)
 		heard := all[0].heard.Load()
-		b.feed(time.Minute)
+		b.submitFor(time.Minute)
 		if n := all[0].heard.Load(); n != heard {
 			t.Errorf("a drained relay heard of %d messages", n-heard)
 		}
@@ -97,7 +97,7 @@ func TestADrainedRelayGetsNothingUntilItIsRestored(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 		b.Drain("a", false)
-		b.feed(time.Minute)
+		b.submitFor(time.Minute)
 		if got := b.connections(); got[0] != 5 || got[1] != 5 {
 			t.Errorf("connections %v after it was restored", got)
 		}
@@ -107,12 +107,12 @@ func TestADrainedRelayGetsNothingUntilItIsRestored(t *testing.T) {
 
 // An urgent message that was passed on is before bulk, and bulk that was passed on
 // behind an urgent one.
-func TestWhatIsPassedOnKeepsItsLane(t *testing.T) {
+func TestFailoverKeepsTheLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
-		_, s.Relays = hops(1, 1)
+		_, s.Relays = fakeRelays(1, 1)
 		s.Rate, s.Connections = rate.Limit(1e-9), 4 // nothing leaves
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		one, two := b.batch(fanfare.Bulk, 1), b.batch(fanfare.Urgent, 1)
 		o := b.Sender
 		o.mu.Lock()

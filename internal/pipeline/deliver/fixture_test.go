@@ -44,17 +44,17 @@ func answering(answer func(*driver.Message) driver.Verdict) driverFunc {
 	}
 }
 
-func taking(*driver.Message) driver.Verdict { return driver.Accepted }
+func acceptAll(*driver.Message) driver.Verdict { return driver.Accepted }
 
 // gateFunc is a gate of one function.
 type gateFunc func(*Job) (Decision, string)
 
 func (f gateFunc) Check(job *Job) (Decision, string) { return f(job) }
 
-func open(*Job) (Decision, string) { return Go, "" }
+func allowAll(*Job) (Decision, string) { return Go, "" }
 
-// book is a recorder in memory.
-type book struct {
+// fakeRecorder is a recorder in memory.
+type fakeRecorder struct {
 	mu      sync.Mutex
 	entries []fanfare.Entry
 	dues    []fanfare.Due
@@ -71,20 +71,20 @@ var (
 	errTwoDays = errors.New("a group is of one day")
 )
 
-func (b *book) Expect() {
+func (b *fakeRecorder) Expect() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.coming++
 }
 
-func (b *book) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
+func (b *fakeRecorder) RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error {
 	b.mu.Lock()
 	b.coming--
 	b.mu.Unlock()
 	return b.Record(entry, due)
 }
 
-func (b *book) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
+func (b *fakeRecorder) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.coming -= expected
@@ -105,7 +105,7 @@ func (b *book) RecordGroup(entries []fanfare.Entry, dues []fanfare.Due, expected
 	return nil
 }
 
-func (b *book) Record(entry *fanfare.Entry, due *fanfare.Due) error {
+func (b *fakeRecorder) Record(entry *fanfare.Entry, due *fanfare.Due) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refuse != nil {
@@ -118,7 +118,7 @@ func (b *book) Record(entry *fanfare.Entry, due *fanfare.Due) error {
 	return nil
 }
 
-func (b *book) Postpone(_ fanfare.Day, dues []fanfare.Due) error {
+func (b *fakeRecorder) Postpone(_ fanfare.Day, dues []fanfare.Due) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refuse != nil {
@@ -130,14 +130,14 @@ func (b *book) Postpone(_ fanfare.Day, dues []fanfare.Due) error {
 }
 
 // all returns what was recorded so far.
-func (b *book) all() []fanfare.Entry {
+func (b *fakeRecorder) all() []fanfare.Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.entries)
 }
 
 // states counts what was recorded so far by state.
-func (b *book) states() map[fanfare.State]int {
+func (b *fakeRecorder) states() map[fanfare.State]int {
 	counts := map[fanfare.State]int{}
 	for _, e := range b.all() {
 		counts[e.State]++
@@ -145,19 +145,19 @@ func (b *book) states() map[fanfare.State]int {
 	return counts
 }
 
-// bench is an outlet with everything around it.
-type bench struct {
+// fixture is an outlet with everything around it.
+type fixture struct {
 	*Sender
 	t    testing.TB
-	book *book
+	book *fakeRecorder
 
 	mu       sync.Mutex
 	next     uint32
-	finished map[*Batch][]ending
+	finished map[*Batch][]finished
 	left     map[fanfare.DeliveryRef]int
 }
 
-type ending struct{ held, again int }
+type finished struct{ held, again int }
 
 func rateLimit(perSecond float64) rate.Limit { return rate.Limit(perSecond) }
 
@@ -173,8 +173,8 @@ func relaysOf(driver driver.Driver) []RelaySettings {
 	return []RelaySettings{{Name: "relay:25", Driver: driver, Weight: 1}}
 }
 
-func newBench(t testing.TB, gate Gate, s Settings) *bench {
-	b := &bench{t: t, book: &book{}, finished: map[*Batch][]ending{}, left: map[fanfare.DeliveryRef]int{}}
+func newFixture(t testing.TB, gate Gate, s Settings) *fixture {
+	b := &fixture{t: t, book: &fakeRecorder{}, finished: map[*Batch][]finished{}, left: map[fanfare.DeliveryRef]int{}}
 	b.Sender = NewSender(Options{
 		Channel: 7, Name: "news/email", Gate: gate, Recorder: b.book, Clock: clock.System{},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -183,10 +183,10 @@ func newBench(t testing.TB, gate Gate, s Settings) *bench {
 }
 
 // batch makes a batch of n jobs with positions that count through the bench.
-func (b *bench) batch(lane fanfare.Lane, n int) *Batch { return b.batchOf(Flow{}, lane, n) }
+func (b *fixture) batch(lane fanfare.Lane, n int) *Batch { return b.batchOf(Flow{}, lane, n) }
 
 // batchOf is batch for one of several flows.
-func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
+func (b *fixture) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	batch := &Batch{Lane: lane, Flow: flow, Jobs: make([]Job, n), LeaseEnd: func() time.Time { return time.Now().Add(time.Hour) }}
@@ -206,13 +206,13 @@ func (b *bench) batchOf(flow Flow, lane fanfare.Lane, n int) *Batch {
 	batch.Finish = func(held, again int) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.finished[batch] = append(b.finished[batch], ending{held, again})
+		b.finished[batch] = append(b.finished[batch], finished{held, again})
 	}
 	return batch
 }
 
-// ended returns how a batch ended; more than one ending is a failure.
-func (b *bench) ended(batch *Batch) (ending, bool) {
+// resultOf returns how a batch ended; more than one ending is a failure.
+func (b *fixture) resultOf(batch *Batch) (finished, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	endings := b.finished[batch]
@@ -220,15 +220,15 @@ func (b *bench) ended(batch *Batch) (ending, bool) {
 		b.t.Errorf("a batch was finished %d times: %v", len(endings), endings)
 	}
 	if len(endings) == 0 {
-		return ending{}, false
+		return finished{}, false
 	}
 	return endings[0], true
 }
 
-// mustEnd checks that a batch ended once, in a way, with each job left once.
-func (b *bench) mustEnd(batch *Batch, want ending) {
+// mustFinish checks that a batch ended once, in a way, with each job left once.
+func (b *fixture) mustFinish(batch *Batch, want finished) {
 	b.t.Helper()
-	if got, ok := b.ended(batch); !ok || got != want {
+	if got, ok := b.resultOf(batch); !ok || got != want {
 		b.t.Errorf("the batch ended with %+v (%v), want %+v", got, ok, want)
 	}
 	b.mu.Lock()
@@ -240,10 +240,10 @@ func (b *bench) mustEnd(batch *Batch, want ending) {
 	}
 }
 
-// town is an outlet with many destinations, each of which behaves in its own way,
+// simulation is an outlet with many destinations, each of which behaves in its own way,
 // and with what is put off or retried coming back when it is due.
-type town struct {
-	*bench
+type simulation struct {
+	*fixture
 	behave func(destination string, now time.Time) reply
 
 	mu       sync.Mutex
@@ -260,23 +260,23 @@ type reply struct {
 	outcome driver.Outcome
 }
 
-var taken = driver.Outcome{Verdict: driver.Accepted, Code: 250}
+var accepted = driver.Outcome{Verdict: driver.Accepted, Code: 250}
 
 func refusing(class fanfare.Class) driver.Outcome {
 	return driver.Outcome{Verdict: driver.Temporary, Code: 450, Text: "not now", Class: class}
 }
 
-func newTown(t testing.TB, s Settings, behave func(destination string, now time.Time) reply) *town {
-	w := &town{
+func newSimulation(t testing.TB, s Settings, behave func(destination string, now time.Time) reply) *simulation {
+	w := &simulation{
 		behave: behave, messages: map[fanfare.DeliveryRef]string{}, tries: map[string][]time.Time{},
 		accepted: map[string]int{}, underway: map[string]int{}, most: map[string]int{},
 	}
 	s.Relays[0].Driver = driverFunc(w.serve)
-	w.bench = newBench(t, gateFunc(open), s)
+	w.fixture = newFixture(t, gateFunc(allowAll), s)
 	return w
 }
 
-func (w *town) serve(ctx context.Context, queue driver.Queue) error {
+func (w *simulation) serve(ctx context.Context, queue driver.Queue) error {
 	for {
 		message, err := queue.Next(ctx, true)
 		if message == nil {
@@ -312,7 +312,7 @@ func (w *town) serve(ctx context.Context, queue driver.Queue) error {
 }
 
 // send submits one batch of messages.
-func (w *town) send(lane fanfare.Lane, to []string) *Batch {
+func (w *simulation) send(lane fanfare.Lane, to []string) *Batch {
 	batch := w.batch(lane, len(to))
 	w.mu.Lock()
 	for i := range batch.Jobs {
@@ -324,10 +324,10 @@ func (w *town) send(lane fanfare.Lane, to []string) *Batch {
 	return batch
 }
 
-// work hands messages in as a dispatch loop does, and hands those in again that
+// sendFor hands messages in as a dispatch loop does, and hands those in again that
 // were put off or are to be retried, until a time has passed. It returns the
-// messages that there was no room for.
-func (w *town) work(to []string, span time.Duration) []string {
+// messages that there was no capacity for.
+func (w *simulation) sendFor(to []string, span time.Duration) []string {
 	end := time.Now().Add(span)
 	for len(to) > 0 && time.Now().Before(end) {
 		n := min(len(to), 100)
@@ -337,18 +337,18 @@ func (w *town) work(to []string, span time.Duration) []string {
 			continue
 		}
 		<-time.After(5 * time.Millisecond)
-		w.comeBack()
+		w.resubmitDue()
 	}
 	for time.Now().Before(end) {
 		<-time.After(100 * time.Millisecond)
-		w.comeBack()
+		w.resubmitDue()
 	}
 	synctest.Wait() // for what happens at this very instant
 	return to
 }
 
-// comeBack submits what is due.
-func (w *town) comeBack() {
+// resubmitDue submits what is due.
+func (w *simulation) resubmitDue() {
 	w.book.mu.Lock()
 	var due, later []fanfare.Due
 	for _, d := range w.book.dues {
@@ -375,7 +375,7 @@ func (w *town) comeBack() {
 }
 
 // taken counts what destinations took for which of is true.
-func (w *town) took(of func(string) bool) int {
+func (w *simulation) count(of func(string) bool) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0

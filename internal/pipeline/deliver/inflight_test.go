@@ -14,10 +14,10 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned ends subscriptions
+// TestNothingIsSentForASubscriptionAfterAwaitInFlight ends subscriptions
 // while their messages leave: the gate is closed, the wire awaited, and from
 // then on no body for it may be begun or under way (promise 3).
-func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
+func TestNothingIsSentForASubscriptionAfterAwaitInFlight(t *testing.T) {
 	const jobs = 8000
 	var ended, acknowledged [jobs]atomic.Bool
 	var broken, suppressed atomic.Int64
@@ -50,7 +50,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	}
 	s := settings(drv)
 	s.Connections = 16
-	b := newBench(t, gateFunc(gate), s)
+	b := newFixture(t, gateFunc(gate), s)
 	var enders sync.WaitGroup
 	var next atomic.Int64
 	for range 8 {
@@ -67,7 +67,7 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	}
 	var done sync.WaitGroup
 	for range jobs / 500 {
-		for more := b.RoomSignal(); !b.HasRoom(fanfare.Normal, Flow{}); more = b.RoomSignal() {
+		for more := b.CapacityChanged(); !b.HasCapacity(fanfare.Normal, Flow{}); more = b.CapacityChanged() {
 			<-more
 		}
 		batch := b.batch(fanfare.Normal, 500)
@@ -88,10 +88,10 @@ func TestNothingLeavesForASubscriptionOnceAwaitOffHasReturned(t *testing.T) {
 	}
 }
 
-func TestAwaitOffWaitsForTheOutcomeAndNoLonger(t *testing.T) {
+func TestAwaitInFlightWaitsOnlyForTheOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reply := make(chan struct{})
-		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted })))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted })))
 		batch := b.batch(fanfare.Normal, 2)
 		batch.Jobs[0].Subscriptions = []fanfare.RowID{100, 101, 102}
 		b.Submit(batch)

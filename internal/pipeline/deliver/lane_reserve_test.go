@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestAReserveIsAConnectionAtLeastAndLeavesOneToEach(t *testing.T) {
+func TestReserveIsAtLeastOneConnectionAndLeavesOneToEachLane(t *testing.T) {
 	for _, c := range []struct {
 		connections    int
 		reserve        Reserve
@@ -74,7 +74,7 @@ func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 				var dials atomic.Int32
 				s := settings(slowly(&dials))
 				s.Connections, s.Reserve = 10, Reserve{Urgent: 0.2, Normal: 0.1}
-				b := newBench(t, gateFunc(open), s)
+				b := newFixture(t, gateFunc(allowAll), s)
 				wire := func(want [3]int) {
 					t.Helper()
 					synctest.Wait()
@@ -99,7 +99,7 @@ func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 				b.Submit(b.batch(fanfare.Urgent, 1))
 				wire([3]int{2, 1, 7})
 				<-time.After(2 * time.Minute)
-				b.mustEnd(first, ending{})
+				b.mustFinish(first, finished{})
 				if status := b.Status(); status.Connections > s.Connections {
 					t.Errorf("%d connections of %d", status.Connections, s.Connections)
 				}
@@ -109,14 +109,14 @@ func TestUrgentFindsAFreeConnectionWhileAllOthersAreSlow(t *testing.T) {
 	}
 }
 
-// TestTheSpareConnectionIsOneAndKept counts connections while bulk has all that it
+// TestOneSpareConnectionIsKeptOpen counts connections while bulk has all that it
 // may have.
-func TestTheSpareConnectionIsOneAndKept(t *testing.T) {
+func TestOneSpareConnectionIsKeptOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
 		s := settings(slowly(&dials))
 		s.Connections, s.Reserve = 20, Reserve{Urgent: 0.25, Normal: 0.25}
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		batch := b.batch(fanfare.Bulk, 200)
 		b.Submit(batch)
 		for range 10 {
@@ -130,7 +130,7 @@ func TestTheSpareConnectionIsOneAndKept(t *testing.T) {
 			t.Errorf("%d connections were made in 10 minutes", n) // an idle one ends after half a minute
 		}
 		<-time.After(time.Hour)
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if status := b.Status(); status.Connections != 0 {
 			t.Errorf("%d connections are left when nothing is to be sent", status.Connections)
 		}
@@ -138,8 +138,8 @@ func TestTheSpareConnectionIsOneAndKept(t *testing.T) {
 	})
 }
 
-// TestAPartThatBecomesFreeIsUsed has the one connection that bulk may have break.
-func TestAPartThatBecomesFreeIsUsed(t *testing.T) {
+// TestFreedReserveIsUsed has the one connection that bulk may have break.
+func TestFreedReserveIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int32
 		s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
@@ -155,21 +155,21 @@ func TestAPartThatBecomesFreeIsUsed(t *testing.T) {
 			return fmt.Errorf("cut off")
 		}))
 		s.Connections, s.Reserve = 2, Reserve{Urgent: 0.5}
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		batch := b.batch(fanfare.Bulk, 10)
 		b.Submit(batch)
 		<-time.After(12 * time.Second)
 		if n := sent.Load(); n < 10 {
 			t.Errorf("%d of 10 were sent in 12 s, a second each", n)
 		}
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		b.Stop()
 	})
 }
 
-// TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain has a relay refuse a message and
+// TestFailoverJobIsTakenWhenItsLaneHasCapacity has a relay refuse a message and
 // take the part of its lane for another one, before the other relay looks.
-func TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain(t *testing.T) {
+func TestFailoverJobIsTakenWhenItsLaneHasCapacity(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			refusing := driverFunc(func(ctx context.Context, queue driver.Queue) error {
@@ -188,20 +188,20 @@ func TestWhatWasPassedOnIsTakenWhenItsLaneHasRoomAgain(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				return answering(taking)(ctx, queue)
+				return answering(acceptAll)(ctx, queue)
 			})
 			late := driverFunc(func(ctx context.Context, queue driver.Queue) error {
 				<-time.After(10 * time.Millisecond)
-				return answering(taking)(ctx, queue)
+				return answering(acceptAll)(ctx, queue)
 			})
 			s := settings(nil)
 			s.Connections, s.Reserve = 2, Reserve{Urgent: 0.5}
 			s.Relays = []RelaySettings{{Name: "a", Driver: refusing, Weight: 1}, {Name: "b", Driver: late, Weight: 1}}
-			b := newBench(t, gateFunc(open), s)
+			b := newFixture(t, gateFunc(allowAll), s)
 			batch := b.batch(fanfare.Bulk, 2)
 			b.Submit(batch)
 			<-time.After(5 * time.Second)
-			if _, ok := b.ended(batch); !ok {
+			if _, ok := b.resultOf(batch); !ok {
 				t.Errorf("it waits for a connection to end: %+v", b.Status())
 			}
 			b.Stop()

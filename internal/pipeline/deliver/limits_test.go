@@ -15,27 +15,27 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// sick behaves by the name of a destination; who is called well is.
-func sick(dead time.Duration) func(string, time.Time) reply {
+// failingDestinations behaves by the name of a destination; who is called well is.
+func failingDestinations(dead time.Duration) func(string, time.Time) reply {
 	return func(to string, _ time.Time) reply {
 		switch {
 		case strings.HasPrefix(to, "dead"):
 			return reply{dead, driver.Outcome{Verdict: driver.Lost, Text: "timed out", Class: fanfare.ClassNetwork}}
 		case strings.HasPrefix(to, "slow"):
-			return reply{2 * time.Second, taken}
+			return reply{2 * time.Second, accepted}
 		case strings.HasPrefix(to, "busy"):
 			return reply{5 * time.Millisecond, refusing(fanfare.ClassThrottled)}
 		}
-		return reply{25 * time.Millisecond, taken}
+		return reply{25 * time.Millisecond, accepted}
 	}
 }
 
-func isWell(to string) bool { return strings.HasPrefix(to, "well") }
+func isHealthy(to string) bool { return strings.HasPrefix(to, "well") }
 
-// TestTheHealthyDoNotFeelTheSick sends to a thousand destinations, of which ten
+// TestFailingDestinationsDoNotDelayHealthyOnes sends to a thousand destinations, of which ten
 // are dead, ten slow, and ten answer that there is too much, and compares the time
 // that the healthy take with that of a run without the sick.
-func TestTheHealthyDoNotFeelTheSick(t *testing.T) {
+func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		direct      bool
@@ -51,13 +51,13 @@ func TestTheHealthyDoNotFeelTheSick(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := settings(nil)
 					s.Direct, s.Connections, s.Retry = c.direct, c.connections, Retry{time.Minute, time.Minute}
-					w := newTown(t, s, sick(c.dead))
-					rest := w.work(shuffled(30, append(named("well", 970), others...)...), 4*time.Second)
-					before := w.took(isWell) // once it is known who is sick
-					if rest = w.work(rest, 6*time.Second); len(rest) == 0 {
+					w := newSimulation(t, s, failingDestinations(c.dead))
+					rest := w.sendFor(shuffled(30, append(named("well", 970), others...)...), 4*time.Second)
+					before := w.count(isHealthy) // once it is known who is sick
+					if rest = w.sendFor(rest, 6*time.Second); len(rest) == 0 {
 						t.Error("there was nothing left to send")
 					}
-					taken = w.took(isWell) - before
+					taken = w.count(isHealthy) - before
 					w.Stop()
 				})
 				return taken
@@ -73,9 +73,9 @@ func TestTheHealthyDoNotFeelTheSick(t *testing.T) {
 	}
 }
 
-// TestWhatOneDestinationIsLimitedToHoldsUpNoOther has a destination with a rate
+// TestLimitedDestinationDoesNotDelayOthers has a destination with a rate
 // and one with few connections, beside one without limits.
-func TestWhatOneDestinationIsLimitedToHoldsUpNoOther(t *testing.T) {
+func TestLimitedDestinationDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Connections = 20
@@ -83,13 +83,13 @@ func TestWhatOneDestinationIsLimitedToHoldsUpNoOther(t *testing.T) {
 			Each: DestinationLimit{Connections: 12},
 			Only: map[string]DestinationLimit{"paced.example": {Rate: 10}, "narrow.example": {Connections: 2}},
 		}
-		w := newTown(t, s, sick(0))
+		w := newSimulation(t, s, failingDestinations(0))
 		start := time.Now()
-		w.work(append(append(shuffled(200, "paced.example"), shuffled(500, "narrow.example")...), shuffled(3000, "well.example")...), 10*time.Second)
-		if n := w.took(isWell); n != 3000 {
+		w.sendFor(append(append(shuffled(200, "paced.example"), shuffled(500, "narrow.example")...), shuffled(3000, "well.example")...), 10*time.Second)
+		if n := w.count(isHealthy); n != 3000 {
 			t.Errorf("the one without limits got %d of 3000 within 10 s", n)
 		}
-		w.work(nil, 2*time.Minute)
+		w.sendFor(nil, 2*time.Minute)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for to, want := range map[string]int{"paced.example": 200, "narrow.example": 500, "well.example": 3000} {
@@ -113,59 +113,59 @@ func TestWhatOneDestinationIsLimitedToHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// TestASuspendedDestinationIsProbedByOneAndHoldsNothing has a destination that is
+// TestSuspendedDestinationIsProbedAndHoldsNoMemory has a destination that is
 // down for five minutes.
-func TestASuspendedDestinationIsProbedByOneAndHoldsNothing(t *testing.T) {
+func TestSuspendedDestinationIsProbedAndHoldsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct = true
 		up := time.Now().Add(5 * time.Minute)
-		w := newTown(t, s, func(to string, now time.Time) reply {
+		w := newSimulation(t, s, func(to string, now time.Time) reply {
 			if now.Before(up) {
-				return sick(time.Second)("dead", now)
+				return failingDestinations(time.Second)("dead", now)
 			}
-			return reply{time.Millisecond, taken}
+			return reply{time.Millisecond, accepted}
 		})
 		batch := w.send(fanfare.Normal, shuffled(300, "well.example"))
-		w.work(nil, time.Minute)
-		if _, ok := w.ended(batch); !ok {
+		w.sendFor(nil, time.Minute)
+		if _, ok := w.resultOf(batch); !ok {
 			t.Error("its jobs are in the outlet still")
 		}
 		if status := w.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
 			t.Errorf("what is suspended holds %+v", status)
 		}
-		w.work(nil, 4*time.Minute)
+		w.sendFor(nil, 4*time.Minute)
 		w.mu.Lock()
 		tries := len(w.tries["well.example"])
 		w.mu.Unlock()
 		if tries < 6 || tries > 20 {
 			t.Errorf("%d messages were tried in five minutes of an outage", tries)
 		}
-		w.work(nil, time.Hour)
-		if n := w.took(isWell); n < 280 { // the others have used up their attempts
+		w.sendFor(nil, time.Hour)
+		if n := w.count(isHealthy); n < 280 { // the others have used up their attempts
 			t.Errorf("it is up again and got %d of 300", n)
 		}
 		w.Stop()
 	})
 }
 
-// TestARetryAfterOfAReceiverIsKept counts what is sent while it asked for rest.
-func TestARetryAfterOfAReceiverIsKept(t *testing.T) {
+// TestRetryAfterIsReported counts what is sent while it asked for rest.
+func TestRetryAfterIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct, s.Connections = true, 1
 		var asked time.Time
-		w := newTown(t, s, func(_ string, now time.Time) reply {
+		w := newSimulation(t, s, func(_ string, now time.Time) reply {
 			if asked.IsZero() {
 				asked = now
 				refusal := refusing(fanfare.ClassThrottled)
 				refusal.RetryAfter = 90 * time.Second
 				return reply{0, refusal}
 			}
-			return reply{0, taken}
+			return reply{0, accepted}
 		})
 		w.send(fanfare.Normal, shuffled(50, "well.example"))
-		w.work(nil, 10*time.Minute)
+		w.sendFor(nil, 10*time.Minute)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, at := range w.tries["well.example"][1:] {
@@ -180,7 +180,7 @@ func TestARetryAfterOfAReceiverIsKept(t *testing.T) {
 	})
 }
 
-func TestTheOnesThatWereNotUsedForLongestAreForgotten(t *testing.T) {
+func TestLeastRecentlyUsedDestinationsAreForgotten(t *testing.T) {
 	s := Destinations{}
 	var all destinations
 	now := time.Now()
@@ -215,17 +215,17 @@ func TestTheOnesThatWereNotUsedForLongestAreForgotten(t *testing.T) {
 	}
 }
 
-// allowance is a budget of so many messages until a time, from when on there is
+// fakeBudget is a budget of so many messages until a time, from when on there is
 // no bound.
-type allowance struct {
+type fakeBudget struct {
 	mu    sync.Mutex
 	left  int
 	until time.Time
 }
 
-func (a *allowance) GroupSize(most int) int { return most }
+func (a *fakeBudget) GroupSize(most int) int { return most }
 
-func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
+func (a *fakeBudget) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !now.Before(a.until) {
@@ -239,29 +239,29 @@ func (a *allowance) Take(now time.Time, n int, _ bool) (int, time.Duration) {
 	return n, 0
 }
 
-func (a *allowance) Refund(_ time.Time, n int) {
+func (a *fakeBudget) Refund(_ time.Time, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left += n
 }
 
-func (a *allowance) CountsAtSend() bool { return false }
+func (a *fakeBudget) CountsAtSend() bool { return false }
 
-// TestASpentBudgetClosesTheChannelUntilItsTime has connections that end after 30 s
+// TestExhaustedBudgetStopsTheChannelUntilItsTime has connections that end after 30 s
 // without work: none may be opened again before there is some.
-func TestASpentBudgetClosesTheChannelUntilItsTime(t *testing.T) {
+func TestExhaustedBudgetStopsTheChannelUntilItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		opens := time.Now().Add(8 * time.Hour)
-		s.Budgets = []Budget{&allowance{left: 1000}, &allowance{left: 40, until: opens}}
-		w := newTown(t, s, sick(0))
+		s.Budgets = []Budget{&fakeBudget{left: 1000}, &fakeBudget{left: 40, until: opens}}
+		w := newSimulation(t, s, failingDestinations(0))
 		batch := w.send(fanfare.Normal, shuffled(100, "well.example"))
 		<-time.After(7 * time.Hour)
-		if n := w.took(isWell); n != 40 {
+		if n := w.count(isHealthy); n != 40 {
 			t.Errorf("%d left of a budget of 40", n)
 		}
 		<-time.After(2 * time.Hour)
-		w.mustEnd(batch, ending{})
+		w.mustFinish(batch, finished{})
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if at := w.tries["well.example"][40]; at.Before(opens) || at.Sub(opens) > time.Second {
@@ -271,17 +271,17 @@ func TestASpentBudgetClosesTheChannelUntilItsTime(t *testing.T) {
 	})
 }
 
-// TestWhatWasSpentOfNothingIsNotGivenBack has a budget come into force while messages
+// TestRefundOfAnUnlimitedShareHasNoEffect has a budget come into force while messages
 // are in hand that were not of it.
-func TestWhatWasSpentOfNothingIsNotGivenBack(t *testing.T) {
+func TestRefundOfAnUnlimitedShareHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
-		w := newTown(t, s, func(string, time.Time) reply { return reply{time.Second, taken} })
+		w := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Second, accepted} })
 		job := &w.batch(fanfare.Bulk, 1).Jobs[0]
 		job.batch = &Batch{}
 		o := w.Sender
 		o.limits.begin(nil, job, nil, time.Now())
-		budget := &allowance{until: time.Now().Add(time.Hour)}
+		budget := &fakeBudget{until: time.Now().Add(time.Hour)}
 		s.Budgets = []Budget{budget}
 		o.Reconfigure(s)
 		o.limits.unsent(job)
@@ -292,9 +292,9 @@ func TestWhatWasSpentOfNothingIsNotGivenBack(t *testing.T) {
 	})
 }
 
-// TestAJobThatWasAsideStaysWithWhomItWaitedFor has the site of a domain become known
+// TestReadmittedJobKeepsItsDestination has the site of a domain become known
 // while its jobs stand aside.
-func TestAJobThatWasAsideStaysWithWhomItWaitedFor(t *testing.T) {
+func TestReadmittedJobKeepsItsDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		known := false
@@ -307,7 +307,7 @@ func TestAJobThatWasAsideStaysWithWhomItWaitedFor(t *testing.T) {
 				return name
 			},
 		}
-		w := newTown(t, s, func(string, time.Time) reply { return reply{time.Millisecond, taken} })
+		w := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Millisecond, accepted} })
 		w.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(time.Second / 2)
 		w.Sender.mu.Lock()
@@ -315,32 +315,32 @@ func TestAJobThatWasAsideStaysWithWhomItWaitedFor(t *testing.T) {
 		w.Sender.mu.Unlock()
 		w.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(20 * time.Second)
-		if n := w.took(isWell); n != 40 {
+		if n := w.count(isHealthy); n != 40 {
 			t.Errorf("%d of 40 have left: %+v", n, w.Status())
 		}
 		w.Stop()
 	})
 }
 
-// TestASuspensionIsNotEndedByWhatWasUnderWay has one of several answers ask for rest.
-func TestASuspensionIsNotEndedByWhatWasUnderWay(t *testing.T) {
+// TestActiveMessagesDoNotEndASuspension has one of several answers ask for rest.
+func TestActiveMessagesDoNotEndASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct, s.Connections = true, 4
 		asked := time.Now()
 		var one atomic.Bool
-		w := newTown(t, s, func(string, time.Time) reply {
+		w := newSimulation(t, s, func(string, time.Time) reply {
 			if one.CompareAndSwap(false, true) {
 				refusal := refusing(fanfare.ClassThrottled)
 				refusal.RetryAfter = 90 * time.Second
 				return reply{time.Millisecond, refusal}
 			}
-			return reply{100 * time.Millisecond, taken}
+			return reply{100 * time.Millisecond, accepted}
 		})
 		w.send(fanfare.Normal, shuffled(10, "well.example"))
 		<-time.After(time.Second)
 		w.send(fanfare.Normal, shuffled(10, "well.example"))
-		w.work(nil, 10*time.Minute)
+		w.sendFor(nil, 10*time.Minute)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, at := range w.tries["well.example"] {
@@ -352,9 +352,9 @@ func TestASuspensionIsNotEndedByWhatWasUnderWay(t *testing.T) {
 	})
 }
 
-// TestWhatIsGivenBackToABudgetOpensTheChannel has the last message of a budget given
+// TestRefundOfABudgetReopensTheChannel has the last message of a budget given
 // back after the channel was closed for hours.
-func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
+func TestRefundOfABudgetReopensTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
 		s := settings(driverFunc(func(ctx context.Context, queue driver.Queue) error {
@@ -363,10 +363,10 @@ func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
 				<-time.After(time.Second)
 				queue.Return(message)
 			}
-			return answering(taking)(ctx, queue)
+			return answering(acceptAll)(ctx, queue)
 		}))
-		s.Budgets = []Budget{&allowance{left: 1, until: time.Now().Add(8 * time.Hour)}}
-		b := newBench(t, gateFunc(open), s)
+		s.Budgets = []Budget{&fakeBudget{left: 1, until: time.Now().Add(8 * time.Hour)}}
+		b := newFixture(t, gateFunc(allowAll), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
 		<-time.After(2 * time.Second)
 		if n := b.Status().Accepted; n != 1 {
@@ -376,10 +376,10 @@ func TestWhatIsGivenBackToABudgetOpensTheChannel(t *testing.T) {
 	})
 }
 
-// TestAChannelThatAdaptsComesBackToAllItsConnections has a next hop that asks for
+// TestAdaptiveChannelRecoversAllConnections has a next hop that asks for
 // less for ten seconds and takes everything from then on. Each connection has one
 // message at a time, so that none asks for more than its lane may have.
-func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
+func TestAdaptiveChannelRecoversAllConnections(t *testing.T) {
 	for _, lane := range fanfare.Lanes {
 		for _, reserve := range []Reserve{{}, {Urgent: 0.1, Normal: 0.1}} {
 			t.Run(fmt.Sprintf("%v, %+v", lane, reserve), func(t *testing.T) {
@@ -387,11 +387,11 @@ func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
 					s := settings(nil)
 					s.Adapt, s.Connections, s.Reserve, s.Retry = true, 20, reserve, Retry{time.Hour}
 					calm := time.Now().Add(10 * time.Second)
-					w := newTown(t, s, func(_ string, now time.Time) reply {
+					w := newSimulation(t, s, func(_ string, now time.Time) reply {
 						if now.Before(calm) {
 							return reply{250 * time.Millisecond, refusing(fanfare.ClassBusy)}
 						}
-						return reply{250 * time.Millisecond, taken}
+						return reply{250 * time.Millisecond, accepted}
 					})
 					w.send(lane, make([]string, 30_000))
 					<-time.After(2 * time.Minute)
@@ -412,10 +412,10 @@ func TestAChannelThatAdaptsComesBackToAllItsConnections(t *testing.T) {
 	}
 }
 
-// TestOneDestinationMayHaveTheWholeChannel has all messages for one destination, as a
+// TestOneDestinationMayUseTheWholeChannel has all messages for one destination, as a
 // relay sees them whose people are all at one mailbox provider: a next hop whose
-// every answer takes a while is not slow, and what it has room for is not put off.
-func TestOneDestinationMayHaveTheWholeChannel(t *testing.T) {
+// every answer takes a while is not slow, and what it has capacity for is not put off.
+func TestOneDestinationMayUseTheWholeChannel(t *testing.T) {
 	const answer = 250 * time.Millisecond
 	for _, c := range []struct {
 		name     string
@@ -433,13 +433,13 @@ func TestOneDestinationMayHaveTheWholeChannel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := settings(nil)
 				s.Connections, s.Direct = 100, c.direct
-				w := newTown(t, s, func(string, time.Time) reply { return reply{answer, taken} })
+				w := newSimulation(t, s, func(string, time.Time) reply { return reply{answer, accepted} })
 				to := slices.Repeat([]string{"all.example"}, c.messages)
 				if c.atOnce {
 					w.send(fanfare.Bulk, to)
 					to = nil
 				}
-				left := w.work(to, c.within)
+				left := w.sendFor(to, c.within)
 				w.mu.Lock()
 				accepted, most := w.accepted["all.example"], w.most["all.example"]
 				w.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// wild is a driver that does whatever a driver can do wrong.
-type wild struct {
+// randomDriver is a driver that does whatever a driver can do wrong.
+type randomDriver struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	calm   bool
 }
 
-func (w *wild) roll(n int) int {
+func (w *randomDriver) roll(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.calm {
@@ -30,11 +30,11 @@ func (w *wild) roll(n int) int {
 	return w.random.IntN(n)
 }
 
-var errWild = errors.New("wild")
+var errRandom = errors.New("wild")
 
-func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
+func (w *randomDriver) Serve(ctx context.Context, queue driver.Queue) error {
 	if w.roll(6) == 0 {
-		return errWild
+		return errRandom
 	}
 	var hand []*driver.Message
 	for {
@@ -80,7 +80,7 @@ func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
 		case 0:
 			panic("with a message on the wire")
 		case 1:
-			return errWild
+			return errRandom
 		case 2:
 			queue.Return(message) // too late
 		case 3:
@@ -100,14 +100,14 @@ func (w *wild) Serve(ctx context.Context, queue driver.Queue) error {
 			return err
 		}
 		if verdict == driver.Lost {
-			return errWild
+			return errRandom
 		}
 	}
 }
 
 // together sends a message with companions, or does with them what is wrong. It
 // reports whether the connection goes on.
-func (w *wild) together(ctx context.Context, queue driver.Queue, message *driver.Message) (error, bool) {
+func (w *randomDriver) together(ctx context.Context, queue driver.Queue, message *driver.Message) (error, bool) {
 	all := queue.TakeSameContent([]*driver.Message{message}, message, w.roll(6))
 	switch w.roll(20) {
 	case 0:
@@ -140,31 +140,31 @@ func (w *wild) together(ctx context.Context, queue driver.Queue, message *driver
 		case 0:
 			panic("with companions on the wire")
 		case 1:
-			return errWild, false
+			return errRandom, false
 		case 2:
 			queue.Return(l) // too late
 		}
 	}
 	if err := queue.ReportAll(all, outcomes); err != nil || verdict == driver.Lost {
-		return errors.Join(err, errWild), false
+		return errors.Join(err, errRandom), false
 	}
 	return nil, true
 }
 
-// TestEveryBatchEndsOnceWithTheRightCountsWhateverADriverDoes runs random
+// TestEveryBatchFinishesOnceWithExactCounts runs random
 // batches through one to three relays with a random driver, with a gate that changes its mind, settings
 // that change, relays that are drained, and a stop at a random moment or at the end.
-func TestEveryBatchEndsOnceWithTheRightCountsWhateverADriverDoes(t *testing.T) {
+func TestEveryBatchFinishesOnceWithExactCounts(t *testing.T) {
 	for seed := range uint64(400) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { wildRun(t, seed) })
+			synctest.Test(t, func(t *testing.T) { runRandom(t, seed) })
 		})
 	}
 }
 
-func wildRun(t *testing.T, seed uint64) {
+func runRandom(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	w := &wild{random: rand.New(rand.NewPCG(seed, 1))}
+	w := &randomDriver{random: rand.New(rand.NewPCG(seed, 1))}
 	var mu sync.Mutex
 	decide := rand.New(rand.NewPCG(seed, 2))
 	gate := func(*Job) (Decision, string) {
@@ -195,11 +195,11 @@ func wildRun(t *testing.T, seed uint64) {
 		s.IdleTimeout = 1000 * time.Hour // whose wake-up is missed is not helped by a connection that ends
 	}
 	if random.IntN(2) == 0 {
-		s.Budgets = []Budget{&allowance{left: random.IntN(50), until: time.Now().Add(time.Duration(random.IntN(60)) * time.Second)}}
+		s.Budgets = []Budget{&fakeBudget{left: random.IntN(50), until: time.Now().Add(time.Duration(random.IntN(60)) * time.Second)}}
 	}
-	b := newBench(t, gateFunc(gate), s)
+	b := newFixture(t, gateFunc(gate), s)
 	if random.IntN(2) == 0 {
-		rates := &flowRates{}
+		rates := &fakeBroadcastRates{}
 		rates.set(fanfare.EventRef{Day: 20777, Seq: fanfare.ManifestID(64).Event()}, float64(1+random.IntN(20)))
 		b.options.BroadcastRates = rates
 	}
@@ -236,7 +236,7 @@ func wildRun(t *testing.T, seed uint64) {
 		w.mu.Unlock()
 		<-time.After(24 * time.Hour)
 		for i, batch := range batches {
-			if _, ok := b.ended(batch); !ok {
+			if _, ok := b.resultOf(batch); !ok {
 				t.Errorf("batch %d of %d jobs never ended: %+v", i, len(batch.Jobs), b.Status())
 			}
 		}
@@ -252,7 +252,7 @@ func wildRun(t *testing.T, seed uint64) {
 		}
 	}
 	for i, batch := range batches {
-		end, _ := b.ended(batch)
+		end, _ := b.resultOf(batch)
 		recorded := 0
 		for j := range batch.Jobs {
 			n := entries[batch.Jobs[j].Message.Delivery]
@@ -264,7 +264,7 @@ func wildRun(t *testing.T, seed uint64) {
 		if recorded+end.held+end.again != len(batch.Jobs) {
 			t.Errorf("batch %d of %d jobs: %d recorded or put off, %d held, %d again", i, len(batch.Jobs), recorded, end.held, end.again)
 		}
-		b.mustEnd(batch, end)
+		b.mustFinish(batch, end)
 	}
 	if b.book.coming != 0 {
 		t.Errorf("the recorder expects %d more", b.book.coming)

@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-func TestTheRateIsKeptAndUsed(t *testing.T) {
+func TestRateIsKeptAndUsedUp(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		perSecond   float64
@@ -36,12 +36,12 @@ func TestTheRateIsKeptAndUsed(t *testing.T) {
 					return driver.Accepted
 				}))
 				s.Rate, s.Connections = rateLimit(c.perSecond), c.connections
-				b := newBench(t, gateFunc(open), s)
+				b := newFixture(t, gateFunc(allowAll), s)
 				start := time.Now()
 				batch := b.batch(fanfare.Normal, c.jobs)
 				b.Submit(batch)
 				<-time.After(time.Hour)
-				b.mustEnd(batch, ending{})
+				b.mustFinish(batch, finished{})
 				slices.SortFunc(left, time.Time.Compare)
 				most := int(math.Ceil(c.perSecond)) // in any one second, wherever it begins
 				for i := most; i < len(left); i++ {
@@ -72,7 +72,7 @@ func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
 			return driver.Accepted
 		}))
 		s.Rate, s.Connections = 1, 50
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		b.Submit(b.batch(fanfare.Bulk, 500))
 		<-time.After(10 * time.Second)
 		came := time.Now()
@@ -89,11 +89,11 @@ func TestUrgentDoesNotQueueForTheRateBehindBulk(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatOnlyLooksIsNotKeptWaitingForTheRate(t *testing.T) {
+func TestNonBlockingNextDoesNotWaitForTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Rate, s.Connections = 1, 0
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		b.Submit(b.batch(fanfare.Normal, 2))
 		q := newConnQueue(b.Sender, b.relays[0])
 		q.busyLane = idleLane

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAQuantileIsAtMostAnEighthTooLong(t *testing.T) {
+func TestQuantileIsAtMostAnEighthTooLong(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var h histogram
@@ -34,7 +34,7 @@ func TestAQuantileIsAtMostAnEighthTooLong(t *testing.T) {
 	}
 }
 
-func TestAWindowForgetsWhatIsOlderThanHalfAMinute(t *testing.T) {
+func TestOutcomeWindowForgetsAfterHalfAMinute(t *testing.T) {
 	var w outcomeWindow
 	begin := time.Unix(1_800_000_000, 0)
 	for second := range 100 {

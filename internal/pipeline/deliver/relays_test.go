@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// hop is a relay of a test: what it takes, and how.
-type hop struct {
+// fakeRelay is a relay of a test: what it takes, and how.
+type fakeRelay struct {
 	delay  atomic.Int64 // of an answer, in nanoseconds
 	gone   atomic.Bool  // it takes no connections and drops those that it has
 	cut    atomic.Int64 // of so many messages one is lost; 0: none
@@ -24,12 +24,12 @@ type hop struct {
 	heard  atomic.Int64 // messages that it answered or lost
 }
 
-var errGone = errors.New("connection refused")
+var errRefused = errors.New("connection refused")
 
-func (h *hop) Serve(ctx context.Context, queue driver.Queue) error {
+func (h *fakeRelay) Serve(ctx context.Context, queue driver.Queue) error {
 	h.dials.Add(1)
 	if h.gone.Load() {
-		return errGone
+		return errRefused
 	}
 	for {
 		message, err := queue.Next(ctx, true)
@@ -38,7 +38,7 @@ func (h *hop) Serve(ctx context.Context, queue driver.Queue) error {
 		}
 		if h.gone.Load() {
 			queue.Return(message)
-			return errGone
+			return errRefused
 		}
 		said := driver.Outcome{Verdict: driver.Temporary, Code: 421, Text: "too busy", Class: fanfare.ClassBusy, At: time.Now()}
 		if h.busy.Load() && queue.Failover(message, said) {
@@ -69,12 +69,12 @@ func (h *hop) Serve(ctx context.Context, queue driver.Queue) error {
 	}
 }
 
-// hops makes relays named a, b, c of weights; each message takes 100 ms.
-func hops(weights ...int) ([]*hop, []RelaySettings) {
-	var all []*hop
+// fakeRelays makes relays named a, b, c of weights; each message takes 100 ms.
+func fakeRelays(weights ...int) ([]*fakeRelay, []RelaySettings) {
+	var all []*fakeRelay
 	var relays []RelaySettings
 	for i, weight := range weights {
-		h := &hop{}
+		h := &fakeRelay{}
 		h.delay.Store(int64(100 * time.Millisecond))
 		all = append(all, h)
 		relays = append(relays, RelaySettings{Name: string(rune('a' + i)), Driver: h, Weight: weight})
@@ -82,15 +82,15 @@ func hops(weights ...int) ([]*hop, []RelaySettings) {
 	return all, relays
 }
 
-func relayBench(t testing.TB, connections int, weights ...int) (*bench, []*hop) {
-	all, relays := hops(weights...)
+func relayFixture(t testing.TB, connections int, weights ...int) (*fixture, []*fakeRelay) {
+	all, relays := fakeRelays(weights...)
 	s := settings(nil)
 	s.Relays, s.Connections = relays, connections
-	return newBench(t, gateFunc(open), s), all
+	return newFixture(t, gateFunc(allowAll), s), all
 }
 
-// feed submits messages so that some always wait, for a time.
-func (b *bench) feed(d time.Duration) (all []*Batch) {
+// submitFor submits messages so that some always wait, for a time.
+func (b *fixture) submitFor(d time.Duration) (all []*Batch) {
 	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		for b.Status().Queued < 500 {
 			batch := b.batch(fanfare.Normal, 250)
@@ -101,7 +101,7 @@ func (b *bench) feed(d time.Duration) (all []*Batch) {
 	return all
 }
 
-func (b *bench) connections() (each []int) {
+func (b *fixture) connections() (each []int) {
 	for _, r := range b.Status().Relays {
 		each = append(each, r.Connections)
 	}
@@ -123,7 +123,7 @@ func TestConnectionsAreSharedOutByWeight(t *testing.T) {
 		{3, []int{5, 1, 1}, []int{1, 1, 1}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, _ := relayBench(t, c.connections, c.weights...)
+			b, _ := relayFixture(t, c.connections, c.weights...)
 			b.Submit(b.batch(fanfare.Normal, 500))
 			synctest.Wait()
 			got := b.connections()
@@ -142,7 +142,7 @@ func TestConnectionsAreSharedOutByWeight(t *testing.T) {
 // gets one is told by weight too.
 func TestSingleMessagesAreSharedOutByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 80, 20)
+		b, all := relayFixture(t, 10, 80, 20)
 		for range 1000 {
 			b.Submit(b.batch(fanfare.Normal, 1))
 			<-time.After(time.Second)
@@ -154,27 +154,27 @@ func TestSingleMessagesAreSharedOutByWeight(t *testing.T) {
 	})
 }
 
-func TestMessagesLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *testing.T) {
+func TestOtherRelaysTakeOverWhileOneConnectionTriesADownRelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 1, 1)
-		b.feed(10 * time.Second)
+		b, all := relayFixture(t, 10, 1, 1)
+		b.submitFor(10 * time.Second)
 		all[0].gone.Store(true)
-		b.feed(5 * time.Minute)
+		b.submitFor(5 * time.Minute)
 		if got := b.connections(); got[1] != 9 {
 			t.Errorf("connections %v while the first relay is down, want 9 at the other", got)
 		}
-		if status := b.Status(); status.Relays[0].State != RelayDown || status.Relays[0].LastError != errGone.Error() || status.LastError != "" {
+		if status := b.Status(); status.Relays[0].State != RelayDown || status.Relays[0].LastError != errRefused.Error() || status.LastError != "" {
 			t.Errorf("status %+v", status)
 		}
 		if n := all[0].dials.Load(); n > 60 {
 			t.Errorf("the relay was dialled %d times in 5 minutes of an outage", n)
 		}
 		all[0].gone.Store(false)
-		b.feed(40 * time.Second)
+		b.submitFor(40 * time.Second)
 		if s := b.Status().Relays[0]; s.State != RelayUp || s.Connections < 1 || s.Connections > 3 {
 			t.Errorf("just back: %+v, want it to begin with little", s)
 		}
-		b.feed(4 * time.Minute)
+		b.submitFor(4 * time.Minute)
 		if got := b.connections(); got[0] != 5 || got[1] != 5 {
 			t.Errorf("connections %v minutes after the outage, want the configured shares", got)
 		}
@@ -187,9 +187,9 @@ func TestMessagesLeaveByTheOthersWhileARelayIsDownAndOneConnectionTriesIt(t *tes
 	})
 }
 
-func TestWithAllRelaysDownMessagesWaitAndUseNoAttempt(t *testing.T) {
+func TestMessagesWaitWhileAllRelaysAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 10, 2, 1)
+		b, all := relayFixture(t, 10, 2, 1)
 		all[0].gone.Store(true)
 		all[1].gone.Store(true)
 		batch := b.batch(fanfare.Normal, 100)
@@ -200,7 +200,7 @@ func TestWithAllRelaysDownMessagesWaitAndUseNoAttempt(t *testing.T) {
 		}
 		all[1].gone.Store(false)
 		<-time.After(time.Minute)
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if n := all[1].taken.Load(); n != 100 {
 			t.Errorf("the relay that is back took %d of 100", n)
 		}
@@ -208,20 +208,20 @@ func TestWithAllRelaysDownMessagesWaitAndUseNoAttempt(t *testing.T) {
 	})
 }
 
-func TestASlowRelayGetsLessAndItsShareComesBack(t *testing.T) {
+func TestSlowRelayGetsLessUntilItRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 20, 1, 1)
-		b.feed(30 * time.Second)
+		b, all := relayFixture(t, 20, 1, 1)
+		b.submitFor(30 * time.Second)
 		if got := b.connections(); got[0] != 10 || got[1] != 10 {
 			t.Fatalf("connections %v at first", got)
 		}
 		all[0].delay.Store(int64(5 * time.Second))
-		b.feed(30 * time.Second)
+		b.submitFor(30 * time.Second)
 		if got := b.connections(); got[0] > 2 {
 			t.Errorf("connections %v half a minute after the first became fifty times slower", got)
 		}
 		all[0].delay.Store(int64(100 * time.Millisecond))
-		b.feed(5 * time.Minute)
+		b.submitFor(5 * time.Minute)
 		if got := b.connections(); got[0] != 10 || got[1] != 10 {
 			t.Errorf("connections %v minutes after it is quick again", got)
 		}
@@ -231,12 +231,12 @@ func TestASlowRelayGetsLessAndItsShareComesBack(t *testing.T) {
 
 // A relay that answers nothing has no times to be judged by but those of the
 // messages that it holds.
-func TestARelayThatHangsGetsLess(t *testing.T) {
+func TestHangingRelayGetsLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 40, 1, 1)
-		b.feed(10 * time.Second)
+		b, all := relayFixture(t, 40, 1, 1)
+		b.submitFor(10 * time.Second)
 		all[0].delay.Store(int64(time.Hour))
-		b.feed(30 * time.Second)
+		b.submitFor(30 * time.Second)
 		if s := b.Status().Relays[0]; s.Share > 0.05 || s.State != RelayUp {
 			t.Errorf("half a minute after it stopped to answer: %+v", s)
 		}
@@ -244,11 +244,11 @@ func TestARelayThatHangsGetsLess(t *testing.T) {
 	})
 }
 
-func TestALittleSlowerIsNoReason(t *testing.T) {
+func TestSlightlySlowerRelayKeepsItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 20, 1, 1)
+		b, all := relayFixture(t, 20, 1, 1)
 		all[0].delay.Store(int64(180 * time.Millisecond))
-		b.feed(time.Minute)
+		b.submitFor(time.Minute)
 		if got := b.connections(); got[0] != 10 {
 			t.Errorf("connections %v", got)
 		}
@@ -256,19 +256,19 @@ func TestALittleSlowerIsNoReason(t *testing.T) {
 	})
 }
 
-func TestARelayThatLosesMessagesGetsLessAndASingleErrorMovesNothing(t *testing.T) {
+func TestRelayThatLosesMessagesGetsLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, all := relayBench(t, 20, 1, 1)
-		b.feed(5 * time.Second)
+		b, all := relayFixture(t, 20, 1, 1)
+		b.submitFor(5 * time.Second)
 		all[0].cut.Store(all[0].heard.Load() + 100) // the next one that is so many
-		b.feed(2 * time.Second)
+		b.submitFor(2 * time.Second)
 		all[0].cut.Store(0)
-		b.feed(10 * time.Second)
+		b.submitFor(10 * time.Second)
 		if s := b.Status().Relays[0]; s.Errors == 0 || s.Share != 0.5 {
 			t.Errorf("a single lost message: %+v", s)
 		}
 		all[0].cut.Store(4)
-		b.feed(30 * time.Second)
+		b.submitFor(30 * time.Second)
 		if s := b.Status().Relays[0]; s.Share > 0.35 {
 			t.Errorf("a relay that loses one message in four: %+v", s)
 		}

@@ -43,10 +43,10 @@ func together(most int, sizes *[]int, answer func(position uint32) driver.Verdic
 	}
 }
 
-func allTaken(uint32) driver.Verdict { return driver.Accepted }
+func acceptEach(uint32) driver.Verdict { return driver.Accepted }
 
-// sharing makes a batch whose jobs have shares.
-func (b *bench) sharing(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
+// submitSameContent makes a batch whose jobs have shares.
+func (b *fixture) submitSameContent(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
 	batch := b.batchOf(flow, lane, len(shares))
 	for i, share := range shares {
 		batch.Jobs[i].Message.SharedContent = share
@@ -56,7 +56,7 @@ func (b *bench) sharing(flow Flow, lane fanfare.Lane, shares ...uint64) *Batch {
 
 func repeat(share uint64, n int) []uint64 { return slices.Repeat([]uint64{share}, n) }
 
-func TestCompanionsAreOfOneShareAndOneFlow(t *testing.T) {
+func TestGroupHasOneContentAndOneFlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		batches [][]uint64
 		most    int
@@ -72,17 +72,17 @@ func TestCompanionsAreOfOneShareAndOneFlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sizes []int
-				s := settings(together(c.most, &sizes, allTaken))
+				s := settings(together(c.most, &sizes, acceptEach))
 				s.Connections = 1
-				b := newBench(t, gateFunc(open), s)
+				b := newFixture(t, gateFunc(allowAll), s)
 				var batches []*Batch
 				for _, shares := range c.batches {
-					batches = append(batches, b.sharing(Flow{Seq: 1}, fanfare.Normal, shares...))
+					batches = append(batches, b.submitSameContent(Flow{Seq: 1}, fanfare.Normal, shares...))
 					b.Submit(batches[len(batches)-1])
 				}
 				synctest.Wait()
 				for _, batch := range batches {
-					b.mustEnd(batch, ending{})
+					b.mustFinish(batch, finished{})
 				}
 				b.Stop()
 				if !slices.Equal(sizes, c.sizes) {
@@ -96,17 +96,17 @@ func TestCompanionsAreOfOneShareAndOneFlow(t *testing.T) {
 	}
 }
 
-func TestEachCompanionHasTheOutcomeOfItsOwn(t *testing.T) {
+func TestEachMessageOfAGroupHasItsOwnOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
 		answer := func(position uint32) driver.Verdict { return driver.Verdict(position % 4) }
 		s := settings(together(100, &sizes, answer))
 		s.Connections, s.Retry = 1, Retry{time.Hour}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 40)...)
+		b := newFixture(t, gateFunc(allowAll), s)
+		batch := b.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 40)...)
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		b.Stop()
 		states := [...]fanfare.State{fanfare.Accepted, fanfare.Deferred, fanfare.Failed, fanfare.Deferred}
 		for _, e := range b.book.all() {
@@ -120,9 +120,9 @@ func TestEachCompanionHasTheOutcomeOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestWhatLeavesTogetherIsKeptByDay has messages of two days leave together, of which
+// TestGroupIsRecordedByDay has messages of two days leave together, of which
 // one's outcomes cannot be kept.
-func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
+func TestGroupIsRecordedByDay(t *testing.T) {
 	for name, c := range map[string]struct {
 		gone fanfare.Day // that the recorder does not keep any more
 		want map[fanfare.Day]int
@@ -151,7 +151,7 @@ func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
 				}
 				s := settings(driverFunc(drv))
 				s.Connections = 1
-				b := newBench(t, gateFunc(open), s)
+				b := newFixture(t, gateFunc(allowAll), s)
 				b.book.gone = c.gone
 				batch := b.batch(fanfare.Normal, 5)
 				for i := range 2 {
@@ -167,7 +167,7 @@ func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
 				if !maps.Equal(kept, c.want) || (err != nil) != (c.gone != 0) {
 					t.Errorf("%v were kept, and %v, want %v", kept, err, c.want)
 				}
-				b.mustEnd(batch, ending{again: 5 - len(b.book.all())})
+				b.mustFinish(batch, finished{again: 5 - len(b.book.all())})
 				b.Stop()
 				if b.book.coming != 0 {
 					t.Errorf("%d more entries are expected", b.book.coming)
@@ -177,9 +177,9 @@ func TestWhatLeavesTogetherIsKeptByDay(t *testing.T) {
 	}
 }
 
-// TestOneThatMayNotLeaveHoldsNobodyBack has the gate refuse some between taking and
+// TestRefusedMessageDoesNotHoldBackItsGroup has the gate refuse some between taking and
 // release: nothing leaves then, and the others leave without them.
-func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
+func TestRefusedMessageDoesNotHoldBackItsGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
 		asked := map[uint32]int{}
@@ -191,13 +191,13 @@ func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
 			}
 			return Go, ""
 		}
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections = 1
-		b := newBench(t, gateFunc(gate), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 20)...)
+		b := newFixture(t, gateFunc(gate), s)
+		batch := b.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 20)...)
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		b.Stop()
 		if states := b.book.states(); states[fanfare.Accepted] != 16 || states[fanfare.Suppressed] != 4 {
 			t.Errorf("recorded %v, want 16 accepted and 4 suppressed", states)
@@ -208,29 +208,29 @@ func TestOneThatMayNotLeaveHoldsNobodyBack(t *testing.T) {
 	})
 }
 
-func TestCompanionsCountInRatesAndBudgetsOneByOne(t *testing.T) {
+func TestEachMessageOfAGroupCountsInRatesAndBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections = 1
-		s.Budgets = []Budget{&allowance{left: 7, until: time.Now().Add(time.Hour)}}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 10)...)
+		s.Budgets = []Budget{&fakeBudget{left: 7, until: time.Now().Add(time.Hour)}}
+		b := newFixture(t, gateFunc(allowAll), s)
+		batch := b.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 10)...)
 		b.Submit(batch)
 		synctest.Wait()
 		if !slices.Equal(sizes, []int{7}) {
 			t.Errorf("messages went to %v, and the budget is 7", sizes)
 		}
 		b.Stop()
-		b.mustEnd(batch, ending{again: 3})
+		b.mustFinish(batch, finished{again: 3})
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections, s.Rate = 1, 10
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		start := time.Now()
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 21)...)
+		batch := b.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 21)...)
 		done := make(chan struct{})
 		finish := batch.Finish
 		batch.Finish = func(held, again int) { finish(held, again); close(done) }
@@ -243,16 +243,16 @@ func TestCompanionsCountInRatesAndBudgetsOneByOne(t *testing.T) {
 	})
 }
 
-func TestCompanionsAreOneForTheWindowOfTheChannel(t *testing.T) {
+func TestGroupCountsOnceInTheWindowOfTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		s := settings(together(100, &sizes, allTaken))
+		s := settings(together(100, &sizes, acceptEach))
 		s.Connections, s.Adapt = 1, true
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 100)...)
+		b := newFixture(t, gateFunc(allowAll), s)
+		batch := b.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 100)...)
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if !slices.Equal(sizes, []int{100}) {
 			t.Errorf("messages went to %v, want one to 100", sizes)
 		}
@@ -263,21 +263,21 @@ func TestCompanionsAreOneForTheWindowOfTheChannel(t *testing.T) {
 	})
 }
 
-// TestARefusalOfAWholeMessageIsOneAnswer: a relay that refuses a message to a
+// TestRefusalOfAWholeMessageCountsOnce: a relay that refuses a message to a
 // hundred has refused one.
-func TestARefusalOfAWholeMessageIsOneAnswer(t *testing.T) {
+func TestRefusalOfAWholeMessageCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
 		s := settings(together(100, &sizes, func(uint32) driver.Verdict { return driver.Lost }))
 		s.Connections, s.Retry = 1, Retry{time.Hour}
-		b := newBench(t, gateFunc(open), s)
-		batch := b.sharing(Flow{}, fanfare.Normal, repeat(1, 100)...)
+		b := newFixture(t, gateFunc(allowAll), s)
+		batch := b.submitSameContent(Flow{}, fanfare.Normal, repeat(1, 100)...)
 		for i := range batch.Jobs {
 			batch.Jobs[i].Destination = fmt.Sprintf("d%d.example.org", i)
 		}
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if status := b.Status(); status.Relays[0].Errors != 1 {
 			t.Errorf("%d errors of the relay are counted, want 1", status.Relays[0].Errors)
 		}
@@ -285,7 +285,7 @@ func TestARefusalOfAWholeMessageIsOneAnswer(t *testing.T) {
 	})
 }
 
-func TestADestinationIsToldOfAnAnswerOnce(t *testing.T) {
+func TestSharedReplyCountsOncePerDestination(t *testing.T) {
 	s := Settings{Connections: 10, Rate: rateLimit(1e9)}
 	now := time.Now()
 	var l limits

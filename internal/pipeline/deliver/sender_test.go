@@ -20,11 +20,11 @@ import (
 
 func TestEachJobOfABatchIsSentAndRecordedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		batch := b.batch(fanfare.Normal, 100)
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		seen := map[uint32]bool{}
 		for _, e := range b.book.all() {
 			if e.State != fanfare.Accepted || e.Attempt != 1 || e.Code != 250 || e.Relay != "relay:25" || e.Address != fmt.Sprintf("p%d@example.org", e.Delivery.Position) || e.At.IsZero() {
@@ -39,11 +39,11 @@ func TestEachJobOfABatchIsSentAndRecordedOnce(t *testing.T) {
 	})
 }
 
-func TestAnEmptyBatchEndsAtOnce(t *testing.T) {
-	b := newBench(t, gateFunc(open), settings(answering(taking)))
+func TestEmptyBatchFinishesAtOnce(t *testing.T) {
+	b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 	batch := b.batch(fanfare.Bulk, 0)
 	b.Submit(batch)
-	b.mustEnd(batch, ending{})
+	b.mustFinish(batch, finished{})
 	b.Stop()
 }
 
@@ -57,7 +57,7 @@ func TestUrgentLeavesBeforeWhatWaits(t *testing.T) {
 			return driver.Accepted
 		}))
 		s.Connections = 1
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		b.Submit(b.batch(fanfare.Bulk, 3)) // 0 1 2, of which 0 is on the wire
 		synctest.Wait()
 		b.Submit(b.batch(fanfare.Normal, 2)) // 3 4
@@ -72,13 +72,13 @@ func TestUrgentLeavesBeforeWhatWaits(t *testing.T) {
 	})
 }
 
-func TestADeferredJobIsDueAgain(t *testing.T) {
+func TestDeferredJobBecomesDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { return driver.Temporary })))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(func(*driver.Message) driver.Verdict { return driver.Temporary })))
 		batch := b.batch(fanfare.Bulk, 1)
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		b.Stop()
 		if b.book.coming != 0 {
 			t.Errorf("the recorder expects %d more", b.book.coming)
@@ -96,27 +96,27 @@ func TestADeferredJobIsDueAgain(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeRecordedComesAgain(t *testing.T) {
+func TestJobIsReloadedIfItsOutcomeCannotBeRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		b.book.refuse = errors.New("stopped")
 		batch := b.batch(fanfare.Normal, 2)
 		b.Submit(batch)
 		<-time.After(time.Hour) // of the bubble
-		b.mustEnd(batch, ending{again: 2})
+		b.mustFinish(batch, finished{again: 2})
 		b.Stop()
 	})
 }
 
-func TestNothingIsBegunUnderAShortLease(t *testing.T) {
+func TestNoMessageIsReleasedUnderAShortLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := false
-		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { sent = true; return driver.Accepted })))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(func(*driver.Message) driver.Verdict { sent = true; return driver.Accepted })))
 		batch := b.batch(fanfare.Normal, 2)
 		batch.LeaseEnd = func() time.Time { return time.Now().Add(59 * time.Second) } // a send may take a minute
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{again: 2})
+		b.mustFinish(batch, finished{again: 2})
 		if sent {
 			t.Error("a message left")
 		}
@@ -124,12 +124,12 @@ func TestNothingIsBegunUnderAShortLease(t *testing.T) {
 	})
 }
 
-func TestStopGivesTheRestBackAndTakesNothingMore(t *testing.T) {
+func TestStopReturnsTheRemainingJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reply := make(chan struct{})
 		s := settings(answering(func(*driver.Message) driver.Verdict { <-reply; return driver.Accepted }))
 		s.Connections = 2
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		batch := b.batch(fanfare.Normal, 1500)
 		b.Submit(batch)
 		synctest.Wait()
@@ -143,20 +143,20 @@ func TestStopGivesTheRestBackAndTakesNothingMore(t *testing.T) {
 		}
 		close(reply)
 		<-stopped
-		b.mustEnd(batch, ending{again: 1498})
+		b.mustFinish(batch, finished{again: 1498})
 		if got := b.book.states(); got[fanfare.Accepted] != 2 || len(got) != 1 {
 			t.Errorf("recorded %v", got)
 		}
 		late := b.batch(fanfare.Urgent, 3)
 		b.Submit(late)
-		b.mustEnd(late, ending{again: 3})
+		b.mustFinish(late, finished{again: 3})
 		b.Stop()
 	})
 }
 
-// TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy stops 2,000 jobs behind
+// TestStoppedJobsLeaveTheQueueWhileAllConnectionsAreBusy stops 2,000 jobs behind
 // connections that take an hour for each message.
-func TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy(t *testing.T) {
+func TestStoppedJobsLeaveTheQueueWhileAllConnectionsAreBusy(t *testing.T) {
 	for _, test := range []struct {
 		stop  Decision
 		state fanfare.State // Pending: none
@@ -170,7 +170,7 @@ func TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy(t *testing.T) {
 				return Go, ""
 			}
 			slow := answering(func(*driver.Message) driver.Verdict { <-time.After(time.Hour); return driver.Accepted })
-			b := newBench(t, gateFunc(gate), settings(slow))
+			b := newFixture(t, gateFunc(gate), settings(slow))
 			first, second, other := b.batch(fanfare.Bulk, 1000), b.batch(fanfare.Bulk, 1000), b.batch(fanfare.Normal, 3)
 			begun := time.Now()
 			b.Submit(first)
@@ -183,11 +183,11 @@ func TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy(t *testing.T) {
 			if queued := b.Status().Queued; queued != 3 || !time.Now().Equal(begun) {
 				t.Errorf("%d still wait, %v later", queued, time.Since(begun))
 			}
-			want := ending{}
+			want := finished{}
 			if test.stop == Hold {
 				want.held = 1000
 			}
-			b.mustEnd(second, want)
+			b.mustFinish(second, want)
 			if got := b.book.states()[fanfare.Cancelled]; test.state == fanfare.Cancelled && got != 1996 {
 				t.Errorf("%d are cancelled, want all but the 4 on the wire", got)
 			}
@@ -201,11 +201,11 @@ func TestWhatIsStoppedLeavesTheQueueWhileAllConnectionsAreBusy(t *testing.T) {
 	}
 }
 
-func TestANewRateIsInForceForWhoWaitsForTheOldOne(t *testing.T) {
+func TestNewRateAppliesToWaitingConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := settings(answering(taking))
+		s := settings(answering(acceptAll))
 		s.Rate = rateLimit(1. / 60)
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		defer b.Stop()
 		served := 0
 		b.SetRate(s.Rate)
@@ -237,17 +237,17 @@ func TestANewRateIsInForceForWhoWaitsForTheOldOne(t *testing.T) {
 	})
 }
 
-// TestWhatFilledTheRoomAsideAndIsTakenOutWakesOthers has the room for what stands
+// TestRemovingThrottledJobsWakesOthers has the capacity for what stands
 // aside full of one broadcast, which is paused.
-func TestWhatFilledTheRoomAsideAndIsTakenOutWakesOthers(t *testing.T) {
+func TestRemovingThrottledJobsWakesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Destinations = Destinations{Only: map[string]DestinationLimit{"narrow.example": {Connections: 1}}}
-		w := newTown(t, s, func(to string, _ time.Time) reply {
-			if isWell(to) {
-				return reply{time.Second, taken}
+		w := newSimulation(t, s, func(to string, _ time.Time) reply {
+			if isHealthy(to) {
+				return reply{time.Second, accepted}
 			}
-			return reply{time.Hour / 2, taken}
+			return reply{time.Hour / 2, accepted}
 		})
 		paused := false
 		w.options.Gate = gateFunc(func(job *Job) (Decision, string) {
@@ -262,16 +262,16 @@ func TestWhatFilledTheRoomAsideAndIsTakenOutWakesOthers(t *testing.T) {
 		paused = true
 		w.RecheckGate()
 		<-time.After(15 * time.Second)
-		if _, ok := w.ended(well); !ok {
-			t.Errorf("%d of 20 others have left 15 s after what held them up was taken out", w.took(isWell))
+		if _, ok := w.resultOf(well); !ok {
+			t.Errorf("%d of 20 others have left 15 s after what held them up was taken out", w.count(isHealthy))
 		}
 		w.Stop()
 	})
 }
 
-func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testing.T) {
-	b := &book{}
-	s := NewSender(Options{Name: "news/email", Gate: gateFunc(open), Recorder: b, Clock: clock.System{}},
+func TestSuppressSubscriberSettlesWithoutAddressAndKeepsOrder(t *testing.T) {
+	b := &fakeRecorder{}
+	s := NewSender(Options{Name: "news/email", Gate: gateFunc(allowAll), Recorder: b, Clock: clock.System{}},
 		Settings{Relays: relaysOf(driverFunc(func(context.Context, driver.Queue) error { return nil })), Connections: 0, Rate: rate.Inf})
 	over := make(chan struct{})
 	batch := &Batch{Lane: fanfare.Normal, JobDone: func(*Job) {}, Finish: func(int, int) { close(over) }}
@@ -302,9 +302,9 @@ func TestWhatIsDroppedIsSettledWithoutItsAddressAndTheRestKeepsItsOrder(t *testi
 	}
 }
 
-// TestWhatTheGateSaysBecomesOfAJob asks at both places: when a job is taken, and
+// TestGateDecisionDeterminesTheState asks at both places: when a job is taken, and
 // when its body is about to leave.
-func TestWhatTheGateSaysBecomesOfAJob(t *testing.T) {
+func TestGateDecisionDeterminesTheState(t *testing.T) {
 	past := time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) // the bubble's clock begins in 2000
 	for _, at := range []string{"when taken", "when released"} {
 		for _, c := range []struct {
@@ -312,15 +312,15 @@ func TestWhatTheGateSaysBecomesOfAJob(t *testing.T) {
 			decision Decision
 			expires  time.Time
 			state    fanfare.State // Pending: no entry
-			ending   ending
+			ending   finished
 		}{
 			{name: "go", decision: Go, state: fanfare.Accepted},
-			{name: "hold", decision: Hold, state: fanfare.Pending, ending: ending{held: 3}},
-			{name: "anew", decision: Reload, state: fanfare.Pending, ending: ending{again: 3}},
+			{name: "hold", decision: Hold, state: fanfare.Pending, ending: finished{held: 3}},
+			{name: "anew", decision: Reload, state: fanfare.Pending, ending: finished{again: 3}},
 			{name: "cancel", decision: Cancel, state: fanfare.Cancelled},
 			{name: "suppress", decision: Suppress, state: fanfare.Suppressed},
 			{name: "go, but expired", decision: Go, expires: past, state: fanfare.Expired},
-			{name: "hold, and expired", decision: Hold, expires: past, state: fanfare.Pending, ending: ending{held: 3}},
+			{name: "hold, and expired", decision: Hold, expires: past, state: fanfare.Pending, ending: finished{held: 3}},
 		} {
 			t.Run(c.name+" "+at, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestWhatTheGateSaysBecomesOfAJob(t *testing.T) {
 						return c.decision, "because"
 					}
 					sent := 0
-					b := newBench(t, gateFunc(gate), settings(answering(func(*driver.Message) driver.Verdict {
+					b := newFixture(t, gateFunc(gate), settings(answering(func(*driver.Message) driver.Verdict {
 						mu.Lock()
 						defer mu.Unlock()
 						sent++
@@ -349,7 +349,7 @@ func TestWhatTheGateSaysBecomesOfAJob(t *testing.T) {
 					}
 					b.Submit(batch)
 					synctest.Wait()
-					b.mustEnd(batch, c.ending)
+					b.mustFinish(batch, c.ending)
 					if (c.state == fanfare.Accepted) != (sent == 3) || c.state != fanfare.Accepted && sent != 0 {
 						t.Errorf("%d messages left", sent)
 					}

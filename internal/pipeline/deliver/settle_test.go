@@ -10,9 +10,9 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt asks at both places: when a
+// TestQuietHoursPostponeWithoutAnAttempt asks at both places: when a
 // job is taken, and when its body is about to leave.
-func TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt(t *testing.T) {
+func TestQuietHoursPostponeWithoutAnAttempt(t *testing.T) {
 	for _, at := range []string{"when taken", "when released"} {
 		t.Run(at, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -30,12 +30,12 @@ func TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt(t *testing.T) {
 					return Go, ""
 				}
 				s.Connections = 1
-				b := newBench(t, gateFunc(gate), s)
+				b := newFixture(t, gateFunc(gate), s)
 				batch := b.batch(fanfare.Bulk, 1)
 				batch.Jobs[0].Quiet, batch.Jobs[0].Attempt = quiet, 3
 				b.Submit(batch)
 				<-time.After(5 * time.Minute)
-				b.mustEnd(batch, ending{})
+				b.mustFinish(batch, finished{})
 				if sent != 0 || len(b.book.all()) != 0 {
 					t.Fatalf("%d messages left, recorded %+v", sent, b.book.all())
 				}
@@ -56,11 +56,11 @@ func TestWhatMeetsItsQuietHoursIsPutOffWithoutAnAttempt(t *testing.T) {
 	}
 }
 
-func TestWhatIsPutOffTogetherIsKeptTogether(t *testing.T) {
+func TestPostponedJobsAreRecordedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := settings(answering(taking))
+		s := settings(answering(acceptAll))
 		s.Connections = 1
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		batch := b.batch(fanfare.Normal, 100)
 		for i := range batch.Jobs {
 			batch.Jobs[i].Quiet = QuietPeriod{From: time.Now(), Until: time.Now().Add(time.Hour)}
@@ -68,7 +68,7 @@ func TestWhatIsPutOffTogetherIsKeptTogether(t *testing.T) {
 		}
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if len(b.book.dues) != 100 || b.book.postponed != 2 {
 			t.Errorf("%d pieces were put off in %d goes, want 100 in one for each of two days", len(b.book.dues), b.book.postponed)
 		}
@@ -76,15 +76,15 @@ func TestWhatIsPutOffTogetherIsKeptTogether(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBePutOffComesAgain(t *testing.T) {
+func TestJobIsReloadedIfItCannotBePostponed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(taking)))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(acceptAll)))
 		b.book.refuse = errors.New("stopped")
 		batch := b.batch(fanfare.Normal, 3)
 		batch.Jobs[1].Quiet = QuietPeriod{From: time.Now(), Until: time.Now().Add(time.Hour)}
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{again: 3})
+		b.mustFinish(batch, finished{again: 3})
 		b.Stop()
 	})
 }
@@ -96,11 +96,11 @@ func (f repliesFunc) Read(destination string, outcome *driver.Outcome) Advice {
 	return f(destination, outcome)
 }
 
-// TestAnAnswerIsReadBeforeAnythingFollowsFromIt: what the reading changes is what
+// TestReplyIsClassifiedFirst: what the reading changes is what
 // is recorded, and what was taken is not read.
-func TestAnAnswerIsReadBeforeAnythingFollowsFromIt(t *testing.T) {
+func TestReplyIsClassifiedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, gateFunc(open), settings(answering(func(l *driver.Message) driver.Verdict {
+		b := newFixture(t, gateFunc(allowAll), settings(answering(func(l *driver.Message) driver.Verdict {
 			if l.Delivery.Position == 0 {
 				return driver.Accepted
 			}
@@ -120,7 +120,7 @@ func TestAnAnswerIsReadBeforeAnythingFollowsFromIt(t *testing.T) {
 		}
 		b.Submit(batch)
 		synctest.Wait()
-		b.mustEnd(batch, ending{})
+		b.mustFinish(batch, finished{})
 		if got := b.book.states(); got[fanfare.Accepted] != 1 || got[fanfare.Failed] != 2 {
 			t.Errorf("recorded %v", got)
 		}

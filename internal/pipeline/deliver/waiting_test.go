@@ -12,7 +12,7 @@ import (
 
 func flow(n int) Flow { return Flow{Day: 20777, Seq: fanfare.EventSeq(n)} }
 
-func TestFlowsLeaveInTurn(t *testing.T) {
+func TestFlowsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := make(chan struct{})
 		var order []uint32
@@ -22,7 +22,7 @@ func TestFlowsLeaveInTurn(t *testing.T) {
 			return driver.Accepted
 		}))
 		s.Connections = 1
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		b.Submit(b.batchOf(flow(1), fanfare.Bulk, 5)) // 0 to 4, of which 0 is on the wire
 		synctest.Wait()
 		b.Submit(b.batchOf(flow(1), fanfare.Bulk, 2))   // 5 6
@@ -38,12 +38,12 @@ func TestFlowsLeaveInTurn(t *testing.T) {
 	})
 }
 
-// TestASmallBroadcastDoesNotWaitForALargeOne has two that never run dry.
-func TestASmallBroadcastDoesNotWaitForALargeOne(t *testing.T) {
+// TestSmallBroadcastDoesNotWaitForALargeOne has two that never run dry.
+func TestSmallBroadcastDoesNotWaitForALargeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(answering(func(*driver.Message) driver.Verdict { <-time.After(time.Second); return driver.Accepted }))
 		s.Connections = 1
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		for n := range 2 {
 			b.Submit(b.batchOf(flow(n+1), fanfare.Bulk, 1000))
 		}
@@ -61,53 +61,53 @@ func TestASmallBroadcastDoesNotWaitForALargeOne(t *testing.T) {
 	})
 }
 
-func TestAFlowHasRoomUntilItHasABatchBesideTheOneThatLeaves(t *testing.T) {
+func TestFlowMayQueueOneBatchBesideTheCurrentOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
-		b := newBench(t, gateFunc(open), settings(answering(func(*driver.Message) driver.Verdict { <-next; return driver.Accepted })))
+		b := newFixture(t, gateFunc(allowAll), settings(answering(func(*driver.Message) driver.Verdict { <-next; return driver.Accepted })))
 		submit := func(n int) {
 			t.Helper()
-			if !b.HasRoom(fanfare.Bulk, flow(n)) {
-				t.Fatalf("no room for flow %d beside %d jobs", n, b.Status().Queued)
+			if !b.HasCapacity(fanfare.Bulk, flow(n)) {
+				t.Fatalf("no capacity for flow %d beside %d jobs", n, b.Status().Queued)
 			}
 			b.Submit(b.batchOf(flow(n), fanfare.Bulk, fanfare.MaxBatch))
 			synctest.Wait()
 		}
 		submit(1)
 		submit(1) // 4 of the first are on the wire
-		if b.HasRoom(fanfare.Bulk, flow(1)) {
-			t.Error("a flow has room for a third batch")
+		if b.HasCapacity(fanfare.Bulk, flow(1)) {
+			t.Error("a flow has capacity for a third batch")
 		}
-		if !b.HasRoom(fanfare.Urgent, flow(1)) || !b.HasRoom(fanfare.Bulk, flow(2)) {
-			t.Error("it takes the room of another lane or flow")
+		if !b.HasCapacity(fanfare.Urgent, flow(1)) || !b.HasCapacity(fanfare.Bulk, flow(2)) {
+			t.Error("it takes the capacity of another lane or flow")
 		}
-		more := b.RoomSignal()
+		more := b.CapacityChanged()
 		for range fanfare.MaxBatch - 4 {
 			next <- struct{}{}
 			synctest.Wait()
 		}
-		if b.HasRoom(fanfare.Bulk, flow(1)) {
-			t.Error("there is room before a batch has left")
+		if b.HasCapacity(fanfare.Bulk, flow(1)) {
+			t.Error("there is capacity before a batch has left")
 		}
 		next <- struct{}{}
 		<-more
-		if !b.HasRoom(fanfare.Bulk, flow(1)) {
-			t.Error("told that there is room, and there is none")
+		if !b.HasCapacity(fanfare.Bulk, flow(1)) {
+			t.Error("told that there is capacity, and there is none")
 		}
 		close(next)
 		b.Stop()
 	})
 }
 
-func TestACrowdLeavesRoomForWhoHasNothingYet(t *testing.T) {
+func TestManyQueuedJobsLeaveCapacityForNewFlows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := make(chan struct{})
 		s := settings(answering(func(*driver.Message) driver.Verdict { <-next; return driver.Accepted }))
 		s.Connections = 1
-		b := newBench(t, gateFunc(open), s)
+		b := newFixture(t, gateFunc(allowAll), s)
 		batches := 0
 		for n := range 100 {
-			for b.HasRoom(fanfare.Normal, flow(n)) {
+			for b.HasCapacity(fanfare.Normal, flow(n)) {
 				b.Submit(b.batchOf(flow(n), fanfare.Normal, fanfare.MaxBatch))
 				synctest.Wait()
 				batches++
@@ -120,9 +120,9 @@ func TestACrowdLeavesRoomForWhoHasNothingYet(t *testing.T) {
 		flows := len(b.waiting.lanes[fanfare.Normal].perFlow)
 		b.Sender.mu.Unlock()
 		if flows != batches-1 {
-			t.Errorf("%d flows share the room, want all but the first to have one batch each", flows)
+			t.Errorf("%d flows share the capacity, want all but the first to have one batch each", flows)
 		}
-		more := b.RoomSignal()
+		more := b.CapacityChanged()
 		close(next)
 		<-more
 		b.Stop()

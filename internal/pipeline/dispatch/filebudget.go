@@ -16,9 +16,9 @@ const (
 // fileBudget bounds the memory for files that belong to single messages of a loop. One goroutine
 // adds and waits; any may give back.
 type fileBudget struct {
-	mu   sync.Mutex
-	used int
-	room chan struct{} // closed when something is given back; nil if nobody waits
+	mu    sync.Mutex
+	used  int
+	freed chan struct{} // closed when something is given back; nil if nobody waits
 }
 
 // wait returns when a batch may be loaded.
@@ -29,13 +29,13 @@ func (b *fileBudget) wait(ctx context.Context) error {
 			b.mu.Unlock()
 			return nil
 		}
-		if b.room == nil {
-			b.room = make(chan struct{})
+		if b.freed == nil {
+			b.freed = make(chan struct{})
 		}
-		room := b.room
+		freed := b.freed
 		b.mu.Unlock()
 		select {
-		case <-room:
+		case <-freed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -46,8 +46,8 @@ func (b *fileBudget) wait(ctx context.Context) error {
 func (b *fileBudget) add(bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.used += bytes; bytes < 0 && b.room != nil {
-		close(b.room)
-		b.room = nil
+	if b.used += bytes; bytes < 0 && b.freed != nil {
+		close(b.freed)
+		b.freed = nil
 	}
 }

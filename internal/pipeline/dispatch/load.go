@@ -47,7 +47,7 @@ type loaded struct {
 	postponed []fanfare.Due            // in their quiet hours: to be stored until these end
 	claimed   []fanfare.DeliveryRef
 	busy      int     // members in work elsewhere: the batch has to come again
-	left      int     // members whose files had no room: the batch comes again when the others are sent
+	left      int     // members whose files did not fit: the batch comes again when the others are sent
 	fileBytes int     // of files that belong to single messages
 	pages     []*page // hold the messages; go back when the jobs are done
 }
@@ -175,7 +175,7 @@ func (l *loader) write(ctx context.Context, channel *catalog.Channel, members []
 			})
 			continue
 		}
-		if cap(buf)-len(buf) < minPageRoom {
+		if cap(buf)-len(buf) < minPageFree {
 			buf = l.pages.take(out)
 		}
 		message, longer, by, err := l.message(ctx, members[i:], mailing, channel, recipient, buf)

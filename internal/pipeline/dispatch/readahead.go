@@ -45,15 +45,15 @@ func newReadAhead(queue *bus.Queue, sender *deliver.Sender, lane fanfare.Lane, u
 	return &readAhead{queue, sender, lane, unreadable, fairqueue.New[deliver.Flow, leasedBatch](membersPerTurn)}
 }
 
-// next waits for the next batch for which the sender has room; broadcasts take turns. It returns
+// next waits for the next batch that the sender can take; broadcasts take turns. It returns
 // an error when ctx ends or the bus closes.
 func (r *readAhead) next(ctx context.Context) (leasedBatch, error) {
 	for ctx.Err() == nil {
-		more := r.sender.RoomSignal()
+		more := r.sender.CapacityChanged()
 		if err := r.fill(); err != nil {
 			return leasedBatch{}, err
 		}
-		_, next, ok := r.waiting.PopAllowed(func(flow deliver.Flow) bool { return r.sender.HasRoom(r.lane, flow) })
+		_, next, ok := r.waiting.PopAllowed(func(flow deliver.Flow) bool { return r.sender.HasCapacity(r.lane, flow) })
 		if ok {
 			return next, nil
 		}
@@ -76,7 +76,7 @@ func (r *readAhead) fill() error {
 	return nil
 }
 
-// await waits for a batch, if there is a place for it, or for room in the sender.
+// await waits for a batch, if one more may be read ahead, or for capacity in the sender.
 func (r *readAhead) await(ctx context.Context, more <-chan struct{}) error {
 	if r.waiting.Len() == 0 {
 		more = nil

@@ -123,7 +123,7 @@ func TestBroadcastsTakeTurns(t *testing.T) {
 	}
 }
 
-// A broadcast to ten million for which the sender has no room does not block those behind it.
+// A broadcast to ten million that the sender cannot take does not block those behind it.
 func TestLargestBroadcastDoesNotBlockOthers(t *testing.T) {
 	w := newWorld(t, stuck{})
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 10_000)...)
@@ -137,8 +137,8 @@ func TestLargestBroadcastDoesNotBlockOthers(t *testing.T) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
 	w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}})
-	if w.sender.HasRoom(fanfare.Bulk, h.flow) {
-		t.Fatal("there is room for more of the first broadcast")
+	if w.sender.HasCapacity(fanfare.Bulk, h.flow) {
+		t.Fatal("the sender takes more of the first broadcast")
 	}
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -109,9 +109,9 @@ func (r *eventReader) read(ctx context.Context, members []openMember) (*fanfare.
 // done: at 40,000 messages a second, fresh memory would be most of the collector's work.
 const (
 	pageBytes = 256 << 10
-	// minPageRoom is the room in a page at which a message is begun. A longer message moves to
+	// minPageFree is the free part of a page at which a message is begun. A longer message moves to
 	// memory of its own.
-	minPageRoom = 8 << 10
+	minPageFree = 8 << 10
 )
 
 type page [pageBytes]byte

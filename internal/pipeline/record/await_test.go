@@ -16,8 +16,8 @@ func isDone(done <-chan struct{}) bool {
 	}
 }
 
-func TestWhoWaitsIsToldOfTheEndAndOfNothingElse(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestAwaitNotifiesOfTheCompletionOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		mine, other := event, tomorrow
 		b.Begin(mine, 2, fanfare.Progress{})
 		b.Begin(other, 1, fanfare.Progress{})

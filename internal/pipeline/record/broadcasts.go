@@ -7,24 +7,24 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// broadcasts has the progress of all open broadcasts. Of one that has no entry yet
-// only the size is held: a backlog of millions of small events is many of those.
+// broadcasts holds the progress of all open broadcasts. For a broadcast without an entry it
+// holds only the size, since a backlog may have millions of small events.
 type broadcasts struct {
 	mu       sync.Mutex
 	notBegun map[fanfare.EventRef]int64
 	begun    map[fanfare.EventRef]*broadcast
-	changed  []*broadcast // those with entries that are about to be kept
+	changed  []*broadcast // those with entries that are about to be committed
 
-	pending, deferred int64 // deliveries of all of them
+	pending, deferred int64 // deliveries of all broadcasts
 }
 
 type broadcast struct {
 	total             int64
-	progress          fanfare.Progress // with the entries that are about to be kept
-	recorded          fanfare.Progress // without them: what is told
+	progress          fanfare.Progress // with the entries that are about to be committed
+	recorded          fanfare.Progress // without them; callers get this
 	changed           bool
 	rate              rateMeter
-	allFailedReported bool // was told
+	allFailedReported bool // Options.OnAllFailed was called
 }
 
 func (b *broadcast) pending() int64 { return b.total - b.recorded.Counts.Total() }
@@ -33,8 +33,8 @@ func newBoard() *broadcasts {
 	return &broadcasts{notBegun: map[fanfare.EventRef]int64{}, begun: map[fanfare.EventRef]*broadcast{}}
 }
 
-// Begin tells the recorder of a frozen broadcast, with what is settled of it
-// already. A second Begin of the same one changes nothing.
+// Begin adds a broadcast whose manifest was stored, with the progress that is already
+// recorded. A second call for the same broadcast has no effect.
 func (r *Recorder) Begin(ref fanfare.EventRef, messages int64, so fanfare.Progress) {
 	all := r.broadcasts
 	all.mu.Lock()
@@ -51,9 +51,8 @@ func (r *Recorder) Begin(ref fanfare.EventRef, messages int64, so fanfare.Progre
 	all.deferred += so.Counts[fanfare.Deferred]
 }
 
-// Progress returns how far an open broadcast has come; false if it is not open.
-// Deliveries without an entry that is kept are counted as pending: whoever asks the
-// store afterwards finds what was counted.
+// Progress returns the progress of an open broadcast; false if it is not open. Deliveries
+// without a recorded entry count as pending, so that the store is never behind the counts.
 func (r *Recorder) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 	r.broadcasts.mu.Lock()
 	defer r.broadcasts.mu.Unlock()
@@ -71,8 +70,8 @@ func (r *Recorder) Progress(ref fanfare.EventRef) (fanfare.Progress, bool) {
 	return p, true
 }
 
-// Open lists the broadcasts that are not completed, those first of which
-// something was sent; at most limit of them.
+// Open lists at most limit broadcasts that are not completed; those of which something was
+// sent come first.
 func (r *Recorder) Open(limit int) []fanfare.EventRef {
 	r.broadcasts.mu.Lock()
 	defer r.broadcasts.mu.Unlock()
@@ -92,15 +91,15 @@ func (r *Recorder) Open(limit int) []fanfare.EventRef {
 	return refs
 }
 
-// Backlog counts the broadcasts that are not completed, and their deliveries
-// that are not settled.
+// Backlog counts the broadcasts that are not completed, and their deliveries that are not
+// settled.
 func (r *Recorder) Backlog() (broadcasts int, pending, deferred int64) {
 	r.broadcasts.mu.Lock()
 	defer r.broadcasts.mu.Unlock()
 	return len(r.broadcasts.begun) + len(r.broadcasts.notBegun), r.broadcasts.pending, r.broadcasts.deferred
 }
 
-// begin returns an open broadcast that gets an entry; nil if it is not open.
+// begin returns the open broadcast that gets an entry, or nil if it is not open.
 func (all *broadcasts) begin(ref fanfare.EventRef) *broadcast {
 	if b := all.begun[ref]; b != nil {
 		return b
@@ -115,10 +114,9 @@ func (all *broadcasts) begin(ref fanfare.EventRef) *broadcast {
 	return b
 }
 
-// apply counts entries of one day that are about to be kept, adds the
-// completions that follow from them to the commit, and returns the broadcasts
-// that have turned sour. A commit that fails for good ends the recorder, so
-// counts are never taken back.
+// apply counts entries of one day that are about to be committed, adds the resulting
+// completions to the commit, and returns the broadcasts of which all messages have failed.
+// Counts are never taken back: a commit that fails for good ends the recorder.
 func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.Time) (sour []fanfare.EventRef) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -131,7 +129,7 @@ func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, no
 			continue
 		}
 		if b == nil {
-			continue // was completed, and is told of twice
+			continue // completed before: the entry is a repetition
 		}
 		all.markChanged(b)
 		p := &b.progress
@@ -159,8 +157,8 @@ func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, no
 	return sour
 }
 
-// applyReturned counts an entry that something came back of. It settles nothing: what it
-// moves is settled. The counts of a broadcast that is completed are the store's.
+// applyReturned counts an entry about a returned message. Such a delivery is settled
+// already. The store keeps the counts of completed broadcasts.
 func (all *broadcasts) applyReturned(i int, b *broadcast, commit *fanfare.Commit) {
 	if b == nil {
 		commit.Corrections = append(commit.Corrections, i)
@@ -170,12 +168,12 @@ func (all *broadcasts) applyReturned(i int, b *broadcast, commit *fanfare.Commit
 	p := &b.progress
 	p.Counts[fanfare.Accepted]--
 	p.Counts[commit.Entries[i].State]++
-	if !p.Completed.IsZero() { // by an entry before, in the same group
+	if !p.Completed.IsZero() { // by an earlier entry of the same group
 		commit.Completions = append(commit.Completions, fanfare.Completion{Seq: commit.Entries[i].Delivery.Manifest.Event(), Progress: *p})
 	}
 }
 
-// markChanged notes that a broadcast has an entry that is about to be kept.
+// markChanged notes that a broadcast has an entry that is about to be committed.
 func (all *broadcasts) markChanged(b *broadcast) {
 	if !b.changed {
 		b.changed = true
@@ -183,7 +181,8 @@ func (all *broadcasts) markChanged(b *broadcast) {
 	}
 }
 
-// committed tells of the entries that are kept now, and forgets completed broadcasts.
+// committed publishes the counts of the committed entries, and forgets completed
+// broadcasts.
 func (all *broadcasts) committed(day fanfare.Day, completions []fanfare.Completion) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -217,5 +216,5 @@ func (all *broadcasts) drop(day fanfare.Day) {
 			delete(all.begun, ref)
 		}
 	}
-	all.changed = nil // all of that day
+	all.changed = nil // all of them are of that day
 }

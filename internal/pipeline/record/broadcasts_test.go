@@ -10,10 +10,10 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// TestABroadcastIsCompletedOnceWithTheRightCounts settles 300 deliveries, some
+// TestBroadcastIsCompletedOnceWithExactCounts settles 300 deliveries, some
 // after retries, from many callers in any order.
-func TestABroadcastIsCompletedOnceWithTheRightCounts(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestBroadcastIsCompletedOnceWithExactCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 300, fanfare.Progress{})
 		b.Begin(event, 7, fanfare.Progress{}) // changes nothing
 		final := []fanfare.State{fanfare.Accepted, fanfare.Failed, fanfare.Expired, fanfare.Cancelled, fanfare.Suppressed, fanfare.Accepted}
@@ -41,7 +41,7 @@ func TestABroadcastIsCompletedOnceWithTheRightCounts(t *testing.T) {
 		if p.Counts != want || p.Completed.IsZero() || p.First.IsZero() || p.Last.Before(p.First) || p.Completed.Before(p.Last) {
 			t.Errorf("completed with %+v, want %v", p, want)
 		}
-		last := b.store.kept()[len(b.store.kept())-1]
+		last := b.store.recorded()[len(b.store.recorded())-1]
 		if len(last.Completions) != 1 {
 			t.Error("the completion is not in the commit of the last outcome")
 		}
@@ -51,8 +51,8 @@ func TestABroadcastIsCompletedOnceWithTheRightCounts(t *testing.T) {
 	})
 }
 
-func TestABroadcastGoesOnWhereARestartLeftIt(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestBroadcastContinuesAfterRestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 5, fanfare.Progress{Counts: fanfare.Counts{fanfare.Accepted: 2, fanfare.Deferred: 1}, First: time.Now().Add(-time.Hour)})
 		if p, _ := b.Progress(event); p.Counts[fanfare.Pending] != 2 || p.Counts.Total() != 5 {
 			t.Errorf("begun with %v", p.Counts)
@@ -70,7 +70,7 @@ func TestABroadcastGoesOnWhereARestartLeftIt(t *testing.T) {
 	})
 }
 
-func TestABroadcastThatOnlyFailsIsToldOnce(t *testing.T) {
+func TestOnAllFailedIsCalledOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		others []fanfare.State // before the failures
@@ -86,7 +86,7 @@ func TestABroadcastThatOnlyFailsIsToldOnce(t *testing.T) {
 		{"all of it failed", nil, 500, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, b *bench) {
+			inBubble(t, func(t *testing.T, b *fixture) {
 				b.Begin(event, 500, fanfare.Progress{})
 				position := 0
 				for _, state := range c.others {
@@ -108,8 +108,8 @@ func TestABroadcastThatOnlyFailsIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestABroadcastThatIsOverIsNotPaused(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestCompletedBroadcastIsNotReportedAsAllFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, allFailedAfter, fanfare.Progress{})
 		for i := range allFailedAfter {
 			b.record(t, event, i, 1, fanfare.Failed)
@@ -121,8 +121,8 @@ func TestABroadcastThatIsOverIsNotPaused(t *testing.T) {
 	})
 }
 
-func TestTheBacklogIsTheSumOfWhatIsOpen(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestBacklogIsTheSumOfOpenBroadcasts(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		other := fanfare.EventRef{Day: event.Day, Seq: event.Seq + 1}
 		expect := func(when string, broadcasts int, pending, deferred int64) {
 			t.Helper()
@@ -144,10 +144,10 @@ func TestTheBacklogIsTheSumOfWhatIsOpen(t *testing.T) {
 	})
 }
 
-// TestWhatIsCountedIsKept looks at a broadcast while an outcome of it is about to be
+// TestProgressCountsRecordedEntriesOnly looks at a broadcast while an outcome of it is about to be
 // kept: a kill could take that back, and the store does not have it yet.
-func TestWhatIsCountedIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestProgressCountsRecordedEntriesOnly(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 3, fanfare.Progress{})
 		b.record(t, event, 1, 1, fanfare.Deferred)
 		expect := func(when string, want fanfare.Counts) {

@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRateMeterCoversTheLastSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 1000, fanfare.Progress{})
 		if rate, end := b.Estimate(event, nil); rate != 0 || !end.IsZero() {
 			t.Errorf("before it began: %v/s until %v", rate, end)
@@ -51,8 +51,8 @@ func TestTheRateOfABroadcastIsThatOfItsLastSeconds(t *testing.T) {
 	})
 }
 
-func TestWhatIsDeferredIsNotSettled(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestDeferredDeliveryIsNotSettled(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 10, fanfare.Progress{})
 		for i := range 5 {
 			b.record(t, event, i, 1, fanfare.Deferred)
@@ -63,8 +63,8 @@ func TestWhatIsDeferredIsNotSettled(t *testing.T) {
 	})
 }
 
-func TestTheEstimatedEndMindsWhatWasPutOff(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestEstimateIncludesPostponedDeliveries(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 1000, fanfare.Progress{})
 		for at := range 200 {
 			b.record(t, event, at, 1, fanfare.Accepted)

@@ -48,8 +48,8 @@ func (s *memoryStore) set(change func(*memoryStore)) {
 	change(s)
 }
 
-// kept returns all commits so far.
-func (s *memoryStore) kept() []fanfare.Commit {
+// recorded returns all commits so far.
+func (s *memoryStore) recorded() []fanfare.Commit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.commits)
@@ -58,7 +58,7 @@ func (s *memoryStore) kept() []fanfare.Commit {
 // times counts how often each delivery was kept with each attempt.
 func (s *memoryStore) times() map[string]int {
 	times := map[string]int{}
-	for _, c := range s.kept() {
+	for _, c := range s.recorded() {
 		for _, e := range c.Entries {
 			times[fmt.Sprint(e.Delivery, e.Attempt)]++
 		}
@@ -68,7 +68,7 @@ func (s *memoryStore) times() map[string]int {
 
 func (s *memoryStore) completions() []fanfare.Completion {
 	var all []fanfare.Completion
-	for _, c := range s.kept() {
+	for _, c := range s.recorded() {
 		all = append(all, c.Completions...)
 	}
 	return all
@@ -79,8 +79,8 @@ type testClock struct{}
 
 func (testClock) Now() time.Time { return time.Now().UTC() }
 
-// bench is a recorder with what it tells.
-type bench struct {
+// fixture is a recorder with what it tells.
+type fixture struct {
 	*Recorder
 	store *memoryStore
 
@@ -89,9 +89,9 @@ type bench struct {
 	dues map[fanfare.Day][]time.Time
 }
 
-func bubble(t *testing.T, test func(t *testing.T, b *bench)) {
+func inBubble(t *testing.T, test func(t *testing.T, b *fixture)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{store: &memoryStore{}, dues: map[fanfare.Day][]time.Time{}}
+		b := &fixture{store: &memoryStore{}, dues: map[fanfare.Day][]time.Time{}}
 		b.Recorder = Start(Options{
 			Store: b.store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 			OnAllFailed: func(ref fanfare.EventRef) {
@@ -124,7 +124,7 @@ func entryOf(ref fanfare.EventRef, position int, attempt uint16, state fanfare.S
 }
 
 // record records and fails the test where that is refused.
-func (b *bench) record(t *testing.T, ref fanfare.EventRef, position int, attempt uint16, state fanfare.State) {
+func (b *fixture) record(t *testing.T, ref fanfare.EventRef, position int, attempt uint16, state fanfare.State) {
 	t.Helper()
 	if err := b.Record(entryOf(ref, position, attempt, state), nil); err != nil {
 		t.Error(err)
@@ -132,7 +132,7 @@ func (b *bench) record(t *testing.T, ref fanfare.EventRef, position int, attempt
 }
 
 // committing records an entry whose commit is under way until end.
-func (b *bench) committing(t *testing.T, callers *sync.WaitGroup) (end func()) {
+func (b *fixture) committing(t *testing.T, callers *sync.WaitGroup) (end func()) {
 	t.Helper()
 	hold := make(chan struct{})
 	b.store.set(func(s *memoryStore) { s.hold = hold })

@@ -13,14 +13,14 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestRecordReturnsWhenItsEntryIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRecordReturnsWhenItsEntryIsDurable(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		hold := make(chan struct{})
 		b.store.set(func(s *memoryStore) { s.hold = hold })
 		returned := make(chan struct{})
 		go func() {
 			b.record(t, event, 1, 1, fanfare.Accepted)
-			if n := len(b.store.kept()); n != 1 {
+			if n := len(b.store.recorded()); n != 1 {
 				t.Errorf("returned with %d commits kept", n)
 			}
 			close(returned)
@@ -33,7 +33,7 @@ func TestRecordReturnsWhenItsEntryIsKept(t *testing.T) {
 		}
 		close(hold)
 		<-returned
-		got := b.store.kept()[0].Entries[0]
+		got := b.store.recorded()[0].Entries[0]
 		if want := entryOf(event, 1, 1, fanfare.Accepted); got != *want {
 			t.Errorf("kept %+v, want %+v", got, *want)
 		}
@@ -44,8 +44,8 @@ func TestRecordReturnsWhenItsEntryIsKept(t *testing.T) {
 	})
 }
 
-func TestEntriesGatherWhileACommitIsUnderWay(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestEntriesAccumulateDuringACommit(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		var callers sync.WaitGroup
 		end := b.committing(t, &callers)
 		for i := range maxGroup + 100 {
@@ -55,7 +55,7 @@ func TestEntriesGatherWhileACommitIsUnderWay(t *testing.T) {
 		end()
 		callers.Wait()
 		var sizes []int
-		for _, c := range b.store.kept() {
+		for _, c := range b.store.recorded() {
 			sizes = append(sizes, len(c.Entries))
 		}
 		if want := []int{1, maxGroup, 100}; !slices.Equal(sizes, want) {
@@ -64,9 +64,9 @@ func TestEntriesGatherWhileACommitIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger is what makes one sync serve
+// TestGroupWaitsForMessagesInFlightOnly is what makes one sync serve
 // all connections.
-func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
+func TestGroupWaitsForMessagesInFlightOnly(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		expect  int
@@ -80,7 +80,7 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 		{"one is late", 3, []time.Duration{0, time.Second}, []int{2, 1}, maxGather},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, b *bench) {
+			inBubble(t, func(t *testing.T, b *fixture) {
 				for range c.expect {
 					b.Expect()
 				}
@@ -102,7 +102,7 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 				}
 				callers.Wait()
 				var sizes []int
-				for _, commit := range b.store.kept() {
+				for _, commit := range b.store.recorded() {
 					sizes = append(sizes, len(commit.Entries))
 				}
 				if !slices.Equal(sizes, c.groups) {
@@ -113,8 +113,8 @@ func TestAGroupStaysOpenForWhatIsOnTheWireAndNoLonger(t *testing.T) {
 	}
 }
 
-func TestAStoreThatRefusesKeepsCallersWaitingAndLosesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestCallersWaitWhileTheStoreRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 100, fanfare.Progress{})
 		b.store.set(func(s *memoryStore) { s.refuse = &fanfare.Error{Code: fanfare.DiskFull, Message: "full"} })
 		var callers sync.WaitGroup
@@ -124,8 +124,8 @@ func TestAStoreThatRefusesKeepsCallersWaitingAndLosesNothing(t *testing.T) {
 		<-time.After(time.Minute)
 		var tries int
 		b.store.set(func(s *memoryStore) { tries = s.tries })
-		if tries < 100 || len(b.store.kept()) != 0 {
-			t.Errorf("%d tries in a minute, %d kept", tries, len(b.store.kept()))
+		if tries < 100 || len(b.store.recorded()) != 0 {
+			t.Errorf("%d tries in a minute, %d kept", tries, len(b.store.recorded()))
 		}
 		if totals, _ := b.Totals(); totals.Total() != 0 {
 			t.Errorf("totals %v while nothing is kept", totals)
@@ -147,8 +147,8 @@ func TestAStoreThatRefusesKeepsCallersWaitingAndLosesNothing(t *testing.T) {
 	})
 }
 
-func TestADayThatIsGoneHoldsUpNoOther(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRemovedDayDoesNotBlockOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 1, fanfare.Progress{})
 		b.store.set(func(s *memoryStore) { s.refuse = &fanfare.Error{Code: fanfare.NotFound, Message: "no such day"} })
 		if err := b.Record(entryOf(event, 1, 1, fanfare.Accepted), nil); fanfare.CodeOf(err) != fanfare.NotFound {
@@ -162,8 +162,8 @@ func TestADayThatIsGoneHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestAGroupOfSeveralDaysIsKeptDayByDay(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestGroupOfSeveralDaysIsCommittedByDay(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		var entries []fanfare.Entry
 		for i := range 30 {
 			ref := event
@@ -176,7 +176,7 @@ func TestAGroupOfSeveralDaysIsKeptDayByDay(t *testing.T) {
 		if len(b.store.days) != 4 || len(b.store.times()) != 30 {
 			t.Errorf("%d commits of %d entries, want 4 of 30", len(b.store.days), len(b.store.times()))
 		}
-		for i, c := range b.store.kept() {
+		for i, c := range b.store.recorded() {
 			for _, e := range c.Entries {
 				if e.Delivery.Day != b.store.days[i] {
 					t.Errorf("an entry of %v is in a commit of %v", e.Delivery.Day, b.store.days[i])
@@ -186,8 +186,8 @@ func TestAGroupOfSeveralDaysIsKeptDayByDay(t *testing.T) {
 	})
 }
 
-func TestDueWorkIsKeptWithItsEntryAndTheEarliestIsTold(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRetryIsCommittedWithItsEntry(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		var callers sync.WaitGroup
 		end := b.committing(t, &callers)
 		start := time.Now()
@@ -203,7 +203,7 @@ func TestDueWorkIsKeptWithItsEntryAndTheEarliestIsTold(t *testing.T) {
 		end()
 		callers.Wait()
 		synctest.Wait()
-		if dues := b.store.kept()[1].Dues; len(dues) != 3 {
+		if dues := b.store.recorded()[1].Dues; len(dues) != 3 {
 			t.Errorf("kept %v", dues)
 		}
 		if told := b.dues[today]; len(told) != 1 || !told[0].Equal(start.Add(time.Minute)) {
@@ -212,8 +212,8 @@ func TestDueWorkIsKeptWithItsEntryAndTheEarliestIsTold(t *testing.T) {
 	})
 }
 
-func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestRecordGroupCommitsTogetherWithinTheMaximum(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		var callers sync.WaitGroup
 		end := b.committing(t, &callers)
 		const connections, recipients = 50, 100
@@ -234,13 +234,13 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 		end()
 		callers.Wait()
 		dues := 0
-		for _, c := range b.store.kept()[1:] {
+		for _, c := range b.store.recorded()[1:] {
 			dues += len(c.Dues)
 			if len(c.Entries) > maxGroupEntries || len(c.Entries)%recipients > 0 {
 				t.Errorf("a group of %d, want whole hundreds up to %d", len(c.Entries), maxGroupEntries)
 			}
 		}
-		if n := len(b.store.kept()) - 1; n != connections*recipients/(maxGroupEntries/recipients*recipients)+1 || dues != connections {
+		if n := len(b.store.recorded()) - 1; n != connections*recipients/(maxGroupEntries/recipients*recipients)+1 || dues != connections {
 			t.Errorf("%d groups with %d dues", n, dues)
 		}
 		if times := b.store.times(); len(times) != connections*recipients+1 {
@@ -252,10 +252,10 @@ func TestWhatLeftTogetherIsKeptTogetherAndTheirGroupsAreBounded(t *testing.T) {
 	})
 }
 
-// TestALetterThatLeftDoesNotWaitForThousandsThatDidNot has a batch settled without
+// TestSentMessageDoesNotWaitForThousandsOfUnsentEntries has a batch settled without
 // letters while one is on the wire.
-func TestALetterThatLeftDoesNotWaitForThousandsThatDidNot(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestSentMessageDoesNotWaitForThousandsOfUnsentEntries(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		var callers sync.WaitGroup
 		end := b.committing(t, &callers)
 		entry := func(position int) fanfare.Entry {
@@ -281,14 +281,14 @@ func TestALetterThatLeftDoesNotWaitForThousandsThatDidNot(t *testing.T) {
 		synctest.Wait()
 		end()
 		callers.Wait()
-		kept := b.store.kept()
+		kept := b.store.recorded()
 		if first := kept[1].Entries[0].Delivery.Position; first != 99 || len(kept[1].Entries) != maxGroup {
 			t.Errorf("the next group has %d entries and begins with position %d, want %d and the letter that left", len(kept[1].Entries), first, maxGroup)
 		}
 	})
 }
 
-func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
+func TestUnsentEntriesGetTheirPartOfEachGroup(t *testing.T) {
 	r := &Recorder{}
 	for range 3 * maxGroup {
 		r.waiting, r.unsent = append(r.waiting, &pendingWrite{}), append(r.unsent, &pendingWrite{due: &fanfare.Due{}})
@@ -310,8 +310,8 @@ func TestWhatWasSettledWithoutALetterHasItsPartOfEachGroup(t *testing.T) {
 	}
 }
 
-func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestStopCommitsWaitingEntriesAndRefusesNewOnes(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		hold := make(chan struct{})
 		b.store.set(func(s *memoryStore) { s.hold = hold })
 		b.Expect() // of a connection that never answers
@@ -349,7 +349,7 @@ func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
 }
 
 func TestStopGivesUpOnAStoreThatRefuses(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		refused := errors.New("broken")
 		b.store.set(func(s *memoryStore) { s.refuse = refused })
 		got := make(chan error, 2)
@@ -366,7 +366,7 @@ func TestStopGivesUpOnAStoreThatRefuses(t *testing.T) {
 	})
 }
 
-func TestStopWaitsForWhatIsTold(t *testing.T) {
+func TestStopWaitsForOnAllFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, store := make(chan struct{}), &memoryStore{}
 		r := Start(Options{Store: store, Clock: testClock{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), OnAllFailed: func(fanfare.EventRef) { <-hold }})
@@ -389,21 +389,21 @@ func TestStopWaitsForWhatIsTold(t *testing.T) {
 	})
 }
 
-func putOff(ref fanfare.EventRef, position uint32, at time.Time) fanfare.Due {
+func postponedWork(ref fanfare.EventRef, position uint32, at time.Time) fanfare.Due {
 	return fanfare.Due{At: at, Channel: 7, Lane: fanfare.Bulk, Slice: fanfare.RecipientRange{
 		Manifest: fanfare.NewManifestID(ref.Seq, 0), Positions: []uint32{position}, Attempt: 1,
 	}}
 }
 
-func TestWorkThatIsPutOffIsKeptWithoutAnEntryAndCountsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestPostponedWorkHasNoEntryAndIsNotCounted(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Begin(event, 3, fanfare.Progress{})
 		at := time.Now().UTC().Add(time.Hour)
-		dues := []fanfare.Due{putOff(event, 1, at.Add(time.Minute)), putOff(event, 2, at)}
+		dues := []fanfare.Due{postponedWork(event, 1, at.Add(time.Minute)), postponedWork(event, 2, at)}
 		if err := b.Postpone(today, dues); err != nil {
 			t.Fatal(err)
 		}
-		kept := b.store.kept()
+		kept := b.store.recorded()
 		if len(kept) != 1 || len(kept[0].Entries) != 0 || len(kept[0].Dues) != 2 || len(kept[0].Completions) != 0 || b.store.days[0] != today {
 			t.Errorf("kept %+v of %v", kept, b.store.days)
 		}
@@ -417,24 +417,24 @@ func TestWorkThatIsPutOffIsKeptWithoutAnEntryAndCountsNothing(t *testing.T) {
 		if len(told) != 1 || !told[0].Equal(at) {
 			t.Errorf("told of work due at %v, want the earliest, %v", told, at)
 		}
-		if err := b.Postpone(today, nil); err != nil || len(b.store.kept()) != 1 {
-			t.Errorf("nothing put off made %d commits, %v", len(b.store.kept()), err)
+		if err := b.Postpone(today, nil); err != nil || len(b.store.recorded()) != 1 {
+			t.Errorf("nothing put off made %d commits, %v", len(b.store.recorded()), err)
 		}
 	})
 }
 
-func TestWorkThatIsPutOffSharesTheCommitOfEntries(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestPostponedWorkSharesTheCommitOfEntries(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		var callers sync.WaitGroup
 		end := b.committing(t, &callers)
 		callers.Go(func() { b.record(t, event, 1, 1, fanfare.Accepted) })
 		callers.Go(func() {
-			if err := b.Postpone(today, []fanfare.Due{putOff(event, 2, time.Now())}); err != nil {
+			if err := b.Postpone(today, []fanfare.Due{postponedWork(event, 2, time.Now())}); err != nil {
 				t.Error(err)
 			}
 		})
 		callers.Go(func() {
-			if err := b.Postpone(today+1, []fanfare.Due{putOff(tomorrow, 2, time.Now())}); err != nil {
+			if err := b.Postpone(today+1, []fanfare.Due{postponedWork(tomorrow, 2, time.Now())}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -442,7 +442,7 @@ func TestWorkThatIsPutOffSharesTheCommitOfEntries(t *testing.T) {
 		end()
 		callers.Wait()
 		shared := 0
-		for i, c := range b.store.kept()[1:] {
+		for i, c := range b.store.recorded()[1:] {
 			if b.store.days[i+1] == today && len(c.Entries) == 1 && len(c.Dues) == 1 {
 				shared++
 			}
@@ -450,16 +450,16 @@ func TestWorkThatIsPutOffSharesTheCommitOfEntries(t *testing.T) {
 				t.Errorf("the other day has %+v", c)
 			}
 		}
-		if shared != 1 || len(b.store.kept()) != 3 {
-			t.Errorf("commits %+v", b.store.kept()[1:])
+		if shared != 1 || len(b.store.recorded()) != 3 {
+			t.Errorf("commits %+v", b.store.recorded()[1:])
 		}
 	})
 }
 
-func TestNothingIsPutOffOnceTheRecorderHasStopped(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestNothingIsPostponedAfterTheRecorderStopped(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		b.Stop()
-		if err := b.Postpone(today, []fanfare.Due{putOff(event, 1, time.Now())}); err == nil {
+		if err := b.Postpone(today, []fanfare.Due{postponedWork(event, 1, time.Now())}); err == nil {
 			t.Error("put off after the end")
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestAGroupDoesNotWaitForWhatIsLateWithEveryGroup(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bench) {
+func TestGroupDoesNotWaitForStragglers(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *fixture) {
 		next := 0
 		// group keeps one entry, and says how long it took.
 		group := func() time.Duration {
@@ -53,7 +53,7 @@ func TestAGroupDoesNotWaitForWhatIsLateWithEveryGroup(t *testing.T) {
 	})
 }
 
-func TestOneLateGroupSaysNothing(t *testing.T) {
+func TestOneLateGroupIsIgnored(t *testing.T) {
 	var of stragglers
 	for i := range 1000 {
 		of.ignore()

@@ -1,6 +1,5 @@
-// Package delivertest is what every driver has to pass: the contract of
-// driver.Driver and driver.Queue as tests, run against each way out and a real
-// peer of its kind.
+// Package delivertest is the conformance suite for drivers: it tests the contract of
+// driver.Driver and driver.Queue with a real peer. The tests of each driver call Run.
 package delivertest
 
 import (
@@ -15,15 +14,15 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Queue hands out messages and holds drivers to their side of the contract. What
-// a driver does wrong is said by Check.
+// A Queue hands out messages and checks that drivers keep the contract. Check reports the
+// violations.
 type Queue struct {
-	// Set before the first message is handed out.
-	Refuses         func(*driver.Message) bool  // what Release says no to
-	OnReport        func(*driver.Message) error // what Report does before it returns
-	OnRelease       func(*driver.Message)       // what Release and ReleaseAll do before they answer
-	BlocksWhenEmpty bool                        // Next waits for more messages, instead of saying that there are none
-	AnyContent      bool                        // messages of different shares may leave together: they replace themselves
+	// Set before the first call of Next.
+	Refuses         func(*driver.Message) bool  // whether Release refuses a message
+	OnReport        func(*driver.Message) error // called by Report, whose result it may replace
+	OnRelease       func(*driver.Message)       // called first by Release and ReleaseAll
+	BlocksWhenEmpty bool                        // Next waits for more messages instead of returning nil
+	AnyContent      bool                        // messages with different content may be released together
 
 	mu       sync.Mutex
 	waiting  []*driver.Message
@@ -31,11 +30,11 @@ type Queue struct {
 	outcomes map[fanfare.DeliveryRef]driver.Outcome
 	returned map[fanfare.DeliveryRef]int
 	refused  map[fanfare.DeliveryRef]bool
-	idle     chan struct{} // gets a token when a connection waits
+	idle     chan struct{} // receives a token when a connection waits
 	failures []string
 }
 
-// A hand is a message in the hands of a connection.
+// A holding is a message that a connection holds.
 type holding struct {
 	connection *connection
 	released   bool
@@ -49,7 +48,7 @@ func NewQueue(messages ...*driver.Message) *Queue {
 	}
 }
 
-// Connection is the queue as one call of Serve sees it.
+// Connection returns the queue for one call of Serve.
 func (q *Queue) Connection() driver.Queue { return &connection{q} }
 
 var _ driver.Queue = (*connection)(nil)
@@ -60,7 +59,7 @@ func (q *Queue) fail(format string, args ...any) {
 	q.failures = append(q.failures, fmt.Sprintf(format, args...))
 }
 
-// Next hands out the next message.
+// Next returns the next message.
 func (c *connection) Next(ctx context.Context, wait bool) (*driver.Message, error) {
 	q := c.queue
 	q.mu.Lock()
@@ -82,8 +81,8 @@ func (c *connection) Next(ctx context.Context, wait bool) (*driver.Message, erro
 	return nil, nil
 }
 
-// Release lets a message go. The connection that asks may have no other one that
-// was let go and not reported.
+// Release releases a message. The connection must not have another one that was released
+// and not reported.
 func (c *connection) Release(message *driver.Message) bool {
 	q := c.queue
 	if q.OnRelease != nil {
@@ -117,7 +116,7 @@ func (c *connection) Release(message *driver.Message) bool {
 // Failover reports that there is no other next hop.
 func (c *connection) Failover(*driver.Message, driver.Outcome) bool { return false }
 
-// TakeSameContent hands out the next messages that have the same content.
+// TakeSameContent takes the next messages that have the same content.
 func (c *connection) TakeSameContent(dst []*driver.Message, message *driver.Message, most int) []*driver.Message {
 	q := c.queue
 	q.mu.Lock()
@@ -133,7 +132,7 @@ func (c *connection) TakeSameContent(dst []*driver.Message, message *driver.Mess
 	return dst
 }
 
-// ReleaseAll lets all of them go, or none.
+// ReleaseAll releases all messages or none.
 func (c *connection) ReleaseAll(messages []*driver.Message) (left []*driver.Message, released bool) {
 	q := c.queue
 	if q.OnRelease != nil {
@@ -168,7 +167,7 @@ func (c *connection) ReleaseAll(messages []*driver.Message) (left []*driver.Mess
 	return left, released
 }
 
-// ReportAll keeps what came of each.
+// ReportAll records the outcomes.
 func (c *connection) ReportAll(messages []*driver.Message, outcomes []driver.Outcome) error {
 	for i, message := range messages {
 		if err := c.Report(message, outcomes[i]); err != nil {
@@ -178,7 +177,7 @@ func (c *connection) ReportAll(messages []*driver.Message, outcomes []driver.Out
 	return nil
 }
 
-// Report keeps what came of a message.
+// Report records an outcome.
 func (c *connection) Report(message *driver.Message, outcome driver.Outcome) error {
 	q := c.queue
 	if q.OnReport != nil {
@@ -221,8 +220,7 @@ func (c *connection) Return(message *driver.Message) {
 	q.waiting = append([]*driver.Message{&again}, q.waiting...)
 }
 
-// forget ends a connection's hold on a message. Its memory has another one's from here
-// on, as it has in an outlet.
+// forget ends the hold on a message, and overwrites its memory as a Sender may do.
 func (q *Queue) forget(message *driver.Message) {
 	delete(q.held, message)
 	for i := range message.Body {
@@ -230,7 +228,7 @@ func (q *Queue) forget(message *driver.Message) {
 	}
 }
 
-// Outcomes are those that were reported, by delivery.
+// Outcomes returns the reported outcomes by delivery.
 func (q *Queue) Outcomes() map[fanfare.DeliveryRef]driver.Outcome {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -241,22 +239,22 @@ func (q *Queue) Outcomes() map[fanfare.DeliveryRef]driver.Outcome {
 	return all
 }
 
-// Waiting is how many messages nobody has.
+// Waiting returns the number of messages that no connection holds.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting)
 }
 
-// Returned is how often a message came back.
+// Returned returns how often a message was returned.
 func (q *Queue) Returned(ref fanfare.DeliveryRef) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.returned[ref]
 }
 
-// Arrived tells the queue that a body is complete at the next hop. It must be that
-// of a message that was let go and whose outcome is still to come.
+// Arrived tells the queue that the next hop has a whole body. It must belong to a message
+// that was released and not reported.
 func (q *Queue) Arrived(body []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -268,11 +266,10 @@ func (q *Queue) Arrived(body []byte) {
 	q.fail("a body arrived that no connection may send now: %.80q", body)
 }
 
-// whole is the message as it leaves.
+// whole returns the message as it is sent.
 func whole(message *driver.Message) []byte { return slices.Concat(message.Body, message.Attachments) }
 
-// Check fails the test with all that a driver did wrong, and where messages are
-// still in a connection's hands.
+// Check fails the test for each violation, and for messages that a connection still holds.
 func (q *Queue) Check(t testing.TB) {
 	t.Helper()
 	q.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Behaviour is how a next hop deals with messages.
+// A Behaviour says how a next hop treats messages.
 type Behaviour string
 
 // The behaviours.
@@ -29,29 +29,29 @@ const (
 	Unreachable        Behaviour = "cannot be reached"
 )
 
-// A World is a driver and a real next hop of its kind. Its time-outs are short.
+// A Fixture is a driver with a real next hop. Its timeouts are short.
 type Fixture struct {
 	Driver driver.Driver
 	Relay  string // of outcomes, or its beginning
-	// Message makes the nth message with the address and the form of its kind. Its
-	// body has text in it, as it is.
+	// Message makes the nth message with the address and the form of this driver. Its body
+	// contains text unchanged.
 	Message func(n int, text string) *driver.Message
-	// Behave says how messages are dealt with from now on.
+	// SetBehaviour sets how messages are treated from now on.
 	SetBehaviour func(Behaviour)
-	// Encloses says that messages of this kind may have files enclosed.
+	// HasAttachments says that messages may have attachments.
 	HasAttachments bool
-	// Replaces says that a message which comes twice replaces itself, so that different
-	// ones may leave together.
+	// Idempotent says that a message which is sent twice replaces itself, so that messages
+	// with different content may be released together.
 	Idempotent bool
-	// Knows lists the behaviours that a next hop of this kind can have, beside Takes.
+	// Behaviours lists the behaviours that the next hop supports, besides Accepts.
 	Behaviours []Behaviour
-	// Watch has every body that is complete at the next hop told, before it answers.
+	// OnBody registers a function that gets every whole body before the next hop replies.
 	OnBody func(func(body []byte))
-	// Got lists the bodies that the next hop took, as they were.
+	// Received returns the bodies that the next hop accepted, unchanged.
 	Received func() [][]byte
 }
 
-// messages makes messages whose bodies differ, the last of them large.
+// messages makes messages with different bodies, the last of them large.
 func (f *Fixture) messages(n int) []*driver.Message {
 	all := make([]*driver.Message, n)
 	for i := range all {
@@ -65,14 +65,14 @@ func (f *Fixture) messages(n int) []*driver.Message {
 	return all
 }
 
-// queue has messages for the world.
+// queue returns a queue with messages.
 func (f *Fixture) queue(messages ...*driver.Message) *Queue {
 	queue := NewQueue(messages...)
 	queue.AnyContent = f.Idempotent
 	return queue
 }
 
-// Run runs the suite. Each test has a world of its own.
+// Run runs the suite. Each test opens a fixture of its own.
 func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	for _, one := range []struct {
 		name string
@@ -97,8 +97,8 @@ func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	}
 }
 
-// serve runs connections until the queue has nothing more, as an outlet does: an
-// error is a broken connection, and another follows.
+// serve runs connections until the queue has no more messages, as a Sender does: after an
+// error it opens another connection.
 func serve(t *testing.T, f *Fixture, queue *Queue, connections, failures int) {
 	t.Helper()
 	var running sync.WaitGroup
@@ -147,8 +147,8 @@ func testDelivery(t *testing.T, f *Fixture) {
 	}
 }
 
-// testAttachments sends messages that have the same files, and some that have none, and
-// some more that are one message with files.
+// testAttachments sends messages with the same attachments, without attachments, and with
+// the same content and attachments.
 func testAttachments(t *testing.T, f *Fixture) {
 	files := []byte("--=_mixed\r\n\r\n" + strings.Repeat(strings.Repeat("QUJD", 19)+"\r\n", 2_000) + "--=_mixed--\r\n")
 	messages := f.messages(30)
@@ -173,7 +173,7 @@ func testAttachments(t *testing.T, f *Fixture) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if !slices.Equal(slices.Compact(got), want) { // those that are one message came once or several times
+	if !slices.Equal(slices.Compact(got), want) { // messages with the same content may share a body
 		t.Errorf("%d different bodies arrived, want the %d that were sent, with what is enclosed", len(got), len(want))
 	}
 	if n := len(queue.Outcomes()); n != len(messages) {
@@ -201,7 +201,7 @@ func testRelease(t *testing.T, f *Fixture) {
 	}
 }
 
-// testSharedContent sends messages that are two messages, of which some may not leave.
+// testSharedContent sends messages with two contents, some of which the queue refuses.
 func testSharedContent(t *testing.T, f *Fixture) {
 	messages := f.messages(40)
 	first, second := string(messages[0].Body), string(messages[1].Body)
@@ -232,7 +232,7 @@ func testSharedContent(t *testing.T, f *Fixture) {
 	}
 }
 
-// testReportOrder has the queue look at the bodies that arrive while an outcome is being kept.
+// testReportOrder checks the number of bodies whenever an outcome is being recorded.
 func testReportOrder(t *testing.T, f *Fixture) {
 	queue := f.queue(f.messages(30)...)
 	arrived := 0
@@ -265,7 +265,7 @@ func testReportFails(t *testing.T, f *Fixture) {
 	if err := f.Driver.Serve(t.Context(), queue.Connection()); !errors.Is(err, full) {
 		t.Errorf("Serve returned %v, want what the queue said", err)
 	}
-	if n := len(f.Received()); n > 1 && !f.Idempotent { // what left together is replaced when it comes again
+	if n := len(f.Received()); n > 1 && !f.Idempotent { // an idempotent message is replaced when it is sent again
 		t.Errorf("%d bodies left after the queue could keep nothing", n-1)
 	}
 }
@@ -314,9 +314,8 @@ func testPanic(t *testing.T, f *Fixture) {
 	_ = f.Driver.Serve(t.Context(), queue.Connection())
 }
 
-// testBehaviour sends to a next hop that does not take messages as it should. Whatever it
-// does, each message has one outcome that is true, and when it takes messages again,
-// they arrive.
+// testBehaviour sends to a next hop that misbehaves: each message has one true outcome, and
+// later messages arrive.
 func testBehaviour(t *testing.T, f *Fixture, b Behaviour) {
 	messages := f.messages(4)
 	queue := f.queue(messages[:3]...)

@@ -82,7 +82,7 @@ func names(t *testing.T, folder string) []string {
 	return list
 }
 
-func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
+func TestFileBeginsWithTheEnvelope(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "when missing")
 	d := &queue{messages: []*driver.Message{message(1, "Subject: one\r\n\r\nBody\r\n"), message(2, "Subject: two\r\n\r\n"), message(1, "Subject: again\r\n\r\n")}}
 	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
@@ -109,7 +109,7 @@ func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 	}
 }
 
-func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
+func TestUnreleasedMessageLeavesNoFile(t *testing.T) {
 	folder := t.TempDir()
 	d := &queue{messages: []*driver.Message{message(1, "x"), message(2, "y")}, refuse: func(l *driver.Message) bool { return l.Delivery.Position == 1 }}
 	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
@@ -120,7 +120,7 @@ func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
+func TestMessagesWaitWhileTheFolderCannotBeWritten(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "a file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func (d *together) ReportAll(messages []*driver.Message, outcomes []driver.Outco
 	return nil
 }
 
-func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
+func TestWaitingMessagesAreWrittenTogether(t *testing.T) {
 	folder := t.TempDir()
 	d := &together{queue: &queue{refuse: func(l *driver.Message) bool { return l.Delivery.Position%10 == 3 }}, folder: folder, t: t}
 	for n := range uint32(3 * maxBatch) {
@@ -224,7 +224,7 @@ func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoFileDoesNotKeepTheOthersFromTheirs(t *testing.T) {
+func TestMessageWithoutFileDoesNotBlockItsBatch(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, message(2, "").Delivery.String()+".eml"), 0o700); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func open(t *testing.T, n int) []*os.File {
 	return files
 }
 
-func TestFilesAreSyncedAtOnceWhereThatIsKnownToBeCheaper(t *testing.T) {
+func TestSyncfsIsUsedWhileItIsFaster(t *testing.T) {
 	wholes := 0
 	s := &syncer{syncfs: func(*os.File) error { wholes++; return nil }}
 	sync := func(n, want int, why string) {
@@ -52,7 +52,7 @@ func TestFilesAreSyncedAtOnceWhereThatIsKnownToBeCheaper(t *testing.T) {
 	(&syncer{}).sync(open(t, 3)) // of a file system that cannot: nothing is called
 }
 
-func TestAFileThatCannotBeSyncedIsToldFromOthers(t *testing.T) {
+func TestSyncErrorNamesTheFailedFile(t *testing.T) {
 	s := &syncer{syncfs: func(*os.File) error { return errors.New("somebody's disk is broken") }}
 	s.perFile.Store(int64(time.Hour))
 	files := open(t, 3)

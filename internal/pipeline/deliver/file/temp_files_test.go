@@ -26,7 +26,7 @@ func (m TempNames) die(t *testing.T, folder string) (left []string) {
 	return left
 }
 
-func TestWhatAKillLeavesIsRemovedByTheNextRunOfTheSameOwner(t *testing.T) {
+func TestNextRunOfTheOwnerRemovesTemporaryFiles(t *testing.T) {
 	folder := t.TempDir()
 	TempNames{"news7", "before"}.die(t, folder)
 	var stay []string

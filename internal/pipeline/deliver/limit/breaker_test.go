@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestABreakerOpensAfterFailuresInARowOnly(t *testing.T) {
+func TestBreakerOpensAfterConsecutiveFailuresOnly(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		answers  string // f: failed, w: worked
@@ -48,7 +48,7 @@ func tripped(t *testing.T) *Breaker {
 	return b
 }
 
-func TestAfterAPauseOneProbeDecides(t *testing.T) {
+func TestOneProbeDecidesAfterAPause(t *testing.T) {
 	b := tripped(t)
 	later := start.Add(firstPause)
 	if _, open := b.Open(later); open {
@@ -88,7 +88,7 @@ func TestEachProbeThatFailsMakesTheNextPauseTwiceAsLong(t *testing.T) {
 	}
 }
 
-func TestARelapseGoesOnWhereThePausesWere(t *testing.T) {
+func TestRelapseContinuesTheSeriesOfPauses(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  time.Duration
@@ -117,7 +117,7 @@ func TestPausesAreSpreadByAFifth(t *testing.T) {
 	}
 }
 
-func TestADestinationThatAsksForAPauseGetsItAndAnOperatorEndsIt(t *testing.T) {
+func TestRequestedPauseIsKeptUntilAnOperatorEndsIt(t *testing.T) {
 	var b Breaker
 	b.Suspend(start, time.Hour)
 	if until, open := b.Open(start); !open || until != start.Add(time.Hour) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInASecond(t *testing.T) {
+func TestGroupSizeIsLimitedByTheRatePerSecond(t *testing.T) {
 	for _, c := range []struct {
 		perSecond float64
 		most      int
@@ -40,9 +40,9 @@ func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInAS
 	}
 }
 
-// TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix has a sender with
+// TestNoSecondExceedsTheRateWithGroupsAndSingleMessages has a sender with
 // timers that are late, groups that are not full, and rests.
-func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T) {
+func TestNoSecondExceedsTheRateWithGroupsAndSingleMessages(t *testing.T) {
 	for _, perSecond := range []int{2, 5, 11, 30, 250, 360, 600, 3000} {
 		for _, mixed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d mixed %v", perSecond, mixed), func(t *testing.T) {
@@ -81,10 +81,10 @@ func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T)
 	}
 }
 
-// TestAGroupWaitsUntilTheRateHasAllowedAllOfIt has messages that leave one by one
+// TestGroupWaitsUntilTheRateAllowsAllOfIt has messages that leave one by one
 // before it: what they did not use is not saved, and the first group of an idle rate
 // leaves at once.
-func TestAGroupWaitsUntilTheRateHasAllowedAllOfIt(t *testing.T) {
+func TestGroupWaitsUntilTheRateAllowsAllOfIt(t *testing.T) {
 	var r Rate
 	r.Set(100, start)
 	if wait := r.WaitFor(50, false, start); wait != 0 {
@@ -138,7 +138,7 @@ func near(t *testing.T, what string, got, want time.Duration) {
 	}
 }
 
-func TestAShareTakesAGroupAtOnceAndTheOthersGetAsMuch(t *testing.T) {
+func TestShareTakesAGroupAndOthersGetAsMuch(t *testing.T) {
 	var shared SharedRate
 	shared.Set(100, start)
 	one, other := shared.NewShare(), shared.NewShare()
@@ -162,7 +162,7 @@ func TestAShareTakesAGroupAtOnceAndTheOthersGetAsMuch(t *testing.T) {
 	}
 }
 
-func TestAQuotaGivesAGroupAllOrWhatIsLeftOfTheDay(t *testing.T) {
+func TestQuotaGivesAGroupAllOrTheRestOfTheDay(t *testing.T) {
 	reserved := int64(0)
 	var grant func()
 	var q *Quota

@@ -13,9 +13,9 @@ func refuses(q *Quota, now time.Time) bool {
 	return taken == 0
 }
 
-// TestNoDayHasMoreThanItsQuotaWhateverCrashes has a process that dies at random
+// TestNoDayExceedsItsQuotaAfterCrashes has a process that dies at random
 // moments, gives back at random, and runs over several days.
-func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
+func TestNoDayExceedsItsQuotaAfterCrashes(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/London")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestNoDayHasMoreThanItsQuotaWhateverCrashes(t *testing.T) {
 	}
 }
 
-func TestADayIsUsedWholeAndTheNextBeginsAtMidnightOfItsZone(t *testing.T) {
+func TestQuotaIsUsedUpAndRestartsAtLocalMidnight(t *testing.T) {
 	zone, err := time.LoadLocation("Asia/Tokyo")
 	if err != nil {
 		t.Fatal(err)
@@ -128,9 +128,9 @@ func TestADayIsUsedWholeAndTheNextBeginsAtMidnightOfItsZone(t *testing.T) {
 	}
 }
 
-// TestADayWithoutMidnightBeginsWithTheChangeOfTheClock in a zone whose clocks go
+// TestDayWithoutMidnightBeginsAtTheClockChange in a zone whose clocks go
 // from 24:00 to 01:00: each day has what it has, up to its last minute.
-func TestADayWithoutMidnightBeginsWithTheChangeOfTheClock(t *testing.T) {
+func TestDayWithoutMidnightBeginsAtTheClockChange(t *testing.T) {
 	zone, err := time.LoadLocation("America/Santiago")
 	if err != nil {
 		t.Fatal(err)

@@ -107,8 +107,8 @@ func TestSharesOfARateNeverExceedItTogetherAndNoneStarves(t *testing.T) {
 	}
 }
 
-// TestAShareThatIsAloneHasAllOfTheRate has a second one come and go.
-func TestAShareThatIsAloneHasAllOfTheRate(t *testing.T) {
+// TestSingleShareGetsTheWholeRate has a second one come and go.
+func TestSingleShareGetsTheWholeRate(t *testing.T) {
 	var shared SharedRate
 	shared.Set(100, time.Time{})
 	stays := &sender{share: shared.NewShare(), late: time.Millisecond}
@@ -125,7 +125,7 @@ func TestAShareThatIsAloneHasAllOfTheRate(t *testing.T) {
 	}
 }
 
-func TestALoweredRateOfSharesIsInForceAtOnce(t *testing.T) {
+func TestLoweredSharedRateAppliesAtOnce(t *testing.T) {
 	var shared SharedRate
 	shared.Set(1000, time.Time{})
 	all := []*sender{{share: shared.NewShare()}, {share: shared.NewShare()}}

@@ -10,26 +10,26 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A Blaster sends messages as fast as a peer takes them and keeps no record. It
-// is the raw limit that a benchmark compares with: the wire code is the
-// Driver's own, only the queue behind it does nothing.
+// A Blaster sends messages as fast as a peer accepts them and records nothing. Benchmarks
+// compare the server with it: it uses the connections of Driver with a queue that does
+// nothing.
 type Blaster struct {
-	Config Config // Address is set by Blast; all else as for a Driver
+	Config Config // as for a Driver; Blast sets Address
 }
 
-// Stats are the result of a Blast. A message that was in flight when a
-// connection broke is in Lost and is not sent again.
+// Stats is the result of a Blast. A message that was in flight when a connection broke
+// counts as Lost and is not sent again.
 type Stats struct {
 	Accepted  int           `json:"taken"`
 	Temporary int           `json:"temporary"`
 	Permanent int           `json:"permanent"`
 	Lost      int           `json:"lost"`
-	Bytes     int64         `json:"bytes"` // of the messages taken
+	Bytes     int64         `json:"bytes"` // of the accepted messages
 	Elapsed   time.Duration `json:"elapsed_nanos"`
 	Mode      Mode          `json:"mode"` // of new connections at the end
 }
 
-// Rate returns the messages taken per second.
+// Rate returns the accepted messages per second.
 func (s Stats) Rate() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -37,10 +37,10 @@ func (s Stats) Rate() float64 {
 	return float64(s.Accepted) / s.Elapsed.Seconds()
 }
 
-// Blast sends count messages over the connections to addr. message gives the i-th
-// of them, from 0; it is called concurrently, and a body must stay as it is
-// until Blast returns. The clock runs from the first connection to the last
-// reply. It returns what was sent also with an error.
+// Blast sends count messages over the connections to addr. message returns the i-th
+// message, from 0; it is called concurrently, and its body must not change until Blast
+// returns. The clock runs from the first connection to the last reply. Blast returns the
+// statistics also with an error.
 func (b Blaster) Blast(ctx context.Context, addr string, connections, count int, message func(i int) (from, to string, body []byte)) (Stats, error) {
 	cfg := b.Config
 	cfg.Address = addr
@@ -57,7 +57,7 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 		queue := &discardQueue{next: &next, count: int64(count), message: message, slots: make([]driver.Message, 2*max(1, cfg.MaxRecipients))}
 		queues[i] = queue
 		wg.Go(func() {
-			// A broken connection is replaced as long as connections are of use.
+			// A broken connection is replaced while connections send messages.
 			for before := -1; ctx.Err() == nil && before < queue.reported; {
 				before = queue.reported
 				if errs[i] = client.Serve(ctx, queue); errs[i] == nil {
@@ -78,14 +78,14 @@ func (b Blaster) Blast(ctx context.Context, addr string, connections, count int,
 	return total, errors.Join(errors.Join(errs...), ctx.Err())
 }
 
-// A rawQueue is the queue of one connection. It has no lock, since only that
-// connection asks it.
+// discardQueue is the queue of one connection. It has no lock, since only that connection
+// calls it.
 type discardQueue struct {
 	next    *atomic.Int64
 	count   int64
 	message func(i int) (from, to string, body []byte)
 
-	slots    []driver.Message // a connection holds two messages at most
+	slots    []driver.Message // a connection holds at most two messages
 	nextSlot int
 	returned []*driver.Message
 
@@ -103,7 +103,7 @@ func (q *discardQueue) Next(context.Context, bool) (*driver.Message, error) {
 	return q.fill(q.next.Add(1) - 1), nil
 }
 
-// fill makes the i-th message, nil beyond the last.
+// fill makes the i-th message; nil after the last one.
 func (q *discardQueue) fill(i int64) *driver.Message {
 	if i >= q.count {
 		return nil

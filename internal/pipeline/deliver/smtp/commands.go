@@ -7,11 +7,11 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// maxAddress is the longest address that fits a path (RFC 5321, section
+// maxAddress is the length of the longest address that fits into a path (RFC 5321, section
 // 4.5.3.1.3: 256 octets with its angle brackets).
 const maxAddress = 254
 
-// Extensions are what a peer offered in its answer to EHLO.
+// extensions are the SMTP extensions that a peer offered in its reply to EHLO.
 type extensions struct {
 	pipelining bool
 	starttls   bool
@@ -19,25 +19,25 @@ type extensions struct {
 	utf8       bool     // RFC 6531
 	size       bool     // RFC 1870
 	maxSize    int      // bytes; 0: no limit stated
-	auth       []string // mechanisms, upper case
+	auth       []string // mechanisms, in upper case
 }
 
-// unsendable says why a message cannot go to this peer at all, or "". Such a
-// message never touches the wire.
+// unsendable returns why a message cannot be sent to this peer at all, or "". Nothing of
+// such a message is sent.
 func (e *extensions) unsendable(message *driver.Message) string {
 	switch {
 	case message.To == "":
-		return "the recipient's address is empty"
+		return "the recipient address is empty"
 	case !validAddress(message.To):
-		return "the recipient's address has a character that no SMTP command may carry, or is too long"
+		return "the recipient address is too long or contains a character that SMTP does not allow"
 	case !validAddress(message.From):
-		return "the sender's address has a character that no SMTP command may carry, or is too long"
+		return "the sender address is too long or contains a character that SMTP does not allow"
 	case e.maxSize > 0 && message.Size() > e.maxSize:
 		return "the message has " + strconv.Itoa(message.Size()) + " bytes, over the next hop's limit of " + strconv.Itoa(e.maxSize)
 	case message.EightBit && !e.eightBit:
-		return "next hop does not offer 8BITMIME"
+		return "the next hop does not offer 8BITMIME"
 	case needsUTF8(message) && !e.utf8:
-		return "next hop does not offer SMTPUTF8"
+		return "the next hop does not offer SMTPUTF8"
 	}
 	return ""
 }
@@ -46,7 +46,7 @@ func needsUTF8(message *driver.Message) bool {
 	return message.UTF8 || !ascii(message.To) || !ascii(message.From)
 }
 
-// validAddress refuses what could end a path or a command: control characters,
+// validAddress rejects characters that could end a path or a command: control characters,
 // space and angle brackets.
 func validAddress(s string) bool {
 	if len(s) > maxAddress {
@@ -75,11 +75,11 @@ const (
 	cmdQuit  = "QUIT\r\n"
 )
 
-// individualExtra is how much longer a message to several may get where it ends up with one of
-// them: by his address and his link.
+// individualExtra is how much longer a shared message may become if only one recipient is
+// left: by that recipient's address and link.
 const individualExtra = 1024
 
-// declaredSize is the size of what is sent, which may still become a message to one.
+// declaredSize returns the SIZE to declare, with space for the individual message.
 func (e *extensions) declaredSize(tx *transaction) int {
 	size := tx.message().Size()
 	if larger := size + individualExtra; len(tx.messages) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {
@@ -117,8 +117,8 @@ var lineDot = []byte("\n.")
 // finalDot ends a message (RFC 5321, section 4.1.1.4).
 const finalDot = ".\r\n"
 
-// appendBody appends the body of l as it goes after 354, up to the final dot: dots at
-// the start of a line doubled (RFC 5321, section 4.5.2), and a final line end.
+// appendBody appends the body of a message up to the final dot: it doubles dots at the
+// start of a line (RFC 5321, section 4.5.2), and adds a final line end.
 func appendBody(dst []byte, message *driver.Message) []byte {
 	body := message.Body
 	if message.NoDotStuffing {

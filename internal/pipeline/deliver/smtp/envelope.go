@@ -18,8 +18,8 @@ const (
 
 var commandNames = [commands]string{"MAIL", "RCPT", "DATA"}
 
-// envelope sends the envelope of p by itself and reads the answers. It reports
-// whether the body may follow.
+// envelope sends the envelope of tx alone and reads the replies. It reports whether the
+// body may follow.
 func (s *session) envelope(ctx context.Context, tx *transaction) (bool, step) {
 	c := s.conn
 	c.socket.setDeadline(time.Now().Add(s.d.cfg.CommandTimeout), false)
@@ -27,8 +27,8 @@ func (s *session) envelope(ctx context.Context, tx *transaction) (bool, step) {
 		return s.readReplies(ctx, tx, LockStep)
 	}
 	c.out = c.appendEnvelope(c.out[:0], tx)
-	// A failed write shows when the answer is read, and an answer that is
-	// already there says more than the failure.
+	// A failed write shows when the reply is read, and a reply that has arrived says more
+	// than the failure.
 	_ = c.write(c.out)
 	ready, next := s.readReplies(ctx, tx, Pipelining)
 	if next == proceed {
@@ -37,24 +37,23 @@ func (s *session) envelope(ctx context.Context, tx *transaction) (bool, step) {
 	return ready, next
 }
 
-// A refusal is an answer to a command that was not good.
+// A refusal is a negative reply to a command.
 type refusal struct {
 	command int
 	code    int // 0: none
 	text    string
 }
 
-// readReplies reads the replies to the envelope of p, which was written in that mode
-// (in lock step it writes each command itself), and settles what is refused. Of
-// several recipients those that are refused have their outcome, and the body is for
-// the others.
+// readReplies reads the replies to the envelope of tx, which was written in mode as (in
+// lock step it writes each command itself), and settles refused messages. Refused
+// recipients have their outcome, and the body is for the others.
 //
-// What a refusal inside a group leaves behind differs: after a refused RCPT the
-// transaction stays open, the next MAIL is refused as nested, but its RCPT and
-// DATA are taken, under the sender before. So the body may follow only where MAIL,
-// a recipient and DATA were answered well; where DATA was taken though none of the
-// recipients was, or not MAIL, and wherever an answer does not fit, the connection
-// is closed; and after every other refusal RSET goes ahead of the next envelope.
+// Servers differ in the state after a refusal inside a group. After a refused RCPT the
+// transaction stays open: the server refuses the next MAIL as nested, but accepts its RCPT
+// and DATA under the previous sender. So the body may follow only if MAIL, at least one
+// RCPT and DATA were accepted. The connection is closed if DATA was accepted without MAIL
+// or a recipient, and after any unexpected reply. After every other refusal, RSET precedes
+// the next envelope.
 func (s *session) readReplies(ctx context.Context, tx *transaction, as Mode) (ready bool, _ step) {
 	c := s.conn
 	if c.needsReset && as == LockStep {
@@ -72,7 +71,7 @@ func (s *session) readReplies(ctx context.Context, tx *transaction, as Mode) (re
 		c.resetting = false
 	}
 	tx.reset()
-	var all refusal // of the whole: by MAIL, or by DATA
+	var all refusal // of the whole transaction: by MAIL or by DATA
 	mustClose := false
 	for at := range len(tx.messages) + 2 {
 		command, message := rcpt, tx.messages[0]
@@ -99,7 +98,7 @@ func (s *session) readReplies(ctx context.Context, tx *transaction, as Mode) (re
 			if all.code == 0 && len(tx.refused) == 0 {
 				return false, s.connectionBroken(ctx, tx, as, err)
 			}
-			mustClose = true // the refusal is known, and counts
+			mustClose = true // the refusal before it counts
 			break
 		}
 		r := refusal{command, code, ""}
@@ -136,8 +135,8 @@ func (s *session) encode(command int, tx *transaction, message *driver.Message) 
 	return c.out
 }
 
-// afterEnvelope acts on the answers to an envelope. Some refusals are about the
-// connection and not about the messages: those have them come again.
+// afterEnvelope acts on the replies to an envelope. If a refusal concerns the connection
+// and not the messages, these are sent again.
 func (s *session) afterEnvelope(tx *transaction, as Mode, all refusal, mustClose bool) (ready bool, _ step) {
 	c := s.conn
 	if text, about := tx.refusedPipelining(all); as > LockStep && about {
@@ -159,19 +158,19 @@ func (s *session) afterEnvelope(tx *transaction, as Mode, all refusal, mustClose
 		return true, proceed
 	case all.command != mail || all.code == 0:
 	case all.code == 421 && s.closedWhileIdle():
-		// Said, or meant, while there was nothing to send.
+		// It was sent, or concerns a time, when the connection was idle.
 		s.returnTransaction(tx)
 		return false, reconnect
 	case as == Grouped && all.code == 503:
-		// "Bad sequence": the transaction before did not end where we think.
-		// Behind a body, that is no judgement on this message.
+		// 503 "bad sequence": the previous transaction did not end where the client
+		// assumes. After a body, that says nothing about this message.
 		s.d.mode.connectionBroke(as, fmt.Errorf("MAIL was answered %d %s", all.code, all.text))
 		s.returnTransaction(tx)
 		return false, reconnect
 	case all.code == 421 && c.useful || all.code/100 == 4 && c.sent > 0:
-		// The peer has had enough of this connection: many end it with 421 after
-		// so many messages, and OpenSMTPD answers every further MAIL with 452.
-		// Where the message is meant, a new connection will hear it again.
+		// The peer accepts no more messages on this connection: many servers close it with
+		// 421 after a number of messages, and OpenSMTPD refuses every further MAIL with
+		// 452. If the reply is about the message, a new connection gets it again.
 		s.holdAgain(tx.messages)
 		if !mustClose {
 			c.quit()
@@ -181,7 +180,8 @@ func (s *session) afterEnvelope(tx *transaction, as Mode, all refusal, mustClose
 	return false, s.settleRefusals(tx, all, mustClose)
 }
 
-// settleRefusals settles what is refused where no body follows; the others come again.
+// settleRefusals reports the refused messages of a transaction without a body; the others
+// are sent again.
 func (s *session) settleRefusals(tx *transaction, all refusal, mustClose bool) step {
 	c := s.conn
 	end := tx.settle(all)
@@ -203,9 +203,9 @@ func (s *session) settleRefusals(tx *transaction, all refusal, mustClose bool) s
 	return proceed
 }
 
-// failover lets another relay of the channel have a message that this one refused
-// for now, where the queue knows one and finds the refusal to be about the relay.
-func (s *session) failover(r refused) bool {
+// failover gives a temporarily refused message to another relay of the channel, if there is
+// one and the queue finds that the refusal concerns the relay.
+func (s *session) failover(r refusedMessage) bool {
 	return verdictOf(r.code) == driver.Temporary && s.queue.Failover(r.message, s.outcomeOf(r.refusal, time.Now()))
 }
 
@@ -213,8 +213,8 @@ func (s *session) outcomeOf(r refusal, at time.Time) driver.Outcome {
 	return driver.Outcome{Verdict: verdictOf(r.code), Code: r.code, Text: r.text, Relay: s.conn.relay, At: at}
 }
 
-// connectionBroken acts on a connection that broke, or fell out of step, before any byte
-// of the body was written: the messages go back.
+// connectionBroken returns the messages of a connection that broke, or fell out of sync,
+// before any byte of a body was written.
 func (s *session) connectionBroken(ctx context.Context, tx *transaction, as Mode, err error) step {
 	c := s.conn
 	s.returnTransaction(tx)

@@ -26,7 +26,7 @@ func (d *otherwise) Failover(message *driver.Message, o driver.Outcome) bool {
 
 // Five messages go out; what the peer says to the third is for another relay where
 // nothing of its body was written and the refusal is not for good.
-func TestOnlyAnEnvelopeThatIsRefusedForNowIsPassedOn(t *testing.T) {
+func TestOnlyTemporarilyRefusedEnvelopesFailOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		at, answer, person string
 		passed             []string

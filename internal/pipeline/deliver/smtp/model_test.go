@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that
@@ -33,7 +34,7 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var taken []string // recipients whose body was answered 250
-		hook := func(at turn) string {
+		hook := func(at exchange) string {
 			mu.Lock()
 			defer mu.Unlock()
 			n := 0
@@ -97,7 +98,7 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 }
 
 // scripted makes an answer of a number; most numbers are no trouble.
-func scripted(n int, at turn) string {
+func scripted(n int, at exchange) string {
 	if at.at == atConnect || at.at == atEHLO || at.at == atQuit {
 		if n == 1 {
 			return hangUp

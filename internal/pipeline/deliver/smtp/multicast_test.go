@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 	"pgregory.net/rapid"
+
+	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
 // Failover reports that there is no other next hop.
@@ -109,7 +110,7 @@ func (q *testQueue) audit(p *peer, took func(rcpts []string)) {
 		}
 	}
 	inner := p.hook
-	p.hook = func(at turn) string {
+	p.hook = func(at exchange) string {
 		reply := inner(at)
 		if at.at == atBody && (reply == standard || reply[0] == '2') {
 			took(current)
@@ -139,7 +140,7 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 		}
 		var mu sync.Mutex
 		taken := map[string]int{}
-		p := startPeer(t, func(at turn) string {
+		p := startPeer(t, func(at exchange) string {
 			mu.Lock()
 			defer mu.Unlock()
 			n := 0
@@ -193,7 +194,7 @@ func TestAnyScriptOfRepliesKeepsThePromisesForEachRecipient(t *testing.T) {
 
 func TestOneMessageToSeveralIsOneTransaction(t *testing.T) {
 	for name, c := range map[string]struct {
-		hook   func(turn) string
+		hook   func(exchange) string
 		most   int
 		told   map[int]string // what is not "taken 250"
 		bodies int
@@ -244,9 +245,9 @@ func TestOneMessageToSeveralIsOneTransaction(t *testing.T) {
 }
 
 // tooMany refuses each RCPT beyond some in a transaction.
-func tooMany(most int, answer string) func(turn) string {
+func tooMany(most int, answer string) func(exchange) string {
 	n := 0
-	return func(at turn) string {
+	return func(at exchange) string {
 		switch at.at {
 		case atMail:
 			n = 0
@@ -260,8 +261,8 @@ func tooMany(most int, answer string) func(turn) string {
 }
 
 // full refuses a person whenever asked.
-func full(person, answer string) func(turn) string {
-	return func(now turn) string {
+func full(person, answer string) func(exchange) string {
+	return func(now exchange) string {
 		if now.at == atRcpt && strings.Contains(now.line, person+"@") {
 			return answer
 		}
@@ -270,9 +271,9 @@ func full(person, answer string) func(turn) string {
 }
 
 // firstData refuses the first DATA.
-func firstData(answer string, otherwise func(turn) string) func(turn) string {
+func firstData(answer string, otherwise func(exchange) string) func(exchange) string {
 	done := false
-	return func(now turn) string {
+	return func(now exchange) string {
 		if now.at == atData && !done {
 			done = true
 			return answer
@@ -281,11 +282,11 @@ func firstData(answer string, otherwise func(turn) string) func(turn) string {
 	}
 }
 
-// TestARecipientWhoGetsAMessageAloneGetsHisOwn has messages that end up with one
+// TestOnlyRecipientGetsTheIndividualMessage has messages that end up with one
 // recipient for different reasons.
-func TestARecipientWhoGetsAMessageAloneGetsHisOwn(t *testing.T) {
+func TestOnlyRecipientGetsTheIndividualMessage(t *testing.T) {
 	for name, c := range map[string]struct {
-		hook       func(turn) string
+		hook       func(exchange) string
 		recipients int
 		most       int
 		alone      []string // who get a message of their own
@@ -324,8 +325,8 @@ func TestARecipientWhoGetsAMessageAloneGetsHisOwn(t *testing.T) {
 }
 
 // refusing refuses some people for good.
-func refusing(people ...string) func(turn) string {
-	return func(now turn) string {
+func refusing(people ...string) func(exchange) string {
+	return func(now exchange) string {
 		if now.at == atRcpt && slices.ContainsFunc(people, func(one string) bool { return strings.Contains(now.line, one+"@") }) {
 			return "550 5.1.1 unknown"
 		}
@@ -333,9 +334,9 @@ func refusing(people ...string) func(turn) string {
 	}
 }
 
-// TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare has messages of one share
+// TestDifferentContentIsSentSeparately has messages of one share
 // that differ in what all of them would have in common.
-func TestWhatIsNotTheSameMessageLeavesByItselfWhateverItsShare(t *testing.T) {
+func TestDifferentContentIsSentSeparately(t *testing.T) {
 	for name, change := range map[string]func(*driver.Message){
 		"body":               func(message *driver.Message) { message.Body = append(message.Body, "P.S.\r\n"...) },
 		"files":              func(message *driver.Message) { message.Attachments = []byte("P.S.\r\n") },

@@ -34,7 +34,7 @@ const (
 )
 
 // A turn is what a peer has before it.
-type turn struct {
+type exchange struct {
 	conn int    // connections from 0
 	at   string // where in the conversation
 	line string // the command, or the whole body with dots as on the wire
@@ -48,7 +48,7 @@ type peer struct {
 	t     *testing.T
 	addr  string
 	ehlo  []string // extensions
-	hook  func(turn) string
+	hook  func(exchange) string
 	check func(from string, rcpts []string, body string) // every body that is complete
 
 	stubborn bool // a refused body leaves its transaction open
@@ -60,7 +60,7 @@ type peer struct {
 	log   []string // "conn verb ..."
 }
 
-func startPeer(t *testing.T, hook func(turn) string, ehlo ...string) *peer {
+func startPeer(t *testing.T, hook func(exchange) string, ehlo ...string) *peer {
 	t.Helper()
 	if ehlo == nil {
 		ehlo = []string{"PIPELINING", "8BITMIME", "SMTPUTF8", "SIZE 100000"}
@@ -70,7 +70,7 @@ func startPeer(t *testing.T, hook func(turn) string, ehlo ...string) *peer {
 		t.Fatal(err)
 	}
 	if hook == nil {
-		hook = func(turn) string { return standard }
+		hook = func(exchange) string { return standard }
 	}
 	p := &peer{t: t, addr: l.Addr().String(), ehlo: ehlo, hook: hook}
 	var wg sync.WaitGroup
@@ -104,7 +104,7 @@ func startPeer(t *testing.T, hook func(turn) string, ehlo ...string) *peer {
 }
 
 // ask lets the hook answer, for one connection at a time.
-func (p *peer) ask(now turn) string {
+func (p *peer) ask(now exchange) string {
 	p.mu.Lock()
 	hook := p.hook
 	p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *peer) serve(n int, c net.Conn) {
 	// answer sends the hook's reply or the standard one, and returns the code's
 	// first digit, 0 for a connection that is over.
 	answer := func(at, line, usual string) byte {
-		reply := p.ask(turn{n, at, line})
+		reply := p.ask(exchange{n, at, line})
 		if reply == standard {
 			reply = usual
 		}
@@ -210,7 +210,7 @@ func (p *peer) serve(n int, c net.Conn) {
 				break
 			}
 			first, err := in.ReadString('\n')
-			if err != nil || p.ask(turn{n, atBegin, first}) == hangUp {
+			if err != nil || p.ask(exchange{n, atBegin, first}) == hangUp {
 				return
 			}
 			var body strings.Builder

@@ -6,47 +6,47 @@ import (
 	"sync/atomic"
 )
 
-// Mode is how closely commands are packed on the wire.
+// Mode says how many commands are sent in one write.
 type Mode uint32
 
-// The modes, from the most careful to the fastest.
+// The modes, from the slowest to the fastest.
 const (
 	LockStep   Mode = iota // every command waits for its reply
-	Pipelining             // an envelope goes in one write, the body in another
-	Grouped                // a body and the next envelope go in one write
+	Pipelining             // an envelope in one write, the body in another
+	Grouped                // a body and the next envelope in one write
 )
 
 var modeNames = [...]string{"lockstep", "pipelining", "grouped"}
 
-// String returns the mode's name as configuration and status spell it.
+// String returns the name of the mode in configuration and status.
 func (mode Mode) String() string { return modeNames[mode] }
 
-// Status says how a Driver talks to its peer.
+// Status describes how a Driver sends to its peer.
 type Status struct {
 	Mode   Mode   `json:"mode"`
-	Reason string `json:"reason,omitempty"` // why it is not the fastest that the configuration allows
+	Reason string `json:"reason,omitempty"` // why it is not the fastest mode that the configuration allows
 }
 
-// MarshalText lets a Mode appear by name in JSON.
+// MarshalText encodes a Mode as its name.
 func (mode Mode) MarshalText() ([]byte, error) { return []byte(mode.String()), nil }
 
-// A ladder remembers the fastest mode that a peer bears. It goes down one rung
-// when a peer breaks or complains on a mode that it has never completed, and up
-// again only where a connection that was still trying proves the suspicion
-// wrong: a single cut cable among fifty connections must not slow the rest.
+// pipelineMode remembers the fastest mode that a peer supports. It changes to the next
+// slower mode if the peer closes the connection or complains in a mode that has never
+// worked before. It changes back only if a connection that still used the faster mode
+// succeeds: one broken connection among fifty must not slow down the others.
 type pipelineMode struct {
-	highest    atomic.Uint32 // Mode: the highest that new connections use
-	proven     atomic.Uint32 // Mode: the highest that was answered in step
+	highest    atomic.Uint32 // Mode: the fastest for new connections
+	proven     atomic.Uint32 // Mode: the fastest that has worked
 	notOffered atomic.Bool   // the last connection was not offered PIPELINING
 
 	mu     sync.Mutex
-	final  bool   // the peer has said so: nothing leads up again
-	reason string // why top is where it is
+	final  bool   // the peer refused the faster mode: never change back
+	reason string // for highest
 }
 
 func (m *pipelineMode) mode() Mode { return Mode(m.highest.Load()) }
 
-// confirm notes that a group of mode m was answered in step.
+// confirm notes that a group in this mode got all its replies.
 func (m *pipelineMode) confirm(mode Mode) {
 	if Mode(m.proven.Load()) >= mode {
 		return
@@ -63,8 +63,8 @@ func (m *pipelineMode) confirm(mode Mode) {
 	}
 }
 
-// connectionBroke notes that a connection ended in the middle of a group of mode m, and
-// reports whether another connection would now use a lower one.
+// connectionBroke notes that a connection broke in the middle of a group in this mode. It
+// reports whether another connection would now use a slower one.
 func (m *pipelineMode) connectionBroke(mode Mode, cause error) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *pipelineMode) connectionBroke(mode Mode, cause error) bool {
 	return m.mode() < mode
 }
 
-// refused notes that the peer complained about mode m in so many words.
+// refused notes that the peer explicitly refused a mode.
 func (m *pipelineMode) refused(mode Mode, reply string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *pipelineMode) refused(mode Mode, reply string) {
 	m.reason = fmt.Sprintf("the peer refused mode %s: %s", mode, reply)
 }
 
-// status tells what a new connection would use, and why.
+// status returns the mode of a new connection, and why.
 func (m *pipelineMode) status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -183,7 +183,7 @@ func (q *testQueue) watch(p *peer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	inner := p.hook
-	p.hook = func(at turn) string {
+	p.hook = func(at exchange) string {
 		if at.at == atBegin {
 			q.began(strings.TrimSpace(strings.TrimPrefix(at.line, "From: ")))
 		}

@@ -13,9 +13,9 @@ func short(addr string) Config {
 }
 
 // about gives answer once, where the command or body speaks of person.
-func about(at, person, answer string) func(turn) string {
+func about(at, person, answer string) func(exchange) string {
 	done := false
-	return func(now turn) string {
+	return func(now exchange) string {
 		if now.at == at && strings.Contains(now.line, person+"@") && !done {
 			done = true
 			return answer
@@ -25,7 +25,7 @@ func about(at, person, answer string) func(turn) string {
 }
 
 // Five messages go out; the peer does something to the third, s2 -> r2.
-func TestARefusalConcernsItsOwnMessageAlone(t *testing.T) {
+func TestRefusalConcernsOnlyItsMessage(t *testing.T) {
 	all4 := func(third string) []string {
 		return []string{"taken 250", "taken 250", third, "taken 250", "taken 250"}
 	}
@@ -81,11 +81,11 @@ func TestARefusalConcernsItsOwnMessageAlone(t *testing.T) {
 
 // A refusal of MAIL for now, on a connection that took mail, may be about that
 // connection. It counts when a new one says the same.
-func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
+func TestTemporarilyRefusedMAILIsTriedOnANewConnection(t *testing.T) {
 	for _, answer := range []string{"452 4.1.8 sender asked to wait", "421 4.7.0 sender asked to wait"} {
 		all := messages(5)
 		queue := newQueue(t, slices.Clone(all)...)
-		p := startPeer(t, func(now turn) string {
+		p := startPeer(t, func(now exchange) string {
 			if now.at == atMail && strings.Contains(now.line, "s2@") {
 				return answer
 			}
@@ -107,13 +107,13 @@ func TestMAILRefusedForNowIsHeardTwice(t *testing.T) {
 	}
 }
 
-func TestAPeerThatTakesFewMessagesOnAConnectionGetsThemAll(t *testing.T) {
+func TestPeerThatLimitsMessagesPerConnectionGetsAll(t *testing.T) {
 	for _, answer := range []string{"452 4.5.3 Too many messages sent", "421 too many messages in this connection"} {
 		for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 			all := messages(7)
 			queue := newQueue(t, slices.Clone(all)...)
 			mails := map[int]int{}
-			p := startPeer(t, func(now turn) string {
+			p := startPeer(t, func(now exchange) string {
 				if now.at == atMail {
 					if mails[now.conn]++; mails[now.conn] > 3 {
 						return answer
@@ -137,11 +137,11 @@ func TestAPeerThatTakesFewMessagesOnAConnectionGetsThemAll(t *testing.T) {
 }
 
 // Exim counts RSET, and ends a connection that has too many of them.
-func TestARefusedRSETEndsTheConnectionAndNothingElse(t *testing.T) {
+func TestRefusedRSETEndsOnlyTheConnection(t *testing.T) {
 	all := messages(6)
 	queue := newQueue(t, slices.Clone(all)...)
 	resets := map[int]int{}
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		switch now.at {
 		case atReset:
 			if resets[now.conn]++; resets[now.conn] > 2 {
@@ -164,9 +164,9 @@ func TestARefusedRSETEndsTheConnectionAndNothingElse(t *testing.T) {
 }
 
 // dataOf answers the DATA of the transaction of one recipient.
-func dataOf(person, answer string) func(turn) string {
+func dataOf(person, answer string) func(exchange) string {
 	current, done := "", false
-	return func(now turn) string {
+	return func(now exchange) string {
 		if now.at == atRcpt {
 			current = now.line
 		}
@@ -178,7 +178,7 @@ func dataOf(person, answer string) func(turn) string {
 	}
 }
 
-func TestARefusedDATAConcernsItsOwnMessageAlone(t *testing.T) {
+func TestRefusedDATAConcernsOnlyItsMessage(t *testing.T) {
 	for answer, third := range map[string]string{
 		"451 4.3.0 later": "temporary 451", "554 5.7.1 no": "permanent 554", "421 4.3.2 down": "temporary 421",
 		hangUp: "taken 250", "250 strange": "taken 250",
@@ -202,11 +202,11 @@ func TestARefusedDATAConcernsItsOwnMessageAlone(t *testing.T) {
 }
 
 // The dangerous one: the peer takes DATA though its only RCPT was refused.
-func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
+func TestNoBodyFollowsARefusedRecipientEvenIfDATAIsAccepted(t *testing.T) {
 	all := messages(3)
 	queue := newQueue(t, slices.Clone(all)...)
 	refuse := about(atRcpt, "r1", "550 5.1.1 no")
-	p := startPeer(t, func(now turn) string {
+	p := startPeer(t, func(now exchange) string {
 		if now.at == "NOBODY" {
 			return "354 go ahead"
 		}
@@ -225,7 +225,7 @@ func TestABodyNeverFollowsARefusedRecipientEvenIfDATAIsTaken(t *testing.T) {
 	}
 }
 
-func TestRSETGoesAheadAfterARefusal(t *testing.T) {
+func TestRSETPrecedesTheEnvelopeAfterARefusal(t *testing.T) {
 	for _, grouping := range []string{"auto", "pipelining", "lockstep"} {
 		queue := newQueue(t, messages(3)...)
 		p := startPeer(t, about(atRcpt, "r1", "550 5.1.1 no"))
@@ -241,7 +241,7 @@ func TestRSETGoesAheadAfterARefusal(t *testing.T) {
 	}
 }
 
-func TestALetterIsLostOnlyOnceItsBodyWasBegun(t *testing.T) {
+func TestMessageIsLostOnlyAfterItsBodyWasBegun(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   string
 		want []string

@@ -63,7 +63,7 @@ func FuzzReadReply(f *testing.F) {
 	})
 }
 
-func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
+func TestOnlyDotsAtTheStartOfLinesAreDoubled(t *testing.T) {
 	for body, want := range map[string]string{
 		"":                       ".\r\n",
 		"a\r\n":                  "a\r\n.\r\n",
@@ -81,7 +81,7 @@ func TestDotsAreDoubledAtTheStartOfLinesAlone(t *testing.T) {
 }
 
 // What is said to have no dots is written as it is, with a final line end.
-func TestABodyWithoutDotsIsWrittenAsItIs(t *testing.T) {
+func TestBodyWithoutDotsIsWrittenUnchanged(t *testing.T) {
 	for body, want := range map[string]string{"a\r\nb.\r\n": "a\r\nb.\r\n", "a": "a\r\n", "": ""} {
 		if got := string(appendBody(nil, &driver.Message{Body: []byte(body), NoDotStuffing: true})); got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
@@ -103,7 +103,7 @@ func FuzzAppendBody(f *testing.F) {
 	})
 }
 
-func TestConfigNamesTheSettingThatIsWrong(t *testing.T) {
+func TestConfigErrorNamesTheSetting(t *testing.T) {
 	good := Config{Address: "mail.example.com:587"}
 	if err := good.Validate(); err != nil {
 		t.Error(err)

@@ -90,10 +90,10 @@ func (q *stubbornQueue) Report(message *driver.Message, o driver.Outcome) error 
 	return nil
 }
 
-// TestAStormLosesNobody sends to a sink that refuses, delays nothing and drops
+// TestManyUnreliableConnectionsLoseNoMessage sends to a sink that refuses, delays nothing and drops
 // connections in every way. Everyone who is not refused for good has the
 // message, and only a drop between dot and reply makes a second one.
-func TestAStormLosesNobody(t *testing.T) {
+func TestManyUnreliableConnectionsLoseNoMessage(t *testing.T) {
 	const people = 5000
 	for _, at := range []string{sink.AtRcpt, sink.AtData, sink.AtBody} {
 		s := sink.New(sink.Config{Inject: sink.Inject{

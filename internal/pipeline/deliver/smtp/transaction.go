@@ -10,28 +10,27 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A parcel is what one transaction is about: a message, or several that are one
-// message, of which the body is written once. The first stands for all of them but
-// for who gets it.
+// A transaction has one message, or several messages with the same content, whose body is
+// sent once. All of them are equal except for the recipient.
 type transaction struct {
-	messages   []*driver.Message // that the body is for
-	individual driver.Message    // the message to the only recipient; without To: messages have it
+	messages   []*driver.Message // those that get the body
+	individual driver.Message    // the message for the only recipient; unset if its To is empty
 
-	// What the answers to the envelope say so far.
+	// State of the envelope.
 	replies   int               // to RCPT
-	accepted  []*driver.Message // recipients that are good
-	postponed []*driver.Message // more than the peer takes in a transaction
-	limit     int               // of recipients, where the peer has one; 0: it has said nothing of it
-	refused   []refused
+	accepted  []*driver.Message // whose recipient was accepted
+	postponed []*driver.Message // beyond the peer's maximum for a transaction
+	limit     int               // maximum number of recipients, if the peer has stated one; 0: unknown
+	refused   []refusedMessage
 }
 
-// refused is a message whose recipient, or whose whole envelope, is refused.
-type refused struct {
+// refusedMessage is a message whose recipient, or whose whole envelope, was refused.
+type refusedMessage struct {
 	message *driver.Message
 	refusal
 }
 
-// message is what is sent.
+// message returns the message to send.
 func (tx *transaction) message() *driver.Message {
 	if tx.individual.To != "" {
 		return &tx.individual
@@ -39,8 +38,9 @@ func (tx *transaction) message() *driver.Message {
 	return tx.messages[0]
 }
 
-// useIndividual has the only recipient of a message which others could have got get his
-// own. Where that cannot be made or be sent, he gets what the others would have got.
+// useIndividual switches to the individual message if only one recipient of a shared
+// message is left. If that message cannot be made or sent, the recipient gets the shared
+// one.
 func (s *session) useIndividual(tx *transaction) {
 	if len(tx.messages) != 1 || tx.messages[0].Individual == nil || tx.individual.To != "" {
 		return
@@ -50,7 +50,7 @@ func (s *session) useIndividual(tx *transaction) {
 	}
 }
 
-// newTransaction makes a parcel of a message and those that may go with it.
+// newTransaction starts a transaction for a message and others with the same content.
 func (s *session) newTransaction(message *driver.Message) *transaction {
 	tx := s.gatherRecipients(message)
 	s.useIndividual(tx)
@@ -90,21 +90,21 @@ func (s *session) gatherRecipients(message *driver.Message) *transaction {
 	return tx
 }
 
-// sameContent reports whether l is the same message as another that is sent: that its
-// bytes are the same is not taken on trust.
+// sameContent reports whether two messages have the same content. It compares the bytes, so
+// that a wrong SharedContent does no harm.
 func (c *conn) sameContent(message, with *driver.Message) bool {
 	return message.SharedContent == with.SharedContent && message.From == with.From && message.EightBit == with.EightBit && needsUTF8(message) == needsUTF8(with) &&
 		bytes.Equal(message.Body, with.Body) && bytes.Equal(message.Attachments, with.Attachments) && c.extensions.unsendable(message) == ""
 }
 
-// reset forgets the answers to an envelope.
+// reset clears the state of the envelope.
 func (tx *transaction) reset() {
 	tx.replies, tx.limit, tx.accepted, tx.postponed, tx.refused = 0, 0, tx.accepted[:0], tx.postponed[:0], tx.refused[:0]
 }
 
-// rcptReply notes the answer to the RCPT of a message. Behind one that is good, a
-// refusal may say that there are too many recipients: that is no judgement on this
-// one, which comes with the next transaction.
+// rcptReply notes the reply to the RCPT of a message. After an accepted recipient, a
+// refusal may only say that there are too many: that message goes into the next
+// transaction.
 func (tx *transaction) rcptReply(message *driver.Message, r refusal, good bool) {
 	tx.replies++
 	switch {
@@ -116,18 +116,18 @@ func (tx *transaction) rcptReply(message *driver.Message, r refusal, good bool) 
 			tx.limit = len(tx.accepted)
 		}
 	default:
-		tx.refused = append(tx.refused, refused{message, r})
+		tx.refused = append(tx.refused, refusedMessage{message, r})
 	}
 }
 
-// tooMany reports whether a refusal speaks of the number of recipients, for which
-// 452 is meant (RFC 5321, section 4.5.3.1.10) and X.5.3 (RFC 3463, section 3.6).
+// tooMany reports whether a refusal is about the number of recipients, which has code 452
+// (RFC 5321, section 4.5.3.1.10) or X.5.3 (RFC 3463, section 3.6).
 func (r refusal) tooMany() bool {
 	return r.code != 421 && (strings.HasPrefix(r.text, "4.5.3 ") || strings.HasPrefix(r.text, "5.5.3 ") ||
 		strings.Contains(strings.ToLower(r.text), "too many recipients"))
 }
 
-// refusedPipelining finds what a peer says of commands that came too early.
+// refusedPipelining returns a reply that is about pipelined commands.
 func (tx *transaction) refusedPipelining(all refusal) (text string, about bool) {
 	if all.code != 0 && aboutPipelining(all.text) {
 		return fmt.Sprintf("%d %s", all.code, all.text), true
@@ -140,19 +140,19 @@ func (tx *transaction) refusedPipelining(all refusal) (text string, about bool) 
 	return "", false
 }
 
-// keepAccepted leaves the body to those whose recipients are good.
+// keepAccepted limits the body to accepted recipients.
 func (tx *transaction) keepAccepted() { tx.messages = append(tx.messages[:0], tx.accepted...) }
 
-// failoverRefused takes out what another relay gets.
+// failoverRefused gives refused messages to another relay where possible.
 func (s *session) failoverRefused(tx *transaction) {
 	if len(tx.refused) > 0 {
 		tx.refused = slices.DeleteFunc(tx.refused, s.failover)
 	}
 }
 
-// settle ends a parcel of which no body follows: by a refusal of the whole those that
-// were not refused by themselves are, without one they are what is left of it. It
-// returns the refusal that ends the connection, where one did.
+// settle ends a transaction without a body. If the whole envelope was refused, that refusal
+// applies to all messages without one of their own; otherwise these stay in tx.messages. It
+// returns the refusal that ends the connection, if there is one.
 func (tx *transaction) settle(all refusal) (end refusal) {
 	left := slices.Concat(tx.accepted, tx.postponed, tx.messages[tx.replies:])
 	if all.code != 0 {
@@ -163,7 +163,7 @@ func (tx *transaction) settle(all refusal) (end refusal) {
 			gone, left = tx.messages, nil
 		}
 		for _, message := range gone {
-			tx.refused = append(tx.refused, refused{message, all})
+			tx.refused = append(tx.refused, refusedMessage{message, all})
 		}
 	}
 	for _, r := range tx.refused {
@@ -175,12 +175,12 @@ func (tx *transaction) settle(all refusal) (end refusal) {
 	return end
 }
 
-// holdAgain has messages go with what comes next, in front of what is in hand.
+// holdAgain puts messages in front of the held ones, so that they are sent next.
 func (s *session) holdAgain(messages []*driver.Message) {
 	s.held = slices.Insert(s.held, 0, messages...)
 }
 
-// release asks for the body of p. Where it may not leave, what is left of p comes
+// release releases the messages for the body. If that fails, the remaining ones are held
 // again.
 func (s *session) release(tx *transaction) bool {
 	var left []*driver.Message
@@ -199,8 +199,7 @@ func (s *session) release(tx *transaction) bool {
 	return released
 }
 
-// report gives the outcome of the body of p, and with it those of the recipients
-// that were refused.
+// report reports the outcome of the body, and those of refused recipients.
 func (s *session) report(tx *transaction, outcome driver.Outcome) error {
 	if len(tx.messages) == 1 && len(tx.refused) == 0 {
 		return s.queue.Report(tx.messages[0], outcome)
@@ -209,8 +208,8 @@ func (s *session) report(tx *transaction, outcome driver.Outcome) error {
 	return s.reportAll(tx.messages, outcomes, tx.refused)
 }
 
-// reportAll reports released messages, and with them what was refused.
-func (s *session) reportAll(messages []*driver.Message, outcomes []driver.Outcome, also []refused) error {
+// reportAll reports released messages together with refused ones.
+func (s *session) reportAll(messages []*driver.Message, outcomes []driver.Outcome, also []refusedMessage) error {
 	now := time.Now()
 	for _, r := range also {
 		if s.queue.Release(r.message) {
@@ -223,8 +222,8 @@ func (s *session) reportAll(messages []*driver.Message, outcomes []driver.Outcom
 	return s.queue.ReportAll(messages, outcomes)
 }
 
-// reportRefusals reports messages of which nothing was written but their envelope.
-func (s *session) reportRefusals(all []refused) step {
+// reportRefusals reports messages of which only the envelope was sent.
+func (s *session) reportRefusals(all []refusedMessage) step {
 	switch len(all) {
 	case 0:
 		return proceed
@@ -232,14 +231,14 @@ func (s *session) reportRefusals(all []refused) step {
 		return s.settle(all[0].message, verdictOf(all[0].code), all[0].code, all[0].text)
 	}
 	if err := s.reportAll(nil, nil, all); err != nil {
-		s.err = fmt.Errorf("the outcome could not be kept: %w", err)
+		s.err = fmt.Errorf("cannot record the outcome: %w", err)
 		return failed
 	}
 	return proceed
 }
 
-// returnTransaction returns what is left of a parcel, if there is one, to the front of the
-// queue.
+// returnTransaction returns the messages of a transaction, if there is one, to the front of
+// the queue.
 func (s *session) returnTransaction(tx *transaction) {
 	if tx == nil {
 		return
@@ -252,7 +251,7 @@ func (s *session) returnTransaction(tx *transaction) {
 	s.returnAll(tx.messages)
 }
 
-// returnHeld returns what is in hand.
+// returnHeld returns the held messages.
 func (s *session) returnHeld() {
 	s.returnAll(s.held)
 	s.held = nil

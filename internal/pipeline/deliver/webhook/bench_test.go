@@ -11,7 +11,7 @@ import (
 // BenchmarkPost is one connection to one receiver on the same machine, whose work is
 // in the figure.
 func BenchmarkPost(b *testing.B) {
-	r := receive(b, "http")
+	r := startReceiver(b, "http")
 	r.handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	messages := make([]*driver.Message, b.N)
 	for i := range messages {

@@ -38,8 +38,8 @@ type receiver struct {
 	watch   func([]byte)
 }
 
-// receive starts a receiver of one protocol: "http", "https" or "h2".
-func receive(t testing.TB, protocol string) *receiver {
+// startReceiver starts a receiver of one protocol: "http", "https" or "h2".
+func startReceiver(t testing.TB, protocol string) *receiver {
 	t.Helper()
 	r := &receiver{protos: map[string]int{}, watch: func([]byte) {}}
 	r.handler = r.take
@@ -118,11 +118,11 @@ func host(url string) string {
 
 // A doorman stands between a driver and the machines of a test, so that they can
 // be away while their address is known.
-type doorman struct{ closed atomic.Bool }
+type blockingDialer struct{ closed atomic.Bool }
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (d *doorman) through(_ dial, timeout time.Duration) dial {
+func (d *blockingDialer) through(_ dial, timeout time.Duration) dial {
 	dialer := net.Dialer{Timeout: timeout}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if d.closed.Load() {

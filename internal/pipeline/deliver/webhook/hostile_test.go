@@ -19,9 +19,9 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// patience is far more than all time-outs of these tests together: who is not
+// testTimeout is far more than all time-outs of these tests together: who is not
 // back by then will not come back.
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 // one sends one message and returns its outcome.
 func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
@@ -34,8 +34,8 @@ func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
 		if err != nil {
 			t.Errorf("Serve ended: %v", err)
 		}
-	case <-time.After(patience):
-		t.Fatalf("the connection is held after %v", patience)
+	case <-time.After(testTimeout):
+		t.Fatalf("the connection is held after %v", testTimeout)
 	}
 	queue.Check(t)
 	outcome, ok := queue.Outcomes()[message.Delivery]
@@ -104,7 +104,7 @@ func drip(c net.Conn, text string) {
 
 const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
+func TestNoReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 	silence := make(chan struct{})
 	defer close(silence)
 	hangs := func(net.Conn) { <-silence }
@@ -143,7 +143,7 @@ func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			good := receive(t, "https")
+			good := startReceiver(t, "https")
 			do, scheme := test.do, "http://"
 			var security *tls.Config
 			if test.tls {
@@ -174,7 +174,7 @@ func TestNoReceiverHoldsAConnectionPastItsTime(t *testing.T) {
 	}
 }
 
-func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
+func TestNoHTTP2ReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 	header := func(fields ...string) []byte {
 		var b bytes.Buffer
 		e := hpack.NewEncoder(&b)
@@ -229,7 +229,7 @@ func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			good := receive(t, "h2")
+			good := startReceiver(t, "h2")
 			security := good.TLS.Clone()
 			security.NextProtos = []string{"h2"}
 			address := hostile(t, security, func(c net.Conn) {
@@ -268,8 +268,8 @@ func TestNoReceiverOverHTTP2HoldsAConnectionPastItsTime(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowed(t *testing.T) {
-	inside, r := receive(t, "http"), receive(t, "https")
+func TestRedirectIsNotFollowed(t *testing.T) {
+	inside, r := startReceiver(t, "http"), startReceiver(t, "https")
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		r.handle(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, inside.URL+"/admin", status) })
 		got := one(t, New(r.config()), r.message("/", "hello"))
@@ -282,8 +282,8 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestAStatusBecomesAVerdict(t *testing.T) {
-	r := receive(t, "https")
+func TestStatusDeterminesTheVerdict(t *testing.T) {
+	r := startReceiver(t, "https")
 	drv := New(r.config())
 	for _, test := range []struct {
 		status  int
