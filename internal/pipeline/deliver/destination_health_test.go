@@ -12,32 +12,32 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// waitsOf counts what is put off for a destination, by reason.
-func (w *simulation) waitsOf(destination string) map[fanfare.Wait]int {
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
+// waitsOf counts the postponed jobs of a destination by reason.
+func (s *simulation) waitsOf(destination string) map[fanfare.Wait]int {
+	s.book.mu.Lock()
+	defer s.book.mu.Unlock()
 	counts := map[fanfare.Wait]int{}
-	for i := range w.book.dues {
-		if d := &w.book.dues[i]; d.Destination == destination {
+	for i := range s.book.dues {
+		if d := &s.book.dues[i]; d.Destination == destination {
 			counts[d.Why]++
 		}
 	}
 	return counts
 }
 
-// of is how often messages for a destination were tried, and how many are under way.
-func (w *simulation) of(destination string) (tries, underway int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.tries[destination]), w.underway[destination]
+// of returns how often messages for a destination were attempted, and how many are active.
+func (s *simulation) of(destination string) (tries, underway int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.tries[destination]), s.underway[destination]
 }
 
-// skipPause makes what is put off for a destination due at once, as the store does.
-func (w *simulation) skipPause(destination string) {
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	for i := range w.book.dues {
-		if d := &w.book.dues[i]; d.Destination == destination {
+// skipPause makes the postponed jobs of a destination due at once, as the store does.
+func (s *simulation) skipPause(destination string) {
+	s.book.mu.Lock()
+	defer s.book.mu.Unlock()
+	for i := range s.book.dues {
+		if d := &s.book.dues[i]; d.Destination == destination {
 			d.At, d.Why, d.Destination = time.Time{}, 0, ""
 		}
 	}
@@ -65,7 +65,7 @@ func TestSuspendedDestinationIsListedUntilItIsResumed(t *testing.T) {
 		}
 		waiting := w.waitsOf("sick.example")
 		if waiting[fanfare.WaitDestinationSuspended] < 200 || len(waiting) != 1 {
-			t.Errorf("put off are %v", waiting)
+			t.Errorf("postponed: %v", waiting)
 		}
 		mended.Store(true)
 		if known, err := w.ResumeDestination(t.Context(), "sick.example"); !known || err != nil {
@@ -81,14 +81,14 @@ func TestSuspendedDestinationIsListedUntilItIsResumed(t *testing.T) {
 			t.Errorf("listed are %+v", list)
 		}
 		if known, err := w.ResumeDestination(t.Context(), "nobody.example"); known || err != nil {
-			t.Error("a stranger was known", err)
+			t.Error("an unknown destination was reported as known", err)
 		}
 		w.Stop()
 	})
 }
 
-// TestResumedDestinationThatFailsAgainIsSuspendedLonger has an answer of before,
-// of a probe, come late: it decides nothing.
+// TestResumedDestinationThatFailsAgainIsSuspendedLonger has the reply to an earlier probe
+// arrive late: it is ignored.
 func TestResumedDestinationThatFailsAgainIsSuspendedLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -102,7 +102,7 @@ func TestResumedDestinationThatFailsAgainIsSuspendedLonger(t *testing.T) {
 		})
 		w.sendFor(shuffled(60, "sick.example"), 9*time.Second)
 		tries, underway := w.of("sick.example")
-		for underway != 1 { // its pause has a part of chance
+		for underway != 1 { // the pause has a random part
 			if w.sendFor(nil, 100*time.Millisecond); time.Since(start) > time.Minute {
 				t.Fatalf("%d are under way, not the probe", underway)
 			}
@@ -111,7 +111,7 @@ func TestResumedDestinationThatFailsAgainIsSuspendedLonger(t *testing.T) {
 		if _, err := w.ResumeDestination(t.Context(), "sick.example"); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(3 * time.Second) // the probe is answered
+		<-time.After(3 * time.Second) // the probe has its reply
 		if list := w.ImpairedDestinations(); len(list) != 0 {
 			t.Errorf("the probe of before suspended it again: %+v", list)
 		}
@@ -160,7 +160,7 @@ func TestLimitedAndSlowDestinationsAreListed(t *testing.T) {
 	})
 }
 
-// lateRecorder is a recorder that takes its time.
+// lateRecorder is a slow recorder.
 type lateRecorder struct {
 	*fakeRecorder
 	until chan struct{}
@@ -174,31 +174,31 @@ func (b lateRecorder) Postpone(day fanfare.Day, dues []fanfare.Due) error {
 func TestResumeWaitsUntilPostponedJobsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(answering(acceptAll))
-		b := newFixture(t, gateFunc(allowAll), s)
-		late := lateRecorder{b.book, make(chan struct{})}
-		b.options.Recorder = late
-		batch := b.batch(fanfare.Normal, 3)
+		f := newFixture(t, gateFunc(allowAll), s)
+		late := lateRecorder{f.book, make(chan struct{})}
+		f.options.Recorder = late
+		batch := f.batch(fanfare.Normal, 3)
 		for i := range batch.Jobs {
 			batch.Jobs[i].Destination = "sick.example"
 		}
-		b.Sender.mu.Lock()
-		d := b.limits.destinations.of("sick.example", time.Now())
+		f.Sender.mu.Lock()
+		d := f.limits.destinations.of("sick.example", time.Now())
 		d.breaker.Suspend(time.Now(), time.Hour)
-		b.Sender.mu.Unlock()
-		b.Submit(batch)
+		f.Sender.mu.Unlock()
+		f.Submit(batch)
 		synctest.Wait()
 		soon, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if _, err := b.ResumeDestination(soon, "sick.example"); err == nil {
+		if _, err := f.ResumeDestination(soon, "sick.example"); err == nil {
 			t.Error("it did not wait for what is about to be kept")
 		}
 		close(late.until)
-		if known, err := b.ResumeDestination(t.Context(), "sick.example"); !known || err != nil {
+		if known, err := f.ResumeDestination(t.Context(), "sick.example"); !known || err != nil {
 			t.Error(known, err)
 		}
-		if n := len(b.book.dues); n != 3 {
-			t.Errorf("%d of 3 are kept: %v", n, fmt.Sprint(b.book.dues))
+		if n := len(f.book.dues); n != 3 {
+			t.Errorf("%d of 3 are kept: %v", n, fmt.Sprint(f.book.dues))
 		}
-		b.Stop()
+		f.Stop()
 	})
 }

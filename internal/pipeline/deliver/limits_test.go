@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// failingDestinations behaves by the name of a destination; who is called well is.
+// failingDestinations decides by the name of a destination; those named well are healthy.
 func failingDestinations(dead time.Duration) func(string, time.Time) reply {
 	return func(to string, _ time.Time) reply {
 		switch {
@@ -32,16 +32,16 @@ func failingDestinations(dead time.Duration) func(string, time.Time) reply {
 
 func isHealthy(to string) bool { return strings.HasPrefix(to, "well") }
 
-// TestFailingDestinationsDoNotDelayHealthyOnes sends to a thousand destinations, of which ten
-// are dead, ten slow, and ten answer that there is too much, and compares the time
-// that the healthy take with that of a run without the sick.
+// TestFailingDestinationsDoNotDelayHealthyOnes sends to a thousand destinations, of which
+// ten are down, ten slow, and ten refuse most messages. It compares the time of the healthy
+// ones with a run without the others.
 func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		direct      bool
 		dead        time.Duration
 		connections int
-		least       float64 // of their rate without the sick
+		least       float64 // share of the rate without failing destinations
 	}{
 		{"webhooks, dead ones time out", true, 10 * time.Second, 20, 0.95},
 		{"mail by a relay, dead ones are refused", false, 5 * time.Millisecond, 50, 0.9},
@@ -53,7 +53,7 @@ func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 					s.Direct, s.Connections, s.Retry = c.direct, c.connections, Retry{time.Minute, time.Minute}
 					w := newSimulation(t, s, failingDestinations(c.dead))
 					rest := w.sendFor(shuffled(30, append(named("well", 970), others...)...), 4*time.Second)
-					before := w.count(isHealthy) // once it is known who is sick
+					before := w.count(isHealthy) // after the failing ones are known
 					if rest = w.sendFor(rest, 6*time.Second); len(rest) == 0 {
 						t.Error("there was nothing left to send")
 					}
@@ -73,8 +73,8 @@ func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 	}
 }
 
-// TestLimitedDestinationDoesNotDelayOthers has a destination with a rate
-// and one with few connections, beside one without limits.
+// TestLimitedDestinationDoesNotDelayOthers has a destination with a rate and one with few
+// connections, beside one without limits.
 func TestLimitedDestinationDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -113,8 +113,8 @@ func TestLimitedDestinationDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// TestSuspendedDestinationIsProbedAndHoldsNoMemory has a destination that is
-// down for five minutes.
+// TestSuspendedDestinationIsProbedAndHoldsNoMemory has a destination that is down for five
+// minutes.
 func TestSuspendedDestinationIsProbedAndHoldsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -129,7 +129,7 @@ func TestSuspendedDestinationIsProbedAndHoldsNoMemory(t *testing.T) {
 		batch := w.send(fanfare.Normal, shuffled(300, "well.example"))
 		w.sendFor(nil, time.Minute)
 		if _, ok := w.resultOf(batch); !ok {
-			t.Error("its jobs are in the outlet still")
+			t.Error("the sender still has its jobs")
 		}
 		if status := w.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
 			t.Errorf("what is suspended holds %+v", status)
@@ -149,7 +149,7 @@ func TestSuspendedDestinationIsProbedAndHoldsNoMemory(t *testing.T) {
 	})
 }
 
-// TestRetryAfterIsReported counts what is sent while it asked for rest.
+// TestRetryAfterIsReported counts the messages that are sent during the requested pause.
 func TestRetryAfterIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -215,8 +215,7 @@ func TestLeastRecentlyUsedDestinationsAreForgotten(t *testing.T) {
 	}
 }
 
-// fakeBudget is a budget of so many messages until a time, from when on there is
-// no bound.
+// fakeBudget allows a number of messages until a time, and any number after it.
 type fakeBudget struct {
 	mu    sync.Mutex
 	left  int
@@ -248,7 +247,7 @@ func (a *fakeBudget) Refund(_ time.Time, n int) {
 func (a *fakeBudget) CountsAtSend() bool { return false }
 
 // TestExhaustedBudgetStopsTheChannelUntilItsTime has connections that end after 30 s
-// without work: none may be opened again before there is some.
+// without work: none may be opened before there is some.
 func TestExhaustedBudgetStopsTheChannelUntilItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -271,8 +270,8 @@ func TestExhaustedBudgetStopsTheChannelUntilItsTime(t *testing.T) {
 	})
 }
 
-// TestRefundOfAnUnlimitedShareHasNoEffect has a budget come into force while messages
-// are in hand that were not of it.
+// TestRefundOfAnUnlimitedShareHasNoEffect adds a budget while connections hold messages
+// that were not counted in it.
 func TestRefundOfAnUnlimitedShareHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -292,8 +291,8 @@ func TestRefundOfAnUnlimitedShareHasNoEffect(t *testing.T) {
 	})
 }
 
-// TestReadmittedJobKeepsItsDestination has the site of a domain become known
-// while its jobs stand aside.
+// TestReadmittedJobKeepsItsDestination changes the site of a domain while its jobs are
+// throttled.
 func TestReadmittedJobKeepsItsDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -322,7 +321,7 @@ func TestReadmittedJobKeepsItsDestination(t *testing.T) {
 	})
 }
 
-// TestActiveMessagesDoNotEndASuspension has one of several answers ask for rest.
+// TestActiveMessagesDoNotEndASuspension has one of several replies ask for a pause.
 func TestActiveMessagesDoNotEndASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -352,8 +351,8 @@ func TestActiveMessagesDoNotEndASuspension(t *testing.T) {
 	})
 }
 
-// TestRefundOfABudgetReopensTheChannel has the last message of a budget given
-// back after the channel was closed for hours.
+// TestRefundOfABudgetReopensTheChannel refunds the last message of a budget after the
+// channel was closed for hours.
 func TestRefundOfABudgetReopensTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
@@ -366,19 +365,19 @@ func TestRefundOfABudgetReopensTheChannel(t *testing.T) {
 			return answering(acceptAll)(ctx, queue)
 		}))
 		s.Budgets = []Budget{&fakeBudget{left: 1, until: time.Now().Add(8 * time.Hour)}}
-		b := newFixture(t, gateFunc(allowAll), s)
-		b.Submit(b.batch(fanfare.Normal, 2))
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.Submit(f.batch(fanfare.Normal, 2))
 		<-time.After(2 * time.Second)
-		if n := b.Status().Accepted; n != 1 {
+		if n := f.Status().Accepted; n != 1 {
 			t.Errorf("%d left of a budget of 1", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestAdaptiveChannelRecoversAllConnections has a next hop that asks for
-// less for ten seconds and takes everything from then on. Each connection has one
-// message at a time, so that none asks for more than its lane may have.
+// TestAdaptiveChannelRecoversAllConnections has a next hop that asks for less for ten
+// seconds and then accepts everything. Each connection has one message at a time, so that
+// none asks for more than its lane may have.
 func TestAdaptiveChannelRecoversAllConnections(t *testing.T) {
 	for _, lane := range fanfare.Lanes {
 		for _, reserve := range []Reserve{{}, {Urgent: 0.1, Normal: 0.1}} {
@@ -412,9 +411,9 @@ func TestAdaptiveChannelRecoversAllConnections(t *testing.T) {
 	}
 }
 
-// TestOneDestinationMayUseTheWholeChannel has all messages for one destination, as a
-// relay sees them whose people are all at one mailbox provider: a next hop whose
-// every answer takes a while is not slow, and what it has capacity for is not put off.
+// TestOneDestinationMayUseTheWholeChannel has all messages for one destination, as behind a
+// relay of one mailbox provider: a destination with slow replies is not slow, and none of
+// its messages is postponed while it has capacity.
 func TestOneDestinationMayUseTheWholeChannel(t *testing.T) {
 	const answer = 250 * time.Millisecond
 	for _, c := range []struct {
