@@ -43,11 +43,11 @@ func (s *rateUsers) stop() {
 }
 
 // startTimes returns when messages were sent, in order.
-func (s *simulation) startTimes() []time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (sim *simulation) startTimes() []time.Time {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	var all []time.Time
-	for _, times := range s.tries {
+	for _, times := range sim.tries {
 		all = append(all, times...)
 	}
 	slices.SortFunc(all, time.Time.Compare)

@@ -13,12 +13,12 @@ import (
 )
 
 // waitsOf counts the postponed jobs of a destination by reason.
-func (s *simulation) waitsOf(destination string) map[fanfare.Wait]int {
-	s.book.mu.Lock()
-	defer s.book.mu.Unlock()
+func (sim *simulation) waitsOf(destination string) map[fanfare.Wait]int {
+	sim.book.mu.Lock()
+	defer sim.book.mu.Unlock()
 	counts := map[fanfare.Wait]int{}
-	for i := range s.book.dues {
-		if d := &s.book.dues[i]; d.Destination == destination {
+	for i := range sim.book.dues {
+		if d := &sim.book.dues[i]; d.Destination == destination {
 			counts[d.Why]++
 		}
 	}
@@ -26,18 +26,18 @@ func (s *simulation) waitsOf(destination string) map[fanfare.Wait]int {
 }
 
 // of returns how often messages for a destination were attempted, and how many are active.
-func (s *simulation) of(destination string) (tries, underway int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.tries[destination]), s.underway[destination]
+func (sim *simulation) of(destination string) (tries, underway int) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	return len(sim.tries[destination]), sim.underway[destination]
 }
 
 // skipPause makes the postponed jobs of a destination due at once, as the store does.
-func (s *simulation) skipPause(destination string) {
-	s.book.mu.Lock()
-	defer s.book.mu.Unlock()
-	for i := range s.book.dues {
-		if d := &s.book.dues[i]; d.Destination == destination {
+func (sim *simulation) skipPause(destination string) {
+	sim.book.mu.Lock()
+	defer sim.book.mu.Unlock()
+	for i := range sim.book.dues {
+		if d := &sim.book.dues[i]; d.Destination == destination {
 			d.At, d.Why, d.Destination = time.Time{}, 0, ""
 		}
 	}
@@ -48,42 +48,42 @@ func TestSuspendedDestinationIsListedUntilItIsResumed(t *testing.T) {
 		var mended atomic.Bool
 		s := settings(nil)
 		s.Connections, s.Retry = 20, Retry{24 * time.Hour, 24 * time.Hour}
-		w := newSimulation(t, s, func(to string, _ time.Time) reply {
+		sim := newSimulation(t, s, func(to string, _ time.Time) reply {
 			if to == "sick.example" && !mended.Load() {
 				return reply{5 * time.Millisecond, refusing(fanfare.ClassBusy)}
 			}
 			return reply{5 * time.Millisecond, accepted}
 		})
-		w.sendFor(shuffled(300, "sick.example", "well.example"), 3*time.Second)
-		list := w.ImpairedDestinations()
+		sim.sendFor(shuffled(300, "sick.example", "well.example"), 3*time.Second)
+		list := sim.ImpairedDestinations()
 		if len(list) != 1 || list[0].Name != "sick.example" || list[0].State != DestinationSuspended || list[0].Failures < 5 ||
 			!list[0].Until.After(time.Now()) || list[0].Text != "not now" || list[0].TextAt.IsZero() {
 			t.Fatalf("listed are %+v", list)
 		}
-		if n := w.CountImpaired()[DestinationSuspended]; n != 1 {
+		if n := sim.CountImpaired()[DestinationSuspended]; n != 1 {
 			t.Errorf("%d are counted as suspended", n)
 		}
-		waiting := w.waitsOf("sick.example")
+		waiting := sim.waitsOf("sick.example")
 		if waiting[fanfare.WaitDestinationSuspended] < 200 || len(waiting) != 1 {
 			t.Errorf("postponed: %v", waiting)
 		}
 		mended.Store(true)
-		if known, err := w.ResumeDestination(t.Context(), "sick.example"); !known || err != nil {
+		if known, err := sim.ResumeDestination(t.Context(), "sick.example"); !known || err != nil {
 			t.Fatal(known, err)
 		}
-		w.skipPause("sick.example")
-		w.sendFor(nil, time.Second)
-		tried, _ := w.of("sick.example")
-		if n := w.count(func(to string) bool { return to == "sick.example" }); n < 200 || tried != 300 {
-			t.Errorf("%d of 300 are taken a second later, after %d tries: %+v", n, tried, w.ImpairedDestinations())
+		sim.skipPause("sick.example")
+		sim.sendFor(nil, time.Second)
+		tried, _ := sim.of("sick.example")
+		if n := sim.count(func(to string) bool { return to == "sick.example" }); n < 200 || tried != 300 {
+			t.Errorf("%d of 300 are taken a second later, after %d tries: %+v", n, tried, sim.ImpairedDestinations())
 		}
-		if list := w.ImpairedDestinations(); len(list) != 0 {
+		if list := sim.ImpairedDestinations(); len(list) != 0 {
 			t.Errorf("listed are %+v", list)
 		}
-		if known, err := w.ResumeDestination(t.Context(), "nobody.example"); known || err != nil {
+		if known, err := sim.ResumeDestination(t.Context(), "nobody.example"); known || err != nil {
 			t.Error("an unknown destination was reported as known", err)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
@@ -94,35 +94,35 @@ func TestResumedDestinationThatFailsAgainIsSuspendedLonger(t *testing.T) {
 		s := settings(nil)
 		s.Connections, s.Retry = 20, Retry{24 * time.Hour, 24 * time.Hour}
 		start := time.Now()
-		w := newSimulation(t, s, func(_ string, now time.Time) reply {
+		sim := newSimulation(t, s, func(_ string, now time.Time) reply {
 			if now.Sub(start) > 9*time.Second {
 				return reply{2 * time.Second, refusing(fanfare.ClassBusy)}
 			}
 			return reply{5 * time.Millisecond, refusing(fanfare.ClassBusy)}
 		})
-		w.sendFor(shuffled(60, "sick.example"), 9*time.Second)
-		tries, underway := w.of("sick.example")
+		sim.sendFor(shuffled(60, "sick.example"), 9*time.Second)
+		tries, underway := sim.of("sick.example")
 		for underway != 1 { // the pause has a random part
-			if w.sendFor(nil, 100*time.Millisecond); time.Since(start) > time.Minute {
+			if sim.sendFor(nil, 100*time.Millisecond); time.Since(start) > time.Minute {
 				t.Fatalf("%d are under way, not the probe", underway)
 			}
-			tries, underway = w.of("sick.example")
+			tries, underway = sim.of("sick.example")
 		}
-		if _, err := w.ResumeDestination(t.Context(), "sick.example"); err != nil {
+		if _, err := sim.ResumeDestination(t.Context(), "sick.example"); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(3 * time.Second) // the probe has its reply
-		if list := w.ImpairedDestinations(); len(list) != 0 {
+		if list := sim.ImpairedDestinations(); len(list) != 0 {
 			t.Errorf("the probe of before suspended it again: %+v", list)
 		}
-		w.skipPause("sick.example")
-		w.sendFor(nil, 3*time.Second)
-		list := w.ImpairedDestinations()
-		after, _ := w.of("sick.example")
+		sim.skipPause("sick.example")
+		sim.sendFor(nil, 3*time.Second)
+		list := sim.ImpairedDestinations()
+		after, _ := sim.of("sick.example")
 		if len(list) != 1 || list[0].State != DestinationSuspended || time.Until(list[0].Until) < 15*time.Second || after-tries > 40 {
 			t.Errorf("listed are %+v, after %d more tries", list, after-tries)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
@@ -132,7 +132,7 @@ func TestLimitedAndSlowDestinationsAreListed(t *testing.T) {
 		s.Connections, s.Direct = 20, true
 		var mu sync.Mutex
 		var last time.Time
-		w := newSimulation(t, s, func(to string, now time.Time) reply {
+		sim := newSimulation(t, s, func(to string, now time.Time) reply {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -145,9 +145,9 @@ func TestLimitedAndSlowDestinationsAreListed(t *testing.T) {
 			}
 			return reply{5 * time.Millisecond, accepted}
 		})
-		w.sendFor(shuffled(40, "slow.example", "limited.example", "well.example", "fine.example", "good.example"), 4*time.Second)
+		sim.sendFor(shuffled(40, "slow.example", "limited.example", "well.example", "fine.example", "good.example"), 4*time.Second)
 		got := map[string]DestinationState{}
-		for _, d := range w.ImpairedDestinations() {
+		for _, d := range sim.ImpairedDestinations() {
 			got[d.Name] = d.State
 			if d.Name == "limited.example" && d.State == DestinationLimited && d.Rate == 0 && d.Window == 0 {
 				t.Errorf("nothing tells how much goes to %+v", d)
@@ -156,7 +156,7 @@ func TestLimitedAndSlowDestinationsAreListed(t *testing.T) {
 		if got["slow.example"] != DestinationSlow || got["limited.example"] == "" || len(got) != 2 {
 			t.Errorf("listed are %v", got)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 

@@ -264,16 +264,16 @@ func refusing(class fanfare.Class) driver.Outcome {
 }
 
 func newSimulation(t testing.TB, s Settings, behave func(destination string, now time.Time) reply) *simulation {
-	w := &simulation{
+	sim := &simulation{
 		behave: behave, messages: map[fanfare.DeliveryRef]string{}, tries: map[string][]time.Time{},
 		accepted: map[string]int{}, underway: map[string]int{}, most: map[string]int{},
 	}
-	s.Relays[0].Driver = driverFunc(w.serve)
-	w.fixture = newFixture(t, gateFunc(allowAll), s)
-	return w
+	s.Relays[0].Driver = driverFunc(sim.serve)
+	sim.fixture = newFixture(t, gateFunc(allowAll), s)
+	return sim
 }
 
-func (s *simulation) serve(ctx context.Context, queue driver.Queue) error {
+func (sim *simulation) serve(ctx context.Context, queue driver.Queue) error {
 	for {
 		message, err := queue.Next(ctx, true)
 		if message == nil {
@@ -283,25 +283,25 @@ func (s *simulation) serve(ctx context.Context, queue driver.Queue) error {
 			continue
 		}
 		now := time.Now()
-		s.mu.Lock()
-		to := s.messages[message.Delivery]
-		s.tries[to] = append(s.tries[to], now)
-		s.underway[to]++
-		s.most[to] = max(s.most[to], s.underway[to])
-		s.mu.Unlock()
-		answer := s.behave(to, now)
+		sim.mu.Lock()
+		to := sim.messages[message.Delivery]
+		sim.tries[to] = append(sim.tries[to], now)
+		sim.underway[to]++
+		sim.most[to] = max(sim.most[to], sim.underway[to])
+		sim.mu.Unlock()
+		answer := sim.behave(to, now)
 		select {
 		case <-time.After(answer.after):
 		case <-ctx.Done(): // the reply is awaited all the same
 			<-time.After(answer.after - time.Since(now))
 		}
 		answer.outcome.At = time.Now()
-		s.mu.Lock()
-		s.underway[to]--
+		sim.mu.Lock()
+		sim.underway[to]--
 		if answer.outcome.Verdict == driver.Accepted {
-			s.accepted[to]++
+			sim.accepted[to]++
 		}
-		s.mu.Unlock()
+		sim.mu.Unlock()
 		if err := queue.Report(message, answer.outcome); err != nil {
 			return err
 		}
@@ -309,73 +309,73 @@ func (s *simulation) serve(ctx context.Context, queue driver.Queue) error {
 }
 
 // send submits one batch of messages.
-func (s *simulation) send(lane fanfare.Lane, to []string) *Batch {
-	batch := s.batch(lane, len(to))
-	s.mu.Lock()
+func (sim *simulation) send(lane fanfare.Lane, to []string) *Batch {
+	batch := sim.batch(lane, len(to))
+	sim.mu.Lock()
 	for i := range batch.Jobs {
 		batch.Jobs[i].Destination = to[i]
-		s.messages[batch.Jobs[i].Message.Delivery] = to[i]
+		sim.messages[batch.Jobs[i].Message.Delivery] = to[i]
 	}
-	s.mu.Unlock()
-	s.Submit(batch)
+	sim.mu.Unlock()
+	sim.Submit(batch)
 	return batch
 }
 
 // sendFor submits messages as the dispatch stage does, and submits postponed and deferred
 // ones again, for a time. It returns the messages for which there was no capacity.
-func (s *simulation) sendFor(to []string, span time.Duration) []string {
+func (sim *simulation) sendFor(to []string, span time.Duration) []string {
 	end := time.Now().Add(span)
 	for len(to) > 0 && time.Now().Before(end) {
 		n := min(len(to), 100)
-		if s.Status().Queued < 500 {
-			s.send(fanfare.Bulk, to[:n])
+		if sim.Status().Queued < 500 {
+			sim.send(fanfare.Bulk, to[:n])
 			to = to[n:]
 			continue
 		}
 		<-time.After(5 * time.Millisecond)
-		s.resubmitDue()
+		sim.resubmitDue()
 	}
 	for time.Now().Before(end) {
 		<-time.After(100 * time.Millisecond)
-		s.resubmitDue()
+		sim.resubmitDue()
 	}
 	synctest.Wait() // for events at this instant
 	return to
 }
 
 // resubmitDue submits the jobs that are due.
-func (s *simulation) resubmitDue() {
-	s.book.mu.Lock()
+func (sim *simulation) resubmitDue() {
+	sim.book.mu.Lock()
 	var due, later []fanfare.Due
-	for _, d := range s.book.dues {
+	for _, d := range sim.book.dues {
 		if d.At.After(time.Now()) {
 			later = append(later, d)
 		} else {
 			due = append(due, d)
 		}
 	}
-	s.book.dues = later
-	s.book.mu.Unlock()
+	sim.book.dues = later
+	sim.book.mu.Unlock()
 	if len(due) == 0 {
 		return
 	}
-	batch := s.batch(fanfare.Bulk, len(due))
-	s.mu.Lock()
+	batch := sim.batch(fanfare.Bulk, len(due))
+	sim.mu.Lock()
 	for i := range batch.Jobs {
 		job, d := &batch.Jobs[i], due[i]
 		job.Message.Delivery.Position, job.Attempt = d.Slice.Positions[0], d.Slice.Attempt
-		job.Destination = s.messages[job.Message.Delivery]
+		job.Destination = sim.messages[job.Message.Delivery]
 	}
-	s.mu.Unlock()
-	s.Submit(batch)
+	sim.mu.Unlock()
+	sim.Submit(batch)
 }
 
 // count counts the accepted messages of the destinations for which of returns true.
-func (s *simulation) count(of func(string) bool) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (sim *simulation) count(of func(string) bool) int {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	n := 0
-	for to, taken := range s.accepted {
+	for to, taken := range sim.accepted {
 		if of(to) {
 			n += taken
 		}

@@ -243,29 +243,29 @@ func TestRemovingThrottledJobsWakesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Destinations = Destinations{Only: map[string]DestinationLimit{"narrow.example": {Connections: 1}}}
-		w := newSimulation(t, s, func(to string, _ time.Time) reply {
+		sim := newSimulation(t, s, func(to string, _ time.Time) reply {
 			if isHealthy(to) {
 				return reply{time.Second, accepted}
 			}
 			return reply{time.Hour / 2, accepted}
 		})
 		paused := false
-		w.options.Gate = gateFunc(func(job *Job) (Decision, string) {
+		sim.options.Gate = gateFunc(func(job *Job) (Decision, string) {
 			if paused && job.Destination == "narrow.example" {
 				return Hold, "paused"
 			}
 			return Go, ""
 		})
-		w.send(fanfare.Bulk, shuffled(1100, "narrow.example"))
-		well := w.send(fanfare.Bulk, shuffled(20, "well.example"))
+		sim.send(fanfare.Bulk, shuffled(1100, "narrow.example"))
+		well := sim.send(fanfare.Bulk, shuffled(20, "well.example"))
 		synctest.Wait()
 		paused = true
-		w.RecheckGate()
+		sim.RecheckGate()
 		<-time.After(15 * time.Second)
-		if _, ok := w.resultOf(well); !ok {
-			t.Errorf("%d of 20 others have left 15 s after what held them up was taken out", w.count(isHealthy))
+		if _, ok := sim.resultOf(well); !ok {
+			t.Errorf("%d of 20 others have left 15 s after what held them up was taken out", sim.count(isHealthy))
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
