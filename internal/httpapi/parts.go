@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -119,14 +120,7 @@ type Intake interface {
 	// Post returns one result per event, when all that have no Err are durable.
 	// Its error means that nothing was kept. The data of the events belongs to
 	// the caller again when Post has returned.
-	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]Kept, error)
-}
-
-// Kept is what came of one event.
-type Kept struct {
-	Ref       fanfare.EventRef // of the first one, where it is a duplicate
-	Duplicate bool
-	Err       error
+	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error)
 }
 
 // Reports tells what happened. A service of "" means all of them.

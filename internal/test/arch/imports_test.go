@@ -224,6 +224,8 @@ var grants = []grant{
 		"a preview composes and renders a message as dispatch does"},
 	{"internal/pipeline/ingest/messages", []string{".", "internal/catalog/...", "internal/datadir", "internal/filetype", "internal/httpapi", "internal/httpapi/wire", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
 		"a direct message is composed as dispatch does, answered in the types of the API, and appended by ingest"},
+	{"internal/admin/status", []string{".", "internal/admin/backup", "internal/admin/control", "internal/admin/report", "internal/bus", "internal/catalog", "internal/datadir", "internal/httpapi/wire", "internal/mail/inbound", "internal/pipeline/deliver/channels", "internal/pipeline/match/topicstate", "internal/registry", "internal/store/database", "internal/store/retry"},
+		"a status shows the state of every part of the server"},
 	{"internal/server", []string{".", "client", "internal/..."},
 		"app is the one place that names concretes"},
 	{"internal/test/arch", nil,
