@@ -30,7 +30,7 @@ var grants = []grant{
 		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
 
 	{"internal/pipeline/deliver/limit", nil,
-		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
+		"limits are arithmetic: the caller passes the time and the replies"},
 	{"internal/mail/mx", nil,
 		"whose exchangers take the mail of a domain is asked of the DNS; what follows from it is the business of who asks"},
 	{"internal/mail/linktoken", nil,
