@@ -17,6 +17,6 @@ func (r *Registry) BounceOf(service, address string) (control.BounceRecord, erro
 	if err != nil {
 		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", noAddress(address, "", err))
 	}
-	s := r.suppressionOf(svc.Number, kind, normal)
+	s := r.suppressions.suppressionOf(svc.Number, kind, normal)
 	return control.BounceRecord{Service: s.Service, AddressKind: s.Kind, Hash: s.Hash}, nil
 }

@@ -110,7 +110,7 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 		opt.Away = func() error { return nil }
 	}
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
-	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
+	r.suppressions.key, r.suppressions.tagKey = opt.SuppressionKey, tagKeyOf(opt.SuppressionKey)
 	r.writer = newWriter(r)
 	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
 		CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,

@@ -16,6 +16,7 @@ import (
 // suppressions are the addresses that are suppressed, by what is kept of them.
 // What a list or an export shows beside that stays in the store.
 type suppressions struct {
+	key     []byte // of the hashes
 	tagKey  [32]byte
 	count   atomic.Int64
 	version atomic.Uint64 // rises with each change, once it can be seen
@@ -113,16 +114,15 @@ func (s *suppressions) tagged(tag uint64) bool {
 
 // inForce returns the suppression of an address in normal form: that of the
 // service, else that of all services.
-func (r *Registry) inForce(service uint32, kind uint8, address string) (key suppressionKey, s suppressed, ok bool) {
-	if r.suppressions.count.Load() == 0 {
+func (l *suppressions) inForce(service uint32, kind uint8, address string, now int64) (key suppressionKey, s suppressed, ok bool) {
+	if l.count.Load() == 0 {
 		return key, s, false
 	}
-	asked := r.suppressionOf(service, kind, address)
-	now := r.opt.Now().UnixNano()
+	asked := l.suppressionOf(service, kind, address)
 	key = keyOf(&asked)
-	if s, ok = r.suppressions.get(key, now); !ok {
+	if s, ok = l.get(key, now); !ok {
 		key.service = allServices
-		s, ok = r.suppressions.get(key, now)
+		s, ok = l.get(key, now)
 	}
 	return key, s, ok
 }
@@ -132,7 +132,7 @@ func (r *Registry) mayReach(service uint32, kind uint8, address, at string) erro
 	if r.suppressions.count.Load() == 0 {
 		return nil
 	}
-	key, s, ok := r.inForce(service, kind, address)
+	key, s, ok := r.suppressions.inForce(service, kind, address, r.opt.Now().UnixNano())
 	if !ok {
 		return nil
 	}
@@ -158,7 +158,7 @@ func refusedBy(key suppressionKey, s suppressed, at string) error {
 // mayBeSent is mayReach for a message to somebody by name: of them, only who was
 // forgotten is refused; what goes to the others is settled as suppressed.
 func (r *Registry) mayBeSent(service uint32, kind uint8, address, at string) error {
-	key, s, ok := r.inForce(service, kind, address)
+	key, s, ok := r.suppressions.inForce(service, kind, address, r.opt.Now().UnixNano())
 	if !ok || s.reason != Erased {
 		return nil
 	}
@@ -179,14 +179,14 @@ func (r *Registry) Suppressing(c *catalog.Channel, address string, seen *uint64)
 		return ""
 	}
 	kind := catalog.AddressKindOf(c.Driver)
-	if !r.suppressions.tagged(r.tag(kind, folded(kind, address))) {
+	if !r.suppressions.tagged(r.suppressions.tag(kind, folded(kind, address))) {
 		return ""
 	}
 	svc, err := r.Snapshot().Service(c.Service)
 	if err != nil {
 		return ""
 	}
-	key, s, ok := r.inForce(svc.Number, kind, address)
+	key, s, ok := r.suppressions.inForce(svc.Number, kind, address, r.opt.Now().UnixNano())
 	switch {
 	case !ok:
 		return ""
@@ -264,7 +264,7 @@ func (r *Registry) suppressionNamed(service, address string) (suppression.Record
 	if err != nil {
 		return suppression.Record{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
 	}
-	s := r.suppressionOf(number, kind, normal)
+	s := r.suppressions.suppressionOf(number, kind, normal)
 	s.Address = normal
 	return s, nil
 }

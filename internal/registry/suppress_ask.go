@@ -107,7 +107,11 @@ func (r *Registry) CheckSuppression(ask *SuppressionAsk) (s suppression.Record, 
 		return s, inputerror.Invalid("/until", "leave it out, and it is for good", "%s is over", ask.Until.UTC().Format(time.RFC3339))
 	}
 	if ask.Hash != "" && ask.Address == "" {
-		s, err = r.suppressionHashed(ask.Service, ask.Hash)
+		var service uint32
+		if service, err = r.suppressionService(ask.Service); err == nil {
+			s, err = r.suppressions.parseHash(ask.Hash)
+			s.Service = service
+		}
 	} else {
 		s, err = r.suppressionNamed(ask.Service, ask.Address)
 	}
@@ -195,7 +199,7 @@ func (g *group) mayAdd(owner fanfare.RowID, isNew bool) error {
 // forgetAddress leaves of the suppressions of an address nothing but the hash:
 // with suppress its own service writes to it never again.
 func (g *group) forgetAddress(row *control.SubscriberRecord, suppress bool) error {
-	asked := g.w.r.suppressionOf(row.Service, row.Kind, row.Address)
+	asked := g.w.r.suppressions.suppressionOf(row.Service, row.Kind, row.Address)
 	asked.Reason, asked.At = Erased, g.batch.At
 	for _, service := range [...]uint32{row.Service, allServices} {
 		asked.Service = service

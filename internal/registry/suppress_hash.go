@@ -17,10 +17,10 @@ import (
 )
 
 // suppressionOf is what would be kept of an address in normal form.
-func (r *Registry) suppressionOf(service uint32, kind uint8, address string) suppression.Record {
+func (l *suppressions) suppressionOf(service uint32, kind uint8, address string) suppression.Record {
 	address = folded(kind, address)
-	s := suppression.Record{Service: service, Kind: kind, Tag: r.tag(kind, address)}
-	mac := hmac.New(sha256.New, r.opt.SuppressionKey)
+	s := suppression.Record{Service: service, Kind: kind, Tag: l.tag(kind, address)}
+	mac := hmac.New(sha256.New, l.key)
 	mac.Write([]byte(address))
 	mac.Sum(s.Hash[:0])
 	return s
@@ -44,31 +44,28 @@ func respells(c rune) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }
 // message asks for it: of an address whose tag is on no list, nothing else is
 // asked. It is kept beside the HMAC, so that it is known of an address that is
 // kept as a hash alone. 0 is no tag.
-func (r *Registry) tag(kind uint8, folded string) uint64 {
+func (l *suppressions) tag(kind uint8, folded string) uint64 {
 	var buf [256]byte
-	return max(highwayhash.Sum64(append(append(buf[:0], kind), folded...), r.suppressions.tagKey[:]), 1)
+	return max(highwayhash.Sum64(append(append(buf[:0], kind), folded...), l.tagKey[:]), 1)
 }
 
 // hashText is how an export writes an address that is kept as a hash alone: under
 // the name of the key, kind, tag and hash.
-func (r *Registry) hashText(s *suppression.Record) string {
+func (l *suppressions) hashText(s *suppression.Record) string {
 	b := binary.BigEndian.AppendUint64([]byte{s.Kind}, s.Tag)
-	return r.hashKeyName() + hex.EncodeToString(append(b, s.Hash[:]...))
+	return l.hashKeyName() + hex.EncodeToString(append(b, s.Hash[:]...))
 }
 
 // hashKeyName tells the hashes of one key from those of another.
-func (r *Registry) hashKeyName() string {
-	name := sha256.Sum256(append([]byte("name of the key of tags "), r.suppressions.tagKey[:]...))
+func (l *suppressions) hashKeyName() string {
+	name := sha256.Sum256(append([]byte("name of the key of tags "), l.tagKey[:]...))
 	return hex.EncodeToString(name[:4]) + "-"
 }
 
-// suppressionHashed is what would be kept of an address of which an export of this
+// parseHash is what would be kept of an address of which an export of this
 // server has the hash.
-func (r *Registry) suppressionHashed(service, text string) (s suppression.Record, err error) {
-	if s.Service, err = r.suppressionService(service); err != nil {
-		return s, err
-	}
-	written, ours := strings.CutPrefix(text, r.hashKeyName())
+func (l *suppressions) parseHash(text string) (s suppression.Record, err error) {
+	written, ours := strings.CutPrefix(text, l.hashKeyName())
 	b, err := hex.DecodeString(written)
 	switch {
 	case !ours && strings.Contains(text, "-"):

@@ -26,7 +26,7 @@ type Suppression struct {
 func (r *Registry) shownSuppression(s *suppression.Record) Suppression {
 	shown := Suppression{Address: s.Address, Reason: s.Reason, Source: s.Source, At: time.Unix(0, s.At).UTC(), AllServices: s.Service == allServices}
 	if s.Address == "" {
-		shown.Hash = r.hashText(s)
+		shown.Hash = r.suppressions.hashText(s)
 	}
 	if s.Until != 0 {
 		shown.Until = time.Unix(0, s.Until).UTC()
@@ -42,7 +42,7 @@ func (r *Registry) Suppression(ctx context.Context, service, address string) (Su
 	if err != nil {
 		return Suppression{}, err
 	}
-	key, is, ok := r.inForce(asked.Service, asked.Kind, asked.Address)
+	key, is, ok := r.suppressions.inForce(asked.Service, asked.Kind, asked.Address, r.opt.Now().UnixNano())
 	if !ok {
 		return Suppression{}, &fanfare.Error{Code: fanfare.NotFound, Message: "the address is not suppressed"}
 	}
