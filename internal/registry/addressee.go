@@ -8,6 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -51,7 +52,7 @@ func (r *Registry) FindAddressees(ctx context.Context, service string, channel *
 			}
 		}
 	}
-	kind := catalog.AddressKindOf(channel.Driver)
+	kind := addresskind.OfDriver(channel.Driver)
 	err = r.opt.Store.SubscriberRecords(ctx, control.SortPlaces(places), func(s *control.SubscriberRecord) error {
 		for _, i := range candidates[s.Place] {
 			if a := &all[i]; s.Service == svc.Number && s.Kind == kind && s.Address == a.Address && s.HasAddress() {
@@ -90,14 +91,14 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 			return r.unreadable(err)
 		}
 	}
-	kind := catalog.AddressKindOf(channel.Driver)
+	kind := addresskind.OfDriver(channel.Driver)
 	for _, p := range head.Rows() {
 		if row := rows[p.Place]; row != nil && row.HasAddress() && row.Kind == kind {
 			a.Place, a.Address = row.Place, row.Address
 			return nil
 		}
 	}
-	a.Err = inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), catalog.AddressKindNames[kind])
+	a.Err = inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(a.Subscriber), addresskind.Names[kind])
 	return nil
 }
 

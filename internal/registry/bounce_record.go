@@ -1,8 +1,8 @@
 package registry
 
 import (
-	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -12,7 +12,7 @@ func (r *Registry) BounceOf(service, address string) (control.BounceRecord, erro
 	if err != nil {
 		return control.BounceRecord{}, err
 	}
-	kind := catalog.GuessAddressKind(address)
+	kind := addresskind.OfAddress(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
 		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", noAddress(address, "", err))

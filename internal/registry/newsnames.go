@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -45,7 +45,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	names := make([]NoticeNames, len(news))
 	for i := range news {
 		n, to := &news[i], &names[i]
-		to.Service, to.Address, to.Subscription = conf.ServiceNames[n.Service], catalog.AddressKindNames[n.Address], what[n.Subscription]
+		to.Service, to.Address, to.Subscription = conf.ServiceNames[n.Service], addresskind.Names[n.Address], what[n.Subscription]
 		var known bool
 		if to.Subscriber, known = who[n.Subscriber]; !known {
 			to.Subscriber = SubscriberID(n.Subscriber)

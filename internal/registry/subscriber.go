@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -85,7 +85,7 @@ func shown(head *control.SubscriberRecord, list []control.AddressRow, rows map[f
 		Attributes: slices.Clone(head.Attributes), Place: head.Place}
 	for _, p := range list {
 		if row := rows[p.Place]; row != nil && row.HasAddress() {
-			s.Addresses = append(s.Addresses, Address{catalog.AddressKindNames[row.Kind], row.Address, p.Label})
+			s.Addresses = append(s.Addresses, Address{addresskind.Names[row.Kind], row.Address, p.Label})
 		}
 	}
 	return s

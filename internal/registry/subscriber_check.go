@@ -7,6 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 )
 
 // Limits of one subscriber.
@@ -68,7 +69,7 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *SubscriberPu
 }
 
 func (r *Registry) checkOneAddress(svc *catalog.ServiceSnapshot, a *Address) (w addressWant, err error) {
-	if w.kind = catalog.ParseAddressKind(a.Kind); w.kind == 0 {
+	if w.kind = addresskind.Parse(a.Kind); w.kind == 0 {
 		return w, inputerror.Invalid("/kind", "use mail or url", "unknown kind of address %s", inputerror.Quote(a.Kind))
 	}
 	if a.Address == "" {

@@ -2,8 +2,8 @@ package registry
 
 import (
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -67,5 +67,5 @@ func (g *group) defaultAddress(head *control.SubscriberRecord, w *want) (fanfare
 			return row.Place, nil
 		}
 	}
-	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), catalog.AddressKindNames[w.kind])
+	return 0, inputerror.Invalid("/subscriber", "add one, or name it as to", "subscriber %s has no %s address", inputerror.Quote(id), addresskind.Names[w.kind])
 }

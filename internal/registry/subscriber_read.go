@@ -7,6 +7,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
 
@@ -144,7 +145,7 @@ func (r *Registry) FindSubscriber(ctx context.Context, service, addressOrID stri
 // addressRecord finds the row that has an address, nil if there is none. What is
 // no address is nobody's.
 func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapshot, address string) (*control.SubscriberRecord, error) {
-	kind := catalog.GuessAddressKind(address)
+	kind := addresskind.OfAddress(address)
 	normal, bad := r.normal(kind, address)
 	if bad != nil {
 		return nil, nil //nolint:nilerr // what is no address is nobody's

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -9,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
 )
@@ -85,18 +87,56 @@ func reasonKept(reason string) string {
 }
 
 // Suppressed counts the addresses that are suppressed.
-func (r *Registry) Suppressed() int { return int(r.suppressions.count.Load()) }
+func (r *Registry) Suppressed() int { return r.suppressions.len() }
 
 // SuppressedBy counts them by reason.
-func (r *Registry) SuppressedBy() map[string]int {
+func (r *Registry) SuppressedBy() map[string]int { return r.suppressions.countByReason() }
+
+// len returns the number of suppressed addresses.
+func (l *suppressions) len() int { return int(l.count.Load()) }
+
+// countByReason counts the suppressed addresses by reason.
+func (l *suppressions) countByReason() map[string]int {
 	counts := make(map[string]int, len(SuppressionReasons))
-	r.suppressions.mu.RLock()
-	defer r.suppressions.mu.RUnlock()
-	for _, s := range r.suppressions.all {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for _, s := range l.all {
 		counts[s.reason]++
 	}
 	return counts
 }
+
+// picked returns the records of a service with a reason ("": any) after a cursor, in the order of
+// the list, as far as memory has them.
+func (l *suppressions) picked(service uint32, reason string, after *SuppressionCursor, now int64) (all []suppression.Record) {
+	l.mu.RLock()
+	for key, s := range l.all {
+		if key.service != service || reason != "" && reason != s.reason || s.until != 0 && s.until <= now {
+			continue
+		}
+		if record := key.record(s); after == nil || after.behind(&record) {
+			all = append(all, record)
+		}
+	}
+	l.mu.RUnlock()
+	slices.SortFunc(all, func(a, b suppression.Record) int { return later(&a, &b) })
+	return all
+}
+
+// expired returns the lifting of at most so many suppressions that have expired.
+func (l *suppressions) expired(now int64, most int) (over []suppression.Record) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for key, s := range l.all {
+		if s.until != 0 && s.until <= now && len(over) < most {
+			over = append(over, suppression.Record{Service: key.service, Kind: key.kind, Hash: key.hash, Until: s.until, Lifted: true})
+		}
+	}
+	return over
+}
+
+// currentVersion rises with each change, once the change is visible.
+func (l *suppressions) currentVersion() uint64 { return l.version.Load() }
 
 // get returns what is known of an address at a moment.
 func (s *suppressions) get(key suppressionKey, now int64) (suppressed, bool) {
@@ -129,7 +169,7 @@ func (l *suppressions) inForce(service uint32, kind uint8, address string, now i
 
 // mayReach refuses an address that is suppressed.
 func (r *Registry) mayReach(service uint32, kind uint8, address, at string) error {
-	if r.suppressions.count.Load() == 0 {
+	if r.suppressions.len() == 0 {
 		return nil
 	}
 	key, s, ok := r.suppressions.inForce(service, kind, address, r.opt.Now().UnixNano())
@@ -170,15 +210,15 @@ func (r *Registry) mayBeSent(service uint32, kind uint8, address, at string) err
 // caller remembers between two questions about the same address, 0 before the first,
 // and makes all but the first nearly free while the list does not change.
 func (r *Registry) Suppressing(c *catalog.Channel, address string, seen *uint64) string {
-	version := r.suppressions.version.Load() + 1
+	version := r.suppressions.currentVersion() + 1
 	if *seen == version {
 		return ""
 	}
 	*seen = version
-	if r.suppressions.count.Load() == 0 {
+	if r.suppressions.len() == 0 {
 		return ""
 	}
-	kind := catalog.AddressKindOf(c.Driver)
+	kind := addresskind.OfDriver(c.Driver)
 	if !r.suppressions.tagged(r.suppressions.tag(kind, folded(kind, address))) {
 		return ""
 	}
@@ -259,7 +299,7 @@ func (r *Registry) suppressionNamed(service, address string) (suppression.Record
 	if err != nil {
 		return suppression.Record{}, err
 	}
-	kind := catalog.GuessAddressKind(address)
+	kind := addresskind.OfAddress(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
 		return suppression.Record{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))

@@ -183,7 +183,7 @@ func (g *group) keepSuppression(s suppression.Record) {
 // mayAdd refuses one more subscription to an address that is suppressed; what it has
 // already stays, and can be changed.
 func (g *group) mayAdd(owner fanfare.RowID, isNew bool) error {
-	if isNew || g.w.r.suppressions.count.Load() == 0 {
+	if isNew || g.w.r.suppressions.len() == 0 {
 		return nil // who is new was asked for
 	}
 	row, err := g.subscriber(owner)

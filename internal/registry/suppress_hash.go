@@ -11,8 +11,8 @@ import (
 	"github.com/minio/highwayhash"
 	"golang.org/x/text/unicode/norm"
 
-	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
@@ -31,7 +31,7 @@ func (l *suppressions) suppressionOf(service uint32, kind uint8, address string)
 // everywhere, although RFC 5321 leaves that to the domain: who asked not to be
 // written to is not written to so either.
 func folded(kind uint8, address string) string {
-	if kind == catalog.MailAddress && strings.ContainsFunc(address, respells) {
+	if kind == addresskind.Mail && strings.ContainsFunc(address, respells) {
 		return strings.ToLower(norm.NFC.String(address))
 	}
 	return address
@@ -70,7 +70,7 @@ func (l *suppressions) parseHash(text string) (s suppression.Record, err error) 
 	switch {
 	case !ours && strings.Contains(text, "-"):
 		return s, inputerror.Invalid("/hash", "a backup takes the key along; without it the address itself is needed", "the hash was made with the key of another server")
-	case err != nil, len(b) != 1+8+sha256.Size, b[0] != catalog.MailAddress && b[0] != catalog.URLAddress:
+	case err != nil, len(b) != 1+8+sha256.Size, b[0] != addresskind.Mail && b[0] != addresskind.URL:
 		return s, inputerror.Invalid("/hash", "take it as an export has it", "%s is not the hash of an address", inputerror.Quote(text))
 	}
 	s.Kind, s.Tag = b[0], binary.BigEndian.Uint64(b[1:])

@@ -116,20 +116,7 @@ func (r *Registry) picked(f SuppressionFilter, after *SuppressionCursor) ([]supp
 	if err != nil {
 		return nil, err
 	}
-	now := r.opt.Now().UnixNano()
-	var all []suppression.Record
-	r.suppressions.mu.RLock()
-	for key, s := range r.suppressions.all {
-		if key.service != service || f.Reason != "" && f.Reason != s.reason || s.until != 0 && s.until <= now {
-			continue
-		}
-		if record := key.record(s); after == nil || after.behind(&record) {
-			all = append(all, record)
-		}
-	}
-	r.suppressions.mu.RUnlock()
-	slices.SortFunc(all, func(a, b suppression.Record) int { return later(&a, &b) })
-	return all, nil
+	return r.suppressions.picked(service, f.Reason, after, r.opt.Now().UnixNano()), nil
 }
 
 // readSuppressions adds to some suppressions what only the store has.
@@ -150,15 +137,7 @@ func (r *Registry) readSuppressions(ctx context.Context, all []suppression.Recor
 
 // TrimSuppressions removes those whose time is over.
 func (r *Registry) TrimSuppressions(ctx context.Context) error {
-	now := r.opt.Now().UnixNano()
-	var over []suppression.Record
-	r.suppressions.mu.RLock()
-	for key, s := range r.suppressions.all {
-		if s.until != 0 && s.until <= now && len(over) < maxJob {
-			over = append(over, suppression.Record{Service: key.service, Kind: key.kind, Hash: key.hash, Until: s.until, Lifted: true})
-		}
-	}
-	r.suppressions.mu.RUnlock()
+	over := r.suppressions.expired(r.opt.Now().UnixNano(), maxJob)
 	if len(over) == 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/people/rawjson"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
 	"fanfare.dev/fanfare/internal/store/control"
@@ -159,7 +160,7 @@ var idByte = func() (t [256]bool) {
 }()
 
 func (r *Registry) checkAddress(svc *catalog.ServiceSnapshot, p *Put, w *want) error {
-	w.kind = catalog.AddressKindOf(w.channel.Driver)
+	w.kind = addresskind.OfDriver(w.channel.Driver)
 	if p.Subscriber != "" {
 		if _, ours := ParseSubscriberID(p.Subscriber); !ours {
 			if err := checkSubscriberID(p.Subscriber); err != nil {
