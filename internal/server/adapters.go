@@ -20,9 +20,9 @@ import (
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// The types here give the API and the stages the shape that they ask for.
+// The types of this file adapt components to the interfaces of the API and the stages.
 
-// topics is the registry as intake sees it.
+// topics adapts the registry to ingest.
 type topics struct {
 	*registry.Registry
 	audiences *match.Audiences
@@ -33,7 +33,7 @@ func (t topics) CheckAudience(service, filter string) error {
 	return t.audiences.Check(service, filter)
 }
 
-// Intake finds the topic of an event.
+// Intake returns the lane of a topic and the check of its data.
 func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessage) error, error) {
 	found, ok := t.Topic(service, topic)
 	if !ok {
@@ -42,10 +42,10 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 	return found.Lane, found.ValidateData, nil
 }
 
-// intake is the collector as the API sees it.
+// intake adapts the collector to the API.
 type intake struct{ collector *ingest.Collector }
 
-// Post keeps events.
+// Post appends events.
 func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]httpapi.Kept, error) {
 	results, err := i.collector.Post(ctx, events)
 	kept := make([]httpapi.Kept, len(results))
@@ -55,14 +55,13 @@ func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]htt
 	return kept, err
 }
 
-// documents applies, and then puts changed channels in force.
+// documents applies documents, and reconfigures the channels that changed.
 type documents struct {
 	*registry.Registry
 	channels *channels.Channels
 }
 
-// Plan notes beside what would change what readers are going to mind of the
-// templates in the document, which are all good.
+// Plan returns what a document would change, and the lint of its templates.
 func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Plan(ctx, doc)
 	if err != nil {
@@ -72,8 +71,7 @@ func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Di
 	return diff, nil
 }
 
-// Apply makes what the document says so, and notes what readers are going to mind of
-// its templates.
+// Apply applies a document, and returns the changes and the lint of its templates.
 func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Apply(ctx, doc)
 	if err != nil {
@@ -83,7 +81,7 @@ func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.D
 	return diff, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// ApplyMember makes one member so.
+// ApplyMember applies a document with one member.
 func (d documents) ApplyMember(ctx context.Context, doc *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	c, err := d.Registry.ApplyMember(ctx, doc, check)
 	if err != nil {
@@ -92,7 +90,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *document.Document, chec
 	return c, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// DeleteMember takes one member away.
+// DeleteMember deletes one member.
 func (d documents) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
@@ -100,46 +98,46 @@ func (d documents) DeleteMember(ctx context.Context, m document.Member, check fu
 	return d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// subscriptions takes none below the disk floor.
+// subscriptions refuses new subscriptions below the disk floor.
 type subscriptions struct {
 	*registry.Registry
-	floor *datadir.DiskFloor
+	disk *datadir.DiskFloor
 }
 
-// PutSubscriptions keeps subscriptions.
+// PutSubscriptions stores subscriptions.
 func (s subscriptions) PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
-	if err := s.floor.Check(); err != nil {
+	if err := s.disk.Check(); err != nil {
 		return err
 	}
 	return s.Registry.PutSubscriptions(ctx, service, puts, results)
 }
 
-// Import begins to keep many.
+// Import begins an import.
 func (s subscriptions) Import(service string) httpapi.Import {
-	return &importing{Import: s.Registry.Import(service), floor: s.floor}
+	return &importing{Import: s.Registry.Import(service), disk: s.disk}
 }
 
 type importing struct {
 	*registry.Import
-	floor *datadir.DiskFloor
-	full  error // of a step: no later one overtakes it
+	disk *datadir.DiskFloor
+	full error // of an earlier step; later steps fail, too
 }
 
-// Begin keeps some of them.
+// Begin begins to store a step of an import.
 func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
 	if i.full == nil {
-		i.full = i.floor.Check()
+		i.full = i.disk.Check()
 	}
 	if i.full != nil {
-		over := make(chan error, 1)
-		over <- i.full
-		return over
+		done := make(chan error, 1)
+		done <- i.full
+		return done
 	}
 	return i.Import.Begin(ctx, puts, results)
 }
 
-// adminKey makes an admin key at the first start, or after its file was removed.
-func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
+// writeAdminKey creates an admin key at the first start, or after its file was removed.
+func writeAdminKey(ctx context.Context, dir string, people *registry.Registry) error {
 	path := filepath.Join(dir, datadir.AdminKey)
 	if secret, err := os.ReadFile(path); err == nil {
 		if who, known := people.Authenticate(datadir.TrimLine(secret)); known && who.Operator() {
