@@ -12,17 +12,15 @@ import (
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// The types of this file adapt components to the interfaces of the API and the stages.
-
-// topics adapts the registry to ingest.
+// topics is the registry with the methods that intake needs.
 type topics struct {
 	*registry.Registry
 	audiences *match.Audiences
@@ -33,7 +31,7 @@ func (t topics) CheckAudience(service, filter string) error {
 	return t.audiences.Check(service, filter)
 }
 
-// Intake returns the lane of a topic and the check of its data.
+// Intake finds the topic of an event.
 func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessage) error, error) {
 	found, ok := t.Topic(service, topic)
 	if !ok {
@@ -42,26 +40,13 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 	return found.Lane, found.ValidateData, nil
 }
 
-// intake adapts the collector to the API.
-type intake struct{ collector *ingest.Collector }
-
-// Post appends events.
-func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]httpapi.Kept, error) {
-	results, err := i.collector.Post(ctx, events)
-	kept := make([]httpapi.Kept, len(results))
-	for n, r := range results {
-		kept[n] = httpapi.Kept(r)
-	}
-	return kept, err
-}
-
-// documents applies documents, and reconfigures the channels that changed.
+// documents applies documents and then puts changed channels in force.
 type documents struct {
 	*registry.Registry
 	channels *channels.Channels
 }
 
-// Plan returns what a document would change, and the lint of its templates.
+// Plan returns what an apply would change, with lint notes about the templates.
 func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Plan(ctx, doc)
 	if err != nil {
@@ -71,7 +56,7 @@ func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Di
 	return diff, nil
 }
 
-// Apply applies a document, and returns the changes and the lint of its templates.
+// Apply applies a document and adds lint notes about its templates.
 func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Apply(ctx, doc)
 	if err != nil {
@@ -81,7 +66,7 @@ func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.D
 	return diff, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// ApplyMember applies a document with one member.
+// ApplyMember applies one member.
 func (d documents) ApplyMember(ctx context.Context, doc *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	c, err := d.Registry.ApplyMember(ctx, doc, check)
 	if err != nil {
@@ -101,12 +86,12 @@ func (d documents) DeleteMember(ctx context.Context, m document.Member, check fu
 // subscriptions refuses new subscriptions below the disk floor.
 type subscriptions struct {
 	*registry.Registry
-	disk *datadir.DiskFloor
+	floor *datadir.DiskFloor
 }
 
 // PutSubscriptions stores subscriptions.
 func (s subscriptions) PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
-	if err := s.disk.Check(); err != nil {
+	if err := s.floor.Check(); err != nil {
 		return err
 	}
 	return s.Registry.PutSubscriptions(ctx, service, puts, results)
@@ -114,30 +99,30 @@ func (s subscriptions) PutSubscriptions(ctx context.Context, service string, put
 
 // Import begins an import.
 func (s subscriptions) Import(service string) httpapi.Import {
-	return &importing{Import: s.Registry.Import(service), disk: s.disk}
+	return &importing{Import: s.Registry.Import(service), floor: s.floor}
 }
 
 type importing struct {
 	*registry.Import
-	disk *datadir.DiskFloor
-	full error // of an earlier step; later steps fail, too
+	floor *datadir.DiskFloor
+	full  error // of a step; later steps fail with it
 }
 
-// Begin begins to store a step of an import.
+// Begin stores the next subscriptions of the import.
 func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
 	if i.full == nil {
-		i.full = i.disk.Check()
+		i.full = i.floor.Check()
 	}
 	if i.full != nil {
-		done := make(chan error, 1)
-		done <- i.full
-		return done
+		over := make(chan error, 1)
+		over <- i.full
+		return over
 	}
 	return i.Import.Begin(ctx, puts, results)
 }
 
-// writeAdminKey creates an admin key at the first start, or after its file was removed.
-func writeAdminKey(ctx context.Context, dir string, people *registry.Registry) error {
+// adminKey makes an admin key at the first start and when its file was removed.
+func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
 	path := filepath.Join(dir, datadir.AdminKey)
 	if secret, err := os.ReadFile(path); err == nil {
 		if who, known := people.Authenticate(datadir.TrimLine(secret)); known && who.Operator() {
@@ -146,7 +131,7 @@ func writeAdminKey(ctx context.Context, dir string, people *registry.Registry) e
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("admin key: %w", err)
 	}
-	_, secret, err := people.CreateKey(ctx, "", registry.KeySettings{Name: "admin of the first start"})
+	_, secret, err := people.CreateKey(ctx, "", state.KeySettings{Name: "admin of the first start"})
 	if err != nil {
 		return fmt.Errorf("admin key: %w", err)
 	}

@@ -35,7 +35,7 @@ import (
 
 // listen opens the API, the pages of recipients, and inbound mail.
 func (c *components) listen(ctx context.Context) error {
-	if err := writeAdminKey(ctx, c.dir, c.registry); err != nil {
+	if err := adminKey(ctx, c.dir, c.registry); err != nil {
 		return err
 	}
 	traces := c.traces(c.store) // up to date, unlike those of the standby
@@ -111,7 +111,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Keys:       c.registry, Keyring: c.registry, Documents: documents{c.registry, c.channels}, Subscriptions: subscriptions{c.registry, c.disk}, Topics: topics{c.registry, c.audiences},
 		Subscribers: c.registry, SubscriptionLists: c.registry, Suppressions: c.registry, Consents: c.registry,
 		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
-		Intake: intake{c.collector}, Reports: reports, Switches: c.switches, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
+		Intake: c.collector, Reports: reports, Switches: c.switches, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// attempt sends one message on a connection of its own and returns the code
-// that ended it, "" for a connection that was dropped.
+// attempt sends one message on its own connection and returns the code that ended it, or ""
+// if the connection was dropped.
 func attempt(t testing.TB, addr, to, event string) string {
 	t.Helper()
 	c := connect(t, addr)
@@ -54,7 +54,7 @@ func TestRefusalsHitTheirShareOfRecipients(t *testing.T) {
 					t.Fatalf("%s: p%d was answered %s, then %s", at, i, first[i], code)
 				}
 			}
-			temp := 0.18 // of those that are not refused for good
+			temp := 0.18 // of those that are not refused permanently
 			if round == 1 {
 				temp = 0
 			}
@@ -68,7 +68,7 @@ func TestRefusalsHitTheirShareOfRecipients(t *testing.T) {
 	}
 }
 
-// off reports a count that is more than five standard deviations off.
+// off reports whether a count is more than five standard deviations off.
 func off(count, of int, share float64) bool {
 	n := float64(of)
 	return math.Abs(float64(count)-n*share) > 5*math.Sqrt(n*share*(1-share))
@@ -108,7 +108,7 @@ func TestConnectionsAreDroppedAtTheConfiguredPoint(t *testing.T) {
 }
 
 func TestDropsHitTheirShareOfMessages(t *testing.T) {
-	s := newSaboteur(Inject{Seed: 3, DropInData: 0.1})
+	s := newFaultInjector(Inject{Seed: 3, DropInData: 0.1})
 	n := 0
 	for range 10_000 {
 		if s.hit(s.inData) {

@@ -44,7 +44,7 @@ type stoppedClock struct{}
 func (stoppedClock) Now() time.Time { return time.Unix(1_800_000_000, 0) }
 
 func TestDomainsFollowTheirRule(t *testing.T) {
-	s, addr := start(t, Config{Clock: stoppedClock{}, Hosts: rules(t, "dead*=refuse", "busy*=2/s", "slow*=1ms", "mute*=hang")})
+	s, addr := start(t, Config{Clock: stoppedClock{}, Hosts: rules(t, "dead*=refuse", "busy*=2/s", "slow*=1ms", "silent*=hang")})
 	for _, c := range []struct{ to, want string }{
 		{"a@dead1.example", "451"}, {"a@DEAD2.example", "451"},
 		{"a@busy1.example", "250"}, {"b@busy1.example", "250"}, {"c@busy1.example", "452"}, {"a@busy2.example", "250"},
@@ -54,12 +54,12 @@ func TestDomainsFollowTheirRule(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.to, got, c.want)
 		}
 	}
-	mute := connect(t, addr)
-	mute.send(envelope("a@mute.example"))
-	mute.want("250", "250", "354")
-	mute.send(message("e"))
+	silent := connect(t, addr)
+	silent.send(envelope("a@silent.example"))
+	silent.want("250", "250", "354")
+	silent.send(message("e"))
 	got := s.Stats()
-	want := []HostSummary{{Host: "dead*", Refused: 2}, {Host: "busy*", Messages: 3, Refused: 1}, {Host: "slow*", Messages: 1}, {Host: "mute*"}, {Messages: 2}}
+	want := []HostSummary{{Host: "dead*", Refused: 2}, {Host: "busy*", Messages: 3, Refused: 1}, {Host: "slow*", Messages: 1}, {Host: "silent*"}, {Messages: 2}}
 	for i, h := range got.Hosts {
 		if h.Messages > 0 == h.FirstAt.IsZero() {
 			t.Errorf("%+v", h)
@@ -75,7 +75,7 @@ func TestDomainsFollowTheirRule(t *testing.T) {
 	if err := s.Close(); err != nil { // also while a host hangs
 		t.Error(err)
 	}
-	if code := mute.code(); code != "" {
+	if code := silent.code(); code != "" {
 		t.Errorf("a host that hangs answered %s", code)
 	}
 }

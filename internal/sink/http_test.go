@@ -39,7 +39,7 @@ func startHTTP(t testing.TB, addr string, cfg Config) (*Server, net.Addr) {
 
 func patient() *http.Client { return &http.Client{Timeout: 20 * time.Second} }
 
-// post sends one request and returns its status, 0 where there was no answer.
+// post sends one request and returns its status, or 0 without a response.
 func post(t testing.TB, url, event, body string, headers ...string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))

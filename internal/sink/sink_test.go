@@ -35,7 +35,7 @@ func start(t testing.TB, cfg Config) (*Server, string) {
 	return s, addr.String()
 }
 
-// A client talks to the sink by hand.
+// A client sends raw commands to the sink.
 type client struct {
 	t  testing.TB
 	nc net.Conn
@@ -62,7 +62,7 @@ func (c *client) send(text string) {
 	}
 }
 
-// code reads one reply, "" where the connection is over.
+// code reads one reply, or returns "" if the connection is closed.
 func (c *client) code() string {
 	for {
 		line, err := c.in.ReadString('\n')

@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// rateUsers are two outlets that spend one rate.
+// rateUsers are two senders that share one rate.
 type rateUsers struct {
 	limit.SharedRate
 	left, right *simulation
@@ -30,7 +30,7 @@ func newRateUsers(t *testing.T, perSecond float64, answer time.Duration) *rateUs
 	return s
 }
 
-// change sets another rate.
+// change changes the rate.
 func (s *rateUsers) change(perSecond float64) {
 	s.Set(perSecond, time.Now())
 	s.left.SetBudgets(s.budgets[0])
@@ -42,12 +42,12 @@ func (s *rateUsers) stop() {
 	s.right.Stop()
 }
 
-// startTimes returns when messages left an outlet, in order.
-func (w *simulation) startTimes() []time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// startTimes returns when messages were sent, in order.
+func (sim *simulation) startTimes() []time.Time {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
 	var all []time.Time
-	for _, times := range w.tries {
+	for _, times := range sim.tries {
 		all = append(all, times...)
 	}
 	slices.SortFunc(all, time.Time.Compare)
@@ -69,7 +69,7 @@ func TestSendersWithASharedRateNeverExceedItAndNoneStarves(t *testing.T) {
 				s := newRateUsers(t, float64(c.perSecond), c.answer)
 				const seconds = 10
 				half := c.perSecond * seconds / 2
-				ahead := s.left.send(fanfare.Bulk, shuffled(3*half, "a.example")) // it has more to send, and begins
+				ahead := s.left.send(fanfare.Bulk, shuffled(3*half, "a.example")) // it has more to send, and starts first
 				<-time.After(100 * time.Millisecond)
 				behind := s.right.send(fanfare.Bulk, shuffled(half, "b.example"))
 				<-time.After((seconds + 1) * time.Second)
@@ -92,8 +92,8 @@ func TestSendersWithASharedRateNeverExceedItAndNoneStarves(t *testing.T) {
 	}
 }
 
-// TestSenderThatWaitsForASharedRateIsWoken has the rate changed while nothing may
-// leave for an hour, and connections end that have no work.
+// TestSenderThatWaitsForASharedRateIsWoken changes the rate while nothing may be sent for
+// an hour and idle connections end.
 func TestSenderThatWaitsForASharedRateIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRateUsers(t, 1.0/3600, time.Millisecond)

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// discardRecorder is a recorder that keeps nothing, at once.
+// discardRecorder records nothing.
 type discardRecorder struct{}
 
 func (discardRecorder) Expect()                                               {}
@@ -23,8 +23,8 @@ func (discardRecorder) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { 
 func (discardRecorder) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
 func (discardRecorder) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
 
-// What a message costs between the batch it came with and its outcome: everything but
-// the driver, the gate and the recorder.
+// BenchmarkQueue measures the cost of a message from its batch to its outcome, without
+// driver, gate and recorder.
 func BenchmarkQueue(b *testing.B) {
 	const connections = 50
 	s := NewSender(Options{Name: "news/email", Gate: gateFunc(allowAll), Recorder: discardRecorder{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)},

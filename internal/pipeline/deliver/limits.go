@@ -126,8 +126,8 @@ func (l *limits) admit(job, leader *Job, n int, prefetch bool, now time.Time) (r
 	return admitted, time.Time{}
 }
 
-// longestGroup is how long a group waits at most for a rate. What has to wait longer waits
-// for the next day of a quota.
+// longestGroup is how long a group waits at most for a rate. A longer wait lasts until the
+// next day of a quota.
 const longestGroup = time.Minute
 
 // spend takes n messages from all budgets, or as many as all of them have.

@@ -15,7 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// failingDestinations behaves by the name of a destination; who is called well is.
+// failingDestinations decides by the name of a destination; those named well are healthy.
 func failingDestinations(dead time.Duration) func(string, time.Time) reply {
 	return func(to string, _ time.Time) reply {
 		switch {
@@ -32,16 +32,16 @@ func failingDestinations(dead time.Duration) func(string, time.Time) reply {
 
 func isHealthy(to string) bool { return strings.HasPrefix(to, "well") }
 
-// TestFailingDestinationsDoNotDelayHealthyOnes sends to a thousand destinations, of which ten
-// are dead, ten slow, and ten answer that there is too much, and compares the time
-// that the healthy take with that of a run without the sick.
+// TestFailingDestinationsDoNotDelayHealthyOnes sends to a thousand destinations, of which
+// ten are down, ten slow, and ten refuse most messages. It compares the time of the healthy
+// ones with a run without the others.
 func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		direct      bool
 		dead        time.Duration
 		connections int
-		least       float64 // of their rate without the sick
+		least       float64 // share of the rate without failing destinations
 	}{
 		{"webhooks, dead ones time out", true, 10 * time.Second, 20, 0.95},
 		{"mail by a relay, dead ones are refused", false, 5 * time.Millisecond, 50, 0.9},
@@ -51,14 +51,14 @@ func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := settings(nil)
 					s.Direct, s.Connections, s.Retry = c.direct, c.connections, Retry{time.Minute, time.Minute}
-					w := newSimulation(t, s, failingDestinations(c.dead))
-					rest := w.sendFor(shuffled(30, append(named("well", 970), others...)...), 4*time.Second)
-					before := w.count(isHealthy) // once it is known who is sick
-					if rest = w.sendFor(rest, 6*time.Second); len(rest) == 0 {
+					sim := newSimulation(t, s, failingDestinations(c.dead))
+					rest := sim.sendFor(shuffled(30, append(named("well", 970), others...)...), 4*time.Second)
+					before := sim.count(isHealthy) // after the failing ones are known
+					if rest = sim.sendFor(rest, 6*time.Second); len(rest) == 0 {
 						t.Error("there was nothing left to send")
 					}
-					taken = w.count(isHealthy) - before
-					w.Stop()
+					taken = sim.count(isHealthy) - before
+					sim.Stop()
 				})
 				return taken
 			}
@@ -73,8 +73,8 @@ func TestFailingDestinationsDoNotDelayHealthyOnes(t *testing.T) {
 	}
 }
 
-// TestLimitedDestinationDoesNotDelayOthers has a destination with a rate
-// and one with few connections, beside one without limits.
+// TestLimitedDestinationDoesNotDelayOthers has a destination with a rate and one with few
+// connections, beside one without limits.
 func TestLimitedDestinationDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -83,21 +83,21 @@ func TestLimitedDestinationDoesNotDelayOthers(t *testing.T) {
 			Each: DestinationLimit{Connections: 12},
 			Only: map[string]DestinationLimit{"paced.example": {Rate: 10}, "narrow.example": {Connections: 2}},
 		}
-		w := newSimulation(t, s, failingDestinations(0))
+		sim := newSimulation(t, s, failingDestinations(0))
 		start := time.Now()
-		w.sendFor(append(append(shuffled(200, "paced.example"), shuffled(500, "narrow.example")...), shuffled(3000, "well.example")...), 10*time.Second)
-		if n := w.count(isHealthy); n != 3000 {
+		sim.sendFor(append(append(shuffled(200, "paced.example"), shuffled(500, "narrow.example")...), shuffled(3000, "well.example")...), 10*time.Second)
+		if n := sim.count(isHealthy); n != 3000 {
 			t.Errorf("the one without limits got %d of 3000 within 10 s", n)
 		}
-		w.sendFor(nil, 2*time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
+		sim.sendFor(nil, 2*time.Minute)
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
 		for to, want := range map[string]int{"paced.example": 200, "narrow.example": 500, "well.example": 3000} {
-			if w.accepted[to] != want {
-				t.Errorf("%s got %d of %d", to, w.accepted[to], want)
+			if sim.accepted[to] != want {
+				t.Errorf("%s got %d of %d", to, sim.accepted[to], want)
 			}
 		}
-		tries := w.tries["paced.example"]
+		tries := sim.tries["paced.example"]
 		for i := 10; i < len(tries); i++ {
 			if span := tries[i].Sub(tries[i-10]); span < time.Second {
 				t.Fatalf("eleven messages within %v at 10 a second", span)
@@ -106,56 +106,56 @@ func TestLimitedDestinationDoesNotDelayOthers(t *testing.T) {
 		if took := tries[len(tries)-1].Sub(start); took > 25*time.Second {
 			t.Errorf("200 messages at 10 a second took %v", took)
 		}
-		if w.most["narrow.example"] != 2 || w.most["well.example"] > 12 {
-			t.Errorf("%d were under way to one that takes 2, %d to one that takes 12", w.most["narrow.example"], w.most["well.example"])
+		if sim.most["narrow.example"] != 2 || sim.most["well.example"] > 12 {
+			t.Errorf("%d were under way to one that takes 2, %d to one that takes 12", sim.most["narrow.example"], sim.most["well.example"])
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestSuspendedDestinationIsProbedAndHoldsNoMemory has a destination that is
-// down for five minutes.
+// TestSuspendedDestinationIsProbedAndHoldsNoMemory has a destination that is down for five
+// minutes.
 func TestSuspendedDestinationIsProbedAndHoldsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct = true
 		up := time.Now().Add(5 * time.Minute)
-		w := newSimulation(t, s, func(to string, now time.Time) reply {
+		sim := newSimulation(t, s, func(to string, now time.Time) reply {
 			if now.Before(up) {
 				return failingDestinations(time.Second)("dead", now)
 			}
 			return reply{time.Millisecond, accepted}
 		})
-		batch := w.send(fanfare.Normal, shuffled(300, "well.example"))
-		w.sendFor(nil, time.Minute)
-		if _, ok := w.resultOf(batch); !ok {
-			t.Error("its jobs are in the outlet still")
+		batch := sim.send(fanfare.Normal, shuffled(300, "well.example"))
+		sim.sendFor(nil, time.Minute)
+		if _, ok := sim.resultOf(batch); !ok {
+			t.Error("the sender still has its jobs")
 		}
-		if status := w.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
+		if status := sim.Status(); status.Queued+status.Throttled+status.InFlight > 1 {
 			t.Errorf("what is suspended holds %+v", status)
 		}
-		w.sendFor(nil, 4*time.Minute)
-		w.mu.Lock()
-		tries := len(w.tries["well.example"])
-		w.mu.Unlock()
+		sim.sendFor(nil, 4*time.Minute)
+		sim.mu.Lock()
+		tries := len(sim.tries["well.example"])
+		sim.mu.Unlock()
 		if tries < 6 || tries > 20 {
 			t.Errorf("%d messages were tried in five minutes of an outage", tries)
 		}
-		w.sendFor(nil, time.Hour)
-		if n := w.count(isHealthy); n < 280 { // the others have used up their attempts
+		sim.sendFor(nil, time.Hour)
+		if n := sim.count(isHealthy); n < 280 { // the others have used up their attempts
 			t.Errorf("it is up again and got %d of 300", n)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestRetryAfterIsReported counts what is sent while it asked for rest.
+// TestRetryAfterIsReported counts the messages that are sent during the requested pause.
 func TestRetryAfterIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct, s.Connections = true, 1
 		var asked time.Time
-		w := newSimulation(t, s, func(_ string, now time.Time) reply {
+		sim := newSimulation(t, s, func(_ string, now time.Time) reply {
 			if asked.IsZero() {
 				asked = now
 				refusal := refusing(fanfare.ClassThrottled)
@@ -164,19 +164,19 @@ func TestRetryAfterIsReported(t *testing.T) {
 			}
 			return reply{0, accepted}
 		})
-		w.send(fanfare.Normal, shuffled(50, "well.example"))
-		w.sendFor(nil, 10*time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, at := range w.tries["well.example"][1:] {
+		sim.send(fanfare.Normal, shuffled(50, "well.example"))
+		sim.sendFor(nil, 10*time.Minute)
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		for _, at := range sim.tries["well.example"][1:] {
 			if rest := at.Sub(asked); rest < 90*time.Second {
 				t.Fatalf("a message was sent %v after it asked for 90 s of rest", rest)
 			}
 		}
-		if n := w.accepted["well.example"]; n != 50 {
+		if n := sim.accepted["well.example"]; n != 50 {
 			t.Errorf("it got %d of 50", n)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
@@ -215,8 +215,7 @@ func TestLeastRecentlyUsedDestinationsAreForgotten(t *testing.T) {
 	}
 }
 
-// fakeBudget is a budget of so many messages until a time, from when on there is
-// no bound.
+// fakeBudget allows a number of messages until a time, and any number after it.
 type fakeBudget struct {
 	mu    sync.Mutex
 	left  int
@@ -248,38 +247,38 @@ func (a *fakeBudget) Refund(_ time.Time, n int) {
 func (a *fakeBudget) CountsAtSend() bool { return false }
 
 // TestExhaustedBudgetStopsTheChannelUntilItsTime has connections that end after 30 s
-// without work: none may be opened again before there is some.
+// without work: none may be opened before there is some.
 func TestExhaustedBudgetStopsTheChannelUntilItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		opens := time.Now().Add(8 * time.Hour)
 		s.Budgets = []Budget{&fakeBudget{left: 1000}, &fakeBudget{left: 40, until: opens}}
-		w := newSimulation(t, s, failingDestinations(0))
-		batch := w.send(fanfare.Normal, shuffled(100, "well.example"))
+		sim := newSimulation(t, s, failingDestinations(0))
+		batch := sim.send(fanfare.Normal, shuffled(100, "well.example"))
 		<-time.After(7 * time.Hour)
-		if n := w.count(isHealthy); n != 40 {
+		if n := sim.count(isHealthy); n != 40 {
 			t.Errorf("%d left of a budget of 40", n)
 		}
 		<-time.After(2 * time.Hour)
-		w.mustFinish(batch, finished{})
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if at := w.tries["well.example"][40]; at.Before(opens) || at.Sub(opens) > time.Second {
+		sim.mustFinish(batch, finished{})
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		if at := sim.tries["well.example"][40]; at.Before(opens) || at.Sub(opens) > time.Second {
 			t.Errorf("the next left %v after there was a budget again", at.Sub(opens))
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestRefundOfAnUnlimitedShareHasNoEffect has a budget come into force while messages
-// are in hand that were not of it.
+// TestRefundOfAnUnlimitedShareHasNoEffect adds a budget while connections hold messages
+// that were not counted in it.
 func TestRefundOfAnUnlimitedShareHasNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
-		w := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Second, accepted} })
-		job := &w.batch(fanfare.Bulk, 1).Jobs[0]
+		sim := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Second, accepted} })
+		job := &sim.batch(fanfare.Bulk, 1).Jobs[0]
 		job.batch = &Batch{}
-		o := w.Sender
+		o := sim.Sender
 		o.limits.begin(nil, job, nil, time.Now())
 		budget := &fakeBudget{until: time.Now().Add(time.Hour)}
 		s.Budgets = []Budget{budget}
@@ -288,12 +287,12 @@ func TestRefundOfAnUnlimitedShareHasNoEffect(t *testing.T) {
 		if budget.left != 0 {
 			t.Errorf("%d were given back to a budget of which none was spent", budget.left)
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestReadmittedJobKeepsItsDestination has the site of a domain become known
-// while its jobs stand aside.
+// TestReadmittedJobKeepsItsDestination changes the site of a domain while its jobs are
+// throttled.
 func TestReadmittedJobKeepsItsDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
@@ -307,29 +306,29 @@ func TestReadmittedJobKeepsItsDestination(t *testing.T) {
 				return name
 			},
 		}
-		w := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Millisecond, accepted} })
-		w.send(fanfare.Bulk, shuffled(20, "well.example"))
+		sim := newSimulation(t, s, func(string, time.Time) reply { return reply{time.Millisecond, accepted} })
+		sim.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(time.Second / 2)
-		w.Sender.mu.Lock()
+		sim.Sender.mu.Lock()
 		known = true
-		w.Sender.mu.Unlock()
-		w.send(fanfare.Bulk, shuffled(20, "well.example"))
+		sim.Sender.mu.Unlock()
+		sim.send(fanfare.Bulk, shuffled(20, "well.example"))
 		<-time.After(20 * time.Second)
-		if n := w.count(isHealthy); n != 40 {
-			t.Errorf("%d of 40 have left: %+v", n, w.Status())
+		if n := sim.count(isHealthy); n != 40 {
+			t.Errorf("%d of 40 have left: %+v", n, sim.Status())
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestActiveMessagesDoNotEndASuspension has one of several answers ask for rest.
+// TestActiveMessagesDoNotEndASuspension has one of several replies ask for a pause.
 func TestActiveMessagesDoNotEndASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := settings(nil)
 		s.Direct, s.Connections = true, 4
 		asked := time.Now()
 		var one atomic.Bool
-		w := newSimulation(t, s, func(string, time.Time) reply {
+		sim := newSimulation(t, s, func(string, time.Time) reply {
 			if one.CompareAndSwap(false, true) {
 				refusal := refusing(fanfare.ClassThrottled)
 				refusal.RetryAfter = 90 * time.Second
@@ -337,23 +336,23 @@ func TestActiveMessagesDoNotEndASuspension(t *testing.T) {
 			}
 			return reply{100 * time.Millisecond, accepted}
 		})
-		w.send(fanfare.Normal, shuffled(10, "well.example"))
+		sim.send(fanfare.Normal, shuffled(10, "well.example"))
 		<-time.After(time.Second)
-		w.send(fanfare.Normal, shuffled(10, "well.example"))
-		w.sendFor(nil, 10*time.Minute)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, at := range w.tries["well.example"] {
+		sim.send(fanfare.Normal, shuffled(10, "well.example"))
+		sim.sendFor(nil, 10*time.Minute)
+		sim.mu.Lock()
+		defer sim.mu.Unlock()
+		for _, at := range sim.tries["well.example"] {
 			if rest := at.Sub(asked); rest > time.Millisecond && rest < 90*time.Second {
 				t.Fatalf("a message was sent %v after it asked for 90 s of rest", rest)
 			}
 		}
-		w.Stop()
+		sim.Stop()
 	})
 }
 
-// TestRefundOfABudgetReopensTheChannel has the last message of a budget given
-// back after the channel was closed for hours.
+// TestRefundOfABudgetReopensTheChannel refunds the last message of a budget after the
+// channel was closed for hours.
 func TestRefundOfABudgetReopensTheChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Bool
@@ -366,19 +365,19 @@ func TestRefundOfABudgetReopensTheChannel(t *testing.T) {
 			return answering(acceptAll)(ctx, queue)
 		}))
 		s.Budgets = []Budget{&fakeBudget{left: 1, until: time.Now().Add(8 * time.Hour)}}
-		b := newFixture(t, gateFunc(allowAll), s)
-		b.Submit(b.batch(fanfare.Normal, 2))
+		f := newFixture(t, gateFunc(allowAll), s)
+		f.Submit(f.batch(fanfare.Normal, 2))
 		<-time.After(2 * time.Second)
-		if n := b.Status().Accepted; n != 1 {
+		if n := f.Status().Accepted; n != 1 {
 			t.Errorf("%d left of a budget of 1", n)
 		}
-		b.Stop()
+		f.Stop()
 	})
 }
 
-// TestAdaptiveChannelRecoversAllConnections has a next hop that asks for
-// less for ten seconds and takes everything from then on. Each connection has one
-// message at a time, so that none asks for more than its lane may have.
+// TestAdaptiveChannelRecoversAllConnections has a next hop that asks for less for ten
+// seconds and then accepts everything. Each connection has one message at a time, so that
+// none asks for more than its lane may have.
 func TestAdaptiveChannelRecoversAllConnections(t *testing.T) {
 	for _, lane := range fanfare.Lanes {
 		for _, reserve := range []Reserve{{}, {Urgent: 0.1, Normal: 0.1}} {
@@ -387,34 +386,34 @@ func TestAdaptiveChannelRecoversAllConnections(t *testing.T) {
 					s := settings(nil)
 					s.Adapt, s.Connections, s.Reserve, s.Retry = true, 20, reserve, Retry{time.Hour}
 					calm := time.Now().Add(10 * time.Second)
-					w := newSimulation(t, s, func(_ string, now time.Time) reply {
+					sim := newSimulation(t, s, func(_ string, now time.Time) reply {
 						if now.Before(calm) {
 							return reply{250 * time.Millisecond, refusing(fanfare.ClassBusy)}
 						}
 						return reply{250 * time.Millisecond, accepted}
 					})
-					w.send(lane, make([]string, 30_000))
+					sim.send(lane, make([]string, 30_000))
 					<-time.After(2 * time.Minute)
-					w.mu.Lock()
-					w.most[""] = 0
-					w.mu.Unlock()
+					sim.mu.Lock()
+					sim.most[""] = 0
+					sim.mu.Unlock()
 					<-time.After(time.Second)
-					w.mu.Lock()
-					most := w.most[""]
-					w.mu.Unlock()
+					sim.mu.Lock()
+					most := sim.most[""]
+					sim.mu.Unlock()
 					if want := reserve.laneLimit(lane, s.Connections); most < want-1 {
 						t.Errorf("%d at most are under way two minutes later, want %d", most, want)
 					}
-					w.Stop()
+					sim.Stop()
 				})
 			})
 		}
 	}
 }
 
-// TestOneDestinationMayUseTheWholeChannel has all messages for one destination, as a
-// relay sees them whose people are all at one mailbox provider: a next hop whose
-// every answer takes a while is not slow, and what it has capacity for is not put off.
+// TestOneDestinationMayUseTheWholeChannel has all messages for one destination, as behind a
+// relay of one mailbox provider: a destination with slow replies is not slow, and none of
+// its messages is postponed while it has capacity.
 func TestOneDestinationMayUseTheWholeChannel(t *testing.T) {
 	const answer = 250 * time.Millisecond
 	for _, c := range []struct {
@@ -433,20 +432,20 @@ func TestOneDestinationMayUseTheWholeChannel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := settings(nil)
 				s.Connections, s.Direct = 100, c.direct
-				w := newSimulation(t, s, func(string, time.Time) reply { return reply{answer, accepted} })
+				sim := newSimulation(t, s, func(string, time.Time) reply { return reply{answer, accepted} })
 				to := slices.Repeat([]string{"all.example"}, c.messages)
 				if c.atOnce {
-					w.send(fanfare.Bulk, to)
+					sim.send(fanfare.Bulk, to)
 					to = nil
 				}
-				left := w.sendFor(to, c.within)
-				w.mu.Lock()
-				accepted, most := w.accepted["all.example"], w.most["all.example"]
-				w.mu.Unlock()
+				left := sim.sendFor(to, c.within)
+				sim.mu.Lock()
+				accepted, most := sim.accepted["all.example"], sim.most["all.example"]
+				sim.mu.Unlock()
 				if len(left) > 0 || accepted != c.messages {
 					t.Errorf("%d of %d messages are taken after %v, at most %d were under way at once", accepted, c.messages, c.within, most)
 				}
-				w.Stop()
+				sim.Stop()
 			})
 		})
 	}

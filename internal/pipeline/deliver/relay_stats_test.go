@@ -30,7 +30,7 @@ func TestQuantileIsAtMostAnEighthTooLong(t *testing.T) {
 		t.Error("a quantile of nothing")
 	}
 	for _, d := range []time.Duration{-1, 1000 * time.Hour} {
-		long.count(d) // outside of what is told apart
+		long.count(d) // beyond the largest step
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestRetryFollowsTheOutcome goes through every verdict, every attempt up to
-// behind the end of the schedule, and every kind of expiry.
+// TestRetryFollowsTheOutcome tries every verdict, every attempt beyond the end of the
+// schedule, and every kind of expiry.
 func TestRetryFollowsTheOutcome(t *testing.T) {
 	now := time.Date(2026, 11, 20, 23, 59, 58, 700_000_000, time.UTC)
 	verdicts := []driver.Verdict{driver.Accepted, driver.Temporary, driver.Permanent, driver.Lost}
@@ -76,8 +76,8 @@ func TestRetriesAreSpread(t *testing.T) {
 	}
 }
 
-// TestTheNextAttemptIsExact: the schedule of the answer's class, the peer's own
-// wish where it is longer, and the jitter give one time and no other.
+// TestTheNextAttemptIsExact: the schedule of the class, a longer wish of the peer, and the
+// jitter determine one time.
 func TestTheNextAttemptIsExact(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 250_000_000, time.UTC)
 	settings := Settings{

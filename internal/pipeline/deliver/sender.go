@@ -133,7 +133,7 @@ func (s *Sender) HasCapacity(lane fanfare.Lane, flow Flow) bool {
 	return s.waiting.hasCapacity(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
 }
 
-// CapacityChanged returns a channel that is closed when HasRoom may have changed to true.
+// CapacityChanged returns a channel that is closed when HasCapacity may have changed to true.
 func (s *Sender) CapacityChanged() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

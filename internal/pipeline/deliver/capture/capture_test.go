@@ -14,12 +14,12 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// list is a queue over messages in memory.
+// list is a queue in memory.
 type list struct {
 	waiting  []*driver.Message
 	hand     map[*driver.Message]bool // true once released
 	reported []string
-	refuse   string // Release says no to that recipient
+	refuse   string // the recipient that Release refuses
 }
 
 func (d *list) Next(context.Context, bool) (*driver.Message, error) {
@@ -94,8 +94,8 @@ func (d *list) Return(l *driver.Message) {
 	d.waiting = append([]*driver.Message{l}, d.waiting...)
 }
 
-// recordingDriver is a driver that keeps what it sends. It holds two messages at a time, as
-// one that sends an envelope with the body before it.
+// recordingDriver records what it sends. It holds two messages at a time, like a driver
+// that sends an envelope with the previous body.
 type recordingDriver struct {
 	name string
 	sent []*driver.Message
@@ -162,7 +162,7 @@ func TestOnlyAllowedRecipientsGetMessages(t *testing.T) {
 	}
 }
 
-// Whatever the order, each message goes once, by its own way.
+// In any order, each message is sent once by the right driver.
 func TestEachMessageIsSentOnceByItsDriver(t *testing.T) {
 	for pattern := range 64 {
 		var people []string

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A parcel is an item that knows what it is.
+// A testItem knows its flow, number and cost.
 type testItem struct{ flow, number, cost int }
 
 const mostCost = 20
@@ -18,7 +18,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := New[int, testItem](rapid.IntRange(1, 2*mostCost).Draw(t, "quantum"))
 		model := map[int][]testItem{}
-		var last *testItem // popped by the step before
+		var last *testItem // popped by the previous step
 		number, waiting := 0, 0
 		pop := func(t *rapid.T, may func(int) bool) {
 			flow, got, ok := q.PopAllowed(may)
@@ -112,8 +112,8 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 	})
 }
 
-// TestNoFlowGetsMoreThanItsShare has flows that never run dry: what two of them
-// were given differs by no more than a quantum and two of the largest items.
+// TestNoFlowGetsMoreThanItsShare has flows that always have items: the costs that two of
+// them were given differ by at most a quantum and two of the largest items.
 func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
@@ -135,9 +135,9 @@ func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 	})
 }
 
-// TestNewFlowIsServedWithinABound lets a flow come to others that have as much as
-// they like: it waits for as many turns of each as its item needs quanta, and no
-// turn is larger than a quantum, but for what one item may be beyond the first.
+// TestNewFlowIsServedWithinABound adds a flow to others with many items: it waits for as
+// many turns of each as its item needs quanta, and a turn costs at most a quantum, apart
+// from the excess of one item.
 func TestNewFlowIsServedWithinABound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
@@ -187,7 +187,7 @@ func TestChargeIsPaidLater(t *testing.T) {
 	}
 }
 
-// BenchmarkTurns is what a turn costs with many flows.
+// BenchmarkTurns measures a turn with many flows.
 func BenchmarkTurns(b *testing.B) {
 	q := New[int, *int](1)
 	for flow := range 1000 {

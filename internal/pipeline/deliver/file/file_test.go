@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// queue hands out messages from a list and keeps what it is told.
+// queue hands out messages from a list and records outcomes.
 type queue struct {
 	messages []*driver.Message
 	refuse   func(*driver.Message) bool
@@ -133,7 +133,7 @@ func TestMessagesWaitWhileTheFolderCannotBeWritten(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "removed")
 	first := message(1, "x")
 	d = &queue{messages: []*driver.Message{first, message(2, "y")}}
-	d.refuse = func(l *driver.Message) bool { // the folder goes while both messages are in hand
+	d.refuse = func(l *driver.Message) bool { // the folder is removed while both messages are held
 		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
 		}
@@ -170,12 +170,11 @@ func (r *removing) Next(ctx context.Context, wait bool) (*driver.Message, error)
 	return r.queue.Next(ctx, wait)
 }
 
-// together is a queue that lets messages leave together, and looks into the folder
-// when it is told of them.
+// together is a queue with ReleaseAll, and lists the folder at each report.
 type together struct {
 	*queue
 	folder string
-	told   [][]string // the files that were there at each report
+	told   [][]string // the files that existed at each report
 	t      *testing.T
 }
 
@@ -217,8 +216,9 @@ func TestWaitingMessagesAreWrittenTogether(t *testing.T) {
 		sizes = append(sizes, len(files)-before)
 		before = len(files)
 	}
-	// The first three are 64 less those that may not leave: 3, 13, …, 63; 73, …, 123; 133, …, 183.
-	// The last are two behind a large one, which went by itself.
+	// The first three batches have 64 messages without the refused ones: 3, 13, …, 63;
+	// 73, …, 123; 133, …, 183. The last batch has two messages after a large one, which
+	// was alone.
 	if want := []int{57, 58, 58, 3}; !slices.Equal(sizes, want) || len(d.reported) != before || len(d.returned) > 0 {
 		t.Errorf("files came in groups of %v, and %d outcomes, want %v", sizes, len(d.reported), want)
 	}

@@ -47,9 +47,9 @@ func TestSyncfsIsUsedWhileItIsFaster(t *testing.T) {
 	s.perFile.Store(1)
 	sync(3, 2, "it was cheaper until now")
 	s.perFile.Store(int64(time.Hour))
-	s.singlyUntil.Store(math.MaxInt64) // or a slow machine is past it
+	s.singlyUntil.Store(math.MaxInt64) // otherwise a slow machine is past it
 	sync(3, 2, "it was dearer a moment ago")
-	(&syncer{}).sync(open(t, 3)) // of a file system that cannot: nothing is called
+	(&syncer{}).sync(open(t, 3)) // without syncfs, nothing is called
 }
 
 func TestSyncErrorNamesTheFailedFile(t *testing.T) {

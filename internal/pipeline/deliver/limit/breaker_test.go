@@ -35,7 +35,7 @@ func TestBreakerOpensAfterConsecutiveFailuresOnly(t *testing.T) {
 	}
 }
 
-// tripped is a breaker that has just opened.
+// tripped returns a breaker that has just opened.
 func tripped(t *testing.T) *Breaker {
 	t.Helper()
 	b := &Breaker{}
@@ -80,7 +80,7 @@ func TestEachProbeThatFailsMakesTheNextPauseTwiceAsLong(t *testing.T) {
 		}
 		want = min(longestPause, 2*want)
 	}
-	for range breakAfter { // what was under way before is heard of while it is open
+	for range breakAfter { // results of messages that were active when it opened
 		b.Failed(now, false, 3, 0)
 	}
 	if until, _ := b.Open(now); until.Sub(now) != longestPause {
@@ -123,7 +123,7 @@ func TestRequestedPauseIsKeptUntilAnOperatorEndsIt(t *testing.T) {
 	if until, open := b.Open(start); !open || until != start.Add(time.Hour) {
 		t.Errorf("suspended until %v (%v)", until, open)
 	}
-	b.Suspend(start, time.Minute) // a shorter one takes nothing back
+	b.Suspend(start, time.Minute) // a shorter one does not shorten the pause
 	if until, _ := b.Open(start); until != start.Add(time.Hour) {
 		t.Errorf("a shorter pause took back a longer one: %v", until)
 	}

@@ -12,7 +12,7 @@ func TestGroupSizeIsLimitedByTheRatePerSecond(t *testing.T) {
 	for _, c := range []struct {
 		perSecond float64
 		most      int
-		sizes     []int // one after the other
+		sizes     []int // consecutive groups
 	}{
 		{30, 100, []int{30, 30, 30}},
 		{100, 100, []int{100, 100}},
@@ -40,8 +40,8 @@ func TestGroupSizeIsLimitedByTheRatePerSecond(t *testing.T) {
 	}
 }
 
-// TestNoSecondExceedsTheRateWithGroupsAndSingleMessages has a sender with
-// timers that are late, groups that are not full, and rests.
+// TestNoSecondExceedsTheRateWithGroupsAndSingleMessages has a sender with late timers,
+// partial groups, and pauses.
 func TestNoSecondExceedsTheRateWithGroupsAndSingleMessages(t *testing.T) {
 	for _, perSecond := range []int{2, 5, 11, 30, 250, 360, 600, 3000} {
 		for _, mixed := range []bool{false, true} {
@@ -81,9 +81,8 @@ func TestNoSecondExceedsTheRateWithGroupsAndSingleMessages(t *testing.T) {
 	}
 }
 
-// TestGroupWaitsUntilTheRateAllowsAllOfIt has messages that leave one by one
-// before it: what they did not use is not saved, and the first group of an idle rate
-// leaves at once.
+// TestGroupWaitsUntilTheRateAllowsAllOfIt sends single messages before: what they did not
+// use is not saved, and the first group of an idle rate is sent at once.
 func TestGroupWaitsUntilTheRateAllowsAllOfIt(t *testing.T) {
 	var r Rate
 	r.Set(100, start)
@@ -99,14 +98,14 @@ func TestGroupWaitsUntilTheRateAllowsAllOfIt(t *testing.T) {
 	near(t, "a group behind a message", r.WaitFor(50, false, start), 50*10100*time.Microsecond)
 }
 
-// TestUrgentMessagesDoNotWaitForAGroup has urgent messages come between groups: they
-// leave as if there were none, use what is saved for the group, and the average is
+// TestUrgentMessagesDoNotWaitForAGroup sends urgent messages between groups: they are sent
+// as if there were no groups and use what is saved for the next one, and the average is
 // that of the rate.
 func TestUrgentMessagesDoNotWaitForAGroup(t *testing.T) {
 	var r Rate
 	r.Set(30, start)
 	now, urgent, grouped := start, 0, 0
-	next := start // when an urgent message comes
+	next := start // time of the next urgent message
 	for now.Sub(start) < time.Minute {
 		if !now.Before(next) {
 			if wait := r.WaitFor(1, true, now); wait > r.Interval() {

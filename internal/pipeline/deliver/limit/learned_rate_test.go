@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// peer takes so many messages in a sliding second and refuses others.
+// peer accepts a number of messages in a sliding second and refuses others.
 type peer struct {
 	most  int
 	taken []time.Time

@@ -12,8 +12,8 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// TestNoSecondExceedsTheRateWithLateTimers has a sender that wakes late
-// by a random time, tries at random, gives back at random, and rests at random.
+// TestNoSecondExceedsTheRateWithLateTimers has a sender that wakes late, tries, refunds,
+// and pauses at random.
 func TestNoSecondExceedsTheRateWithLateTimers(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -50,8 +50,8 @@ func TestNoSecondExceedsTheRateWithLateTimers(t *testing.T) {
 	}
 }
 
-// TestRateOf360SustainsMoreThan355 has timers that wake up to two milliseconds
-// late, as those of a busy machine do.
+// TestRateOf360SustainsMoreThan355 has timers that wake up to two milliseconds late, like
+// those of a busy machine.
 func TestRateOf360SustainsMoreThan355(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var r Rate

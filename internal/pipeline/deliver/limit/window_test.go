@@ -2,7 +2,7 @@ package limit
 
 import "testing"
 
-// answer has all that may be under way answered, round by round.
+// answer replies to all messages that may be active, round by round.
 func answer(w *Window, rounds int, good func(i int) bool) {
 	for range rounds {
 		size := w.Size()
@@ -61,8 +61,7 @@ func TestUnusedWindowDoesNotGrow(t *testing.T) {
 	}
 }
 
-// A peer with space for 20 at once refuses what is beyond: the window settles
-// around that.
+// A peer with capacity for 20 messages refuses further ones: the window settles around 20.
 func TestWindowFindsTheCapacityOfAPeer(t *testing.T) {
 	w := NewWindow(4, 1000)
 	total, refused := 0, 0

@@ -56,8 +56,8 @@ func TestPeerWithoutEHLOGetsHELO(t *testing.T) {
 	wantAll(t, queue, all, "taken 250")
 }
 
-// A server that throws away what it read beyond the final dot, or breaks on it,
-// is spoken to more carefully from then on; only the message in flight is in doubt.
+// A server that discards input after the final dot, or breaks on it, gets a slower mode
+// from then on; only the message in flight may be lost.
 func TestPeerThatBreaksOnGroupingGetsPlainPipelining(t *testing.T) {
 	bodies := 0
 	p := startPeer(t, func(now exchange) string {
@@ -295,7 +295,7 @@ func TestSlowPeerDoesNotTimeOut(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		// The socket's deadline is early; the limit that is meant is not.
+		// The deadline of the socket is early; the intended limit is not.
 		tick := time.NewTicker(30 * time.Millisecond)
 		defer tick.Stop()
 		<-tick.C
@@ -316,7 +316,7 @@ func TestSlowPeerDoesNotTimeOut(t *testing.T) {
 }
 
 func TestConnectErrorNamesThePeer(t *testing.T) {
-	const addr = "127.0.0.1:1" // nobody is given that port
+	const addr = "127.0.0.1:1" // nobody uses that port
 	all := messages(1)
 	queue := newQueue(t, slices.Clone(all)...)
 	err := New(short(addr)).Serve(t.Context(), queue)

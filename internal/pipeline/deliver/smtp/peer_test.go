@@ -12,48 +12,47 @@ import (
 	"time"
 )
 
-// What a peer is about to answer; a hook may answer in its place.
+// The point at which a peer replies; a hook may reply instead.
 const (
 	atConnect = "CONNECT"
 	atEHLO    = "EHLO"
 	atMail    = "MAIL"
 	atRcpt    = "RCPT"
 	atData    = "DATA"
-	atBegin   = "BEGIN" // the first line of a body has come
-	atBody    = "BODY"  // the final dot has come
+	atBegin   = "BEGIN" // the first line of a body was read
+	atBody    = "BODY"  // the final dot was read
 	atReset   = "RSET"
 	atQuit    = "QUIT"
 )
 
-// Answers of a hook that are more than text.
+// Replies of a hook that are not text.
 const (
-	standard = ""         // what a server does that has nothing against it
-	hangUp   = "\x00drop" // close without a word
-	silence  = "\x00mute" // say nothing from then on
-	dripping = "\x00drip" // a byte at a time, without an end
+	standard = ""         // the usual reply
+	hangUp   = "\x00drop" // close the connection
+	silence  = "\x00mute" // send nothing from then on
+	dripping = "\x00drip" // one byte at a time, without an end
 )
 
-// A turn is what a peer has before it.
+// An exchange is what the peer has to reply to.
 type exchange struct {
 	conn int    // connections from 0
-	at   string // where in the conversation
-	line string // the command, or the whole body with dots as on the wire
+	at   string // point of the session
+	line string // the command, or the whole body as sent
 }
 
-// A peer is a scripted server on a real socket. It behaves as the servers do
-// that were measured: a refused RCPT leaves the transaction open, a nested MAIL
-// is refused with 503, but RCPT and DATA behind it count for the transaction
-// before.
+// A peer is a scripted server on a real socket. It behaves like the servers that were
+// measured: a refused RCPT leaves the transaction open; a nested MAIL is refused with 503,
+// but its RCPT and DATA count for the previous transaction.
 type peer struct {
 	t     *testing.T
 	addr  string
 	ehlo  []string // extensions
 	hook  func(exchange) string
-	check func(from string, rcpts []string, body string) // every body that is complete
+	check func(from string, rcpts []string, body string) // called for every complete body
 
 	stubborn bool // a refused body leaves its transaction open
 
-	asking sync.Mutex // held while the hook answers
+	asking sync.Mutex // held while the hook runs
 
 	mu    sync.Mutex
 	conns int
@@ -103,7 +102,7 @@ func startPeer(t *testing.T, hook func(exchange) string, ehlo ...string) *peer {
 	return p
 }
 
-// ask lets the hook answer, for one connection at a time.
+// ask calls the hook for one connection at a time.
 func (p *peer) ask(now exchange) string {
 	p.mu.Lock()
 	hook := p.hook
@@ -133,8 +132,8 @@ func (p *peer) connections() int {
 
 func (p *peer) serve(n int, c net.Conn) {
 	in := bufio.NewReader(c)
-	// answer sends the hook's reply or the standard one, and returns the code's
-	// first digit, 0 for a connection that is over.
+	// answer sends the reply of the hook or the usual one, and returns the first digit of
+	// its code, or 0 if the connection is closed.
 	answer := func(at, line, usual string) byte {
 		reply := p.ask(exchange{n, at, line})
 		if reply == standard {

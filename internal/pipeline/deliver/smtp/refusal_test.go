@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// short are time-outs that a test can afford to hit.
+// short has timeouts that a test can wait for.
 func short(addr string) Config {
 	return Config{Address: addr, SendTimeout: 5 * time.Second, CommandTimeout: 5 * time.Second, IdleTimeout: 5 * time.Second}
 }
 
-// about gives answer once, where the command or body speaks of person.
+// about replies once if the command or body contains person.
 func about(at, person, answer string) func(exchange) string {
 	done := false
 	return func(now exchange) string {
@@ -24,7 +24,7 @@ func about(at, person, answer string) func(exchange) string {
 	}
 }
 
-// Five messages go out; the peer does something to the third, s2 -> r2.
+// Five messages are sent; the peer refuses something of the third, s2 -> r2.
 func TestRefusalConcernsOnlyItsMessage(t *testing.T) {
 	all4 := func(third string) []string {
 		return []string{"taken 250", "taken 250", third, "taken 250", "taken 250"}
@@ -34,7 +34,7 @@ func TestRefusalConcernsOnlyItsMessage(t *testing.T) {
 		person     string
 		third      string
 		conns      int
-		text       string // part of the third's
+		text       string // part of the third one's
 	}{
 		"RCPT refused for good":        {atRcpt, "550 5.1.1 no such person", "r2", "permanent 550", 1, "5.1.1 no such person"},
 		"RCPT refused for now":         {atRcpt, "450 4.2.0 greylisted", "r2", "temporary 450", 1, "greylisted"},
@@ -79,8 +79,8 @@ func TestRefusalConcernsOnlyItsMessage(t *testing.T) {
 	}
 }
 
-// A refusal of MAIL for now, on a connection that took mail, may be about that
-// connection. It counts when a new one says the same.
+// A temporary refusal of MAIL on a connection that has sent messages may concern that
+// connection. It counts if a new connection gets it again.
 func TestTemporarilyRefusedMAILIsTriedOnANewConnection(t *testing.T) {
 	for _, answer := range []string{"452 4.1.8 sender asked to wait", "421 4.7.0 sender asked to wait"} {
 		all := messages(5)
@@ -96,7 +96,7 @@ func TestTemporarilyRefusedMAILIsTriedOnANewConnection(t *testing.T) {
 		queue.done()
 		third, rest := "temporary 452", "taken 250"
 		if pause := answer[:3] == "421"; pause {
-			third, rest = "temporary 421", "waiting" // for the caller's pause
+			third, rest = "temporary 421", "waiting" // for the pause of the caller
 		}
 		if got := queue.tells(all); !slices.Equal(got, []string{"taken 250", "taken 250", third, rest, rest}) || (err != nil) != (rest == "waiting") {
 			t.Errorf("%s: %q, %v", answer, got, err)
@@ -136,7 +136,7 @@ func TestPeerThatLimitsMessagesPerConnectionGetsAll(t *testing.T) {
 	}
 }
 
-// Exim counts RSET, and ends a connection that has too many of them.
+// Exim counts RSET, and closes a connection with too many of them.
 func TestRefusedRSETEndsOnlyTheConnection(t *testing.T) {
 	all := messages(6)
 	queue := newQueue(t, slices.Clone(all)...)
@@ -163,7 +163,7 @@ func TestRefusedRSETEndsOnlyTheConnection(t *testing.T) {
 	}
 }
 
-// dataOf answers the DATA of the transaction of one recipient.
+// dataOf replies to the DATA of the transaction with one recipient.
 func dataOf(person, answer string) func(exchange) string {
 	current, done := "", false
 	return func(now exchange) string {
@@ -201,7 +201,7 @@ func TestRefusedDATAConcernsOnlyItsMessage(t *testing.T) {
 	}
 }
 
-// The dangerous one: the peer takes DATA though its only RCPT was refused.
+// The dangerous case: the peer accepts DATA although its only RCPT was refused.
 func TestNoBodyFollowsARefusedRecipientEvenIfDATAIsAccepted(t *testing.T) {
 	all := messages(3)
 	queue := newQueue(t, slices.Clone(all)...)

@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A relay is an independent server (emersion/go-smtp) that keeps what it takes.
+// A relay is an independent server (emersion/go-smtp) that stores mail.
 type relay struct {
 	mu   sync.Mutex
 	mail map[string]string // recipient: body
@@ -170,8 +170,8 @@ func TestInsecureSessionIsNotOpened(t *testing.T) {
 	})
 }
 
-// CVE-2011-0411: what is sent in the clear behind the answer to STARTTLS must not
-// be taken for something said inside TLS.
+// CVE-2011-0411: plain text after the reply to STARTTLS must not be read as if it was sent
+// inside TLS.
 func TestPlainTextBehindSTARTTLSEndsTheSession(t *testing.T) {
 	p := startPeer(t, func(now exchange) string {
 		if now.at == "STARTTLS" {

@@ -28,7 +28,7 @@ var (
 	secret   = Secret(bytes.Repeat([]byte{7}, 32))
 )
 
-// A receiver is a real server whose handler a test chooses.
+// A receiver is a real server with a handler that tests set.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -50,7 +50,7 @@ func startReceiver(t testing.TB, protocol string) *receiver {
 		r.mu.Unlock()
 		handler(w, req)
 	}))
-	r.Config.ErrorLog = log.New(io.Discard, "", 0) // a handshake that is cut is what tests ask for
+	r.Config.ErrorLog = log.New(io.Discard, "", 0) // tests interrupt handshakes
 	switch protocol {
 	case "http":
 		r.Start()
@@ -64,7 +64,7 @@ func startReceiver(t testing.TB, protocol string) *receiver {
 	return r
 }
 
-// take takes a message.
+// take accepts a message.
 func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -86,8 +86,8 @@ func (r *receiver) handle(h http.HandlerFunc) {
 	r.handler = h
 }
 
-// config is that of a driver which trusts the receiver. It gives up soon on one that says
-// nothing, and not on one that is slow beside other load.
+// config returns a configuration that trusts the receiver. Its timeouts are short for a
+// silent receiver, and long enough for a slow one under load.
 func (r *receiver) config() Config {
 	c := Config{
 		Service: "news", Keys: []Key{secret}, AllowHTTP: true, AllowNetworks: loopback, Connections: 4,
@@ -116,8 +116,7 @@ func host(url string) string {
 	return rest
 }
 
-// A doorman stands between a driver and the machines of a test, so that they can
-// be away while their address is known.
+// A blockingDialer lets hosts of a test be unreachable.
 type blockingDialer struct{ closed atomic.Bool }
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)

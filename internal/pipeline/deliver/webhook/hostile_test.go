@@ -19,8 +19,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// testTimeout is far more than all time-outs of these tests together: who is not
-// back by then will not come back.
+// testTimeout is far longer than all timeouts of these tests together.
 const testTimeout = 30 * time.Second
 
 // one sends one message and returns its outcome.
@@ -45,8 +44,7 @@ func one(t *testing.T, d *Driver, message *driver.Message) driver.Outcome {
 	return outcome
 }
 
-// hostile starts a machine on a real socket that does what a test says with each
-// connection, and returns its address.
+// hostile starts a server that calls do for each connection, and returns its address.
 func hostile(t *testing.T, security *tls.Config, do func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +70,7 @@ func hostile(t *testing.T, security *tls.Config, do func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// request reads a request, so that what follows is an answer.
+// request reads a request.
 func request(c net.Conn) {
 	r, err := http.ReadRequest(bufio.NewReader(c))
 	if err == nil {
@@ -80,7 +78,7 @@ func request(c net.Conn) {
 	}
 }
 
-// forever sends a text over and over until the other side is gone.
+// forever sends a text repeatedly until the connection is closed.
 func forever(c net.Conn, text string) {
 	block := []byte(strings.Repeat(text, 1+4096/len(text)))
 	for {
@@ -90,7 +88,7 @@ func forever(c net.Conn, text string) {
 	}
 }
 
-// drip sends a text a byte at a time, again and again.
+// drip sends a text repeatedly, a byte at a time.
 func drip(c net.Conn, text string) {
 	beat := time.NewTicker(2 * time.Millisecond)
 	defer beat.Stop()
@@ -185,7 +183,7 @@ func TestNoHTTP2ReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 		}
 		return b.Bytes()
 	}
-	// until sends frames until the other side is gone.
+	// until sends frames until the connection is closed.
 	until := func(send func(i int) error) {
 		for i := 0; send(i) == nil; i++ {
 			continue
@@ -193,7 +191,7 @@ func TestNoHTTP2ReceiverHoldsAConnectionPastTheTimeout(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		do    func(f *http2.Framer, stream uint32)
-		taken bool // or refused before anything left
+		taken bool // or refused before anything was sent
 	}{
 		"says nothing": {func(*http2.Framer, uint32) {}, false},
 		"pings": {func(f *http2.Framer, _ uint32) {

@@ -14,7 +14,7 @@ import (
 func TestTheDriverKeepsTheContractOverEachProtocol(t *testing.T) {
 	for _, protocol := range []string{"http", "https", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
-			t.Parallel() // it waits for next hops that say nothing
+			t.Parallel() // it waits for silent next hops
 			delivertest.Run(t, func(t *testing.T) *delivertest.Fixture { return fixture(t, protocol) })
 		})
 	}

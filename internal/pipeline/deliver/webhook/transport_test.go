@@ -39,8 +39,8 @@ func TestAllowedNetworksAreReachable(t *testing.T) {
 	}
 }
 
-// TestHostNameIsCheckedByTheDialledAddress has a name of this machine in the URL:
-// nothing but the connection tells where it leads.
+// TestHostNameIsCheckedByTheDialledAddress has a URL with a name of this machine: only the
+// connection shows the address.
 func TestHostNameIsCheckedByTheDialledAddress(t *testing.T) {
 	r := startReceiver(t, "http")
 	config := r.config()
