@@ -43,7 +43,7 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 }
 
 // intake is the collector as the API sees it.
-type intake struct{ collector *ingest.Collector }
+type intake struct{ collector *ingest.Ingester }
 
 // Post keeps events.
 func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]httpapi.Kept, error) {
