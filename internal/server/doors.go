@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/admin/control"
@@ -13,6 +15,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/privacy"
 	"fanfare.dev/fanfare/internal/admin/report"
+	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/filetype"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
@@ -32,7 +35,6 @@ func (h *house) openDoors(ctx context.Context) error {
 		return err
 	}
 	traces := h.traces(h.store) // of who must see what is true now
-	reports := h.reports()
 	accepting := new(privacy.Barrier)
 	direct := messages.New(messages.Options{
 		Registry: h.people, Templates: h.dispatch.Templates, Attachments: h.dispatch.Attachments, Files: filetype.Policy(h.config.AllowAttachments), MaxBytes: int(h.config.MaxAttachments),
@@ -47,7 +49,8 @@ func (h *house) openDoors(ctx context.Context) error {
 	})
 	moving := migrate.NewMover(migrate.Options{Config: h.config, Version: h.version, DB: h.db, Clock: h.clock, Logger: h.log, Exclusive: h.copying, Disk: h.floor})
 	h.laterDo(moving.Stop)
-	reports.moves = moving
+	parking := control.NewParking(control.ParkingOptions{Store: h.store, Bus: h.hops, Retrying: h.retrying, Cancel: h.dispatch.Cancel})
+	reports := h.reporter(moving, parking)
 	forgetting := privacy.NewEraser(privacy.Options{
 		Registry: h.people, Store: h.store, Bus: h.hops, Recorder: h.recorder, Claims: h.dispatch.Claims(), Drop: h.channels.Drop, Clock: h.clock, Logger: h.log,
 		Exclusive: h.copying, Retrying: h.retrying, Accepting: accepting,
@@ -55,7 +58,7 @@ func (h *house) openDoors(ctx context.Context) error {
 	h.background(forgetting.Run)
 
 	parts := h.parts(traces, reports)
-	parts.Messages, parts.Moves, parts.Forgetting = direct, moving, forgetting
+	parts.Messages, parts.Moves, parts.Forgetting, parts.Parking = direct, moving, forgetting, parking
 	if h.dispatch.Links != nil {
 		if err := h.pages(&parts, direct); err != nil {
 			return err
@@ -77,19 +80,22 @@ func (h *house) traces(of *deliveries.Store) *report.Traces {
 	return &report.Traces{Store: of, Registry: h.people, Progress: h.recorder, Queue: ingest.Queue{Log: h.hops}, Quotas: h.channels.Quotas(), Pauses: h.stops, Digests: inspect.Digests{Store: of, Registry: h.people}}
 }
 
-// reports is what people may see of the server; it may be a little behind.
-func (h *house) reports() *reports {
-	return &reports{
-		Traces:  h.traces(h.late),
-		version: h.version, durability: h.config.Durability, started: h.started, bus: h.hops, registry: h.people, store: h.store, database: h.db,
-		recorder: h.recorder, channels: h.channels, capture: h.capture, faults: h.dispatch.TemplateFaults(), logger: h.log, switches: h.stops, parking: control.NewParking(control.ParkingOptions{Store: h.store, Bus: h.hops, Retrying: h.retrying, Cancel: h.dispatch.Cancel}), floor: h.floor,
-		verifier: h.verifier, indexing: h.history, notifier: h.notifier, states: h.states, rates: h.rates, inbound: h.mails, feedback: h.feedback.Metrics(), ready: h.ready, restored: h.note,
-		gathered: &inspect.DigestStatus{Digests: inspect.Digests{Store: h.late, Registry: h.people}, Clock: h.clock},
-	}
+// reporter reports the status of the server. Its database may be a standby that is a little behind.
+func (h *house) reporter(moves *migrate.Mover, parking *control.Parking) *status.Reporter {
+	digests := &inspect.DigestStatus{Digests: inspect.Digests{Store: h.late, Registry: h.people}, Clock: h.clock}
+	return status.New(status.Options{
+		Traces: h.traces(h.late), Version: h.version, Durability: h.config.Durability, Started: h.started, Restored: h.note, Ready: h.ready,
+		Bus: h.hops, DB: h.db, Disk: h.floor, Registry: h.people, Recorder: h.recorder, Rates: h.rates, Channels: h.channels, Capture: h.capture,
+		Switches: h.stops, Parking: parking, States: h.states, Inbound: h.mails, Notifier: h.notifier,
+		TemplateFaults: h.dispatch.TemplateFaults().Status, IndexLag: h.history.Lag, NextStart: moves.BeforeNextStart, Gathered: digests.List,
+		MatchCheck: func() *wire.MatchCheck { return inspect.MatchCheck(h.verifier, h.people) },
+		Collectors: []prometheus.Collector{h.feedback.Metrics()},
+		Register:   []func(*prometheus.Registry){func(to *prometheus.Registry) { inspect.RegisterMatchMetrics(h.verifier, to) }},
+	})
 }
 
 // parts is what the API is made of, without what has work of its own.
-func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
+func (h *house) parts(traces *report.Traces, reports *status.Reporter) httpapi.Parts {
 	inspector := inspect.New(inspect.Options{Index: h.index, Verifier: h.verifier, Registry: h.people, States: h.states, Samples: h.samples, Audiences: h.audiences, Clock: h.clock})
 	return httpapi.Parts{
 		States:     inspector,
@@ -100,10 +106,10 @@ func (h *house) parts(traces *report.Traces, reports *reports) httpapi.Parts {
 		Keys:       h.people, Keyring: h.people, Documents: documents{h.people, h.channels}, Subscriptions: subscriptions{h.people, h.floor}, Topics: topics{h.people, h.audiences},
 		Subscribers: h.people, SubscriptionLists: h.people, Suppressions: h.people, Consents: h.people,
 		Merging: h.people, Personal: &privacy.Exporter{Registry: h.people, Traces: traces, Store: h.store, Digests: inspect.Digests{Store: h.store, Registry: h.people}},
-		Intake: intake{h.collector}, Reports: reports, Switches: h.stops, Destinations: &channels.Destinations{Channels: h.channels, Store: h.store, Hasten: h.waiting.Load}, Parking: reports.parking, Audit: h.people,
+		Intake: h.collector, Reports: reports, Switches: h.stops, Destinations: &channels.Destinations{Channels: h.channels, Store: h.store, Hasten: h.waiting.Load}, Audit: h.people,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: h.people, Handler: h.feedback, Clock: h.clock, Logger: h.log}),
 		Backups:  &backup.Server{Dir: h.dir, DB: h.db, Bus: h.hops, Version: h.version, Clock: h.clock, Exclusive: h.copying},
-		Ready:    h.ready, Metrics: reports.metrics(), MetricsOpen: h.config.MetricsOpen,
+		Ready:    h.ready, Metrics: reports.Metrics(), MetricsOpen: h.config.MetricsOpen,
 		Limits: httpapi.Limits{Requests: h.config.MaxRequests, RequestsPerKey: h.config.MaxRequestsPerKey, RatePerSecond: h.config.RateLimit, Burst: h.config.RateBurst}, Origins: h.config.CORSOrigins, Proxies: h.config.Proxies(), AccessLog: h.config.AccessLog,
 		Version: h.version, Now: h.clock.Now, Log: h.log,
 	}

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/control"
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/admin/recovery"
+	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
@@ -86,7 +87,7 @@ type house struct {
 	archive *maintain.StateArchive
 	states  *topicstate.States
 	history *maintain.History
-	rates   *rates
+	rates   *status.Rates
 
 	// openVerifier
 	verifier *verify.Verifier

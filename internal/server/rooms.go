@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/admin/control"
+	"fanfare.dev/fanfare/internal/admin/status"
 	"fanfare.dev/fanfare/internal/mail/signedlink"
 
 	"fanfare.dev/fanfare"
@@ -65,9 +66,9 @@ func (h *house) openStates(ctx context.Context) error {
 	if err := h.history.Sweep(ctx); err != nil {
 		return err
 	}
-	h.rates = &rates{recorder: h.recorder, channels: h.channels}
+	h.rates = status.NewRates(h.recorder, h.channels)
 	retention := maintain.NewRetention(maintain.RetentionOptions{Store: h.store, Open: h.recorder.Open, Archive: h.archive.Archive, Age: time.Duration(h.config.Retention) * 24 * time.Hour, Clock: h.clock, Logger: h.log})
-	h.background(h.waiting.Run, h.stops.Run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.run, h.dispatch.ResumePaused)
+	h.background(h.waiting.Run, h.stops.Run, h.history.Index, h.history.Merge, retention.Run, h.archive.Run, h.rates.Run, h.dispatch.ResumePaused)
 	return nil
 }
 

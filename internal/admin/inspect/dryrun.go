@@ -97,7 +97,7 @@ func ChannelRun(people *registry.Registry, number uint16, messages int) wire.Dry
 		return wire.DryRunChannel{Messages: messages}
 	}
 	run := wire.DryRunChannel{Channel: c.Name, Messages: messages}
-	rate, _ := people.RateOf(c)
+	rate, _ := people.ChannelRate(c)
 	if all := people.ServiceLimits(c.Service).Rate; all.PerSecond() > 0 && (rate.PerSecond() == 0 || all.PerSecond() < rate.PerSecond()) {
 		rate = all
 	}

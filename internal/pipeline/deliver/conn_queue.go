@@ -163,7 +163,7 @@ func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (a
 }
 
 // wakeNext wakes the next idle connection after this one was woken and found a job: there
-// may be room for more jobs. The caller holds mu.
+// may be capacity for more jobs. The caller holds mu.
 func (q *connQueue) wakeNext() {
 	if q.woken && q.sender.queued() > 0 {
 		q.sender.wakeOne()

@@ -49,11 +49,11 @@ func newReadAhead(queue *bus.Queue, sender *deliver.Sender, lane fanfare.Lane, u
 // an error when ctx ends or the bus closes.
 func (r *readAhead) next(ctx context.Context) (leasedBatch, error) {
 	for ctx.Err() == nil {
-		more := r.sender.RoomSignal()
+		more := r.sender.CapacityChanged()
 		if err := r.fill(); err != nil {
 			return leasedBatch{}, err
 		}
-		_, next, ok := r.waiting.PopAllowed(func(flow deliver.Flow) bool { return r.sender.HasRoom(r.lane, flow) })
+		_, next, ok := r.waiting.PopAllowed(func(flow deliver.Flow) bool { return r.sender.HasCapacity(r.lane, flow) })
 		if ok {
 			return next, nil
 		}

@@ -137,7 +137,7 @@ func TestLargestBroadcastDoesNotBlockOthers(t *testing.T) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
 	w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}})
-	if w.sender.HasRoom(fanfare.Bulk, h.flow) {
+	if w.sender.HasCapacity(fanfare.Bulk, h.flow) {
 		t.Fatal("the sender takes more of the first broadcast")
 	}
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -12,11 +12,10 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that
-// answer anything at any place. Whatever they do, every body comes under its own
-// envelope, none begins before the outcome of the one before is kept, every
-// message is reported once or with the queue again, and Taken is said only of what
-// the peer has taken.
+// TestAnyScriptOfRepliesKeepsThePromises runs the driver against peers that reply anything
+// at any point. In each case every body has its own envelope, none begins before the
+// previous outcome is recorded, every message is reported once or returned, and Accepted is
+// reported only for messages that the peer accepted.
 func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := rapid.SliceOfN(rapid.IntRange(0, 40), 0, 80).Draw(rt, "script")
@@ -34,7 +33,7 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var taken []string // recipients whose body was answered 250
-		hook := func(at turn) string {
+		hook := func(at exchange) string {
 			mu.Lock()
 			defer mu.Unlock()
 			n := 0
@@ -51,7 +50,7 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 		if rapid.IntRange(0, 9).Draw(rt, "plain") == 0 {
 			ehlo = []string{"HELP"}
 		}
-		// rapid has no Cleanup of its own: the peer lives as long as t.
+		// rapid has no Cleanup: the peer lives as long as t.
 		p := startPeer(t, hook, ehlo...)
 		stubborn := rapid.Bool().Draw(rt, "stubborn")
 		p.mu.Lock()
@@ -97,8 +96,8 @@ func TestAnyScriptOfRepliesKeepsThePromises(t *testing.T) {
 	})
 }
 
-// scripted makes an answer of a number; most numbers are no trouble.
-func scripted(n int, at turn) string {
+// scripted turns a number into a reply; most numbers mean the standard reply.
+func scripted(n int, at exchange) string {
 	if at.at == atConnect || at.at == atEHLO || at.at == atQuit {
 		if n == 1 {
 			return hangUp

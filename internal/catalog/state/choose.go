@@ -1,4 +1,4 @@
-package registry
+package state
 
 import (
 	"maps"
@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare/internal/catalog"
-
 	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // ChooseChannel returns the channel that a request names. The error has the
 // pointer /channel and says which were near.
-func (r *Registry) ChooseChannel(service, name string) (*catalog.Channel, error) {
+func (r *Catalog) ChooseChannel(service, name string) (*catalog.Channel, error) {
 	svc, err := r.config.Load().Service(service)
 	if err != nil {
 		return nil, err
@@ -27,18 +26,18 @@ func (r *Registry) ChooseChannel(service, name string) (*catalog.Channel, error)
 	return nil, inputerror.Invalid("/channel", hint, "unknown channel %s", inputerror.Quote(name))
 }
 
-// A Choice is how a request may name a template.
-type Choice int
+// A TemplateChoice is how a request may name a template.
+type TemplateChoice int
 
 const (
-	ChooseReleased Choice = iota // what is published, or name@version of what was
-	ChooseAny                    // also name@draft, which is for trying alone
+	ChooseReleased TemplateChoice = iota // what is published, or name@version of what was
+	ChooseAny                            // also name@draft, which is for trying alone
 )
 
 // ChooseTemplate returns the template that a request names: what is published of a
 // name, or name@version. The error has the pointer /template and says which were
 // near.
-func (r *Registry) ChooseTemplate(service, name string, may Choice) (*catalog.TemplateSource, error) {
+func (r *Catalog) ChooseTemplate(service, name string, may TemplateChoice) (*catalog.TemplateSource, error) {
 	conf := r.Configuration()
 	svc, err := conf.Snapshot.Service(service)
 	if err != nil {

@@ -12,17 +12,15 @@ import (
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/pipeline/match"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
-// The types here give the API and the stages the shape that they ask for.
-
-// topics is the registry as intake sees it.
+// topics is the registry with the methods that intake needs.
 type topics struct {
 	*registry.Registry
 	audiences *match.Audiences
@@ -42,27 +40,13 @@ func (t topics) Intake(service, topic string) (fanfare.Lane, func(json.RawMessag
 	return found.Lane, found.ValidateData, nil
 }
 
-// intake is the collector as the API sees it.
-type intake struct{ collector *ingest.Ingester }
-
-// Post keeps events.
-func (i intake) Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]httpapi.Kept, error) {
-	results, err := i.collector.Post(ctx, events)
-	kept := make([]httpapi.Kept, len(results))
-	for n, r := range results {
-		kept[n] = httpapi.Kept(r)
-	}
-	return kept, err
-}
-
-// documents applies, and then puts changed channels in force.
+// documents applies documents and then puts changed channels in force.
 type documents struct {
 	*registry.Registry
 	channels *channels.Channels
 }
 
-// Plan notes beside what would change what readers are going to mind of the
-// templates in the document, which are all good.
+// Plan returns what an apply would change, with lint notes about the templates.
 func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Plan(ctx, doc)
 	if err != nil {
@@ -72,8 +56,7 @@ func (d documents) Plan(ctx context.Context, doc *document.Document) (catalog.Di
 	return diff, nil
 }
 
-// Apply makes what the document says so, and notes what readers are going to mind of
-// its templates.
+// Apply applies a document and adds lint notes about its templates.
 func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.Diff, error) {
 	diff, err := d.Registry.Apply(ctx, doc)
 	if err != nil {
@@ -83,7 +66,7 @@ func (d documents) Apply(ctx context.Context, doc *document.Document) (catalog.D
 	return diff, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// ApplyMember makes one member so.
+// ApplyMember applies one member.
 func (d documents) ApplyMember(ctx context.Context, doc *document.Document, check func(catalog.Configuration) error) (catalog.Configuration, error) {
 	c, err := d.Registry.ApplyMember(ctx, doc, check)
 	if err != nil {
@@ -92,7 +75,7 @@ func (d documents) ApplyMember(ctx context.Context, doc *document.Document, chec
 	return c, d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// DeleteMember takes one member away.
+// DeleteMember deletes one member.
 func (d documents) DeleteMember(ctx context.Context, m document.Member, check func(catalog.Configuration) error) error {
 	if err := d.Registry.DeleteMember(ctx, m, check); err != nil {
 		return err
@@ -100,13 +83,13 @@ func (d documents) DeleteMember(ctx context.Context, m document.Member, check fu
 	return d.channels.Reconcile(context.WithoutCancel(ctx))
 }
 
-// subscriptions takes none below the disk floor.
+// subscriptions refuses new subscriptions below the disk floor.
 type subscriptions struct {
 	*registry.Registry
 	floor *datadir.DiskFloor
 }
 
-// PutSubscriptions keeps subscriptions.
+// PutSubscriptions stores subscriptions.
 func (s subscriptions) PutSubscriptions(ctx context.Context, service string, puts []registry.Put, results []registry.PutResult) error {
 	if err := s.floor.Check(); err != nil {
 		return err
@@ -114,7 +97,7 @@ func (s subscriptions) PutSubscriptions(ctx context.Context, service string, put
 	return s.Registry.PutSubscriptions(ctx, service, puts, results)
 }
 
-// Import begins to keep many.
+// Import begins an import.
 func (s subscriptions) Import(service string) httpapi.Import {
 	return &importing{Import: s.Registry.Import(service), floor: s.floor}
 }
@@ -122,10 +105,10 @@ func (s subscriptions) Import(service string) httpapi.Import {
 type importing struct {
 	*registry.Import
 	floor *datadir.DiskFloor
-	full  error // of a step: no later one overtakes it
+	full  error // of a step; later steps fail with it
 }
 
-// Begin keeps some of them.
+// Begin stores the next subscriptions of the import.
 func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []registry.PutResult) <-chan error {
 	if i.full == nil {
 		i.full = i.floor.Check()
@@ -138,7 +121,7 @@ func (i *importing) Begin(ctx context.Context, puts []registry.Put, results []re
 	return i.Import.Begin(ctx, puts, results)
 }
 
-// adminKey makes an admin key at the first start, or after its file was removed.
+// adminKey makes an admin key at the first start and when its file was removed.
 func adminKey(ctx context.Context, dir string, people *registry.Registry) error {
 	path := filepath.Join(dir, datadir.AdminKey)
 	if secret, err := os.ReadFile(path); err == nil {
@@ -148,7 +131,7 @@ func adminKey(ctx context.Context, dir string, people *registry.Registry) error 
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("admin key: %w", err)
 	}
-	_, secret, err := people.CreateKey(ctx, "", registry.KeySettings{Name: "admin of the first start"})
+	_, secret, err := people.CreateKey(ctx, "", state.KeySettings{Name: "admin of the first start"})
 	if err != nil {
 		return fmt.Errorf("admin key: %w", err)
 	}

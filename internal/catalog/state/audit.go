@@ -1,4 +1,4 @@
-package registry
+package state
 
 import (
 	"context"
@@ -10,22 +10,13 @@ import (
 
 // Record keeps a line about a change that is not one of the registry's, such as
 // a broadcast that was cancelled, or one of many. It is durable on return.
-func (r *Registry) Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error {
+func (r *Catalog) Record(ctx context.Context, d audit.Operation, detail *audit.Detail) error {
 	actor := audit.ActorOf(ctx)
 	if actor == nil {
 		return nil
 	}
 	line := audit.NewEntry(actor, d, detail)
-	return r.writer.submit(context.WithoutCancel(ctx), &job{note: &line})
-}
-
-// stamp gives the lines of b their ids. It runs where batches are committed.
-func (w *writer) stamp(b *control.Batch) {
-	now := w.r.opt.Now().UnixMicro()
-	for i := range b.Audit {
-		w.lastAudit = max(w.lastAudit+1, now)
-		b.Audit[i].ID = w.lastAudit
-	}
+	return r.writer.AddEntry(context.WithoutCancel(ctx), &line)
 }
 
 // maxAuditScan is how many lines one query looks at.
@@ -33,7 +24,7 @@ const maxAuditScan = 200_000
 
 // Audit returns lines, the latest first, and below which id the next page goes
 // on, 0 at the end. A page may be short where much was passed by.
-func (r *Registry) Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error) {
+func (r *Catalog) Audit(ctx context.Context, q audit.Query) (lines []audit.Entry, next int64, err error) {
 	from, to := int64(0), int64(1<<62)
 	if !q.Since.IsZero() {
 		from = q.Since.UnixMicro()
@@ -57,19 +48,19 @@ func (r *Registry) Audit(ctx context.Context, q audit.Query) (lines []audit.Entr
 		return true
 	})
 	if err != nil {
-		return nil, 0, r.unreadable(err)
+		return nil, 0, r.readError(err)
 	}
 	return lines, next, nil
 }
 
 // TrimAudit removes the lines from before a time, some at a time.
-func (r *Registry) TrimAudit(ctx context.Context, before time.Time) error {
+func (r *Catalog) TrimAudit(ctx context.Context, before time.Time) error {
 	for ctx.Err() == nil {
 		oldest, _, err := r.opt.Store.AuditBounds(ctx)
 		if err != nil || oldest == 0 || oldest >= before.UnixMicro() {
 			return err
 		}
-		err = r.writer.submit(ctx, &job{run: func(*writer) error { return r.commit(&control.Batch{AuditBefore: before.UnixMicro()}) }})
+		err = r.writer.Run(ctx, func() error { return r.writer.Commit(&control.Batch{AuditBefore: before.UnixMicro()}) })
 		if err != nil {
 			return err
 		}
@@ -77,11 +68,11 @@ func (r *Registry) TrimAudit(ctx context.Context, before time.Time) error {
 	return ctx.Err()
 }
 
-// KeepUses keeps when each key was used last.
-func (r *Registry) KeepUses(ctx context.Context) error {
-	return r.writer.submit(ctx, &job{run: func(*writer) error {
+// StoreKeyUses keeps when each key was used last.
+func (r *Catalog) StoreKeyUses(ctx context.Context) error {
+	return r.writer.Run(ctx, func() error {
 		var b control.Batch
-		var kept []*heldKey
+		var kept []*storedKey
 		for _, k := range r.keyring.list("") {
 			if k.lastUsed().Equal(k.LastUsed) {
 				continue
@@ -96,12 +87,12 @@ func (r *Registry) KeepUses(ctx context.Context) error {
 		if len(kept) == 0 {
 			return nil
 		}
-		if err := r.commit(&b); err != nil {
+		if err := r.writer.Commit(&b); err != nil {
 			return err
 		}
 		for _, k := range kept {
 			r.keyring.set(k)
 		}
 		return nil
-	}})
+	})
 }

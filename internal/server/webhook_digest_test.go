@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-func TestADigestReachesProgramsAsOneDocument(t *testing.T) {
+func TestWebhookGetsADigest(t *testing.T) {
 	s, h := start(t, sink.Inject{}), startHook(t)
 	s.must(200, "POST", "/v1/apply", "application/yaml", hooksDocument+"    digest: {template: stories}\ntemplates:\n  stories: {subject: s, text: t}\n")
 	s.must(201, "POST", "/v1/subscriptions", "application/json", fmt.Sprintf(`{"id":"ops/1","topic":"story","channel":"hook","to":"%s/a","rule":"level","params":{"from":3},"cadence":"window 2s"}`, h.URL))
@@ -24,7 +24,7 @@ func TestADigestReachesProgramsAsOneDocument(t *testing.T) {
 		Subscriptions []string
 	}
 	var told []item
-	s.eventually("all are told", func() bool {
+	s.eventually("all items", func() bool {
 		told = nil
 		for _, p := range h.all() {
 			var document struct {

@@ -8,9 +8,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// TestEverybodyIsWrittenToInTheirOwnLanguage has people of five languages, some with
-// a watch, get one event over a channel that sends to many at once.
-func TestEverybodyIsWrittenToInTheirOwnLanguage(t *testing.T) {
+// Recipients of five languages, some with a watch, get one event over a multicast channel.
+func TestRecipientsGetTheirLanguage(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.must(200, "POST", "/v1/apply", "application/yaml", fmt.Sprintf(`
 service: news
@@ -62,11 +61,11 @@ templates:
 	}
 	if draft := s.must(200, "POST", "/v1/templates/story/preview", "application/json",
 		`{"template":{"subject":"s","text":"base","locales":{"cy":{"text":"Cymraeg"}}},"subscriber":"person2@example.org"}`); !strings.Contains(draft, `"text":"Cymraeg"`) {
-		t.Errorf("the draft is shown as %s", draft)
+		t.Errorf("the preview of the draft is %s", draft)
 	}
 	if shown := s.must(200, "POST", "/v1/templates/story/preview", "application/json",
 		`{"data":{"when":"2026-11-20T20:00:00Z","n":1},"subscriber":"person2@example.org","locale":"ja","time_zone":"Asia/Tokyo","device":"watch"}`); !strings.Contains(shown, `"text":"5:00"`) {
-		t.Errorf("it is shown as %s", shown)
+		t.Errorf("the preview is %s", shown)
 	}
 	s.must(422, "POST", "/v1/templates/story/preview", "application/json", `{"time_zone":"Mars"}`)
 	if one := s.must(200, "GET", "/v1/templates/story", "", ""); !strings.Contains(one, `"cy":{"subject":"Stori"`) || !strings.Contains(one, `"devices":{"watch":{`) {

@@ -1,4 +1,4 @@
-package registry
+package state
 
 import (
 	"context"
@@ -8,47 +8,44 @@ import (
 	"sync"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
-// switchBody is what is kept of a switch.
-type switchBody struct {
+// pauseBody is what is kept of a switch.
+type pauseBody struct {
 	Scope  fanfare.Scope `json:"scope"`
 	Paused bool          `json:"paused"`
 	Reason string        `json:"reason,omitempty"`
 	Since  time.Time     `json:"since"`
 }
 
-// switches are the scopes that were ever paused.
-type switches struct {
+// pauses are the scopes that were ever paused.
+type pauses struct {
 	mu   sync.RWMutex
-	all  map[fanfare.Scope]pauseSwitch
+	all  map[fanfare.Scope]storedPause
 	last uint32 // number of the last one
 }
 
-type pauseSwitch struct {
+type storedPause struct {
 	number uint32
-	switchBody
+	pauseBody
 }
 
-func (s *switches) set(number uint32, body switchBody) {
+func (s *pauses) set(number uint32, body pauseBody) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = map[fanfare.Scope]pauseSwitch{}
+		s.all = map[fanfare.Scope]storedPause{}
 	}
-	s.all[body.Scope] = pauseSwitch{number, body}
+	s.all[body.Scope] = storedPause{number, body}
 	s.last = max(s.last, number)
 }
 
-func (s *switches) get(scope fanfare.Scope) (pauseSwitch, bool) {
+func (s *pauses) get(scope fanfare.Scope) (storedPause, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	one, ok := s.all[scope]
@@ -56,38 +53,38 @@ func (s *switches) get(scope fanfare.Scope) (pauseSwitch, bool) {
 }
 
 // SetPaused pauses or resumes a scope. It is durable when it returns.
-func (r *Registry) SetPaused(ctx context.Context, scope fanfare.Scope, paused bool, reason string) error {
-	return r.writer.submit(ctx, &job{run: func(w *writer) error {
+func (r *Catalog) SetPaused(ctx context.Context, scope fanfare.Scope, paused bool, reason string) error {
+	return r.writer.Run(ctx, func() error {
 		if err := r.checkScope(scope); err != nil {
 			return err
 		}
-		was, known := r.switches.get(scope)
-		if was.Paused == paused && (!paused || was.Reason == clean(reason)) {
+		was, known := r.pauses.get(scope)
+		if was.Paused == paused && (!paused || was.Reason == catalog.CleanReason(reason)) {
 			return nil
 		}
 		number := was.number
 		if !known {
-			number = r.switches.last + 1
+			number = r.pauses.last + 1
 		}
-		now := switchBody{Scope: scope, Paused: paused, Reason: clean(reason), Since: r.opt.Now().UTC()}
+		now := pauseBody{Scope: scope, Paused: paused, Reason: catalog.CleanReason(reason), Since: r.opt.Apply.Now().UTC()}
 		body, err := json.Marshal(now)
 		if err != nil {
 			return err
 		}
 		record := control.ConfigRecord{Kind: catalog.KindSwitch, Number: number, Name: string(scope.Kind) + " " + scope.Name, Body: body}
 		b := control.Batch{Config: []control.ConfigRecord{record}}
-		b.AddAudit(audit.ActorOf(ctx), switchDeed(scope, paused), nil)
-		if err := r.commit(&b); err != nil {
+		b.AddAudit(audit.ActorOf(ctx), pauseOperation(scope, paused), nil)
+		if err := r.writer.Commit(&b); err != nil {
 			return err
 		}
-		r.switches.set(number, now)
+		r.pauses.set(number, now)
 		return nil
-	}})
+	})
 }
 
-// switchDeed is what the audit says of a switch. Its reason is free text, which
+// pauseOperation is what the audit says of a switch. Its reason is free text, which
 // could name people, so it is not told there.
-func switchDeed(scope fanfare.Scope, paused bool) audit.Operation {
+func pauseOperation(scope fanfare.Scope, paused bool) audit.Operation {
 	d := audit.Operation{Action: "resume", Kind: string(scope.Kind), Name: scope.Name}
 	if paused {
 		d.Action = "pause"
@@ -103,7 +100,7 @@ func switchDeed(scope fanfare.Scope, paused bool) audit.Operation {
 
 // checkScope refuses a scope that names nothing. Whether an event exists is not
 // known here.
-func (r *Registry) checkScope(scope fanfare.Scope) error {
+func (r *Catalog) checkScope(scope fanfare.Scope) error {
 	conf := r.config.Load()
 	switch scope.Kind {
 	case fanfare.ScopeAll:
@@ -139,11 +136,11 @@ func (r *Registry) checkScope(scope fanfare.Scope) error {
 }
 
 // Paused lists what is paused, the longest first.
-func (r *Registry) Paused() []catalog.PausedScope {
-	r.switches.mu.RLock()
-	defer r.switches.mu.RUnlock()
+func (r *Catalog) Paused() []catalog.PausedScope {
+	r.pauses.mu.RLock()
+	defer r.pauses.mu.RUnlock()
 	var paused []catalog.PausedScope
-	for _, s := range r.switches.all {
+	for _, s := range r.pauses.all {
 		if s.Paused {
 			paused = append(paused, catalog.PausedScope{Scope: s.Scope, Reason: s.Reason, Since: s.Since})
 		}
@@ -152,11 +149,11 @@ func (r *Registry) Paused() []catalog.PausedScope {
 	return paused
 }
 
-func (r *Registry) loadSwitch(c *control.ConfigRecord) error {
-	var body switchBody
+func (r *Catalog) loadSwitch(c *control.ConfigRecord) error {
+	var body pauseBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
 	}
-	r.switches.set(c.Number, body)
+	r.pauses.set(c.Number, body)
 	return nil
 }

@@ -1,4 +1,4 @@
-package registry
+package state
 
 import (
 	"context"
@@ -12,14 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A secret is 32 random bytes, so that a plain hash of it cannot be guessed
@@ -79,14 +76,14 @@ func (b *keyBody) scopes() catalog.Scopes {
 	return s
 }
 
-func (k *heldKey) key() Key {
+func (k *storedKey) key() Key {
 	return Key{ID: k.id(), Service: k.svc, CreatedAt: k.CreatedAt, LastUsed: k.lastUsed(), OldUntil: k.OldUntil, OldUsed: minuteOf(k.oldUsed),
 		KeySettings: KeySettings{Name: k.name, Scopes: k.scopes(), ExpiresAt: k.ExpiresAt, Disabled: k.Disabled}}
 }
 
 // CreateKey makes a key for one service, or with service "" for all, and returns
 // its secret. This is the only time that it is seen.
-func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
+func (r *Catalog) CreateKey(ctx context.Context, service string, settings KeySettings) (Key, string, error) {
 	if settings.Scopes == 0 {
 		settings.Scopes = catalog.ScopeAdmin
 	}
@@ -95,7 +92,7 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 	}
 	secret, hash := newSecret()
 	var made Key
-	err := r.writer.submit(ctx, &job{run: func(*writer) error {
+	err := r.writer.Run(ctx, func() error {
 		if r.keyring.len() >= maxKeys {
 			return &fanfare.Error{Code: fanfare.TooLarge, Message: "there are too many keys", Hint: "delete those that nobody uses"}
 		}
@@ -104,14 +101,14 @@ func (r *Registry) CreateKey(ctx context.Context, service string, settings KeySe
 				return inputerror.WithPrefix("/service", err)
 			}
 		}
-		k := &heldKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
-			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Now().UTC().Truncate(time.Second),
+		k := &storedKey{number: r.keyring.last + 1, name: settings.Name, svc: service, used: new(atomic.Int64), oldUsed: new(atomic.Int64), keyBody: keyBody{
+			Hash: hash[:], Scopes: settings.Scopes.Names(), CreatedAt: r.opt.Apply.Now().UTC().Truncate(time.Second),
 			ExpiresAt: settings.ExpiresAt, Disabled: settings.Disabled}}
 		made = k.key()
 		var b control.Batch
-		b.AddAudit(audit.ActorOf(ctx), k.deed("create"), nil)
-		return r.keepKey(&b, k)
-	}})
+		b.AddAudit(audit.ActorOf(ctx), k.operation("create"), nil)
+		return r.storeKey(&b, k)
+	})
 	if err != nil {
 		return Key{}, "", err
 	}
@@ -125,7 +122,7 @@ func newSecret() (string, secretHash) {
 	return secret, sha256.Sum256([]byte(secret))
 }
 
-func (r *Registry) checkKey(s *KeySettings) error {
+func (r *Catalog) checkKey(s *KeySettings) error {
 	s.ExpiresAt = s.ExpiresAt.UTC().Truncate(time.Second)
 	switch {
 	case len(s.Name) > maxKeyNameBytes:
@@ -140,7 +137,7 @@ func (r *Registry) checkKey(s *KeySettings) error {
 
 // Keys lists the keys of a service, or with "" all, in the order in which they
 // were made.
-func (r *Registry) Keys(service string) []Key {
+func (r *Catalog) Keys(service string) []Key {
 	held := r.keyring.list(service)
 	all := make([]Key, len(held))
 	for i, k := range held {
@@ -150,15 +147,15 @@ func (r *Registry) Keys(service string) []Key {
 }
 
 // Key returns one key. With a service, those of others do not exist.
-func (r *Registry) Key(service, id string) (Key, error) {
-	k, err := r.heldKey(service, id)
+func (r *Catalog) Key(service, id string) (Key, error) {
+	k, err := r.findKey(service, id)
 	if err != nil {
 		return Key{}, err
 	}
 	return k.key(), nil
 }
 
-func (r *Registry) heldKey(service, id string) (*heldKey, error) {
+func (r *Catalog) findKey(service, id string) (*storedKey, error) {
 	if number, ok := parseKeyID(id); ok {
 		if k := r.keyring.get(number); k != nil && (service == "" || k.svc == service) {
 			return k, nil
@@ -169,8 +166,8 @@ func (r *Registry) heldKey(service, id string) (*heldKey, error) {
 
 // ChangeKey lets change set what may be changed. The key works by its new
 // settings when ChangeKey returns.
-func (r *Registry) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
-	return r.editKey(ctx, service, id, "update", func(k *heldKey) error {
+func (r *Catalog) ChangeKey(ctx context.Context, service, id string, change func(*KeySettings) error) (Key, error) {
+	return r.editKey(ctx, service, id, "update", func(k *storedKey) error {
 		settings := k.key().KeySettings
 		if err := change(&settings); err != nil {
 			return err
@@ -185,15 +182,15 @@ func (r *Registry) ChangeKey(ctx context.Context, service, id string, change fun
 
 // RotateKey gives the key a new secret, and returns it. The secret that it had
 // goes on to work for grace; one from an earlier rotation ends now.
-func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
+func (r *Catalog) RotateKey(ctx context.Context, service, id string, grace time.Duration) (Key, string, error) {
 	if grace < 0 || grace > MaxGrace {
 		return Key{}, "", inputerror.Invalid("/grace", "", "must be from 0 to %d seconds", int(MaxGrace.Seconds()))
 	}
 	secret, hash := newSecret()
-	key, err := r.editKey(ctx, service, id, "rotate", func(k *heldKey) error {
+	key, err := r.editKey(ctx, service, id, "rotate", func(k *storedKey) error {
 		k.OldHash, k.OldUntil = nil, time.Time{}
 		if grace > 0 {
-			k.OldHash, k.OldUntil = k.Hash, r.opt.Now().UTC().Add(grace)
+			k.OldHash, k.OldUntil = k.Hash, r.opt.Apply.Now().UTC().Add(grace)
 		}
 		k.Hash, k.oldUsed = hash[:], new(atomic.Int64)
 		return nil
@@ -202,32 +199,32 @@ func (r *Registry) RotateKey(ctx context.Context, service, id string, grace time
 }
 
 // DeleteKey ends a key for good. To delete it again is no error.
-func (r *Registry) DeleteKey(ctx context.Context, service, id string) error {
-	return r.writer.submit(ctx, &job{run: func(*writer) error {
-		k, err := r.heldKey(service, id)
+func (r *Catalog) DeleteKey(ctx context.Context, service, id string) error {
+	return r.writer.Run(ctx, func() error {
+		k, err := r.findKey(service, id)
 		if err != nil {
 			if number, ok := parseKeyID(id); ok && service == "" && number <= r.keyring.last && r.keyring.get(number) == nil {
 				return nil
 			}
 			return err
 		}
-		if err := r.keepOperator(k, nil); err != nil {
+		if err := r.keepAdminKey(k, nil); err != nil {
 			return err
 		}
 		b := control.Batch{Config: []control.ConfigRecord{{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: []byte("{}"), Deleted: true}}}
-		b.AddAudit(audit.ActorOf(ctx), k.deed("delete"), nil)
-		if err := r.commit(&b); err != nil {
+		b.AddAudit(audit.ActorOf(ctx), k.operation("delete"), nil)
+		if err := r.writer.Commit(&b); err != nil {
 			return err
 		}
 		r.keyring.remove(k.number)
 		return nil
-	}})
+	})
 }
 
 // editKey changes a copy of the key and keeps it.
-func (r *Registry) editKey(ctx context.Context, service, id, action string, edit func(*heldKey) error) (changed Key, err error) {
-	err = r.writer.submit(ctx, &job{run: func(*writer) error {
-		was, err := r.heldKey(service, id)
+func (r *Catalog) editKey(ctx context.Context, service, id, action string, edit func(*storedKey) error) (changed Key, err error) {
+	err = r.writer.Run(ctx, func() error {
+		was, err := r.findKey(service, id)
 		if err != nil {
 			return err
 		}
@@ -235,28 +232,28 @@ func (r *Registry) editKey(ctx context.Context, service, id, action string, edit
 		if err := edit(&k); err != nil {
 			return err
 		}
-		if err := r.keepOperator(was, &k); err != nil {
+		if err := r.keepAdminKey(was, &k); err != nil {
 			return err
 		}
 		changed = k.key()
 		var b control.Batch
-		b.AddAudit(audit.ActorOf(ctx), k.deed(action), &audit.Detail{Fields: keyChanges(was, &k)})
-		return r.keepKey(&b, &k)
-	}})
+		b.AddAudit(audit.ActorOf(ctx), k.operation(action), &audit.Detail{Fields: keyChanges(was, &k)})
+		return r.storeKey(&b, &k)
+	})
 	if err != nil {
 		return Key{}, err
 	}
 	return changed, nil
 }
 
-// deed is what the audit says of a change of the key.
-func (k *heldKey) deed(action string) audit.Operation {
+// operation is what the audit says of a change of the key.
+func (k *storedKey) operation(action string) audit.Operation {
 	return audit.Operation{Service: k.svc, Action: action, Kind: catalog.KindKey, Name: k.id()}
 }
 
 // keyChanges lists what the audit shows of a key: never a hash.
-func keyChanges(was, now *heldKey) []audit.FieldChange {
-	shown := func(k *heldKey) map[string]any {
+func keyChanges(was, now *storedKey) []audit.FieldChange {
+	shown := func(k *storedKey) map[string]any {
 		fields := map[string]any{"name": k.name, "scopes": k.scopes().String(), "disabled": k.Disabled}
 		for name, at := range map[string]time.Time{"expires_at": k.ExpiresAt, "old_until": k.OldUntil} {
 			if !at.IsZero() {
@@ -268,11 +265,11 @@ func keyChanges(was, now *heldKey) []audit.FieldChange {
 	return catalog.FieldChanges(shown(was), shown(now))
 }
 
-// keepOperator refuses to take the last key away that may do everything. now is
+// keepAdminKey refuses to take the last key away that may do everything. now is
 // nil where it is deleted.
-func (r *Registry) keepOperator(was, now *heldKey) error {
-	at := r.opt.Now()
-	able := func(k *heldKey) bool { return k.usable(at) && k.principal().Operator() }
+func (r *Catalog) keepAdminKey(was, now *storedKey) error {
+	at := r.opt.Apply.Now()
+	able := func(k *storedKey) bool { return k.usable(at) && k.principal().Operator() }
 	if !able(was) || now != nil && able(now) {
 		return nil
 	}
@@ -284,14 +281,14 @@ func (r *Registry) keepOperator(was, now *heldKey) error {
 	return &fanfare.Error{Code: fanfare.Conflict, Message: "it is the last key that may do everything", Hint: "make another one first, or rotate it"}
 }
 
-// keepKey makes k durable with b, and then known. It runs in the writer.
-func (r *Registry) keepKey(b *control.Batch, k *heldKey) error {
+// storeKey makes k durable with b, and then known. It runs in the writer.
+func (r *Catalog) storeKey(b *control.Batch, k *storedKey) error {
 	record, err := r.keyRecord(k)
 	if err != nil {
 		return err
 	}
 	b.Config = append(b.Config, record)
-	if err := r.commit(b); err != nil {
+	if err := r.writer.Commit(b); err != nil {
 		return err
 	}
 	r.keyring.set(k)
@@ -299,14 +296,14 @@ func (r *Registry) keepKey(b *control.Batch, k *heldKey) error {
 }
 
 // keyRecord is what is kept of k, with its last use.
-func (r *Registry) keyRecord(k *heldKey) (control.ConfigRecord, error) {
+func (r *Catalog) keyRecord(k *storedKey) (control.ConfigRecord, error) {
 	k.LastUsed = k.lastUsed()
 	body, err := json.Marshal(k.keyBody)
 	return control.ConfigRecord{Kind: catalog.KindKey, Number: k.number, Service: r.serviceNumber(k.svc), Name: k.name, Body: body}, err
 }
 
 // serviceNumber is 0 for no service.
-func (r *Registry) serviceNumber(name string) uint32 {
+func (r *Catalog) serviceNumber(name string) uint32 {
 	if svc := r.config.Load().Services[name]; svc != nil {
 		return svc.Number
 	}
@@ -321,7 +318,7 @@ func parseKeyID(id string) (uint32, bool) {
 	return uint32(number), ok && err == nil && keyID(uint32(number)) == id
 }
 
-func (r *Registry) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
+func (r *Catalog) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	if c.Deleted {
 		r.keyring.remove(c.Number)
 		return nil
@@ -336,6 +333,6 @@ func (r *Registry) loadKey(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	if c.Service != 0 && s.ServiceNames[c.Service] == "" {
 		return fmt.Errorf("no service %d", c.Service) // it must not become a key of all
 	}
-	r.keyring.set(&heldKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
+	r.keyring.set(&storedKey{number: c.Number, name: c.Name, svc: s.ServiceNames[c.Service], keyBody: body, used: new(atomic.Int64), oldUsed: new(atomic.Int64)})
 	return nil
 }

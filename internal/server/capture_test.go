@@ -21,9 +21,8 @@ func (s *testServer) restartWith(change func(*config.Config)) {
 	s.open()
 }
 
-// What waited, what is tried again, what is sent directly and what is new: with
-// capture nothing of it leaves.
-func TestNothingLeavesWhileLettersAreCaptured(t *testing.T) {
+// With capture nothing leaves: neither messages that waited or are retried, nor direct and new ones.
+func TestCapturedServerSendsNothing(t *testing.T) {
 	t.Parallel()
 	for _, into := range []string{"smtp", "folder"} {
 		t.Run(into, func(t *testing.T) {
@@ -54,7 +53,7 @@ func TestNothingLeavesWhileLettersAreCaptured(t *testing.T) {
 			s.must(204, "POST", "/v1/resume", "application/json", `{"scope":{"kind":"channel","name":"email"}}`)
 			s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"New","level":9}`)
 			s.must(201, "POST", "/v1/messages", "application/json", `{"to":"direct@example.org","channel":"email","content":{"subject":"S","text":"T"}}`)
-			s.eventually("43 captured letters", func() bool { return count() == 43 })
+			s.eventually("43 captured messages", func() bool { return count() == 43 })
 			if n := s.sink.Stats().Connections; n != before {
 				t.Errorf("the relay got %d connections", n-before)
 			}
@@ -66,13 +65,13 @@ func TestNothingLeavesWhileLettersAreCaptured(t *testing.T) {
 				}
 			}
 			if status := s.must(200, "GET", "/v1/status", "", ""); !strings.Contains(status, `"capture":`) || !strings.Contains(status, `"name":"capture `) {
-				t.Errorf("it does not show: %s", status)
+				t.Errorf("the status does not show the capture: %s", status)
 			}
 		})
 	}
 }
 
-func TestOnlyAllowRecipientsGetLettersForReal(t *testing.T) {
+func TestOnlyAllowedRecipientsGetMail(t *testing.T) {
 	for _, capturing := range []bool{true, false} {
 		t.Run(map[bool]string{true: "others are captured", false: "others are suppressed"}[capturing], func(t *testing.T) {
 			s := start(t, sink.Inject{})
@@ -87,7 +86,7 @@ func TestOnlyAllowRecipientsGetLettersForReal(t *testing.T) {
 			})
 			s.must(202, "POST", "/v1/topics/story/events", "application/json", `{"title":"New","level":9}`)
 			s.must(201, "POST", "/v1/messages", "application/json", `{"to":"a@tester.example","channel":"email","content":{"subject":"S","text":"T"}}`)
-			s.eventually("both ends", func() bool {
+			s.eventually("both broadcasts to complete", func() bool {
 				return strings.Count(s.must(200, "GET", "/v1/broadcasts", "", ""), `"state":"completed"`) == 2
 			})
 			others := int64(29)
@@ -96,8 +95,8 @@ func TestOnlyAllowRecipientsGetLettersForReal(t *testing.T) {
 				if counts := s.must(200, "GET", "/v1/broadcasts", "", ""); !strings.Contains(counts, `"suppressed":29`) {
 					t.Errorf("not suppressed: %s", counts)
 				}
-				if told := s.must(200, "GET", "/v1/subscribers/person3@example.org/deliveries", "", ""); !strings.Contains(told, "not in allow_recipients") {
-					t.Errorf("the reason is not told: %s", told)
+				if trace := s.must(200, "GET", "/v1/subscribers/person3@example.org/deliveries", "", ""); !strings.Contains(trace, "not in allow_recipients") {
+					t.Errorf("the trace does not show the reason: %s", trace)
 				}
 			}
 			if left := s.sink.Stats().Unique; left != 2 || captured.Stats().Unique != others {
@@ -105,7 +104,7 @@ func TestOnlyAllowRecipientsGetLettersForReal(t *testing.T) {
 			}
 			for _, m := range s.sink.Messages() {
 				if to := m.To[0]; to != "person7@example.org" && to != "a@tester.example" {
-					t.Errorf("a letter left to %s", to)
+					t.Errorf("a message left to %s", to)
 				}
 			}
 		})

@@ -1,4 +1,4 @@
-package registry
+package state
 
 import (
 	"cmp"
@@ -16,16 +16,16 @@ import (
 // Any number of goroutines look up; the writer changes it.
 type keyring struct {
 	mu     sync.RWMutex
-	hashes map[secretHash]*heldKey // of the secrets that may be good
-	keys   map[uint32]*heldKey     // by number
-	last   uint32                  // highest number that was ever given
+	hashes map[secretHash]*storedKey // of the secrets that may be good
+	keys   map[uint32]*storedKey     // by number
+	last   uint32                    // highest number that was ever given
 }
 
 // secretHash is the SHA-256 of a secret's text.
 type secretHash [sha256.Size]byte
 
-// A heldKey is one key as it is known. All but used and oldUsed is replaced, never changed.
-type heldKey struct {
+// A storedKey is one key as it is known. All but used and oldUsed is replaced, never changed.
+type storedKey struct {
 	number uint32
 	name   string
 	svc    string
@@ -34,27 +34,27 @@ type heldKey struct {
 	oldUsed *atomic.Int64 // of the secret before, the same; not kept over a restart
 }
 
-// usedGrain is how coarse the time of the last use is: a key that is used all
+// useInterval is how coarse the time of the last use is: a key that is used all
 // the time writes it once a minute.
-const usedGrain = 60
+const useInterval = 60
 
-func (k *heldKey) id() string { return keyID(k.number) }
+func (k *storedKey) id() string { return keyID(k.number) }
 
-func (k *heldKey) principal() catalog.Principal {
+func (k *storedKey) principal() catalog.Principal {
 	return catalog.Principal{KeyID: k.id(), Name: k.name, Service: k.svc, Scopes: k.scopes()}
 }
 
 // usable reports whether the key opens anything at the time.
-func (k *heldKey) usable(now time.Time) bool {
+func (k *storedKey) usable(now time.Time) bool {
 	return !k.Disabled && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// opens reports whether the secret with this hash is still good for the key.
-func (k *heldKey) opens(hash secretHash, now time.Time) bool {
+// accepts reports whether the secret with this hash is still good for the key.
+func (k *storedKey) accepts(hash secretHash, now time.Time) bool {
 	return k.usable(now) && (hash == secretHash(k.Hash) || now.Before(k.OldUntil))
 }
 
-func (k *heldKey) lastUsed() time.Time {
+func (k *storedKey) lastUsed() time.Time {
 	if at := minuteOf(k.used); !at.IsZero() {
 		return at
 	}
@@ -70,11 +70,11 @@ func minuteOf(used *atomic.Int64) time.Time {
 }
 
 // set puts k in place of what had its number.
-func (r *keyring) set(k *heldKey) {
+func (r *keyring) set(k *storedKey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.keys == nil {
-		r.keys, r.hashes = map[uint32]*heldKey{}, map[secretHash]*heldKey{}
+		r.keys, r.hashes = map[uint32]*storedKey{}, map[secretHash]*storedKey{}
 	}
 	r.forget(k.number)
 	r.keys[k.number] = k
@@ -103,7 +103,7 @@ func (r *keyring) forget(number uint32) {
 	}
 }
 
-func (r *keyring) get(number uint32) *heldKey {
+func (r *keyring) get(number uint32) *storedKey {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.keys[number]
@@ -116,16 +116,16 @@ func (r *keyring) len() int {
 }
 
 // list returns the keys of a service, or with "" all, by number.
-func (r *keyring) list(service string) []*heldKey {
+func (r *keyring) list(service string) []*storedKey {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	var found []*heldKey
+	var found []*storedKey
 	for _, k := range r.keys {
 		if service == "" || k.svc == service {
 			found = append(found, k)
 		}
 	}
-	slices.SortFunc(found, func(a, b *heldKey) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(found, func(a, b *storedKey) int { return cmp.Compare(a.number, b.number) })
 	return found
 }
 
@@ -136,7 +136,7 @@ func (r *keyring) list(service string) []*heldKey {
 // may tell is therefore about the hash of a guess and not about a secret: who
 // sends guesses cannot choose what they hash to, and the secret itself, 32
 // random bytes, is compared nowhere.
-func (r *Registry) Authenticate(secret string) (catalog.Principal, bool) {
+func (r *Catalog) Authenticate(secret string) (catalog.Principal, bool) {
 	if !strings.HasPrefix(secret, secretPrefix) {
 		return catalog.Principal{}, false
 	}
@@ -144,11 +144,11 @@ func (r *Registry) Authenticate(secret string) (catalog.Principal, bool) {
 	r.keyring.mu.RLock()
 	k := r.keyring.hashes[hash]
 	r.keyring.mu.RUnlock()
-	now := r.opt.Now()
-	if k == nil || !k.opens(hash, now) {
+	now := r.opt.Apply.Now()
+	if k == nil || !k.accepts(hash, now) {
 		return catalog.Principal{}, false
 	}
-	minute := now.Unix() / usedGrain * usedGrain
+	minute := now.Unix() / useInterval * useInterval
 	if k.used.Load() < minute {
 		k.used.Store(minute)
 	}

@@ -9,9 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// TestNothingLeavesBeforeItsTimeOrAfter publishes in the ways in which an event can
-// say its times, and starts the server anew while it waits.
-func TestNothingLeavesBeforeItsTimeOrAfter(t *testing.T) {
+// The test sets the times of events in each possible way, and restarts the server while they wait.
+func TestMessagesLeaveBetweenNotBeforeAndExpires(t *testing.T) {
 	t.Parallel()
 	s := start(t, sink.Inject{})
 	s.apply()
@@ -62,7 +61,7 @@ func TestNothingLeavesBeforeItsTimeOrAfter(t *testing.T) {
 	}
 }
 
-func TestTimesThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleTimesAreRefused(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	const plain = `{"title":"x","level":1}`
@@ -88,7 +87,7 @@ func TestTimesThatCannotBeAreRefused(t *testing.T) {
 		}
 	}
 	if b := s.must(200, "GET", "/v1/broadcasts", "", ""); strings.Contains(b, "evt-") {
-		t.Errorf("of a batch that was refused something is kept: %s", b)
+		t.Errorf("an event of a refused batch was stored: %s", b)
 	}
 }
 

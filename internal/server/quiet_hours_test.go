@@ -9,9 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// TestWhoHasQuietHoursWaitsAndAllOthersDoNot: what waits holds up nothing, is
-// counted as pending, survives a restart, and a cancel reaches it.
-func TestWhoHasQuietHoursWaitsAndAllOthersDoNot(t *testing.T) {
+// Delayed messages do not block others, count as pending, survive a restart and can be cancelled.
+func TestQuietHoursDelayOnlyTheirRecipients(t *testing.T) {
 	s := start(t, sink.Inject{})
 	s.apply()
 	now := time.Now().UTC()
@@ -48,7 +47,7 @@ channels:
 	s.must(202, "POST", "/v1/topics/story/events?lane=urgent", "application/json", `{"title":"At once","level":4}`)
 	s.eventually("twenty urgent mails", func() bool { return s.sink.Stats().Unique == 35 })
 	s.must(204, "POST", "/v1/cancel", "application/json", `{"scope":{"kind":"broadcast","name":"`+event+`"}}`)
-	s.eventually("the broadcast's end", func() bool {
+	s.eventually("the broadcast to complete", func() bool {
 		return strings.Contains(s.must(200, "GET", "/v1/broadcasts", "", ""), `"cancelled":5`)
 	})
 	if got := s.sink.Stats(); got.Duplicates != 0 || got.Unique != 35 {
