@@ -42,7 +42,7 @@ func (c *components) listen(ctx context.Context) error {
 	accepting := new(privacy.Barrier)
 	direct := messages.New(messages.Options{
 		Registry: c.registry, Templates: c.dispatch.Templates, Attachments: c.dispatch.Attachments, Files: filetype.Policy(c.config.AllowAttachments), MaxBytes: int(c.config.MaxAttachments),
-		Collector: c.collector, Recorder: c.recorder, Traces: traces, Store: c.store, Disk: c.disk, Clock: c.clock, Accepting: accepting,
+		Collector: c.ingester, Recorder: c.recorder, Traces: traces, Store: c.store, Disk: c.disk, Clock: c.clock, Accepting: accepting,
 		Accepted: func(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error) {
 			posted, _, err := report.Accepted(ctx, traces.Queue, c.store, ref)
 			return posted, err
@@ -111,7 +111,7 @@ func (c *components) parts(traces *report.Traces, reports *status.Reporter) http
 		Keys:       c.registry, Keyring: c.registry, Documents: documents{c.registry, c.channels}, Subscriptions: subscriptions{c.registry, c.disk}, Topics: topics{c.registry, c.audiences},
 		Subscribers: c.registry, SubscriptionLists: c.registry, Suppressions: c.registry, Consents: c.registry,
 		Merging: c.registry, Personal: &privacy.Exporter{Registry: c.registry, Traces: traces, Store: c.store, Digests: inspect.Digests{Store: c.store, Registry: c.registry}},
-		Intake: c.collector, Reports: reports, Switches: c.switches, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
+		Intake: c.ingester, Reports: reports, Switches: c.switches, Destinations: &channels.Destinations{Channels: c.channels, Store: c.store, Hasten: c.due.Load}, Audit: c.registry,
 		Receipts: feedback.NewReceipts(feedback.ReceiptOptions{Registry: c.registry, Handler: c.feedback, Clock: c.clock, Logger: c.log}),
 		Backups:  &backup.Server{Dir: c.dir, DB: c.db, Bus: c.bus, Version: c.version, Clock: c.clock, Exclusive: c.exclusive},
 		Ready:    c.ready, Metrics: reports.Metrics(), MetricsOpen: c.config.MetricsOpen,

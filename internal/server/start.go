@@ -115,8 +115,8 @@ type components struct {
 	audiences *match.Audiences
 
 	// startIntake
-	disk      *datadir.DiskFloor
-	collector *ingest.Collector
+	disk     *datadir.DiskFloor
+	ingester *ingest.Ingester
 
 	// startFeedback
 	inbound *inbound.Server // nil without inbound mail
@@ -340,10 +340,10 @@ func (c *components) startMatching(ctx context.Context) error {
 }
 
 // matchDigests adapts digests to matching.
-type matchDigests struct{ *digest.Gathering }
+type matchDigests struct{ *digest.Scheduler }
 
 // Begin begins a round of matching.
-func (d matchDigests) Begin() match.DigestRound { return d.Gathering.Begin() }
+func (d matchDigests) Begin() match.DigestRound { return d.Scheduler.Begin() }
 
 // digestTopic returns how a digest reports the events of a topic.
 func (c *components) digestTopic(service, name string) (t digest.Topic, ok bool) {
@@ -363,17 +363,17 @@ func (c *components) digestTopic(service, name string) (t digest.Topic, ok bool)
 // startIntake starts to accept events: those of services, and those that notify services about deliveries.
 func (c *components) startIntake(ctx context.Context) error {
 	c.disk = &datadir.DiskFloor{Dir: c.dir, Floor: c.config.DiskFloor}
-	c.collector = ingest.Start(ingest.Options{Log: c.bus, Topics: topics{c.registry, c.audiences}, Clock: c.clock, Floor: c.disk.Check})
-	c.onStopDo(c.collector.Stop)
+	c.ingester = ingest.Start(ingest.Options{Log: c.bus, Topics: topics{c.registry, c.audiences}, Clock: c.clock, Floor: c.disk.Check})
+	c.onStopDo(c.ingester.Stop)
 	err := c.bus.ReplayEvents(ctx, c.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
 		events, err := eventgroup.Decode(group, seq)
-		c.collector.Remember(events)
+		c.ingester.LoadIDs(events)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("known ids: %w", err)
 	}
-	c.notifier.PostTo(c.collector)
+	c.notifier.PostTo(c.ingester)
 	c.background(c.notifier.Run)
 	c.background(func(ctx context.Context) { ingest.Trim(ctx, c.bus.TrimEvents, c.clock, c.log) })
 	return nil
