@@ -98,7 +98,7 @@ type house struct {
 
 	// openIntake
 	floor     *datadir.DiskFloor
-	collector *ingest.Collector
+	collector *ingest.Ingester
 
 	// openReturns
 	mails *inbound.Server // nil: none

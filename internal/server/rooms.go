@@ -116,10 +116,10 @@ func (h *house) openMatching(ctx context.Context) error {
 }
 
 // matchDigests are the digests as matching calls them.
-type matchDigests struct{ *digest.Gathering }
+type matchDigests struct{ *digest.Scheduler }
 
 // Begin begins a round of matching.
-func (d matchDigests) Begin() match.DigestRound { return d.Gathering.Begin() }
+func (d matchDigests) Begin() match.DigestRound { return d.Scheduler.Begin() }
 
 // digestTopic returns how a digest reports the events of a topic.
 func (h *house) digestTopic(service, name string) (t digest.Topic, ok bool) {
@@ -144,7 +144,7 @@ func (h *house) openIntake(ctx context.Context) error {
 	h.laterDo(h.collector.Stop)
 	err := h.hops.ReplayEvents(ctx, h.clock.Now().Add(-ingest.Horizon), func(seq uint64, _ time.Time, group []byte) error {
 		events, err := eventgroup.Decode(group, seq)
-		h.collector.Remember(events)
+		h.collector.LoadIDs(events)
 		return err
 	})
 	if err != nil {
