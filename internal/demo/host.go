@@ -25,7 +25,7 @@ import (
 type host struct {
 	example *example
 
-	app   *server.App
+	app   *server.Server
 	api   *client.Client // with the admin key, as a local command has it
 	sink  *sink.Server
 	relay string // address of the capture server

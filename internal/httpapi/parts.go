@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
@@ -76,11 +77,11 @@ type Keys interface {
 // Keyring makes and changes keys. With a service, the keys of others do not
 // exist; "" is all of them.
 type Keyring interface {
-	Keys(service string) []registry.Key
-	Key(service, id string) (registry.Key, error)
-	CreateKey(ctx context.Context, service string, settings registry.KeySettings) (key registry.Key, secret string, err error)
-	ChangeKey(ctx context.Context, service, id string, change func(*registry.KeySettings) error) (registry.Key, error)
-	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key registry.Key, secret string, err error)
+	Keys(service string) []state.Key
+	Key(service, id string) (state.Key, error)
+	CreateKey(ctx context.Context, service string, settings state.KeySettings) (key state.Key, secret string, err error)
+	ChangeKey(ctx context.Context, service, id string, change func(*state.KeySettings) error) (state.Key, error)
+	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key state.Key, secret string, err error)
 	DeleteKey(ctx context.Context, service, id string) error
 }
 

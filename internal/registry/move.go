@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A Move is a subscription whose slot has changed.

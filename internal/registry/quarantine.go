@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"sync"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindQuarantine is the kind of a ConfigRecord: a condition about which the matching index
@@ -150,7 +149,7 @@ func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 // EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
 // are stored, in the order of their places.
 func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
-	t := r.config.Load().Topics[topic]
+	t := r.Snapshot().Topics[topic]
 	if t == nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/admin/preview"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/httpapi"
 	"fanfare.dev/fanfare/internal/pipeline/deliver/channels"
@@ -130,7 +131,7 @@ func adminKey(ctx context.Context, dir string, people *registry.Registry) error 
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("admin key: %w", err)
 	}
-	_, secret, err := people.CreateKey(ctx, "", registry.KeySettings{Name: "admin of the first start"})
+	_, secret, err := people.CreateKey(ctx, "", state.KeySettings{Name: "admin of the first start"})
 	if err != nil {
 		return fmt.Errorf("admin key: %w", err)
 	}

@@ -176,7 +176,7 @@ func (r *Reporter) channel(c *catalog.Channel) wire.Channel {
 	case out.Connections > 0:
 		state = "running"
 	}
-	limit, byHand := r.options.Registry.RateOf(c)
+	limit, byHand := r.options.Registry.ChannelRate(c)
 	return wire.Channel{Service: c.Service, Name: c.Name, Driver: c.Driver, State: state, Connections: out.Connections,
 		RateLimit: limit.String(), RateSetByHand: byHand,
 		RatePerSecond: rate, LastError: out.LastError,

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
-	"fanfare.dev/fanfare/internal/registry"
 )
 
 // Try checks a message and renders it for each recipient as Send does, but sends and stores nothing.
@@ -19,7 +19,7 @@ func (m *Messages) Try(ctx context.Context, service string, request *wire.Messag
 	if err := m.options.Collector.CheckTimes(posted); err != nil {
 		return run, err
 	}
-	d, err := m.draft(ctx, posted, request, registry.ChooseAny)
+	d, err := m.draft(ctx, posted, request, state.ChooseAny)
 	if err != nil {
 		return run, err
 	}

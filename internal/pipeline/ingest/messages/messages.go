@@ -8,6 +8,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/clock"
 	"fanfare.dev/fanfare/internal/datadir"
 	"fanfare.dev/fanfare/internal/filetype"
@@ -33,7 +34,7 @@ type Options struct {
 	Attachments *compose.Attachments
 	Files       filetype.Policy
 	MaxBytes    int // limit of the files of a message, in their encoded size
-	Collector   *ingest.Collector
+	Collector   *ingest.Ingester
 	Recorder    interface {
 		Await(event fanfare.EventRef) (done <-chan struct{}, forget func())
 	}
@@ -89,7 +90,7 @@ func (m *Messages) send(ctx context.Context, service string, request *wire.Messa
 		return httpapi.Sent{}, err
 	}
 	defer m.options.Accepting.Enter()()
-	d, err := m.draft(ctx, posted, request, registry.ChooseReleased)
+	d, err := m.draft(ctx, posted, request, state.ChooseReleased)
 	if err != nil {
 		return httpapi.Sent{}, err
 	}
@@ -129,7 +130,7 @@ func (m *Messages) repeated(ctx context.Context, posted *fanfare.AcceptedEvent, 
 	}
 	if first.Direct.List {
 		// Refused recipients are not stored: check them again, without sending.
-		if d, err := m.draft(ctx, posted, request, registry.ChooseReleased); err == nil && d.checkRecipients(ctx, m.options.Registry, request) == nil {
+		if d, err := m.draft(ctx, posted, request, state.ChooseReleased); err == nil && d.checkRecipients(ctx, m.options.Registry, request) == nil {
 			message.Errors = d.refused
 		}
 	}
@@ -149,7 +150,7 @@ type draft struct {
 }
 
 // draft looks up what the request names, and renders what all recipients share.
-func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, request *wire.MessageRequest, may registry.Choice) (*draft, error) {
+func (m *Messages) draft(ctx context.Context, posted *fanfare.AcceptedEvent, request *wire.MessageRequest, may state.TemplateChoice) (*draft, error) {
 	d := &draft{posted: posted, title: "content"}
 	var err error
 	if d.channel, err = m.options.Registry.ChooseChannel(posted.Service, request.Channel); err != nil {
