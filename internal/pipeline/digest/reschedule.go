@@ -8,23 +8,23 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 )
 
-// carry takes what waits for subscriptions that have another cadence now to the next
-// run of that. What went out before stays where it was.
-func (g *Gathering) carry(ctx context.Context) error {
+// reschedule moves the waiting events of subscriptions whose cadence has changed to the next run of
+// the new cadence. Runs that are frozen do not change.
+func (g *Scheduler) reschedule(ctx context.Context) error {
 	moves := g.Slots.Moves()
 	if len(moves) == 0 {
 		return nil
 	}
-	if err := g.settle(ctx); err != nil { // of rounds that have seen the slots before
+	if err := g.waitForRounds(ctx); err != nil { // they may have read the former slots
 		return err
 	}
 	g.running.Lock()
 	defer g.running.Unlock()
 	round := g.begin()
 	defer round.End()
-	carries := g.carries(round, moves)
+	bySlot := g.reschedules(round, moves)
 	for _, r := range g.waitingRuns() {
-		by := carries[r.Slot]
+		by := bySlot[r.Slot]
 		if by == nil {
 			continue
 		}
@@ -37,8 +37,8 @@ func (g *Gathering) carry(ctx context.Context) error {
 		for _, day := range g.daysOf(r) {
 			failpoint.Hit("before-carry")
 			to, err := g.Store.Carry(ctx, day, r.Waiting, by)
-			g.await(day, to...)
-			if err = unlessGone(err); err != nil {
+			g.addWaiting(day, to...)
+			if err = ignoreRemoved(err); err != nil {
 				return err
 			}
 			failpoint.Hit("after-carry")
@@ -47,38 +47,38 @@ func (g *Gathering) carry(ctx context.Context) error {
 	return g.Slots.Carried(ctx, moves)
 }
 
-// carries says by slot where subscriptions go that were in it. Who wants the state of
-// things from now on is told with the old cadence what has happened before.
-func (g *Gathering) carries(round *Round, moves []Move) map[uint16]plan.Carry {
-	carries := map[uint16]plan.Carry{}
+// reschedules returns the new runs of subscriptions by former slot. Events that wait for a
+// subscription which now reports a state are sent with the former cadence.
+func (g *Scheduler) reschedules(round *Round, moves []Move) map[uint16]plan.Reschedule {
+	bySlot := map[uint16]plan.Reschedule{}
 	atOnce := map[string]time.Time{}
 	for _, m := range moves {
 		for _, was := range m.Was {
 			due, runs := round.Due(m.Slot)
 			if m.Slot == 0 {
 				slot, known := g.Slots.Slot(was)
-				due, runs = g.atOnce(round.now, slot.Service, atOnce), known
+				due, runs = g.immediateRun(round.now, slot.Service, atOnce), known
 			}
 			if !runs || was == m.Slot {
 				continue
 			}
-			if carries[was] == nil {
-				carries[was] = plan.Carry{}
+			if bySlot[was] == nil {
+				bySlot[was] = plan.Reschedule{}
 			}
-			carries[was][m.Place] = plan.Run{Slot: m.Slot, Due: due}
+			bySlot[was][m.Place] = plan.Run{Slot: m.Slot, Due: due}
 		}
 	}
-	return carries
+	return bySlot
 }
 
-// atOnce is when the run is of what waited for people of a service who want it at
-// once now. Each service has a time of its own.
-func (g *Gathering) atOnce(now time.Time, service string, of map[string]time.Time) time.Time {
+// immediateRun returns the time of the run for waiting events of a service whose subscriptions have
+// become immediate. Each service has its own time.
+func (g *Scheduler) immediateRun(now time.Time, service string, of map[string]time.Time) time.Time {
 	if due, known := of[service]; known {
 		return due
 	}
 	last := g.after(0, now.Truncate(time.Second).Add(-time.Second))
-	for _, r := range g.those(func(r *run) bool { return r.Slot == 0 }) {
+	for _, r := range g.selectRuns(func(r *run) bool { return r.Slot == 0 }) {
 		last = later(last, r.Due)
 	}
 	for _, due := range of {

@@ -12,8 +12,8 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
-func TestARepeatIsAnsweredWithTheFirst(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, clock *testClock) {
+func TestDuplicateReturnsTheFirstEvent(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, clock *testClock) {
 		other, elsewhere := event("a"), event("a")
 		other.Event.Source = "/other"
 		elsewhere.Service = "weather"
@@ -34,7 +34,7 @@ func TestARepeatIsAnsweredWithTheFirst(t *testing.T) {
 		restarted := Start(Options{Log: log, Topics: fixed{}, Clock: clock, Floor: noFloor})
 		defer restarted.Stop()
 		for _, g := range log.kept() {
-			restarted.Remember(g.events)
+			restarted.LoadIDs(g.events)
 		}
 		if r := post(t, restarted, event("a"), event("b"), event("c")); r[0].Ref != results[0].Ref || !r[0].Duplicate ||
 			r[1].Ref != results[1].Ref || !r[1].Duplicate || r[2].Duplicate {
@@ -43,8 +43,8 @@ func TestARepeatIsAnsweredWithTheFirst(t *testing.T) {
 	})
 }
 
-func TestTheSameIDInTwoLanesAtOnceIsOneEvent(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+func TestSameIDInTwoLanesIsOneEvent(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		list := events("a", "a", "a")
 		for i, lane := range fanfare.Lanes {
 			list[i].Lane = lane
@@ -59,16 +59,16 @@ func TestTheSameIDInTwoLanesAtOnceIsOneEvent(t *testing.T) {
 	})
 }
 
-// TestNoAcceptedEventIsKeptTwiceOrLost posts at random, through failures of both
-// kinds and restarts, and compares with what the log has in the end.
-func TestNoAcceptedEventIsKeptTwiceOrLost(t *testing.T) {
+// TestAcceptedEventsAreStoredOnce posts at random, with both kinds of failures and restarts, and
+// compares the answers with the log.
+func TestAcceptedEventsAreStoredOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log, clock := &memoryLog{}, newClock()
-		start := func() *Collector {
+		start := func() *Ingester {
 			c := Start(Options{Log: log, Topics: fixed{}, Clock: clock, Floor: noFloor})
 			err := log.ReplayEvents(context.Background(), time.Time{}, func(seq uint64, _ time.Time, group []byte) error {
 				events, err := eventgroup.Decode(group, seq)
-				c.Remember(events)
+				c.LoadIDs(events)
 				return err
 			})
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
+func TestRunIgnoresARemovedDay(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), t.TempDir(), store.Relaxed)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 		t.Helper()
 		fresh, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{f}, m.now)
 		if err == nil {
-			err = g.Kept(t.Context(), []*fanfare.MatchResult{f}, fresh)
+			err = g.Committed(t.Context(), []*fanfare.MatchResult{f}, fresh)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 		}
 		round := g.Begin()
 		f := &fanfare.MatchResult{KeptAt: m.now, MatchedAt: m.now, Posted: &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: m.now, Seq: fanfare.NewEventSeq(n+1, 0)}}
-		_, f.Gathered = plan.Gather(f.Posted.Seq, []fanfare.Hit{{Place: 1, Subscriber: 1, Channel: 1, Rule: -1, Slot: 1}}, round.Due)
+		_, f.Gathered = plan.SplitDigests(f.Posted.Seq, []fanfare.Hit{{Place: 1, Subscriber: 1, Channel: 1, Rule: -1, Slot: 1}}, round.Due)
 		keep(f)
 		round.End()
 	}
@@ -79,7 +79,7 @@ func TestADayThatIsGoneHoldsUpNoRunAndTakesNothingWithIt(t *testing.T) {
 	}
 }
 
-// itemsOf are the events of a run that is about to be frozen.
+// itemsOf returns the events of a result.
 func itemsOf(t *testing.T, f *fanfare.MatchResult) (items []fanfare.RunItem) {
 	t.Helper()
 	if f.Items == nil {

@@ -14,7 +14,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
-// appended is one group as the log has it.
+// appended is a group in the log.
 type appended struct {
 	seq    uint64
 	lane   fanfare.Lane
@@ -23,16 +23,15 @@ type appended struct {
 	events []*fanfare.AcceptedEvent
 }
 
-// memoryLog is a log that can be held up, and that can fail, with or without
-// having kept the group.
+// memoryLog is a log in memory that can block and fail, before or after it stores a group.
 type memoryLog struct {
 	mu       sync.Mutex
 	next     uint64
 	groups   []appended
 	fail     error         // of each append
-	failKept bool          // the append that fails has kept the group
+	failKept bool          // the failing append has stored the group
 	failRead error         // of a replay
-	hold     chan struct{} // an append waits for it
+	hold     chan struct{} // blocks appends
 }
 
 func (l *memoryLog) AppendEvents(_ context.Context, lane fanfare.Lane, group []byte) (uint64, error) {
@@ -80,7 +79,7 @@ func (l *memoryLog) kept() []appended {
 	return slices.Clone(l.groups)
 }
 
-// fixed are topics that accept what is a JSON object.
+// fixed has topics that accept JSON objects.
 type fixed struct{}
 
 func (fixed) CheckAudience(_, filter string) error {
@@ -104,7 +103,7 @@ func (fixed) Intake(_, topic string) (fanfare.Lane, func(json.RawMessage) error,
 
 func (fixed) ChangeSeq() uint64 { return 77 }
 
-// clock is set by hand.
+// clock is set by the test.
 type testClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -132,8 +131,8 @@ func events(ids ...string) []fanfare.AcceptedEvent {
 	return list
 }
 
-// bubble runs a test with a collector on a log in memory, in a bubble of time.
-func bubble(t *testing.T, test func(t *testing.T, c *Collector, log *memoryLog, clock *testClock)) {
+// bubble runs a test with an Ingester on a log in memory, in a synctest bubble.
+func bubble(t *testing.T, test func(t *testing.T, c *Ingester, log *memoryLog, clock *testClock)) {
 	synctest.Test(t, func(t *testing.T) {
 		log, clock := &memoryLog{}, newClock()
 		c := Start(Options{Log: log, Topics: fixed{}, Clock: clock, Floor: noFloor})
@@ -142,8 +141,8 @@ func bubble(t *testing.T, test func(t *testing.T, c *Collector, log *memoryLog, 
 	})
 }
 
-// post keeps events and fails the test where nothing was taken.
-func post(t *testing.T, c *Collector, list ...fanfare.AcceptedEvent) []Result {
+// post posts events and fails the test if none was accepted.
+func post(t *testing.T, c *Ingester, list ...fanfare.AcceptedEvent) []Result {
 	t.Helper()
 	results, err := c.Post(t.Context(), list)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 func place(partition int, local uint32) fanfare.RowID { return fanfare.NewRowID(partition, local) }
 
-func TestOneMemberForAPersonHoweverManySubscriptionsMatch(t *testing.T) {
+func TestPersonIsOneMember(t *testing.T) {
 	hits := []fanfare.Hit{
 		{Place: place(3, 1), Subscriber: place(3, 7), Channel: 1, Rule: -1},
 		{Place: place(3, 2), Subscriber: place(3, 9), Channel: 1, Rule: 1},
@@ -29,7 +29,7 @@ func TestOneMemberForAPersonHoweverManySubscriptionsMatch(t *testing.T) {
 	}
 }
 
-func TestSmallResultsShareAManifestAndLargeOnesDoNot(t *testing.T) {
+func TestPartitionsOfASmallResultShareAManifest(t *testing.T) {
 	var hits []fanfare.Hit
 	for p := range fanfare.Partitions {
 		n := uint32(2)
@@ -46,7 +46,7 @@ func TestSmallResultsShareAManifestAndLargeOnesDoNot(t *testing.T) {
 	}
 }
 
-func TestEveryHitIsInExactlyOneMember(t *testing.T) {
+func TestHitIsInExactlyOneMember(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type pair struct {
 			subscription fanfare.RowID
@@ -74,7 +74,7 @@ func TestEveryHitIsInExactlyOneMember(t *testing.T) {
 		slices.SortFunc(hits, func(a, b fanfare.Hit) int { return int(int64(a.Place) - int64(b.Place)) })
 		manifests := Manifests(9, hits, &Pins{Topic: 7, Rules: []uint32{1, 2, 3}})
 
-		var cutter Cutter
+		var cutter Batcher
 		covered := map[int]fanfare.ManifestID{}
 		recipients := map[[2]uint64]bool{}
 		for i := range manifests {
@@ -115,4 +115,33 @@ func TestEveryHitIsInExactlyOneMember(t *testing.T) {
 			t.Fatalf("batches name %d members, want %d", total, len(recipients))
 		}
 	})
+}
+
+func TestDirectRecipientIsAMemberWithoutSubscriptions(t *testing.T) {
+	d := &fanfare.Direct{Channel: 3, Template: 9}
+	for p := range fanfare.Partitions {
+		for i := range uint32(160) {
+			d.Recipients = append(d.Recipients, fanfare.Recipient{Subscriber: place(p, i)})
+		}
+	}
+	manifests := DirectManifests(7, d)
+	if len(manifests) != 2 {
+		t.Errorf("got %d manifests, want 2: whole partitions, of 8192 members at most", len(manifests))
+	}
+	at := 0
+	for _, m := range manifests {
+		if m.ID != fanfare.NewManifestID(7, d.Recipients[at].Subscriber.Partition()) {
+			t.Errorf("manifest %x begins with partition %d", uint64(m.ID), d.Recipients[at].Subscriber.Partition())
+		}
+		for position := range uint32(m.Members()) {
+			section, member, _ := m.At(position)
+			if section.Channel != 3 || section.Template != 9 || member.Subscriber != d.Recipients[at].Subscriber || len(member.Subscriptions) != 0 {
+				t.Fatalf("member %d is %+v of channel %d, template %d", at, member, section.Channel, section.Template)
+			}
+			at++
+		}
+	}
+	if at != len(d.Recipients) {
+		t.Errorf("%d members, want %d", at, len(d.Recipients))
+	}
 }

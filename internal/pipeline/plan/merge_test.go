@@ -26,12 +26,12 @@ func drawHits(t *rapid.T, slots int) (hits []fanfare.Hit) {
 	return hits
 }
 
-func TestEachHitIsToldAtOnceOrIsGatheredForItsSlot(t *testing.T) {
+func TestSplitDigestsSplitsHitsBySlot(t *testing.T) {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		hits := drawHits(t, 3)
 		want := slices.Clone(hits)
-		now, later := Gather(7, hits, func(slot uint16) (time.Time, bool) {
+		now, later := SplitDigests(7, hits, func(slot uint16) (time.Time, bool) {
 			return start.Add(time.Duration(slot) * time.Hour), slot != 3 // of 3 nothing is kept
 		})
 		got := slices.Clone(now)
@@ -58,11 +58,11 @@ func TestEachHitIsToldAtOnceOrIsGatheredForItsSlot(t *testing.T) {
 	})
 }
 
-func TestWhatIsCarriedOverIsInOnePlaceAndNotTwice(t *testing.T) {
+func TestRescheduledRecipientsAreInOneManifest(t *testing.T) {
 	to := Run{5, time.Unix(1_800_000_000, 0)}
 	rapid.Check(t, func(t *rapid.T) {
-		m := plain(fanfare.NewManifestID(1, 0), drawHits(t, 0))
-		carry := Carry{}
+		m := withoutTemplates(fanfare.NewManifestID(1, 0), drawHits(t, 0))
+		carry := Reschedule{}
 		var stay, leave []fanfare.Hit
 		for _, hit := range hitsIn(&m) {
 			if rapid.Bool().Draw(t, "goes") {
@@ -104,14 +104,13 @@ func shown(m *fanfare.Manifest) (text string) {
 	return text
 }
 
-// TestAMemberIsToldOfItsNewestEvents compares with the answer in words: of each
-// person, channel and template all events that somebody still wants, of each thing
-// the newest, of each topic the newest so many, of all those that a message can hold,
-// the oldest first.
-func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
+// TestMergeTakesTheNewestEvents compares with a simple implementation: of each person, channel and
+// template all events of active subscriptions, of each key the newest, and of each topic the
+// newest ones.
+func TestMergeTakesTheNewestEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topics := rapid.SliceOfN(rapid.IntRange(1, 4), 3, 3).Draw(t, "max")
-		d := Digest{Max: topics, Wants: func(p fanfare.RowID) bool { return p.Local()%7 != 3 }}
+		d := DigestMerger{Max: topics, Live: func(p fanfare.RowID) bool { return p.Local()%7 != 3 }}
 		type recipient struct {
 			subscriber fanfare.RowID
 			channel    uint16
@@ -121,14 +120,14 @@ func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
 		var events [][]fanfare.Hit
 		for n := range rapid.IntRange(1, 8).Draw(t, "events") {
 			topic := rapid.IntRange(0, 2).Draw(t, "topic")
-			d.Sources = append(d.Sources, Source{Topic: topic, Template: uint32(100 + topic/2), Version: rapid.IntRange(0, 2).Draw(t, "thing"),
-				Bytes: rapid.SampledFrom([]int{0, 1, MaxToldBytes / 2, MaxToldBytes}).Draw(t, "bytes")})
+			d.Sources = append(d.Sources, SourceEvent{Topic: topic, Template: uint32(100 + topic/2), Version: rapid.IntRange(0, 2).Draw(t, "thing"),
+				Bytes: rapid.SampledFrom([]int{0, 1, MaxMessageEventBytes / 2, MaxMessageEventBytes}).Draw(t, "bytes")})
 			if v := &d.Sources[n].Version; *v > 0 {
 				*v += 2 * topic // a thing has one topic
 			}
 			events = append(events, drawHits(t, 0))
 			for _, h := range events[n] {
-				if !d.Wants(h.Place) {
+				if !d.Live(h.Place) {
 					continue
 				}
 				to := recipient{h.Subscriber, h.Channel, d.Sources[n].Template}
@@ -150,10 +149,10 @@ func TestAMemberIsToldOfItsNewestEvents(t *testing.T) {
 					continue
 				}
 				things[s.Version] = true
-				if bytes+s.Bytes > MaxToldBytes {
+				if bytes+s.Bytes > MaxMessageEventBytes {
 					bytes = math.MaxInt / 2 // nor is there room for those before it
 				}
-				if told[s.Topic]++; told[s.Topic] > topics[s.Topic] || bytes > MaxToldBytes {
+				if told[s.Topic]++; told[s.Topic] > topics[s.Topic] || bytes > MaxMessageEventBytes {
 					more++
 					continue
 				}
@@ -228,7 +227,7 @@ func BenchmarkADigestOfAMillion(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		d := Digest{Sources: make([]Source, events), Max: []int{50}, Wants: func(fanfare.RowID) bool { return true }}
+		d := DigestMerger{Sources: make([]SourceEvent, events), Max: []int{50}, Live: func(fanfare.RowID) bool { return true }}
 		members := 0
 		for _, pass := range [][2]int{{0, 32}, {32, 64}} {
 			for n := range rows {

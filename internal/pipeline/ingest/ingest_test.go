@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-func TestAKeptEventHasAllThatItNeeds(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, clock *testClock) {
+func TestPostCompletesEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, clock *testClock) {
 		list := events("1", "2")
 		list[1].Event.Time = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 		list[1].Lane = fanfare.Urgent
@@ -42,8 +43,8 @@ func TestAKeptEventHasAllThatItNeeds(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedIsNotKeptAndTheRestIs(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+func TestPostStoresTheValidEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		list := events("good", "topic", "schema", "large", "not json", "lane", "header", "good too")
 		list[1].Topic = "unknown"
 		list[2].Topic = "strict"
@@ -63,10 +64,9 @@ func TestWhatIsRefusedIsNotKeptAndTheRestIs(t *testing.T) {
 	})
 }
 
-// TestDataFullOfMarkupStaysBelowTheLimit would be six times as long with the
-// escapes that package json makes for HTML.
-func TestDataFullOfMarkupStaysBelowTheLimit(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+// TestMarkupIsNotEscaped: with the HTML escapes of package json, the data would be six times as long.
+func TestMarkupIsNotEscaped(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		e := event("markup")
 		e.Event.Data = json.RawMessage(`"` + strings.Repeat("<", MaxDataBytes-2) + `"`)
 		if r := post(t, c, e); r[0].Err != nil {
@@ -78,7 +78,7 @@ func TestDataFullOfMarkupStaysBelowTheLimit(t *testing.T) {
 	})
 }
 
-func TestBelowTheDiskFloorNothingIsTaken(t *testing.T) {
+func TestPostFailsBelowTheDiskFloor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &memoryLog{}
 		var low error = &fanfare.Error{Code: fanfare.DiskFull, Message: "full"}
@@ -94,8 +94,8 @@ func TestBelowTheDiskFloorNothingIsTaken(t *testing.T) {
 	})
 }
 
-func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+func TestStopAppendsWaitingEvents(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		var posts sync.WaitGroup
@@ -115,7 +115,7 @@ func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
 		}
 		select {
 		case <-stopped:
-			t.Error("stopped before what waited was kept")
+			t.Error("stopped before the waiting events were stored")
 		default:
 		}
 		log.set(func(l *memoryLog) { l.hold = nil })
@@ -126,8 +126,8 @@ func TestStopKeepsWhatWaitsAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-func TestTooMuchThatWaitsIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T, c *Collector, log *memoryLog, _ *testClock) {
+func TestPostFailsWhenTooManyEventsWait(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
 		hold := make(chan struct{})
 		log.set(func(l *memoryLog) { l.hold = hold })
 		var posts sync.WaitGroup
@@ -163,6 +163,86 @@ func TestTooMuchThatWaitsIsRefused(t *testing.T) {
 		defer unlock()
 		if *count != 0 || *size != 0 {
 			t.Errorf("%d events and %d bytes are counted when nothing waits", *count, *size)
+		}
+	})
+}
+
+func TestInvalidAudienceIsRejected(t *testing.T) {
+	c := Start(Options{Log: &memoryLog{}, Topics: fixed{}, Clock: newClock(), Floor: noFloor})
+	defer c.Stop()
+	posted := func(id, filter string) fanfare.AcceptedEvent {
+		return fanfare.AcceptedEvent{Service: "news", Topic: "story", Event: fanfare.Event{ID: id, Source: "/"}, Audience: &fanfare.AudienceFilter{Filter: filter}}
+	}
+	results, err := c.Post(t.Context(), []fanfare.AcceptedEvent{posted("1", "wrong"), posted("2", "true")})
+	if err != nil || fanfare.CodeOf(results[0].Err) != fanfare.Invalid || results[1].Err != nil {
+		t.Errorf("got %+v, %v", results, err)
+	}
+}
+
+func TestUrgentEventsHaveAReserve(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
+		hold := make(chan struct{})
+		log.set(func(l *memoryLog) { l.hold = hold })
+		var posts sync.WaitGroup
+		posts.Go(func() { post(t, c, event("under way")) })
+		synctest.Wait()
+		c.mu.Lock()
+		c.count += maxWaiting - maxWaiting/urgentReserve
+		c.mu.Unlock()
+		if _, err := c.Post(t.Context(), events("too much")); fanfare.CodeOf(err) != fanfare.Unavailable {
+			t.Errorf("the reserve for urgent events was used by another lane: %v", err)
+		}
+		urgent := event("urgent")
+		urgent.Lane = fanfare.Urgent
+		posts.Go(func() { post(t, c, urgent) })
+		synctest.Wait()
+		c.mu.Lock()
+		c.count -= maxWaiting - maxWaiting/urgentReserve
+		c.mu.Unlock()
+		close(hold)
+		posts.Wait()
+	})
+}
+
+// direct returns a message with an id to one person.
+func direct(id string) fanfare.AcceptedEvent {
+	return fanfare.AcceptedEvent{Service: "news", Lane: fanfare.Urgent, Event: fanfare.Event{ID: id, Source: "/test", Data: json.RawMessage(`{"a":1}`)},
+		Direct: &fanfare.Direct{Channel: 3, Template: 9, Recipients: []fanfare.Recipient{{Subscriber: 7, Data: json.RawMessage(`{"b":2}`)}}}}
+}
+
+func TestDirectSendNeedsNoTopic(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
+		if r := post(t, c, direct("1"))[0]; r.Err != nil || r.Duplicate {
+			t.Fatalf("got %+v", r)
+		}
+		kept := log.kept()[0].events[0]
+		if want := direct("1"); !reflect.DeepEqual(kept.Direct, want.Direct) || kept.Lane != fanfare.Urgent {
+			t.Errorf("kept %+v in lane %s", kept.Direct, kept.Lane)
+		}
+	})
+}
+
+func TestDirectSendsHaveIDsOfTheirOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Ingester, log *memoryLog, _ *testClock) {
+		message := direct("1")
+		if _, known := c.Known(&message); known {
+			t.Error("known before it was sent")
+		}
+		first := post(t, c, event("1"), direct("1"), direct("1"))
+		if first[0].Duplicate || first[1].Duplicate || !first[2].Duplicate || first[2].Ref != first[1].Ref || first[0].Ref == first[1].Ref {
+			t.Fatalf("got %+v", first)
+		}
+		if ref, known := c.Known(&message); !known || ref != first[1].Ref {
+			t.Errorf("known as %v, %v", ref, known)
+		}
+		again := newRecentIDs()
+		for _, g := range log.kept() { // as a restart does
+			for _, p := range g.events {
+				again.add(identify(p), p.Ref(), p.ReceivedAt)
+			}
+		}
+		if ref, known := again.find(identify(&message)); !known || ref != first[1].Ref {
+			t.Errorf("after a restart known as %v, %v", ref, known)
 		}
 	})
 }

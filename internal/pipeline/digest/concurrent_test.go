@@ -18,8 +18,8 @@ import (
 	"fanfare.dev/fanfare/internal/store/sqlite"
 )
 
-// A rush has one subscription that moves between two windows, and a clock that
-// passes a second whenever it is looked at by who steps.
+// A rush has one subscription that moves between two windows, and a clock that advances by a second
+// whenever Step reads it.
 type rush struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -75,9 +75,9 @@ func (r *rush) Carried(_ context.Context, moves []digest.Move) error {
 	return nil
 }
 
-// TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce has three loops of matching, one
-// that merges, the steps, and a subscription that changes its cadence all the time.
-func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
+// TestConcurrentDigestsReportEachEventOnce has three loops of matching, one that merges, the steps,
+// and a subscription that changes its cadence all the time.
+func TestConcurrentDigestsReportEachEventOnce(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), t.TempDir(), store.Relaxed)
 	if err != nil {
 		t.Fatal(err)
@@ -116,11 +116,11 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 			}
 		} else {
 			posted.ReceivedAt = r.Now()
-			_, f.Gathered = plan.Gather(posted.Seq, []fanfare.Hit{{Place: 1, Subscriber: 1, Channel: 1, Rule: -1, Slot: r.current()}}, round.Due)
+			_, f.Gathered = plan.SplitDigests(posted.Seq, []fanfare.Hit{{Place: 1, Subscriber: 1, Channel: 1, Rule: -1, Slot: r.current()}}, round.Due)
 		}
 		fresh, err := kept.Freeze(t.Context(), []*fanfare.MatchResult{f}, r.Now())
 		if err == nil {
-			err = g.Kept(t.Context(), []*fanfare.MatchResult{f}, fresh)
+			err = g.Committed(t.Context(), []*fanfare.MatchResult{f}, fresh)
 		}
 		if err != nil {
 			t.Error(err)
@@ -165,7 +165,7 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 		}
 		break
 	}
-	for range 20 { // whatever waits is due by now
+	for range 20 { // everything that waits is due now
 		step()
 	}
 	close(runs)
@@ -173,7 +173,7 @@ func TestNothingIsLostOrToldTwiceWhileAllGoesOnAtOnce(t *testing.T) {
 	for lane := range lanes {
 		for n := range events {
 			if id := fmt.Sprint(lane, "-", n); told[id] != 1 {
-				t.Errorf("%s is told %d times", id, told[id])
+				t.Errorf("%s is reported %d times", id, told[id])
 			}
 		}
 	}

@@ -15,19 +15,19 @@ func audienceOf(seq fanfare.EventSeq, channel uint16, n int) []fanfare.Manifest 
 	for i := range n {
 		d.Recipients = append(d.Recipients, fanfare.Recipient{Subscriber: place(i*fanfare.Partitions/n, uint32(i))})
 	}
-	return Audience(seq, d)
+	return DirectManifests(seq, d)
 }
 
-func TestWhatIsLargeHasItsOwnBatchesAndWhatIsSmallSharesThem(t *testing.T) {
+func TestSmallEventsShareBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type of struct {
 			channel uint16
 			event   fanfare.EventSeq
 		}
 		want, got := map[of]int{}, map[of]int{}
-		var cutter Cutter
+		var cutter Batcher
 		for seq := range fanfare.EventSeq(rapid.IntRange(1, 12).Draw(t, "events")) {
-			n := rapid.SampledFrom([]int{1, 2, Small - 1, Small, 1000, 1001, 2500}).Draw(t, "members")
+			n := rapid.SampledFrom([]int{1, 2, MinOwnBatch - 1, MinOwnBatch, 1000, 1001, 2500}).Draw(t, "members")
 			channel := rapid.Uint16Range(1, 2).Draw(t, "channel")
 			manifests := audienceOf(seq, channel, n)
 			for i := range manifests {
@@ -46,7 +46,7 @@ func TestWhatIsLargeHasItsOwnBatchesAndWhatIsSmallSharesThem(t *testing.T) {
 				key := of{batch.Channel, slice.Manifest.Event()}
 				got[key] += slice.Len()
 				events[key.event] = true
-				if small := want[key] < Small; small && large {
+				if small := want[key] < MinOwnBatch; small && large {
 					t.Fatal("a small event comes behind a large one")
 				} else if !small {
 					large = true
@@ -65,7 +65,7 @@ func TestWhatIsLargeHasItsOwnBatchesAndWhatIsSmallSharesThem(t *testing.T) {
 			}
 		}
 		for channel, n := range shared {
-			if n > 1+12*Small/(fanfare.MaxBatch-Small) {
+			if n > 1+12*MinOwnBatch/(fanfare.MaxBatch-MinOwnBatch) {
 				t.Fatalf("small events of channel %d are spread over %d batches", channel, n)
 			}
 		}

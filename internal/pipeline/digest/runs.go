@@ -12,29 +12,28 @@ import (
 )
 
 const (
-	// longestRest bounds the wait, so that a slot of state that is new, and a step of
-	// the clock, are noticed.
-	longestRest = time.Second
-	// retryPause is how long work that failed rests.
+	// maxSleep bounds the wait, so that new slots of state and steps of the clock are noticed.
+	maxSleep = time.Second
+	// retryPause is the pause after a failed step.
 	retryPause = time.Second
-	// Lifetime is how long after its time a run may leave. What is older is frozen all
-	// the same, and expires, so that it is counted and shown.
+	// Lifetime is how long after its time a digest may be sent. An older run is frozen too, and
+	// its messages expire, so that they are counted and shown.
 	Lifetime = 7 * 24 * time.Hour
 )
 
-// The words of a run as an event.
+// The attributes of a run as an event.
 const (
 	runSource = "/fanfare/digests"
 	runType   = "fanfare.digest"
 )
 
 // Run steps until ctx ends.
-func (g *Gathering) Run(ctx context.Context) {
+func (g *Scheduler) Run(ctx context.Context) {
 	for {
 		next, err := g.Step(ctx)
-		rest := min(max(next.Sub(g.Clock.Now()), 0), longestRest)
+		rest := min(max(next.Sub(g.Clock.Now()), 0), maxSleep)
 		if err != nil && ctx.Err() == nil {
-			g.Logger.Error("what is gathered could not be looked after, it is tried again", "error", err)
+			g.Logger.Error("digests could not be scheduled, it is tried again", "error", err)
 			rest = retryPause
 		}
 		timer := time.NewTimer(rest)
@@ -49,34 +48,34 @@ func (g *Gathering) Run(ctx context.Context) {
 	}
 }
 
-// Step does all that is to be done now, and returns when the next run is due at the
-// latest.
-func (g *Gathering) Step(ctx context.Context) (next time.Time, err error) {
-	if err := g.carry(ctx); err != nil {
+// Step reschedules moved subscriptions, removes frozen runs and publishes due runs. It returns the
+// time of the next step.
+func (g *Scheduler) Step(ctx context.Context) (next time.Time, err error) {
+	if err := g.reschedule(ctx); err != nil {
 		return next, err
 	}
-	if err := g.awaitStates(ctx); err != nil { // before what they waited for is forgotten
+	if err := g.addStateRuns(ctx); err != nil { // before removeFrozen
 		return next, err
 	}
-	if err := g.finish(ctx); err != nil {
+	if err := g.removeFrozen(ctx); err != nil {
 		return next, err
 	}
 	return g.publish(ctx)
 }
 
-// waitingRuns are the runs that are not frozen, in the order in which they are due.
-func (g *Gathering) waitingRuns() []*run {
-	runs := g.those(func(r *run) bool { return !r.frozen })
+// waitingRuns returns the runs that are not frozen, in the order of their times.
+func (g *Scheduler) waitingRuns() []*run {
+	runs := g.selectRuns(func(r *run) bool { return !r.frozen })
 	slices.SortFunc(runs, func(a, b *run) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Slot, b.Slot)) })
 	return runs
 }
 
-// finish has the days forget the runs that are frozen.
-func (g *Gathering) finish(ctx context.Context) error {
-	for _, r := range g.those(func(r *run) bool { return r.frozen }) {
+// removeFrozen removes frozen runs from their days.
+func (g *Scheduler) removeFrozen(ctx context.Context) error {
+	for _, r := range g.selectRuns(func(r *run) bool { return r.frozen }) {
 		failpoint.Hit("before-run-forgotten")
 		for _, day := range g.daysOf(r) {
-			if err := unlessGone(g.Store.EndAwait(ctx, day, r.Waiting)); err != nil {
+			if err := ignoreRemoved(g.Store.EndAwait(ctx, day, r.Waiting)); err != nil {
 				return err
 			}
 		}
@@ -88,28 +87,28 @@ func (g *Gathering) finish(ctx context.Context) error {
 	return nil
 }
 
-// publish publishes the runs whose time has come, and returns when the next is due.
-func (g *Gathering) publish(ctx context.Context) (next time.Time, err error) {
+// publish publishes the runs that are due, and returns when the next run is due.
+func (g *Scheduler) publish(ctx context.Context) (next time.Time, err error) {
 	now := g.Clock.Now()
-	next = now.Add(longestRest)
-	var ripe []*run
+	next = now.Add(maxSleep)
+	var dueRuns []*run
 	for _, r := range g.waitingRuns() {
 		switch {
 		case r.published:
 		case r.Due.After(now):
 			next = earlier(next, r.Due)
 		default:
-			g.close(r.Slot, r.Due)
-			ripe = append(ripe, r)
+			g.closeSlot(r.Slot, r.Due)
+			dueRuns = append(dueRuns, r)
 		}
 	}
-	if len(ripe) == 0 {
+	if len(dueRuns) == 0 {
 		return next, nil
 	}
-	if err := g.settle(ctx); err != nil {
+	if err := g.waitForRounds(ctx); err != nil {
 		return next, err
 	}
-	for _, r := range ripe {
+	for _, r := range dueRuns {
 		failpoint.Hit("before-run-publish")
 		if err := g.Publish(ctx, g.event(r)); err != nil {
 			return next, err
@@ -120,8 +119,8 @@ func (g *Gathering) publish(ctx context.Context) (next time.Time, err error) {
 	return next, nil
 }
 
-// event is the event that a run is.
-func (g *Gathering) event(r *run) *fanfare.AcceptedEvent {
+// event returns a run as an event.
+func (g *Scheduler) event(r *run) *fanfare.AcceptedEvent {
 	of := &fanfare.Run{Slot: r.Slot, Due: r.Due}
 	slot, _ := g.Slots.Slot(r.Slot)
 	of.Cadence = slot.Cadence.String()
@@ -134,8 +133,8 @@ func (g *Gathering) event(r *run) *fanfare.AcceptedEvent {
 	}
 }
 
-// awaitStates has each slot of state wait for its next run.
-func (g *Gathering) awaitStates(ctx context.Context) error {
+// addStateRuns adds the next run of each slot that reports a state.
+func (g *Scheduler) addStateRuns(ctx context.Context) error {
 	var waits map[uint16]bool
 	for _, slot := range g.Slots.Slots() {
 		if !slot.Cadence.OfState() {
@@ -150,14 +149,14 @@ func (g *Gathering) awaitStates(ctx context.Context) error {
 		if waits[slot.Number] {
 			continue
 		}
-		if err := g.awaitState(ctx, &slot); err != nil {
+		if err := g.addStateRun(ctx, &slot); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *Gathering) awaitState(ctx context.Context, slot *Slot) error {
+func (g *Scheduler) addStateRun(ctx context.Context, slot *Slot) error {
 	now := g.Clock.Now()
 	due := slot.Cadence.Next(g.after(slot.Number, now), slot.Zone)
 	if due.IsZero() {
@@ -168,7 +167,7 @@ func (g *Gathering) awaitState(ctx context.Context, slot *Slot) error {
 	if err := g.Store.Await(ctx, day, []deliveries.Waiting{w}); err != nil {
 		return err
 	}
-	g.await(day, w)
+	g.addWaiting(day, w)
 	return nil
 }
 

@@ -15,7 +15,7 @@ type setClock struct{ now time.Time }
 
 func (c *setClock) Now() time.Time { return c.now }
 
-// daily is one slot, 1, at eight.
+// daily has one slot with the number 1, due at eight.
 type daily struct{}
 
 func (daily) Slot(number uint16) (Slot, bool) {
@@ -26,7 +26,7 @@ func (daily) Slots() []Slot                         { return nil }
 func (daily) Moves() []Move                         { return nil }
 func (daily) Carried(context.Context, []Move) error { return nil }
 
-func TestARunWaitsForTheRoundsThatMayStillGatherForItAndNobodyWaitsForTheRun(t *testing.T) {
+func TestRunWaitsForRoundsThatMayAddToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		eight := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 		clock := &setClock{eight.Add(-time.Second)}
@@ -35,7 +35,7 @@ func TestARunWaitsForTheRoundsThatMayStillGatherForItAndNobodyWaitsForTheRun(t *
 			published = append(published, p)
 			return nil
 		}})
-		g.await(fanfare.DayOf(eight), deliveries.Waiting{Slot: 1, Due: eight, Service: "news"})
+		g.addWaiting(fanfare.DayOf(eight), deliveries.Waiting{Slot: 1, Due: eight, Service: "news"})
 		before := g.Begin()
 		clock.now = eight
 		go func() {
@@ -50,10 +50,10 @@ func TestARunWaitsForTheRoundsThatMayStillGatherForItAndNobodyWaitsForTheRun(t *
 		clock.now = eight.Add(-time.Hour) // a clock that steps back
 		after := g.Begin()
 		if due, ok := after.Due(1); !ok || !due.Equal(eight.AddDate(0, 0, 1)) {
-			t.Errorf("a round that begins while the run is closed gathers for %v", due)
+			t.Errorf("a round that begins after the slot was closed adds to the run of %v", due)
 		}
 		if due, ok := before.Due(1); !ok || due.Before(eight) {
-			t.Errorf("the round before gathers for %v", due)
+			t.Errorf("the round before adds to the run of %v", due)
 		}
 		before.End()
 		synctest.Wait()
