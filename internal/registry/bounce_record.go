@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people"
 	"fanfare.dev/fanfare/internal/people/addresskind"
 	"fanfare.dev/fanfare/internal/store/control"
 )
@@ -15,8 +16,8 @@ func (r *Registry) BounceOf(service, address string) (control.BounceRecord, erro
 	kind := addresskind.OfAddress(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", noAddress(address, "", err))
+		return control.BounceRecord{}, inputerror.Invalid("", "", "%s", people.AddressProblem(address, "", err))
 	}
-	s := r.suppressions.suppressionOf(svc.Number, kind, normal)
+	s := r.suppressions.NewRecord(svc.Number, kind, normal)
 	return control.BounceRecord{Service: s.Service, AddressKind: s.Kind, Hash: s.Hash}, nil
 }

@@ -10,28 +10,28 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/people"
 )
 
 // Conditions knows subscriptions and what they wait for.
 type Conditions interface {
-	Subscription(ctx context.Context, service, id string) (registry.Subscription, error)
+	Subscription(ctx context.Context, service, id string) (people.Subscription, error)
 	Topic(service, name string) (*catalog.Topic, bool)
 	// Explain evaluates the subscription's condition, as its topic defines it
 	// now, part by part, for an event after one with the data was.
-	Explain(s *registry.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
+	Explain(s *people.Subscription, event *fanfare.Event, was json.RawMessage) (fanfare.Part, error)
 	// Before returns the data of the last event of the key that one with these
 	// data would have; none where there is none.
 	Before(service, topic string, data json.RawMessage) (json.RawMessage, error)
 	// SecondOpinion evaluates the condition independently of the matching index, and says
 	// what the index makes of it.
-	SecondOpinion(ctx context.Context, s *registry.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
+	SecondOpinion(ctx context.Context, s *people.Subscription, event *fanfare.Event, was []byte) (Opinion, error)
 	// FoundBy says what of an event leads to the subscription, "" where every event
 	// is held against it.
-	FoundBy(s *registry.Subscription) (string, error)
+	FoundBy(s *people.Subscription) (string, error)
 	// InAudience reports whether the subscription is in the audience of an event,
 	// as its subscriber is now.
-	InAudience(ctx context.Context, s *registry.Subscription, filter string) (bool, error)
+	InAudience(ctx context.Context, s *people.Subscription, filter string) (bool, error)
 }
 
 // An Opinion is what the independent evaluator says about a condition and an event.
@@ -204,7 +204,7 @@ func (x *Explainer) before(ctx context.Context, posted *fanfare.AcceptedEvent, q
 }
 
 // condition adds what the condition comes to.
-func (x *Explainer) condition(ctx context.Context, e *explanation, s *registry.Subscription, event *fanfare.Event, was json.RawMessage) error {
+func (x *Explainer) condition(ctx context.Context, e *explanation, s *people.Subscription, event *fanfare.Event, was json.RawMessage) error {
 	part, err := x.Conditions.Explain(s, event, was)
 	if wrong, ok := errors.AsType[*fanfare.Error](err); ok && wrong.Code == fanfare.Invalid {
 		e.check("condition", false, "the condition cannot be evaluated: %v", wrong)
@@ -253,7 +253,7 @@ func firstError(p *fanfare.Part) string {
 }
 
 // recorded adds what was frozen and what came of it.
-func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Subscription, ref fanfare.EventRef) error {
+func (x *Explainer) recorded(ctx context.Context, e *explanation, s *people.Subscription, ref fanfare.EventRef) error {
 	now := e.good()
 	m, err := x.Traces.Store.ManifestOf(ctx, ref, s.Owner.Partition())
 	if err != nil {
@@ -299,7 +299,7 @@ func (x *Explainer) recorded(ctx context.Context, e *explanation, s *registry.Su
 }
 
 // memberOf finds the member that a subscription is part of.
-func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, fanfare.Member, uint32) {
+func memberOf(m *fanfare.Manifest, s *people.Subscription) (*fanfare.Section, fanfare.Member, uint32) {
 	if m == nil {
 		return nil, fanfare.Member{}, 0
 	}
@@ -314,7 +314,7 @@ func memberOf(m *fanfare.Manifest, s *registry.Subscription) (*fanfare.Section, 
 
 // template adds which of the subscriptions picked the template, where one
 // message is for several of them.
-func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Subscription, section *fanfare.Section, member fanfare.Member) error {
+func (x *Explainer) template(ctx context.Context, e *explanation, s *people.Subscription, section *fanfare.Section, member fanfare.Member) error {
 	name := "a template that is gone"
 	if t, ok := x.Traces.Registry.Template(section.Template); ok {
 		name = fmt.Sprintf("template %s@%d", t.Name, t.Version)
@@ -333,10 +333,10 @@ func (x *Explainer) template(ctx context.Context, e *explanation, s *registry.Su
 		}
 		return len(topic.Rules)
 	}
-	best, bestRank := registry.SubscriptionRow{}, len(topic.Rules)+1
-	err := x.Traces.Registry.Subscriptions(ctx, member.Subscriptions, func(r *registry.SubscriptionRow) error {
+	best, bestRank := people.SubscriptionRow{}, len(topic.Rules)+1
+	err := x.Traces.Registry.Subscriptions(ctx, member.Subscriptions, func(r *people.SubscriptionRow) error {
 		if rank(r.Rule) < bestRank {
-			best, bestRank = registry.SubscriptionRow{Place: r.Place, ID: r.ID, Rule: r.Rule}, rank(r.Rule)
+			best, bestRank = people.SubscriptionRow{Place: r.Place, ID: r.ID, Rule: r.Rule}, rank(r.Rule)
 		}
 		return nil
 	})

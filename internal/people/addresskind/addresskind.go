@@ -1,3 +1,5 @@
+// Package addresskind has the kinds of addresses, mail and URL. The catalog derives the kind from the
+// driver of a channel, and the registry from the address itself. It keeps no state.
 package addresskind
 
 import (
@@ -11,16 +13,16 @@ const (
 	URL  uint8 = 2
 )
 
-// Names is how a kind is spelled, and how it enters the hash that chooses the
-// partition. Kind 0 is no address at all: then the id takes its place in the hash.
+// Names has the names of the kinds. The hash that chooses the partition of a subscriber uses them.
+// Kind 0 is no address: the hash then uses the id instead.
 var Names = [...]string{Mail: "mail", URL: "url"}
 
-// Parse returns the kind with a name, 0 if there is none.
+// Parse returns the kind with a name, 0 for an unknown name.
 func Parse(name string) uint8 {
 	return uint8(max(slices.Index(Names[1:], name)+1, 0))
 }
 
-// OfDriver returns the kind of address that a driver sends to.
+// OfDriver returns the kind of the addresses that a driver sends to.
 func OfDriver(driver string) uint8 {
 	switch driver {
 	case "smtp", "file":
@@ -31,8 +33,7 @@ func OfDriver(driver string) uint8 {
 	return 0
 }
 
-// OfAddress returns the kind that an address is of by how it is written: no mail
-// address begins like a URL.
+// OfAddress returns the kind of an address by its spelling: no mail address begins like a URL.
 func OfAddress(address string) uint8 {
 	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {
 		return URL

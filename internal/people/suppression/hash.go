@@ -1,4 +1,4 @@
-package registry
+package suppression
 
 import (
 	"crypto/hmac"
@@ -13,58 +13,57 @@ import (
 
 	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/addresskind"
-	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
-// suppressionOf is what would be kept of an address in normal form.
-func (l *suppressions) suppressionOf(service uint32, kind uint8, address string) suppression.Record {
-	address = folded(kind, address)
-	s := suppression.Record{Service: service, Kind: kind, Tag: l.tag(kind, address)}
-	mac := hmac.New(sha256.New, l.key)
+// NewRecord is what would be kept of an address in normal form.
+func (l *List) NewRecord(service uint32, kind uint8, address string) Record {
+	address = Fold(kind, address)
+	s := Record{Service: service, Kind: kind, Tag: l.Tag(kind, address)}
+	mac := hmac.New(sha256.New, l.Key)
 	mac.Write([]byte(address))
 	mac.Sum(s.Hash[:0])
 	return s
 }
 
-// folded is the form of an address that is hashed. A mail address in other
+// Fold is the form of an address that is hashed. A mail address in other
 // capitals, or in another form of Unicode, reaches the same person nearly
 // everywhere, although RFC 5321 leaves that to the domain: who asked not to be
 // written to is not written to so either.
-func folded(kind uint8, address string) string {
-	if kind == addresskind.Mail && strings.ContainsFunc(address, respells) {
+func Fold(kind uint8, address string) string {
+	if kind == addresskind.Mail && strings.ContainsFunc(address, foldsTo) {
 		return strings.ToLower(norm.NFC.String(address))
 	}
 	return address
 }
 
-// respells reports whether folding may change a character.
-func respells(c rune) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }
+// foldsTo reports whether folding may change a character.
+func foldsTo(c rune) bool { return c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' }
 
-// tag is a keyed hash that takes a twentieth of the time of the HMAC, because each
+// Tag is a keyed hash that takes a twentieth of the time of the HMAC, because each
 // message asks for it: of an address whose tag is on no list, nothing else is
 // asked. It is kept beside the HMAC, so that it is known of an address that is
 // kept as a hash alone. 0 is no tag.
-func (l *suppressions) tag(kind uint8, folded string) uint64 {
+func (l *List) Tag(kind uint8, folded string) uint64 {
 	var buf [256]byte
-	return max(highwayhash.Sum64(append(append(buf[:0], kind), folded...), l.tagKey[:]), 1)
+	return max(highwayhash.Sum64(append(append(buf[:0], kind), folded...), l.TagKey[:]), 1)
 }
 
-// hashText is how an export writes an address that is kept as a hash alone: under
+// HashText is how an export writes an address that is kept as a hash alone: under
 // the name of the key, kind, tag and hash.
-func (l *suppressions) hashText(s *suppression.Record) string {
+func (l *List) HashText(s *Record) string {
 	b := binary.BigEndian.AppendUint64([]byte{s.Kind}, s.Tag)
 	return l.hashKeyName() + hex.EncodeToString(append(b, s.Hash[:]...))
 }
 
 // hashKeyName tells the hashes of one key from those of another.
-func (l *suppressions) hashKeyName() string {
-	name := sha256.Sum256(append([]byte("name of the key of tags "), l.tagKey[:]...))
+func (l *List) hashKeyName() string {
+	name := sha256.Sum256(append([]byte("name of the key of tags "), l.TagKey[:]...))
 	return hex.EncodeToString(name[:4]) + "-"
 }
 
-// parseHash is what would be kept of an address of which an export of this
+// ParseHash is what would be kept of an address of which an export of this
 // server has the hash.
-func (l *suppressions) parseHash(text string) (s suppression.Record, err error) {
+func (l *List) ParseHash(text string) (s Record, err error) {
 	written, ours := strings.CutPrefix(text, l.hashKeyName())
 	b, err := hex.DecodeString(written)
 	switch {
@@ -78,8 +77,8 @@ func (l *suppressions) parseHash(text string) (s suppression.Record, err error) 
 	return s, nil
 }
 
-// tagKeyOf derives the key of tags from that of the hashes.
-func tagKeyOf(key []byte) (derived [highwayhash.Size]byte) {
+// TagKeyOf derives the key of tags from that of the hashes.
+func TagKeyOf(key []byte) (derived [highwayhash.Size]byte) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("tags of addresses"))
 	mac.Sum(derived[:0])
