@@ -22,7 +22,7 @@ import (
 // testServer is a whole Fanfare in this process, with a capture server to send to.
 type testServer struct {
 	t    *testing.T
-	app  *server.App
+	app  *server.Server
 	dir  string
 	key  string
 	sink *sink.Server

@@ -52,10 +52,10 @@ func relayed(t *testing.T, durability, document string, config sink.Config) (w *
 	}
 }
 
-// desk is who hears what becomes of others.
-const desk = "desk@example.org"
+// observer is who hears what becomes of others.
+const observer = "observer@example.org"
 
-// A hearing is what the desk was told, and by which messages.
+// A hearing is what the observer was told, and by which messages.
 type hearing struct {
 	line *regexp.Regexp // of a message, what is told in its parentheses
 	mu   sync.Mutex
@@ -68,7 +68,7 @@ func newHearing(line string) *hearing {
 
 func (h *hearing) take(_ string, to []string, body []byte) {
 	m, err := mail.ReadMessage(bytes.NewReader(body))
-	if err != nil || len(to) != 1 || to[0] != desk {
+	if err != nil || len(to) != 1 || to[0] != observer {
 		return
 	}
 	h.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// Letters are the mails of a few people, kept to show one of them.
-type letters struct {
+// Samples are the mails of a few people, kept to show one of them.
+type samples struct {
 	near string // how the subject begins of one that is worth showing
 
 	mu   sync.Mutex
@@ -25,10 +25,10 @@ type letters struct {
 // watched begins the addresses of the first hundred people.
 const watched = "person0000"
 
-func newLetters(near string) *letters { return &letters{near: near, mail: map[string][][]byte{}} }
+func newSamples(near string) *samples { return &samples{near: near, mail: map[string][][]byte{}} }
 
 // see is called for each mail that the capture server takes.
-func (l *letters) see(_ string, to []string, body []byte) {
+func (l *samples) see(_ string, to []string, body []byte) {
 	for _, address := range to {
 		if strings.HasPrefix(address, watched) {
 			l.mu.Lock()
@@ -40,7 +40,7 @@ func (l *letters) see(_ string, to []string, body []byte) {
 
 // pick chooses a person with a few mails, one of which is worth showing, and
 // that mail; where there is none, any.
-func (l *letters) pick() (address string, message []byte) {
+func (l *samples) pick() (address string, message []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range slices.Sorted(maps.Keys(l.mail)) {
@@ -59,15 +59,15 @@ func (l *letters) pick() (address string, message []byte) {
 	return address, message
 }
 
-// A letter is a mail as a person sees it.
-type letter struct {
+// A sample is a mail as a person sees it.
+type sample struct {
 	header [][2]string // names and values, decoded
 	text   string
 }
 
 // open decodes the headers that people look at, and the text part.
-func open(message []byte) (letter, error) {
-	var l letter
+func open(message []byte) (sample, error) {
+	var l sample
 	if len(message) == 0 {
 		return l, errors.New("no mail came to the first hundred people")
 	}
