@@ -284,10 +284,10 @@ func TestSilentResolverIsAskedOnce(t *testing.T) {
 
 func TestMailThatStaysInsideIsNotLookedUp(t *testing.T) {
 	for name, change := range map[string]func(s *sender){
-		"mail is captured": func(s *sender) { s.Config.Capture = "smtp://127.0.0.1:1025" },
+		"mail is captured":                  func(s *sender) { s.Config.Capture = "smtp://127.0.0.1:1025" },
 		"a name reserved for documentation": func(s *sender) { s.channel.From = "news@mail.example.org" },
-		"a local name": func(s *sender) { s.channel.From = "news@localhost" },
-		"files":                func(s *sender) { s.channel.Driver, s.channel.Path = "file", os.DevNull },
+		"a local name":                      func(s *sender) { s.channel.From = "news@localhost" },
+		"files":                             func(s *sender) { s.channel.Driver, s.channel.Path = "file", os.DevNull },
 	} {
 		s := newSender(t)
 		change(s)
