@@ -21,7 +21,7 @@ func seqOf(s *States, topic, series uint32, key string) fanfare.EventSeq {
 	return l.Event.Seq
 }
 
-func TestAStateGoesForwardOnly(t *testing.T) {
+func TestPutIgnoresOlderEvents(t *testing.T) {
 	s := New()
 	s.Put(lastAt(1, 1, "A", 5))
 	s.Put(lastAt(1, 1, "A", 3))
@@ -35,11 +35,11 @@ func TestAStateGoesForwardOnly(t *testing.T) {
 	}
 }
 
-func TestANewSeriesBeginsWithoutStates(t *testing.T) {
+func TestNewSeriesHasNoStates(t *testing.T) {
 	s := New()
 	s.Put(lastAt(1, 1, "A", 5))
 	if got := seqOf(s, 1, 2, "A"); got != 0 {
-		t.Errorf("the new series knows %d of the old one", got)
+		t.Errorf("the new series has %d of the old one", got)
 	}
 	s.Put(lastAt(1, 2, "B", 6))
 	s.Put(lastAt(1, 1, "A", 7)) // of a round that began before
@@ -53,7 +53,7 @@ func TestANewSeriesBeginsWithoutStates(t *testing.T) {
 	}
 }
 
-func TestATopicThatIsFullKeepsNoFurtherState(t *testing.T) {
+func TestFullTopicTakesNoFurtherState(t *testing.T) {
 	s := New()
 	data := make(json.RawMessage, MaxBytes)
 	big := func(key string, seq fanfare.EventSeq, n int) *fanfare.Last {
@@ -64,17 +64,17 @@ func TestATopicThatIsFullKeepsNoFurtherState(t *testing.T) {
 	s.Put(big("A", 1, MaxBytes/2))
 	s.Put(big("B", 2, MaxBytes/2))
 	s.Put(big("C", 3, 10))
-	s.Put(big("A", 4, MaxBytes/2)) // takes its own place
+	s.Put(big("A", 4, MaxBytes/2)) // replaces its own state
 	if got := s.Size(1, 1); got != (Size{Keys: 2, Bytes: MaxBytes, Full: 1}) || seqOf(s, 1, 1, "A") != 4 || seqOf(s, 1, 1, "C") != 0 {
 		t.Errorf("%+v, A has %d, C %d", got, seqOf(s, 1, 1, "A"), seqOf(s, 1, 1, "C"))
 	}
-	s.Put(big("B", 5, MaxBytes/2+1)) // what is known of B is not true any more
+	s.Put(big("B", 5, MaxBytes/2+1)) // the state of B is outdated
 	if got := s.Size(1, 1); got != (Size{Keys: 1, Bytes: MaxBytes / 2, Full: 2}) || seqOf(s, 1, 1, "B") != 0 {
 		t.Errorf("%+v, B has %d", got, seqOf(s, 1, 1, "B"))
 	}
 }
 
-func TestStatesAreListedInTheOrderOfTheirKeys(t *testing.T) {
+func TestListIsSortedByKey(t *testing.T) {
 	s := New()
 	for i := range 100 {
 		s.Put(lastAt(1, 1, fmt.Sprintf("%02d", i*37%100), fanfare.EventSeq(i+1)))
@@ -95,22 +95,21 @@ func TestStatesAreListedInTheOrderOfTheirKeys(t *testing.T) {
 	}
 }
 
-// TestKeptEventsOfAKeyFollowEachOther plays lanes that match and keep rounds beside
-// each other, where keeping fails, with and without effect, and what failed comes
-// again: each event that is kept as the last of its key was matched against the one
-// that was kept before it, so that nothing is crossed twice and nothing is missed.
-func TestKeptEventsOfAKeyFollowEachOther(t *testing.T) {
+// TestEventsOfAKeyFollowEachOther has lanes that match and commit rounds concurrently. Commits fail,
+// with and without effect, and failed events come again. Each committed event of a key must have
+// been compared with the event committed before it, so that each crossing is found once.
+func TestEventsOfAKeyFollowEachOther(t *testing.T) {
 	type event struct {
 		seq    fanfare.EventSeq
 		key    string
-		before fanfare.EventSeq // that it was matched against
+		before fanfare.EventSeq // with which it was compared
 		late   bool
 	}
 	type lane struct {
 		round *Round
 		list  []*event
 	}
-	failed := errors.New("keeping failed")
+	failed := errors.New("the commit failed")
 	rapid.Check(t, func(t *rapid.T) {
 		s := New()
 		kept := map[fanfare.EventSeq]bool{}    // in the store
@@ -157,9 +156,9 @@ func TestKeptEventsOfAKeyFollowEachOther(t *testing.T) {
 				l.list = append(l.list, e)
 				continue
 			}
-			outcome := rapid.SampledFrom([]string{"kept", "kept", "failed", "unknown"}).Draw(t, "outcome")
-			err := l.round.Keep(func(doubts []Doubt) error {
-				for _, d := range doubts {
+			outcome := rapid.SampledFrom([]string{"committed", "committed", "failed", "unknown"}).Draw(t, "outcome")
+			err := l.round.Commit(func(uncertain []Uncertain) error {
+				for _, d := range uncertain {
 					for _, k := range d.Keys {
 						if store[k.Key] > 0 {
 							s.Put(lastAt(1, 0, k.Key, store[k.Key]))
@@ -167,15 +166,15 @@ func TestKeptEventsOfAKeyFollowEachOther(t *testing.T) {
 					}
 				}
 				return nil
-			}, func(moved []fanfare.KeyRef) error {
+			}, func(changed []fanfare.KeyRef) error {
 				for _, e := range l.list {
-					if !e.late && slices.ContainsFunc(moved, func(k fanfare.KeyRef) bool { return k.Key == e.key }) {
+					if !e.late && slices.ContainsFunc(changed, func(k fanfare.KeyRef) bool { return k.Key == e.key }) {
 						match(l, e)
 					}
 				}
 				return nil
 			}, func() error {
-				if outcome == "kept" {
+				if outcome == "committed" {
 					for _, e := range commit(l) {
 						if !e.late {
 							s.Put(lastAt(1, 0, e.key, e.seq))
@@ -190,7 +189,7 @@ func TestKeptEventsOfAKeyFollowEachOther(t *testing.T) {
 				for _, e := range l.list {
 					keys = append(keys, fanfare.KeyRef{Topic: 1, Key: e.key})
 				}
-				l.round.Doubt(1, keys)
+				l.round.MarkUncertain(1, keys)
 				return failed
 			})
 			if err != nil {
@@ -202,7 +201,7 @@ func TestKeptEventsOfAKeyFollowEachOther(t *testing.T) {
 			before := fanfare.EventSeq(0)
 			for _, e := range list {
 				if e.before != before || e.seq <= before {
-					t.Fatalf("of %s, %d was kept as the one after %d, and it came after %d", key, e.seq, e.before, before)
+					t.Fatalf("of %s, %d was compared with %d, and committed after %d", key, e.seq, e.before, before)
 				}
 				before = e.seq
 			}
