@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -102,7 +103,7 @@ const (
 	KindSubscriberSchema = "subscriber_schema" // has the number of its service
 )
 
-func LoadChannel(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error {
+func loadChannel(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error {
 	ch := &Channel{Number: uint16(c.Number), Service: svc.Name, Name: c.Name}
 	if err := json.Unmarshal(c.Body, &ch.ChannelSettings); err != nil {
 		return err
@@ -130,7 +131,7 @@ func ChannelsIn(records []control.ConfigRecord) ([]*Channel, error) {
 			if svc == nil || c.Deleted {
 				continue
 			}
-			if err := LoadChannel(s, svc, c); err != nil {
+			if err := loadChannel(s, svc, c); err != nil {
 				return nil, err
 			}
 		}
@@ -200,4 +201,34 @@ func (s *Snapshot) ChannelNamed(name string) (*Channel, error) {
 		return nil, &fanfare.Error{Code: fanfare.NotFound, Message: "unknown channel " + inputerror.Quote(name), Hint: "write service/channel; fanfare channel list shows which there are"}
 	}
 	return svc.Channels[channel], nil
+}
+
+// Load adds a record. It returns the topic if the record is one that is not deleted. Records of
+// services come first.
+func (s *Snapshot) Load(c *control.ConfigRecord) (*Topic, error) {
+	switch c.Kind {
+	case KindService:
+		return nil, loadService(s, c)
+	case KindSubscriberSchema:
+		return nil, loadSubscriberSchema(s, c)
+	}
+	name, known := s.ServiceNames[c.Service]
+	if !known {
+		return nil, fmt.Errorf("no service %d", c.Service)
+	}
+	svc := s.Services[name]
+	if svc == nil { // the service is deleted
+		svc = NewService(c.Service, name)
+	}
+	switch c.Kind {
+	case KindChannel:
+		return nil, loadChannel(s, svc, c)
+	case KindTopic:
+		return loadTopic(s, svc, c)
+	case KindTemplate:
+		return nil, loadTemplate(s, svc, c)
+	case KindDraft:
+		return nil, loadDraft(s, svc, c)
+	}
+	return nil, fmt.Errorf("unknown kind %q; was the database written by a newer version?", c.Kind)
 }

@@ -123,7 +123,7 @@ type ServiceBody struct {
 	Pages Pages `json:"pages,omitzero"`
 }
 
-func LoadService(s *Snapshot, c *control.ConfigRecord) error {
+func loadService(s *Snapshot, c *control.ConfigRecord) error {
 	s.ServiceNames[c.Number] = c.Name
 	if c.Deleted {
 		return nil
@@ -226,8 +226,8 @@ func (s subscriberSchemas) CheckAttributes(service uint32, attributes json.RawMe
 	return wrong
 }
 
-// LoadSubscriberSchema puts a kept schema into s.
-func LoadSubscriberSchema(s *Snapshot, c *control.ConfigRecord) error {
+// loadSubscriberSchema puts a kept schema into s.
+func loadSubscriberSchema(s *Snapshot, c *control.ConfigRecord) error {
 	delete(s.SubscriberSchemas, c.Service)
 	if c.Deleted {
 		return nil

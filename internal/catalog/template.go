@@ -172,7 +172,7 @@ type TemplateBody struct {
 	TemplateParts
 }
 
-func LoadTemplate(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error {
+func loadTemplate(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error {
 	var body TemplateBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -266,7 +266,7 @@ type DraftBody struct {
 	TemplateParts
 }
 
-func LoadDraft(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error {
+func loadDraft(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) error {
 	var body DraftBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err

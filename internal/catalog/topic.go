@@ -225,8 +225,8 @@ type RuleBody struct {
 	Rule
 }
 
-// LoadTopic returns the topic unless it was deleted.
-func LoadTopic(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) (*Topic, error) {
+// loadTopic returns the topic unless it was deleted.
+func loadTopic(s *Snapshot, svc *ServiceSnapshot, c *control.ConfigRecord) (*Topic, error) {
 	var body TopicBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return nil, err

@@ -92,3 +92,16 @@ func (r *Rate) UnmarshalJSON(b []byte) error {
 	}
 	return err
 }
+
+// maxReasonBytes is how much of a reason is kept.
+const maxReasonBytes = 256
+
+// CleanReason makes a reason one short line of valid UTF-8.
+func CleanReason(reason string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(reason[:min(len(reason), maxReasonBytes)], ""))
+}

@@ -18,6 +18,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -199,13 +200,13 @@ func validate(data json.RawMessage) error {
 	return nil
 }
 
-func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]Kept, error) {
+func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
 		return nil, w.fail
 	}
-	kept := make([]Kept, len(events))
+	kept := make([]ingest.Result, len(events))
 	for i, e := range events {
 		if _, ok := w.Topic(e.Service, e.Topic); !ok {
 			kept[i].Err = notFound("topic", e.Topic)
@@ -217,7 +218,7 @@ func (w *world) Post(_ context.Context, events []fanfare.AcceptedEvent) ([]Kept,
 		}
 		key := e.Event.Source + " " + e.Event.ID
 		if ref, ok := w.known[key]; ok {
-			kept[i] = Kept{Ref: ref, Duplicate: true}
+			kept[i] = ingest.Result{Ref: ref, Duplicate: true}
 			continue
 		}
 		e.Event.Data = bytes.Clone(e.Event.Data)

@@ -12,8 +12,10 @@ import (
 	"fanfare.dev/fanfare/internal/admin/report"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
 	"fanfare.dev/fanfare/internal/mail/linktoken"
+	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/registry"
 )
 
@@ -76,11 +78,11 @@ type Keys interface {
 // Keyring creates and changes keys. A method with a service sees only the keys of that
 // service; "" means all keys.
 type Keyring interface {
-	Keys(service string) []registry.Key
-	Key(service, id string) (registry.Key, error)
-	CreateKey(ctx context.Context, service string, settings registry.KeySettings) (key registry.Key, secret string, err error)
-	ChangeKey(ctx context.Context, service, id string, change func(*registry.KeySettings) error) (registry.Key, error)
-	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key registry.Key, secret string, err error)
+	Keys(service string) []state.Key
+	Key(service, id string) (state.Key, error)
+	CreateKey(ctx context.Context, service string, settings state.KeySettings) (key state.Key, secret string, err error)
+	ChangeKey(ctx context.Context, service, id string, change func(*state.KeySettings) error) (state.Key, error)
+	RotateKey(ctx context.Context, service, id string, grace time.Duration) (key state.Key, secret string, err error)
 	DeleteKey(ctx context.Context, service, id string) error
 }
 
@@ -120,14 +122,7 @@ type Intake interface {
 	// Post returns one result per event, when all that have no Err are durable.
 	// Its error means that nothing was kept. The data of the events belongs to
 	// the caller again when Post has returned.
-	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]Kept, error)
-}
-
-// Kept is the result of storing one event.
-type Kept struct {
-	Ref       fanfare.EventRef // of the first one, where it is a duplicate
-	Duplicate bool
-	Err       error
+	Post(ctx context.Context, events []fanfare.AcceptedEvent) ([]ingest.Result, error)
 }
 
 // Reports reads the status and the history. A service of "" means all services.

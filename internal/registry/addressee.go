@@ -5,13 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // An Addressee is who somebody wants to write to: an address, or a subscriber
@@ -27,7 +24,7 @@ type Addressee struct {
 // nothing but its argument: who is wrong gets an error, with the pointer /to or
 // /subscriber.
 func (r *Registry) FindAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
@@ -107,7 +104,7 @@ func (r *Registry) findNamed(ctx context.Context, svc *catalog.ServiceSnapshot, 
 // MakeAddressees makes a subscriber for each address that was found to have
 // none, and is durable when it returns. The error means that nothing was kept.
 func (r *Registry) MakeAddressees(ctx context.Context, service string, channel *catalog.Channel, all []Addressee) error {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}

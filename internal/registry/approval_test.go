@@ -104,7 +104,7 @@ channels:
 	is := func(when, want string, wantByHand bool) {
 		t.Helper()
 		c, _ := r.ChannelNamed("notify", "email")
-		if rate, byHand := r.RateOf(c); rate.String() != want || byHand != wantByHand {
+		if rate, byHand := r.ChannelRate(c); rate.String() != want || byHand != wantByHand {
 			t.Errorf("%s: %v (%v), want %s (%v)", when, rate, byHand, want, wantByHand)
 		}
 	}
@@ -147,7 +147,7 @@ channels:
 	is("without a limit", "unlimited", true)
 	set("")
 	is("taken back", "40/s", false)
-	if all := r.SetRates(); len(all) != 0 {
+	if all := r.ManualRates(); len(all) != 0 {
 		t.Errorf("set are %+v", all)
 	}
 	reopen()

@@ -8,7 +8,7 @@ import (
 
 // BounceOf returns the record of an address of a service, without what came back.
 func (r *Registry) BounceOf(service, address string) (control.BounceRecord, error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return control.BounceRecord{}, err
 	}

@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A plannedLoad is what a group adds to the load of a topic.
@@ -29,7 +27,7 @@ func (g *group) affords(w *want) error {
 	if err != nil || kept || w.put.Filter != "" && (g.plans(w) || g.w.r.opt.Conditions.HasFilter(w.topic.ConditionKey(), w.put.Filter)) {
 		return err
 	}
-	budget := g.w.r.config.Load().Services[w.topic.Service].Budget()
+	budget := g.w.r.Snapshot().Services[w.topic.Service].Budget()
 	load := g.loadOf(w)
 	if f := g.w.flight; f != nil && load+w.cost.Nanos > int64(budget) {
 		// Of what is being committed the index may have some, and it is counted twice.

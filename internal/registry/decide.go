@@ -5,18 +5,17 @@ import (
 	"slices"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // put decides on each want of the job. A want that cannot be decided on gets
 // its own error.
 func (g *group) put(j *job) {
 	r := g.w.r
-	if conf := r.config.Load(); conf != j.conf {
+	if conf := r.Snapshot(); conf != j.conf {
 		// The configuration changed after the caller checked.
 		svc, err := conf.Service(j.svc.Name)
 		for i := range j.wants {
@@ -306,7 +305,7 @@ func (r *Registry) sameIdentity(s *control.SubscriptionRecord, service uint32, a
 
 // serviceOf returns the number of the service that a subscription belongs to.
 func (r *Registry) serviceOf(s *control.SubscriptionRecord) uint32 {
-	if t := r.config.Load().Topics[s.Topic]; t != nil {
+	if t := r.Snapshot().Topics[s.Topic]; t != nil {
 		return t.ServiceNumber
 	}
 	return 0

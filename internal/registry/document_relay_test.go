@@ -125,7 +125,7 @@ func TestADrainedRelayStaysDrainedOverARestart(t *testing.T) {
 	r.Close()
 	r, _ = openAt(t, place)
 	e, _ := r.ChannelNamed("a", "e")
-	if !r.Drained(e, "h:25") || r.Drained(e, "second") {
+	if !r.RelayDrained(e, "h:25") || r.RelayDrained(e, "second") {
 		t.Error("what is drained is not what was")
 	}
 	if paused := r.Paused(); len(paused) != 1 || paused[0].Scope.Name != "a/e/h:25" || paused[0].Reason != "maintenance" {

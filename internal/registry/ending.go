@@ -3,14 +3,11 @@ package registry
 import (
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // end decides on one end. A subscription that has ended already is no error.
@@ -42,7 +39,7 @@ func (g *group) end(j *job) error {
 	if err := g.endPlace(place, Ending{Source: SourceAPI, Text: e.reason}); err != nil {
 		return err
 	}
-	topic := g.w.r.config.Load().Topics[s.Topic]
+	topic := g.w.r.Snapshot().Topics[s.Topic]
 	g.batch.AddAudit(j.actor, audit.Operation{Service: topic.Service, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return nil
 }

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // An Erasure is a subscriber who is being forgotten. It is durable from its
@@ -78,7 +77,7 @@ func (r *Registry) Erasures() []Erasure {
 // When it returns, that is durable, and no letter for a subscription of it is on
 // the wire. Deleted subscribers can be erased.
 func (r *Registry) BeginErasure(ctx context.Context, service, id string, suppress bool) (e Erasure, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return e, err
 	}

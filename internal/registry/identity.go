@@ -4,13 +4,11 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"github.com/zeebo/xxh3"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // normal returns an address of a kind in its normal form.

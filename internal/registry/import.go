@@ -5,10 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog/audit"
-
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // An Import puts subscriptions step by step. A step may begin before the one
@@ -67,7 +66,7 @@ func (r *Registry) begin(ctx context.Context, name string, puts []Put, results [
 	if len(puts) > maxJob || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}
-	conf := r.config.Load()
+	conf := r.Snapshot()
 	svc, err := conf.Service(name)
 	if err != nil {
 		return nil, err

@@ -4,12 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
 )
 
 // A Person is somebody that a link to one of their subscriptions leads to.
@@ -23,7 +21,7 @@ type Person struct {
 // PersonOf returns who has the subscription at a place, which may have ended.
 // NotFound is nobody, any more.
 func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p Person, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return p, err
 	}
@@ -92,11 +90,11 @@ func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, pl
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
 func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how Ending) (seq uint64, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
-	how.Text = clean(how.Text)
+	how.Text = catalog.CleanReason(how.Text)
 	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)
@@ -138,7 +136,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 // by now; an address that is suppressed refuses all. It returns how many are in force
 // again, those that were already among them.
 func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
@@ -207,7 +205,7 @@ func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place 
 
 // fits reports whether a subscription that has ended could be put as it was.
 func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
-	conf := g.w.r.config.Load()
+	conf := g.w.r.Snapshot()
 	topic, channel := conf.Topics[s.Topic], conf.Channels[s.Channel]
 	if topic == nil || svc.Topics[topic.Name] != topic || channel == nil || svc.Channels[channel.Name] != channel {
 		return false

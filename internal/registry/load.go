@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-
+	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/condition"
 )
 
 // load rebuilds everything in memory from the store.
@@ -42,7 +40,7 @@ func (r *Registry) load(ctx context.Context) error {
 	}
 	r.writer.nextFilter = r.filters.next()
 	r.writer.raise(&r.floor)
-	r.config.Store(l.snapshot)
+	r.Catalog.SetSnapshot(l.snapshot)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -118,7 +119,7 @@ func TestADeletedServiceTakesWhatItHadWithIt(t *testing.T) {
 	place := storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, weather)
-	key, secret := newKey(t, r, "notify", registry.KeySettings{})
+	key, secret := newKey(t, r, "notify", state.KeySettings{})
 	whole := document.Member{Service: "notify", Kind: "service", Name: "notify"}
 	put := good(t, putAll(t, r, registry.Put{Topic: "change", Channel: "email", To: "a@example.org"}))
 	if err := r.DeleteMember(t.Context(), whole, anything); fanfare.CodeOf(err) != fanfare.Conflict {

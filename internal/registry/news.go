@@ -4,14 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-
+	"fanfare.dev/fanfare/internal/people/placeindex"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/people/placeindex"
-
-	"fanfare.dev/fanfare"
 )
 
 // What brings changes about.
@@ -47,7 +44,7 @@ func (r *Registry) NewNotices() <-chan struct{} { return r.newNotices }
 
 // hearing are the topics of a name in which somebody hears, of one service or of all.
 func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
-	for _, t := range r.heardNow(r.config.Load()).topics {
+	for _, t := range r.ReservedTopics() {
 		if t.Name == name && (service == allServices || t.ServiceNumber == service) && r.opt.Conditions.Len(t.ConditionKey()) > 0 {
 			all = append(all, t)
 		}
@@ -60,7 +57,7 @@ func (r *Registry) hearing(service uint32, name string) (all []*catalog.Topic) {
 // forget.
 func (g *group) tell(kind control.NoticeKind, s *control.SubscriptionRecord, source, reason string, fields ...string) {
 	r := g.w.r
-	t := r.config.Load().Topics[s.Topic]
+	t := r.Snapshot().Topics[s.Topic]
 	if t == nil || reason == reasonErased || fanfare.ReservedTopic(t.Name) || len(r.hearing(t.ServiceNumber, fanfare.TopicSubscriptions)) == 0 {
 		return
 	}

@@ -3,11 +3,9 @@ package registry
 import (
 	"context"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // NoticeNames are what is called how that news are of. Whoever is being forgotten, and
@@ -43,7 +41,7 @@ func (r *Registry) NoticeNames(ctx context.Context, news []control.Notice) ([]No
 	if err != nil {
 		return nil, r.unreadable(err)
 	}
-	conf := r.config.Load()
+	conf := r.Snapshot()
 	names := make([]NoticeNames, len(news))
 	for i := range news {
 		n, to := &news[i], &names[i]

@@ -5,10 +5,8 @@ import (
 	"errors"
 
 	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // publish makes a committed group seen: match index, live bits and counts. One
@@ -37,7 +35,7 @@ func (g *group) publish() error {
 		switch {
 		case !s.Active() && was.Active():
 			r.live.Clear(p)
-			if t := r.config.Load().Topics[s.Topic]; t != nil {
+			if t := r.Snapshot().Topics[s.Topic]; t != nil {
 				r.opt.Conditions.Remove(t.ConditionKey(), p)
 			}
 		case !s.Active():
@@ -73,7 +71,7 @@ func (g *group) enter(s *control.SubscriptionRecord) {
 			return
 		}
 	}
-	if t := g.w.r.config.Load().Topics[s.Topic]; t != nil {
+	if t := g.w.r.Snapshot().Topics[s.Topic]; t != nil {
 		g.entries = append(g.entries, topicEntries{t, append(g.spare, g.w.r.entry(t, s))})
 		g.spare = nil
 	}

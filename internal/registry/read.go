@@ -4,15 +4,14 @@ import (
 	"context"
 	"time"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Subscription returns the full record of a subscription by its public id, ended
 // ones too.
 func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscription, error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return Subscription{}, err
 	}
@@ -51,7 +50,7 @@ func (r *Registry) Subscription(ctx context.Context, service, id string) (Subscr
 
 // fullRecord is what users see of a subscription, but for its owner.
 func (r *Registry) fullRecord(s *control.SubscriptionRecord) Subscription {
-	conf := r.config.Load()
+	conf := r.Snapshot()
 	topic := conf.Topics[s.Topic]
 	full := Subscription{
 		ID: publicID(s), Place: s.Place, Owner: s.Subscriber, Service: topic.Service, Topic: topic.Name,
@@ -86,7 +85,7 @@ func publicID(s *control.SubscriptionRecord) string {
 // that order. Missing ones are skipped. An error of visit ends it and is
 // returned.
 func (r *Registry) Subscriptions(ctx context.Context, places []fanfare.RowID, visit func(*SubscriptionRow) error) error {
-	conf := r.config.Load()
+	conf := r.Snapshot()
 	var row SubscriptionRow
 	return r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 		row = SubscriptionRow{Place: s.Place, Subscriber: s.Subscriber, ID: publicID(s), Params: s.Params, Data: s.Data,

@@ -8,14 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fanfare.dev/fanfare/internal/catalog/apply"
-
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/people/placeindex"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/apply"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/filetype"
+	"fanfare.dev/fanfare/internal/people/placeindex"
 )
 
 // Options are the parts that a registry works with.
@@ -71,10 +69,10 @@ type Options struct {
 
 // A Registry is safe for concurrent use.
 type Registry struct {
+	*state.Catalog
+
 	opt                Options
-	planOptions        apply.Options
 	hash               hasher
-	config             atomic.Pointer[catalog.Snapshot]
 	filters            *filters
 	addresses          placeindex.HashIndex // address -> subscriber
 	respelled          placeindex.HashIndex // folded address -> subscriber, where the address itself is spelled otherwise
@@ -84,15 +82,10 @@ type Registry struct {
 	live               *placeindex.ActiveSet
 	changeSeq          atomic.Uint64
 	known              knownNames
-	keyring            keyring
-	switches           switches
-	rates              rates
 	slots              slots
-	quotas             quotas
 	quarantine         quarantine
 	floor              placeFloor // as it was at the start
 	unmatched          int        // subscriptions whose conditions were not understood at the start
-	heard              atomic.Pointer[heard]
 	newNotices         chan struct{}
 
 	suppressions suppressions
@@ -118,9 +111,10 @@ func open(ctx context.Context, opt Options, h hasher) (*Registry, error) {
 	}
 	r := &Registry{opt: opt, hash: h, filters: newFilters(), live: new(placeindex.ActiveSet), newNotices: make(chan struct{}, 1)}
 	r.suppressions.tagKey = tagKeyOf(opt.SuppressionKey)
-	r.planOptions = apply.Options{CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,
-		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, File: opt.Store.File, Now: opt.Now}
 	r.writer = newWriter(r)
+	r.Catalog = state.New(state.Options{Store: opt.Store, Conditions: opt.Conditions, Logger: opt.Logger, Apply: apply.Options{
+		CheckConditions: opt.Conditions.Check, CompileTemplate: opt.CompileTemplate, DryRunTemplate: opt.DryRunTemplate,
+		DryRunDigest: opt.DryRunDigest, CheckKey: opt.CheckKey, Files: opt.Files, File: opt.Store.File, Now: opt.Now}}, r.writer)
 	if err := r.load(ctx); err != nil {
 		return nil, err
 	}

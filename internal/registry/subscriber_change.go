@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/catalog/audit"
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // transact runs f on a group of its own while nothing is in flight, and commits
@@ -101,7 +98,7 @@ type Check func(is *Subscriber) error
 // known of it. Subscriptions to addresses that it does not have any more end. An
 // address that belongs to another subscriber is a Conflict.
 func (r *Registry) PutSubscriber(ctx context.Context, service, id string, p SubscriberPut, check Check) (s Subscriber, created bool, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, false, err
 	}
@@ -162,7 +159,7 @@ func (r *Registry) putting(svc *catalog.ServiceSnapshot, id string, p Subscriber
 
 // CreateSubscriber makes a subscriber with an id of ours.
 func (r *Registry) CreateSubscriber(ctx context.Context, service string, p SubscriberPut) (s Subscriber, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
@@ -195,7 +192,7 @@ func (r *Registry) creating(svc *catalog.ServiceSnapshot, p SubscriberPut, s *Su
 
 // PatchSubscriber changes what a JSON merge patch (RFC 7396) names.
 func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patch json.RawMessage, check Check) (s Subscriber, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
@@ -234,7 +231,7 @@ func (r *Registry) PatchSubscriber(ctx context.Context, service, id string, patc
 // one of them is this subscriber again. When it returns, no letter for it is on
 // the wire. One that is not there is no error, unless check has one.
 func (r *Registry) DeleteSubscriber(ctx context.Context, service, id string, check Check) error {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}

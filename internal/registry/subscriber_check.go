@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
 )
 
 // Limits of one subscriber.
@@ -50,7 +48,7 @@ func (r *Registry) checkSubscriber(svc *catalog.ServiceSnapshot, p *SubscriberPu
 	if err := checkFreeFields(&r.known, &free); err != nil {
 		return nil, err
 	}
-	if err := r.config.Load().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
+	if err := r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); err != nil {
 		return nil, err
 	}
 	wants := make([]addressWant, 0, len(p.Addresses))

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // What a group does with subscribers. Pointers to rows are good until the next

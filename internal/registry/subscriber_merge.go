@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // MergeSubscriber moves all of one subscriber to another: addresses, what goes to
@@ -19,7 +17,7 @@ import (
 // id is not found any more; who asks for it is told the other's. To merge again
 // what was merged is no error.
 func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s Subscriber, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
@@ -87,7 +85,7 @@ func (g *group) merge(from, other *control.SubscriberRecord) error {
 	if err != nil {
 		return err
 	}
-	if err := g.w.r.config.Load().SubscriberSchemas.CheckAttributes(other.Service, attributes); err != nil {
+	if err := g.w.r.Snapshot().SubscriberSchemas.CheckAttributes(other.Service, attributes); err != nil {
 		return err
 	}
 	other.Attributes = attributes

@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Subscriber returns a subscriber by id. One that was merged into another, or
 // deleted, is not found; the hint names the one that it was merged into.
 func (r *Registry) Subscriber(ctx context.Context, service, id string) (Subscriber, error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return Subscriber{}, err
 	}
@@ -96,7 +93,7 @@ func (r *Registry) fullSubscriber(ctx context.Context, head *control.SubscriberR
 // of the subscriber, those of merged ones among them; by address that of the
 // address alone. Deleted subscribers are found, erased ones are not.
 func (r *Registry) SubscriberPlaces(ctx context.Context, service, addressOrID string) ([]fanfare.RowID, error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +167,7 @@ func (r *Registry) addressRecord(ctx context.Context, svc *catalog.ServiceSnapsh
 
 // SubscriberByAddress returns the subscriber that has an address.
 func (r *Registry) SubscriberByAddress(ctx context.Context, service, address string) (Subscriber, error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return Subscriber{}, err
 	}
@@ -202,7 +199,7 @@ var errEnough = errors.New("registry: enough")
 // SubscriberPage lists subscribers in the order of their places, from behind
 // after on. next is where the next page begins, 0 at the end.
 func (r *Registry) SubscriberPage(ctx context.Context, service string, after fanfare.RowID, limit int) (page []Subscriber, next fanfare.RowID, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -7,11 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A SubscriptionFilter says which subscriptions are listed: those for which all
@@ -33,7 +31,7 @@ type chosen struct {
 }
 
 func (r *Registry) choose(ctx context.Context, service string, f *SubscriptionFilter) (c chosen, err error) {
-	svc, err := r.config.Load().Service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return c, err
 	}
@@ -212,7 +210,7 @@ func (r *Registry) putOf(s *control.SubscriptionRecord, of SubscriberRow) Put {
 	if s.Paused {
 		p.State = statePaused
 	}
-	if c := r.cadenceOf(s); c != r.config.Load().Topics[s.Topic].Cadence {
+	if c := r.cadenceOf(s); c != r.Snapshot().Topics[s.Topic].Cadence {
 		p.Cadence = c.String()
 	}
 	if _, ours := ParseSubscriberID(of.ID); !ours {

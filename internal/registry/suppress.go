@@ -5,15 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/catalog"
-
 	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
 	"fanfare.dev/fanfare/internal/people/suppression"
 	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
-	"fanfare.dev/fanfare"
 )
 
 // suppressions are the addresses that are suppressed, by what is kept of them.
@@ -185,7 +182,7 @@ func (r *Registry) Suppressing(c *catalog.Channel, address string, seen *uint64)
 	if !r.suppressions.tagged(r.tag(kind, folded(kind, address))) {
 		return ""
 	}
-	svc, err := r.config.Load().Service(c.Service)
+	svc, err := r.Snapshot().Service(c.Service)
 	if err != nil {
 		return ""
 	}
@@ -248,7 +245,7 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 	if name == "" {
 		return allServices, nil
 	}
-	svc, err := r.config.Load().Service(name)
+	svc, err := r.Snapshot().Service(name)
 	if err != nil {
 		return 0, err
 	}

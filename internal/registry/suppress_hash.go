@@ -8,14 +8,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/people/suppression"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"github.com/minio/highwayhash"
 	"golang.org/x/text/unicode/norm"
+
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/suppression"
 )
 
 // suppressionOf is what would be kept of an address in normal form.

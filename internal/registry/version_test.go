@@ -16,6 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/catalog/audit"
 	"fanfare.dev/fanfare/internal/catalog/document"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
@@ -306,7 +307,7 @@ func TestWhatAMessageMayBeWrittenWithIsWhatIsOrWasPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"story": "first", "story@1": "first", "story@2": "", "story@draft": "", "story@3": "", "story@0": "", "story@": "", "other": ""} {
-		source, err := r.ChooseTemplate("a", name, registry.ChooseReleased)
+		source, err := r.ChooseTemplate("a", name, state.ChooseReleased)
 		if e, ok := errors.AsType[*fanfare.Error](err); want == "" && (!ok || e.Pointer != "/template" || e.Hint == "") {
 			t.Errorf("%s: %+v, %v", name, source, err)
 		}
@@ -315,7 +316,7 @@ func TestWhatAMessageMayBeWrittenWithIsWhatIsOrWasPublished(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"story@2", "story@draft"} {
-		if source, err := r.ChooseTemplate("a", name, registry.ChooseAny); err != nil || source.Text != "second" || source.Number != 0 {
+		if source, err := r.ChooseTemplate("a", name, state.ChooseAny); err != nil || source.Text != "second" || source.Number != 0 {
 			t.Errorf("trying %s: %+v, %v", name, source, err)
 		}
 	}

@@ -9,17 +9,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"fanfare.dev/fanfare/internal/catalog"
-
-	"fanfare.dev/fanfare/internal/store/control"
-
-	"fanfare.dev/fanfare/internal/inputerror"
-	"fanfare.dev/fanfare/internal/people/rawjson"
-
 	"golang.org/x/text/language"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/rawjson"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // Limits of one Put, in bytes.
@@ -89,7 +86,7 @@ func (r *Registry) check(svc *catalog.ServiceSnapshot, p *Put, w *want) {
 		return
 	}
 	if len(p.Attributes) > 0 {
-		if w.err = r.config.Load().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); w.err != nil {
+		if w.err = r.Snapshot().SubscriberSchemas.CheckAttributes(svc.Number, p.Attributes); w.err != nil {
 			return
 		}
 	}

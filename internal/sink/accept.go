@@ -71,8 +71,8 @@ func (s *Server) overRate() bool {
 // showMessage passes a message to the samples and to Config.OnMessage. It calls plain only
 // if one of them needs the body.
 func (s *Server) showMessage(from string, recipients [][]byte, plain func() []byte) {
-	album := !s.samples.full.Load()
-	if !album && s.cfg.OnMessage == nil {
+	keepSample := !s.samples.full.Load()
+	if !keepSample && s.cfg.OnMessage == nil {
 		return
 	}
 	to := make([]string, len(recipients))
@@ -80,7 +80,7 @@ func (s *Server) showMessage(from string, recipients [][]byte, plain func() []by
 		to[i] = string(r)
 	}
 	body := plain()
-	if album {
+	if keepSample {
 		s.samples.add(from, to, body)
 	}
 	if s.cfg.OnMessage != nil {

@@ -21,7 +21,7 @@ type faultInjector struct {
 	refused map[uint64]struct{} // recipients that already got their 4xx
 }
 
-func newSaboteur(in Inject) *faultInjector {
+func newFaultInjector(in Inject) *faultInjector {
 	return &faultInjector{
 		Inject: in, refused: make(map[uint64]struct{}),
 		temp: share(in.TempFail), perm: share(in.PermFail), delay: share(in.DelayShare),

@@ -23,7 +23,7 @@ type samples struct {
 	tail  []Message // a ring buffer; once full, the oldest is at count % last
 }
 
-func newAlbum(first, last int) *samples {
+func newSamples(first, last int) *samples {
 	a := &samples{first: first, last: last}
 	a.full.Store(first == 0 && last == 0)
 	return a

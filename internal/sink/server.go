@@ -39,10 +39,10 @@ type Server struct {
 // New returns a server for a valid Config.
 func New(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg.withDefaults(), deliveries: newCensus(), samples: newAlbum(cfg.KeepFirst, cfg.KeepLast),
+		cfg: cfg.withDefaults(), deliveries: newCensus(), samples: newSamples(cfg.KeepFirst, cfg.KeepLast),
 		open: make(map[net.Conn]struct{}), closing: make(chan struct{}),
 	}
-	s.faults, s.hosts = newSaboteur(s.cfg.Inject), newHosts(cfg.Hosts)
+	s.faults, s.hosts = newFaultInjector(s.cfg.Inject), newHosts(cfg.Hosts)
 	s.verifiers, _ = parseKeys(cfg.Secrets) // the Config is valid
 	if cfg.Above > 0 {
 		s.rateWindow = newWindow(cfg.Above)

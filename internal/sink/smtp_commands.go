@@ -50,7 +50,7 @@ func (c *session) command(line []byte) bool {
 	return true
 }
 
-// verb returns the first four letters of a command in upper case, without an allocation.
+// verb returns the first four characters of a command in upper case, without an allocation.
 func verb(line []byte) string {
 	var v [4]byte
 	for i := range v {

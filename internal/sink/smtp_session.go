@@ -15,7 +15,7 @@ const (
 	readSpace  = 4 << 10 // minimum space for a read
 )
 
-// What a session waits for.
+// A phase is what a session waits for.
 type phase uint8
 
 const (

@@ -35,7 +35,7 @@ func (h *Housekeeping) Run(ctx context.Context) {
 		case <-ticker.C:
 		case <-ctx.Done():
 		}
-		if err := h.Registry.KeepUses(context.WithoutCancel(ctx)); err != nil {
+		if err := h.Registry.StoreKeyUses(context.WithoutCancel(ctx)); err != nil {
 			h.Logger.Warn("the last use of keys could not be stored", "error", err)
 		}
 		if ctx.Err() != nil {

@@ -8,7 +8,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/ctxlock"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 )
 
@@ -51,7 +51,7 @@ func (p *Parking) Parked(ctx context.Context) ([]fanfare.Parked, error) {
 
 // ofSeveralServices reports whether a group has events of several services, or cannot be read.
 func ofSeveralServices(group []byte) bool {
-	events, err := ingest.Decode(group, 0)
+	events, err := eventgroup.Decode(group, 0)
 	if err != nil || len(events) == 0 {
 		return true
 	}
@@ -75,7 +75,7 @@ func (p *Parking) RetryParked(ctx context.Context, id string) error {
 	}
 	switch kind {
 	case fanfare.ParkedEvents:
-		events, err := ingest.Decode(payload, 0)
+		events, err := eventgroup.Decode(payload, 0)
 		if err != nil || len(events) == 0 {
 			return fmt.Errorf("parked events %s: %w", id, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
 func TestGroupOfSeveralServicesIsRecognized(t *testing.T) {
@@ -13,7 +13,7 @@ func TestGroupOfSeveralServicesIsRecognized(t *testing.T) {
 		for _, s := range services {
 			events = append(events, &fanfare.AcceptedEvent{Service: s, Topic: "t", Event: fanfare.Event{ID: s}})
 		}
-		text, err := ingest.Encode(events...)
+		text, err := eventgroup.Encode(events...)
 		if err != nil {
 			t.Fatal(err)
 		}

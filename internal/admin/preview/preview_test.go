@@ -10,6 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/bus"
 	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/httpapi/wire"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/ingest"
 	"fanfare.dev/fanfare/internal/render"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -29,7 +30,7 @@ func TestPreviewFindsAnEventThatIsNotMatchedYet(t *testing.T) {
 	})
 	posted := &fanfare.AcceptedEvent{Service: "news", Topic: "story", ReceivedAt: time.Now().AddDate(0, 0, 1), // a day that has no part yet
 		Event: fanfare.Event{ID: "flood", Source: "/news", Type: "story", Data: []byte(`{"title":"Flood"}`)}}
-	group, err := ingest.Encode(posted)
+	group, err := eventgroup.Encode(posted)
 	if err != nil {
 		t.Fatal(err)
 	}

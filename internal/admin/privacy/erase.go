@@ -16,7 +16,7 @@ import (
 	"fanfare.dev/fanfare/internal/ctxlock"
 	"fanfare.dev/fanfare/internal/failpoint"
 	"fanfare.dev/fanfare/internal/httpapi"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
 	"fanfare.dev/fanfare/internal/store/retry"
@@ -368,13 +368,13 @@ func forgetIn(group []byte, seq uint64, erased []fanfare.RowID, names [][]byte) 
 	if !bytes.Contains(group, directMember) {
 		return nil, false, nil
 	}
-	events, err := ingest.Decode(group, seq)
+	events, err := eventgroup.Decode(group, seq)
 	if err != nil {
 		return nil, false, fmt.Errorf("group %d: %w", seq, err)
 	}
 	for _, posted := range events {
 		changed = forget(posted, erased, names) || changed
-		one, err := ingest.Encode(posted)
+		one, err := eventgroup.Encode(posted)
 		if err != nil {
 			return nil, false, err
 		}

@@ -20,7 +20,7 @@ import (
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/admin/backup"
 	"fanfare.dev/fanfare/internal/bus"
-	"fanfare.dev/fanfare/internal/pipeline/ingest"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 	"fanfare.dev/fanfare/internal/pipeline/plan"
 	"fanfare.dev/fanfare/internal/registry"
 	"fanfare.dev/fanfare/internal/store/deliveries"
@@ -96,7 +96,7 @@ func (r *Recovery) holdDay(ctx context.Context, day fanfare.Day, add func(*backu
 	if err != nil {
 		return err
 	}
-	var cutter plan.Cutter
+	var cutter plan.Batcher
 	for i := range open {
 		ref, _ := fanfare.ParseEventRef(open[i].Event)
 		posted, err := r.Store.Posted(ctx, ref)
@@ -148,7 +148,7 @@ func (r *Recovery) elsewhere(ctx context.Context, day fanfare.Day) (map[fanfare.
 }
 
 // cut adds to cutter the open deliveries of a manifest that are not in elsewhere, grouped by channel and attempt.
-func (r *Recovery) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.RecipientRange, cutter *plan.Cutter) error {
+func (r *Recovery) cut(ctx context.Context, day fanfare.Day, lane fanfare.Lane, m *fanfare.Manifest, elsewhere []fanfare.RecipientRange, cutter *plan.Batcher) error {
 	attempts := make([]uint16, m.Members()) // the next attempt of each position; 0: none
 	for i := range attempts {
 		attempts[i] = 1
@@ -195,7 +195,7 @@ func byAttempt(attempts []uint16, first uint32) map[uint16][]uint32 {
 // store matches an event only once.
 func (r *Recovery) events(ctx context.Context, add func(*backup.Uncertain) error) error {
 	return backup.ReadEvents(r.Dir, func(group []byte) error {
-		events, err := ingest.Decode(group, 0)
+		events, err := eventgroup.Decode(group, 0)
 		if err != nil || len(events) == 0 {
 			return errors.Join(err, errors.New("an event group of the backup is damaged"))
 		}

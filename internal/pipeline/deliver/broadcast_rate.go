@@ -38,7 +38,7 @@ type rateLimitedBroadcast struct {
 const (
 	// maxSmallRateLimited is the maximum number of rate-limited jobs of batches that hold
 	// several broadcasts: small broadcasts and retries. Further ones are postponed, so that
-	// small broadcasts without a rate find room.
+	// small broadcasts without a rate find capacity.
 	maxSmallRateLimited = fanfare.MaxBatch
 	// minPostponement is the minimum time for which they are postponed.
 	minPostponement = time.Minute
@@ -198,7 +198,7 @@ func (s *Sender) readmitRateLimited() {
 		}
 	}
 	s.requeue(ready)
-	s.waiting.signalRoom()
+	s.waiting.signalCapacity()
 	s.setRateTimer(now)
 }
 
@@ -233,7 +233,7 @@ func (s *Sender) removeRateLimited(gone func(*Job) bool) (removed []*Job) {
 		}
 	}
 	if len(removed) > 0 {
-		s.waiting.signalRoom()
+		s.waiting.signalCapacity()
 	}
 	return removed
 }

@@ -99,7 +99,7 @@ func (q *connQueue) await(ctx context.Context, idle *time.Timer, blocked bool) b
 }
 
 // take returns the most urgent job that the gate and the limits admit, of the lanes that
-// may use another connection. If there is none, says tells what the others wait for.
+// may use another connection. If there is none, result tells what the others wait for.
 func (q *connQueue) take(wait bool) (taken *Job, result admission, finished []*Batch) {
 	s := q.sender
 	s.mu.Lock()
@@ -163,7 +163,7 @@ func (q *connQueue) admit(job, leader *Job, now time.Time, finished []*Batch) (a
 }
 
 // wakeNext wakes the next idle connection after this one was woken and found a job: there
-// may be room for more jobs. The caller holds mu.
+// may be capacity for more jobs. The caller holds mu.
 func (q *connQueue) wakeNext() {
 	if q.woken && q.sender.queued() > 0 {
 		q.sender.wakeOne()

@@ -14,20 +14,20 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// keeping is a recorder that keeps nothing, at once.
-type keeping struct{}
+// discardRecorder records nothing.
+type discardRecorder struct{}
 
-func (keeping) Expect()                                               {}
-func (keeping) RecordGroup([]fanfare.Entry, []fanfare.Due, int) error { return nil }
-func (keeping) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { return nil }
-func (keeping) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
-func (keeping) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
+func (discardRecorder) Expect()                                               {}
+func (discardRecorder) RecordGroup([]fanfare.Entry, []fanfare.Due, int) error { return nil }
+func (discardRecorder) RecordExpected(*fanfare.Entry, *fanfare.Due) error     { return nil }
+func (discardRecorder) Record(*fanfare.Entry, *fanfare.Due) error             { return nil }
+func (discardRecorder) Postpone(fanfare.Day, []fanfare.Due) error             { return nil }
 
-// What a message costs between the batch it came with and its outcome: everything but
-// the driver, the gate and the recorder.
+// BenchmarkQueue measures the cost of a message from its batch to its outcome, without
+// driver, gate and recorder.
 func BenchmarkQueue(b *testing.B) {
 	const connections = 50
-	s := NewSender(Options{Name: "news/email", Gate: gateFunc(open), Recorder: keeping{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)},
+	s := NewSender(Options{Name: "news/email", Gate: gateFunc(allowAll), Recorder: discardRecorder{}, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)},
 		Settings{Connections: connections, Rate: rate.Inf, SendTimeout: time.Minute, IdleTimeout: time.Minute, Reserve: Reserve{Urgent: 0.1, Normal: 0.1}})
 	s.configure([]RelaySettings{{Name: "relay", Weight: 1, Driver: driverFunc(func(ctx context.Context, _ driver.Queue) error { <-ctx.Done(); return nil })}})
 	defer s.Stop()

@@ -101,9 +101,9 @@ func (d *destination) group(most int) (n int, counted bool) {
 	return 1, false
 }
 
-// hasRoom reports whether another throttled job may return to the queue.
-func (d *destination) hasRoom(now time.Time) bool {
-	return d.wait(now) == 0 && d.window.Room(d.active+d.readmitted) && (d.readmitted == 0 || !d.limited())
+// hasCapacity reports whether another throttled job may return to the queue.
+func (d *destination) hasCapacity(now time.Time) bool {
+	return d.wait(now) == 0 && d.window.HasCapacity(d.active+d.readmitted) && (d.readmitted == 0 || !d.limited())
 }
 
 // spacing estimates the time between two messages; 0 if it is not known yet.
@@ -230,7 +230,7 @@ func (s *destinations) of(name string, now time.Time) *destination {
 	return d
 }
 
-// forget makes room for one more destination.
+// forget makes space for one more destination.
 func (s *destinations) forget(now time.Time) {
 	d := s.oldest
 	for range maxForgetScan {

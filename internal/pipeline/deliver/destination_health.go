@@ -51,8 +51,8 @@ func (d *destination) state(first int) DestinationState {
 
 // updateHealth updates the set of impaired destinations.
 func (s *destinations) updateHealth(d *destination) {
-	if unwell := d.state(s.firstWindow) != ""; unwell != d.impaired {
-		if d.impaired = unwell; !unwell {
+	if impaired := d.state(s.firstWindow) != ""; impaired != d.impaired {
+		if d.impaired = impaired; !impaired {
 			delete(s.impaired, d)
 			return
 		}

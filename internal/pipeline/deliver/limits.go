@@ -93,7 +93,7 @@ func (l *limits) groupSize(most int) int {
 func (l *limits) admit(job, leader *Job, n int, prefetch bool, now time.Time) (result admission, until time.Time) {
 	d := l.destinationOf(job, now)
 	urgent := job.batch.Lane == fanfare.Urgent
-	if !job.grouped && (!l.hasRoom(job.batch.Lane) || l.allBusy(d)) {
+	if !job.grouped && (!l.hasCapacity(job.batch.Lane) || l.allBusy(d)) {
 		l.blocked = true
 		return waitForReply, time.Time{}
 	}
@@ -126,8 +126,8 @@ func (l *limits) admit(job, leader *Job, n int, prefetch bool, now time.Time) (r
 	return admitted, time.Time{}
 }
 
-// longestGroup is how long a group waits at most for a rate. What has to wait longer waits
-// for the next day of a quota.
+// longestGroup is how long a group waits at most for a rate. A longer wait lasts until the
+// next day of a quota.
 const longestGroup = time.Minute
 
 // spend takes n messages from all budgets, or as many as all of them have.
@@ -180,11 +180,11 @@ func (l *limits) countsAtSend() bool {
 	return l.rate.Limited() || l.learned.Limited() || slices.ContainsFunc(l.settings.Budgets, Budget.CountsAtSend)
 }
 
-// hasRoom reports whether the adaptive window has room for a job of a lane, beside the
+// hasCapacity reports whether the adaptive window has capacity for a job of a lane, beside the
 // reserve of more urgent lanes.
-func (l *limits) hasRoom(lane fanfare.Lane) bool {
+func (l *limits) hasCapacity(lane fanfare.Lane) bool {
 	reserved := l.allowedConnections() - l.settings.Reserve.laneLimit(lane, l.allowedConnections())
-	return !l.settings.Adapt || l.window.Room(l.active+reserved)
+	return !l.settings.Adapt || l.window.HasCapacity(l.active+reserved)
 }
 
 // admitTo decides for the destination of a job. The messages of a group to one destination
@@ -210,7 +210,7 @@ func (l *limits) admitTo(d *destination, job, leader *Job, now time.Time) (resul
 	case wait == 0 && leader != nil && d.groups[leader.groupID] > 0 && !d.slow:
 		return admitted, time.Time{}
 	}
-	if wait == 0 && d.window.Room(d.active) && (passes || !l.slowShareUsed(d) && !l.unproven(d, job)) && (passes || job.readmitted || d.throttled.len() == 0) {
+	if wait == 0 && d.window.HasCapacity(d.active) && (passes || !l.slowShareUsed(d) && !l.unproven(d, job)) && (passes || job.readmitted || d.throttled.len() == 0) {
 		return admitted, time.Time{}
 	}
 	return l.throttle(d, job, wait, now)
@@ -239,7 +239,7 @@ func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
 	l.activeByAge.add(job)
 	if !job.grouped {
 		l.active++
-		l.hasRoom(job.batch.Lane) // notes that the window is fully used, if it is
+		l.hasCapacity(job.batch.Lane) // notes that the window is fully used, if it is
 	}
 	if d != nil {
 		if !job.destinationCounted {

@@ -126,18 +126,18 @@ func (s *Sender) Stop() {
 	finish(finished)
 }
 
-// HasRoom reports whether the sender can take a batch of a flow now.
-func (s *Sender) HasRoom(lane fanfare.Lane, flow Flow) bool {
+// HasCapacity reports whether the sender can take a batch of a flow now.
+func (s *Sender) HasCapacity(lane fanfare.Lane, flow Flow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting.roomFor(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
+	return s.waiting.hasCapacity(lane, flow) && s.rateLimited.lenOf(flow) < fanfare.MaxBatch
 }
 
-// RoomSignal returns a channel that is closed when HasRoom may have changed to true.
-func (s *Sender) RoomSignal() <-chan struct{} {
+// CapacityChanged returns a channel that is closed when HasCapacity may have changed to true.
+func (s *Sender) CapacityChanged() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting.room
+	return s.waiting.capacityChanged
 }
 
 // Submit takes a batch. Its jobs are sent in order, in turn with those of the lane's other

@@ -131,7 +131,7 @@ func (s *Sender) postpone(job *Job, until time.Time, why fanfare.Wait, destinati
 	return finished
 }
 
-// postponeForDestination postpones a job for which its destination has no room. The caller
+// postponeForDestination postpones a job for which its destination has no capacity. The caller
 // holds mu.
 func (s *Sender) postponeForDestination(job *Job, until, now time.Time, finished []*Batch) []*Batch {
 	to, why := s.limits.destinationOf(job, now), fanfare.WaitDestinationLimit

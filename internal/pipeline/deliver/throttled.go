@@ -22,7 +22,7 @@ const (
 	// its destination is examined again.
 	longestPostponement = 15 * time.Minute
 	// longestSlowPostponement replaces it for a slow destination behind a relay, which
-	// finds room when the other destinations are done.
+	// finds capacity when the other destinations are done.
 	longestSlowPostponement = time.Minute
 )
 
@@ -34,7 +34,7 @@ type throttledJobs struct {
 	slowQueue []*destination // destinations that wait for the share of slow destinations
 }
 
-// throttle decides where a job waits for which its destination has no room.
+// throttle decides where a job waits for which its destination has no capacity.
 func (l *limits) throttle(d *destination, job *Job, wait time.Duration, now time.Time) (result admission, until time.Time) {
 	lane := job.batch.Lane
 	spacing := l.spacing(d)
@@ -85,7 +85,7 @@ func (l *limits) enqueueThrottled(job *Job, now time.Time) {
 		d.throttled.push(job)
 	}
 	job.dest = d
-	if l.waitsForGroup(d, job) && d.wait(now) <= 0 && d.hasRoom(now) {
+	if l.waitsForGroup(d, job) && d.wait(now) <= 0 && d.hasCapacity(now) {
 		l.throttled.wakeups.set(d, now)
 		return
 	}
@@ -110,7 +110,7 @@ func (l *limits) readmissionDone(job *Job) {
 }
 
 // schedule makes sure that the first throttled job of a destination is readmitted when
-// there is room. A job that waits for a reply needs no timer: the reply readmits it.
+// there is capacity. A job that waits for a reply needs no timer: the reply readmits it.
 func (l *limits) schedule(d *destination, now time.Time) {
 	switch {
 	case d.throttled.len() == 0:
@@ -131,13 +131,13 @@ func (l *limits) wait(d *destination, now time.Time) time.Duration {
 	return d.waitFor(n, now)
 }
 
-// takeReady returns the jobs for which a destination has room now, and all of its jobs if
+// takeReady returns the jobs for which a destination has capacity now, and all of its jobs if
 // it is suspended, so that they are postponed.
 func (l *limits) takeReady(d *destination, now time.Time, ready []*Job) []*Job {
 	if d == nil {
 		return ready
 	}
-	for d.throttled.len() > 0 && (d.breaker.Tripped() || d.hasRoom(now) && !l.slowShareUsed(d)) {
+	for d.throttled.len() > 0 && (d.breaker.Tripped() || d.hasCapacity(now) && !l.slowShareUsed(d)) {
 		n, counted := d.group(l.settings.Multicast)
 		if n > 1 && !counted && !d.breaker.Tripped() {
 			if d.waitFor(n, now) > 0 {
@@ -157,7 +157,7 @@ func (l *limits) takeReady(d *destination, now time.Time, ready []*Job) []*Job {
 	return ready
 }
 
-// takeDue returns the jobs whose destinations have room by now.
+// takeDue returns the jobs whose destinations have capacity by now.
 func (l *limits) takeDue(now time.Time) (ready []*Job) {
 	for len(l.throttled.wakeups) > 0 && !l.throttled.wakeups[0].wakeAt.After(now) {
 		ready = l.takeReady(l.throttled.wakeups.first(), now, ready)

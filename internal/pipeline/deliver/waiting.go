@@ -13,7 +13,7 @@ const (
 	// one behind it.
 	maxOfFlow = 2 * fanfare.MaxBatch
 	// crowdedQueue is the number of jobs from which on a flow gets no second batch, which
-	// leaves room for flows that have none.
+	// leaves capacity for flows that have none.
 	crowdedQueue = 4 * fanfare.MaxBatch
 )
 
@@ -24,8 +24,8 @@ type Flow = fanfare.EventRef
 // waiting holds the jobs that wait for a connection, by lane and flow. The sender's lock
 // guards it.
 type waiting struct {
-	lanes [len(fanfare.Lanes)]waitingLane
-	room  chan struct{} // closed and replaced whenever there may be room again
+	lanes           [len(fanfare.Lanes)]waitingLane
+	capacityChanged chan struct{} // closed and replaced whenever there may be capacity again
 }
 
 type waitingLane struct {
@@ -34,7 +34,7 @@ type waitingLane struct {
 }
 
 func newWaiting() waiting {
-	w := waiting{room: make(chan struct{})}
+	w := waiting{capacityChanged: make(chan struct{})}
 	for lane := range w.lanes {
 		// All jobs have the same cost, so that flows take turns job by job.
 		w.lanes[lane] = waitingLane{jobs: fairqueue.New[Flow, *Job](1), perFlow: map[Flow]int{}}
@@ -50,8 +50,8 @@ func (w *waiting) len() int {
 	return n
 }
 
-// roomFor reports whether a lane can take a batch of a flow.
-func (w *waiting) roomFor(lane fanfare.Lane, flow Flow) bool {
+// hasCapacity reports whether a lane can take a batch of a flow.
+func (w *waiting) hasCapacity(lane fanfare.Lane, flow Flow) bool {
 	all, mine := w.lanes[lane].jobs.Len(), w.lanes[lane].perFlow[flow]
 	switch {
 	case all > maxQueued-fanfare.MaxBatch:
@@ -121,7 +121,7 @@ func (w *waiting) remove(gone func(*Job) bool) (removed []*Job) {
 		w.countOut(job)
 	}
 	if len(removed) > 0 {
-		w.signalRoom() // countOut signals at exact counts, which many removals at once may skip
+		w.signalCapacity() // countOut signals at exact counts, which many removals at once may skip
 	}
 	return removed
 }
@@ -136,11 +136,11 @@ func (w *waiting) countOut(job *Job) {
 	}
 	all := l.jobs.Len()
 	if mine == 0 || mine == maxOfFlow-fanfare.MaxBatch-1 || all == maxQueued-fanfare.MaxBatch || all == crowdedQueue-fanfare.MaxBatch {
-		w.signalRoom()
+		w.signalCapacity()
 	}
 }
 
-func (w *waiting) signalRoom() {
-	close(w.room)
-	w.room = make(chan struct{})
+func (w *waiting) signalCapacity() {
+	close(w.capacityChanged)
+	w.capacityChanged = make(chan struct{})
 }

@@ -20,7 +20,7 @@ const (
 	maxReadAhead = bus.MaxHeld / 2
 	// membersPerTurn bounds the members that a broadcast may load each turn: the batches of small
 	// broadcasts are loaded before the next thousand members of a large one.
-	membersPerTurn = plan.Small
+	membersPerTurn = plan.MinOwnBatch
 )
 
 // leasedBatch is a batch that was read ahead.
@@ -49,11 +49,11 @@ func newReadAhead(queue *bus.Queue, sender *deliver.Sender, lane fanfare.Lane, u
 // an error when ctx ends or the bus closes.
 func (r *readAhead) next(ctx context.Context) (leasedBatch, error) {
 	for ctx.Err() == nil {
-		more := r.sender.RoomSignal()
+		more := r.sender.CapacityChanged()
 		if err := r.fill(); err != nil {
 			return leasedBatch{}, err
 		}
-		_, next, ok := r.waiting.PopAllowed(func(flow deliver.Flow) bool { return r.sender.HasRoom(r.lane, flow) })
+		_, next, ok := r.waiting.PopAllowed(func(flow deliver.Flow) bool { return r.sender.HasCapacity(r.lane, flow) })
 		if ok {
 			return next, nil
 		}
@@ -120,7 +120,7 @@ func flowOf(batch *fanfare.Batch) deliver.Flow {
 			return deliver.Flow{}
 		}
 	}
-	if batch.Members() < plan.Small {
+	if batch.Members() < plan.MinOwnBatch {
 		return deliver.Flow{}
 	}
 	return deliver.Flow{Day: batch.Day, Seq: event}

@@ -100,7 +100,7 @@ func TestBroadcastsTakeTurns(t *testing.T) {
 	w := newWorld(t, nil)
 	w.publish(1, slices.Repeat([]int{fanfare.MaxBatch}, 400)...)
 	w.publish(2, fanfare.MaxBatch, fanfare.MaxBatch)
-	w.publish(3, plan.Small)
+	w.publish(3, plan.MinOwnBatch)
 	w.publish(4, 1)
 	w.awaitAhead(404)
 	var order []fanfare.EventSeq
@@ -137,7 +137,7 @@ func TestLargestBroadcastDoesNotBlockOthers(t *testing.T) {
 		jobs[i] = deliver.Job{Message: driver.Message{Delivery: ref}, Attempt: 1}
 	}
 	w.sender.Submit(&deliver.Batch{Lane: fanfare.Bulk, Flow: h.flow, Jobs: jobs, LeaseEnd: h.lease.Until, JobDone: func(*deliver.Job) {}, Finish: func(int, int) {}})
-	if w.sender.HasRoom(fanfare.Bulk, h.flow) {
+	if w.sender.HasCapacity(fanfare.Bulk, h.flow) {
 		t.Fatal("the sender takes more of the first broadcast")
 	}
 	limit, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -157,7 +157,7 @@ func TestEachMemberLeavesOnce(t *testing.T) {
 		left[l.Delivery]++
 	}))
 	random := rand.New(rand.NewPCG(6, 17))
-	want, members := 0, []int{1, 7, plan.Small, 500, fanfare.MaxBatch}
+	want, members := 0, []int{1, 7, plan.MinOwnBatch, 500, fanfare.MaxBatch}
 	for event := range fanfare.EventSeq(60) {
 		all := make([]int, 1+random.IntN(8))
 		for i := range all {

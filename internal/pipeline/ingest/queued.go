@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/pipeline/eventgroup"
 )
 
 // Queue finds accepted events in EVENTS, whether they are matched or not.
@@ -23,7 +24,7 @@ func (q Queue) Queued(ctx context.Context, ref fanfare.EventRef) (*fanfare.Accep
 	if err != nil || group == nil {
 		return nil, at, err
 	}
-	events, err := Decode(group, ref.Seq.Stream())
+	events, err := eventgroup.Decode(group, ref.Seq.Stream())
 	if err != nil || ref.Seq.Index() >= len(events) {
 		return nil, at, err
 	}

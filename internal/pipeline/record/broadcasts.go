@@ -117,7 +117,7 @@ func (all *broadcasts) begin(ref fanfare.EventRef) *broadcast {
 // apply counts entries of one day that are about to be committed, adds the resulting
 // completions to the commit, and returns the broadcasts of which all messages have failed.
 // Counts are never taken back: a commit that fails for good ends the recorder.
-func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.Time) (sour []fanfare.EventRef) {
+func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, now time.Time) (allFailed []fanfare.EventRef) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for i := range entries {
@@ -151,10 +151,10 @@ func (all *broadcasts) apply(entries []fanfare.Entry, commit *fanfare.Commit, no
 		taken := p.Counts[fanfare.Accepted] + p.Counts[fanfare.Delivered]
 		if !b.allFailedReported && p.Counts[fanfare.Failed] >= allFailedAfter && taken == 0 && p.Counts.Settled() < b.total {
 			b.allFailedReported = true
-			sour = append(sour, ref)
+			allFailed = append(allFailed, ref)
 		}
 	}
-	return sour
+	return allFailed
 }
 
 // applyReturned counts an entry about a returned message. Such a delivery is settled

@@ -288,7 +288,7 @@ func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pend
 	}
 	told := r.markCallbacks(commit.Entries)
 	failpoint.Hit("before-outcome")
-	sour := r.broadcasts.apply(commit.Entries, &commit, r.options.Clock.Now())
+	allFailed := r.broadcasts.apply(commit.Entries, &commit, r.options.Clock.Now())
 	err := r.commit(ctx, day, &commit)
 	failpoint.Hit("after-outcome")
 	if err == nil {
@@ -313,7 +313,7 @@ func (r *Recorder) commitDay(ctx context.Context, day fanfare.Day, group []*pend
 	if told {
 		r.options.CallbacksRecorded(day)
 	}
-	for _, ref := range sour {
+	for _, ref := range allFailed {
 		r.stopped.Go(func() { r.options.OnAllFailed(ref) })
 	}
 }

@@ -17,7 +17,7 @@ type grant struct {
 	why string
 }
 
-// grants is the whole dependency direction: cmd -> app -> stages, api, drivers
+// grants is the whole dependency direction: cmd -> server -> stages, api, drivers
 // -> contracts -> root. A package without a row may not exist.
 var grants = []grant{
 	{".", nil,
@@ -27,10 +27,10 @@ var grants = []grant{
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
 	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
-		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
+		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is server, the API's client or a tool"},
 
 	{"internal/pipeline/deliver/limit", nil,
-		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
+		"limits are arithmetic: the caller passes the time and the replies"},
 	{"internal/mail/mx", nil,
 		"whose exchangers take the mail of a domain is asked of the DNS; what follows from it is the business of who asks"},
 	{"internal/mail/linktoken", nil,
@@ -65,7 +65,7 @@ var grants = []grant{
 	{"internal/test/pgtest/with", []string{"internal/test/pgtest", "internal/store/postgres"},
 		"the command that starts one for others"},
 
-	{"internal/pipeline/ingest", []string{"."}, whyStage},
+	{"internal/pipeline/ingest", []string{".", "internal/pipeline/eventgroup"}, whyStage},
 	{"internal/condition", []string{"."}, whyStage},
 	{"internal/pipeline/match/topicstate", []string{"."}, whyStage},
 	{"internal/condition/evaluator", nil,
@@ -75,7 +75,7 @@ var grants = []grant{
 	{"internal/condition/conditiontest", []string{".", "internal/condition/evaluator", "internal/condition"},
 		"it compares the two implementations of the language, and belongs to neither"},
 	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
-		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
+		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of server"},
 	{"internal/pipeline/plan", []string{"."}, whyStage},
 	{"internal/pipeline/compose", []string{".", "internal/pipeline/deliver/driver", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/render", "internal/render/mime", "internal/store/deliveries"},
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
@@ -91,6 +91,12 @@ var grants = []grant{
 		"the notifier reads what the recorder and the registry stored and posts events as any sender does"},
 	{"internal/store/retry", []string{"internal/store"},
 		"work is repeated while the database is away, whatever the work is"},
+	{"internal/pipeline/eventgroup", []string{"."},
+		"the encoding of EVENTS is shared by intake, which writes it, and by everybody who reads it"},
+	{"internal/pipeline/match", []string{".", "internal/bus", "internal/catalog", "internal/condition", "internal/pipeline/deliver/fairqueue", "internal/pipeline/eventgroup", "internal/pipeline/match/...", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
+		"matching reads EVENTS, the index and the catalog, and commits what plan makes of the hits; digests, the recorder and approvals reach it as interfaces"},
+	{"internal/admin/inspect", []string{".", "internal/admin/report", "internal/catalog", "internal/condition", "internal/config", "internal/httpapi/wire", "internal/pipeline/match", "internal/pipeline/match/...", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries"},
+		"questions about matching are answered by matching itself, in the types of the API"},
 	{"internal/pipeline/due", []string{".", "internal/pipeline/plan", "internal/store/deliveries", "internal/store/retry"},
 		"work that is due is read from the store, cut into batches and published; whoever postponed it is not known here"},
 	{"internal/store/maintain", []string{".", "internal/pipeline/match/topicstate", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
@@ -118,7 +124,7 @@ var grants = []grant{
 	{"internal/schedule/quiethours", nil,
 		"when it is quiet is arithmetic over a clock that is told"},
 	{"internal/mail/dkim", []string{"."},
-		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of app"},
+		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of server"},
 	{"internal/render/locale", nil,
 		"how things are written in a language is a table, and knows nothing of messages"},
 	{"internal/schedule/cadence", []string{"."},
@@ -137,8 +143,10 @@ var grants = []grant{
 		"an audit entry is a value: who stores it is the business of the control store"},
 	{"internal/catalog/document", []string{".", "internal/inputerror", "internal/catalog", "internal/mail/dkim", "internal/people/pages/words", "internal/schedule/cadence", "internal/schedule/quiethours"},
 		"a document is read without the configuration that it changes"},
-	{"internal/catalog/apply", []string{".", "internal/inputerror", "internal/catalog", "internal/catalog/audit", "internal/catalog/document", "internal/store/control", "internal/condition", "internal/filetype", "internal/schedule/cadence"},
+	{"internal/catalog/apply", []string{".", "internal/inputerror", "internal/catalog", "internal/catalog/schema", "internal/catalog/audit", "internal/catalog/document", "internal/store/control", "internal/condition", "internal/filetype", "internal/schedule/cadence"},
 		"a plan is made from a document and a snapshot; the functions that check conditions and templates reach it in its Options"},
+	{"internal/catalog/state", []string{".", "internal/inputerror", "internal/catalog", "internal/catalog/apply", "internal/catalog/audit", "internal/catalog/document", "internal/store/control", "internal/condition"},
+		"the configuration in force is changed by a Writer that it declares, and it fills the topics of the match index"},
 	{"internal/catalog/schema", []string{".", "internal/inputerror"},
 		"a schema checks values and knows nothing of topics"},
 	{"internal/people/suppression", []string{"."},
@@ -152,7 +160,7 @@ var grants = []grant{
 	{"internal/admin/report", []string{".", "internal/registry", "internal/catalog/...", "internal/people/suppression"},
 		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
 
-	{"internal/admin/backup", []string{".", "internal/bus", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/pipeline/ingest", "internal/store", "internal/store/database", "internal/store/move", "internal/store/sqlite"},
+	{"internal/admin/backup", []string{".", "internal/bus", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/pipeline/eventgroup", "internal/store", "internal/store/database", "internal/store/move", "internal/store/sqlite"},
 		"a backup reads the files, the database and the bus of a server"},
 
 	{"internal/httpapi", []string{".", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/linktoken"},
@@ -206,25 +214,29 @@ var grants = []grant{
 		"it opens one of the two databases, and pairs it with a data directory"},
 	{"internal/admin/migrate", []string{".", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/store/database", "internal/store/move", "internal/store/postgres"},
 		"a migration opens two databases and has package move copy between them"},
-	{"internal/admin/recovery", []string{".", "internal/admin/backup", "internal/bus", "internal/datadir", "internal/pipeline/ingest", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries"},
+	{"internal/admin/recovery", []string{".", "internal/admin/backup", "internal/bus", "internal/datadir", "internal/pipeline/eventgroup", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries"},
 		"the first start after a restore makes new batches of what is open"},
 	{"internal/admin/doctor/probe", []string{".", "internal/admin/doctor", "internal/config", "internal/pipeline/deliver/smtp", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store", "internal/store/control", "internal/store/database", "internal/store/move", "internal/store/postgres", "internal/store/sqlite"},
 		"it looks at databases and relays for the doctor"},
-	{"internal/admin/control", []string{".", "internal/bus", "internal/pipeline/deliver", "internal/pipeline/deliver/channels", "internal/pipeline/deliver/limit", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/admin/control", []string{".", "internal/bus", "internal/pipeline/deliver", "internal/pipeline/deliver/channels", "internal/pipeline/deliver/limit", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
 		"switches answer in the terms of deliver, and parked work goes back to the bus"},
-	{"internal/admin/privacy", []string{".", "internal/admin/report", "internal/catalog/audit", "internal/bus", "internal/httpapi", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/admin/privacy", []string{".", "internal/admin/report", "internal/catalog/audit", "internal/bus", "internal/httpapi", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
 		"an erasure reaches the registry, the record and the events on the bus"},
-	{"internal/admin/preview", []string{".", "internal/admin/report", "internal/catalog/...", "internal/httpapi/wire", "internal/mail/address", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/lint", "internal/render/mime", "internal/store/control", "internal/store/deliveries"},
+	{"internal/admin/preview", []string{".", "internal/admin/report", "internal/catalog/...", "internal/httpapi/wire", "internal/mail/address", "internal/pipeline/compose", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/lint", "internal/render/mime", "internal/store/control", "internal/store/deliveries"},
 		"a preview composes and renders a message as dispatch does"},
+	{"internal/pipeline/ingest/messages", []string{".", "internal/catalog/...", "internal/datadir", "internal/filetype", "internal/httpapi", "internal/httpapi/wire", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
+		"a direct message is composed as dispatch does, answered in the types of the API, and appended by ingest"},
+	{"internal/admin/status", []string{".", "internal/admin/backup", "internal/admin/control", "internal/admin/report", "internal/bus", "internal/catalog", "internal/datadir", "internal/httpapi/wire", "internal/mail/inbound", "internal/pipeline/deliver/channels", "internal/pipeline/match/topicstate", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/database", "internal/store/retry"},
+		"a status shows the state of every part of the server"},
 	{"internal/server", []string{".", "client", "internal/..."},
-		"app is the one place that names concretes"},
+		"server is the only package that names the concrete types"},
 	{"internal/test/arch", nil,
 		"the rules read sources; they need none of them"},
 }
 
 const (
 	whyBasic    = "every package may use it, and it knows nothing of the domain"
-	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
+	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and server composes them"
 	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
 	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
 	whyDriver   = "a driver knows the contract in driver; package deliver decides what follows from an outcome"
@@ -234,7 +246,7 @@ const whyExperiment = "an experiment runs against a real server through its API,
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/admin/report", "internal/pipeline/plan"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
@@ -298,12 +310,12 @@ func direction(f *file) []finding {
 			return
 		}
 		found = append(found, finding{f.path, line, g.dir + " imports " + to, g.why,
-			"declare the interface that you need here and let app pass the concrete in, or move the shared word to the root package"})
+			"declare the interface that you need here and let server pass the concrete in, or move the shared word to the root package"})
 	})
 	return found
 }
 
-func TestImportsFollowTheDirectionOfTheHouse(t *testing.T) { check(t, direction) }
+func TestImportsFollowTheDirection(t *testing.T) { check(t, direction) }
 
 // onlyStandard makes the rule that a package imports no library at all.
 func onlyStandard(dir, name, why, do string) func(*file) []finding {

@@ -84,7 +84,7 @@ var homes = []home{
 	{"io/ioutil", nil, "its functions have better homes", "use io and os"},
 	{"log", nil, "logs are structured", "use log/slog"},
 	{"math/rand", nil, "one generator, seeded where tests need it", "use math/rand/v2, or crypto/rand for secrets"},
-	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask app for profiles"},
+	{"net/http/pprof", []string{"internal/server"}, "importing it changes the default mux for the whole process", "ask server for profiles"},
 	{"net/http", []string{"internal/httpapi", "internal/server", "internal/bench", "internal/admin", "internal/mail/feedback", "internal/sink", "internal/pipeline/deliver/webhook", "client", "cmd/fanfare"},
 		"HTTP comes in at api and goes out at client and webhook", "take and return plain values"},
 }

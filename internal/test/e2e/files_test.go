@@ -138,8 +138,8 @@ templates:
         attachments: [{file: telerau.pdf}]
 `
 
-// What a template attaches and shows goes with every mail of the version that it was
-// applied with, whatever is applied and killed meanwhile.
+// Every mail has the files of its template version, even if another version is applied or the
+// server is killed meanwhile.
 func TestTheFilesOfATemplateGoWithItsMails(t *testing.T) {
 	t.Parallel()
 	r := newRelay(t, sink.Config{})
@@ -150,7 +150,7 @@ func TestTheFilesOfATemplateGoWithItsMails(t *testing.T) {
 	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "+ template story") {
 		t.Fatal(out)
 	}
-	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "nothing to change") {
+	if out := s.mustRun("", "apply", "-f", document); !strings.Contains(out, "no changes") {
 		t.Errorf("applied again: %s", out)
 	}
 	s.http.must(200, "POST", "/v1/subscriptions?quiet=true", lines,
@@ -238,7 +238,7 @@ func TestFilesThatMayNotGoAreRefusedWithTheirPlace(t *testing.T) {
 	}
 }
 
-// What goes with a message is kept until it has left, also where the server is killed.
+// The files of a message are kept until it was sent, even if the server is killed.
 func TestFilesGoWithAMessage(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "rate: unlimited")

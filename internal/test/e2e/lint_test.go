@@ -8,18 +8,17 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What is found is said of what is stored, of a draft and beside a dry run, and
-// never stands in the way.
+// Lint reports findings for stored templates, drafts and dry runs, and never blocks a change.
 func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
-	if said := s.mustRun("", "template", "lint", "story"); !strings.Contains(said, "nothing was found in 1 template") {
+	if said := s.mustRun("", "template", "lint", "story"); !strings.Contains(said, "no problems found in 1 template") {
 		t.Errorf("of a good template it said %q", said)
 	}
 	document := write(t, "bad.yaml", "service: news\ntemplates:\n  bad:\n    subject: s\n    text: t\n    html: |\n      <html lang=\"en\">\n      <p>Much is to be read here.</p> <a href=\"http://example.org/{{ event.title }}\">Details</a>\n      </html>\n")
 	const where, what = "bad/html", "link-insecure"
 	ran := s.run("", "template", "lint", "-f", document)
-	if ran.code != 1 || !strings.Contains(ran.out, where+":2:33 "+what) || !strings.Contains(ran.err, "1 thing was found") {
+	if ran.code != 1 || !strings.Contains(ran.out, where+":2:33 "+what) || !strings.Contains(ran.err, "1 problem found") {
 		t.Errorf("of a draft it ended with %d and said %q, %q", ran.code, ran.out, ran.err)
 	}
 	diff := into[client.Diff](t, s.mustRun("", "apply", "-f", document, "--dry-run", "--json"))
@@ -35,7 +34,7 @@ func TestLintSaysWhatReadersAreGoingToMind(t *testing.T) {
 			t.Errorf("of what is stored it says %+v", l)
 		}
 	}
-	// What fails for some kind of recipient is said by all who look at a template.
+	// All commands that check a template report a failure for a kind of recipient.
 	fails := write(t, "fails.yaml", "service: news\nchannels: {hook: {driver: webhook}}\ntemplates:\n  story:\n    json: '{\"level\": {{ event.level }}}'\n")
 	for _, args := range [][]string{{"template", "lint", "-f", fails}, {"apply", "-f", fails}, {"apply", "-f", fails, "--dry-run"}, {"preview", "story", "-f", fails}} {
 		if ran := s.run("", args...); ran.code != 1 || !strings.Contains(ran.out+ran.err, "tried with an event that has only what the schema requires") {

@@ -32,7 +32,7 @@ func TestNounsDoTheSameToAllThings(t *testing.T) {
 			}
 			return append(args, more...)
 		}
-		if out := s.mustRun(step.body, noun("put", step.name, "-")...); !strings.Contains(out, "made") && step.noun != "subscription" {
+		if out := s.mustRun(step.body, noun("put", step.name, "-")...); !strings.Contains(out, "created") && step.noun != "subscription" {
 			t.Errorf("%s: put for the first time: %s", step.noun, out)
 		}
 		s.mustRun(step.again, noun("put", step.name, "-")...)
@@ -62,7 +62,7 @@ func TestNounsDoTheSameToAllThings(t *testing.T) {
 	}
 }
 
-// What is kept of a person is written, moved to another, and forgotten.
+// Commands export, merge and erase a person.
 func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
@@ -74,7 +74,7 @@ func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
 	if out := s.mustRun("", "subscriber", "export", "ada"); !strings.Contains(out, "ada@example.org") {
 		t.Errorf("exported %s", out)
 	}
-	if out := s.mustRun("", "subscriber", "merge", "ada-2", "--into", "ada"); !strings.Contains(out, "part of ada") {
+	if out := s.mustRun("", "subscriber", "merge", "ada-2", "--into", "ada"); !strings.Contains(out, "merged into ada") {
 		t.Errorf("merged: %s", out)
 	}
 	if out := s.mustRun("", "subscriber", "get", "ada"); !strings.Contains(out, "ada-2@example.org") {
@@ -89,8 +89,8 @@ func TestAPersonIsExportedMergedAndErasedByCommand(t *testing.T) {
 	}
 }
 
-// What happened is listed and shown with the same words, and an address is
-// suppressed and set free.
+// Events, messages and deliveries are listed and shown by the same verbs, and an address is
+// suppressed and removed from the list.
 func TestNounsShowWhatHappened(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")

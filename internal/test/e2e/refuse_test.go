@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What is wrong in a request is named to the member, and nothing of it is kept.
+// An error names the invalid member of a request, and nothing of the request is stored.
 func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 	t.Parallel()
 	s, r := newsroom(t, sink.Config{}, "")
@@ -84,13 +84,13 @@ func TestBadInputIsNamedAndNothingOfItIsKept(t *testing.T) {
 			}
 		})
 	}
-	// What is good still goes its way, and alone.
+	// A valid event is still delivered, and nothing else.
 	s.http.completed(s.http.publish(`{"title":"good"}`))
 	r.only("reader@example.org")
 	if r.total() != 1 {
 		t.Errorf("%d mails left", r.total())
 	}
-	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "nothing to change") {
+	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "no changes") {
 		t.Errorf("a refused document changed something: %s", changes)
 	}
 }
@@ -163,7 +163,7 @@ func TestTemplateErrorsAreFoundAtApply(t *testing.T) {
 	if after := s.mustRun("", "status", "--json"); channelsOf(t, after) != channelsOf(t, before) {
 		t.Errorf("the status changed from %s to %s", before, after)
 	}
-	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "nothing to change") {
+	if changes := s.mustRun(news(r.addr, ""), "apply", "-f", "-"); !strings.Contains(changes, "no changes") {
 		t.Errorf("a refused document changed something: %s", changes)
 	}
 	s.subscribe("reader@example.org")

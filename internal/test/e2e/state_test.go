@@ -9,8 +9,8 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// What a topic knows of its keys can be looked at, and what a value crossed can be
-// explained afterwards, and told beforehand.
+// The state of keys can be shown, and crossings can be explained after an event and predicted
+// before it.
 func TestTheStateOfAKeyIsShownAndCrossingsAreExplainedByIt(t *testing.T) {
 	t.Parallel()
 	s, _ := newsroom(t, sink.Config{}, "")
@@ -46,7 +46,7 @@ func TestTheStateOfAKeyIsShownAndCrossingsAreExplainedByIt(t *testing.T) {
 	if state := into[client.KeyState](t, s.mustRun("", "state", "story", "a b/c")); state.Event != second {
 		t.Errorf("of one key: %+v", state)
 	}
-	if text := s.mustRun("", "state", "story", "--limit", "1"); !strings.Contains(text, second) || !strings.Contains(text, "and 1 more key") {
+	if text := s.mustRun("", "state", "story", "--limit", "1"); !strings.Contains(text, second) || !strings.Contains(text, "1 more key") {
 		t.Errorf("printed %s", text)
 	}
 	if status := s.mustRun("", "status"); !strings.Contains(status, "states") || !strings.Contains(status, "2 keys") {

@@ -152,7 +152,7 @@ func (c *Channels) configure(ctx context.Context) (faults []error, err error) {
 // holds mu.
 func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err error) {
 	inForce := *conf
-	inForce.Rate, _ = c.parts.Registry.RateOf(conf)
+	inForce.Rate, _ = c.parts.Registry.ChannelRate(conf)
 	wanted := settingsText(inForce.ChannelSettings)
 	known := c.open[conf.Number]
 	service := c.parts.Registry.ServiceLimits(conf.Service)
@@ -198,7 +198,7 @@ func (c *Channels) apply(ctx context.Context, conf *catalog.Channel) (fault, err
 	}
 	settings.Budgets = c.budgets.of(conf, service, share)
 	for i := range settings.Relays {
-		settings.Relays[i].Drained = c.parts.Registry.Drained(conf, settings.Relays[i].Name)
+		settings.Relays[i].Drained = c.parts.Registry.RelayDrained(conf, settings.Relays[i].Name)
 	}
 	switch {
 	case known == nil:

@@ -96,7 +96,7 @@ func (c *Channels) noteFault(ch *channel, fault error, conf *catalog.Channel) {
 // cancelDeleted cancels the messages of channels that were deleted before they could send. The
 // caller holds mu.
 func (c *Channels) cancelDeleted() {
-	for _, conf := range c.parts.Registry.ClosedChannels() {
+	for _, conf := range c.parts.Registry.DeletedChannels() {
 		if known := c.parts.Faults.Of(conf.Number); known == nil || known.Deleted {
 			continue
 		}
@@ -122,7 +122,7 @@ func (c *Channels) retryFaults(ctx context.Context) {
 func (c *Channels) serveDeleted(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	deleted := c.parts.Registry.ClosedChannels()
+	deleted := c.parts.Registry.DeletedChannels()
 	if !slices.ContainsFunc(deleted, func(conf *catalog.Channel) bool { return c.open[conf.Number] == nil }) {
 		return
 	}

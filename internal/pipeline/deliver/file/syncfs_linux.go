@@ -8,7 +8,7 @@ import (
 )
 
 // canSyncFileSystem reports whether syncfs(2) returns when all data of the folder's file
-// system is durable, and reports errors. That is true since Linux 5.8 for file systems on
+// system is durable, and reports errors. It does since Linux 5.8 for file systems on
 // local disks.
 func canSyncFileSystem(folder string) bool {
 	var name unix.Utsname

@@ -36,8 +36,8 @@ func (w *Window) Size() int { return w.size }
 // NarrowedBelow reports whether replies have made it narrower than a size.
 func (w *Window) NarrowedBelow(than int) bool { return w.halved && w.size < than }
 
-// Room reports whether another message may become active.
-func (w *Window) Room(underway int) bool {
+// HasCapacity reports whether another message may become active.
+func (w *Window) HasCapacity(underway int) bool {
 	if underway < w.size {
 		return true
 	}

@@ -79,7 +79,7 @@ const (
 // left: by that recipient's address and link.
 const individualExtra = 1024
 
-// declaredSize returns the SIZE to declare, with room for the individual message.
+// declaredSize returns the SIZE to declare, with space for the individual message.
 func (e *extensions) declaredSize(tx *transaction) int {
 	size := tx.message().Size()
 	if larger := size + individualExtra; len(tx.messages) > 1 && (e.maxSize == 0 || larger <= e.maxSize) {

@@ -65,7 +65,7 @@ func (c Config) Validate() error {
 		return wrong("/address", "not a host and port", "write it as mail.example.com:587")
 	}
 	if c.Hello != "" && c.Hello != domain(c.Hello) && !strings.HasPrefix(c.Hello, "[") {
-		return wrong("/hello", "not a domain name", "use letters, digits, hyphens and dots")
+		return wrong("/hello", "not a domain name", "use A-Z, a-z, 0-9, hyphens and dots")
 	}
 	switch c.TLS {
 	case "", TLSOff, TLSOpportunistic, TLSRequired, TLSImplicit:

@@ -1,6 +1,6 @@
 // Package smtp is the driver for SMTP (RFC 5321). Its connections stay open, and it sends
 // the body of one message together with the envelope of the next one in one write (RFC
-// 2920, section 3.1). That halves the packets and wake-ups per message compared with plain
+// 2920, section 3.1). This halves the packets and wake-ups per message compared with plain
 // pipelining. Package channels makes the drivers, and package deliver calls Serve.
 //
 // The path of a message: session.go takes it from the queue, transaction.go adds recipients

@@ -7,7 +7,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// otherwise is a queue that lets another relay have what this one refuses.
+// otherwise is a queue that gives messages which this relay refuses to another one.
 type otherwise struct {
 	*testQueue
 	passed []string
@@ -24,9 +24,9 @@ func (d *otherwise) Failover(message *driver.Message, o driver.Outcome) bool {
 	return true
 }
 
-// Five messages go out; what the peer says to the third is for another relay where
-// nothing of its body was written and the refusal is not for good.
-func TestOnlyAnEnvelopeThatIsRefusedForNowIsPassedOn(t *testing.T) {
+// Five messages are sent. The peer's reply to the third makes it fail over if nothing of
+// its body was written and the refusal is temporary.
+func TestOnlyTemporarilyRefusedEnvelopesFailOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		at, answer, person string
 		passed             []string
@@ -54,7 +54,7 @@ func TestOnlyAnEnvelopeThatIsRefusedForNowIsPassedOn(t *testing.T) {
 				t.Errorf("passed on %q, want %q", d.passed, c.passed)
 			}
 			if n := len(d.outcomes) + len(d.passed); n != len(all) {
-				t.Errorf("%d messages came to an end, want %d", n, len(all))
+				t.Errorf("%d messages were settled, want %d", n, len(all))
 			}
 		})
 	}

@@ -13,8 +13,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// A testQueue hands out a list of messages and holds the connection to its side
-// of the contract.
+// A testQueue hands out messages and checks that the connection keeps the contract.
 type testQueue struct {
 	t testing.TB
 
@@ -23,16 +22,16 @@ type testQueue struct {
 	out      map[*driver.Message]bool // taken; true once released
 	outcomes map[*driver.Message]driver.Outcome
 	returned map[*driver.Message]int
-	held     map[*driver.Message]bool // Release says no
-	forgot   []*driver.Message        // and did
+	held     map[*driver.Message]bool // refused by Release
+	forgot   []*driver.Message        // of these, those that Release was called for
 	errs     []string
 
-	onEmpty func() // called once when there is nothing more, instead of an end
+	onEmpty func() // called once when there are no more messages
 	blocked bool   // Next with wait blocks until ctx ends
 	wake    chan struct{}
-	fail    error // of Report
+	fail    error // result of Report
 
-	reported chan struct{} // gets one for each outcome kept
+	reported chan struct{} // receives a token for each recorded outcome
 }
 
 func newQueue(t testing.TB, messages ...*driver.Message) *testQueue {
@@ -42,9 +41,8 @@ func newQueue(t testing.TB, messages ...*driver.Message) *testQueue {
 	}
 }
 
-// messages makes n messages from different senders to different recipients, whose
-// bodies tell both.
-// messages makes messages, of which every second one has its last line enclosed.
+// messages makes n messages with different senders and recipients, whose bodies name both.
+// Every second one has its last line as attachment.
 func messages(n int) []*driver.Message {
 	all := make([]*driver.Message, n)
 	for i := range all {
@@ -129,7 +127,7 @@ func (q *testQueue) Release(message *driver.Message) bool {
 
 func (q *testQueue) Report(message *driver.Message, o driver.Outcome) error {
 	for range 20 {
-		runtime.Gosched() // a body that does not wait gets every chance to be seen
+		runtime.Gosched() // to detect a body that does not wait
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +161,7 @@ func (q *testQueue) Return(message *driver.Message) {
 	q.waiting = append([]*driver.Message{message}, q.waiting...)
 }
 
-// released lists the messages whose body may be on the wire.
+// released lists the messages whose body may be in flight.
 func (q *testQueue) released() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,13 +175,13 @@ func (q *testQueue) released() []string {
 	return all
 }
 
-// watch checks every body at the peer against the queue: it came under its own
-// envelope, it was released, and no other outcome is still to be kept.
+// watch checks every body at the peer: it has its own envelope, it was released, and no
+// other outcome is missing.
 func (q *testQueue) watch(p *peer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	inner := p.hook
-	p.hook = func(at turn) string {
+	p.hook = func(at exchange) string {
 		if at.at == atBegin {
 			q.began(strings.TrimSpace(strings.TrimPrefix(at.line, "From: ")))
 		}
@@ -209,7 +207,7 @@ func (q *testQueue) began(from string) {
 	}
 }
 
-// done checks that nothing is left in the connection's hands.
+// done checks that the connection holds no message.
 func (q *testQueue) done() {
 	q.t.Helper()
 	q.mu.Lock()
@@ -222,8 +220,8 @@ func (q *testQueue) done() {
 	}
 }
 
-// tells gives the outcomes in the order of messages, such as "taken 250",
-// "waiting" for one that is with the queue, "forgotten" for one not released.
+// tells returns the outcomes in the order of messages, such as "taken 250", "waiting" for a
+// message in the queue, "forgotten" for one that was not released.
 func (q *testQueue) tells(all []*driver.Message) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

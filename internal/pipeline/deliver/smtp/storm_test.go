@@ -10,7 +10,7 @@ import (
 	"fanfare.dev/fanfare/internal/sink"
 )
 
-// A stubbornQueue offers every message again until it is taken or refused for good.
+// A stubbornQueue offers every message again until it is accepted or permanently refused.
 type stubbornQueue struct {
 	mu      sync.Mutex
 	waiting []*driver.Message
@@ -90,10 +90,10 @@ func (q *stubbornQueue) Report(message *driver.Message, o driver.Outcome) error 
 	return nil
 }
 
-// TestAStormLosesNobody sends to a sink that refuses, delays nothing and drops
-// connections in every way. Everyone who is not refused for good has the
-// message, and only a drop between dot and reply makes a second one.
-func TestAStormLosesNobody(t *testing.T) {
+// TestManyUnreliableConnectionsLoseNoMessage sends to a sink that refuses messages and
+// drops connections at every point. Everyone who is not permanently refused gets the
+// message, and only a drop between dot and reply causes a duplicate.
+func TestManyUnreliableConnectionsLoseNoMessage(t *testing.T) {
 	const people = 5000
 	for _, at := range []string{sink.AtRcpt, sink.AtData, sink.AtBody} {
 		s := sink.New(sink.Config{Inject: sink.Inject{
