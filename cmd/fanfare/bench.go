@@ -12,11 +12,13 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/bench"
+	"fanfare.dev/fanfare/internal/bench/harness"
+	"fanfare.dev/fanfare/internal/bench/report"
 )
 
 // benchCommand runs experiments.
 func benchCommand() *cobra.Command {
-	o := bench.Options{}
+	o := harness.Options{}
 	c := &cobra.Command{
 		Use:   "bench ID...",
 		Short: "Run experiments and compare them with published figures",
@@ -61,7 +63,7 @@ rate.`,
 }
 
 // benchFlags are the flags of every command that runs experiments.
-func benchFlags(c *cobra.Command, o *bench.Options) {
+func benchFlags(c *cobra.Command, o *harness.Options) {
 	f := c.Flags()
 	f.Float64Var(&o.Scale, "scale", 1, "share of every size, above 0")
 	f.StringVar(&o.Durability, "durability", "fsync", "fsync or relaxed")
@@ -73,20 +75,21 @@ func benchFlags(c *cobra.Command, o *bench.Options) {
 }
 
 // benchEnvironment sets the options that do not come from flags.
-func benchEnvironment(c *cobra.Command, o *bench.Options) (err error) {
+func benchEnvironment(c *cobra.Command, o *harness.Options) (err error) {
 	if o.DB, err = databaseOf(o.DB); err != nil {
 		return err
 	}
 	if o.Binary, err = os.Executable(); err != nil {
 		return err
 	}
+	o.Version = version
 	o.Output, o.Terminal = c.OutOrStdout(), isTerminal(c.OutOrStdout())
 	return nil
 }
 
 // benchPairsCommand compares two binaries.
 func benchPairsCommand() *cobra.Command {
-	o := bench.PairOptions{Options: bench.Options{Runs: 1}}
+	o := bench.PairOptions{Options: harness.Options{Runs: 1}}
 	c := &cobra.Command{
 		Use:   "pairs ID...",
 		Short: "Compare this binary with an older one in alternating pairs",
@@ -147,7 +150,7 @@ func benchReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE...",
 		Short: "Write records as a page to standard output",
-		Long: `Write the records of bench --out as one HTML page with plots. With --markdown,
+		Long: `Write the records of fanfare bench --out as one HTML page with plots. With --markdown,
 write one table for each suite, the newest run first, with the median and the spread
 of the runs. With --into, write these tables into a Markdown page, between its two
 marks.`,
@@ -156,11 +159,11 @@ marks.`,
   fanfare bench report --into docs/explanation/measurements.md results.jsonl`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, files []string) error {
-			var all []bench.Record
+			var all []report.Record
 			for _, file := range files {
-				records, err := bench.ReadRecords(file)
+				records, err := report.ReadRecords(file)
 				if err != nil {
-					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name files that were written by bench --out"}
+					return &fanfare.Error{Code: fanfare.Invalid, Message: err.Error(), Hint: "name files that bench --out wrote"}
 				}
 				all = append(all, records...)
 			}
@@ -170,7 +173,7 @@ marks.`,
 			case markdown:
 				return bench.WriteMarkdown(c.OutOrStdout(), all)
 			}
-			return bench.WriteReport(c.OutOrStdout(), all)
+			return report.WriteHTML(c.OutOrStdout(), all)
 		},
 	}
 	c.Flags().BoolVar(&markdown, "markdown", false, "write Markdown tables in place of an HTML page")
@@ -182,7 +185,7 @@ marks.`,
 func benchPartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "part NAME SPEC",
-		Short:  "A process of an experiment",
+		Short:  "Run one process of an experiment",
 		Hidden: true,
 		Args:   cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -18,17 +18,18 @@ import (
 	"fanfare.dev/fanfare/internal/config"
 	"fanfare.dev/fanfare/internal/server"
 	"fanfare.dev/fanfare/internal/sink"
+	"fanfare.dev/fanfare/internal/store/database"
 )
 
 // A host is the whole server and the capture server behind it, in this process.
 type host struct {
 	example *example
 
-	app   *server.App
+	app   *server.Server
 	api   *client.Client // with the admin key, as a local command has it
 	sink  *sink.Server
 	relay string // address of the capture server
-	kept  *letters
+	kept  *samples
 
 	dir       string // data directory
 	temporary bool
@@ -39,7 +40,7 @@ type host struct {
 // raise starts both. What it has acquired when it fails, it gives back.
 func raise(ctx context.Context, x *example, o Options, log *slog.Logger, show *screen) (*host, error) {
 	s := show.begin(ctx, "start", "", 0)
-	h := &host{example: x, kept: newLetters(x.near), served: make(chan error, 1)}
+	h := &host{example: x, kept: newSamples(x.near), served: make(chan error, 1)}
 	listen, err := h.start(ctx, o, log)
 	if err != nil {
 		s.drop()
@@ -79,7 +80,7 @@ func (h *host) start(ctx context.Context, o Options, log *slog.Logger) (listen s
 		DrainTimeout: 10 * time.Second,
 	}
 	if o.DB != "" {
-		if h.schema, err = server.OwnSchema(o.DB, "demo_"+strings.ToLower(rand.Text())); err != nil {
+		if h.schema, err = database.OwnSchema(o.DB, "demo_"+strings.ToLower(rand.Text())); err != nil {
 			return "", err
 		}
 		settings.DB, settings.DBConnections, settings.DBStatementTimeout = h.schema, 16, time.Minute
@@ -112,7 +113,7 @@ func (h *host) fall() error {
 		errs = append(errs, <-h.served)
 	}
 	if h.schema != "" {
-		errs = append(errs, server.DropSchema(context.Background(), h.schema))
+		errs = append(errs, database.DropSchema(context.Background(), h.schema))
 	}
 	if h.temporary {
 		errs = append(errs, os.RemoveAll(h.dir))

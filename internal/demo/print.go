@@ -88,7 +88,7 @@ func (r *result) printBest(w io.Writer) {
 
 func (r *result) printLetter(w io.Writer) {
 	heading(w, "One mail, as a person sees it")
-	for _, field := range r.letter.header {
+	for _, field := range r.sample.header {
 		for i, line := range wrap(field[1], lineWidth-11) {
 			if i == 0 {
 				line = fmt.Sprintf("%-9s%s", field[0]+":", line)
@@ -99,7 +99,7 @@ func (r *result) printLetter(w io.Writer) {
 		}
 	}
 	fmt.Fprintln(w)
-	for paragraph := range strings.SplitSeq(r.letter.text, "\n") {
+	for paragraph := range strings.SplitSeq(r.sample.text, "\n") {
 		for _, line := range wrap(paragraph, lineWidth-2) {
 			fmt.Fprintln(w, strings.TrimRight("  "+line, " "))
 		}

@@ -24,7 +24,7 @@ type Notifier struct {
 	store     *deliveries.Store
 	control   *control.Store
 	registry  *registry.Registry
-	collector *ingest.Collector
+	collector *ingest.Ingester
 	clock     clock.Clock
 	logger    *slog.Logger
 
@@ -62,7 +62,7 @@ func New(store *deliveries.Store, kept *control.Store, people *registry.Registry
 // Hears reports whether a service subscribes to the outcome of an entry.
 func (n *Notifier) Hears(e *fanfare.Entry) bool {
 	topic, _ := e.ToldAs()
-	return n.registry.HearsOf(e.Channel, topic)
+	return n.registry.ChannelHasReservedSubscriptions(e.Channel, topic)
 }
 
 // MarkDay notes that outcomes of a day wait to be posted.
@@ -105,7 +105,7 @@ func (n *Notifier) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-n.registry.Untold():
+		case <-n.registry.NewNotices():
 			news = true
 		case <-n.wake:
 		}
@@ -158,7 +158,7 @@ func (n *Notifier) measure(ctx context.Context, and ...fanfare.Day) {
 			oldest = at
 		}
 	}
-	add(n.control.WaitingNews(ctx))
+	add(n.control.WaitingNotices(ctx))
 	for _, day := range days {
 		add(n.store.WaitingNotices(ctx, day))
 	}
@@ -190,7 +190,7 @@ func (n *Notifier) Posted() int64 { return n.posted.Load() }
 func (n *Notifier) Waiting() int64 { return n.waiting.Load() }
 
 // PostTo sets ingest, which starts after the recorder. It must be called before Run.
-func (n *Notifier) PostTo(c *ingest.Collector) { n.collector = c }
+func (n *Notifier) PostTo(c *ingest.Ingester) { n.collector = c }
 
 // postAll posts the work of a day, or of the registry. It returns false if the caller has to
 // try again. A plan from an earlier run, or from an attempt that failed, does not say whether

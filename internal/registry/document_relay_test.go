@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/document"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -69,7 +70,7 @@ func TestWrongRelaysAreRefusedWithTheirPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, " + strings.TrimPrefix(c.text, "{")
-			_, err := registry.ParseDocument([]byte(text), "")
+			_, err := document.ParseDocument([]byte(text), "")
 			e, ok := errors.AsType[*fanfare.Error](err)
 			if !ok {
 				t.Fatalf("got %v", err)
@@ -88,13 +89,13 @@ func TestWrongRelaysAreRefusedWithTheirPlace(t *testing.T) {
 func TestTheAdminOfAServiceMovesWeightsAndNoPasswords(t *testing.T) {
 	r, _ := openAt(t, storetest.Place(t))
 	apply(t, r, "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: [{relay: 'h:25', username: u, password_file: /x}, {relay: 'i:25'}]}\n")
-	tenant := registry.As(context.Background(), registry.Actor{KeyID: "key-2", Tenant: "a"})
+	tenant := audit.WithActor(context.Background(), audit.Actor{KeyID: "key-2", Tenant: "a"})
 	for text, allowed := range map[string]bool{
 		"{relay: 'h:25', username: u, password_file: /x, weight: 5}, {relay: 'i:25'}": true,
 		"{relay: 'evil:25', username: u, password_file: /x}, {relay: 'i:25'}":         false,
 		"{relay: 'h:25', username: u, password_file: /y}, {relay: 'i:25'}":            false,
 	} {
-		d, err := registry.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: ["+text+"]}\n"), "")
+		d, err := document.ParseDocument([]byte("service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: ["+text+"]}\n"), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,7 @@ func TestTheAdminOfAServiceMovesWeightsAndNoPasswords(t *testing.T) {
 }
 
 func TestADrainedRelayStaysDrainedOverARestart(t *testing.T) {
-	ctx, place := registry.As(context.Background(), tester), storetest.Place(t)
+	ctx, place := audit.WithActor(context.Background(), tester), storetest.Place(t)
 	r, _ := openAt(t, place)
 	apply(t, r, "service: a\nchannels:\n  e: {driver: smtp, from: a@b.c, relays: [{relay: 'h:25'}, {relay: 'i:25', name: second}]}\n")
 	for _, wrong := range []string{"a/e/j:25", "a/x/h:25", "x/e/h:25", "a/e", "a", "", "a/e/i:25"} {
@@ -124,7 +125,7 @@ func TestADrainedRelayStaysDrainedOverARestart(t *testing.T) {
 	r.Close()
 	r, _ = openAt(t, place)
 	e, _ := r.ChannelNamed("a", "e")
-	if !r.Drained(e, "h:25") || r.Drained(e, "second") {
+	if !r.RelayDrained(e, "h:25") || r.RelayDrained(e, "second") {
 		t.Error("what is drained is not what was")
 	}
 	if paused := r.Paused(); len(paused) != 1 || paused[0].Scope.Name != "a/e/h:25" || paused[0].Reason != "maintenance" {

@@ -3,9 +3,11 @@ package registry
 import (
 	"strings"
 
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // end decides on one end. A subscription that has ended already is no error.
@@ -37,8 +39,8 @@ func (g *group) end(j *job) error {
 	if err := g.endPlace(place, Ending{Source: SourceAPI, Text: e.reason}); err != nil {
 		return err
 	}
-	topic := g.w.r.config.Load().topics[s.Topic]
-	j.actor.note(&g.batch, Deed{topic.Service, "end", kindSubscription, auditID(s.ID, place)}, nil)
+	topic := g.w.r.Snapshot().Topics[s.Topic]
+	g.batch.AddAudit(j.actor, audit.Operation{Service: topic.Service, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return nil
 }
 
@@ -47,25 +49,25 @@ func (g *group) endPlace(place fanfare.RowID, how Ending) error {
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	s.Ended, s.Reason, s.Was = true, how.Text, nil
-	g.tell(Unsubscribed, s, how.Source, how.Reason)
+	s.Ended, s.Reason, s.PastSlots = true, how.Text, nil
+	g.tell(control.NoticeUnsubscribed, s, how.Source, how.Reason)
 	return nil
 }
 
 // byID returns the place of the subscription with a public id.
-func (g *group) byID(svc *service, id string) (fanfare.RowID, error) {
+func (g *group) byID(svc *catalog.ServiceSnapshot, id string) (fanfare.RowID, error) {
 	r := g.w.r
 	if place, ok := fanfare.ParseSubscriptionID(id); ok {
 		s, err := g.subscription(place)
 		if err != nil {
 			return 0, g.w.r.unreadable(err)
 		}
-		if s != nil && s.ID == "" && r.serviceOf(s) == svc.number {
+		if s != nil && s.ID == "" && r.serviceOf(s) == svc.Number {
 			return place, nil
 		}
 		return 0, unknownSubscription(id)
 	}
-	place, err := g.find(r.hash.clientID(svc.number, id), svc.number, &SubscriptionRecord{ID: id})
+	place, err := g.find(r.hash.clientID(svc.Number, id), svc.Number, &control.SubscriptionRecord{ID: id})
 	if err == nil && place == 0 {
 		err = unknownSubscription(id)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/background"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // An Import puts subscriptions step by step. A step may begin before the one
@@ -65,12 +66,12 @@ func (r *Registry) begin(ctx context.Context, name string, puts []Put, results [
 	if len(puts) > maxJob || len(results) != len(puts) {
 		return nil, errors.New("registry: too many puts for one step, or results of another number")
 	}
-	conf := r.config.Load()
-	svc, err := conf.service(name)
+	conf := r.Snapshot()
+	svc, err := conf.Service(name)
 	if err != nil {
 		return nil, err
 	}
-	p := &putting{job: &job{svc: svc, conf: conf, actor: actorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
+	p := &putting{job: &job{svc: svc, conf: conf, actor: audit.ActorOf(ctx), wants: make([]want, len(puts)), after: after}, puts: puts, results: results, refused: true, afterEnd: r.opt.AfterEnd}
 	for i := range puts {
 		background.Yield(i)
 		w := &p.wants[i]

@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // A Person is somebody that a link to one of their subscriptions leads to.
@@ -18,7 +21,7 @@ type Person struct {
 // PersonOf returns who has the subscription at a place, which may have ended.
 // NotFound is nobody, any more.
 func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.RowID) (p Person, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return p, err
 	}
@@ -27,13 +30,13 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 		return p, err
 	}
 	p.Service = service
-	if row.hasAddress() {
+	if row.HasAddress() {
 		p.Address = row.Address
 	}
 	if p.Subscriber, err = r.fullSubscriber(ctx, head); err != nil {
 		return p, err
 	}
-	c := chosen{service: svc.number, active: true, paused: true, owners: placesOf(head.parts())}
+	c := chosen{service: svc.Number, active: true, paused: true, owners: control.PlacesOf(head.Rows())}
 	kept, _, err := r.rowsOfOwners(ctx, &c, 0, scanAtOnce)
 	if err != nil {
 		return p, r.unreadable(err)
@@ -52,10 +55,10 @@ func (r *Registry) PersonOf(ctx context.Context, service string, place fanfare.R
 
 // ownerOf returns who has the subscription at a place, and the row of the address
 // that it goes to.
-func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowID) (head, row *SubscriberRecord, err error) {
+func (r *Registry) ownerOf(ctx context.Context, svc *catalog.ServiceSnapshot, place fanfare.RowID) (head, row *control.SubscriberRecord, err error) {
 	owner := fanfare.RowID(0)
-	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *SubscriptionRecord) error {
-		if r.serviceOf(s) == svc.number {
+	err = r.opt.Store.SubscriptionRecords(ctx, []fanfare.RowID{place}, func(s *control.SubscriptionRecord) error {
+		if r.serviceOf(s) == svc.Number {
 			owner = s.Subscriber
 		}
 		return nil
@@ -67,16 +70,16 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowI
 	if err != nil {
 		return nil, nil, r.unreadable(err)
 	}
-	if row = rows[owner]; row == nil || row.Flags&(FlagErasing|FlagErased) != 0 {
+	if row = rows[owner]; row == nil || row.Flags&(control.FlagErasing|control.FlagErased) != 0 {
 		return nil, nil, unknownSubscription("")
 	}
-	if row.head() == row.Place {
+	if row.Head() == row.Place {
 		return row, row, nil
 	}
-	if rows, err = r.records(ctx, []fanfare.RowID{row.head()}); err != nil {
+	if rows, err = r.records(ctx, []fanfare.RowID{row.Head()}); err != nil {
 		return nil, nil, r.unreadable(err)
 	}
-	if head = rows[row.head()]; head == nil || head.Flags&(FlagErasing|FlagErased) != 0 {
+	if head = rows[row.Head()]; head == nil || head.Flags&(control.FlagErasing|control.FlagErased) != 0 {
 		return nil, nil, unknownSubscription("")
 	}
 	return head, row, nil
@@ -87,18 +90,18 @@ func (r *Registry) ownerOf(ctx context.Context, svc *service, place fanfare.RowI
 // Those that are gone are passed by. When it returns, the ends are durable, and no
 // letter for one of them is on the wire.
 func (r *Registry) EndTogether(ctx context.Context, service string, places []fanfare.RowID, how Ending) (seq uint64, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
-	how.Text = clean(how.Text)
+	how.Text = catalog.CleanReason(how.Text)
 	err = r.change(ctx, func(g *group) (ended []fanfare.RowID, err error) {
 		for _, place := range places {
 			s, err := g.subscription(place)
 			if err != nil {
 				return nil, r.unreadable(err)
 			}
-			if s == nil || r.serviceOf(s) != svc.number {
+			if s == nil || r.serviceOf(s) != svc.Number {
 				continue
 			}
 			ended = append(ended, place)
@@ -108,14 +111,14 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 			if err := g.endPlace(place, how); err != nil {
 				return nil, err
 			}
-			actorOf(ctx).note(&g.batch, Deed{svc.name, "end", kindSubscription, auditID(s.ID, place)}, nil)
+			g.batch.AddAudit(audit.ActorOf(ctx), audit.Operation{Service: svc.Name, Action: "end", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 		}
 		return ended, nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	err = r.opt.Store.SubscriptionRecords(ctx, sorted(append([]fanfare.RowID(nil), places...)), func(s *SubscriptionRecord) error {
+	err = r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(append([]fanfare.RowID(nil), places...)), func(s *control.SubscriptionRecord) error {
 		seq = max(seq, s.EndedSeq)
 		return nil
 	})
@@ -133,7 +136,7 @@ func (r *Registry) EndTogether(ctx context.Context, service string, places []fan
 // by now; an address that is suppressed refuses all. It returns how many are in force
 // again, those that were already among them.
 func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID, seq uint64, reason string) (restored int, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return 0, err
 	}
@@ -142,13 +145,13 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 		return 0, err
 	}
 	var places []fanfare.RowID
-	for _, row := range head.parts() {
+	for _, row := range head.Rows() {
 		places = append(places, r.subscriptionsOfRow.Of(row.Place)...)
 	}
 	err = r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
 		restored = 0
-		for _, place := range sorted(places) {
-			back, err := g.restore(actorOf(ctx), svc, place, seq, reason)
+		for _, place := range control.SortPlaces(places) {
+			back, err := g.restore(audit.ActorOf(ctx), svc, place, seq, reason)
 			if err != nil {
 				return nil, err
 			}
@@ -162,13 +165,13 @@ func (r *Registry) Restore(ctx context.Context, service string, of fanfare.RowID
 }
 
 // restore decides on one. It refuses before it changes anything.
-func (g *group) restore(actor *Actor, svc *service, place fanfare.RowID, seq uint64, reason string) (bool, error) {
+func (g *group) restore(actor *audit.Actor, svc *catalog.ServiceSnapshot, place fanfare.RowID, seq uint64, reason string) (bool, error) {
 	r := g.w.r
 	s, err := g.subscription(place)
 	switch {
 	case err != nil:
 		return false, r.unreadable(err)
-	case s == nil || r.serviceOf(s) != svc.number:
+	case s == nil || r.serviceOf(s) != svc.Number:
 		return false, nil
 	case !s.Ended:
 		return s.ResumedSeq != 0 && s.PausedSeq == seq, nil
@@ -179,7 +182,7 @@ func (g *group) restore(actor *Actor, svc *service, place fanfare.RowID, seq uin
 	if err != nil {
 		return false, r.unreadable(err)
 	}
-	if !row.hasAddress() {
+	if !row.HasAddress() {
 		return false, nil
 	}
 	if err := r.mayReach(row.Service, row.Kind, row.Address, ""); err != nil {
@@ -195,37 +198,37 @@ func (g *group) restore(actor *Actor, svc *service, place fanfare.RowID, seq uin
 		s.PausedAt, s.PausedSeq, s.ResumedSeq = s.EndedAt, s.EndedSeq, 0
 	}
 	s.Ended, s.EndedAt, s.EndedSeq, s.Reason = false, 0, 0, ""
-	g.tell(Resubscribed, s, SourceUndo, "")
-	actor.note(&g.batch, Deed{svc.name, "restore", kindSubscription, auditID(s.ID, place)}, nil)
+	g.tell(control.NoticeResubscribed, s, SourceUndo, "")
+	g.batch.AddAudit(actor, audit.Operation{Service: svc.Name, Action: "restore", Kind: kindSubscription, Name: auditID(s.ID, place)}, nil)
 	return true, g.returned(row)
 }
 
 // fits reports whether a subscription that has ended could be put as it was.
-func (g *group) fits(svc *service, s *SubscriptionRecord) bool {
-	conf := g.w.r.config.Load()
-	topic, channel := conf.topics[s.Topic], conf.channels[s.Channel]
-	if topic == nil || svc.topics[topic.Name] != topic || channel == nil || svc.channels[channel.Name] != channel {
+func (g *group) fits(svc *catalog.ServiceSnapshot, s *control.SubscriptionRecord) bool {
+	conf := g.w.r.Snapshot()
+	topic, channel := conf.Topics[s.Topic], conf.Channels[s.Channel]
+	if topic == nil || svc.Topics[topic.Name] != topic || channel == nil || svc.Channels[channel.Name] != channel {
 		return false
 	}
-	if s.Slot != 0 && topic.mayWait(g.w.r.cadenceOf(s)) != nil {
+	if s.Slot != 0 && topic.CheckCadence(g.w.r.cadenceOf(s)) != nil {
 		return false
 	}
 	hash := g.w.r.hash.natural(s)
 	if s.ID != "" {
-		hash = g.w.r.hash.clientID(svc.number, s.ID)
+		hash = g.w.r.hash.clientID(svc.Number, s.ID)
 	}
-	now, err := g.find(hash, svc.number, s)
+	now, err := g.find(hash, svc.Number, s)
 	return err == nil && now == s.Place && g.mayResume(s) == nil
 }
 
 // returned takes the mark of a deleted subscriber away: who is written to is there.
-func (g *group) returned(row *SubscriberRecord) error {
-	head, err := g.subscriber(row.head())
+func (g *group) returned(row *control.SubscriberRecord) error {
+	head, err := g.subscriber(row.Head())
 	if err != nil {
 		return g.w.r.unreadable(err)
 	}
-	if head.Flags&FlagDeleted != 0 {
-		head.Flags &^= FlagDeleted
+	if head.Flags&control.FlagDeleted != 0 {
+		head.Flags &^= control.FlagDeleted
 		g.touch(head)
 	}
 	return nil

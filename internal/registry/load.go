@@ -5,18 +5,21 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // load rebuilds everything in memory from the store.
 func (r *Registry) load(ctx context.Context) error {
-	l := loader{r: r, w: r.writer, snapshot: newSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood), progress: newProgress(&r.opt)}
-	err := r.opt.Store.Load(ctx, Loader{
+	l := loader{r: r, w: r.writer, snapshot: catalog.NewSnapshot(), filling: newFilling(r.opt.Conditions, r.misunderstood), progress: newProgress(&r.opt)}
+	err := r.opt.Store.Load(ctx, control.Loader{
 		ChangeSeq:    func(seq uint64) { r.writer.changeSeq = seq; r.changeSeq.Store(seq) },
 		Config:       l.config,
-		Suppression:  func(s *SuppressionRecord) { r.suppressions.set([]SuppressionRecord{*s}) },
+		Suppression:  func(s *suppression.Record) { r.suppressions.set([]suppression.Record{*s}) },
 		Erasure:      r.erasures.load,
-		Filter:       func(f *FilterRecord) error { r.filters.add([]FilterRecord{*f}); return nil },
+		Filter:       func(f *control.FilterRecord) error { r.filters.add([]control.FilterRecord{*f}); return nil },
 		Subscriber:   l.subscriber,
 		Subscription: l.subscription,
 	})
@@ -37,7 +40,7 @@ func (r *Registry) load(ctx context.Context) error {
 	}
 	r.writer.nextFilter = r.filters.next()
 	r.writer.raise(&r.floor)
-	r.config.Store(l.snapshot)
+	r.Catalog.SetSnapshot(l.snapshot)
 	return nil
 }
 
@@ -58,7 +61,7 @@ func (r *Registry) Unmatched() int { return r.unmatched }
 type loader struct {
 	r        *Registry
 	w        *writer
-	snapshot *snapshot
+	snapshot *catalog.Snapshot
 	filling  *filling
 
 	progress *progress
@@ -72,41 +75,41 @@ type clash struct {
 	place fanfare.RowID
 }
 
-func (l *loader) config(c *ConfigRecord) error {
+func (l *loader) config(c *control.ConfigRecord) error {
 	if err := l.r.loadConfig(l.snapshot, c); err != nil {
 		return fmt.Errorf("%s %s: %w", c.Kind, c.Name, err)
 	}
 	return nil
 }
 
-func (l *loader) subscriber(s *SubscriberRecord) error {
+func (l *loader) subscriber(s *control.SubscriberRecord) error {
 	l.progress.add(&l.progress.subscribers)
 	l.w.nextSubscriber[s.Place.Partition()] = s.Place.Local() + 1
 	// An address belongs to one subscriber, and so does an id. A taken hash is a
 	// collision and both stay; there is nothing to resolve.
-	if s.hasAddress() {
+	if s.HasAddress() {
 		l.r.addresses.Insert(l.r.hash.address(s.Service, s.Kind, s.Address), s.Place)
 		if small := folded(s.Kind, s.Address); small != s.Address {
 			l.r.respelled.Insert(l.r.hash.address(s.Service, s.Kind, small), s.Place)
 		}
 	}
-	if s.ID != "" && s.Flags&(FlagErasing|FlagErased) == 0 {
+	if s.ID != "" && s.Flags&(control.FlagErasing|control.FlagErased) == 0 {
 		l.r.subscribers.Insert(l.r.hash.subscriberID(s.Service, s.ID), s.Place)
 	}
 	return nil
 }
 
-func (l *loader) subscription(s *SubscriptionRecord) error {
+func (l *loader) subscription(s *control.SubscriptionRecord) error {
 	l.progress.add(&l.progress.subscriptions)
 	l.w.nextSubscription[s.Place.Partition()] = s.Place.Local() + 1
-	t := l.snapshot.topics[s.Topic]
+	t := l.snapshot.Topics[s.Topic]
 	if t == nil {
 		return fmt.Errorf("subscription %s has the unknown topic %d", fanfare.SubscriptionID(s.Place), s.Topic)
 	}
 	l.r.subscriptionsOfRow.Add(s.Subscriber, s.Place)
 	switch {
 	case s.ID != "":
-		hash := l.r.hash.clientID(t.service, s.ID)
+		hash := l.r.hash.clientID(t.ServiceNumber, s.ID)
 		if l.r.identities.Insert(hash, s.Place) != 0 {
 			l.identityClash = append(l.identityClash, clash{hash, s.Place})
 		}
@@ -122,7 +125,7 @@ func (l *loader) subscription(s *SubscriptionRecord) error {
 			return fmt.Errorf("subscription %s has the unknown slot %d", fanfare.SubscriptionID(s.Place), s.Slot)
 		}
 	}
-	if len(s.Was) > 0 {
+	if len(s.PastSlots) > 0 {
 		l.r.slots.noteMove(s)
 	}
 	if s.Paused {
@@ -130,7 +133,7 @@ func (l *loader) subscription(s *SubscriptionRecord) error {
 	}
 	l.r.live.Set(s.Place)
 	l.r.slots.use(s, 1)
-	return l.filling.add(t.key(), l.r.entry(t, s))
+	return l.filling.add(t.ConditionKey(), l.r.entry(t, s))
 }
 
 // resolve decides which row an id belongs to where several have its hash: of
@@ -143,14 +146,14 @@ func (l *loader) resolve(ctx context.Context) error {
 		}
 		done[c.hash] = true
 		first, others := l.r.identities.Lookup(c.hash)
-		places := sorted(append(others, first))
-		newest := map[string]SubscriptionRecord{}
+		places := control.SortPlaces(append(others, first))
+		newest := map[string]control.SubscriptionRecord{}
 		var beaten []fanfare.RowID
-		err := l.r.opt.Store.SubscriptionRecords(ctx, places, func(s *SubscriptionRecord) error {
+		err := l.r.opt.Store.SubscriptionRecords(ctx, places, func(s *control.SubscriptionRecord) error {
 			if s.ID == "" {
 				return nil
 			}
-			id := fmt.Sprint(l.snapshot.topics[s.Topic].service, "/", s.ID)
+			id := fmt.Sprint(l.snapshot.Topics[s.Topic].ServiceNumber, "/", s.ID)
 			loser := *s
 			if was, ok := newest[id]; !ok || newer(s, &was) {
 				loser, newest[id] = was, *s
@@ -171,7 +174,7 @@ func (l *loader) resolve(ctx context.Context) error {
 }
 
 // newer reports whether a is what the id of a and b stands for now.
-func newer(a, b *SubscriptionRecord) bool {
+func newer(a, b *control.SubscriptionRecord) bool {
 	switch {
 	case a.Ended != b.Ended:
 		return b.Ended

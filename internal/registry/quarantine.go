@@ -7,29 +7,18 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"fanfare.dev/fanfare"
 	"fanfare.dev/fanfare/internal/condition"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindQuarantine is the kind of a ConfigRecord: a condition about which the matching index
 // was wrong.
 const kindQuarantine = "quarantine"
 
-// A Quarantine is a condition that is evaluated without the matching index: a filter, or the
-// rule and the params of one subscription.
-type Quarantine struct {
-	Topic        uint32        `json:"topic"`
-	Filter       string        `json:"-"`
-	Subscription fanfare.RowID `json:"subscription,omitempty"`
-	Hash         uint64        `json:"hash,omitempty"` // of the rule and the params
-
-	Since     time.Time `json:"since"`
-	Event     string    `json:"event"`     // at which it was found
-	Index     string    `json:"index"`     // what the index said
-	Evaluator string    `json:"evaluator"` // what is right
-}
+// A Quarantine is a condition that is evaluated without the matching index.
+type Quarantine = condition.Quarantined
 
 // quarantineBody is what is kept of one: the text of a filter may be erased.
 type quarantineBody struct {
@@ -111,13 +100,13 @@ func (r *Registry) keepQuarantine(bodies map[uint32]quarantineBody) error {
 	if len(bodies) == 0 {
 		return nil
 	}
-	var b Batch
+	var b control.Batch
 	for number, body := range bodies {
 		text, err := json.Marshal(&body)
 		if err != nil {
 			return err
 		}
-		b.Config = append(b.Config, ConfigRecord{Kind: kindQuarantine, Number: number, Name: strconv.Itoa(int(number)), Body: text, Deleted: body.Topic == 0})
+		b.Config = append(b.Config, control.ConfigRecord{Kind: kindQuarantine, Number: number, Name: strconv.Itoa(int(number)), Body: text, Deleted: body.Topic == 0})
 	}
 	if err := r.commit(&b); err != nil {
 		return err
@@ -148,7 +137,7 @@ func (r *Registry) Quarantined() (list []Quarantine) {
 	return list
 }
 
-func (r *Registry) loadQuarantine(c *ConfigRecord) error {
+func (r *Registry) loadQuarantine(c *control.ConfigRecord) error {
 	var body quarantineBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -160,7 +149,7 @@ func (r *Registry) loadQuarantine(c *ConfigRecord) error {
 // EntriesOf visits the active subscriptions that some subscribers have to a topic, as they
 // are stored, in the order of their places.
 func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fanfare.RowID, visit func(*condition.Entry) error) error {
-	t := r.config.Load().topics[topic]
+	t := r.Snapshot().Topics[topic]
 	if t == nil {
 		return nil
 	}
@@ -168,8 +157,8 @@ func (r *Registry) EntriesOf(ctx context.Context, topic uint32, subscribers []fa
 	for _, subscriber := range subscribers {
 		places = append(places, r.subscriptionsOfRow.Of(subscriber)...)
 	}
-	return r.opt.Store.SubscriptionRecords(ctx, sorted(places), func(s *SubscriptionRecord) error {
-		if s.Topic != topic || !s.active() {
+	return r.opt.Store.SubscriptionRecords(ctx, control.SortPlaces(places), func(s *control.SubscriptionRecord) error {
+		if s.Topic != topic || !s.Active() {
 			return nil
 		}
 		e := r.entry(t, s)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindFloor is the kind of the record, number 1, of what SkipPlaces keeps.
@@ -32,7 +33,7 @@ func (r *Registry) SkipPlaces(ctx context.Context, n uint32) error {
 		if err != nil {
 			return err
 		}
-		if err := r.commit(&Batch{Config: []ConfigRecord{{Kind: kindFloor, Number: 1, Body: body}}}); err != nil {
+		if err := r.commit(&control.Batch{Config: []control.ConfigRecord{{Kind: kindFloor, Number: 1, Body: body}}}); err != nil {
 			return err
 		}
 		w.raise(&floor)
@@ -48,4 +49,4 @@ func (w *writer) raise(floor *placeFloor) {
 	}
 }
 
-func (r *Registry) loadFloor(c *ConfigRecord) error { return json.Unmarshal(c.Body, &r.floor) }
+func (r *Registry) loadFloor(c *control.ConfigRecord) error { return json.Unmarshal(c.Body, &r.floor) }

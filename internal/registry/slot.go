@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
 	"fanfare.dev/fanfare/internal/schedule/cadence"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // kindSlot is the kind of a ConfigRecord: a cadence in a time zone.
@@ -18,16 +20,8 @@ const kindSlot = "slot"
 // 65,535 of an installation: they have numbers, which are not given again.
 const maxServiceSlots = 16_384
 
-// A Slot is a cadence in a time zone: what belongs to it is due at the same times.
-type Slot struct {
-	Number  uint16 // over all services, for good; 0: at once
-	Service string
-	Cadence cadence.Cadence
-	Zone    *time.Location
-}
-
-// Next is the first time after an instant at which what belongs to it is due.
-func (s *Slot) Next(after time.Time) time.Time { return s.Cadence.Next(after, s.Zone) }
+// A Slot is a cadence of a service in a time zone.
+type Slot = cadence.Slot
 
 // A slotKey is what makes a slot.
 type slotKey struct {
@@ -73,8 +67,8 @@ func (s *slots) at(number uint16) (Slot, bool) {
 }
 
 // use counts n active subscriptions more in the slot of s.
-func (s *slots) use(of *SubscriptionRecord, n int64) {
-	if of.Slot == 0 || !of.active() {
+func (s *slots) use(of *control.SubscriptionRecord, n int64) {
+	if of.Slot == 0 || !of.Active() {
 		return
 	}
 	s.mu.Lock()
@@ -99,13 +93,13 @@ func (r *Registry) Slots() []Slot {
 }
 
 // cadenceOf is the cadence of a subscription.
-func (r *Registry) cadenceOf(s *SubscriptionRecord) cadence.Cadence {
+func (r *Registry) cadenceOf(s *control.SubscriptionRecord) cadence.Cadence {
 	slot, _ := r.slots.at(s.Slot)
 	return slot.Cadence
 }
 
 // loadSlot puts a kept record in force.
-func (r *Registry) loadSlot(svc *service, c *ConfigRecord) error {
+func (r *Registry) loadSlot(s *catalog.Snapshot, c *control.ConfigRecord) error {
 	var body slotBody
 	if err := json.Unmarshal(c.Body, &body); err != nil {
 		return err
@@ -119,9 +113,9 @@ func (r *Registry) loadSlot(svc *service, c *ConfigRecord) error {
 		r.opt.Logger.Warn("registry: a time zone is not known any more, and is taken for UTC", "zone", body.Zone, "cadence", c.Name)
 		zone = time.UTC
 	}
-	slot := Slot{Number: uint16(c.Number), Service: svc.name, Cadence: of, Zone: zone}
+	slot := Slot{Number: uint16(c.Number), Service: s.ServiceNames[c.Service], Cadence: of, Zone: zone}
 	r.slots.add(slot)
-	r.writer.slots.add(slotKey{svc.number, of, body.Zone}, slot)
+	r.writer.slots.add(slotKey{c.Service, of, body.Zone}, slot)
 	return nil
 }
 
@@ -183,10 +177,10 @@ func (g *group) slot(service uint32, of cadence.Cadence, zone string) (uint16, e
 	if err != nil {
 		return 0, err
 	}
-	slot := Slot{Number: uint16(planned.last + 1), Service: g.w.r.config.Load().names[service], Cadence: of, Zone: location}
+	slot := Slot{Number: uint16(planned.last + 1), Service: g.w.r.Snapshot().ServiceNames[service], Cadence: of, Zone: location}
 	planned.add(key, slot)
 	g.effects++
 	g.slots = append(g.slots, newSlot{key, slot})
-	g.batch.Config = append(g.batch.Config, ConfigRecord{Kind: kindSlot, Number: uint32(slot.Number), Service: service, Name: of.String(), Body: body})
+	g.batch.Config = append(g.batch.Config, control.ConfigRecord{Kind: kindSlot, Number: uint32(slot.Number), Service: service, Name: of.String(), Body: body})
 	return slot.Number, nil
 }

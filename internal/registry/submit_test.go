@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/state"
 	"fanfare.dev/fanfare/internal/condition"
 	"fanfare.dev/fanfare/internal/registry"
+	"fanfare.dev/fanfare/internal/store/control"
 	"fanfare.dev/fanfare/internal/store/storetest"
 )
 
@@ -19,7 +21,7 @@ type silentStore struct {
 	answer chan struct{}
 }
 
-func (s *silentStore) Commit(b *registry.Batch) error {
+func (s *silentStore) Commit(b *control.Batch) error {
 	<-s.answer
 	return s.Store.Commit(b)
 }
@@ -67,7 +69,7 @@ func TestNobodyWaitsLongForAStoreThatDoesNotAnswer(t *testing.T) {
 		ask("behind", func() error { return put("behind@example.org") })
 		ask("pause", func() error { return r.SetPaused(ctx, fanfare.Scope{Kind: fanfare.ScopeAll}, true, "behind") })
 		ask("key", func() error {
-			_, _, err := r.CreateKey(ctx, "", registry.KeySettings{Name: "behind"})
+			_, _, err := r.CreateKey(ctx, "", state.KeySettings{Name: "behind"})
 			return err
 		})
 		told := map[string]string{}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog/audit"
 )
 
 // A SubscriberLine is one of many subscribers: with an id it is put under that,
@@ -22,7 +23,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 	if len(results) != len(lines) {
 		return fmt.Errorf("registry: %d results for %d lines", len(results), len(lines))
 	}
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (r *Registry) PutSubscribers(ctx context.Context, service string, lines []S
 		if result.Err != nil {
 			continue
 		}
-		j := &job{actor: actorOf(ctx), alter: func(g *group) (err error) {
+		j := &job{actor: audit.ActorOf(ctx), alter: func(g *group) (err error) {
 			ended[i], err = f(g)
 			return err
 		}}

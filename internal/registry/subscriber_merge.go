@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // MergeSubscriber moves all of one subscriber to another: addresses, what goes to
@@ -17,16 +17,16 @@ import (
 // id is not found any more; who asks for it is told the other's. To merge again
 // what was merged is no error.
 func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string) (s Subscriber, err error) {
-	svc, err := r.config.Load().service(service)
+	svc, err := r.Snapshot().Service(service)
 	if err != nil {
 		return s, err
 	}
 	err = r.changeAlone(ctx, func(g *group) ([]fanfare.RowID, error) {
-		other, err := g.present(svc.number, into)
+		other, err := g.present(svc.Number, into)
 		if err != nil {
 			return nil, inputerror.WithPointer("/into", err)
 		}
-		from, err := g.named(svc.number, id)
+		from, err := g.named(svc.Number, id)
 		if err != nil {
 			return nil, err
 		}
@@ -35,13 +35,13 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 			return nil, unknownSubscriber(id)
 		case from.Place == other.Place:
 			return nil, inputerror.Invalid("/into", "name another subscriber", "a subscriber cannot be merged into itself")
-		case from.Flags&FlagMerged == 0:
+		case from.Flags&control.FlagMerged == 0:
 			if err := g.merge(from, other); err != nil {
 				return nil, err
 			}
 			g.deed = subscriberDeed(svc, "merge", from.ID, from.Place)
 		case from.Subscriber != other.Place:
-			_, err := g.present(svc.number, id)
+			_, err := g.present(svc.Number, id)
 			return nil, err
 		}
 		s, err = g.shown(other.Place)
@@ -51,16 +51,16 @@ func (r *Registry) MergeSubscriber(ctx context.Context, service, id, into string
 }
 
 // merge makes all rows of one subscriber the other's.
-func (g *group) merge(from, other *SubscriberRecord) error {
-	moving := from.parts()
-	list := append(other.parts(), moving...)
+func (g *group) merge(from, other *control.SubscriberRecord) error {
+	moving := from.Rows()
+	list := append(other.Rows(), moving...)
 	addresses := 0
 	for _, p := range list {
 		row, err := g.subscriber(p.Place)
 		if err != nil {
 			return g.w.r.unreadable(err)
 		}
-		if row.hasAddress() {
+		if row.HasAddress() {
 			addresses++
 		}
 	}
@@ -85,14 +85,14 @@ func (g *group) merge(from, other *SubscriberRecord) error {
 	if err != nil {
 		return err
 	}
-	if err := g.w.r.config.Load().subscribers.checkAttributes(other.Service, attributes); err != nil {
+	if err := g.w.r.Snapshot().SubscriberSchemas.CheckAttributes(other.Service, attributes); err != nil {
 		return err
 	}
 	other.Attributes = attributes
-	other.setParts(list)
+	other.SetRows(list)
 	g.touch(other)
-	from.Flags = from.Flags&^FlagDeleted | FlagMerged
-	from.Parts, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
+	from.Flags = from.Flags&^control.FlagDeleted | control.FlagMerged
+	from.RowsJSON, from.Locale, from.TimeZone, from.Attributes = nil, "", "", nil
 	return g.rezone(other.Place)
 }
 

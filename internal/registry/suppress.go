@@ -5,9 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"fanfare.dev/fanfare/internal/inputerror"
-
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/inputerror"
+	"fanfare.dev/fanfare/internal/people/suppression"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 // suppressions are the addresses that are suppressed, by what is kept of them.
@@ -25,7 +28,7 @@ type suppressions struct {
 type suppressionKey struct {
 	service uint32
 	kind    uint8
-	hash    SuppressionHash
+	hash    suppression.Hash
 }
 
 // suppressed is what has to be known of a suppression at any moment.
@@ -35,16 +38,16 @@ type suppressed struct {
 	tag       uint64
 }
 
-func (s *SuppressionRecord) key() suppressionKey {
+func keyOf(s *suppression.Record) suppressionKey {
 	return suppressionKey{s.Service, s.Kind, s.Hash}
 }
 
 // record is what memory has of a suppression.
-func (k *suppressionKey) record(s suppressed) SuppressionRecord {
-	return SuppressionRecord{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
+func (k *suppressionKey) record(s suppressed) suppression.Record {
+	return suppression.Record{Service: k.service, Kind: k.kind, Hash: k.hash, Reason: s.reason, At: s.at, Until: s.until, Tag: s.tag}
 }
 
-func (s *suppressions) set(records []SuppressionRecord) {
+func (s *suppressions) set(records []suppression.Record) {
 	if len(records) == 0 {
 		return
 	}
@@ -55,7 +58,7 @@ func (s *suppressions) set(records []SuppressionRecord) {
 	}
 	for i := range records {
 		r := &records[i]
-		key := r.key()
+		key := keyOf(r)
 		if was, ok := s.all[key]; ok {
 			delete(s.all, key)
 			if s.tags[was.tag]--; s.tags[was.tag] <= 0 {
@@ -116,7 +119,7 @@ func (r *Registry) inForce(service uint32, kind uint8, address string) (key supp
 	}
 	asked := r.suppressionOf(service, kind, address)
 	now := r.opt.Now().UnixNano()
-	key = asked.key()
+	key = keyOf(&asked)
 	if s, ok = r.suppressions.get(key, now); !ok {
 		key.service = allServices
 		s, ok = r.suppressions.get(key, now)
@@ -166,7 +169,7 @@ func (r *Registry) mayBeSent(service uint32, kind uint8, address, at string) err
 // channel, "" where something may. It is asked before each message: seen is what the
 // caller remembers between two questions about the same address, 0 before the first,
 // and makes all but the first nearly free while the list does not change.
-func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string {
+func (r *Registry) Suppressing(c *catalog.Channel, address string, seen *uint64) string {
 	version := r.suppressions.version.Load() + 1
 	if *seen == version {
 		return ""
@@ -175,15 +178,15 @@ func (r *Registry) Suppressing(c *Channel, address string, seen *uint64) string 
 	if r.suppressions.count.Load() == 0 {
 		return ""
 	}
-	kind := kindOf(c.Driver)
+	kind := catalog.AddressKindOf(c.Driver)
 	if !r.suppressions.tagged(r.tag(kind, folded(kind, address))) {
 		return ""
 	}
-	svc, err := r.config.Load().service(c.Service)
+	svc, err := r.Snapshot().Service(c.Service)
 	if err != nil {
 		return ""
 	}
-	key, s, ok := r.inForce(svc.number, kind, address)
+	key, s, ok := r.inForce(svc.Number, kind, address)
 	switch {
 	case !ok:
 		return ""
@@ -209,7 +212,7 @@ func (r *Registry) Unwelcome(service, address string) bool {
 	if err != nil {
 		return false
 	}
-	is, known := r.suppressions.get(asked.key(), r.opt.Now().UnixNano())
+	is, known := r.suppressions.get(keyOf(&asked), r.opt.Now().UnixNano())
 	return known && is.reason == NotWanted
 }
 
@@ -226,12 +229,12 @@ func (r *Registry) lift(ctx context.Context, service, address, source string, ma
 		return err
 	}
 	return r.change(ctx, func(g *group) ([]fanfare.RowID, error) {
-		is, known, err := g.suppression(asked.key())
+		is, known, err := g.suppression(keyOf(&asked))
 		if err == nil && known && may(is.reason) {
 			asked.Lifted, asked.At, asked.Reason, asked.Until = true, g.batch.At, is.reason, is.until
 			g.keepSuppression(asked)
-			g.deed = Deed{service, "lift", "suppression", ""} // of whom is not told
-			err = g.tellSuppression(Lifted, &asked, source)
+			g.deed = audit.Operation{Service: service, Action: "lift", Kind: "suppression", Name: ""} // of whom is not told
+			err = g.tellSuppression(control.NoticeLifted, &asked, source)
 		}
 		return nil, err
 	})
@@ -242,24 +245,24 @@ func (r *Registry) suppressionService(name string) (uint32, error) {
 	if name == "" {
 		return allServices, nil
 	}
-	svc, err := r.config.Load().service(name)
+	svc, err := r.Snapshot().Service(name)
 	if err != nil {
 		return 0, err
 	}
-	return svc.number, nil
+	return svc.Number, nil
 }
 
 // suppressionNamed is what would be kept of an address as it is written; without a
 // service, for all services.
-func (r *Registry) suppressionNamed(service, address string) (SuppressionRecord, error) {
+func (r *Registry) suppressionNamed(service, address string) (suppression.Record, error) {
 	number, err := r.suppressionService(service)
 	if err != nil {
-		return SuppressionRecord{}, err
+		return suppression.Record{}, err
 	}
-	kind := kindWritten(address)
+	kind := catalog.GuessAddressKind(address)
 	normal, err := r.normal(kind, address)
 	if err != nil {
-		return SuppressionRecord{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
+		return suppression.Record{}, inputerror.Invalid("/address", "", "%s", noAddress(address, "", err))
 	}
 	s := r.suppressionOf(number, kind, normal)
 	s.Address = normal

@@ -7,6 +7,10 @@ import (
 	"sync/atomic"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/catalog"
+	"fanfare.dev/fanfare/internal/catalog/audit"
+	"fanfare.dev/fanfare/internal/catalog/state"
+	"fanfare.dev/fanfare/internal/store/control"
 )
 
 const (
@@ -24,13 +28,13 @@ const (
 
 // A job is what one call asks of the writer. Exactly one of the kinds is set.
 type job struct {
-	svc    *service
-	conf   *snapshot // that wants were checked against
-	wants  []want    // puts, or with people only their subscribers
+	svc    *catalog.ServiceSnapshot
+	conf   *catalog.Snapshot // that wants were checked against
+	wants  []want            // puts, or with people only their subscribers
 	people bool
 	end    *end
-	actor  *Actor              // who asks for the puts or the end, or nil
-	note   *AuditRecord        // a line of the audit about something else
+	actor  *audit.Actor        // who asks for the puts or the end, or nil
+	note   *audit.Entry        // a line of the audit about something else
 	alter  func(*group) error  // a change of subscribers: all of it, or nothing
 	run    func(*writer) error // a change of the configuration: by itself
 	over   bool                // it failed, and what it did is undone
@@ -73,15 +77,12 @@ type writer struct {
 	flight  *group // being committed, or nil
 	held    *job   // the one that did not fit into the last group
 
-	// Subscriptions that have not ended by channel, and those that are paused by
-	// topic and rule: of the committer, and of the writer while nothing is in flight.
-	channelUse map[uint16]int64
-	pausedUse  map[topicRule]int64
-	waitingUse map[uint32]int64 // that have a cadence, by topic
+	// The committer changes it; the writer reads it while no group is in flight.
+	usage state.Usage
 }
 
 func newWriter(r *Registry) *writer {
-	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), channelUse: map[uint16]int64{}, pausedUse: map[topicRule]int64{}, waitingUse: map[uint32]int64{}, slots: newPlannedSlots()}
+	w := &writer{r: r, jobs: make(chan *job, maxQueue), commits: make(chan *group, 1), usage: state.Usage{Channels: map[uint16]int64{}, Paused: map[state.TopicRule]int64{}, Waiting: map[uint32]int64{}}, slots: newPlannedSlots()}
 	for i := range fanfare.Partitions {
 		w.nextSubscriber[i], w.nextSubscription[i] = 1, 1 // place 0 is nobody's
 	}
@@ -282,7 +283,7 @@ func (w *writer) commitLoop() {
 func (w *writer) seen(g *group) {
 	g.leave()
 	w.r.filters.add(g.batch.Filters)
-	w.r.filters.forget(g.batch.EmptyFilters)
+	w.r.filters.forget(g.batch.ErasedFilters)
 	for i := range g.slots {
 		w.r.slots.add(g.slots[i].slot)
 	}
@@ -293,23 +294,23 @@ func (w *writer) seen(g *group) {
 		w.r.opt.Logger.Error("registry: the match index refused what is committed", "error", err)
 	}
 	w.r.changeSeq.Store(g.batch.ChangeSeq)
-	if len(g.batch.News) > 0 {
+	if len(g.batch.Notices) > 0 {
 		select {
-		case w.r.untold <- struct{}{}:
+		case w.r.newNotices <- struct{}{}:
 		default:
 		}
 	}
 }
 
 // commit keeps b. What the user is told is the error; the log has its cause.
-func (r *Registry) commit(b *Batch) error {
+func (r *Registry) commit(b *control.Batch) error {
 	r.writer.stamp(b)
 	err := r.opt.Store.Commit(b)
 	if err == nil {
 		return nil
 	}
 	r.opt.Logger.Error("registry: a transaction was rolled back", "error", err)
-	return told(err, "the control store could not be written, nothing was kept")
+	return control.UserError(err, "the control store could not be written, nothing was kept")
 }
 
 // unreadable is the error for users of one that came from reading the store.
@@ -318,13 +319,31 @@ func (r *Registry) unreadable(err error) error {
 		return err
 	}
 	r.opt.Logger.Error("registry: reading the store", "error", err)
-	return told(err, "the control store could not be read")
+	return control.UserError(err, "the control store could not be read")
 }
 
-// told returns what users are told of err.
-func told(err error, otherwise string) error {
-	if e, ok := errors.AsType[*fanfare.Error](err); ok {
-		return e
+// stamp gives the lines of b their ids. It runs where batches are committed.
+func (w *writer) stamp(b *control.Batch) {
+	now := w.r.opt.Now().UnixMicro()
+	for i := range b.Audit {
+		w.lastAudit = max(w.lastAudit+1, now)
+		b.Audit[i].ID = w.lastAudit
 	}
-	return &fanfare.Error{Code: fanfare.Unavailable, Message: otherwise, Hint: "the server's log has the cause"}
 }
+
+// Run calls f while no other change is in progress.
+func (w *writer) Run(ctx context.Context, f func() error) error {
+	return w.submit(ctx, &job{run: func(*writer) error { return f() }})
+}
+
+// Commit stores b durably. Only functions that Run calls may use it.
+func (w *writer) Commit(b *control.Batch) error { return w.r.commit(b) }
+
+// AddEntry stores an audit entry durably, in one transaction with other changes.
+func (w *writer) AddEntry(ctx context.Context, e *audit.Entry) error {
+	return w.submit(ctx, &job{note: e})
+}
+
+// Usage returns the numbers of subscriptions that use the configuration. Only functions that Run
+// calls may read it.
+func (w *writer) Usage() *state.Usage { return &w.usage }

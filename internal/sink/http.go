@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ListenHTTP binds an address for requests, as Listen does for mail. The host
-// "loopback" stands for all addresses of 127.0.0.0/8 at once (on Linux).
+// ListenHTTP binds an address for requests, as Listen does for SMTP. The host "loopback"
+// means all addresses of 127.0.0.0/8 (on Linux).
 //
-// Every POST is a message: its recipient is the host and path it was sent to,
-// its event is X-Fanfare-Event, or else Webhook-Id. GET answers the Summary.
+// Every POST is a message: its recipient is the host and path, its event is X-Fanfare-Event
+// or else Webhook-Id. GET returns the Summary.
 func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
 	l, err := listenLoopback(addr)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
 	defer s.mu.Unlock()
 	if s.closed || s.web != nil {
 		_ = l.Close()
-		return nil, errors.New("the sink takes requests already, or is closed")
+		return nil, errors.New("the sink listens for HTTP already, or is closed")
 	}
 	s.webListener = l
 	s.web = &http.Server{
@@ -38,7 +38,7 @@ func (s *Server) ListenHTTP(addr string) (net.Addr, error) {
 func (s *Server) countConnection(nc net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		s.tally.connected.Add(1)
+		s.counters.connected.Add(1)
 		if s.webConnections.Add(1) > int64(s.cfg.MaxConnections) {
 			_ = nc.Close()
 		}
@@ -47,12 +47,12 @@ func (s *Server) countConnection(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// lastAnswers is how long requests may take to end when the sink is closed.
-const lastAnswers = time.Second
+// shutdownTimeout is the time that requests have to finish when the sink is closed.
+const shutdownTimeout = time.Second
 
-// endHTTP lets what is being answered end, and hangs up on the rest.
-func endHTTP(web *http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+// shutdownHTTP waits for running requests, and closes the remaining connections.
+func shutdownHTTP(web *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if web.Shutdown(ctx) != nil {
 		_ = web.Close()
@@ -69,12 +69,12 @@ func listenLoopback(addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	network := "tcp"
 	if host == loopback {
-		network, host, config.Control = "tcp4", "0.0.0.0", onlyLoopback // tcp would be all of IPv6 too
+		network, host, config.Control = "tcp4", "0.0.0.0", onlyLoopback // tcp would include all of IPv6
 	}
 	return config.Listen(context.Background(), network, net.JoinHostPort(host, port))
 }
 
-// serveHTTP takes requests until Close.
+// serveHTTP accepts requests until Close.
 func (s *Server) serveHTTP() error {
 	serve := s.web.Serve
 	if s.cfg.TLS != nil {
@@ -86,22 +86,22 @@ func (s *Server) serveHTTP() error {
 	return nil
 }
 
-// ServeHTTP takes one request.
+// ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(s.Stats()) // who asked has gone
+		_ = json.NewEncoder(w).Encode(s.Stats()) // the client has gone
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.cfg.MaxMessage)))
 	if err != nil {
-		s.tally.rejected5xx.Add(1)
-		http.Error(w, "too large, or cut off", http.StatusRequestEntityTooLarge)
+		s.counters.rejected5xx.Add(1)
+		http.Error(w, "the body is too large or incomplete", http.StatusRequestEntityTooLarge)
 		return
 	}
 	if status := s.judgeRequest(r, body); status != http.StatusOK {
-		if status == hangUp {
-			panic(http.ErrAbortHandler) // closes the connection without an answer
+		if status == noReply {
+			panic(http.ErrAbortHandler) // closes the connection without a response
 		}
 		w.WriteHeader(status)
 		return
@@ -111,58 +111,58 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if event == "" {
 		event = id
 	}
-	m := arrival{event: []byte(event), id: []byte(id), recipients: [][]byte{[]byte(r.Host + r.URL.Path)}, size: len(body)}
-	_, lines := s.take(m, nil)
+	m := accepted{event: []byte(event), id: []byte(id), recipients: [][]byte{[]byte(r.Host + r.URL.Path)}, size: len(body)}
+	_, lines := s.accept(m, nil)
 	if len(lines) > 0 && s.recorder.write(lines, s.recorder.sync) != nil {
-		panic(http.ErrAbortHandler) // unrecorded is unanswered
+		panic(http.ErrAbortHandler) // an unrecorded message gets no reply
 	}
-	s.keep(r.RemoteAddr, m.recipients, func() []byte { return whole(r, body) })
-	if s.inject.strike(s.inject.beforeReply) {
-		s.tally.beforeReply.Add(1)
+	s.showMessage(r.RemoteAddr, m.recipients, func() []byte { return rawRequest(r, body) })
+	if s.faults.hit(s.faults.beforeReply) {
+		s.counters.beforeReply.Add(1)
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// hangUp is the status of a request that gets no answer.
-const hangUp = 0
+// noReply is the status of a request that gets no response.
+const noReply = 0
 
-// judgeRequest says how a request is answered, after the wait that there is.
+// judgeRequest returns the status of a request, after its delay.
 func (s *Server) judgeRequest(r *http.Request, body []byte) int {
-	if s.secrets != nil && !verify(s.secrets, r.Header, body) {
-		s.tally.badSignatures.Add(1)
+	if s.verifiers != nil && !verify(s.verifiers, r.Header, body) {
+		s.counters.badSignatures.Add(1)
 		return http.StatusUnauthorized
 	}
-	verdict, wait := s.treat(hostOf([]byte(r.Host)))
+	verdict, wait := s.hostVerdict(hostOf([]byte(r.Host)))
 	switch {
-	case verdict == dead:
-		return hangUp
-	case verdict == tooMany || s.full():
+	case verdict == hostRefuses:
+		return noReply
+	case verdict == hostOverRate || s.overRate():
 		return http.StatusTooManyRequests
 	}
-	if s.inject.strike(s.inject.delay) {
-		wait += s.inject.Delay
+	if s.faults.hit(s.faults.delay) {
+		wait += s.faults.Delay
 	}
 	if !s.pause(r.Context(), wait) {
-		return hangUp
+		return noReply
 	}
-	switch s.inject.judge([]byte(r.Host + r.URL.Path)) {
+	switch s.faults.verdict([]byte(r.Host + r.URL.Path)) {
 	case tempFail:
-		s.tally.rejected4xx.Add(1)
+		s.counters.rejected4xx.Add(1)
 		return http.StatusServiceUnavailable
 	case permFail:
-		s.tally.rejected5xx.Add(1)
+		s.counters.rejected5xx.Add(1)
 		return http.StatusBadRequest
 	}
-	if s.inject.strike(s.inject.inData) {
-		s.tally.inData.Add(1)
-		return hangUp
+	if s.faults.hit(s.faults.inData) {
+		s.counters.inData.Add(1)
+		return noReply
 	}
 	return http.StatusOK
 }
 
-// pause waits, and reports false where the server closed or the other side gave
-// up meanwhile, and where it was for ever.
+// pause waits. It returns false if the server was closed or the client gave up meanwhile,
+// and after forever.
 func (s *Server) pause(ctx context.Context, d time.Duration) bool {
 	if d == 0 {
 		return true
@@ -178,11 +178,11 @@ func (s *Server) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// whole writes a request as it came, for those who want to see it.
-func whole(r *http.Request, body []byte) []byte {
+// rawRequest returns a request as it was received.
+func rawRequest(r *http.Request, body []byte) []byte {
 	var out bytes.Buffer
 	out.WriteString(r.Method + " " + r.URL.RequestURI() + " " + r.Proto + "\r\nHost: " + r.Host + "\r\n")
-	_ = r.Header.Write(&out) // a buffer takes everything
+	_ = r.Header.Write(&out) // a buffer never fails
 	out.WriteString("\r\n")
 	out.Write(body)
 	return out.Bytes()

@@ -14,38 +14,38 @@ import (
 	fanfare "fanfare.dev/fanfare"
 )
 
-// signatureAge is how far the timestamp of a request may be from now.
+// signatureAge is the maximum difference between the timestamp of a request and now.
 const signatureAge = 5 * time.Minute
 
-// A verifier is one of what signatures are held against: a secret or a public key.
-type verifier struct {
+// A verificationKey is a secret or a public key.
+type verificationKey struct {
 	scheme string // of its signatures
 	secret []byte
 	public ed25519.PublicKey
 }
 
-// readSecrets reads secrets and public keys of Standard Webhooks: base64, behind
-// "whsec_" and "whpk_".
-func readSecrets(texts []string) ([]verifier, error) {
-	var all []verifier
+// parseKeys parses secrets and public keys of Standard Webhooks: base64 after "whsec_" or
+// "whpk_".
+func parseKeys(texts []string) ([]verificationKey, error) {
+	var all []verificationKey
 	for _, text := range texts {
 		encoded, isPublic := strings.CutPrefix(text, "whpk_")
 		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(encoded, "whsec_"))
 		if err != nil || len(raw) == 0 || isPublic && len(raw) != ed25519.PublicKeySize {
-			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secrets", Message: "a secret is not base64, or a public key not one for Ed25519",
-				Hint: "give what the receiver has, such as whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD or whpk_ and the base64 of 32 bytes"}
+			return nil, &fanfare.Error{Code: fanfare.Invalid, Pointer: "/secrets", Message: "a secret is not valid base64, or a public key is not an Ed25519 key",
+				Hint: "use the key that the receiver has, such as whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD or whpk_ and the base64 of 32 bytes"}
 		}
 		if isPublic {
-			all = append(all, verifier{scheme: "v1a", public: raw})
+			all = append(all, verificationKey{scheme: "v1a", public: raw})
 		} else {
-			all = append(all, verifier{scheme: "v1", secret: raw})
+			all = append(all, verificationKey{scheme: "v1", secret: raw})
 		}
 	}
 	return all, nil
 }
 
-// believes reports whether a signature of its scheme is one of the text.
-func (v *verifier) believes(signature, text []byte) bool {
+// verifies reports whether signature is a signature of text with this key.
+func (v *verificationKey) verifies(signature, text []byte) bool {
 	if v.public != nil {
 		return ed25519.Verify(v.public, text, signature)
 	}
@@ -54,9 +54,9 @@ func (v *verifier) believes(signature, text []byte) bool {
 	return hmac.Equal(signature, sum.Sum(nil))
 }
 
-// verify reports whether a request has a signature that one of them believes
+// verify reports whether a request has a signature that is valid for one of the keys
 // (Standard Webhooks 1.0: of "id.timestamp.body").
-func verify(verifiers []verifier, header http.Header, body []byte) bool {
+func verify(verifiers []verificationKey, header http.Header, body []byte) bool {
 	id, at := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if age := time.Since(time.Unix(seconds, 0)); err != nil || id == "" || age.Abs() > signatureAge {
@@ -70,7 +70,7 @@ func verify(verifiers []verifier, header http.Header, body []byte) bool {
 			continue
 		}
 		for i := range verifiers {
-			if v := &verifiers[i]; v.scheme == scheme && v.believes(signature, text) {
+			if v := &verifiers[i]; v.scheme == scheme && v.verifies(signature, text) {
 				return true
 			}
 		}

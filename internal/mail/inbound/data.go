@@ -34,7 +34,7 @@ func (s *session) data() {
 	}
 	s.receiving(true)
 	defer s.receiving(false)
-	l := &letter{server: s.server}
+	l := &incoming{server: s.server}
 	defer l.done()
 	text, err := s.text(l)
 	s.mail = nil
@@ -70,7 +70,7 @@ func (s *session) data() {
 
 // text reads a message to the line with a dot alone, and takes the dots out that
 // lines begin with (RFC 5321, section 4.5.2).
-func (s *session) text(l *letter) ([]byte, error) {
+func (s *session) text(l *incoming) ([]byte, error) {
 	for {
 		line, _, err := s.in.next(maxTextBytes)
 		if err != nil {
@@ -89,9 +89,9 @@ func (s *session) text(l *letter) ([]byte, error) {
 	return l.text, l.refused
 }
 
-// A letter is the text of a message that is being read, and the place that a large
+// A incoming is the text of a message that is being read, and the place that a large
 // one takes until it was handed on.
-type letter struct {
+type incoming struct {
 	server  *Server
 	text    []byte
 	large   bool
@@ -99,7 +99,7 @@ type letter struct {
 	excess  int   // bytes of what is not taken
 }
 
-func (l *letter) add(line []byte) {
+func (l *incoming) add(line []byte) {
 	size := len(l.text) + len(line) + 2
 	switch {
 	case l.refused != nil:
@@ -116,7 +116,7 @@ func (l *letter) add(line []byte) {
 }
 
 // place takes one of those for large messages, if one is free.
-func (l *letter) place() bool {
+func (l *incoming) place() bool {
 	select {
 	case l.server.large <- struct{}{}:
 		l.large = true
@@ -126,7 +126,7 @@ func (l *letter) place() bool {
 }
 
 // done gives the place back.
-func (l *letter) done() {
+func (l *incoming) done() {
 	if l.large {
 		<-l.server.large
 	}

@@ -18,7 +18,7 @@ import (
 
 const patience = 2 * time.Minute // far beyond what a loaded machine needs
 
-// The addresses of the tests: the letter is the kind, and the number the position.
+// The addresses of the tests: the incoming is the kind, and the number the position.
 const (
 	bounceTo = "b-000001@bounces.example.org"
 	leaveTo  = "u-000001@bounces.example.org"

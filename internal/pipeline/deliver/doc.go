@@ -1,122 +1,21 @@
-// Package deliver sends. An Outlet is one channel's way out: it takes batches
-// of jobs, spreads their jobs over its connections, asks the gate once more
-// before each message leaves, decides what follows from the driver's answer,
-// and has the outcome recorded before the connection sends the next body, or the
-// outcomes of all that left together (driver.Queue).
+// Package deliver sends the messages of channels. A Sender is one channel: it takes batches
+// of jobs, distributes them over its connections, asks the gate before each message is
+// sent, decides what follows from the driver's outcome (retry.go), and records the outcome
+// before the connection sends its next body. The dispatch stage submits the batches, package
+// channels makes one Sender per channel, and the subpackages smtp, webhook, file and
+// capture are the drivers.
 //
-// State. Nothing is kept here: a batch belongs to a lease of the bus, and ends
-// with one word to its owner (Finish), when each of its jobs was settled,
-// deferred, or left alone.
+// A job waits by lane and flow (waiting.go), for the rate of its broadcast
+// (broadcast_rate.go) or for its destination (throttled.go). It is active while a
+// connection holds it (conn_queue.go), and in flight from Release to Report (inflight.go).
+// settle.go ends or postpones it.
 //
-// Failure. A relay that cannot be reached consumes no attempts: its connections
-// go to the other relays of the channel, or jobs wait in the outlet, while one
-// connection at a time tries it with growing pauses. A connection that
-// breaks under a message defers that message. A panic of a driver counts as a
-// broken connection: a message that it had begun is deferred, the others leave
-// by the next one.
+// State. The package stores nothing: a batch belongs to a lease of the bus, and
+// Batch.Finish returns the lease when each job was settled, deferred or left unsettled.
+//
+// Failure. A relay that cannot be reached uses up no attempts: its connections move to the
+// other relays of the channel, or jobs wait in the sender while one connection at a time
+// tries the relay with growing pauses. A connection that breaks during a message defers
+// that message. A panic of a driver counts as a broken connection: a released message is
+// deferred, the others return to the queue.
 package deliver
-
-import (
-	"time"
-
-	"fanfare.dev/fanfare"
-	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
-)
-
-// A Job is one delivery that is to be attempted.
-type Job struct {
-	Message       driver.Message
-	Subscriber    fanfare.RowID
-	Subscriptions []fanfare.RowID
-	OfEach        bool      // the message speaks of each of the subscriptions: with any of them that ends it is out of date
-	Destination   string    // who will answer: the address's domain in lower case, host:port of a webhook, "" of a file
-	Attempt       uint16    // number of this try, from 1
-	Expires       time.Time // after that it must not be tried any more; zero: never
-	Quiet         Quiet     // when it must not be tried next; zero: it may at any time
-	Seen          uint64    // what the gate remembers between two questions about it; 0: nothing
-	Asked         bool      // its recipient just asked for it
-
-	batch   *Batch
-	wired   int           // its place among those on the wire, from 1; 0: it is not
-	offWire chan struct{} // closed when the message is off the wire; made by who waits
-	left    int           // how many connections ended without a word about it
-	paid    bool          // counted by the rate of its broadcast
-
-	reserved int // messages that were counted with this one, for others of its group
-
-	holder        *connQueue // the connection that has it
-	ahead         bool       // was taken while the connection was busy with others
-	along         bool       // leaves with another, which counts as under way
-	echo          bool       // its answer is that of the one before
-	taken         time.Time  // when a connection took it
-	quick         quick      // what its relay, and its destination, had been quick with then
-	overtaken     int64      // how many messages to others its relay was quick with while it had this one
-	underway      bool       // a connection has it
-	spent         []Budget   // that it counts in
-	by            *relay     // that of the connection
-	overdue       bool       // for longer than most take
-	before, after *Job       // those that are under way for longer, and for less long
-	to            *destination
-	probe         bool   // its answer decides whether its destination is left alone
-	turn          bool   // has waited aside for its destination, and is back
-	allowed       bool   // counted by the rate of its destination
-	rides         bool   // another of its group counts as under way to its destination
-	group         uint64 // number of those that leave together
-
-	refusedBy []*relay // for reasons of their own, before anything of it left
-}
-
-// maxLeft is how many connections may leave a job behind before that counts as
-// an attempt.
-const maxLeft = 5
-
-// A Batch is a set of jobs under one lease.
-type Batch struct {
-	Lane   fanfare.Lane
-	Flow   Flow // takes turns with the others of its lane
-	Jobs   []Job
-	Leased func() time.Time // until when the lease is sure
-	// Left is called for each job when it is over for this batch: its outcome is
-	// kept, or it goes back. It must not call the outlet.
-	Left func(*Job)
-	// Finish is called once, when no job is left in the outlet. Held jobs are
-	// paused; again jobs could not be tried under this lease.
-	Finish func(held, again int)
-
-	left        int // jobs in the outlet or on the wire; guarded by the outlet
-	held, again int
-}
-
-// Decision is what the gate says of a job that is about to leave.
-type Decision uint8
-
-// The decisions.
-const (
-	Go       Decision = iota
-	Hold              // paused: the batch is held back
-	Cancel            // cancelled by an operator
-	Suppress          // nobody wants it any more
-	Anew              // it says what is not so any more: its batch is loaded again
-	expire            // its time ran out; said by the outlet and not by the gate
-	later             // it is quiet hours now; said by the outlet and not by the gate
-)
-
-// A Gate is asked immediately before a message leaves. It must be quick, and
-// safe for concurrent use.
-type Gate interface {
-	Check(*Job) (Decision, string)
-}
-
-// A Recorder keeps outcomes; Record blocks until the entry is durable. A message
-// that leaves is announced by Expect, and its entry goes to RecordExpected, so
-// that entries on their way can share a commit. RecordTogether is for entries of
-// one day, of which some were announced: it keeps all or nothing.
-type Recorder interface {
-	Expect()
-	RecordTogether(entries []fanfare.Entry, dues []fanfare.Due, expected int) error
-	RecordExpected(entry *fanfare.Entry, due *fanfare.Due) error
-	Record(entry *fanfare.Entry, due *fanfare.Due) error
-	// Postpone keeps work of one day for later, without an attempt: it comes back
-	// with the same number. It blocks until that is durable.
-	Postpone(day fanfare.Day, dues []fanfare.Due) error
-}

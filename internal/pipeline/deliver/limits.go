@@ -10,53 +10,55 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/limit"
 )
 
-// A Budget is what several outlets spend together: the rate of a service, or the
-// messages of a day. It is safe for concurrent use.
+// A Budget is a limit that several senders share, such as the rate of a service or a daily
+// quota. It is safe for concurrent use.
 type Budget interface {
-	// Group returns the size of the next group, where most messages may leave together.
-	Group(most int) int
-	// Take spends n messages that leave together, or says how long they may not. It
-	// takes less than n where no more is left for hours.
+	// GroupSize returns the size of the next group, of which at most most messages may be
+	// sent together.
+	GroupSize(most int) int
+	// Take counts n messages that are sent together, or returns how long to wait. It takes
+	// fewer than n if no more are left for hours.
 	Take(now time.Time, n int, urgent bool) (taken int, wait time.Duration)
-	// Back returns n that were spent at a time and did not leave.
-	Back(spent time.Time, n int)
-	// Even reports that a message counts when it leaves: none is taken ahead.
-	Even() bool
+	// Refund takes back n messages that were counted at a time and not sent.
+	Refund(spent time.Time, n int)
+	// CountsAtSend reports whether a message has to be counted when it is sent, so that no
+	// connection may take one in advance.
+	CountsAtSend() bool
 }
 
-// limits say which job may leave, and when. They are guarded by the outlet.
+// limits decide which job may be sent, and when. The sender's lock guards them.
 type limits struct {
-	settings     *Settings
-	rate         limit.Rate   // the channel's, as configured
-	found        limit.Found  // the channel's, as its refusals tell; with adapt
-	window       limit.Window // of what is under way; with adapt
-	strain       limit.Strain // of the next hop; with adapt
-	typical      limit.Median // time of an answer
-	closedUntil  time.Time    // by a budget
-	reopened     bool         // since one got something back; not told yet
-	underway     int          // jobs that connections have
-	groupsBegun  uint64       // which have begun to leave
-	flight       flight       // those, by how long they take
-	blocked      bool         // connections wait for an answer to others
-	destinations destinations
-	aside        aside
+	settings       *Settings
+	rate           limit.Rate            // of the channel, from the settings
+	learned        limit.LearnedRate     // of the channel, from its refusals; with Adapt
+	window         limit.Window          // of active messages; with Adapt
+	latency        limit.LatencyDetector // of the next hop; with Adapt
+	typicalLatency limit.Median          // from taking a message to its reply
+	closedUntil    time.Time             // by a budget
+	reopened       bool                  // a budget got a refund since; not announced yet
+	active         int                   // jobs that connections hold
+	groupsBegun    uint64                // number of the last group
+	activeByAge    activeJobs            // the active jobs
+	blocked        bool                  // connections wait for a reply to others
+	destinations   destinations
+	throttled      throttledJobs
 }
 
-// permit is what limits say of a job.
-type permit uint8
+// admission is the decision of the limits about a job.
+type admission uint8
 
 const (
-	leaves permit = iota // and counts as under way from now on
-	paced                // nothing leaves the channel for a while
-	full                 // nothing leaves the channel before an answer has come
-	apart                // this job waits for its destination, others may leave
-	away                 // this job is put off until a time, others may leave
+	admitted     admission = iota // counted as active from now on
+	waitForRate                   // no message of the channel may be sent for a while
+	waitForReply                  // no message of the channel may be sent before a reply has come
+	throttled                     // this job waits for its destination; others may be sent
+	postponeJob                   // this job is postponed; others may be sent
 )
 
-// configure puts settings in force.
+// configure applies new settings.
 func (l *limits) configure(s *Settings, now time.Time) {
 	if l.settings == nil || !s.Adapt || l.window.Size() == 0 {
-		l.found, l.strain, l.window = limit.Found{}, limit.Strain{}, limit.NewWindow(s.Connections, s.Connections)
+		l.learned, l.latency, l.window = limit.LearnedRate{}, limit.LatencyDetector{}, limit.NewWindow(s.Connections, s.Connections)
 	}
 	l.settings = s
 	l.rate.Set(float64(s.Rate), now)
@@ -69,41 +71,40 @@ func (l *limits) configure(s *Settings, now time.Time) {
 	l.destinations.configure(&s.Destinations, first, now)
 }
 
-// pause is how long n messages may not leave the channel together.
-func (l *limits) pause(n int, urgent bool, now time.Time) time.Duration {
-	return max(l.rate.WaitFor(n, urgent, now), l.found.WaitFor(n, urgent, now), l.closedUntil.Sub(now))
+// rateWait returns how long the channel may not send n messages together.
+func (l *limits) rateWait(n int, urgent bool, now time.Time) time.Duration {
+	return max(l.rate.WaitFor(n, urgent, now), l.learned.WaitFor(n, urgent, now), l.closedUntil.Sub(now))
 }
 
-// group is how many messages may leave together, where most may leave the channel.
-func (l *limits) group(most int) int {
-	most = min(l.rate.Group(most), l.found.Group(most))
+// groupSize returns how many messages may be sent together, at most most.
+func (l *limits) groupSize(most int) int {
+	most = min(l.rate.GroupSize(most), l.learned.GroupSize(most))
 	for _, budget := range l.settings.Budgets {
-		most = min(most, budget.Group(most))
+		most = min(most, budget.GroupSize(most))
 	}
 	return most
 }
 
-// admit says whether a job may leave now, and of what has to wait for reasons of its
-// own until when. n is how many
-// leave together with it, itself included: they are counted with it, and those behind
-// it, whose leader it is, are not counted again. ahead says that its connection is busy
-// with another one: where a rate is to be kept, a message counts from when it
-// leaves, and so none is taken before that.
-func (l *limits) admit(job, leader *Job, n int, ahead bool, now time.Time) (says permit, until time.Time) {
+// admit decides whether a job may be sent now, and until when to postpone it if it may not.
+// n is the size of its group with the job itself: the whole group is counted with its first
+// job, the leader, and not again with the others. prefetch means that the connection is busy
+// with another message: under a rate, a message counts when it is sent, so none is taken in
+// advance.
+func (l *limits) admit(job, leader *Job, n int, prefetch bool, now time.Time) (result admission, until time.Time) {
 	d := l.destinationOf(job, now)
 	urgent := job.batch.Lane == fanfare.Urgent
-	if !job.along && (!l.room(job.batch.Lane) || l.busy(d)) {
+	if !job.grouped && (!l.hasCapacity(job.batch.Lane) || l.allBusy(d)) {
 		l.blocked = true
-		return full, time.Time{}
+		return waitForReply, time.Time{}
 	}
 	counted := leader != nil && leader.reserved > 0
 	if !counted {
-		if l.pause(n, urgent, now) > 0 || ahead && (l.even() || d.limited()) {
-			return paced, time.Time{}
+		if l.rateWait(n, urgent, now) > 0 || prefetch && (l.countsAtSend() || d.limited()) {
+			return waitForRate, time.Time{}
 		}
 	}
-	if says, until := l.toward(d, job, leader, now); says != leaves {
-		return says, until
+	if result, until := l.admitTo(d, job, leader, now); result != admitted {
+		return result, until
 	}
 	if counted {
 		leader.reserved--
@@ -112,21 +113,21 @@ func (l *limits) admit(job, leader *Job, n int, ahead bool, now time.Time) (says
 		if taken == 0 {
 			if n == 1 || wait > longestGroup {
 				l.closedUntil = now.Add(wait)
-				return paced, time.Time{}
+				return waitForRate, time.Time{}
 			}
-			return paced, now.Add(wait)
+			return waitForRate, now.Add(wait)
 		}
 		l.rate.TakeFor(taken, now)
-		l.found.TakeFor(taken, now)
+		l.learned.TakeFor(taken, now)
 		job.reserved = taken - 1
 	}
-	job.spent = l.settings.Budgets
+	job.budgets = l.settings.Budgets
 	l.begin(d, job, leader, now)
-	return leaves, time.Time{}
+	return admitted, time.Time{}
 }
 
-// longestGroup is for how long a group waits at most that a rate of seconds allows; what
-// has to wait for longer than that waits for another day.
+// longestGroup is how long a group waits at most for a rate. A longer wait lasts until the
+// next day of a quota.
 const longestGroup = time.Minute
 
 // spend takes n messages from all budgets, or as many as all of them have.
@@ -135,7 +136,7 @@ func (l *limits) spend(n int, urgent bool, now time.Time) (taken int, wait time.
 		got, wait := budget.Take(now, n, urgent)
 		if got < n {
 			for _, spent := range l.settings.Budgets[:i] {
-				spent.Back(now, n-got)
+				spent.Refund(now, n-got)
 			}
 		}
 		if n = got; n == 0 {
@@ -145,138 +146,137 @@ func (l *limits) spend(n int, urgent bool, now time.Time) (taken int, wait time.
 	return n, 0
 }
 
-// unreserve gives back what was counted for others of a group that do not leave with
-// it.
+// unreserve refunds what was counted for others of a group that are not sent with the job.
 func (l *limits) unreserve(job *Job) {
 	if job.reserved > 0 {
-		l.giveBack(job, job.reserved)
+		l.refund(job, job.reserved)
 		job.reserved = 0
 	}
 }
 
-// giveBack takes back that n messages leave which were counted with a job.
-func (l *limits) giveBack(job *Job, n int) {
-	l.rate.BackFor(n)
-	l.found.BackFor(n)
-	if len(job.spent) > 0 && !l.closedUntil.IsZero() {
+// refund takes back n messages that were counted with a job.
+func (l *limits) refund(job *Job, n int) {
+	l.rate.RefundFor(n)
+	l.learned.RefundFor(n)
+	if len(job.budgets) > 0 && !l.closedUntil.IsZero() {
 		l.closedUntil, l.reopened = time.Time{}, true
 	}
-	for _, budget := range job.spent {
-		budget.Back(job.taken, n)
+	for _, budget := range job.budgets {
+		budget.Refund(job.takenAt, n)
 	}
 }
 
-// destinationOf is to whom a job goes. One that has waited for somebody stays with
-// him, also where another is asked for by now.
+// destinationOf returns the destination of a job. A readmitted job keeps the one that it
+// waited for, even if Site has changed since.
 func (l *limits) destinationOf(job *Job, now time.Time) *destination {
-	if job.turn {
-		return job.to
+	if job.readmitted {
+		return job.dest
 	}
 	return l.destinations.of(job.Destination, now)
 }
 
-// even reports whether a rate of the channel is to be kept.
-func (l *limits) even() bool {
-	return l.rate.Limited() || l.found.Limited() || slices.ContainsFunc(l.settings.Budgets, Budget.Even)
+// countsAtSend reports whether the channel has a rate.
+func (l *limits) countsAtSend() bool {
+	return l.rate.Limited() || l.learned.Limited() || slices.ContainsFunc(l.settings.Budgets, Budget.CountsAtSend)
 }
 
-// room reports whether the answers allow one more of a lane to be under way, beside
-// what is kept for more urgent ones.
-func (l *limits) room(lane fanfare.Lane) bool {
-	kept := l.atOnce() - l.settings.Reserve.most(lane, l.atOnce())
-	return !l.settings.Adapt || l.window.Room(l.underway+kept)
+// hasCapacity reports whether the adaptive window has capacity for a job of a lane, beside the
+// reserve of more urgent lanes.
+func (l *limits) hasCapacity(lane fanfare.Lane) bool {
+	reserved := l.allowedConnections() - l.settings.Reserve.laneLimit(lane, l.allowedConnections())
+	return !l.settings.Adapt || l.window.HasCapacity(l.active+reserved)
 }
 
-// toward is what the destination of a job has to say. Those of a group that go to one
-// destination are one message to it, except for its rate.
-func (l *limits) toward(d *destination, job, leader *Job, now time.Time) (says permit, until time.Time) {
+// admitTo decides for the destination of a job. The messages of a group to one destination
+// count as one active message, but each of them counts in its rate.
+func (l *limits) admitTo(d *destination, job, leader *Job, now time.Time) (result admission, until time.Time) {
 	if d == nil {
-		return leaves, time.Time{}
+		return admitted, time.Time{}
 	}
 	if until, open := d.breaker.Open(now); open {
-		if until.IsZero() { // a probe is under way
+		if until.IsZero() { // a probe is active
 			until = now.Add(time.Second)
 		}
-		return away, until.Add(d.breaker.Spread(rand.Float64()))
+		return postponeJob, until.Add(d.breaker.Spread(rand.Float64()))
 	}
 	wait := d.wait(now)
-	if job.allowed {
+	if job.destinationCounted {
 		wait = 0
 	}
-	passes := l.passes(job)
+	passes := l.ignoresSlow(job)
 	switch {
-	case l.gathers(d, job): // it leaves in a group of those that wait
-		return l.behind(d, job, wait, now)
-	case wait == 0 && leader != nil && d.groups[leader.group] > 0 && !d.slow:
-		return leaves, time.Time{}
+	case l.waitsForGroup(d, job): // it is sent in a group of throttled jobs
+		return l.throttle(d, job, wait, now)
+	case wait == 0 && leader != nil && d.groups[leader.groupID] > 0 && !d.slow:
+		return admitted, time.Time{}
 	}
-	if wait == 0 && d.window.Room(d.underway) && (passes || !l.crowded(d) && !l.untold(d, job)) && (passes || job.turn || d.aside.len() == 0) {
-		return leaves, time.Time{}
+	if wait == 0 && d.window.HasCapacity(d.active) && (passes || !l.slowShareUsed(d) && !l.unproven(d, job)) && (passes || job.readmitted || d.throttled.len() == 0) {
+		return admitted, time.Time{}
 	}
-	return l.behind(d, job, wait, now)
+	return l.throttle(d, job, wait, now)
 }
 
-// gathers reports whether a job has to wait for others of its group at a destination
-// that has a rate.
-func (l *limits) gathers(d *destination, job *Job) bool {
-	return l.groups(job) && d.limited() && !job.turn && !job.allowed && !l.passes(job)
+// waitsForGroup reports whether a job has to wait for others of its group at a destination
+// with a rate.
+func (l *limits) waitsForGroup(d *destination, job *Job) bool {
+	return l.groupable(job) && d.limited() && !job.readmitted && !job.destinationCounted && !l.ignoresSlow(job)
 }
 
-// groups reports whether a job may leave together with others.
-func (l *limits) groups(job *Job) bool {
+// groupable reports whether a job may be sent together with others.
+func (l *limits) groupable(job *Job) bool {
 	return l.settings.Multicast > 1 && job.Message.SharedContent != 0
 }
 
-// begin counts a job as under way.
+// begin counts a job as active.
 func (l *limits) begin(d *destination, job, leader *Job, now time.Time) {
-	job.taken, job.underway, job.to = now, true, d
+	job.takenAt, job.active, job.dest = now, true, d
 	if leader == nil {
 		l.groupsBegun++
-		job.group = l.groupsBegun
+		job.groupID = l.groupsBegun
 	} else {
-		job.group = leader.group
+		job.groupID = leader.groupID
 	}
-	l.flight.enter(job)
-	if !job.along {
-		l.underway++
-		l.room(job.batch.Lane) // the last place counts as used: connections may not ask for another
+	l.activeByAge.add(job)
+	if !job.grouped {
+		l.active++
+		l.hasCapacity(job.batch.Lane) // notes that the window is fully used, if it is
 	}
 	if d != nil {
-		if !job.allowed {
+		if !job.destinationCounted {
 			d.take(1, now)
-			job.allowed = true
+			job.destinationCounted = true
 		}
 		job.probe = d.breaker.Begin()
-		if job.rides = leader != nil && d.groups[job.group] > 0; !job.rides {
-			l.destinations.count(d, 1)
+		if job.sharesSlot = leader != nil && d.groups[job.groupID] > 0; !job.sharesSlot {
+			l.destinations.countActive(d, 1)
 		}
-		if l.groups(job) {
+		if l.groupable(job) {
 			if d.groups == nil {
 				d.groups = map[uint64]int{}
 			}
-			d.groups[job.group]++
+			d.groups[job.groupID]++
 		}
 	}
 }
 
-// end counts a job as not under way any more; false if it was not.
+// end counts a job as not active any more; false if it was not.
 func (l *limits) end(job *Job) bool {
-	if !job.underway {
+	if !job.active {
 		return false
 	}
-	job.underway = false
-	if !job.along {
-		l.underway--
+	job.active = false
+	if !job.grouped {
+		l.active--
 	}
-	l.flight.leave(job)
-	if d := job.to; d != nil {
-		if !job.rides {
-			l.destinations.count(d, -1)
+	l.activeByAge.remove(job)
+	if d := job.dest; d != nil {
+		if !job.sharesSlot {
+			l.destinations.countActive(d, -1)
 		}
-		if n := d.groups[job.group]; n > 1 {
-			d.groups[job.group] = n - 1
+		if n := d.groups[job.groupID]; n > 1 {
+			d.groups[job.groupID] = n - 1
 		} else {
-			delete(d.groups, job.group)
+			delete(d.groups, job.groupID)
 		}
 		if job.overdue {
 			d.overdue--
@@ -286,68 +286,68 @@ func (l *limits) end(job *Job) bool {
 	return true
 }
 
-// unsent takes back what was counted for a job that does not leave now.
+// unsent takes back what was counted for a job that is not sent now.
 func (l *limits) unsent(job *Job) {
 	if !l.end(job) {
 		return
 	}
-	l.giveBack(job, 1+job.reserved)
+	l.refund(job, 1+job.reserved)
 	job.reserved = 0
-	if d := job.to; d != nil {
-		d.rate.Back()
-		d.found.Back()
-		job.allowed = false
+	if d := job.dest; d != nil {
+		d.rate.Refund()
+		d.learned.Refund()
+		job.destinationCounted = false
 		if job.probe {
-			d.breaker.Unsent()
+			d.breaker.ProbeReturned()
 		}
 	}
 }
 
-// answered learns from an answer, and reports whether more may be under way than
-// before.
-func (l *limits) answered(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time) (wider bool) {
+// learn updates the limits with an outcome and reports whether more messages may be active
+// than before.
+func (l *limits) learn(job *Job, outcome *driver.Outcome, advice Advice, took time.Duration, now time.Time) (wider bool) {
 	if !l.end(job) {
 		return false
 	}
 	taken, throttled := outcome.Verdict == driver.Accepted, outcome.Class == fanfare.ClassThrottled
-	if taken && !job.along {
-		l.typical.Add(took)
+	if taken && !job.grouped {
+		l.typicalLatency.Add(took)
 	}
 	if l.settings.Adapt {
-		if !job.along {
-			wider = l.window.Answered(taken || !troubled(outcome, true), l.underway)
+		if !job.grouped {
+			wider = l.window.Answered(taken || !asksForLess(outcome, true), l.active)
 		}
-		if taken && !job.along && l.strain.Answered(took, l.window.Size()) {
-			l.window.Narrow()
+		if taken && !job.grouped && l.latency.Answered(took, l.window.Size()) {
+			l.window.Shrink()
 		}
 		if taken || throttled {
-			l.found.Answered(throttled, now)
+			l.learned.Answered(throttled, now)
 		}
 	}
-	if d := job.to; d != nil {
-		bad := troubled(outcome, l.settings.Direct)
-		if bad && job.echo && !job.probe && d.heard.Equal(outcome.At) {
-			d.refused++ // it has been told
+	if d := job.dest; d != nil {
+		bad := asksForLess(outcome, l.settings.Direct)
+		if bad && job.sameReply && !job.probe && d.lastReplyAt.Equal(outcome.At) {
+			d.refused++ // its window knows this reply already
 		} else {
 			d.learn(outcome, bad, job.probe, advice, now)
 		}
 		d.latency.Add(took)
-		l.destinations.judge(d, l.isSlow(job, outcome, took))
-		l.destinations.note(d)
+		l.destinations.setSlow(d, l.isSlow(job, outcome, took))
+		l.destinations.updateHealth(d)
 	}
 	return wider
 }
 
-// troubled reports whether an answer says that who gave it wants less. direct says
-// that it was who is at the other end of the connection.
-func troubled(outcome *driver.Outcome, direct bool) bool {
+// asksForLess reports whether the replying server asks for fewer messages. direct means
+// that the destination itself replied.
+func asksForLess(outcome *driver.Outcome, direct bool) bool {
 	switch outcome.Class {
 	case fanfare.ClassThrottled, fanfare.ClassBusy:
 		return true
 	case fanfare.ClassNetwork:
 		return direct
 	case fanfare.ClassBlocked:
-		return outcome.Verdict != driver.Permanent // which is about the one message
+		return outcome.Verdict != driver.Permanent // that concerns this one message
 	}
 	return direct && outcome.Verdict == driver.Lost
 }

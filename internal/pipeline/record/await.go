@@ -8,27 +8,26 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// waiters are those who wait for the end of a broadcast. Where there are none,
-// an end costs one look at a counter.
+// waiters holds the channels of callers that wait for the completion of a broadcast.
+// Without waiters, a completion only reads a counter.
 type waiters struct {
-	count atomic.Int64
-	mu    sync.Mutex
-	of    map[fanfare.EventRef][]chan struct{}
+	count    atomic.Int64
+	mu       sync.Mutex
+	channels map[fanfare.EventRef][]chan struct{}
 }
 
-// Await returns a channel that is closed when a broadcast is completed from now
-// on: one that is complete already is not told of, so who waits looks at it
-// after this call. forget ends the waiting; it may be called twice. How many may
-// wait is for the caller to limit.
+// Await returns a channel that is closed when a broadcast is completed from now on. A
+// broadcast may have been completed before: check that after this call. forget ends the
+// waiting and may be called twice. The caller limits the number of waiters.
 func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget func()) {
 	w := &r.waiters
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.of == nil {
-		w.of = map[fanfare.EventRef][]chan struct{}{}
+	if w.channels == nil {
+		w.channels = map[fanfare.EventRef][]chan struct{}{}
 	}
 	told := make(chan struct{})
-	w.of[ref] = append(w.of[ref], told)
+	w.channels[ref] = append(w.channels[ref], told)
 	w.count.Add(1)
 	return told, func() { w.forget(ref, told) }
 }
@@ -36,18 +35,18 @@ func (r *Recorder) Await(ref fanfare.EventRef) (done <-chan struct{}, forget fun
 func (w *waiters) forget(ref fanfare.EventRef, told chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := slices.Index(w.of[ref], told)
+	at := slices.Index(w.channels[ref], told)
 	if at < 0 {
 		return
 	}
 	w.count.Add(-1)
-	if w.of[ref] = slices.Delete(w.of[ref], at, at+1); len(w.of[ref]) == 0 {
-		delete(w.of, ref)
+	if w.channels[ref] = slices.Delete(w.channels[ref], at, at+1); len(w.channels[ref]) == 0 {
+		delete(w.channels, ref)
 	}
 }
 
-// tell wakes those who wait for what is completed.
-func (w *waiters) tell(day fanfare.Day, completions []fanfare.Completion) {
+// notify wakes the waiters of completed broadcasts.
+func (w *waiters) notify(day fanfare.Day, completions []fanfare.Completion) {
 	if w.count.Load() == 0 {
 		return
 	}
@@ -55,10 +54,10 @@ func (w *waiters) tell(day fanfare.Day, completions []fanfare.Completion) {
 	defer w.mu.Unlock()
 	for i := range completions {
 		ref := fanfare.EventRef{Day: day, Seq: completions[i].Seq}
-		for _, told := range w.of[ref] {
+		for _, told := range w.channels[ref] {
 			close(told)
 		}
-		w.count.Add(-int64(len(w.of[ref])))
-		delete(w.of, ref)
+		w.count.Add(-int64(len(w.channels[ref])))
+		delete(w.channels, ref)
 	}
 }

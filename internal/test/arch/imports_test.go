@@ -17,7 +17,7 @@ type grant struct {
 	why string
 }
 
-// grants is the whole dependency direction: cmd -> app -> stages, api, drivers
+// grants is the whole dependency direction: cmd -> server -> stages, api, drivers
 // -> contracts -> root. A package without a row may not exist.
 var grants = []grant{
 	{".", nil,
@@ -26,11 +26,11 @@ var grants = []grant{
 		"the client is for programs of others; it knows the words and the shapes on the wire, which it names anew, and nothing else inside"},
 	{"examples", []string{".", "client"},
 		"an example shows what a user can do, and a user has only the client"},
-	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/bench", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
-		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is app, the API's client or a tool"},
+	{"cmd/fanfare", []string{".", "client", "internal/server", "internal/admin/backup", "internal/admin/doctor/probe", "internal/admin/migrate", "internal/datadir", "internal/bench", "internal/bench/harness", "internal/bench/report", "internal/config", "internal/demo", "internal/mail/dkim", "internal/admin/doctor", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/mail/reply", "internal/sink", "internal/pipeline/deliver/driver"},
+		"apply reads its document as the server does, to name a mistake with its line; else: a command turns flags and signals into calls; what it calls is server, the API's client or a tool"},
 
 	{"internal/pipeline/deliver/limit", nil,
-		"limits are arithmetic over a clock that is told: who asks and who answers is the business of deliver"},
+		"limits are arithmetic: the caller passes the time and the replies"},
 	{"internal/mail/mx", nil,
 		"whose exchangers take the mail of a domain is asked of the DNS; what follows from it is the business of who asks"},
 	{"internal/mail/linktoken", nil,
@@ -50,13 +50,13 @@ var grants = []grant{
 		"the bus carries values of the root package and does not know who sends or takes them"},
 	{"internal/store", []string{"."},
 		"the contract between what is kept and the databases knows the words and nothing of either side"},
-	{"internal/store/control", []string{".", "internal/store", "internal/registry"}, whyKept},
+	{"internal/store/control", []string{".", "internal/store", "internal/catalog/audit", "internal/people/suppression"}, whyKept},
 	{"internal/store/deliveries", []string{".", "internal/store"}, whyKept},
 	{"internal/store/sqlite", []string{".", "internal/store"}, whyDatabase},
-	{"internal/store/postgres", []string{".", "internal/store", "internal/registry"}, whyDatabase},
+	{"internal/store/postgres", []string{".", "internal/store", "internal/registry", "internal/catalog/...", "internal/people/suppression"}, whyDatabase},
 	{"internal/test/dnstest", nil,
 		"a DNS for tests knows what it is told"},
-	{"internal/store/storetest", []string{".", "internal/store", "internal/store/...", "internal/registry", "internal/pipeline/plan", "internal/test/pgtest"},
+	{"internal/store/storetest", []string{".", "internal/store", "internal/store/...", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/pipeline/plan", "internal/test/pgtest"},
 		"the suite has every driver keep the same promises"},
 	{"internal/store/move", []string{".", "internal/store"},
 		"a move copies from one database to another, and knows neither"},
@@ -65,7 +65,7 @@ var grants = []grant{
 	{"internal/test/pgtest/with", []string{"internal/test/pgtest", "internal/store/postgres"},
 		"the command that starts one for others"},
 
-	{"internal/pipeline/ingest", []string{"."}, whyStage},
+	{"internal/pipeline/ingest", []string{".", "internal/pipeline/eventgroup"}, whyStage},
 	{"internal/condition", []string{"."}, whyStage},
 	{"internal/pipeline/match/topicstate", []string{"."}, whyStage},
 	{"internal/condition/evaluator", nil,
@@ -75,18 +75,28 @@ var grants = []grant{
 	{"internal/condition/conditiontest", []string{".", "internal/condition/evaluator", "internal/condition"},
 		"it compares the two implementations of the language, and belongs to neither"},
 	{"internal/pipeline/match/verify", []string{".", "internal/condition/evaluator", "internal/condition"},
-		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of app"},
+		"a match is checked by the evaluator, which knows nothing of the index; who stores what follows is the business of server"},
 	{"internal/pipeline/plan", []string{"."}, whyStage},
-	{"internal/pipeline/compose", []string{".", "internal/mail/signedlink", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
+	{"internal/pipeline/compose", []string{".", "internal/pipeline/deliver/driver", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/render", "internal/render/mime", "internal/store/deliveries"},
 		"dispatch, transactional messages and the preview prepare messages in one way; it reads configuration and files, and knows no stage"},
-	{"internal/mail/dkimkeys", []string{".", "internal/datadir", "internal/mail/dkim", "internal/registry"},
+	{"internal/mail/dkimkeys", []string{".", "internal/datadir", "internal/mail/dkim", "internal/registry", "internal/catalog/...", "internal/people/suppression"},
 		"the keys of channels are configured in the registry and sign by dkim; how mail is sent is the business of others"},
-	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/mail/signedlink", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/mail/linktoken"},
+	{"internal/pipeline/deliver/channels", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/...", "internal/httpapi/wire", "internal/mail/dkim", "internal/mail/dkimkeys", "internal/mail/mx", "internal/mail/address", "internal/mail/reply", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
+		"it makes the drivers of the configured channels, so it names them all; it answers the API in its types, and receives dispatch loops as a function"},
+	{"internal/pipeline/dispatch", []string{".", "internal/bus", "internal/cache", "internal/httpapi/wire", "internal/mail/address", "internal/mail/dkim", "internal/mail/dkimkeys", "internal/mail/mx", "internal/mail/signedlink", "internal/pipeline/compose", "internal/pipeline/deliver", "internal/pipeline/deliver/driver", "internal/pipeline/deliver/fairqueue", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/render", "internal/render/mime", "internal/schedule/quiethours", "internal/store/deliveries", "internal/store/retry"},
+		"dispatch takes leases from the bus and gives jobs to a sender of deliver; of plan it knows the sizes of batches; who pauses broadcasts and who records is passed in"},
+	{"internal/people/selfservice", []string{".", "internal/httpapi", "internal/httpapi/wire", "internal/mail/signedlink", "internal/people/pages", "internal/people/pages/words", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/mail/linktoken"},
 		"the pages of recipients seal links, store by the registry, and answer in the types of the API"},
-	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/notifier", []string{".", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
 		"the notifier reads what the recorder and the registry stored and posts events as any sender does"},
 	{"internal/store/retry", []string{"internal/store"},
 		"work is repeated while the database is away, whatever the work is"},
+	{"internal/pipeline/eventgroup", []string{"."},
+		"the encoding of EVENTS is shared by intake, which writes it, and by everybody who reads it"},
+	{"internal/pipeline/match", []string{".", "internal/bus", "internal/catalog", "internal/condition", "internal/pipeline/deliver/fairqueue", "internal/pipeline/eventgroup", "internal/pipeline/match/...", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
+		"matching reads EVENTS, the index and the catalog, and commits what plan makes of the hits; digests, the recorder and approvals reach it as interfaces"},
+	{"internal/admin/inspect", []string{".", "internal/admin/report", "internal/catalog", "internal/condition", "internal/config", "internal/httpapi/wire", "internal/pipeline/match", "internal/pipeline/match/...", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries"},
+		"questions about matching are answered by matching itself, in the types of the API"},
 	{"internal/pipeline/due", []string{".", "internal/pipeline/plan", "internal/store/deliveries", "internal/store/retry"},
 		"work that is due is read from the store, cut into batches and published; whoever postponed it is not known here"},
 	{"internal/store/maintain", []string{".", "internal/pipeline/match/topicstate", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
@@ -104,19 +114,19 @@ var grants = []grant{
 	{"internal/pipeline/deliver/driver", []string{"."},
 		"the contract between the queue of a channel and its drivers knows the public types and neither side"},
 	{"internal/pipeline/deliver", []string{".", "internal/pipeline/deliver/fairqueue", "internal/pipeline/deliver/limit"},
-		"stages do not import each other; drivers below deliver may name deliver's contracts, not their siblings"},
-	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
-	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver", "internal/pipeline/deliver/driver"}, whyDriver},
+		"stages do not import each other; the drivers implement the contract in driver and do not import each other"},
+	{"internal/pipeline/deliver/smtp", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/capture", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/file", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/webhook", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
+	{"internal/pipeline/deliver/delivertest", []string{".", "internal/pipeline/deliver/driver"}, whyDriver},
 	{"internal/mail/inbound", []string{".", "internal/mail/bounce"},
 		"mail comes in knowing addresses by a function and what follows from it by another"},
 	{"internal/pipeline/record", []string{"."}, whyStage},
 	{"internal/schedule/quiethours", nil,
 		"when it is quiet is arithmetic over a clock that is told"},
 	{"internal/mail/dkim", []string{"."},
-		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of app"},
+		"how mail is signed is arithmetic over bytes and keys: whose they are is the business of server"},
 	{"internal/render/locale", nil,
 		"how things are written in a language is a table, and knows nothing of messages"},
 	{"internal/schedule/cadence", []string{"."},
@@ -129,35 +139,62 @@ var grants = []grant{
 		"what came back is told apart by its text alone: no clock, no state; the words of servers have the meaning that answers have"},
 	{"internal/inputerror", []string{"."},
 		"errors for wrong input are built from values, without knowing what is checked"},
+	{"internal/catalog", []string{".", "internal/inputerror", "internal/catalog/schema", "internal/catalog/audit", "internal/store/control", "internal/condition", "internal/schedule/cadence", "internal/schedule/quiethours"},
+		"the types of the configuration read themselves from records of the control store and know nothing of who changes them"},
+	{"internal/catalog/audit", nil,
+		"an audit entry is a value: who stores it is the business of the control store"},
+	{"internal/catalog/document", []string{".", "internal/inputerror", "internal/catalog", "internal/mail/dkim", "internal/people/pages/words", "internal/schedule/cadence", "internal/schedule/quiethours"},
+		"a document is read without the configuration that it changes"},
+	{"internal/catalog/apply", []string{".", "internal/inputerror", "internal/catalog", "internal/catalog/schema", "internal/catalog/audit", "internal/catalog/document", "internal/store/control", "internal/condition", "internal/filetype", "internal/schedule/cadence"},
+		"a plan is made from a document and a snapshot; the functions that check conditions and templates reach it in its Options"},
+	{"internal/catalog/state", []string{".", "internal/inputerror", "internal/catalog", "internal/catalog/apply", "internal/catalog/audit", "internal/catalog/document", "internal/store/control", "internal/condition"},
+		"the configuration in force is changed by a Writer that it declares, and it fills the topics of the match index"},
 	{"internal/catalog/schema", []string{".", "internal/inputerror"},
 		"a schema checks values and knows nothing of topics"},
+	{"internal/people/suppression", []string{"."},
+		"the suppression list is values and memory: who stores it is the business of the control store"},
 	{"internal/people/rawjson", nil,
 		"the text of JSON values is read without knowing what the values mean"},
 	{"internal/people/placeindex", []string{"."},
 		"the indexes map hashes and rows to places and know nothing of what is stored there"},
-	{"internal/registry", []string{".", "internal/inputerror", "internal/catalog/schema", "internal/people/rawjson", "internal/people/placeindex", "internal/schedule/cadence", "internal/mail/dkim", "internal/filetype", "internal/schedule/quiethours", "internal/condition", "internal/people/pages/words"},
+	{"internal/registry", []string{".", "internal/inputerror", "internal/catalog/...", "internal/store/control", "internal/people/suppression", "internal/people/rawjson", "internal/people/placeindex", "internal/schedule/cadence", "internal/mail/dkim", "internal/filetype", "internal/schedule/quiethours", "internal/condition", "internal/people/pages/words"},
 		"the registry fills the match index; templates and addresses reach it as functions in its Options"},
-	{"internal/admin/report", []string{".", "internal/registry"},
+	{"internal/admin/report", []string{".", "internal/registry", "internal/catalog/...", "internal/people/suppression"},
 		"a trace puts names to the numbers of the record, and the names are the registry's; it asks no stage"},
 
-	{"internal/admin/backup", []string{"."},
-		"a backup is files and bytes: what takes part in it reaches it as functions, and what is restored is taken up by app"},
+	{"internal/admin/backup", []string{".", "internal/bus", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/pipeline/eventgroup", "internal/store", "internal/store/database", "internal/store/move", "internal/store/sqlite"},
+		"a backup reads the files, the database and the bus of a server"},
 
-	{"internal/httpapi", []string{".", "internal/registry", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/linktoken"},
+	{"internal/httpapi", []string{".", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/pipeline/ingest", "internal/admin/report", "internal/people/pages", "internal/mail/linktoken"},
 		"handlers name the types of the requests they pass on; what they call is an interface that api declares"},
-	{"internal/admin/doctor", []string{".", "internal/config", "internal/mail/dkim", "internal/registry"},
+	{"internal/admin/doctor", []string{".", "internal/config", "internal/mail/dkim", "internal/registry", "internal/catalog/...", "internal/people/suppression"},
 		"the doctor looks from outside: what it asks of a server, a store or a relay reaches it as functions; that a record belongs to a key is the business of dkim"},
 	{"internal/sink", []string{"."},
 		"the capture server is a tool for measuring: sharing code with what it measures would hide the same mistake twice"},
-	{"internal/bench", []string{".", "client", "internal/config", "internal/sink", "internal/bus", "internal/store/...", "internal/pipeline/deliver/...", "internal/condition", "internal/mail/signedlink", "internal/render", "examples/..."},
-		"experiments run against a real server through its API; the raw limits beside them, and what is measured by itself (conditions, formatting), use single parts, never app"},
-	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/config", "internal/registry"},
+	{"internal/bench", []string{".", "client"},
+		"bench lists the experiments, runs them and compares binaries; what they do is in its subpackages"},
+	{"internal/bench/report", []string{"internal/sink"},
+		"records and tables know nothing of how a figure came about; a series comes from the summary of a sink"},
+	{"internal/bench/loadgen", []string{".", "internal/bench/report"},
+		"what an experiment sends is made from numbers and a seed alone; report has the arithmetic of percentiles"},
+	{"internal/bench/harness", []string{".", "client", "internal/bench/report", "internal/bench/loadgen", "internal/sink", "internal/store/postgres"},
+		"a run starts real processes and uses the server through its API; it knows no experiment and no stage of the server"},
+	{"internal/bench/benchtest", []string{".", "internal/bench/harness"},
+		"the stand-in for a server is reached as a server is"},
+	{"internal/bench/rawlimit", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/sink", "internal/bus", "internal/pipeline/deliver/..."},
+		"a limit is one library or one part of the product with nothing around it"},
+	{"internal/bench/delivery", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "internal/pipeline/deliver/..."}, whyExperiment},
+	{"internal/bench/intake", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report"}, whyExperiment},
+	{"internal/bench/matching", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/condition"}, whyExperiment},
+	{"internal/bench/pipeline", []string{".", "client", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/rawlimit", "internal/bench/report", "internal/sink", "examples/..."}, whyExperiment},
+	{"internal/bench/rendering", []string{".", "internal/bench/harness", "internal/bench/loadgen", "internal/bench/report", "internal/mail/signedlink", "internal/render"}, whyExperiment},
+	{"internal/demo", []string{".", "client", "examples/...", "internal/sink", "internal/server", "internal/store/database", "internal/config", "internal/registry", "internal/catalog/...", "internal/people/suppression"},
 		"the demonstration brings up the whole server and reads the example as apply does; from there on it is a user of the API, and what it can do, every user can"},
 	{"internal/test/crash", []string{".", "client", "internal/sink"},
 		"the crash test judges the product from outside: what it expects comes from its input files"},
 	{"internal/test/e2e", []string{".", "client", "internal/sink"},
 		"the tests drive the built program from outside"},
-	{"internal/test/docexamples", []string{"internal/render", "internal/render/mime", "internal/render/mime", "internal/registry", "."},
+	{"internal/test/docexamples", []string{"internal/render", "internal/render/mime", "internal/render/mime", "internal/registry", "internal/catalog/...", "internal/people/suppression", "."},
 		"the examples are run from outside; what they show of templates is rendered as the server does"},
 	{"internal/test/receivers", []string{".", "client"},
 		"receivers of others judge from outside what the built program sends"},
@@ -169,27 +206,49 @@ var grants = []grant{
 		"a lock needs nothing"},
 	{"internal/cache", nil,
 		"a cache needs nothing"},
+	{"internal/datadir/serverkeys", []string{".", "internal/datadir", "internal/mail/signedlink"},
+		"the keys are files of the data directory; links say how long a key must be"},
 	{"internal/datadir", []string{".", "internal/config"},
 		"the names and the lock of a data directory do not depend on what is stored in it"},
-	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/mail/signedlink", "internal/registry", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
+	{"internal/mail/feedback", []string{".", "internal/datadir", "internal/mail/bounce", "internal/mail/signedlink", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/control", "internal/store/deliveries", "internal/store/retry"},
 		"a report changes deliveries, bounces and suppressions, and is found by the signatures of render"},
+	{"internal/store/database", []string{".", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/store", "internal/store/move", "internal/store/postgres", "internal/store/retry", "internal/store/sqlite"},
+		"it opens one of the two databases, and pairs it with a data directory"},
+	{"internal/admin/migrate", []string{".", "internal/config", "internal/datadir", "internal/httpapi/wire", "internal/store/database", "internal/store/move", "internal/store/postgres"},
+		"a migration opens two databases and has package move copy between them"},
+	{"internal/admin/recovery", []string{".", "internal/admin/backup", "internal/bus", "internal/datadir", "internal/pipeline/eventgroup", "internal/pipeline/plan", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries"},
+		"the first start after a restore makes new batches of what is open"},
+	{"internal/admin/doctor/probe", []string{".", "internal/admin/doctor", "internal/config", "internal/pipeline/deliver/smtp", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store", "internal/store/control", "internal/store/database", "internal/store/move", "internal/store/postgres", "internal/store/sqlite"},
+		"it looks at databases and relays for the doctor"},
+	{"internal/admin/control", []string{".", "internal/bus", "internal/pipeline/deliver", "internal/pipeline/deliver/channels", "internal/pipeline/deliver/limit", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
+		"switches answer in the terms of deliver, and parked work goes back to the bus"},
+	{"internal/admin/privacy", []string{".", "internal/admin/report", "internal/catalog/audit", "internal/bus", "internal/httpapi", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/deliveries", "internal/store/retry"},
+		"an erasure reaches the registry, the record and the events on the bus"},
+	{"internal/admin/preview", []string{".", "internal/admin/report", "internal/catalog/...", "internal/httpapi/wire", "internal/mail/address", "internal/pipeline/compose", "internal/pipeline/eventgroup", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/lint", "internal/render/mime", "internal/store/control", "internal/store/deliveries"},
+		"a preview composes and renders a message as dispatch does"},
+	{"internal/pipeline/ingest/messages", []string{".", "internal/catalog/...", "internal/datadir", "internal/filetype", "internal/httpapi", "internal/httpapi/wire", "internal/pipeline/compose", "internal/pipeline/ingest", "internal/registry", "internal/render", "internal/render/mime", "internal/store/deliveries"},
+		"a direct message is composed as dispatch does, answered in the types of the API, and appended by ingest"},
+	{"internal/admin/status", []string{".", "internal/admin/backup", "internal/admin/control", "internal/admin/report", "internal/bus", "internal/catalog", "internal/datadir", "internal/httpapi/wire", "internal/mail/inbound", "internal/pipeline/deliver/channels", "internal/pipeline/match/topicstate", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/store/database", "internal/store/retry"},
+		"a status shows the state of every part of the server"},
 	{"internal/server", []string{".", "client", "internal/..."},
-		"app is the one place that names concretes"},
+		"server is the only package that names the concrete types"},
 	{"internal/test/arch", nil,
 		"the rules read sources; they need none of them"},
 }
 
 const (
 	whyBasic    = "every package may use it, and it knows nothing of the domain"
-	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and app composes them"
+	whyStage    = "stages do not import each other: a stage declares the small interface that it needs, and server composes them"
 	whyKept     = "what is kept is written once, against the contract of a database, and satisfies the small interfaces that its consumers declare"
 	whyDatabase = "a driver of a database runs statements and knows nothing of what they mean"
-	whyDriver   = "a driver knows deliver's contracts and nothing of what happens to its answers"
+	whyDriver   = "a driver knows the contract in driver; package deliver decides what follows from an outcome"
 )
+
+const whyExperiment = "an experiment runs against a real server through its API, and knows no other experiment; only what is measured by itself (conditions, formatting, the queue of a channel) is imported from the product"
 
 // testGrants is what tests may import beside that: the embedded real things
 // rather than imitations of them.
-var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/mail/dkim", "internal/test/dnstest"}
+var testGrants = []string{".", "client", "internal/bus", "internal/store", "internal/store/...", "internal/test/pgtest", "internal/sink", "internal/pipeline/deliver/delivertest", "internal/bench/benchtest", "internal/mail/dkim", "internal/test/dnstest", "internal/condition", "internal/mail/address", "internal/pipeline/due", "internal/pipeline/record", "internal/registry", "internal/catalog/...", "internal/people/suppression", "internal/admin/report", "internal/pipeline/plan"}
 
 // basics are packages that every other package may import.
 var basics = []string{"internal/clock", "internal/failpoint", "internal/background", "internal/ctxlock", "internal/cache"}
@@ -253,12 +312,12 @@ func direction(f *file) []finding {
 			return
 		}
 		found = append(found, finding{f.path, line, g.dir + " imports " + to, g.why,
-			"declare the interface that you need here and let app pass the concrete in, or move the shared word to the root package"})
+			"declare the interface that you need here and let server pass the concrete in, or move the shared word to the root package"})
 	})
 	return found
 }
 
-func TestImportsFollowTheDirectionOfTheHouse(t *testing.T) { check(t, direction) }
+func TestImportsFollowTheDirection(t *testing.T) { check(t, direction) }
 
 // onlyStandard makes the rule that a package imports no library at all.
 func onlyStandard(dir, name, why, do string) func(*file) []finding {

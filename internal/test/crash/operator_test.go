@@ -25,14 +25,14 @@ channels:
   email: {driver: smtp, relay: %q, from: "News <news@example.org>", rate: unlimited, connections: %d, retry: [1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s, 1s]}
 topics:
   story:
-    template: letter
+    template: message
     lane: bulk
     hold_above: 100
     rules:
       - {name: level, when: "event.level >= sub.from", params: {from: number}}
-  note: {template: letter, lane: urgent}
+  note: {template: message, lane: urgent}
 templates:
-  letter:
+  message:
     subject: "{{ event.title }}"
     text: "Hello {{ subscriber.address }}: {{ event.title }}\n"
 `

@@ -106,7 +106,7 @@ func (s *server) listen(l *life, log io.Reader) {
 	for lines.Scan() {
 		var line struct{ Level, Msg, URL, Listen string }
 		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Level == "INFO" {
-			if line.Msg == "mail is taken" {
+			if line.Msg == "accepting mail" {
 				l.mail = line.Listen
 			}
 			if line.Msg == "ready" && line.URL != "" {

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A parcel is an item that knows what it is.
-type parcel struct{ flow, number, cost int }
+// A testItem knows its flow, number and cost.
+type testItem struct{ flow, number, cost int }
 
 const mostCost = 20
 
@@ -16,12 +16,12 @@ func drawCost(t *rapid.T) int { return rapid.IntRange(1, mostCost).Draw(t, "cost
 
 func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := New[int, parcel](rapid.IntRange(1, 2*mostCost).Draw(t, "quantum"))
-		model := map[int][]parcel{}
-		var last *parcel // popped by the step before
+		q := New[int, testItem](rapid.IntRange(1, 2*mostCost).Draw(t, "quantum"))
+		model := map[int][]testItem{}
+		var last *testItem // popped by the previous step
 		number, waiting := 0, 0
 		pop := func(t *rapid.T, may func(int) bool) {
-			flow, got, ok := q.PopOf(may)
+			flow, got, ok := q.PopAllowed(may)
 			some := false
 			for key, items := range model {
 				some = some || len(items) > 0 && may(key)
@@ -42,7 +42,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
 				number++
-				p := parcel{rapid.IntRange(0, 5).Draw(t, "flow"), number, drawCost(t)}
+				p := testItem{rapid.IntRange(0, 5).Draw(t, "flow"), number, drawCost(t)}
 				q.Push(p.flow, p, p.cost)
 				model[p.flow] = append(model[p.flow], p)
 				last = nil
@@ -55,8 +55,8 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 			},
 			"pop like": func(t *rapid.T) {
 				flow, rest := rapid.IntRange(0, 5).Draw(t, "flow"), rapid.IntRange(0, 2).Draw(t, "rest")
-				like := func(p parcel) bool { return p.number%3 == rest }
-				got, ok := q.PopLike(flow, like)
+				like := func(p testItem) bool { return p.number%3 == rest }
+				got, ok := q.PopIf(flow, like)
 				if some := len(model[flow]) > 0 && like(model[flow][0]); ok != some {
 					t.Fatalf("popped %v, and the first of the flow is like that: %v", ok, some)
 				}
@@ -74,7 +74,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 					return
 				}
 				back := *last
-				q.Unpop(back.flow, back, back.cost)
+				q.PushFront(back.flow, back, back.cost)
 				model[back.flow] = slices.Insert(slices.Clone(model[back.flow]), 0, back)
 				waiting++
 				pop(t, func(int) bool { return true })
@@ -84,7 +84,7 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 			},
 			"remove": func(t *rapid.T) {
 				rest := rapid.IntRange(0, 2).Draw(t, "rest")
-				gone := func(p parcel) bool { return p.number%3 == rest }
+				gone := func(p testItem) bool { return p.number%3 == rest }
 				removed := q.Remove(gone)
 				for _, p := range removed {
 					if at := slices.Index(model[p.flow], p); at < 0 || !gone(p) {
@@ -112,8 +112,8 @@ func TestEachItemLeavesOnceInTheOrderOfItsFlow(t *testing.T) {
 	})
 }
 
-// TestNoFlowGetsMoreThanItsShare has flows that never run dry: what two of them
-// were given differs by no more than a quantum and two of the largest items.
+// TestNoFlowGetsMoreThanItsShare has flows that always have items: the costs that two of
+// them were given differ by at most a quantum and two of the largest items.
 func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
@@ -126,7 +126,7 @@ func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 			}
 		}
 		for range 300 {
-			flow, cost, _ := q.PopOf(func(int) bool { return true })
+			flow, cost, _ := q.PopAllowed(func(int) bool { return true })
 			given[flow] += cost
 			if most, least := slices.Max(given), slices.Min(given); most-least > quantum+2*mostCost {
 				t.Fatalf("given were %v with a quantum of %d", given, quantum)
@@ -135,10 +135,10 @@ func TestNoFlowGetsMoreThanItsShare(t *testing.T) {
 	})
 }
 
-// TestWhoComesIsServedWithinABound lets a flow come to others that have as much as
-// they like: it waits for as many turns of each as its item needs quanta, and no
-// turn is larger than a quantum, but for what one item may be beyond the first.
-func TestWhoComesIsServedWithinABound(t *testing.T) {
+// TestNewFlowIsServedWithinABound adds a flow to others with many items: it waits for as
+// many turns of each as its item needs quanta, and a turn costs at most a quantum, apart
+// from the excess of one item.
+func TestNewFlowIsServedWithinABound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		quantum := rapid.IntRange(1, 2*mostCost).Draw(t, "quantum")
 		q := New[int, int](quantum)
@@ -157,7 +157,7 @@ func TestWhoComesIsServedWithinABound(t *testing.T) {
 		turns := (cost + quantum - 1) / quantum
 		given := make([]int, others+1)
 		for given[others] == 0 {
-			flow, cost, _ := q.PopOf(func(int) bool { return true })
+			flow, cost, _ := q.PopAllowed(func(int) bool { return true })
 			given[flow] += cost
 		}
 		for flow, sum := range given[:others] {
@@ -168,18 +168,18 @@ func TestWhoComesIsServedWithinABound(t *testing.T) {
 	})
 }
 
-func TestWhatAnItemTurnedOutToCostIsPaidLater(t *testing.T) {
+func TestChargeIsPaidLater(t *testing.T) {
 	q := New[string, int](1)
 	for i := range 10 {
 		q.Push("large", i, 1)
 		q.Push("small", i, 1)
 	}
-	flow, _, _ := q.PopOf(func(string) bool { return true })
+	flow, _, _ := q.PopAllowed(func(string) bool { return true })
 	q.Charge(flow, 3)
 	q.Charge("nobody", 1000)
 	var order []string
 	for range 6 {
-		flow, _, _ := q.PopOf(func(string) bool { return true })
+		flow, _, _ := q.PopAllowed(func(string) bool { return true })
 		order = append(order, flow)
 	}
 	if want := []string{"small", "small", "small", "small", "large", "small"}; flow != "large" || !slices.Equal(order, want) {
@@ -187,7 +187,7 @@ func TestWhatAnItemTurnedOutToCostIsPaidLater(t *testing.T) {
 	}
 }
 
-// BenchmarkTurns is what a turn costs with many flows.
+// BenchmarkTurns measures a turn with many flows.
 func BenchmarkTurns(b *testing.B) {
 	q := New[int, *int](1)
 	for flow := range 1000 {
@@ -196,23 +196,23 @@ func BenchmarkTurns(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		flow, v, _ := q.PopOf(func(int) bool { return true })
+		flow, v, _ := q.PopAllowed(func(int) bool { return true })
 		q.Push(flow, v, 1)
 	}
 }
 
-func TestAFlowPaysForWhatItWasGivenBeforeItsTurn(t *testing.T) {
+func TestFlowPaysForItemsTakenOutOfTurn(t *testing.T) {
 	q := New[string, int](1)
 	for i := range 20 {
 		q.Push("a", i, 1)
 		q.Push("b", i, 1)
 	}
 	for range 5 {
-		q.PopLike("a", func(int) bool { return true })
+		q.PopIf("a", func(int) bool { return true })
 	}
 	given := map[string]int{"a": 5, "b": 0}
 	for range 15 {
-		flow, _, _ := q.PopOf(func(string) bool { return true })
+		flow, _, _ := q.PopAllowed(func(string) bool { return true })
 		given[flow]++
 	}
 	if given["a"] != 10 || given["b"] != 10 {
@@ -220,7 +220,7 @@ func TestAFlowPaysForWhatItWasGivenBeforeItsTurn(t *testing.T) {
 	}
 }
 
-func TestItemsThatAreAlikeAreCountedUpToTheFirstThatIsNot(t *testing.T) {
+func TestCountIfStopsAtTheFirstOtherItem(t *testing.T) {
 	q := New[string, int](1)
 	for _, item := range []int{2, 4, 6, 7, 8} {
 		q.Push("a", item, 1)
@@ -228,15 +228,72 @@ func TestItemsThatAreAlikeAreCountedUpToTheFirstThatIsNot(t *testing.T) {
 	q.Push("b", 2, 1)
 	even := func(n int) bool { return n%2 == 0 }
 	for most, want := range map[int]int{0: 0, 2: 2, 3: 3, 100: 3} {
-		if n := q.CountLike("a", even, most); n != want {
+		if n := q.CountIf("a", even, most); n != want {
 			t.Errorf("of %d at most %d are counted, want %d", most, n, want)
 		}
 	}
-	if n := q.CountLike("c", even, 10); n != 0 {
+	if n := q.CountIf("c", even, 10); n != 0 {
 		t.Errorf("%d are counted of a flow that has nothing", n)
 	}
-	q.PopLike("a", even)
-	if n := q.CountLike("a", even, 10); n != 2 || q.Len() != 5 {
+	q.PopIf("a", even)
+	if n := q.CountIf("a", even, 10); n != 2 || q.Len() != 5 {
 		t.Errorf("%d are counted behind one that left, and %d wait", n, q.Len())
+	}
+}
+
+func TestFifoKeepsOrderAndTakesItemsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l fifo[int]
+		var model, out []int
+		next := 0
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				for range rapid.SampledFrom([]int{1, 3, 5000}).Draw(t, "n") {
+					next++
+					l.push(next)
+					model = append(model, next)
+				}
+			},
+			"pop": func(t *rapid.T) {
+				for range min(len(model), rapid.SampledFrom([]int{1, 2, 4500}).Draw(t, "n")) {
+					if first := *l.first(); first != model[0] {
+						t.Fatalf("%d is first, want %d", first, model[0])
+					}
+					if got := l.pop(); got != model[0] {
+						t.Fatalf("popped %d, want %d", got, model[0])
+					}
+					model, out = model[1:], append(out, model[0])
+				}
+			},
+			"unpop": func(t *rapid.T) {
+				if len(out) == 0 {
+					return
+				}
+				back := out[len(out)-1]
+				out = out[:len(out)-1]
+				l.pushFront(back)
+				model = slices.Insert(slices.Clone(model), 0, back)
+			},
+			"": func(t *rapid.T) {
+				if l.len() != len(model) {
+					t.Fatalf("%d items, want %d", l.len(), len(model))
+				}
+			},
+		})
+	})
+}
+
+func TestFifoReleasesRemovedItems(t *testing.T) {
+	var l fifo[*int]
+	for range 10_000 {
+		l.push(new(int))
+	}
+	for range 6000 {
+		l.pop()
+	}
+	for i, item := range l.items[:cap(l.items)] {
+		if held := i >= l.head && i < len(l.items); !held && item != nil {
+			t.Fatalf("place %d still holds an item that left (head %d, len %d)", i, l.head, len(l.items))
+		}
 	}
 }

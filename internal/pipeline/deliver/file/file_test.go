@@ -12,7 +12,7 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// queue hands out messages from a list and keeps what it is told.
+// queue hands out messages from a list and records outcomes.
 type queue struct {
 	messages []*driver.Message
 	refuse   func(*driver.Message) bool
@@ -82,10 +82,10 @@ func names(t *testing.T, folder string) []string {
 	return list
 }
 
-func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
+func TestFileBeginsWithTheEnvelope(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "made", "when missing")
 	d := &queue{messages: []*driver.Message{message(1, "Subject: one\r\n\r\nBody\r\n"), message(2, "Subject: two\r\n\r\n"), message(1, "Subject: again\r\n\r\n")}}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	one, two := message(1, "").Delivery.String()+".eml", message(2, "").Delivery.String()+".eml"
@@ -109,10 +109,10 @@ func TestALetterBecomesAFileWithItsEnvelopeInFront(t *testing.T) {
 	}
 }
 
-func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
+func TestUnreleasedMessageLeavesNoFile(t *testing.T) {
 	folder := t.TempDir()
 	d := &queue{messages: []*driver.Message{message(1, "x"), message(2, "y")}, refuse: func(l *driver.Message) bool { return l.Delivery.Position == 1 }}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(t, folder); len(got) != 1 || !strings.HasSuffix(got[0], "-2.eml") || len(d.reported) != 1 {
@@ -120,27 +120,27 @@ func TestALetterThatMustNotLeaveLeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
+func TestMessagesWaitWhileTheFolderCannotBeWritten(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "a file")
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d := &queue{messages: []*driver.Message{message(1, "x")}}
-	if err := New(blocked, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil || len(d.messages) != 1 {
+	if err := New(blocked, TempNames{"news7", "one"}).Serve(t.Context(), d); err == nil || len(d.messages) != 1 {
 		t.Errorf("got %v with %d messages left, want an error and nothing taken", err, len(d.messages))
 	}
 
 	folder := filepath.Join(t.TempDir(), "removed")
 	first := message(1, "x")
 	d = &queue{messages: []*driver.Message{first, message(2, "y")}}
-	d.refuse = func(l *driver.Message) bool { // the folder goes while both messages are in hand
+	d.refuse = func(l *driver.Message) bool { // the folder is removed while both messages are held
 		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
 		}
 		return false
 	}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
-		t.Error("a folder that is gone is no error")
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err == nil {
+		t.Error("a removed folder gives no error")
 	}
 	if len(d.reported) != 2 || d.reported[0].Verdict != driver.Temporary || d.reported[1].Verdict != driver.Temporary {
 		t.Errorf("released messages that could not be placed were reported as %+v, want two temporary failures", d.reported)
@@ -148,8 +148,8 @@ func TestAFolderThatCannotBeWrittenKeepsMessagesWaiting(t *testing.T) {
 
 	d = &queue{messages: []*driver.Message{first}}
 	gone := &removing{queue: d, folder: folder, t: t}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), gone); err == nil {
-		t.Error("a folder that is gone is no error")
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), gone); err == nil {
+		t.Error("a removed folder gives no error")
 	}
 	if len(d.reported) != 0 || !slices.Equal(d.returned, []*driver.Message{first}) {
 		t.Errorf("%d reported, %d returned; want the message back and no attempt", len(d.reported), len(d.returned))
@@ -170,12 +170,11 @@ func (r *removing) Next(ctx context.Context, wait bool) (*driver.Message, error)
 	return r.queue.Next(ctx, wait)
 }
 
-// together is a queue that lets messages leave together, and looks into the folder
-// when it is told of them.
+// together is a queue with ReleaseAll, and lists the folder at each report.
 type together struct {
 	*queue
 	folder string
-	told   [][]string // the files that were there at each report
+	told   [][]string // the files that existed at each report
 	t      *testing.T
 }
 
@@ -198,14 +197,14 @@ func (d *together) ReportAll(messages []*driver.Message, outcomes []driver.Outco
 	return nil
 }
 
-func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
+func TestWaitingMessagesAreWrittenTogether(t *testing.T) {
 	folder := t.TempDir()
 	d := &together{queue: &queue{refuse: func(l *driver.Message) bool { return l.Delivery.Position%10 == 3 }}, folder: folder, t: t}
-	for n := range uint32(3 * maxTogether) {
+	for n := range uint32(3 * maxBatch) {
 		d.messages = append(d.messages, message(n, "x"))
 	}
-	d.messages = append(d.messages, message(1000, strings.Repeat("x", maxTogetherBytes)), message(1001, "x"), message(1002, "x"))
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err != nil {
+	d.messages = append(d.messages, message(1000, strings.Repeat("x", maxBatchBytes)), message(1001, "x"), message(1002, "x"))
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	var sizes []int
@@ -217,20 +216,21 @@ func TestMessagesThatWaitBecomeFilesTogether(t *testing.T) {
 		sizes = append(sizes, len(files)-before)
 		before = len(files)
 	}
-	// The first three are 64 less those that may not leave: 3, 13, …, 63; 73, …, 123; 133, …, 183.
-	// The last are two behind a large one, which went by itself.
+	// The first three batches have 64 messages without the refused ones: 3, 13, …, 63;
+	// 73, …, 123; 133, …, 183. The last batch has two messages after a large one, which
+	// was alone.
 	if want := []int{57, 58, 58, 3}; !slices.Equal(sizes, want) || len(d.reported) != before || len(d.returned) > 0 {
-		t.Errorf("files came in groups of %v, and %d outcomes, want %v", sizes, len(d.reported), want)
+		t.Errorf("batches of %v files and %d outcomes, want %v", sizes, len(d.reported), want)
 	}
 }
 
-func TestWhatHasNoFileDoesNotKeepTheOthersFromTheirs(t *testing.T) {
+func TestMessageWithoutFileDoesNotBlockItsBatch(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, message(2, "").Delivery.String()+".eml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d := &together{queue: &queue{messages: []*driver.Message{message(1, "x"), message(2, "y"), message(3, "z")}}, folder: folder, t: t}
-	if err := New(folder, Mark{"news7", "one"}).Serve(t.Context(), d); err == nil {
+	if err := New(folder, TempNames{"news7", "one"}).Serve(t.Context(), d); err == nil {
 		t.Error("a message that cannot be placed is no error")
 	}
 	verdicts := make([]driver.Verdict, 0, 3)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInASecond(t *testing.T) {
+func TestGroupSizeIsLimitedByTheRatePerSecond(t *testing.T) {
 	for _, c := range []struct {
 		perSecond float64
 		most      int
-		sizes     []int // one after the other
+		sizes     []int // consecutive groups
 	}{
 		{30, 100, []int{30, 30, 30}},
 		{100, 100, []int{100, 100}},
@@ -30,7 +30,7 @@ func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInAS
 		r.Set(c.perSecond, start)
 		var sizes []int
 		for range c.sizes {
-			n := r.Group(c.most)
+			n := r.GroupSize(c.most)
 			r.TakeFor(n, start)
 			sizes = append(sizes, n)
 		}
@@ -40,9 +40,9 @@ func TestTheSizeOfAGroupIsTheLeastOfWhatMayLeaveTogetherAndWhatTheRateAllowsInAS
 	}
 }
 
-// TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix has a sender with
-// timers that are late, groups that are not full, and rests.
-func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T) {
+// TestNoSecondExceedsTheRateWithGroupsAndSingleMessages has a sender with late timers,
+// partial groups, and pauses.
+func TestNoSecondExceedsTheRateWithGroupsAndSingleMessages(t *testing.T) {
 	for _, perSecond := range []int{2, 5, 11, 30, 250, 360, 600, 3000} {
 		for _, mixed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d mixed %v", perSecond, mixed), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T)
 				r.Set(float64(perSecond), now)
 				var left []time.Time
 				for now.Sub(start) < 2*time.Minute {
-					n := r.Group(100)
+					n := r.GroupSize(100)
 					if mixed && random.IntN(3) == 0 {
 						n = 1 + random.IntN(n)
 					}
@@ -63,7 +63,7 @@ func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T)
 					gone := n
 					if mixed && random.IntN(10) == 0 {
 						gone = random.IntN(n + 1)
-						r.BackFor(n - gone)
+						r.RefundFor(n - gone)
 					}
 					left = append(left, slices.Repeat([]time.Time{now}, gone)...)
 					if mixed && random.IntN(100) == 0 {
@@ -81,10 +81,9 @@ func TestNoSecondHasMoreThanTheRateWhereGroupsAndSingleMessagesMix(t *testing.T)
 	}
 }
 
-// TestAGroupWaitsUntilTheRateHasAllowedAllOfIt has messages that leave one by one
-// before it: what they did not use is not saved, and the first group of an idle rate
-// leaves at once.
-func TestAGroupWaitsUntilTheRateHasAllowedAllOfIt(t *testing.T) {
+// TestGroupWaitsUntilTheRateAllowsAllOfIt sends single messages before: what they did not
+// use is not saved, and the first group of an idle rate is sent at once.
+func TestGroupWaitsUntilTheRateAllowsAllOfIt(t *testing.T) {
 	var r Rate
 	r.Set(100, start)
 	if wait := r.WaitFor(50, false, start); wait != 0 {
@@ -99,14 +98,14 @@ func TestAGroupWaitsUntilTheRateHasAllowedAllOfIt(t *testing.T) {
 	near(t, "a group behind a message", r.WaitFor(50, false, start), 50*10100*time.Microsecond)
 }
 
-// TestUrgentMessagesDoNotWaitForAGroup has urgent messages come between groups: they
-// leave as if there were none, use what is saved for the group, and the average is
+// TestUrgentMessagesDoNotWaitForAGroup sends urgent messages between groups: they are sent
+// as if there were no groups and use what is saved for the next one, and the average is
 // that of the rate.
 func TestUrgentMessagesDoNotWaitForAGroup(t *testing.T) {
 	var r Rate
 	r.Set(30, start)
 	now, urgent, grouped := start, 0, 0
-	next := start // when an urgent message comes
+	next := start // time of the next urgent message
 	for now.Sub(start) < time.Minute {
 		if !now.Before(next) {
 			if wait := r.WaitFor(1, true, now); wait > r.Interval() {
@@ -138,16 +137,16 @@ func near(t *testing.T, what string, got, want time.Duration) {
 	}
 }
 
-func TestAShareTakesAGroupAtOnceAndTheOthersGetAsMuch(t *testing.T) {
-	var shared Shared
+func TestShareTakesAGroupAndOthersGetAsMuch(t *testing.T) {
+	var shared SharedRate
 	shared.Set(100, start)
-	one, other := shared.Share(), shared.Share()
+	one, other := shared.NewShare(), shared.NewShare()
 	counts := [2]int{}
 	now := start
 	var left []time.Time
 	for now.Sub(start) < 20*time.Second {
 		for i, s := range []*Share{one, other} {
-			if taken, _ := s.Take(now, s.Group(25), false); taken > 0 {
+			if taken, _ := s.Take(now, s.GroupSize(25), false); taken > 0 {
 				counts[i] += taken
 				left = append(left, slices.Repeat([]time.Time{now}, taken)...)
 			}
@@ -162,7 +161,7 @@ func TestAShareTakesAGroupAtOnceAndTheOthersGetAsMuch(t *testing.T) {
 	}
 }
 
-func TestAQuotaGivesAGroupAllOrWhatIsLeftOfTheDay(t *testing.T) {
+func TestQuotaGivesAGroupAllOrTheRestOfTheDay(t *testing.T) {
 	reserved := int64(0)
 	var grant func()
 	var q *Quota
@@ -188,7 +187,7 @@ func TestAQuotaGivesAGroupAllOrWhatIsLeftOfTheDay(t *testing.T) {
 	if !slices.Equal(sizes, []int{100, 100, 50}) {
 		t.Errorf("groups of %v left of a quota of 250", sizes)
 	}
-	q.Back(start, 50)
+	q.Refund(start, 50)
 	if taken, _ := q.Take(start, 100, false); taken != 50 {
 		t.Errorf("of 50 that were given back %d may leave", taken)
 	}

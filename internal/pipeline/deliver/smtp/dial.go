@@ -14,23 +14,22 @@ import (
 	fanfare "fanfare.dev/fanfare"
 )
 
-// dial opens a connection and brings it to the point where an envelope can
-// follow: greeting, EHLO, TLS, AUTH.
+// dial opens a connection and prepares it for an envelope: greeting, EHLO, TLS, AUTH.
 func (d *Driver) dial(ctx context.Context) (*conn, error) {
 	dialer := net.Dialer{Timeout: d.cfg.ConnectTimeout}
 	nc, err := dialer.DialContext(ctx, "tcp", d.cfg.Address)
 	if err != nil {
 		return nil, unavailable("cannot connect to "+d.cfg.Address, err)
 	}
-	w := &wire{Conn: nc}
+	w := &deadlineConn{Conn: nc}
 	c := &conn{
-		wire: w, rw: w, in: bufio.NewReaderSize(w, maxReplyLine),
+		socket: w, rw: w, in: bufio.NewReaderSize(w, maxReplyLine),
 		text: make([]byte, 0, maxReplyText), relay: nc.RemoteAddr().String(),
-		stop: context.AfterFunc(ctx, w.hasten),
+		stopWatching: context.AfterFunc(ctx, w.interrupt),
 	}
 	if err := d.greet(ctx, c); err != nil {
 		c.close()
-		return nil, unavailable("no session with "+d.cfg.Address, err)
+		return nil, unavailable("cannot open an SMTP session with "+d.cfg.Address, err)
 	}
 	return c, nil
 }
@@ -51,7 +50,7 @@ func (e *refusedError) Error() string {
 }
 
 func (d *Driver) greet(ctx context.Context, c *conn) error {
-	c.within(d.cfg.CommandTimeout)
+	c.setTimeout(d.cfg.CommandTimeout)
 	if d.cfg.TLS == TLSImplicit {
 		if err := d.handshake(ctx, c); err != nil {
 			return err
@@ -74,25 +73,25 @@ func (d *Driver) greet(ctx context.Context, c *conn) error {
 	if err := d.authenticate(c); err != nil {
 		return err
 	}
-	d.ladder.plain.Store(!c.can.pipelining)
-	if c.can.pipelining {
-		c.mode = d.ladder.mode()
+	d.mode.notOffered.Store(!c.extensions.pipelining)
+	if c.extensions.pipelining {
+		c.mode = d.mode.mode()
 	}
 	return nil
 }
 
-// hello sends EHLO and learns the extensions; a peer that does not know EHLO is
-// spoken to without any (RFC 5321, section 3.2).
+// hello sends EHLO and learns the extensions. A peer that does not support EHLO gets HELO
+// and no extensions (RFC 5321, section 3.2).
 func (d *Driver) hello(c *conn) error {
-	c.can = extensions{}
-	c.within(d.cfg.CommandTimeout)
+	c.extensions = extensions{}
+	c.setTimeout(d.cfg.CommandTimeout)
 	if err := c.write([]byte("EHLO " + d.cfg.Hello + "\r\n")); err != nil {
 		return fmt.Errorf("EHLO: %w", err)
 	}
 	first := true
 	code, text, err := readReply(c.in, c.text, func(line []byte) {
 		if !first {
-			c.can.learn(string(line))
+			c.extensions.learn(string(line))
 		}
 		first = false
 	})
@@ -105,7 +104,7 @@ func (d *Driver) hello(c *conn) error {
 	case code/100 != 5:
 		return &refusedError{"EHLO", code, string(text)}
 	}
-	c.can = extensions{}
+	c.extensions = extensions{}
 	if code, text, err = c.command("HELO " + d.cfg.Hello + "\r\n"); err != nil {
 		return fmt.Errorf("HELO: %w", err)
 	}
@@ -115,7 +114,7 @@ func (d *Driver) hello(c *conn) error {
 	return nil
 }
 
-// learn takes one line of the answer to EHLO.
+// learn parses one line of the reply to EHLO.
 func (e *extensions) learn(line string) {
 	keyword, params, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(line)), " ")
 	switch keyword {
@@ -137,18 +136,18 @@ func (e *extensions) learn(line string) {
 	}
 }
 
-// startTLS encrypts the connection where the mode asks for it (RFC 3207).
+// startTLS encrypts the connection if the configuration asks for it (RFC 3207).
 func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 	if d.cfg.TLS != TLSOpportunistic && d.cfg.TLS != TLSRequired {
 		return nil
 	}
-	if !c.can.starttls {
+	if !c.extensions.starttls {
 		if d.cfg.TLS == TLSRequired {
 			return errors.New("TLS is required and the peer does not offer STARTTLS")
 		}
 		return nil
 	}
-	c.within(d.cfg.CommandTimeout)
+	c.setTimeout(d.cfg.CommandTimeout)
 	code, text, err := c.command("STARTTLS\r\n")
 	if err != nil {
 		return fmt.Errorf("STARTTLS: %w", err)
@@ -159,8 +158,8 @@ func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 		}
 		return nil
 	}
-	// What came before the handshake was never protected: a reply injected there
-	// would be read as if the peer had sent it inside TLS.
+	// Bytes before the handshake were not protected: an injected reply would be read as if
+	// the peer had sent it inside TLS.
 	if c.in.Buffered() > 0 {
 		return errors.New("the peer sent plain text after its answer to STARTTLS")
 	}
@@ -171,7 +170,7 @@ func (d *Driver) startTLS(ctx context.Context, c *conn) error {
 }
 
 func (d *Driver) handshake(ctx context.Context, c *conn) error {
-	t := tls.Client(c.wire, d.tls)
+	t := tls.Client(c.socket, d.tls)
 	if err := t.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("TLS: %w", err)
 	}
@@ -180,7 +179,7 @@ func (d *Driver) handshake(ctx context.Context, c *conn) error {
 	return nil
 }
 
-// clientTLS completes the caller's TLS settings.
+// clientTLS completes the TLS configuration of the caller.
 func clientTLS(cfg Config) *tls.Config {
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.TLSConfig != nil {
@@ -195,19 +194,19 @@ func clientTLS(cfg Config) *tls.Config {
 	if t.ClientSessionCache == nil {
 		t.ClientSessionCache = tls.NewLRUClientSessionCache(4)
 	}
-	t.DynamicRecordSizingDisabled = true // a message in one record, so in one write
+	t.DynamicRecordSizingDisabled = true // a message in one record, and so in one write
 	return t
 }
 
-// authenticate logs in where a user name is set (RFC 4954).
+// authenticate logs in if a user name is set (RFC 4954).
 func (d *Driver) authenticate(c *conn) error {
 	if d.cfg.Username == "" {
 		return nil
 	}
-	if _, secure := c.rw.(*tls.Conn); !secure && !d.cfg.AllowPlainAuth && !loopback(c.wire.RemoteAddr()) {
-		return errors.New("the password is not sent without TLS")
+	if _, secure := c.rw.(*tls.Conn); !secure && !d.cfg.AllowPlainAuth && !loopback(c.socket.RemoteAddr()) {
+		return errors.New("the password is not sent without TLS: set tls to required or implicit")
 	}
-	mechanism, err := pickMechanism(c.can.auth, d.cfg.Username, d.cfg.Password)
+	mechanism, err := pickMechanism(c.extensions.auth, d.cfg.Username, d.cfg.Password)
 	if err != nil {
 		return err
 	}
@@ -220,7 +219,7 @@ func (d *Driver) authenticate(c *conn) error {
 		line += " " + encode(initial)
 	}
 	for {
-		c.within(d.cfg.CommandTimeout)
+		c.setTimeout(d.cfg.CommandTimeout)
 		code, text, err := c.command(line + "\r\n")
 		switch {
 		case err != nil:

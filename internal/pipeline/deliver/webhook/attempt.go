@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,59 +19,58 @@ import (
 	"fanfare.dev/fanfare/internal/pipeline/deliver/driver"
 )
 
-// An ending says how far a request came.
-type ending uint8
+// progress says how far a request got.
+type progress uint8
 
 const (
-	answered  ending = iota // or lost: the queue had let it go
-	unsent                  // nothing left, and the receiver is why
-	cut                     // nothing left, and the end of the context is why
-	withdrawn               // the queue did not let it go
+	answered    progress = iota // the queue released the message; there was a reply, or the message may be lost
+	unsent                      // nothing was sent, because of the receiver
+	cancelled                   // nothing was sent, because the context ended
+	notReleased                 // the queue did not release the message
 )
 
-// restTimeout is how long a receiver may take for the rest of an answer whose
-// status is known.
-const restTimeout = 5 * time.Second
+// drainTimeout is the time that a receiver has to finish a response after its status.
+const drainTimeout = 5 * time.Second
 
-// Why a request was ended from this side.
+// The reasons for which this side ends a request.
 var (
-	errConnect   = errors.New("no connection in time")
-	errSend      = errors.New("no answer in time")
-	errWithdrawn = errors.New("the queue did not let it go")
-	errStopped   = errors.New("the connection is ending")
+	errConnect     = errors.New("connection timeout")
+	errSend        = errors.New("response timeout")
+	errNotReleased = errors.New("the queue did not release the message")
+	errStopped     = errors.New("the server is stopping or the channel has new settings")
 )
 
 func now() time.Time { return time.Now().UTC() }
 
-// An attempt is one request on its way.
+// An attempt is one request.
 type attempt struct {
 	driver  *Driver
 	queue   driver.Queue
 	message *driver.Message
 
-	ctx    context.Context // of the request; it outlives that of Serve once the message was let go
-	cancel context.CancelCauseFunc
-	limit  *time.Timer
-	unhook func() bool // from the context of Serve
+	ctx          context.Context // of the request; after the release it outlives the context of Serve
+	cancel       context.CancelCauseFunc
+	limit        *time.Timer
+	stopWatching func() bool // stops watching the context of Serve
 
 	mu       sync.Mutex
 	released bool
-	deadline time.Time // of one that is released
+	deadline time.Time // after the release
 	ended    bool      // the context of Serve
 }
 
-// begin sets the limits under which a connection is to be found.
+// begin starts the timeout for the connection.
 func begin(ctx context.Context, d *Driver, queue driver.Queue, message *driver.Message) *attempt {
 	a := &attempt{driver: d, queue: queue, message: message}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	a.ctx = httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{GotConn: a.connected})
-	a.limit = time.AfterFunc(d.config.ConnectTimeout+d.config.TLSTimeout, a.late)
-	a.unhook = context.AfterFunc(ctx, a.stop)
+	a.limit = time.AfterFunc(d.config.ConnectTimeout+d.config.TLSTimeout, a.onDeadline)
+	a.stopWatching = context.AfterFunc(ctx, a.stop)
 	return a
 }
 
-// late ends a request that takes too long.
-func (a *attempt) late() {
+// onDeadline ends a request that takes too long.
+func (a *attempt) onDeadline() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.released {
@@ -79,7 +80,7 @@ func (a *attempt) late() {
 	}
 }
 
-// stop ends a request with the context of Serve, unless it was let go.
+// stop ends a request that was not released, together with the context of Serve.
 func (a *attempt) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,9 +90,9 @@ func (a *attempt) stop() {
 	}
 }
 
-// connected is called by the transport, on the way of run, when there is a
-// connection and nothing of the request was written. It asks the queue. A request
-// that the transport repeats, which no receiver has seen, was let go before.
+// The transport calls connected during run when there is a connection and nothing of the
+// request was written. It releases the message. If the transport repeats a request that no
+// receiver has seen, the message was released before.
 func (a *attempt) connected(info httptrace.GotConnInfo) {
 	a.mu.Lock()
 	if a.released {
@@ -109,25 +110,25 @@ func (a *attempt) connected(info httptrace.GotConnInfo) {
 			a.mu.Unlock()
 			return
 		}
-		why = errWithdrawn
+		why = errNotReleased
 	}
 	a.cancel(why)
-	// HTTP/2 looks at the context before it writes; HTTP/1 does not.
+	// HTTP/2 checks the context before it writes; HTTP/1 does not.
 	if t, ok := info.Conn.(*tls.Conn); !ok || t.ConnectionState().NegotiatedProtocol != "h2" {
 		_ = info.Conn.Close()
 	}
 }
 
-// run makes the request and reads its answer.
-func (a *attempt) run(to *url.URL) (driver.Outcome, ending) {
+// run sends the request and reads the response.
+func (a *attempt) run(to *url.URL) (driver.Outcome, progress) {
 	defer a.cancel(nil)
 	defer a.limit.Stop()
-	defer a.unhook()
+	defer a.stopWatching()
 	response, err := a.driver.transport.RoundTrip(a.request(to))
 	if err != nil {
-		return a.failed(err)
+		return a.failure(err)
 	}
-	defer func() { _ = response.Body.Close() }() // nothing depends on what is thrown away
+	defer func() { _ = response.Body.Close() }() // an error has no effect
 	outcome := driver.Outcome{Verdict: verdictOf(response.StatusCode), Code: response.StatusCode}
 	if outcome.Verdict != driver.Accepted {
 		outcome.RetryAfter = retryAfter(response.Header.Get("Retry-After"), now())
@@ -136,8 +137,8 @@ func (a *attempt) run(to *url.URL) (driver.Outcome, ending) {
 	return outcome, answered
 }
 
-// request makes the request. Its body is a copy: the transport may go on reading
-// it after a receiver has answered, when the memory of the message has another one's.
+// request builds the request. Its body is a copy, since the transport may still read it
+// after the response, when the queue uses the memory for another message.
 func (a *attempt) request(to *url.URL) *http.Request {
 	c, id, unix := &a.driver.config, a.message.Delivery.String(), now().Unix()
 	body := bytes.Clone(a.message.Body)
@@ -158,59 +159,59 @@ func (a *attempt) request(to *url.URL) *http.Request {
 	return request.WithContext(a.ctx)
 }
 
-// failed says what came of a request without an answer.
-func (a *attempt) failed(err error) (driver.Outcome, ending) {
+// failure returns the outcome of a request without a response.
+func (a *attempt) failure(err error) (driver.Outcome, progress) {
 	cause := context.Cause(a.ctx)
 	a.mu.Lock()
 	released := a.released
 	a.mu.Unlock()
 	switch {
-	case errors.Is(cause, errWithdrawn):
-		return driver.Outcome{}, withdrawn
+	case errors.Is(cause, errNotReleased):
+		return driver.Outcome{}, notReleased
 	case errors.Is(cause, errStopped):
-		return driver.Outcome{}, cut
+		return driver.Outcome{}, cancelled
 	case cause != nil:
 		err = cause
 	}
 	if released {
-		return driver.Outcome{Verdict: driver.Lost, Text: line("there was no answer: " + err.Error()), Class: fanfare.ClassNetwork}, answered
+		return driver.Outcome{Verdict: driver.Lost, Text: replyText("there was no response: " + err.Error()), Class: fanfare.ClassNetwork}, answered
 	}
-	outcome := driver.Outcome{Verdict: driver.Temporary, Text: line("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
+	outcome := driver.Outcome{Verdict: driver.Temporary, Text: replyText("nothing was sent: " + err.Error()), Class: fanfare.ClassNetwork}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		outcome.Verdict, outcome.Text, outcome.Class = driver.Permanent, line(refused.Error()), fanfare.ClassInvalid
+		outcome.Verdict, outcome.Text, outcome.Class = driver.Permanent, replyText(refused.Error()), fanfare.ClassInvalid
 	}
 	return outcome, unsent
 }
 
-// text reads the answer's body and returns what is worth keeping: the status, where
-// a redirect leads, and how the receiver explains a refusal.
+// text reads the response body and returns the text to record: the status, the target of a
+// redirect, and the explanation of a refusal.
 func (a *attempt) text(response *http.Response) string {
 	text := http.StatusText(response.StatusCode)
 	if text == "" {
 		text = "status " + strconv.Itoa(response.StatusCode)
 	}
 	a.mu.Lock()
-	a.limit.Reset(min(restTimeout, time.Until(a.deadline)))
+	a.limit.Reset(min(drainTimeout, time.Until(a.deadline)))
 	a.mu.Unlock()
-	var said []byte
-	if response.StatusCode >= http.StatusOK { // behind 101 there is no body, but another protocol
-		said = a.said(response)
+	var body []byte
+	if response.StatusCode >= http.StatusOK { // after 101 follows another protocol and no body
+		body = a.readBody(response)
 	}
 	switch response.StatusCode / 100 {
 	case 2:
 		return text
 	case 3:
-		return line(text + ": redirects are not followed, this one leads to " + response.Header.Get("Location"))
+		return replyText(text + ": redirects are not followed; this one leads to " + response.Header.Get("Location"))
 	}
-	if len(said) > 0 {
-		text += ": " + string(said)
+	if len(body) > 0 {
+		text += ": " + string(body)
 	}
-	return line(text)
+	return replyText(text)
 }
 
-// said reads the body as far as it is taken, so that the connection can be used
-// again, and returns its beginning.
-func (a *attempt) said(response *http.Response) []byte {
+// readBody reads the body up to the maximum, so that the connection can be used again, and
+// returns its beginning.
+func (a *attempt) readBody(response *http.Response) []byte {
 	var buffer [4096]byte
 	var first []byte
 	for rest := maxBodyBytes; rest > 0; {
@@ -223,4 +224,40 @@ func (a *attempt) said(response *http.Response) []byte {
 		}
 	}
 	return first
+}
+
+// verdictOf returns the verdict of a status. A redirect is permanent: a signature is for
+// one receiver, so the subscription has to name the new URL.
+func verdictOf(status int) driver.Verdict {
+	switch {
+	case status/100 == 2:
+		return driver.Accepted
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests, status/100 == 5:
+		return driver.Temporary
+	}
+	return driver.Permanent
+}
+
+// maxRetryAfter is the longest wait that a receiver can ask for.
+const maxRetryAfter = 7 * 24 * time.Hour
+
+// retryAfter parses the header field Retry-After (RFC 9110, section 10.2.3): seconds or a
+// date. It returns 0 if there is none, or if it has passed.
+func retryAfter(field string, now time.Time) time.Duration {
+	field = strings.TrimSpace(field)
+	if field == "" {
+		return 0
+	}
+	if strings.Trim(field, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(field, 10, 64)
+		if err != nil { // out of range
+			seconds = math.MaxInt64
+		}
+		return time.Duration(min(seconds, int64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(field)
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
