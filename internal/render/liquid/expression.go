@@ -1,10 +1,12 @@
-package render
+package liquid
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"fanfare.dev/fanfare/internal/render/jsonschema"
 )
 
 // Liquid evaluates a missing field to nil and goes on. To notice that, every path in
@@ -106,43 +108,36 @@ func nameEnd(src string, i int) int {
 }
 
 // A path is one use of a variable in a template.
-type path struct {
-	root     string // "" where it cannot be traced back to a variable that every template has
-	segments []segment
-	text     string // as it stands in the source
-	line     int
-	assigned bool // reads a variable of assign or capture
-	looped   bool // goes through all that is there, without reading it
+type Path struct {
+	Root     string // "" where it cannot be traced back to a variable that every template has
+	Steps    []jsonschema.Step
+	Text     string // as it stands in the source
+	Line     int
+	Assigned bool // reads a variable of assign or capture
+	Looped   bool // goes through all that is there, without reading it
 }
 
-// A segment is one step of a path.
-type segment struct {
-	name  string // a name known when the template is compiled
-	index bool   // an index into a list, whichever
-	// Neither: known only when the template runs.
-}
-
-// names returns the names of a path that consists of nothing else.
-func (p path) names() ([]string, bool) {
-	names := make([]string, 0, len(p.segments))
-	for _, s := range p.segments {
-		if s.name == "" {
+// Names returns the names of a path that consists of nothing else.
+func (p Path) Names() ([]string, bool) {
+	names := make([]string, 0, len(p.Steps))
+	for _, s := range p.Steps {
+		if s.Name == "" {
 			return nil, false
 		}
-		names = append(names, s.name)
+		names = append(names, s.Name)
 	}
 	return names, true
 }
 
 // An expression is the rewritten source of one, and the paths it reads.
 type expression struct {
-	source  string
-	paths   []path
-	filters []string // names, in order
-	single  bool     // nothing but one path
-	endless bool     // a range that may be long
-	voiced  []voiced
-	speech  speech
+	source    string
+	paths     []Path
+	filters   []string // names, in order
+	single    bool     // nothing but one path
+	longRange bool     // a range that may be long
+	localized []localizedFilter
+	need      LocalizationNeed
 }
 
 // first is the first path as it is spelled.
@@ -150,11 +145,11 @@ func (e expression) first() string {
 	if len(e.paths) == 0 {
 		return "\x00" // which nothing begins with
 	}
-	return e.paths[0].text
+	return e.paths[0].Text
 }
 
 // A voiced filter is one that speaks, with the tokens that follow it.
-type voiced struct {
+type localizedFilter struct {
 	name  string
 	after []token
 }
@@ -185,13 +180,13 @@ func (r rewriter) expression(skip int) expression {
 		r.out = append(r.out, src[:r.tokens[r.at-1].end]...)
 	}
 	r.run("")
-	e := expression{source: string(r.out), paths: r.paths, filters: r.filters, voiced: r.voiced, speech: r.speech}
-	e.endless = endless(r.tokens)
-	e.single = len(r.paths) == 1 && r.paths[0].text == strings.TrimSpace(src)
+	e := expression{source: string(r.out), paths: r.paths, filters: r.filters, localized: r.localized, need: r.need}
+	e.longRange = hasLongRange(r.tokens)
+	e.single = len(r.paths) == 1 && r.paths[0].Text == strings.TrimSpace(src)
 	return e
 }
 
-func endless(tokens []token) bool {
+func hasLongRange(tokens []token) bool {
 	for i, t := range tokens {
 		if t.kind != other || t.text != ".." {
 			continue
@@ -209,17 +204,17 @@ func endless(tokens []token) bool {
 }
 
 type rewriter struct {
-	src     string
-	tokens  []token
-	at      int
-	line    int
-	lenient bool
-	loop    bool
-	out     []byte
-	paths   []path
-	filters []string
-	voiced  []voiced
-	speech  speech
+	src       string
+	tokens    []token
+	at        int
+	line      int
+	lenient   bool
+	loop      bool
+	out       []byte
+	paths     []Path
+	filters   []string
+	localized []localizedFilter
+	need      LocalizationNeed
 }
 
 // run copies tokens up to the closing bracket, rewriting paths on the way.
@@ -237,7 +232,7 @@ func (r *rewriter) run(until string) {
 			operand = true
 			continue
 		case t.kind == other && t.text == "|":
-			r.spend()
+			r.countInput()
 			r.copy()
 			if r.at < len(r.tokens) && (r.tokens[r.at].kind == identifier || r.tokens[r.at].kind == keyword) {
 				f := r.tokens[r.at]
@@ -280,13 +275,13 @@ func (r *rewriter) copy() {
 	r.at++
 }
 
-// spend has what the next filter goes through counted, where it goes through all of it.
-func (r *rewriter) spend() {
+// countInput has what the next filter goes through counted, where it goes through all of it.
+func (r *rewriter) countInput() {
 	if r.at+1 >= len(r.tokens) {
 		return
 	}
 	if times := passes(r.tokens[r.at+1].text); times > 0 {
-		r.out = append(r.out, "| "+spendFilter+": "+effortVariable+", "+strconv.Itoa(times)+" "...)
+		r.out = append(r.out, "| "+countFilter+": "+usageVariable+", "+strconv.Itoa(times)+" "...)
 	}
 }
 
@@ -296,14 +291,14 @@ func (r *rewriter) filter(f token) {
 	if end := slices.IndexFunc(after, func(t token) bool { return t.text == "|" && t.kind == other }); end >= 0 {
 		after = after[:end]
 	}
-	needs := speaks(f.text, after)
-	if needs == mute {
+	needs := localizationNeeded(f.text, after)
+	if needs == NotLocalized {
 		r.copy()
 		return
 	}
-	r.speech = max(r.speech, needs)
-	r.voiced = append(r.voiced, voiced{f.text, after})
-	r.out = append(r.out, voicedPrefix+f.text+": "+voiceVariable...)
+	r.need = max(r.need, needs)
+	r.localized = append(r.localized, localizedFilter{f.text, after})
+	r.out = append(r.out, localizedPrefix+f.text+": "+LocalizationVariable...)
 	if f.kind == keyword {
 		r.out = append(r.out, ',')
 	}
@@ -313,7 +308,7 @@ func (r *rewriter) filter(f token) {
 // path rewrites the path that begins at the current token.
 func (r *rewriter) path() {
 	start := r.tokens[r.at].start
-	p := path{root: r.tokens[r.at].text, line: r.line}
+	p := Path{Root: r.tokens[r.at].text, Line: r.line}
 	index := len(r.paths)
 	r.paths = append(r.paths, p) // keeps its place before those in its brackets
 	r.at++
@@ -323,7 +318,7 @@ func (r *rewriter) path() {
 	for r.at < len(r.tokens) {
 		t := r.tokens[r.at]
 		if t.kind == property {
-			p.segments = append(p.segments, segment{name: t.text})
+			p.Steps = append(p.Steps, jsonschema.Step{Name: t.text})
 			args.WriteString(", '" + t.text + "'")
 			r.at++
 			continue
@@ -336,13 +331,13 @@ func (r *rewriter) path() {
 		r.out = nil
 		r.run("]")
 		args.WriteString(", (" + strings.TrimSpace(string(r.out)) + ")")
-		p.segments = append(p.segments, bracket(r.tokens[first:r.at]))
+		p.Steps = append(p.Steps, bracket(r.tokens[first:r.at]))
 		r.at = min(r.at+1, len(r.tokens))
 	}
 	r.out = before
-	p.text = strings.Join(strings.Fields(r.src[start:r.tokens[r.at-1].end]), " ")
-	if p.root == fieldsVariable && len(p.segments) > 0 { // as its author wrote it
-		p.text = "((" + strings.TrimSuffix(strings.TrimSuffix(p.segments[0].name, ifThere), ifYes) + "))"
+	p.Text = strings.Join(strings.Fields(r.src[start:r.tokens[r.at-1].end]), " ")
+	if p.Root == FieldsVariable && len(p.Steps) > 0 { // as its author wrote it
+		p.Text = "((" + strings.TrimSuffix(strings.TrimSuffix(p.Steps[0].Name, presentSuffix), yesSuffix) + "))"
 	}
 	r.paths[index] = p
 	if r.loop { // neither a list nor a limit that is not there fails the loop
@@ -353,15 +348,15 @@ func (r *rewriter) path() {
 		r.out = append(r.out, '(')
 		defer func() { r.out = append(r.out, " | "+end+")"...) }()
 	}
-	if len(p.segments) == 0 {
-		r.out = append(r.out, p.root...)
+	if len(p.Steps) == 0 {
+		r.out = append(r.out, p.Root...)
 		return
 	}
-	filter := needFilter + ": " + effortVariable + ","
+	filter := readFilter + ": " + usageVariable + ","
 	if r.lenient || r.beforeDefault() {
-		filter = maybeFilter + ":"
+		filter = readOptionalFilter + ":"
 	}
-	r.out = append(r.out, "("+p.root+" | "+filter+" '"+spelled(p.text)+"'"+args.String()+")"...)
+	r.out = append(r.out, "("+p.Root+" | "+filter+" '"+QuotePath(p.Text)+"'"+args.String()+")"...)
 }
 
 func (r *rewriter) beforeDefault() bool {
@@ -370,16 +365,16 @@ func (r *rewriter) beforeDefault() bool {
 }
 
 // bracket tells what stands in the brackets of a path.
-func bracket(tokens []token) segment {
+func bracket(tokens []token) jsonschema.Step {
 	if len(tokens) != 1 || tokens[0].kind != literal {
-		return segment{}
+		return jsonschema.Step{}
 	}
 	text := tokens[0].text
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return segment{index: true}
+		return jsonschema.Step{Index: true}
 	}
 	if len(text) > 2 && !strings.Contains(text, `\`) {
-		return segment{name: text[1 : len(text)-1]}
+		return jsonschema.Step{Name: text[1 : len(text)-1]}
 	}
-	return segment{}
+	return jsonschema.Step{}
 }

@@ -1,4 +1,4 @@
-package render
+package liquid
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 // The reference of templates lists the filters and variables that there are.
 func TestReferenceListsFiltersAndVariables(t *testing.T) {
-	b, err := os.ReadFile("../../docs/reference/template-variables.md")
+	b, err := os.ReadFile("../../../docs/reference/template-variables.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestReferenceListsFiltersAndVariables(t *testing.T) {
 	for _, match := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(section, -1) {
 		told = append(told, match[1])
 	}
-	if known := strings.Fields(filterNames); !slices.Equal(told, known) {
+	if known := strings.Fields(FilterNames); !slices.Equal(told, known) {
 		t.Errorf("the reference lists\n%v\ntemplates know\n%v", told, known)
 	}
 	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (.*)").FindAllStringSubmatch(string(b), -1) {

@@ -1,4 +1,4 @@
-package render
+package liquid
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/osteele/liquid"
+	osteele "github.com/osteele/liquid"
 
 	"fanfare.dev/fanfare/internal/render/locale"
 )
@@ -25,34 +25,34 @@ import (
 //	{{ n | plural: "one: # day", "other: # days" }}  # is the number
 //
 // The filter date has two faces: with a pattern such as "%d.%m.%Y" it is Liquid's own.
-const voicedNames = " datetime money number plural time "
+const LocalizedFilterNames = " datetime money number plural time "
 
-// voicedPrefix stands before their names in what Liquid sees.
-const voicedPrefix = "fanfare_"
+// localizedPrefix stands before their names in what Liquid sees.
+const localizedPrefix = "fanfare_"
 
-// speaks says what a filter needs of the voice; after is what follows its name in
+// localizationNeeded says what a filter needs of the voice; after is what follows its name in
 // the template.
-func speaks(name string, after []token) speech {
+func localizationNeeded(name string, after []token) LocalizationNeed {
 	switch name {
 	case "number", "money", "plural":
-		return spoken
+		return ByLanguage
 	case "date":
 		if len(after) == 0 || after[0].kind != literal || !isStyle(unquoted(after[0].text)) {
-			return mute
+			return NotLocalized
 		}
 	case "time":
 		if len(after) > 0 && after[0].kind == literal {
-			return spoken // of a zone that is named
+			return ByLanguage // of a zone that is named
 		}
-		return zoned
+		return ByLanguageAndZone
 	case "datetime":
 	default:
-		return mute
+		return NotLocalized
 	}
 	if len(after) > 2 && after[1].text == "," && after[2].kind == literal {
-		return spoken
+		return ByLanguage
 	}
-	return zoned
+	return ByLanguageAndZone
 }
 
 func isStyle(name string) bool {
@@ -62,9 +62,9 @@ func isStyle(name string) bool {
 
 func unquoted(literal string) string { return strings.Trim(literal, `"'`) }
 
-// checkVoiced says what is wrong with the arguments of a filter that speaks, as far
+// checkLocalized says what is wrong with the arguments of a filter that speaks, as far
 // as they stand in the template.
-func checkVoiced(name string, after []token) (message, hint string) {
+func checkLocalized(name string, after []token) (message, hint string) {
 	text := ""
 	if len(after) > 0 && after[0].kind == literal {
 		text = unquoted(after[0].text)
@@ -114,54 +114,54 @@ func checkForms(after []token) (message, hint string) {
 	return "", ""
 }
 
-// registerVoiced gives an engine the filters that speak.
-func registerVoiced(e *liquid.Engine) {
-	dated := func(write func(v *voice, t time.Time, style locale.Style) string) func(value any, v *voice, style func(string) string, zone func(string) string) (string, error) {
-		return func(value any, v *voice, style, zone func(string) string) (string, error) {
+// registerLocalized gives an engine the filters that speak.
+func registerLocalized(e *osteele.Engine) {
+	dated := func(write func(v *Localization, t time.Time, style locale.Style) string) func(value any, v *Localization, style func(string) string, zone func(string) string) (string, error) {
+		return func(value any, v *Localization, style, zone func(string) string) (string, error) {
 			how, ok := locale.ParseStyle(cmp.Or(style("medium"), "medium"))
 			if !ok {
 				return "", fmt.Errorf("%q is none of full, long, medium, short", style(""))
 			}
-			t, err := v.moment(value, zone(""))
+			t, err := v.parseTime(value, zone(""))
 			if err != nil || t.IsZero() {
 				return "", err
 			}
 			return write(v, t, how), nil
 		}
 	}
-	e.RegisterFilter(voicedPrefix+"date", dated(func(v *voice, t time.Time, style locale.Style) string { return v.locale.Date(t, style) }))
-	e.RegisterFilter(voicedPrefix+"datetime", dated(func(v *voice, t time.Time, style locale.Style) string { return v.locale.DateTime(t, style) }))
-	e.RegisterFilter(voicedPrefix+"time", func(value any, v *voice, zone func(string) string) (string, error) {
-		t, err := v.moment(value, zone(""))
+	e.RegisterFilter(localizedPrefix+"date", dated(func(v *Localization, t time.Time, style locale.Style) string { return v.Locale.Date(t, style) }))
+	e.RegisterFilter(localizedPrefix+"datetime", dated(func(v *Localization, t time.Time, style locale.Style) string { return v.Locale.DateTime(t, style) }))
+	e.RegisterFilter(localizedPrefix+"time", func(value any, v *Localization, zone func(string) string) (string, error) {
+		t, err := v.parseTime(value, zone(""))
 		if err != nil || t.IsZero() {
 			return "", err
 		}
-		return v.locale.Time(t), nil
+		return v.Locale.Time(t), nil
 	})
-	e.RegisterFilter(voicedPrefix+"number", func(value any, v *voice, digits func(int) int) (string, error) {
+	e.RegisterFilter(localizedPrefix+"number", func(value any, v *Localization, digits func(int) int) (string, error) {
 		d, given, err := decimal(value)
 		if err != nil || !given {
 			return "", err
 		}
 		if n := digits(-1); n >= 0 {
-			return v.locale.Fixed(d, min(n, maxFraction)), nil
+			return v.Locale.Fixed(d, min(n, maxFraction)), nil
 		}
-		return v.locale.Number(d), nil
+		return v.Locale.Number(d), nil
 	})
-	e.RegisterFilter(voicedPrefix+"money", func(value any, v *voice, currency string, digits func(int) int) (string, error) {
+	e.RegisterFilter(localizedPrefix+"money", func(value any, v *Localization, currency string, digits func(int) int) (string, error) {
 		d, given, err := decimal(value)
 		if err != nil || !given {
 			return "", err
 		}
 		currency = strings.ToUpper(currency)
-		return v.locale.Money(d, currency, max(0, min(digits(locale.FractionOf(currency)), maxFraction))), nil
+		return v.Locale.Money(d, currency, max(0, min(digits(locale.FractionOf(currency)), maxFraction))), nil
 	})
-	e.RegisterFilter(voicedPrefix+"plural", func(value any, v *voice, forms ...string) (string, error) {
+	e.RegisterFilter(localizedPrefix+"plural", func(value any, v *Localization, forms ...string) (string, error) {
 		d, given, err := decimal(value)
 		if err != nil || !given {
 			return "", err
 		}
-		form, said := v.locale.Plural(d), ""
+		form, said := v.Locale.Plural(d), ""
 		for _, one := range forms {
 			name, text, _ := strings.Cut(one, ":")
 			if name == form || name == "other" && said == "" {
@@ -171,17 +171,17 @@ func registerVoiced(e *liquid.Engine) {
 				break
 			}
 		}
-		return strings.ReplaceAll(said, "#", v.locale.Number(d)), nil
+		return strings.ReplaceAll(said, "#", v.Locale.Number(d)), nil
 	})
 }
 
 // maxFraction is how many digits behind the point a template may ask for.
 const maxFraction = 20
 
-// moment reads what may be a date: RFC 3339, a day alone, which is the same day
+// parseTime reads what may be a date: RFC 3339, a day alone, which is the same day
 // everywhere, or seconds since 1970. Nothing is the zero time.
-func (v *voice) moment(value any, zone string) (time.Time, error) {
-	where := v.zone
+func (v *Localization) parseTime(value any, zone string) (time.Time, error) {
+	where := v.Zone
 	if zone != "" {
 		named, err := time.LoadLocation(zone)
 		if err != nil {
@@ -207,14 +207,14 @@ func (v *voice) moment(value any, zone string) (time.Time, error) {
 			return time.Time{}, nil
 		}
 	}
-	return time.Time{}, errors.New(notADate(fmt.Sprint(value)) + ": it is written as 2026-01-31 or 2026-01-31T12:00:00Z")
+	return time.Time{}, errors.New(NotADate(fmt.Sprint(value)) + ": it is written as 2026-01-31 or 2026-01-31T12:00:00Z")
 }
 
-func notADate(value string) string { return fmt.Sprintf("%.60q is no date", value) }
+func NotADate(value string) string { return fmt.Sprintf("%.60q is no date", value) }
 
 // decimal reads what may be a number; nothing is none.
 func decimal(value any) (d locale.Decimal, given bool, err error) {
-	text := strings.TrimSpace(string(appendValue(nil, value, plain)))
+	text := strings.TrimSpace(string(AppendValue(nil, value, Plain)))
 	if text == "" {
 		return d, false, nil
 	}
@@ -223,3 +223,22 @@ func decimal(value any) (d locale.Decimal, given bool, err error) {
 	}
 	return d, true, nil
 }
+
+// A localization is the language and the time zone that a message is written in.
+type Localization struct {
+	Locale *locale.Locale
+	Zone   *time.Location
+}
+
+// LocalizationVariable is the variable in which localized filters find the localization. No
+// template can name it.
+const LocalizationVariable = "fanfare_voice"
+
+// A speech is the part of a localization that a stretch of a template needs.
+type LocalizationNeed uint8
+
+const (
+	NotLocalized      LocalizationNeed = iota // none
+	ByLanguage                                // the language
+	ByLanguageAndZone                         // the language and the time zone
+)

@@ -1,4 +1,4 @@
-package render
+package liquid
 
 import (
 	"bytes"
@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// decode makes of JSON what templates work with: nil, bool, string, int,
+// Decode makes of JSON what templates work with: nil, bool, string, int,
 // float64, []any and map[string]any. Whole numbers become int where they fit,
 // so that long ids keep their digits.
-func decode(raw json.RawMessage) (any, error) {
+func Decode(raw json.RawMessage) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
@@ -26,7 +26,7 @@ func decode(raw json.RawMessage) (any, error) {
 func settleNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		return number(string(v))
+		return parseNumber(string(v))
 	case []any:
 		for i := range v {
 			v[i] = settleNumbers(v[i])
@@ -39,7 +39,7 @@ func settleNumbers(v any) any {
 	return v
 }
 
-func number(s string) any {
+func parseNumber(s string) any {
 	if n, err := strconv.Atoi(s); err == nil {
 		return n
 	}
@@ -50,9 +50,9 @@ func number(s string) any {
 	return f
 }
 
-// lookup follows path from base and reports whether all of it exists. A segment
+// Lookup follows path from base and reports whether all of it exists. A segment
 // is a name or an index; size, first and last work as in Liquid.
-func lookup(base any, path []any) (any, bool) {
+func Lookup(base any, path []any) (any, bool) {
 	value, _, ok := follow(base, path)
 	return value, ok
 }
@@ -74,7 +74,7 @@ func follow(base any, path []any) (value any, object, ok bool) {
 func step(base, segment any) (any, bool) {
 	name, named := segment.(string)
 	switch b := base.(type) {
-	case *fields:
+	case *Fields:
 		if !named {
 			return nil, false
 		}
@@ -126,16 +126,16 @@ func step(base, segment any) (any, bool) {
 	return list.Index(i).Interface(), true
 }
 
-// appendValue appends the text of a value: nothing for nil, numbers in their
+// AppendValue appends the text of a value: nothing for nil, numbers in their
 // shortest form, lists without separator, objects as JSON.
-func appendValue(dst []byte, value any, m mode) []byte {
+func AppendValue(dst []byte, value any, m Mode) []byte {
 	switch v := value.(type) {
 	case nil:
 		return dst
 	case string:
-		return appendText(dst, v, m)
-	case safe:
-		return appendText(dst, string(v), plain)
+		return AppendText(dst, v, m)
+	case preEscaped:
+		return AppendText(dst, string(v), Plain)
 	case bool:
 		return strconv.AppendBool(dst, v)
 	case int:
@@ -146,23 +146,23 @@ func appendValue(dst []byte, value any, m mode) []byte {
 		return appendFloat(dst, v)
 	case []any:
 		for _, item := range v {
-			dst = appendValue(dst, item, m)
+			dst = AppendValue(dst, item, m)
 		}
 		return dst
 	case map[string]any:
 		text, err := json.Marshal(v)
 		if err != nil {
-			return appendText(dst, fmt.Sprint(v), m)
+			return AppendText(dst, fmt.Sprint(v), m)
 		}
-		return appendText(dst, string(text), m)
+		return AppendText(dst, string(text), m)
 	}
 	if list := reflect.ValueOf(value); list.Kind() == reflect.Slice {
 		for i := range list.Len() {
-			dst = appendValue(dst, list.Index(i).Interface(), m)
+			dst = AppendValue(dst, list.Index(i).Interface(), m)
 		}
 		return dst
 	}
-	return appendText(dst, fmt.Sprint(value), m)
+	return AppendText(dst, fmt.Sprint(value), m)
 }
 
 func appendFloat(dst []byte, f float64) []byte {
@@ -172,12 +172,12 @@ func appendFloat(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
-// appendText appends s as it may stand in a part: line ends become LF, other
+// AppendText appends s as it may stand in a part: line ends become LF, other
 // control characters vanish, what is not UTF-8 becomes U+FFFD, and what means
 // something to the part is escaped. The result depends on s alone and not on its
 // neighbours.
-func appendText[T string | []byte](dst []byte, s T, m mode) []byte {
-	asItIs := &asTheyAre[m]
+func AppendText[T string | []byte](dst []byte, s T, m Mode) []byte {
+	asItIs := &verbatimBytes[m]
 	for start, i := 0, 0; ; {
 		for i < len(s) && asItIs[s[i]] {
 			i++
@@ -188,8 +188,8 @@ func appendText[T string | []byte](dst []byte, s T, m mode) []byte {
 		}
 		c := s[i]
 		i++
-		if m == quoted && c < utf8.RuneSelf {
-			dst = appendInQuotes(dst, c)
+		if m == JSON && c < utf8.RuneSelf {
+			dst = appendJSONEscape(dst, c)
 			start = i
 			continue
 		}
@@ -221,37 +221,37 @@ func appendText[T string | []byte](dst []byte, s T, m mode) []byte {
 	}
 }
 
-// asTheyAre are the bytes that are ordinary in each mode: a table, since every byte of
+// verbatimBytes are the bytes that are ordinary in each mode: a table, since every byte of
 // every value is looked up in it.
-var asTheyAre = func() (table [modes][256]bool) {
+var verbatimBytes = func() (table [modeCount][256]bool) {
 	for m := range table {
 		for c := range table[m] {
-			table[m][c] = ordinary(byte(c), mode(m))
+			table[m][c] = ordinary(byte(c), Mode(m))
 		}
 	}
 	return table
 }()
 
-func ordinary(c byte, m mode) bool {
+func ordinary(c byte, m Mode) bool {
 	if c >= utf8.RuneSelf || c == 0x7f {
 		return false
 	}
 	switch c {
 	case '&', '<', '>', '\'':
-		return m != markup
+		return m != HTML
 	case '"':
-		return m == plain
+		return m == Plain
 	case '\\':
-		return m != quoted
+		return m != JSON
 	case '\t', '\n':
-		return m != quoted
+		return m != JSON
 	}
 	return c >= ' '
 }
 
-// appendInQuotes appends what may not stand between the quotes of JSON as it is (RFC
+// appendJSONEscape appends what may not stand between the quotes of JSON as it is (RFC
 // 8259, section 7).
-func appendInQuotes(dst []byte, c byte) []byte {
+func appendJSONEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
 		return append(dst, '\\', c)
@@ -266,3 +266,125 @@ func appendInQuotes(dst []byte, c byte) []byte {
 }
 
 const hexDigits = "0123456789ABCDEF"
+
+// FindJSON returns the JSON text at path, following objects only. It reports false
+// where the value is not there, or where finding it needs a real decoder: escaped
+// or repeated names, lists on the way, strings with escapes. raw is valid JSON;
+// if it is not, find reports false or an arbitrary piece of it.
+func FindJSON(raw []byte, path []string) ([]byte, bool) {
+	i := skipSpace(raw, 0)
+	end, direct := -1, false // of the value at i
+	if len(path) == 0 {
+		end, direct = skipValue(raw, i)
+	}
+	for _, name := range path {
+		if i >= len(raw) || raw[i] != '{' {
+			return nil, false
+		}
+		at := -1
+		for i = skipSpace(raw, i+1); i < len(raw) && raw[i] != '}'; {
+			endKey, directKey := skipString(raw, i)
+			if endKey < 0 || !directKey {
+				return nil, false
+			}
+			match := string(raw[i+1:endKey-1]) == name
+			i = skipSpace(raw, endKey)
+			if i >= len(raw) || raw[i] != ':' {
+				return nil, false
+			}
+			i = skipSpace(raw, i+1)
+			endValue, directValue := skipValue(raw, i)
+			if endValue < 0 || match && at >= 0 {
+				return nil, false
+			}
+			if match {
+				at, end, direct = i, endValue, directValue
+			}
+			if i = skipSpace(raw, endValue); i < len(raw) && raw[i] == ',' {
+				i = skipSpace(raw, i+1)
+			}
+		}
+		if at < 0 {
+			return nil, false
+		}
+		i = at
+	}
+	if end < 0 || !direct {
+		return nil, false
+	}
+	return raw[i:end], true
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipString returns the index behind the string that begins at i, or -1, and
+// whether its text is its bytes.
+func skipString(b []byte, i int) (end int, plain bool) {
+	if i >= len(b) || b[i] != '"' {
+		return -1, false
+	}
+	plain = true
+	ascii := true
+	start := i + 1
+	for i++; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, plain && (ascii || utf8.Valid(b[start:i]))
+		case c == '\\':
+			plain = false
+			i++
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	return -1, false
+}
+
+// skipValue returns the index behind the value that begins at i, or -1, and whether
+// it is a number, a word, or a string whose text is its bytes.
+func skipValue(b []byte, i int) (end int, direct bool) {
+	switch {
+	case i >= len(b):
+		return -1, false
+	case b[i] == '"':
+		return skipString(b, i)
+	case b[i] == '{' || b[i] == '[':
+		return skipNested(b, i), false
+	}
+	for end = i; end < len(b); end++ {
+		switch b[end] {
+		case ',', ' ', '\n', '\t', '\r', '}', ']':
+			if end == i {
+				return -1, false
+			}
+			return end, true
+		}
+	}
+	return end, true
+}
+
+// skipNested returns the index behind the object or list that begins at i, or -1.
+func skipNested(b []byte, i int) int {
+	for depth := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			end, _ := skipString(b, i)
+			if end < 0 {
+				return -1
+			}
+			i = end - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}

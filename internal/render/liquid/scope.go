@@ -1,4 +1,4 @@
-package render
+package liquid
 
 import (
 	"maps"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/osteele/liquid/parser"
+
+	"fanfare.dev/fanfare/internal/render/jsonschema"
 )
 
 // builtins are the variables that every template has, as a schema of what each is:
@@ -28,7 +30,7 @@ var builtins = func() map[string]any {
 	meta := with(object(text, "id", "source", "type", "subject", "time", "topic", "service"), map[string]any{"extensions": open})
 	subscription := with(object(text, "id", "rule"), map[string]any{"params": open, "data": open})
 	return map[string]any{
-		"event": open, "sub": open, fieldsVariable: open,
+		"event": open, "sub": open, FieldsVariable: open,
 		"meta":            meta,
 		"subscriber":      with(object(text, "id", "address", "locale", "time_zone"), map[string]any{"attributes": open}),
 		"subscription":    subscription,
@@ -43,32 +45,32 @@ var builtins = func() map[string]any {
 // loopFields are what a loop says of its turns.
 var loopFields = []string{"first", "index", "index0", "last", "length", "rindex", "rindex0"}
 
-func builtin(name string) bool {
+func isBuiltin(name string) bool {
 	_, ok := builtins[name]
 	return ok
 }
 
-// ofDigests reports whether only messages about several events have the variable.
+// OnlyInDigests reports whether only messages about several events have the variable.
 // A template may use its name for one of its own.
-func ofDigests(name string) bool {
+func OnlyInDigests(name string) bool {
 	return name == "items" || name == "count" || name == "more" || name == "digest"
 }
 
 // A scope knows the variables of a template and where their values come from.
 type scope struct {
-	assigned map[string]path // by assign and capture, anywhere; an empty root is opaque
+	assigned map[string]Path // by assign and capture, anywhere; an empty root is opaque
 	loops    []loop          // those that are open, outermost first
 }
 
 type loop struct {
 	name    string
-	element path // what the variable stands for; an empty root is opaque
+	element Path // what the variable stands for; an empty root is opaque
 }
 
 // newScope finds the variables that the template makes itself. It also returns
 // those that only capture makes.
 func newScope(tokens []parser.Token) (scope, map[string]bool) {
-	s := scope{assigned: map[string]path{}}
+	s := scope{assigned: map[string]Path{}}
 	captured := map[string]bool{}
 	for _, t := range tokens {
 		if t.Type != parser.TagTokenType {
@@ -85,14 +87,14 @@ func newScope(tokens []parser.Token) (scope, map[string]bool) {
 			if _, again := s.assigned[name]; !again {
 				captured[name] = true
 			}
-			s.assigned[name] = path{}
+			s.assigned[name] = Path{}
 		case "assign":
 			name, value, _ := strings.Cut(t.Args, "=")
 			name = strings.TrimSpace(name)
 			delete(captured, name)
 			_, again := s.assigned[name]
-			s.assigned[name] = path{}
-			if from, ok := s.value(value, rewrite(value, t.SourceLoc.LineNo, false, 0)); ok && !again {
+			s.assigned[name] = Path{}
+			if from, ok := s.source(value, rewrite(value, t.SourceLoc.LineNo, false, 0)); ok && !again {
 				s.assigned[name] = from
 			}
 		}
@@ -101,56 +103,56 @@ func newScope(tokens []parser.Token) (scope, map[string]bool) {
 	return s, captured
 }
 
-// picking are the filters that take elements of a list as they are.
-const picking = " compact first last reverse sort sort_natural uniq where "
+// selectingFilters are the filters that take elements of a list as they are.
+const selectingFilters = " compact first last reverse sort sort_natural uniq where "
 
-// value is what an expression stands for: a variable, or what the filters of picking
+// source is what an expression stands for: a variable, or what the filters of picking
 // take of a list.
-func (s *scope) value(src string, e expression) (from path, ok bool) {
+func (s *scope) source(src string, e expression) (from Path, ok bool) {
 	if !strings.HasPrefix(strings.TrimSpace(src), e.first()) {
-		return path{}, false
+		return Path{}, false
 	}
 	from = s.resolve(e.paths[:1])[0]
-	if e.single || !builtin(from.root) {
-		return from, builtin(from.root)
+	if e.single || !isBuiltin(from.Root) {
+		return from, isBuiltin(from.Root)
 	}
-	rest := lex(strings.TrimSpace(src)[len(e.paths[0].text):])
+	rest := lex(strings.TrimSpace(src)[len(e.paths[0].Text):])
 	if len(e.filters) == 0 || len(rest) == 0 || rest[0].text != "|" {
-		return path{}, false
+		return Path{}, false
 	}
 	for i, filter := range e.filters {
 		switch {
-		case !strings.Contains(picking, " "+filter+" "):
-			return path{}, false
+		case !strings.Contains(selectingFilters, " "+filter+" "):
+			return Path{}, false
 		case filter == "first" || filter == "last":
 			if i+1 < len(e.filters) {
-				return path{}, false
+				return Path{}, false
 			}
-			from.segments = append(from.segments, segment{index: true})
+			from.Steps = append(from.Steps, jsonschema.Step{Index: true})
 		}
 	}
 	return from, true
 }
 
-// read are the members of a list's elements that filters read by name.
-func (s *scope) read(src string, e expression, line int) (members []path) {
+// memberPaths are the members of a list's elements that filters read by name.
+func (s *scope) memberPaths(src string, e expression, line int) (members []Path) {
 	src = strings.TrimSpace(src)
 	if len(e.filters) == 0 || !strings.HasPrefix(src, e.first()) {
 		return nil
 	}
 	of := s.resolve(e.paths[:1])[0]
-	tokens := lex(src[len(e.paths[0].text):])
+	tokens := lex(src[len(e.paths[0].Text):])
 	for i := 0; i+1 < len(tokens) && tokens[i].text == "|" && tokens[i].kind == other; {
 		filter := tokens[i+1]
 		i += 2
 		if strings.Contains(" map where sort sort_natural sum ", " "+filter.text+" ") && filter.kind == keyword && i < len(tokens) {
-			if name := bracket(tokens[i : i+1]).name; nameOnly(name) {
-				member := path{root: of.root, text: name, line: line, assigned: of.assigned}
-				member.segments = append(append(member.segments, of.segments...), segment{index: true}, segment{name: name})
+			if name := bracket(tokens[i : i+1]).Name; nameOnly(name) {
+				member := Path{Root: of.Root, Text: name, Line: line, Assigned: of.Assigned}
+				member.Steps = append(append(member.Steps, of.Steps...), jsonschema.Step{Index: true}, jsonschema.Step{Name: name})
 				members = append(members, member)
 			}
 		}
-		if !strings.Contains(picking, " "+filter.text+" ") || filter.text == "first" || filter.text == "last" {
+		if !strings.Contains(selectingFilters, " "+filter.text+" ") || filter.text == "first" || filter.text == "last" {
 			break
 		}
 		for i < len(tokens) && (tokens[i].text != "|" || tokens[i].kind != other) {
@@ -166,70 +168,70 @@ func nameOnly(name string) bool {
 }
 
 // element is what the variable of a loop stands for.
-func (s *scope) element(e expression) path {
+func (s *scope) element(e expression) Path {
 	if len(e.paths) == 0 || len(e.filters) > 0 {
-		return path{}
+		return Path{}
 	}
 	of := s.resolve(e.paths[:1])[0]
-	if of.root != "" {
-		of.segments = append(of.segments, segment{index: true})
+	if of.Root != "" {
+		of.Steps = append(of.Steps, jsonschema.Step{Index: true})
 	}
 	return of
 }
 
-func (s *scope) enter(name string, element path) { s.loops = append(s.loops, loop{name, element}) }
+func (s *scope) enter(name string, element Path) { s.loops = append(s.loops, loop{name, element}) }
 func (s *scope) leave()                          { s.loops = s.loops[:max(0, len(s.loops)-1)] }
 
 // origin finds what the variable stands for where the template now is.
-func (s *scope) origin(name string) (from path, assigned, ok bool) {
+func (s *scope) origin(name string) (from Path, assigned, ok bool) {
 	for _, l := range slices.Backward(s.loops) {
 		if l.name == name {
-			return l.element, l.element.assigned, true
+			return l.element, l.element.Assigned, true
 		}
 		if name == "forloop" {
-			return path{}, false, true
+			return Path{}, false, true
 		}
 	}
 	if from, ok := s.assigned[name]; ok {
 		return from, true, true
 	}
-	return path{root: name}, false, builtin(name)
+	return Path{Root: name}, false, isBuiltin(name)
 }
 
 // resolve traces paths back to the variables that every template has.
-func (s *scope) resolve(paths []path) []path {
-	resolved := make([]path, len(paths))
+func (s *scope) resolve(paths []Path) []Path {
+	resolved := make([]Path, len(paths))
 	for i, p := range paths {
-		from, assigned, _ := s.origin(p.root)
-		resolved[i] = path{root: from.root, text: p.text, line: p.line, assigned: assigned}
-		resolved[i].segments = append(append([]segment(nil), from.segments...), p.segments...)
+		from, assigned, _ := s.origin(p.Root)
+		resolved[i] = Path{Root: from.Root, Text: p.Text, Line: p.Line, Assigned: assigned}
+		resolved[i].Steps = append(append([]jsonschema.Step(nil), from.Steps...), p.Steps...)
 	}
 	return resolved
 }
 
-// knows reports whether the path can exist, with a hint where it cannot.
-func (s *scope) knows(p path) (hint string, ok bool) {
-	if _, _, ok := s.origin(p.root); !ok {
+// check reports whether the path can exist, with a hint where it cannot.
+func (s *scope) check(p Path) (hint string, ok bool) {
+	if _, _, ok := s.origin(p.Root); !ok {
 		names := []string{"count", "digest", "event", "items", "meta", "more", "preferences_url", "sub", "subscriber", "subscription", "subscriptions", "unsubscribe_url"}
 		for name := range s.assigned {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		return nearest(p.root, names), false
+		return Nearest(p.Root, names), false
 	}
-	q := s.resolve([]path{p})[0]
-	if p.root == "forloop" && q.root == "" && len(p.segments) > 0 {
-		name := p.segments[0].name
-		return nearest(name, loopFields), name == "" || slices.Contains(loopFields, name)
+	q := s.resolve([]Path{p})[0]
+	if p.Root == "forloop" && q.Root == "" && len(p.Steps) > 0 {
+		name := p.Steps[0].Name
+		return Nearest(name, loopFields), name == "" || slices.Contains(loopFields, name)
 	}
-	if at, names := lacking(nil, builtins[q.root], q.segments); at >= 0 {
-		return nearest(q.segments[at].name, names), false
+	if at, names := jsonschema.Missing(nil, builtins[q.Root], q.Steps); at >= 0 {
+		return Nearest(q.Steps[at].Name, names), false
 	}
 	return "", true
 }
 
-// nearest hints at the name that was probably meant.
-func nearest(name string, names []string) string {
+// Nearest hints at the name that was probably meant.
+func Nearest(name string, names []string) string {
 	best, least := "", len(name)/3
 	for _, n := range names {
 		if d := distance(name, n); d <= least {
