@@ -5,7 +5,7 @@ import (
 )
 
 // A Leaving is what can be left on one page.
-type Leaving struct {
+type UnsubscribeForm struct {
 	Choices []Choice // what the person is subscribed to
 	Reasons []string // names of texts, without reason_
 }
@@ -21,13 +21,13 @@ type Choice struct {
 }
 
 // Single reports whether there is nothing to choose from.
-func (l *Leaving) Single() bool { return len(l.Choices) == 1 }
+func (l *UnsubscribeForm) Single() bool { return len(l.Choices) == 1 }
 
 //go:embed puzzle.js
-var puzzle string
+var proofOfWorkScript string
 
 // A SigningUp is the form to subscribe to a topic.
-type SigningUp struct {
+type SignUpForm struct {
 	Token string // sealed, which says when the form was given out
 	Bits  int    // how much work a proof is
 
@@ -65,7 +65,7 @@ type Param struct {
 }
 
 // A Confirming shows what is about to be confirmed.
-type Confirming struct {
+type ConfirmForm struct {
 	Facts []Fact
 	Label Text
 }
@@ -73,8 +73,8 @@ type Confirming struct {
 // A Fact is a name among the texts, and its value.
 type Fact struct{ Name, Value string }
 
-// Choosing is what somebody gets, to be changed.
-type Choosing struct {
+// PreferencesForm is what somebody gets, to be changed.
+type PreferencesForm struct {
 	List     []Preference
 	Locales  []string
 	Locale   string

@@ -25,17 +25,17 @@ type declaration struct {
 	important       bool
 }
 
-// sheet reads a style sheet: the rules that can stand in attributes, and the text
+// parseSheet reads a style sheet: the rules that can stand in attributes, and the text
 // of all others, such as those for a narrow or a dark screen, which stay.
-func sheet(text string, order int) (rules []rule, rest string) {
+func parseSheet(text string, order int) (rules []rule, rest string) {
 	var kept strings.Builder
-	for _, one := range statements(text) {
+	for _, one := range parseStatements(text) {
 		block, ok := strings.CutSuffix(strings.TrimSpace(one.block), "}")
 		if one.block == "" || !ok || strings.HasPrefix(one.prelude, "@") {
 			kept.WriteString(one.text)
 			continue
 		}
-		found := declarations(strings.TrimPrefix(block, "{"))
+		found := parseDeclarations(strings.TrimPrefix(block, "{"))
 		var stay []string
 		for text := range strings.SplitSeq(one.prelude, ",") {
 			s, ok := parseSelector(strings.TrimSpace(text))
@@ -55,8 +55,8 @@ func sheet(text string, order int) (rules []rule, rest string) {
 // A statement of a style sheet is a rule, or what begins with @.
 type statement struct{ text, prelude, block string }
 
-// statements splits a sheet. What cannot be read is a statement without a block.
-func statements(text string) []statement {
+// parseStatements splits a sheet. What cannot be read is a statement without a block.
+func parseStatements(text string) []statement {
 	var all []statement
 	var whole, prelude, block strings.Builder
 	depth := 0
@@ -98,8 +98,8 @@ func statements(text string) []statement {
 	return all
 }
 
-// declarations reads what stands between braces, or in an attribute.
-func declarations(text string) []declaration {
+// parseDeclarations reads what stands between braces, or in an attribute.
+func parseDeclarations(text string) []declaration {
 	var all []declaration
 	var one strings.Builder
 	depth := 0
@@ -133,9 +133,9 @@ func declarations(text string) []declaration {
 	}
 }
 
-// merged is what an element has in its attribute: of each property the last, and
+// mergeDeclarations is what an element has in its attribute: of each property the last, and
 // an important one before any other.
-func merged(all []declaration) string {
+func mergeDeclarations(all []declaration) string {
 	var kept []declaration
 	for _, d := range all {
 		at := slices.IndexFunc(kept, func(k declaration) bool { return k.property == d.property })
@@ -243,10 +243,10 @@ func (c *compound) is(e element) bool {
 // matches reports whether the selector is of the last of open, the elements that
 // stand in one another.
 func (s *selector) matches(open []element) bool {
-	return reaches(s.parts, open)
+	return matchesParts(s.parts, open)
 }
 
-func reaches(parts []compound, open []element) bool {
+func matchesParts(parts []compound, open []element) bool {
 	n, last := len(open)-1, len(parts)-1
 	if n < 0 || !parts[last].is(open[n]) {
 		return false
@@ -255,25 +255,25 @@ func reaches(parts []compound, open []element) bool {
 		return true
 	}
 	if parts[last].child {
-		return reaches(parts[:last], open[:n])
+		return matchesParts(parts[:last], open[:n])
 	}
 	for ; n > 0; n-- {
-		if reaches(parts[:last], open[:n]) {
+		if matchesParts(parts[:last], open[:n]) {
 			return true
 		}
 	}
 	return false
 }
 
-// inline puts what the style sheets in the HTML say into the style attributes of
+// inlineStyles puts what the style sheets in the HTML say into the style attributes of
 // its elements, since some readers of mail drop sheets. What is not of an element
 // itself (how a narrow or a dark screen differs, what is under a pointer) stays in
 // the sheet. A sheet with tags of Liquid is left alone. A library would read the
 // HTML as a tree and write it anew, which Liquid between and within elements does
 // not survive; here all but the start tags concerned stays as it was written.
-func (b *builder) inline(source, builtin string) string {
-	rules, _ := sheet(builtin, 0)
-	source, rules = b.sheets(source, rules)
+func (b *builder) inlineStyles(source, builtin string) string {
+	rules, _ := parseSheet(builtin, 0)
+	source, rules = b.takeStyles(source, rules)
 	if len(rules) == 0 {
 		return source
 	}
@@ -289,24 +289,24 @@ func (b *builder) inline(source, builtin string) string {
 		switch kind {
 		case markup.StartTagToken, markup.SelfClosingTagToken:
 			t := z.Token()
-			open = imply(open, t.Data)
+			open = closeImplied(open, t.Data)
 			open = append(open, elementOf(t))
-			if styled := b.styled(t, open, rules); styled != "" {
+			if styled := b.withStyles(t, open, rules); styled != "" {
 				raw = []byte(styled)
 			}
-			if void[t.Data] {
+			if voidElements[t.Data] {
 				open = open[:len(open)-1]
 			}
 		case markup.EndTagToken:
 			name, _ := z.TagName()
-			open = closed(open, string(name))
+			open = closeElement(open, string(name))
 		}
 		out.Write(raw)
 	}
 }
 
-// sheets takes the rules that can be inlined out of the style elements.
-func (b *builder) sheets(source string, rules []rule) (string, []rule) {
+// takeStyles takes the rules that can be inlined out of the style elements.
+func (b *builder) takeStyles(source string, rules []rule) (string, []rule) {
 	var out strings.Builder
 	z := markup.NewTokenizer(strings.NewReader(source))
 	inStyle := false
@@ -329,9 +329,9 @@ func (b *builder) sheets(source string, rules []rule) (string, []rule) {
 		case markup.EndTagToken:
 			inStyle = false
 		case markup.TextToken:
-			if inStyle && !b.tagged(raw) {
+			if inStyle && !b.hasTags(raw) {
 				var found []rule
-				found, raw = sheet(raw, len(rules)+1)
+				found, raw = parseSheet(raw, len(rules)+1)
 				rules = append(rules, found...)
 			}
 		}
@@ -340,19 +340,19 @@ func (b *builder) sheets(source string, rules []rule) (string, []rule) {
 	return strings.NewReplacer("<style></style>", "", "<style>\n</style>", "").Replace(out.String()), rules
 }
 
-// tagged reports whether there are tags of Liquid in the text.
-func (b *builder) tagged(text string) bool {
-	return slices.ContainsFunc(b.word.FindAllString(text, -1), func(w string) bool { return b.at(w).tag != "" })
+// hasTags reports whether there are tags of Liquid in the text.
+func (b *builder) hasTags(text string) bool {
+	return slices.ContainsFunc(b.pattern.FindAllString(text, -1), func(w string) bool { return b.at(w).tag != "" })
 }
 
 func elementOf(t markup.Token) element {
 	return element{t.Data, attribute(t, "id"), strings.Fields(attribute(t, "class"))}
 }
 
-// imply closes the elements that end where another begins.
-func imply(open []element, name string) []element {
+// closeImplied closes the elements that end where another begins.
+func closeImplied(open []element, name string) []element {
 	ends := map[string]string{"li": "li", "td": "td th", "th": "td th", "tr": "td th tr", "dt": "dt dd", "dd": "dt dd", "tbody": "td th tr thead tbody"}[name]
-	if blocks[name] && ends == "" {
+	if blockElements[name] && ends == "" {
 		ends = "p"
 	}
 	for n := len(open); n > 0 && strings.Contains(" "+ends+" ", " "+open[n-1].name+" "); n-- {
@@ -361,8 +361,8 @@ func imply(open []element, name string) []element {
 	return open
 }
 
-// closed is what is open behind the end of an element.
-func closed(open []element, name string) []element {
+// closeElement is what is open behind the end of an element.
+func closeElement(open []element, name string) []element {
 	for i, e := range slices.Backward(open) {
 		if e.name == name {
 			return open[:i]
@@ -371,8 +371,8 @@ func closed(open []element, name string) []element {
 	return open
 }
 
-// styled is the start tag with the rules that are of it, "" without any.
-func (b *builder) styled(t markup.Token, open []element, rules []rule) string {
+// withStyles is the start tag with the rules that are of it, "" without any.
+func (b *builder) withStyles(t markup.Token, open []element, rules []rule) string {
 	var of []rule
 	for _, r := range rules {
 		if r.selector.matches(open) {
@@ -390,23 +390,23 @@ func (b *builder) styled(t markup.Token, open []element, rules []rule) string {
 		return ""
 	}
 	own := attribute(t, "style")
-	if b.tagged(own) { // which of them counts is not known
-		own = merged(all) + "; " + own
+	if b.hasTags(own) { // which of them counts is not known
+		own = mergeDeclarations(all) + "; " + own
 	} else {
-		own = merged(append(all, declarations(own)...))
+		own = mergeDeclarations(append(all, parseDeclarations(own)...))
 	}
 	t.Attr = slices.DeleteFunc(t.Attr, func(a markup.Attribute) bool { return a.Key == "style" })
 	t.Attr = append(t.Attr, markup.Attribute{Key: "style", Val: own})
-	return b.tag(t)
+	return b.startTag(t)
 }
 
-// tag writes a start tag. A word of Liquid between the attributes has no value.
-func (b *builder) tag(t markup.Token) string {
+// startTag writes a start tag. A word of Liquid between the attributes has no value.
+func (b *builder) startTag(t markup.Token) string {
 	var out strings.Builder
 	out.WriteString("<" + t.Data)
 	for _, a := range t.Attr {
 		out.WriteString(" " + a.Key)
-		if a.Val != "" || !b.word.MatchString(a.Key) {
+		if a.Val != "" || !b.pattern.MatchString(a.Key) {
 			out.WriteString(`="` + strings.ReplaceAll(html.EscapeString(a.Val), "&#39;", "'") + `"`)
 		}
 	}

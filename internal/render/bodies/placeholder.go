@@ -14,47 +14,47 @@ import (
 // A mark stands for one output or tag of Liquid. In a text it is written as
 // a word of letters alone, which may stand in an address as well: the key, its
 // number in sixteen letters, and an x.
-type mark struct {
+type placeholder struct {
 	source string // the Liquid
 	tag    string // the name of a tag, "" for an output
 	args   string
-	place
+	origin
 }
 
 // closes and opens tell what the tag does to the blocks of Liquid.
-func (m *mark) closes() bool { return strings.HasPrefix(m.tag, "end") }
-func (m *mark) opens() bool {
+func (m *placeholder) closes() bool { return strings.HasPrefix(m.tag, "end") }
+func (m *placeholder) opens() bool {
 	return slices.Contains([]string{"if", "unless", "case", "for", "tablerow", "capture"}, m.tag)
 }
 
 // A builder makes the parts of one message.
 type builder struct {
-	partials map[string]string
-	key      string
-	word     *regexp.Regexp // of a mark
-	marks    []mark
+	partials     map[string]string
+	key          string
+	pattern      *regexp.Regexp // of a mark
+	placeholders []placeholder
 	// withoutAlt has the address and the title of the images whose alternative text is missing.
 	withoutAlt map[string]string
-	wrong      []*fanfare.Error
+	errors     []*fanfare.Error
 }
 
 func newBuilder(src Source) *builder {
 	b := &builder{key: "qlq", partials: src.Partials, withoutAlt: map[string]string{}}
-	all := strings.ToLower(src.Subject + src.Markdown + src.HTML + src.Text + src.Lang + src.Page)
+	all := strings.ToLower(src.Subject + src.Markdown + src.HTML + src.Text + src.Lang + src.CustomLayout)
 	for _, text := range src.Partials {
 		all += strings.ToLower(text)
 	}
 	for strings.Contains(all, b.key) {
 		b.key += "q"
 	}
-	b.word = regexp.MustCompile(b.key + `[a-p]+x`)
+	b.pattern = regexp.MustCompile(b.key + `[a-p]+x`)
 	return b
 }
 
 // add keeps a mark and returns its word.
-func (b *builder) add(m mark) string {
-	b.marks = append(b.marks, m)
-	return b.key + strings.Map(letter, strconv.FormatInt(int64(len(b.marks)-1), 16)) + "x"
+func (b *builder) add(m placeholder) string {
+	b.placeholders = append(b.placeholders, m)
+	return b.key + strings.Map(letter, strconv.FormatInt(int64(len(b.placeholders)-1), 16)) + "x"
 }
 
 const digits, letters = "0123456789abcdef", "abcdefghijklmnop"
@@ -63,23 +63,23 @@ func letter(digit rune) rune { return rune(letters[strings.IndexRune(digits, dig
 func digit(letter rune) rune { return rune(digits[strings.IndexRune(letters, letter)]) }
 
 // at returns the mark of a word.
-func (b *builder) at(word string) *mark {
+func (b *builder) at(word string) *placeholder {
 	n, err := strconv.ParseInt(strings.Map(digit, word[len(b.key):len(word)-1]), 16, 32)
-	if err != nil || int(n) >= len(b.marks) {
-		return &mark{}
+	if err != nil || int(n) >= len(b.placeholders) {
+		return &placeholder{}
 	}
-	return &b.marks[n]
+	return &b.placeholders[n]
 }
 
-// exchange puts marks in place of the Liquid of a file. A block that is raw, and
+// replaceLiquid puts marks in place of the Liquid of a file. A block that is raw, and
 // one that is a comment, is one mark.
-func (b *builder) exchange(f *File) string { return b.exchangeIn(f, nil) }
+func (b *builder) replaceLiquid(f *File) string { return b.replaceLiquidIn(f, nil) }
 
-// exchangeIn is exchange within partials, the innermost last.
-func (b *builder) exchangeIn(f *File, within []inclusion) string {
+// replaceLiquidIn is exchange within partials, the innermost last.
+func (b *builder) replaceLiquidIn(f *File, within []inclusion) string {
 	f.Text = strings.ReplaceAll(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\r", "\n")
 	var out strings.Builder
-	var open []opened
+	var open []openBlock
 	tokens := parser.Scan(f.Text, parser.SourceLoc{LineNo: 1}, nil)
 	at := 0
 	for i := 0; i < len(tokens); i++ {
@@ -88,12 +88,12 @@ func (b *builder) exchangeIn(f *File, within []inclusion) string {
 		at += len(t.Source)
 		switch t.Type {
 		case parser.TextTokenType:
-			b.unclosed(f, start, t.Source)
+			b.checkUnclosed(f, start, t.Source)
 			out.WriteString(t.Source)
 		case parser.ObjTokenType:
-			out.WriteString(b.add(mark{source: renamed(t.Source, within), args: t.Args, place: place{f, t.SourceLoc.LineNo}}))
+			out.WriteString(b.add(placeholder{source: renameVariables(t.Source, within), args: t.Args, origin: origin{f, t.SourceLoc.LineNo}}))
 		case parser.TagTokenType:
-			m := mark{source: t.Source, tag: t.Name, args: t.Args, place: place{f, t.SourceLoc.LineNo}}
+			m := placeholder{source: t.Source, tag: t.Name, args: t.Args, origin: origin{f, t.SourceLoc.LineNo}}
 			if t.Name == "raw" || t.Name == "comment" {
 				for i++; i < len(tokens) && tokens[i].Name != "end"+t.Name; i++ {
 					at += len(tokens[i].Source)
@@ -110,12 +110,12 @@ func (b *builder) exchangeIn(f *File, within []inclusion) string {
 				continue
 			}
 			if m.tag != "raw" {
-				m.source = renamed(m.source, within)
+				m.source = renameVariables(m.source, within)
 			}
-			if wrong := hides(f, start, m, within); wrong != nil {
+			if wrong := shadowedVariable(f, start, m, within); wrong != nil {
 				b.fail(wrong)
 			}
-			open = b.nest(f, start, m, open)
+			open = b.checkNesting(f, start, m, open)
 			out.WriteString(b.add(m))
 		}
 	}
@@ -126,16 +126,16 @@ func (b *builder) exchangeIn(f *File, within []inclusion) string {
 }
 
 // An opened block of Liquid, and where it begins.
-type opened struct {
+type openBlock struct {
 	tag string
 	at  int
 }
 
-// nest checks that the blocks of a file open and close in it.
-func (b *builder) nest(f *File, at int, m mark, open []opened) []opened {
+// checkNesting checks that the blocks of a file open and close in it.
+func (b *builder) checkNesting(f *File, at int, m placeholder, open []openBlock) []openBlock {
 	switch {
 	case m.opens():
-		return append(open, opened{m.tag, at})
+		return append(open, openBlock{m.tag, at})
 	case !m.closes():
 		return open
 	}
@@ -150,7 +150,7 @@ func (b *builder) nest(f *File, at int, m mark, open []opened) []opened {
 	return open
 }
 
-func (b *builder) unclosed(f *File, at int, text string) {
+func (b *builder) checkUnclosed(f *File, at int, text string) {
 	for _, open := range []string{"{{", "{%"} {
 		if i := strings.Index(text, open); i >= 0 {
 			b.fail(f.fault(at+i, "close it, or write {% raw %} around it", open+" is not closed"))
@@ -158,19 +158,19 @@ func (b *builder) unclosed(f *File, at int, text string) {
 	}
 }
 
-// apart is a line break that is nobody's.
-const apart = "{%comment%}\n{%endcomment%}"
+// lineSeparator is a line break that is nobody's.
+const lineSeparator = "{%comment%}\n{%endcomment%}"
 
-func (b *builder) fail(err *fanfare.Error) { b.wrong = append(b.wrong, err) }
+func (b *builder) fail(err *fanfare.Error) { b.errors = append(b.errors, err) }
 
-// restore puts the Liquid back, and breaks a line inside of Liquid wherever what
+// restoreLiquid puts the Liquid back, and breaks a line inside of Liquid wherever what
 // follows comes from another line, so that each line has one origin.
-func (b *builder) restore(text string, liquid func(*mark) string) Part {
+func (b *builder) restoreLiquid(text string, liquid func(*placeholder) string) Part {
 	var out strings.Builder
 	var p Part
-	var last *mark // on the line that is being written
+	var last *placeholder // on the line that is being written
 	from := 0
-	for _, at := range b.word.FindAllStringIndex(text, -1) {
+	for _, at := range b.pattern.FindAllStringIndex(text, -1) {
 		between := text[from:at[0]]
 		m := b.at(text[at[0]:at[1]])
 		from = at[1]
@@ -180,9 +180,9 @@ func (b *builder) restore(text string, liquid func(*mark) string) Part {
 			last = nil
 		}
 		source := liquid(m)
-		if last != nil && m.file != nil && last.place != m.place {
+		if last != nil && m.file != nil && last.origin != m.origin {
 
-			out.WriteString(apart)
+			out.WriteString(lineSeparator)
 			p.end(last, 1)
 		}
 		out.WriteString(source)
@@ -191,11 +191,11 @@ func (b *builder) restore(text string, liquid func(*mark) string) Part {
 		}
 		if n := strings.Count(source, "\n"); n > 0 {
 			for i := range n {
-				p.lines = append(p.lines, place{m.file, m.line + i})
+				p.lines = append(p.lines, origin{m.file, m.line + i})
 			}
 			last = nil
 			if m.file != nil {
-				last = &mark{place: place{m.file, m.line + n}}
+				last = &placeholder{origin: origin{m.file, m.line + n}}
 			}
 		}
 	}
@@ -206,13 +206,13 @@ func (b *builder) restore(text string, liquid func(*mark) string) Part {
 }
 
 // end notes the origin of a line that ends, and of those that are empty.
-func (p *Part) end(m *mark, lines int) {
+func (p *Part) end(m *placeholder, lines int) {
 	if m == nil {
-		m = &mark{}
+		m = &placeholder{}
 	}
-	p.lines = append(p.lines, m.place)
+	p.lines = append(p.lines, m.origin)
 	for range lines - 1 {
-		p.lines = append(p.lines, place{})
+		p.lines = append(p.lines, origin{})
 	}
 }
 
@@ -227,8 +227,8 @@ var (
 	localName   = regexp.MustCompile(`^\s*([\pL_][\w\-]*)`)
 )
 
-// Renders lists the partials that a text names.
-func Renders(text string) (names []string) {
+// PartialNames lists the partials that a text names.
+func PartialNames(text string) (names []string) {
 	for _, at := range renderTag.FindAllStringIndex(text, -1) {
 		if found := partialName.FindStringSubmatch(text[at[1]:]); found != nil {
 			names = append(names, found[1])
@@ -257,7 +257,7 @@ func (b *builder) include(f *File, at int, args string, within []inclusion) stri
 			b.fail(f.fault(at, "a partial is given variables and plain values: name: event.title", "render cannot read "+strings.TrimSpace(rest)))
 			return ""
 		}
-		one.given[arg[1]] = renamed(arg[2], within)
+		one.given[arg[1]] = renameVariables(arg[2], within)
 		rest = rest[len(arg[0]):]
 	}
 	text, ok := b.partials[one.name]
@@ -275,11 +275,11 @@ func (b *builder) include(f *File, at int, args string, within []inclusion) stri
 		b.fail(f.fault(at, "", "partials stand too deep in one another"))
 		return ""
 	}
-	return b.exchangeIn(&File{f.Template, "partials/" + one.name, strings.TrimSuffix(text, "\n")}, append(within[:len(within):len(within)], one))
+	return b.replaceLiquidIn(&File{f.Template, "partials/" + one.name, strings.TrimSuffix(text, "\n")}, append(within[:len(within):len(within)], one))
 }
 
-// renamed exchanges the variables of a partial for what it was given.
-func renamed(expression string, within []inclusion) string {
+// renameVariables exchanges the variables of a partial for what it was given.
+func renameVariables(expression string, within []inclusion) string {
 	if len(within) == 0 {
 		return expression
 	}
@@ -292,9 +292,9 @@ func renamed(expression string, within []inclusion) string {
 	})
 }
 
-// hides is the fault of a partial whose own variable would stand in the way of
+// shadowedVariable is the fault of a partial whose own variable would stand in the way of
 // what it was given, nil where none does.
-func hides(f *File, at int, m mark, within []inclusion) *fanfare.Error {
+func shadowedVariable(f *File, at int, m placeholder, within []inclusion) *fanfare.Error {
 	if len(within) == 0 || m.tag != "for" && m.tag != "assign" && m.tag != "capture" && m.tag != "tablerow" {
 		return nil
 	}

@@ -6,14 +6,14 @@ import (
 )
 
 // A word is what stands between two spaces.
-type word struct {
-	text  string
-	width int
-	tight bool // it follows the word before without a space
-	only  bool // it has tags alone, and no width
+type textWord struct {
+	text     string
+	width    int
+	glued    bool // it follows the word before without a space
+	tagsOnly bool // it has tags alone, and no width
 }
 
-func (w *writer) data(text string) {
+func (w *textWriter) addText(text string) {
 	if w.skip > 0 {
 		return
 	}
@@ -22,22 +22,22 @@ func (w *writer) data(text string) {
 		return
 	}
 	for len(text) > 0 {
-		at := w.b.word.FindStringIndex(text)
+		at := w.b.pattern.FindStringIndex(text)
 		end := len(text)
 		if at != nil {
 			end = at[0]
 		}
-		w.prose(text[:end])
+		w.addWords(text[:end])
 		if at == nil {
 			return
 		}
-		w.liquid(text[at[0]:at[1]])
+		w.addLiquid(text[at[0]:at[1]])
 		text = text[at[1]:]
 	}
 }
 
-// prose takes text without Liquid.
-func (w *writer) prose(text string) {
+// addWords takes text without Liquid.
+func (w *textWriter) addWords(text string) {
 	for text != "" {
 		rest := strings.TrimLeft(text, " \t\n\f")
 		if rest != text {
@@ -54,9 +54,9 @@ func (w *writer) prose(text string) {
 	}
 }
 
-// liquid takes a mark: a value is a word; a tag between two paragraphs stands
+// addLiquid takes a mark: a value is a word; a tag between two paragraphs stands
 // where it is, and one in a paragraph is a word of no width.
-func (w *writer) liquid(text string) {
+func (w *textWriter) addLiquid(text string) {
 	m := w.b.at(text)
 	if m.tag == "" || m.tag == "raw" {
 		w.push(text, !w.space)
@@ -68,38 +68,38 @@ func (w *writer) liquid(text string) {
 	case "endfor":
 		w.loops--
 	}
-	if len(w.words) == 0 && !w.signed && !w.inRow() && !w.inHeading {
+	if len(w.words) == 0 && !w.hasMarker && !w.inDataRow() && !w.inHeading {
 		w.out = append(w.out, text...)
 		return
 	}
 	space := w.space
-	w.words = append(w.words, word{text: text, tight: !space, only: true})
+	w.words = append(w.words, textWord{text: text, glued: !space, tagsOnly: true})
 	w.space = false
 }
 
-func (w *writer) push(text string, tight bool) {
+func (w *textWriter) push(text string, tight bool) {
 	n := len(w.words)
 	if n == 0 {
 		tight = false
 	}
-	if n > 0 && tight && !w.words[n-1].only {
+	if n > 0 && tight && !w.words[n-1].tagsOnly {
 		w.words[n-1].text += text
 		w.words[n-1].width += w.b.width(text)
 	} else {
 		// Before a tag that spaces surround there is one, and none behind: without
 		// what the tag holds, the two would be one too many.
-		if n > 0 && w.words[n-1].only && !w.words[n-1].tight {
+		if n > 0 && w.words[n-1].tagsOnly && !w.words[n-1].glued {
 			tight = true
 		}
-		w.words = append(w.words, word{text: text, width: w.b.width(text), tight: tight})
+		w.words = append(w.words, textWord{text: text, width: w.b.width(text), glued: tight})
 	}
 	w.space = false
 }
 
 // width counts characters, and takes values to have valueWidth and tags none.
 func (b *builder) width(text string) int {
-	n := utf8.RuneCountInString(b.word.ReplaceAllString(text, ""))
-	for _, found := range b.word.FindAllString(text, -1) {
+	n := utf8.RuneCountInString(b.pattern.ReplaceAllString(text, ""))
+	for _, found := range b.pattern.FindAllString(text, -1) {
 		if b.at(found).tag == "" {
 			n += valueWidth
 		}
@@ -107,23 +107,23 @@ func (b *builder) width(text string) int {
 	return n
 }
 
-// brk is the word that breaks a line.
-const brk = "\n"
+// lineBreakWord is the word that breaks a line.
+const lineBreakWord = "\n"
 
-func (w *writer) lineBreak() {
-	w.words = append(w.words, word{text: brk, tight: true})
+func (w *textWriter) lineBreak() {
+	w.words = append(w.words, textWord{text: lineBreakWord, glued: true})
 	w.space = false
 }
 
-// joined is the paragraph at hand on one line.
-func (w *writer) joined() string {
+// joinWords is the paragraph at hand on one line.
+func (w *textWriter) joinWords() string {
 	var line strings.Builder
 	for i, part := range w.words {
-		if part.text == brk {
+		if part.text == lineBreakWord {
 			line.WriteByte(' ')
 			continue
 		}
-		if i > 0 && !part.tight && w.words[i-1].text != brk {
+		if i > 0 && !part.glued && w.words[i-1].text != lineBreakWord {
 			line.WriteByte(' ')
 		}
 		line.WriteString(part.text)
@@ -132,12 +132,12 @@ func (w *writer) joined() string {
 }
 
 // flush writes the paragraph at hand, wrapped.
-func (w *writer) flush() {
+func (w *textWriter) flush() {
 	words := w.words
 	w.words, w.space = nil, false
 	only := true
 	for _, part := range words {
-		only = only && part.only
+		only = only && part.tagsOnly
 	}
 	if only { // tags are not a paragraph
 		for _, part := range words {
@@ -146,9 +146,9 @@ func (w *writer) flush() {
 		return
 	}
 	var line strings.Builder
-	width, limit := 0, columns-w.indented()
+	width, limit := 0, maxColumns-w.indented()
 	for i := 0; i < len(words); {
-		if words[i].text == brk {
+		if words[i].text == lineBreakWord {
 			w.line(line.String())
 			line.Reset()
 			width = 0
@@ -157,7 +157,7 @@ func (w *writer) flush() {
 		}
 		// What is not apart stays together.
 		end, wide := i+1, words[i].width
-		for end < len(words) && words[end].tight && words[end].text != brk {
+		for end < len(words) && words[end].glued && words[end].text != lineBreakWord {
 			wide += words[end].width
 			end++
 		}
@@ -182,14 +182,14 @@ func (w *writer) flush() {
 }
 
 // line writes one line with what stands before it.
-func (w *writer) line(text string) {
+func (w *textWriter) line(text string) {
 	before := w.indent
-	if w.signed {
+	if w.hasMarker {
 		for _, one := range before[:max(0, len(before)-1)] {
 			w.out = append(w.out, one...)
 		}
-		w.out = append(w.out, w.first...)
-		w.signed = false
+		w.out = append(w.out, w.marker...)
+		w.hasMarker = false
 	} else {
 		for _, one := range before {
 			w.out = append(w.out, one...)
@@ -201,9 +201,9 @@ func (w *writer) line(text string) {
 }
 
 // verbatim writes the lines of text as they are.
-func (w *writer) verbatim(text string) {
+func (w *textWriter) verbatim(text string) {
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
-		if strings.TrimSpace(line) == "" && !w.signed {
+		if strings.TrimSpace(line) == "" && !w.hasMarker {
 			w.out = append(w.out, strings.TrimRight(strings.Join(w.indent, ""), " ")+"\n"...)
 			continue
 		}
@@ -211,22 +211,22 @@ func (w *writer) verbatim(text string) {
 	}
 }
 
-// gap leaves one line empty.
-func (w *writer) gap() {
+// blankLine leaves one line empty.
+func (w *textWriter) blankLine() {
 	if !w.blank {
 		w.out = append(w.out, strings.TrimRight(strings.Join(w.indent, ""), " ")+"\n"...)
 		w.blank = true
 	}
 }
 
-// gapIfText leaves a line empty before a list that follows text.
-func (w *writer) gapIfText() {
+// blankLineBeforeList leaves a line empty before a list that follows text.
+func (w *textWriter) blankLineBeforeList() {
 	if len(w.indent) == 0 {
-		w.gap()
+		w.blankLine()
 	}
 }
 
-func (w *writer) indented() int {
+func (w *textWriter) indented() int {
 	n := 0
 	for _, one := range w.indent {
 		n += len(one)

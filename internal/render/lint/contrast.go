@@ -10,63 +10,63 @@ import (
 
 // A colour is one that is written out; known is false where a value decides, or
 // where it is written in a way that is not read here.
-type colour struct {
+type color struct {
 	red, green, blue float64 // 0 to 1
 	known            bool
 }
 
 var (
-	black = colour{known: true}
-	white = colour{1, 1, 1, true}
+	black = color{known: true}
+	white = color{1, 1, 1, true}
 )
 
-// named are those of HTML 4 and the other greys.
-var named = map[string]string{
+// namedColors are those of HTML 4 and the other greys.
+var namedColors = map[string]string{
 	"black": "000", "silver": "c0c0c0", "gray": "808080", "grey": "808080", "white": "fff", "maroon": "800000", "red": "f00", "purple": "800080",
 	"fuchsia": "f0f", "green": "008000", "lime": "0f0", "olive": "808000", "yellow": "ff0", "navy": "000080", "blue": "00f", "teal": "008080", "aqua": "0ff",
 	"orange": "ffa500", "lightgray": "d3d3d3", "lightgrey": "d3d3d3", "darkgray": "a9a9a9", "darkgrey": "a9a9a9", "dimgray": "696969", "dimgrey": "696969", "whitesmoke": "f5f5f5",
 }
 
-// colourOf reads #rgb, #rrggbb, rgb(r, g, b) and names.
-func colourOf(text string) colour {
+// parseColor reads #rgb, #rrggbb, rgb(r, g, b) and names.
+func parseColor(text string) color {
 	text = strings.ToLower(strings.TrimSpace(text))
 	hex, isHex := strings.CutPrefix(text, "#")
-	if name, ok := named[text]; ok {
+	if name, ok := namedColors[text]; ok {
 		hex, isHex = name, true
 	}
 	if args, ok := strings.CutPrefix(text, "rgb("); ok {
 		var c [3]float64
 		parts := strings.FieldsFunc(strings.TrimSuffix(args, ")"), func(r rune) bool { return r == ',' || r == ' ' })
 		if len(parts) != len(c) {
-			return colour{}
+			return color{}
 		}
 		for i, part := range parts {
 			n, err := strconv.ParseUint(part, 10, 8)
 			if err != nil {
-				return colour{}
+				return color{}
 			}
 			c[i] = float64(n) / 255
 		}
-		return colour{c[0], c[1], c[2], true}
+		return color{c[0], c[1], c[2], true}
 	}
 	if len(hex) == 3 {
 		hex = string([]byte{hex[0], hex[0], hex[1], hex[1], hex[2], hex[2]})
 	}
 	n, err := strconv.ParseUint(hex, 16, 32)
 	if !isHex || len(hex) != 6 || err != nil {
-		return colour{}
+		return color{}
 	}
-	return colour{float64(n>>16) / 255, float64(n>>8&255) / 255, float64(n&255) / 255, true}
+	return color{float64(n>>16) / 255, float64(n>>8&255) / 255, float64(n&255) / 255, true}
 }
 
 // contrast is the ratio of WCAG 2.2 between two colours, 1 to 21.
-func contrast(a, b colour) float64 {
+func contrast(a, b color) float64 {
 	one, two := a.luminance(), b.luminance()
 	return (max(one, two) + 0.05) / (min(one, two) + 0.05)
 }
 
 // luminance is that of WCAG 2.2, relative to white.
-func (c colour) luminance() float64 {
+func (c color) luminance() float64 {
 	linear := func(v float64) float64 {
 		if v <= 0.04045 {
 			return v / 12.92
@@ -77,38 +77,38 @@ func (c colour) luminance() float64 {
 }
 
 // A look is how words look in an element, as far as attributes say.
-type look struct {
-	colour, background colour
-	pixels             float64 // of the letters; below 0 where it is not known
-	bold, hidden       bool
+type textStyle struct {
+	color, background color
+	pixels            float64 // of the letters; below 0 where it is not known
+	bold, hidden      bool
 }
 
-// plainly is how words look where nobody says.
-var plainly = look{colour: black, background: white, pixels: 16}
+// defaultStyle is how words look where nobody says.
+var defaultStyle = textStyle{color: black, background: white, pixels: 16}
 
 // headings are larger, and all of them are bold.
 var headings = map[string]float64{"h1": 32, "h2": 24, "h3": 18.72, "h4": 16, "h5": 13.28, "h6": 10.72}
 
-// in is how words look in an element within; own tells whether it says something
+// inside is how words look in an element within; own tells whether it says something
 // of colours itself.
-func (k look) in(name string, attributes []html.Attribute) (next look, own bool) {
+func (k textStyle) inside(name string, attributes []html.Attribute) (next textStyle, own bool) {
 	next = k
 	if size, ok := headings[name]; ok {
 		next.pixels, next.bold = size, true
 	}
 	switch name {
 	case "a":
-		next.colour = colour{} // the reader's own
+		next.color = color{} // the reader's own
 	case "b", "strong", "th":
 		next.bold = true
 	}
-	set := func(into *colour, text string) { *into, own = colourOf(text), true }
+	set := func(into *color, text string) { *into, own = parseColor(text), true }
 	for _, a := range attributes {
 		switch a.Key {
 		case "bgcolor":
 			set(&next.background, a.Val)
 		case "color":
-			set(&next.colour, a.Val)
+			set(&next.color, a.Val)
 		case "hidden":
 			next.hidden = true
 		case "style":
@@ -117,15 +117,15 @@ func (k look) in(name string, attributes []html.Attribute) (next look, own bool)
 				text = strings.ToLower(strings.TrimSpace(strings.ReplaceAll(text, "!important", "")))
 				switch strings.ToLower(strings.TrimSpace(property)) {
 				case "color":
-					set(&next.colour, text)
+					set(&next.color, text)
 				case "background-color":
 					set(&next.background, text)
 				case "background":
-					set(&next.background, firstColour(text))
+					set(&next.background, backgroundColor(text))
 				case "background-image":
-					next.background = colour{}
+					next.background = color{}
 				default:
-					next.shape(strings.ToLower(strings.TrimSpace(property)), text, k.pixels)
+					next.applyDeclaration(strings.ToLower(strings.TrimSpace(property)), text, k.pixels)
 				}
 			}
 		}
@@ -133,8 +133,8 @@ func (k look) in(name string, attributes []html.Attribute) (next look, own bool)
 	return next, own
 }
 
-// shape takes what a declaration says that is not of colours.
-func (k *look) shape(property, text string, around float64) {
+// applyDeclaration takes what a declaration says that is not of colours.
+func (k *textStyle) applyDeclaration(property, text string, around float64) {
 	switch {
 	case property == "display" && text == "none", property == "visibility" && text == "hidden", property == "opacity" && number(text) == 0:
 		k.hidden = true
@@ -153,9 +153,9 @@ func (k *look) shape(property, text string, around float64) {
 	}
 }
 
-// firstColour is the colour in the shorthand of a background; with an image it is
+// backgroundColor is the colour in the shorthand of a background; with an image it is
 // not known.
-func firstColour(text string) string {
+func backgroundColor(text string) string {
 	if strings.Contains(text, "url(") || strings.Contains(text, "gradient(") {
 		return ""
 	}
@@ -163,7 +163,7 @@ func firstColour(text string) string {
 		return text
 	}
 	for word := range strings.FieldsSeq(text) {
-		if colourOf(word).known {
+		if parseColor(word).known {
 			return word
 		}
 	}
@@ -199,7 +199,7 @@ func number(text string) float64 {
 }
 
 // large is what WCAG calls large, which may have less contrast.
-func (k look) large() bool { return k.pixels >= 24 || k.bold && k.pixels >= 18.66 }
+func (k textStyle) large() bool { return k.pixels >= 24 || k.bold && k.pixels >= 18.66 }
 
-// unseen reports whether nobody sees words that look so.
-func (k look) unseen() bool { return k.hidden || k.pixels >= 0 && k.pixels <= 1 }
+// isInvisible reports whether nobody sees words that look so.
+func (k textStyle) isInvisible() bool { return k.hidden || k.pixels >= 0 && k.pixels <= 1 }
