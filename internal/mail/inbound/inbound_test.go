@@ -214,7 +214,7 @@ func TestMessageToManyIsReadOnce(t *testing.T) {
 	}
 	for i := range all {
 		if len(all[i].Reports) == 0 || &all[i].Reports[0] != &all[0].Reports[0] {
-			t.Errorf("%s was read by itself: %+v", all[i].To, all[i].Reports)
+			t.Errorf("%s was parsed separately: %+v", all[i].To, all[i].Reports)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func TestOnlyAnUnsubscribeMailUnsubscribes(t *testing.T) {
 		{"another", "ann@example.com", "X-Autoreply: yes\r\n\r\n", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := wished(test.from, []byte(test.head)); got != test.wished {
+			if got := isUnsubscribe(test.from, []byte(test.head)); got != test.wished {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -324,8 +324,8 @@ func TestOnlyAnUnsubscribeMailUnsubscribes(t *testing.T) {
 	}
 }
 
-// A message that is under way when the server stops is taken; who waits with none is
-// told to come again.
+// The server accepts a message that is being received when it stops, and asks other clients to
+// come again.
 func TestStopFinishesTheCurrentMessage(t *testing.T) {
 	w := start(t)
 	idle, busy := w.greeted(), w.ready(bounceTo)
@@ -355,7 +355,7 @@ func TestStopFinishesTheCurrentMessage(t *testing.T) {
 	}
 }
 
-// What takes longer than the patience is not answered 250.
+// The server does not answer 250 to a message that takes longer than the patience.
 func TestStopGivesUpAfterItsPatience(t *testing.T) {
 	w := start(t)
 	c := w.ready(bounceTo)
@@ -396,8 +396,8 @@ func TestSTARTTLSResetsTheSession(t *testing.T) {
 	c.ended()
 }
 
-// What an attacker adds in the clear behind STARTTLS is not taken for what was said
-// by TLS (CVE-2011-0411).
+// Input that an attacker adds in the clear after STARTTLS must not count as input over TLS
+// (CVE-2011-0411).
 func TestSTARTTLSDropsPipelinedInput(t *testing.T) {
 	settings, _ := selfSigned(t)
 	w := start(t, func(o *Options) { o.TLS = settings })
@@ -426,7 +426,7 @@ func TestPanicEndsOnlyItsSession(t *testing.T) {
 
 func TestHeaderIsReadUpToItsLimit(t *testing.T) {
 	long := append(bytes.Repeat([]byte("X: y\r\n"), maxHeaderBytes/6), "Auto-Submitted: auto-replied\r\n\r\n"...)
-	if !wished("ann@example.com", long) {
-		t.Error("it was read to its end")
+	if !isUnsubscribe("ann@example.com", long) {
+		t.Error("the header was read to its end")
 	}
 }

@@ -1,16 +1,54 @@
 package inbound
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
+var (
+	errBare = errors.New("a line does not end in CR LF, or contains CR or LF")
+	errLong = errors.New("a line is too long")
+)
+
+// lines reads lines that end in CR LF and contain neither of the two elsewhere (RFC 5321,
+// section 2.3.8). If one reader takes a lone CR or LF for the end of a line and another does
+// not, they see different messages, and mail can be smuggled past the first.
+type lines struct{ in *bufio.Reader }
+
+func newLines(r io.Reader) lines { return lines{bufio.NewReaderSize(r, maxTextBytes)} }
+
+// next returns a line without its end. The line is valid until the next call. A line of more
+// than most bytes is errLong; whole is false if its end was not reached.
+func (l lines) next(most int) (line []byte, whole bool, err error) {
+	line, err = l.in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return nil, false, errLong
+	case err != nil:
+		return nil, false, err
+	}
+	n := len(line) - 2
+	if n < 0 || line[n] != '\r' || bytes.IndexByte(line[:n], '\r') >= 0 {
+		return nil, true, errBare
+	}
+	if len(line) > most {
+		return nil, true, errLong
+	}
+	return line[:n], true, nil
+}
+
+// waiting reports whether there is input that was not read yet.
+func (l lines) waiting() bool { return l.in.Buffered() > 0 }
+
 const maxPathBytes = 256 // with its brackets (RFC 5321, section 4.5.3.1.3)
 
-// cutPath takes the path in angle brackets from an argument of MAIL or RCPT, behind
-// the word FROM: or TO:, and returns what is between the brackets and the parameters
-// that follow.
+// cutPath parses an argument of MAIL or RCPT: the word FROM: or TO:, a path in angle brackets,
+// and parameters. It returns the path without brackets.
 func cutPath(arg, word string) (path, params string, ok bool) {
 	if len(arg) < len(word) || !strings.EqualFold(arg[:len(word)], word) {
 		return "", "", false
@@ -37,8 +75,8 @@ func cutPath(arg, word string) (path, params string, ok bool) {
 	return "", "", false
 }
 
-// senderPath reads the path of MAIL: "" is the null sender. A source route before it
-// says nothing (RFC 5321, appendix C).
+// senderPath parses the path of MAIL; "" is the null sender. It ignores a source route (RFC 5321,
+// appendix C).
 func senderPath(path string) (address string, unicodeNeeded, ok bool) {
 	if path == "" {
 		return "", false, true
@@ -55,7 +93,7 @@ func senderPath(path string) (address string, unicodeNeeded, ok bool) {
 	return path, strings.ContainsFunc(path, func(r rune) bool { return r >= utf8.RuneSelf }), true
 }
 
-// A parameter of MAIL, such as SIZE=1000.
+// parameter is a parameter of MAIL, such as SIZE=1000.
 type parameter struct{ key, value string }
 
 func parameters(text string) []parameter {
