@@ -28,15 +28,15 @@ type Merging interface {
 // A PersonalLine is a part of what is kept of a person; the member of its type is
 // there.
 type PersonalLine struct {
-	Type         string               `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
-	Subscriber   *people.Subscriber   `json:"subscriber,omitempty"`
-	Subscription *people.Subscription `json:"subscription,omitempty"`
-	Suppression  *suppression.Suppression   `json:"suppression,omitempty"`
-	Consent      *people.Consent      `json:"consent,omitempty"`
-	Delivery     *fanfare.Delivery    `json:"delivery,omitempty"`
-	Message      *PersonalMessage     `json:"message,omitempty"`
-	Waiting      *PersonalWaiting     `json:"waiting,omitempty"`
-	Audit        *wire.AuditEntry     `json:"audit,omitempty"`
+	Type         string                   `json:"type" enum:"subscriber,subscription,consent,suppression,delivery,message,waiting,audit" doc:"which of the members is there"`
+	Subscriber   *people.Subscriber       `json:"subscriber,omitempty"`
+	Subscription *people.Subscription     `json:"subscription,omitempty"`
+	Suppression  *suppression.Suppression `json:"suppression,omitempty"`
+	Consent      *people.Consent          `json:"consent,omitempty"`
+	Delivery     *fanfare.Delivery        `json:"delivery,omitempty"`
+	Message      *PersonalMessage         `json:"message,omitempty"`
+	Waiting      *PersonalWaiting         `json:"waiting,omitempty"`
+	Audit        *wire.AuditEntry         `json:"audit,omitempty"`
 }
 
 // A PersonalMessage is what a message said to one person.

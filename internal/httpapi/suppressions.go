@@ -52,7 +52,7 @@ type SuppressionAdded struct {
 // SuppressionList is a page of suppressions.
 type SuppressionList struct {
 	Suppressions []suppression.Suppression `json:"suppressions" doc:"the latest first"`
-	Next         string              `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
+	Next         string                    `json:"next,omitempty" doc:"the cursor of the next page; absent at the end"`
 }
 
 type suppressedAddress struct {
