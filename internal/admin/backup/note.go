@@ -35,14 +35,14 @@ type Note struct {
 
 	LastEvent fanfare.EventSeq `json:"last_event"` // the highest of the unmatched ones
 
-	// What was uncertain at the backup; known once the server has started.
+	// The open work at the backup; known once the server has started.
 	Broadcasts int   `json:"broadcasts"` // that were open
 	Deliveries int64 `json:"deliveries"` // of them, not settled
 	Unmatched  int   `json:"unmatched"`  // events that were not matched
 }
 
-// Uncertain is a broadcast that was open at the backup. What was not settled
-// then may have left since.
+// Uncertain is a broadcast that was open at the backup. Its unsettled deliveries may have
+// been sent after the backup.
 type Uncertain struct {
 	Event     string `json:"event"`
 	Service   string `json:"service"`

@@ -62,8 +62,8 @@ const notTaken = "admin.key"
 // eventsBytes is when a part of events is full: it is gathered in memory.
 const eventsBytes = 4 << 20
 
-// Take writes a backup of a source to w. At most bytesPerSecond are written, or
-// as many as w takes where it is 0. What was written is of no use after an error.
+// Take writes a backup of a source to w, at most bytesPerSecond bytes in a second; 0 means no
+// limit. After an error the output is not usable.
 func Take(ctx context.Context, w io.Writer, s *Source, bytesPerSecond int64) error {
 	estimate, err := s.estimate()
 	if err != nil {

@@ -284,9 +284,9 @@ func TestAResolverThatIsSilentIsAskedOnce(t *testing.T) {
 
 func TestWhatDoesNotReachReceiversIsNotLookedUp(t *testing.T) {
 	for name, change := range map[string]func(s *sender){
-		"letters are captured": func(s *sender) { s.Config.Capture = "smtp://127.0.0.1:1025" },
+		"mail is captured":     func(s *sender) { s.Config.Capture = "smtp://127.0.0.1:1025" },
 		"a name for documents": func(s *sender) { s.channel.From = "news@mail.example.org" },
-		"a name of this house": func(s *sender) { s.channel.From = "news@localhost" },
+		"a local name":         func(s *sender) { s.channel.From = "news@localhost" },
 		"files":                func(s *sender) { s.channel.Driver, s.channel.Path = "file", os.DevNull },
 	} {
 		s := newSender(t)

@@ -86,9 +86,9 @@ type Events interface {
 	Posted(ctx context.Context, ref fanfare.EventRef) (*fanfare.AcceptedEvent, error)
 }
 
-// An Explainer says why an event is for a subscription or not. What was recorded
-// decides about an event that was matched; the condition is shown beside it, as the
-// independent evaluator and the matching index find it now.
+// An Explainer says why an event matches a subscription or not. For an event that was matched
+// the recorded result decides; the answer also has the result of the condition that the
+// evaluator and the index find now.
 type Explainer struct {
 	Traces     *Traces
 	Events     Events

@@ -46,8 +46,9 @@ const maxLooks = 20_000
 const looksAtOnce = 500
 
 // Broadcasts lists broadcasts, the newest first. next is the id to go on after,
-// "" at the end. What is frozen while somebody pages stands before the pages that were
-// read already, or is of another lane and overtaken: nothing comes twice.
+// "" at the end. No broadcast comes
+// twice: one that is frozen while a caller pages comes before the pages already read, or is of
+// another lane and skipped.
 func (t *Traces) Broadcasts(ctx context.Context, p Pick) (list []fanfare.Broadcast, next string, err error) {
 	days, err := t.Store.Days(ctx)
 	if err != nil {

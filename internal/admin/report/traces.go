@@ -1,8 +1,8 @@
 // Package report answers what happened: to an event, to a person, to a message.
 //
-// State. Nothing is kept here. What is settled comes from the store, what is
-// under way from the recorder's counts. A trace is read while deliveries go on,
-// so two pages of it may be of two moments.
+// State. The package keeps none. Settled deliveries come from the store, those in progress
+// from the counts of the recorder. Deliveries go on while a trace is read, so two pages of it
+// may show two moments.
 package report
 
 import (

@@ -6,7 +6,8 @@ import (
 	"fanfare.dev/fanfare"
 )
 
-// Kind is by which door something came back. What it is, its text says.
+// Kind is the address or interface at which a message came back. Its content may still be of
+// another kind.
 type Kind uint8
 
 // The kinds.

@@ -1,14 +1,12 @@
-// Package returns reads what comes back of messages that have left: reports of
-// delivery (RFC 3464) and the forms that mail servers use in their place,
-// complaints of readers (RFC 5965), and what programs answer by themselves
-// (RFC 3834). It tells a mailbox that does not exist from one that is full, from
-// a sender who is not trusted, and from somebody who is on holiday.
+// Package bounce parses the mail that comes back for sent messages: delivery reports
+// (RFC 3464) and the other forms of bounces that mail servers write, complaints of
+// readers (RFC 5965), and automatic answers (RFC 3834). It distinguishes a mailbox that
+// does not exist from a full one, from a sender who is not trusted, and from an absent
+// recipient.
 //
-// State. None: what is read is all that counts. What follows from it, and what
-// is counted of it, is app's.
+// State. None. Package feedback applies the reports and counts them.
 //
-// Failure. There is none: a message that says nothing which is known is one
-// Report of Unknown. What is read was written by strangers, so that each length
-// has a limit, and nothing in a report is believed of a delivery which the
-// return address does not name.
+// Failure. None: a message that the parser does not recognize is one Report of Unknown.
+// Anybody can send such mail, so each length has a limit, and a report cannot change a
+// delivery that the return address does not name.
 package bounce

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// What is read of a message. A report is a few kilobytes, beside the message that
-// came back; what lies beyond these limits is not looked at.
+// The limits of the parser. A report has a few kilobytes, besides the message that came
+// back; the parser ignores all beyond these limits.
 const (
 	maxFields     = 200       // of one header
 	maxFieldBytes = 8 << 10   // of one field
@@ -110,8 +110,8 @@ func isFieldName(name []byte) bool {
 	return len(name) > 0 && len(name) <= 100
 }
 
-// lowered is valid UTF-8 in lower case, as far as a letter keeps its length: what is
-// found in the one text stands at the same place in the other.
+// lowered returns valid UTF-8 in lower case. It leaves characters whose lower case has
+// another length, so that offsets are the same in both texts.
 func lowered(text string) string {
 	return strings.Map(func(r rune) rune {
 		if small := unicode.ToLower(r); utf8.RuneLen(small) == utf8.RuneLen(r) {

@@ -49,7 +49,7 @@ func ReceiptForms() []ReceiptForm {
 	}
 }
 
-// What a request may have.
+// The limits of a request.
 const (
 	maxReceiptSecrets = 4
 	minReceiptSecret  = 16              // bytes

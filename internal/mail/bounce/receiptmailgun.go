@@ -99,7 +99,7 @@ func (in *mailgunDocument) receipt() ProviderReceipt {
 		if e.Severity == "temporary" {
 			p.Outcome = Delayed
 		}
-		// What Mailgun itself has on a list of its own was not tried.
+		// Mailgun does not try addresses on its own suppression list.
 		switch e.Reason {
 		case "suppress-bounce":
 			p.Class = fanfare.ClassInvalid

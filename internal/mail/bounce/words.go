@@ -1,7 +1,7 @@
 package bounce
 
-// What servers say, in lower case. Each is enough by itself to mean it, wherever
-// it stands in what a server said of a recipient.
+// Phrases of server replies, in lower case. One of them anywhere in the reply about a
+// recipient decides its class.
 
 var fullWords = []string{
 	"over quota", "overquota", "over its quota", "over his quota", "quota exceeded", "exceeded quota", "exceeds quota", "exceeded the quota", "exceeded its quota",

@@ -48,9 +48,9 @@ func (t *turns) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// FuzzSession sends bytes in each state of a session. Whatever they are, the server
-// takes nothing that was not verified, answers in the form of SMTP, and takes no
-// message that has a line of another kind than CR LF.
+// FuzzSession sends arbitrary bytes in each state of a session. The server must accept only
+// verified recipients, answer in the syntax of SMTP, and refuse messages with a line that does
+// not end in CR LF.
 func FuzzSession(f *testing.F) {
 	for state := range states {
 		f.Add(uint8(state), []byte("QUIT\r\n"))

@@ -60,8 +60,8 @@ func TestCommandsAreRefusedWhereTheyDoNotBelong(t *testing.T) {
 		{"no end of the brackets", "EHLO a\nMAIL FROM:<a@example.org", "501 5.5.4"},
 		{"not an address", "EHLO a\nMAIL FROM:<a>", "501 5.1.7"},
 		{"a long address", "EHLO a\nMAIL FROM:<" + strings.Repeat("a", 260) + "@example.org>", "501 5.5.4"},
-		{"letters without SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org>", "553 5.6.7"},
-		{"letters with SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org> SMTPUTF8", "250 2.1.0"},
+		{"UTF-8 without SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org>", "553 5.6.7"},
+		{"UTF-8 with SMTPUTF8", "EHLO a\nMAIL FROM:<ä@example.org> SMTPUTF8", "250 2.1.0"},
 		{"too large, said ahead", "EHLO a\nMAIL FROM:<> SIZE=1048577", "552 5.3.4"},
 		{"a size that is none", "EHLO a\nMAIL FROM:<> SIZE=-1", "501 5.5.4"},
 		{"a parameter that was not offered", "EHLO a\nMAIL FROM:<> RET=FULL", "555 5.5.4"},
@@ -355,7 +355,6 @@ func TestStoppingLetsAMessageEnd(t *testing.T) {
 	}
 }
 
-// What takes longer than the patience is not answered 250.
 func TestStoppingGivesUpAfterAWhile(t *testing.T) {
 	w := start(t)
 	c := w.ready(bounceTo)
@@ -396,8 +395,8 @@ func TestSTARTTLSBeginsAnew(t *testing.T) {
 	c.ended()
 }
 
-// What an attacker adds in the clear behind STARTTLS is not taken for what was said
-// by TLS (CVE-2011-0411).
+// An attacker may add commands in plain text after STARTTLS. The server must not execute them
+// as if they came over TLS (CVE-2011-0411).
 func TestNothingIsCarriedOverIntoTLS(t *testing.T) {
 	settings, _ := selfSigned(t)
 	w := start(t, func(o *Options) { o.TLS = settings })

@@ -2,8 +2,7 @@ package inbound
 
 import "time"
 
-// The limits. What RFC 5321 asks for at least (sections 4.5.3.1 and 4.5.3.2) is
-// given.
+// The limits. They are at least the minimums of RFC 5321, sections 4.5.3.1 and 4.5.3.2.
 const (
 	MaxMessageBytes = 1 << 20
 	MaxRecipients   = 100

@@ -20,14 +20,14 @@ func (s *Server) RegisterMetrics(to *prometheus.Registry) {
 		"ignored":     func(c Counts) int64 { return c.Ignored },
 		"person":      func(c Counts) int64 { return c.Kept },
 	} {
-		to.MustRegister(s.counter("fanfare_inbound_arrivals_total", "What came in by mail, since the start, by whom it was for; ignored are automatic answers where wishes to unsubscribe go.", "kind", kind, count))
+		to.MustRegister(s.counter("fanfare_inbound_arrivals_total", "Mails received since the start, by purpose; ignored are automatic answers to an unsubscribe address.", "kind", kind, count))
 	}
 	for reason, count := range map[string]func(Counts) int64{
 		"limit":     func(c Counts) int64 { return c.TurnedAway },
 		"recipient": func(c Counts) int64 { return c.Refused },
 		"broken":    func(c Counts) int64 { return c.Broken },
 	} {
-		to.MustRegister(s.counter("fanfare_inbound_refused_total", "What the inbound mail server refused, since the start: connections beyond a limit, recipients that are nobody, sessions ended for broken lines.", "reason", reason, count))
+		to.MustRegister(s.counter("fanfare_inbound_refused_total", "Refusals of the inbound mail server since the start: connections beyond a limit, unknown recipients, sessions ended for broken lines.", "reason", reason, count))
 	}
 }
 

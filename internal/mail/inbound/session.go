@@ -213,7 +213,7 @@ func (s *session) reply(code int, enhanced, text string, args ...any) {
 	fmt.Fprintf(s.out, "%d %s%s\r\n", code, enhanced, fmt.Sprintf(text, args...))
 }
 
-// refuse is reply for what was wrong. Whoever gets only such ends.
+// refuse replies with an error. A session that gets too many errors in a row ends.
 func (s *session) refuse(code int, enhanced, text string, args ...any) {
 	if s.refused++; s.refused > maxRefused {
 		s.over = true
