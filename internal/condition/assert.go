@@ -30,7 +30,7 @@ func (r *table) assertRows(w *accessPath, rows []uint32) {
 
 // assertGuarded: f.rows, which are in order, has every row for which the condition is true:
 // guards are necessary. Of many rows some are evaluated.
-func (r *table) assertGuarded(f *frame) {
+func (r *table) assertGuarded(f *matchFrame) {
 	const most = 256
 	n := 0
 	r.each(func(row uint32) {
@@ -38,11 +38,12 @@ func (r *table) assertGuarded(f *frame) {
 			return
 		}
 		n++
-		f.page, f.row = r.store.page(row), int(row&pageMask)
-		if r.conjunct != nil && r.filters.list[f.page.owners[f.row]].conjuncts[0] != row {
+		p := r.store.page(row)
+		f.page, f.row = &p.paramPage, int(row&pageMask)
+		if r.conjunct != nil && r.filters.list[p.owners[f.row]].conjuncts[0] != row {
 			return // the compound is found by another of its parts
 		}
-		if r.conjunct != nil && r.filters.list[f.page.owners[f.row]].guard != guardAccessPath {
+		if r.conjunct != nil && r.filters.list[p.owners[f.row]].guard != guardAccessPath {
 			return
 		}
 		assert(!r.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, r.name)
@@ -52,7 +53,7 @@ func (r *table) assertGuarded(f *frame) {
 
 // assertBucket returns a visit that looks at each row: it belongs into the bucket with that key,
 // by its params, and what the bucket is ordered by is as the event asks.
-func (w *accessPath) assertBucket(f *frame, rows *pageStore, key uint64, visit func(rows []uint32)) func(rows []uint32) {
+func (w *accessPath) assertBucket(f *matchFrame, rows *pageStore, key uint64, visit func(rows []uint32)) func(rows []uint32) {
 	if w.covering {
 		return visit
 	}
@@ -64,26 +65,26 @@ func (w *accessPath) assertBucket(f *frame, rows *pageStore, key uint64, visit f
 	}
 }
 
-func (w *accessPath) assertRow(f *frame, rows *pageStore, key uint64, row uint32) {
+func (w *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row uint32) {
 	at := rowIndexer{pages: rows, texts: f.texts}
 	at.seek(row)
 	assert(slices.Contains(at.keysOf(w), key), "row %d is found by key %d, which is none of its", row, key)
 	switch {
 	case w.rangeKey == nil:
 	case w.rangeKey.crossing != nil:
-		now, _ := w.rangeKey.crossing.now.load(f)
-		was, _ := w.rangeKey.crossing.previous.load(f)
+		now, _ := w.rangeKey.crossing.now.load(&f.frame)
+		was, _ := w.rangeKey.crossing.previous.load(&f.frame)
 		level := w.rangeValue(rows, row)
 		after, ok1 := compareNumbers(now, level)
 		before, ok2 := compareNumbers(was, level)
 		assert(ok1 && ok2 && w.rangeKey.crossing.crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
 	default:
-		v, _ := w.rangeKey.load(f)
+		v, _ := w.rangeKey.load(&f.frame)
 		x, ok := toFloat(v)
 		assert(ok && w.rangeKey.op.matches(x, w.rangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, w.rangeValue(rows, row))
 	}
 	if w.grid != nil {
-		point, ok := w.grid.point(f)
+		point, ok := w.grid.point(&f.frame)
 		b, isBox := w.grid.box(at.frame.page, at.frame.row)
 		assert(ok && isBox, "row %d is found in a cell, and it has no box, or the event no point", row)
 		for i := range w.grid.axes() {
@@ -158,7 +159,7 @@ func (f *frame) assertRead(p *path, s *cachedValue) {
 }
 
 // assertHolds: a row has the values that were put into it.
-func (p *page) assertHolds(row int, v paramValues, t *textTable) {
+func (p *paramPage) assertHolds(row int, v paramValues, t *textTable) {
 	held := p.values(row, t)
 	assert(slices.Equal(held.texts, v.texts), "row %d holds %q for %q", row, held.texts, v.texts)
 	assert(slices.Equal(held.numbers, v.numbers), "row %d holds %v for %v", row, held.numbers, v.numbers)

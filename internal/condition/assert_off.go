@@ -9,5 +9,5 @@ const assertions = false
 // An auditor evaluates whole conditions beside the index: in builds with assertions.
 type matchChecker struct{}
 
-func (*matchChecker) begin(*frame)                 {}
-func (*matchChecker) check(*topic, *frame, *Event) {}
+func (*matchChecker) begin(*matchFrame)                 {}
+func (*matchChecker) check(*topic, *matchFrame, *Event) {}

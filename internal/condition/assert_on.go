@@ -40,7 +40,7 @@ const (
 )
 
 // begin has f keep the runs of places that it hands out.
-func (*matchChecker) begin(f *frame) {
+func (*matchChecker) begin(f *matchFrame) {
 	if visit := f.visit; visit != nil {
 		f.visit = func(places []uint32) {
 			f.visited = append(f.visited, places...)
@@ -50,7 +50,7 @@ func (*matchChecker) begin(f *frame) {
 }
 
 // check holds the hits in f against the conditions.
-func (a *matchChecker) check(t *topic, f *frame, event *Event) {
+func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := t.compiled.Load()
@@ -117,7 +117,7 @@ func (a *matchChecker) check(t *topic, f *frame, event *Event) {
 
 // checkedRow is where the params of a subscription are.
 type checkedRow struct {
-	page *page
+	page *paramPage
 	at   int
 }
 
@@ -129,7 +129,7 @@ func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.Ro
 		number := uint32(ref &^ rowRef)
 		pg := t.pages.page(number)
 		assert(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
-		row = &checkedRow{pg, int(number & pageMask)}
+		row = &checkedRow{&pg.paramPage, int(number & pageMask)}
 		rule := pg.table
 		sc, text, key = c.ruleScopes[rule.ruleNumber], c.definition.Rules[rule.ruleNumber].When, "rule "+rule.name
 	} else {
@@ -148,7 +148,7 @@ func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.Ro
 		a.known[key] = one
 	}
 	if row != nil {
-		text += fmt.Sprint(" with ", row.page.params(row.at, t.texts))
+		text += fmt.Sprint(" with ", row.page.sub(row.at, t.texts))
 	}
 	return one, row, text
 }

@@ -24,7 +24,7 @@ type grid struct {
 type gridSpace interface {
 	axes() int
 	// box is where a row lies; false where no event can be in it.
-	box(p *page, row int) (box, bool)
+	box(p *paramPage, row int) (box, bool)
 	// point is where the event is; false where it is in no row's box.
 	point(f *frame) ([maxAxes]float64, bool)
 }
@@ -88,7 +88,7 @@ func (l level) key(base uint64, cell *[maxAxes]float64, axes int) uint64 {
 }
 
 // keyOf is the bucket of a row, if it is in one.
-func (c *grid) keyOf(base uint64, p *page, row int) (key uint64, on level, ok bool) {
+func (c *grid) keyOf(base uint64, p *paramPage, row int) (key uint64, on level, ok bool) {
 	b, ok := c.box(p, row)
 	if !ok {
 		return 0, on, false

@@ -19,7 +19,7 @@ type line struct {
 }
 
 func (l *line) axes() int { return 1 }
-func (l *line) box(*page, int) (box, bool) {
+func (l *line) box(*paramPage, int) (box, bool) {
 	return box{[maxAxes]float64{l.low}, [maxAxes]float64{l.high}}, l.low <= l.high
 }
 func (l *line) point(*frame) ([maxAxes]float64, bool) { return [maxAxes]float64{l.at}, true }

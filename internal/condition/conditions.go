@@ -35,7 +35,7 @@ func (x *Index) MatchReported(key Key, event Event, hits []Hit, r *Report) ([]Hi
 		return hits, err
 	}
 	r.Definition, r.Filters = nil, r.Filters[:0]
-	err = t.search(&event, nil, func(f *frame) {
+	err = t.search(&event, nil, func(f *matchFrame) {
 		hits = t.collect(f, hits)
 		r.Definition, r.Filters = &t.compiled.Load().definition, append(r.Filters, f.matchedFilters...)
 	})
@@ -85,8 +85,8 @@ func (x *Index) FilterHits(key Key, filter string, hits []Hit) []Hit {
 }
 
 // frameOf is a frame in which a filter is true.
-func (t *topic) frameOf(fl *filter) *frame {
-	f := new(frame)
+func (t *topic) frameOf(fl *filter) *matchFrame {
+	f := new(matchFrame)
 	f.addSubscriptions(fl)
 	return f
 }
@@ -167,7 +167,7 @@ func (s *filters) condition(number uint32) (Condition, bool) {
 // rowCondition returns the condition of a row that is not free.
 func (t *topic) rowCondition(row uint32) Condition {
 	p, i := t.pages.page(row), int(row&pageMask)
-	params, _ := json.Marshal(p.params(i, t.texts)) // finite numbers, texts, Booleans and lists of texts
+	params, _ := json.Marshal(p.sub(i, t.texts)) // finite numbers, texts, Booleans and lists of texts
 	place := p.owners[i]
 	pg, at := t.columns.page(place), place.Local()&pageMask
 	c := Condition{Rule: p.table.name, Params: params, Place: place, Subscriber: pg.subscribers[at], Channel: pg.channels[at]}

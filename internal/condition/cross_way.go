@@ -58,8 +58,8 @@ func (k *crossingKey) eventRange(f *frame) (from, to rangeEnd, ok bool) {
 }
 
 // visitCrossed visits those rows of a bucket whose level the event crosses.
-func (w *accessPath) visitCrossed(f *frame, rows *pageStore, h bucketRef, visit func(rows []uint32)) {
-	from, to, ok := w.rangeKey.crossing.eventRange(f)
+func (w *accessPath) visitCrossed(f *matchFrame, rows *pageStore, h bucketRef, visit func(rows []uint32)) {
+	from, to, ok := w.rangeKey.crossing.eventRange(&f.frame)
 	switch {
 	case !ok:
 	case h.bucket != nil:

@@ -70,18 +70,6 @@ func explain(sc *scope, where, text string, v paramValues, event *Event, data an
 	return part, nil
 }
 
-// detachedPage holds the params of one subscription as its row would.
-func detachedPage(params []param, v paramValues, t *textTable) *page {
-	p := &page{table: &table{params: params}}
-	for _, number := range v.numbers {
-		p.numbers = append(p.numbers, []float64{number})
-	}
-	for _, text := range v.texts {
-		p.texts = append(p.texts, []uint32{t.acquire(text)})
-	}
-	return p
-}
-
 // An explainer evaluates the parts of one condition for one event. Each is built
 // as Match builds it.
 type explainer struct {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"cel.dev/cel-go/cel"
-	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // Truth is the value of a condition: CEL's three-valued logic, in which an
@@ -35,7 +34,7 @@ type frame struct {
 	values   []cachedValue // one for each path that some condition of the topic reads
 
 	texts         *textTable // of the topic
-	page          *page      // the row under evaluation: its page
+	page          *paramPage // the row under evaluation: its page
 	row           int        // and its place in it
 	decodedParams decodedParams
 	eventHidden   bool // programs see no event: what they come to all the same does not hang on it
@@ -43,32 +42,12 @@ type frame struct {
 	attributes map[string]any // of the event, once they were asked for
 
 	zones map[string]*time.Location // by name, from event to event
-
-	epoch uint32     // differs from event to event
-	memos [][]uint32 // results of residuals by text: epoch and truth; see residual
-
-	textRound uint32   // of marks
-	textMarks []uint32 // by text: the round in which it was met
-
-	single        [1]uint32
-	candidateRows []uint32 // candidates of a rule with several ways
-	keyParts      []uint64 // the event's parts of the key of the rule under evaluation
-	singleHits    []uint64 // hits of rules, and of filters with one subscription, packed by hitKey
-	sortBuffer    []uint64 // room for sorting them
-
-	scratch *conjunctionScratch // for compounds, once there were any
-
-	visit          func([]uint32)    // takes whole runs of places of rules, where order is not asked for
-	filterHits     []*roaring.Bitmap // places of the filters that matched
-	matchedFilters []uint32          // numbers of these filters, and of those with one subscription
-	buffer         []uint32          // places on their way out
-	visited        []uint32          // those that visit took, for assertions
 }
 
 // decodedParams are the params of the row that was last asked for as sub: a
 // program may ask for them at every element of a list.
 type decodedParams struct {
-	page   *page
+	page   *paramPage
 	row    int
 	values map[string]any
 }
@@ -98,41 +77,13 @@ func (f *frame) begin(event *Event, t *textTable, slots int) {
 		f.values = make([]cachedValue, slots+slots/2)
 	}
 	f.values = f.values[:slots]
-	f.singleHits, f.matchedFilters = f.singleHits[:0], f.matchedFilters[:0]
-	if f.epoch++; f.epoch == maxEpoch {
-		f.epoch = 1
-		f.memos = nil
-	}
-}
-
-// startTextMarks forgets which texts were met.
-func (f *frame) startTextMarks() {
-	if f.textRound++; f.textRound == 0 {
-		clear(f.textMarks)
-		f.textRound = 1
-	}
-	if n := len(f.texts.list); len(f.textMarks) < n {
-		f.textMarks = append(f.textMarks, make([]uint32, n+n/4-len(f.textMarks))...)
-	}
-}
-
-// markText reports whether a text is met for the first time since mark.
-func (f *frame) markText(number uint32) bool {
-	if f.textMarks[number] == f.textRound {
-		return false
-	}
-	f.textMarks[number] = f.textRound
-	return true
 }
 
 // end drops what would keep the event in memory.
 func (f *frame) end() {
 	clear(f.values)
-	clear(f.filterHits)
-	f.filterHits = f.filterHits[:0]
 	clear(f.data.members)
 	f.data = document{members: f.data.members[:0]}
-	f.visit = nil
 	f.previous.end()
 	f.event, f.attributes, f.texts, f.page, f.decodedParams = nil, nil, nil, nil, decodedParams{}
 }
@@ -178,7 +129,7 @@ func (f *frame) ResolveName(name string) (any, bool) {
 			break
 		}
 		if f.decodedParams.page != f.page || f.decodedParams.row != f.row {
-			f.decodedParams = decodedParams{f.page, f.row, f.page.params(f.row, f.texts)}
+			f.decodedParams = decodedParams{f.page, f.row, f.page.sub(f.row, f.texts)}
 		}
 		return f.decodedParams.values, true
 	}

@@ -136,7 +136,7 @@ type numberOrParam struct {
 	number float64
 }
 
-func (n numberOrParam) value(p *page, row int) float64 {
+func (n numberOrParam) value(p *paramPage, row int) float64 {
 	if n.column < 0 {
 		return n.number
 	}
@@ -149,7 +149,7 @@ func (c *circleSpace) axes() int { return 3 }
 // sphere of radius 1.
 const chordMargin = 1e-12
 
-func (c *circleSpace) box(p *page, row int) (b box, ok bool) {
+func (c *circleSpace) box(p *paramPage, row int) (b box, ok bool) {
 	center, km := geoPoint{c.center[0].value(p, row), c.center[1].value(p, row)}, c.km.value(p, row)
 	if !center.isValid() || !isDistance(km) {
 		return b, false

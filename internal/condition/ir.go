@@ -54,7 +54,7 @@ func (x boolParam) folded(f *frame) (string, bool) { return "", false }
 func (x listParam) load(f *frame) (any, bool)      { return f.list(x.column), true }
 func (x listParam) folded(f *frame) (string, bool) { return "", false }
 func (f *frame) text(column int) *internedText     { return f.texts.at(f.page.texts[column][f.row]) }
-func (f *frame) list(column int) []any             { return f.texts.lists[f.page.texts[column][f.row]].values }
+func (f *frame) list(column int) []any             { return f.texts.list(f.page.texts[column][f.row]) }
 
 // The tests.
 type (

@@ -124,17 +124,6 @@ func (s *filters) conjunctionCost(fl *filter, t *textTable) fanfare.Cost {
 	return d.cost()
 }
 
-// values returns the params of a row as they were given.
-func (p *page) values(row int, t *textTable) (v paramValues) {
-	for _, column := range p.numbers {
-		v.numbers = append(v.numbers, column[row])
-	}
-	for _, column := range p.texts {
-		v.texts = append(v.texts, t.at(column[row]).text)
-	}
-	return v
-}
-
 // each visits the compounds with a key.
 func (c *guardTable) each(key uint64, visit func(number uint32)) {
 	switch one, known := c.byKey[key]; {

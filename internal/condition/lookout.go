@@ -106,7 +106,7 @@ const testBlock = 256
 // testCandidates keeps the candidates all of whose conjuncts are true. What they ask for lies
 // anywhere in memory, five steps away; each step is made for all of them before the
 // next, so that it is waited for once.
-func (s *filters) testCandidates(f *frame) {
+func (s *filters) testCandidates(f *matchFrame) {
 	o := f.scratch
 	for some := range slices.Chunk(o.candidates, testBlock) {
 		o.filters, o.rows, o.rowValues = o.filters[:0], o.rows[:0], o.rowValues[:0]
@@ -132,7 +132,7 @@ func (s *filters) testCandidates(f *frame) {
 }
 
 // conjunctsHold reports whether the conjuncts in some rows, which ask for that, are all true.
-func (s *filters) conjunctsHold(f *frame, rows []uint32, asked []uint64) bool {
+func (s *filters) conjunctsHold(f *matchFrame, rows []uint32, asked []uint64) bool {
 	for i, row := range rows {
 		p := s.pages.page(row)
 		if !p.table.conjunct.holds(f, p, int(row&pageMask), asked[i]) {

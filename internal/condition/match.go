@@ -10,19 +10,19 @@ import (
 
 // match appends the hits of an event, ordered by place.
 func (t *topic) match(event *Event, hits []Hit) ([]Hit, error) {
-	err := t.search(event, nil, func(f *frame) { hits = t.collect(f, hits) })
+	err := t.search(event, nil, func(f *matchFrame) { hits = t.collect(f, hits) })
 	return hits, err
 }
 
 // eachPlace visits the places of the hits of an event, each once.
 func (t *topic) eachPlace(event *Event, visit func(places []uint32)) error {
-	return t.search(event, visit, func(f *frame) { f.handOut(visit) })
+	return t.search(event, visit, func(f *matchFrame) { f.handOut(visit) })
 }
 
 // search searches all conditions, and hands the frame with the hits to found. Whole runs
 // of places go to visit before, if that is given.
-func (t *topic) search(event *Event, visit func([]uint32), found func(*frame)) error {
-	f := t.frames.Get().(*frame)
+func (t *topic) search(event *Event, visit func([]uint32), found func(*matchFrame)) error {
+	f := t.frames.Get().(*matchFrame)
 	defer t.frames.Put(f)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -49,7 +49,7 @@ func (t *topic) search(event *Event, visit func([]uint32), found func(*frame)) e
 }
 
 // handOut visits the places that are kept in f, in runs as long as its buffer.
-func (f *frame) handOut(visit func(places []uint32)) {
+func (f *matchFrame) handOut(visit func(places []uint32)) {
 	buffer := f.placeBuffer()
 	for _, places := range f.filterHits {
 		many := places.ManyIterator()
@@ -68,7 +68,7 @@ func (f *frame) handOut(visit func(places []uint32)) {
 }
 
 // placeBuffer is for places on their way out.
-func (f *frame) placeBuffer() []uint32 {
+func (f *matchFrame) placeBuffer() []uint32 {
 	if f.buffer == nil {
 		f.buffer = make([]uint32, 1024)
 	}
@@ -77,7 +77,7 @@ func (f *frame) placeBuffer() []uint32 {
 
 // collect merges the subscriptions of the filters that matched and the single hits. A
 // subscription has one condition, so none is in both.
-func (t *topic) collect(f *frame, hits []Hit) []Hit {
+func (t *topic) collect(f *matchFrame, hits []Hit) []Hit {
 	var places *roaring.Bitmap
 	if len(f.filterHits) == 1 {
 		places = f.filterHits[0]
@@ -141,7 +141,7 @@ func placeAndRule(key uint64) (fanfare.RowID, int16) {
 const radixFrom = 512
 
 // sortSingleHits orders the rule hits by place.
-func (f *frame) sortSingleHits() []uint64 {
+func (f *matchFrame) sortSingleHits() []uint64 {
 	if len(f.singleHits) < radixFrom {
 		slices.Sort(f.singleHits)
 		return f.singleHits

@@ -15,7 +15,7 @@ type rowIndexer struct {
 
 // seek makes p ready for a row.
 func (p *rowIndexer) seek(row uint32) {
-	p.frame.texts, p.frame.page, p.frame.row = p.texts, p.pages.page(row), int(row&pageMask)
+	p.frame.texts, p.frame.page, p.frame.row = p.texts, &p.pages.page(row).paramPage, int(row&pageMask)
 	p.frame.decodedParams = decodedParams{}
 }
 
@@ -123,7 +123,7 @@ func (p *rowIndexer) keysOf(w *accessPath) []uint64 {
 }
 
 // rowKey joins the parts of a row's equalities; it is 0 without any.
-func (w *accessPath) rowKey(p *page, row int) (key uint64) {
+func (w *accessPath) rowKey(p *paramPage, row int) (key uint64) {
 	if len(w.equalities) == 1 {
 		return w.equalities[0].rowPart(p, row)
 	}
@@ -147,7 +147,7 @@ func (p *rowIndexer) listKeys(w *accessPath) {
 	} else {
 		of = w.substring.param
 	}
-	numbers := p.texts.lists[p.frame.page.texts[of.column][p.frame.row]].numbers
+	numbers := p.texts.listNumbers(p.frame.page.texts[of.column][p.frame.row])
 	if every {
 		if len(numbers) == 0 { // all of none
 			p.keys = append(p.keys, everyEvent)

@@ -22,7 +22,7 @@ const maxRanges = 2
 func (r rangeSpace) axes() int { return len(r) }
 
 // box takes the ends in, whether the row does or not.
-func (r rangeSpace) box(p *page, row int) (b box, ok bool) {
+func (r rangeSpace) box(p *paramPage, row int) (b box, ok bool) {
 	for i := range r {
 		b.low[i], b.high[i] = p.numbers[r[i].low][row], p.numbers[r[i].high][row]
 		if !(b.low[i] <= b.high[i]) {

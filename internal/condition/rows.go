@@ -12,15 +12,14 @@ const (
 // A row holds one subscription to a rule: its place and its params, by column.
 // Rows are numbered throughout the topic; a page of them belongs to one rule.
 type page struct {
-	table   *table
-	owners  []fanfare.RowID // of a form: numbers of filters
-	numbers [][]float64
-	texts   [][]uint32 // numbers of texts; booleans and lists too
-	guards  []uint8    // of a plan with several: the one on which the row is
+	paramPage
+	table  *table
+	owners []fanfare.RowID // of a form: numbers of filters
+	guards []uint8         // of a plan with several: the one on which the row is
 }
 
 func newPage(r *table) *page {
-	p := &page{table: r}
+	p := &page{paramPage: paramPage{params: r.params}, table: r}
 	for _, one := range r.params {
 		if one.isNumber() {
 			p.numbers = append(p.numbers, nil)
@@ -58,24 +57,6 @@ func room[T any](column []T) []T {
 		return append(make([]T, 0, min(max(2, 2*n), pageRows)), column...)
 	}
 	return column
-}
-
-// params returns the params of a row as CEL's sub.
-func (p *page) params(row int, t *textTable) map[string]any {
-	sub := make(map[string]any, len(p.table.params))
-	for _, one := range p.table.params {
-		switch one.kind {
-		case kindDouble:
-			sub[one.name] = p.numbers[one.column][row]
-		case kindString:
-			sub[one.name] = t.at(p.texts[one.column][row]).text
-		case kindBool:
-			sub[one.name] = t.at(p.texts[one.column][row]).text == "true"
-		case kindList:
-			sub[one.name] = t.lists[p.texts[one.column][row]].values
-		}
-	}
-	return sub
 }
 
 // pageStore are the pages of a topic.

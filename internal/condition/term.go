@@ -85,7 +85,7 @@ func (tm *conjunctShape) setPlan(fm *filterShape) {
 
 // rowKey is that of the equality of a row.
 func (tm *conjunctShape) rowKey(p *page, row uint32) uint64 {
-	return hashMix(tm.salt, tm.equality.rowPart(p, int(row&pageMask)))
+	return hashMix(tm.salt, tm.equality.rowPart(&p.paramPage, int(row&pageMask)))
 }
 
 // minFingerprintRows is how many compounds share a term without params before an event
@@ -117,23 +117,23 @@ type eventValue struct {
 }
 
 // addEvent sets the marks of what the event says about a term, and keeps its key.
-func (tm *conjunctShape) addEvent(f *frame, o *conjunctionScratch) (a eventValue) {
+func (tm *conjunctShape) addEvent(f *matchFrame, o *conjunctionScratch) (a eventValue) {
 	switch {
 	case tm.equality != nil:
-		if a.value, a.ok = tm.equality.eventPart(f); a.ok {
+		if a.value, a.ok = tm.equality.eventPart(&f.frame); a.ok {
 			key := hashMix(tm.salt, a.value)
 			o.keys = append(o.keys, key)
 			o.fingerprints.add(fingerprintOf(key))
 		}
 	case tm.rangeKey != nil:
-		v, _ := tm.rangeKey.load(f)
+		v, _ := tm.rangeKey.load(&f.frame)
 		if x, ok := toFloat(v); ok {
 			a = eventValue{math.Float64bits(x), true}
 			for _, step := range tm.bounds.reached(x, tm.rangeKey.op) {
 				o.fingerprints.add(tm.boundFingerprint(step))
 			}
 		}
-	case tm.hasFingerprint && tm.predicate.eval(f) == True:
+	case tm.hasFingerprint && tm.predicate.eval(&f.frame) == True:
 		o.fingerprints.add(fingerprintOf(tm.salt))
 	}
 	return a
@@ -143,7 +143,7 @@ func (tm *conjunctShape) addEvent(f *frame, o *conjunctionScratch) (a eventValue
 func (tm *conjunctShape) rowValue(p *page, row int) uint64 {
 	switch {
 	case tm.equality != nil:
-		return tm.equality.rowPart(p, row)
+		return tm.equality.rowPart(&p.paramPage, row)
 	case tm.rangeKey != nil:
 		return math.Float64bits(p.numbers[tm.rangeKey.column][row])
 	}
@@ -151,7 +151,7 @@ func (tm *conjunctShape) rowValue(p *page, row int) uint64 {
 }
 
 // holds reports whether a row, which asks for that, is true.
-func (tm *conjunctShape) holds(f *frame, p *page, row int, asked uint64) bool {
+func (tm *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bool {
 	answer, is := f.scratch.eventValues[p.table.position], false
 	switch {
 	case tm.equality != nil:
@@ -159,18 +159,18 @@ func (tm *conjunctShape) holds(f *frame, p *page, row int, asked uint64) bool {
 	case tm.rangeKey != nil:
 		is = answer.ok && tm.rangeKey.op.matches(math.Float64frombits(answer.value), math.Float64frombits(asked))
 	default:
-		f.page, f.row = p, row
-		return tm.predicate.eval(f) == True
+		f.page, f.row = &p.paramPage, row
+		return tm.predicate.eval(&f.frame) == True
 	}
 	if assertions { // the comparison is all that the conjunct says
-		f.page, f.row = p, row
-		assert(is == (tm.predicate.eval(f) == True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
+		f.page, f.row = &p.paramPage, row
+		assert(is == (tm.predicate.eval(&f.frame) == True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
 	}
 	return is
 }
 
 // searchConjunctions finds the compounds that match.
-func (s *filters) searchConjunctions(f *frame) {
+func (s *filters) searchConjunctions(f *matchFrame) {
 	if len(s.conjunctShapes.list) == 0 {
 		return
 	}

@@ -4,7 +4,7 @@ package condition
 // a number that stays the same while the text is in use. Number 0 is no text.
 type textTable struct {
 	numbers map[string]uint32
-	list    []internedText
+	texts   []internedText
 	lists   map[uint32]*internedList // by the number of the text that stands for it
 	free    []uint32
 }
@@ -21,10 +21,19 @@ type internedList struct {
 }
 
 func newTextTable() *textTable {
-	return &textTable{numbers: map[string]uint32{}, list: make([]internedText, 1), lists: map[uint32]*internedList{}}
+	return &textTable{numbers: map[string]uint32{}, texts: make([]internedText, 1), lists: map[uint32]*internedList{}}
 }
 
-func (t *textTable) at(n uint32) *internedText { return &t.list[n] }
+func (t *textTable) at(n uint32) *internedText { return &t.texts[n] }
+
+// size is one more than the highest number of a text.
+func (t *textTable) size() int { return len(t.texts) }
+
+// list returns the values of the list with number n.
+func (t *textTable) list(n uint32) []any { return t.lists[n].values }
+
+// listNumbers returns the numbers of the texts in the list with number n, without repetition.
+func (t *textTable) listNumbers(n uint32) []uint32 { return t.lists[n].numbers }
 
 // number returns the number of text, 0 if no row has it.
 func (t *textTable) number(text string) uint32 { return t.numbers[text] }
@@ -36,25 +45,25 @@ func (t *textTable) acquire(text string) uint32 {
 		if last := len(t.free) - 1; last >= 0 {
 			n, t.free = t.free[last], t.free[:last]
 		} else {
-			n = uint32(len(t.list))
-			t.list = append(t.list, internedText{})
+			n = uint32(len(t.texts))
+			t.texts = append(t.texts, internedText{})
 		}
-		t.list[n] = internedText{text: text}
+		t.texts[n] = internedText{text: text}
 		t.numbers[text] = n
 		if values, ok := readListText(text); ok {
 			t.acquireList(n, values)
 		} else {
-			t.list[n].folded = fold(text)
+			t.texts[n].folded = fold(text)
 		}
 	}
-	t.list[n].count++
-	assert(t.list[n].text == text && t.numbers[text] == n, "text %d is %q, and %q was asked for", n, t.list[n].text, text)
+	t.texts[n].count++
+	assert(t.texts[n].text == text && t.numbers[text] == n, "text %d is %q, and %q was asked for", n, t.texts[n].text, text)
 	return n
 }
 
 // release takes one row away from text n.
 func (t *textTable) release(n uint32) {
-	one := &t.list[n]
+	one := &t.texts[n]
 	assert(one.count > 0 && t.numbers[one.text] == n, "text %d is dropped, which nothing has: %q", n, one.text)
 	if one.count--; one.count == 0 {
 		delete(t.numbers, one.text)

@@ -34,12 +34,12 @@ type topic struct {
 
 	shapes  shapeCache
 	indexer rowIndexer // used by changes
-	frames  sync.Pool  // of *frame
+	frames  sync.Pool  // of *matchFrame
 }
 
 func newTopic(c *subscriptionColumns) *topic {
 	t := &topic{columns: c, subscriptions: roaring.New(), filters: newFilters(), pages: &pageStore{}, texts: newTextTable()}
-	t.frames.New = func() any { return new(frame) }
+	t.frames.New = func() any { return new(matchFrame) }
 	return t
 }
 

@@ -197,7 +197,7 @@ func hashMix(h, part uint64) uint64 {
 
 // rowPart is a row's part of the key: for one equality the key is exact, for
 // several it is a hash, and the rows are checked.
-func (k *equalityKey) rowPart(p *page, row int) uint64 {
+func (k *equalityKey) rowPart(p *paramPage, row int) uint64 {
 	if k.param.isNumber() {
 		return math.Float64bits(p.numbers[k.param.column][row])
 	}
