@@ -1,20 +1,13 @@
 package condition
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// assert panics where something is not as the index assumes. Calls that compute something for
-// it stand behind if assertions, so that other builds do not compute it.
-func assert(ok bool, format string, args ...any) {
-	if assertions && !ok {
-		panic("match: assertion failed: " + fmt.Sprintf(format, args...))
-	}
-}
+	"fanfare.dev/fanfare/internal/condition/assert"
+)
 
 // The checks that take more than a comparison. Each says what a part of the index assumes.
 
@@ -24,7 +17,7 @@ func (r *table) assertRows(w *accessPath, rows []uint32) {
 		return
 	}
 	for _, row := range rows {
-		assert(r.store.page(row).table == r, "%s leads to row %d of another rule", r.name, row)
+		assert.That(r.store.page(row).table == r, "%s leads to row %d of another rule", r.name, row)
 	}
 }
 
@@ -46,7 +39,7 @@ func (r *table) assertGuarded(f *matchFrame) {
 		if r.conjunct != nil && r.filters.list[p.owners[f.row]].guard != guardAccessPath {
 			return
 		}
-		assert(!r.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, r.name)
+		assert.That(!r.plan.residualsHold(f), "the condition of row %d of %s is true and no guard led to it", row, r.name)
 	})
 	f.page = nil
 }
@@ -68,7 +61,7 @@ func (w *accessPath) assertBucket(f *matchFrame, rows *pageStore, key uint64, vi
 func (w *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row uint32) {
 	at := rowIndexer{pages: rows, texts: f.texts}
 	at.seek(row)
-	assert(slices.Contains(at.keysOf(w), key), "row %d is found by key %d, which is none of its", row, key)
+	assert.That(slices.Contains(at.keysOf(w), key), "row %d is found by key %d, which is none of its", row, key)
 	switch {
 	case w.rangeKey == nil:
 	case w.rangeKey.crossing != nil:
@@ -77,16 +70,16 @@ func (w *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row u
 		level := w.rangeValue(rows, row)
 		after, ok1 := compareNumbers(now, level)
 		before, ok2 := compareNumbers(was, level)
-		assert(ok1 && ok2 && w.rangeKey.crossing.crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
+		assert.That(ok1 && ok2 && w.rangeKey.crossing.crossed(before, after), "row %d is found, and its level %v is not crossed from %v to %v", row, level, was, now)
 	default:
 		v, _ := w.rangeKey.load(&f.frame)
 		x, ok := toFloat(v)
-		assert(ok && w.rangeKey.op.matches(x, w.rangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, w.rangeValue(rows, row))
+		assert.That(ok && w.rangeKey.op.matches(x, w.rangeValue(rows, row)), "row %d is found, and %v is not in its range at %v", row, v, w.rangeValue(rows, row))
 	}
 	if w.grid != nil {
 		point, ok := w.grid.point(&f.frame)
 		b, isBox := w.grid.box(at.frame.page, at.frame.row)
-		assert(ok && isBox, "row %d is found in a cell, and it has no box, or the event no point", row)
+		assert.That(ok && isBox, "row %d is found in a cell, and it has no box, or the event no point", row)
 		for i := range w.grid.axes() {
 			width := 0.0
 			if l := at.level[i]; l == topLevel {
@@ -94,7 +87,7 @@ func (w *accessPath) assertRow(f *matchFrame, rows *pageStore, key uint64, row u
 			} else if l != pointLevel {
 				width = math.Ldexp(1, int(l))
 			}
-			assert(point[i] >= b.low[i]-width && point[i] <= b.high[i]+2*width, "row %d is found in a cell, and %v is far from %v to %v", row, point[i], b.low[i], b.high[i])
+			assert.That(point[i] >= b.low[i]-width && point[i] <= b.high[i]+2*width, "row %d is found in a cell, and %v is far from %v to %v", row, point[i], b.low[i], b.high[i])
 		}
 	}
 }
@@ -108,7 +101,7 @@ func (l level) assertReached(b *box, corner *[maxAxes]float64, axes int) {
 				continue
 			}
 			own := l.cell(i, x)
-			assert(own == corner[i] || own-1 == corner[i], "a box from %v to %v is in cell %v, and %v looks into %v", b.low[i], b.high[i], corner[i], x, own)
+			assert.That(own == corner[i] || own-1 == corner[i], "a box from %v to %v is in cell %v, and %v looks into %v", b.low[i], b.high[i], corner[i], x, own)
 		}
 	}
 }
@@ -138,12 +131,12 @@ func (n *ngramIndex) assertFound(hay string, visit func(number uint32)) func(num
 	return func(number uint32) {
 		if number == everyEvent {
 			for number, found := range want {
-				assert(found, "text %d is in %q and was not found", number, hay)
+				assert.That(found, "text %d is in %q and was not found", number, hay)
 			}
 			return
 		}
 		_, known := want[number]
-		assert(known, "text %d was found in %q, where it is not", number, hay)
+		assert.That(known, "text %d was found in %q, where it is not", number, hay)
 		want[number] = true
 		visit(number)
 	}
@@ -152,30 +145,30 @@ func (n *ngramIndex) assertFound(hay string, visit func(number uint32)) func(num
 // assertRead: what a slot holds is where the path leads, whoever else shares the slot.
 func (f *frame) assertRead(p *path, s *cachedValue) {
 	v, state := p.find(f)
-	assert((state == absent) == (s.state == absent), "%s is there for one condition and not for another", p.key())
+	assert.That((state == absent) == (s.state == absent), "%s is there for one condition and not for another", p.key())
 	if state != absent {
-		assert(equal(v, s.value) || !equal(v, v), "%s is %v for one condition and %v for another", p.key(), s.value, v)
+		assert.That(equal(v, s.value) || !equal(v, v), "%s is %v for one condition and %v for another", p.key(), s.value, v)
 	}
 }
 
 // assertHolds: a row has the values that were put into it.
 func (p *paramPage) assertHolds(row int, v paramValues, t *textTable) {
 	held := p.values(row, t)
-	assert(slices.Equal(held.texts, v.texts), "row %d holds %q for %q", row, held.texts, v.texts)
-	assert(slices.Equal(held.numbers, v.numbers), "row %d holds %v for %v", row, held.numbers, v.numbers)
+	assert.That(slices.Equal(held.texts, v.texts), "row %d holds %q for %q", row, held.texts, v.texts)
+	assert.That(slices.Equal(held.numbers, v.numbers), "row %d holds %v for %v", row, held.numbers, v.numbers)
 }
 
 // assertExact: as a param, which is a double or a text, a literal is what it was.
-func (w *token) assertExact() {
+func assertExact(w *token) {
 	switch w.kind {
 	case kindInt:
 		number, err := strconv.ParseInt(w.text, 10, 64)
-		assert(err == nil && number == int64(w.number) && float64(number) == w.number, "the literal %s is the param %v", w.text, w.number)
+		assert.That(err == nil && number == int64(w.number) && float64(number) == w.number, "the literal %s is the param %v", w.text, w.number)
 	case kindDouble:
 		number, err := strconv.ParseFloat(w.text, 64)
-		assert(err == nil && number == w.number, "the literal %s is the param %v", w.text, w.number)
+		assert.That(err == nil && number == w.number, "the literal %s is the param %v", w.text, w.number)
 	case kindString:
-		assert(w.text[1:len(w.text)-1] == w.value && !strings.Contains(w.value, `\`), "the literal %s is the param %q", w.text, w.value)
+		assert.That(w.text[1:len(w.text)-1] == w.value && !strings.Contains(w.value, `\`), "the literal %s is the param %q", w.text, w.value)
 	}
 }
 
@@ -185,24 +178,24 @@ func (fm *filterShape) assertStandsFor(s *tokenizedFilter, taken []bool) {
 		return
 	}
 	own, ok := tokenize(fm.text, nil)
-	assert(ok && len(own.tokens) == len(s.tokens) && slices.Equal(fm.isParam, taken), "the form %s is not that of a skeleton", fm.text)
+	assert.That(ok && len(own.tokens) == len(s.tokens) && slices.Equal(fm.isParam, taken), "the form %s is not that of a skeleton", fm.text)
 	v, literal, numbers, texts := s.literalValues(taken), 0, 0, 0
 	for i := range s.tokens {
 		given, formal := &s.tokens[i], &own.tokens[i]
-		assert(given.kind == formal.kind, "%q and %q are in one place of a form", given.text, formal.text)
+		assert.That(given.kind == formal.kind, "%q and %q are in one place of a form", given.text, formal.text)
 		if given.kind != kindAny {
 			literal++
 		}
 		switch {
 		case given.kind == kindAny || !taken[literal-1]:
-			assert(given.text == formal.text, "%q and %q are in one place of a form", given.text, formal.text)
+			assert.That(given.text == formal.text, "%q and %q are in one place of a form", given.text, formal.text)
 		case given.isText():
-			assert(v.texts[texts] == given.value, "%q is the param %q", given.text, v.texts[texts])
+			assert.That(v.texts[texts] == given.value, "%q is the param %q", given.text, v.texts[texts])
 			texts++
 		default:
-			assert(v.numbers[numbers] == given.number, "%q is the param %v", given.text, v.numbers[numbers])
+			assert.That(v.numbers[numbers] == given.number, "%q is the param %v", given.text, v.numbers[numbers])
 			numbers++
 		}
 	}
-	assert(len(v.texts) == texts && len(v.numbers) == numbers && len(fm.params) == texts+numbers, "the form %s has %d params", fm.text, len(fm.params))
+	assert.That(len(v.texts) == texts && len(v.numbers) == numbers && len(fm.params) == texts+numbers, "the form %s has %d params", fm.text, len(fm.params))
 }

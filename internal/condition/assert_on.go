@@ -9,11 +9,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/assert"
 )
-
-// assertions says whether what the index assumes of its parts is checked while it works: in
-// builds with the tag assertions, which are for tests. A check costs more than what it checks.
-const assertions = true
 
 // An auditor evaluates conditions beside the index: each whole, by the test that is built of
 // its own text, on data that are decoded at once. No plan, form, guard, way, memo or scan has
@@ -27,7 +24,7 @@ type matchChecker struct {
 
 // An audited condition is compiled for the auditor.
 type checkedCondition struct {
-	explainer
+	standalone
 	predicate Predicate
 }
 
@@ -58,12 +55,12 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 		a.definition, a.known = c, map[string]*checkedCondition{}
 	}
 	data, err := decodeData(event.Data, c.filterScope.event)
-	assert(err == nil, "the scan found data good that cannot be decoded: %s: %v", event.Data, err)
+	assert.That(err == nil, "the scan found data good that cannot be decoded: %s: %v", event.Data, err)
 
 	hits := roaring.New()
 	once := func(place uint32) {
-		assert(hits.CheckedAdd(place), "place %d is a hit twice, of %s", place, event.Data)
-		assert(t.subscriptions.Contains(place), "place %d is a hit, and there is no such subscription", place)
+		assert.That(hits.CheckedAdd(place), "place %d is a hit twice, of %s", place, event.Data)
+		assert.That(t.subscriptions.Contains(place), "place %d is a hit, and there is no such subscription", place)
 	}
 	for _, place := range f.visited {
 		once(place)
@@ -99,7 +96,7 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 	left := maxCheckedHits
 	hits.Iterate(func(place uint32) bool {
 		is, text := result(fanfare.RowID(place))
-		assert(is == True, "place %d is a hit and its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Previous)
+		assert.That(is == True, "place %d is a hit and its condition is %v: %s on %s after %s", place, is, text, event.Data, event.Previous)
 		left--
 		return left > 0
 	})
@@ -111,7 +108,7 @@ func (a *matchChecker) check(t *topic, f *matchFrame, event *Event) {
 			continue
 		}
 		is, text := result(fanfare.RowID(place))
-		assert(is != True, "place %d is no hit and its condition is true: %s on %s after %s", place, text, event.Data, event.Previous)
+		assert.That(is != True, "place %d is no hit and its condition is true: %s on %s after %s", place, text, event.Data, event.Previous)
 	}
 }
 
@@ -128,23 +125,23 @@ func (a *matchChecker) conditionOf(t *topic, c *compiledDefinition, p fanfare.Ro
 	if ref&rowRef != 0 {
 		number := uint32(ref &^ rowRef)
 		pg := t.pages.page(number)
-		assert(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
+		assert.That(pg.owners[number&pageMask] == p, "row %d is not that of place %d", number, p)
 		row = &checkedRow{&pg.paramPage, int(number & pageMask)}
 		rule := pg.table
 		sc, text, key = c.ruleScopes[rule.ruleNumber], c.definition.Rules[rule.ruleNumber].When, "rule "+rule.name
 	} else {
 		fl := t.filters.list[ref]
-		assert(t.filters.byText[fl.text] == fl && fl.number == uint32(ref), "filter %d is not known by its text %s", ref, fl.text)
+		assert.That(t.filters.byText[fl.text] == fl && fl.number == uint32(ref), "filter %d is not known by its text %s", ref, fl.text)
 		if text, key = fl.text, "filter "+fl.text; text == "" {
 			return nil, nil, ""
 		}
 	}
 	if one = a.known[key]; one == nil {
 		tree, err := sc.compile("/filter", text)
-		assert(err == nil, "%s is in the index and does not compile: %v", text, err)
-		one = &checkedCondition{explainer: explainer{scope: sc, ast: tree}}
+		assert.That(err == nil, "%s is in the index and does not compile: %v", text, err)
+		one = &checkedCondition{standalone: standalone{scope: sc, ast: tree}}
 		one.build(func(b *builder) { one.predicate = b.build(tree.Expr()) })
-		assert(one.err == nil, "%s is in the index and cannot be planned: %v", text, one.err)
+		assert.That(one.err == nil, "%s is in the index and cannot be planned: %v", text, one.err)
 		a.known[key] = one
 	}
 	if row != nil {

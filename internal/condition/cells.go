@@ -3,6 +3,8 @@ package condition
 import (
 	"math"
 	"slices"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
 // grid lead from an event to the rows in whose extent it lies: an extent is a box
@@ -99,7 +101,7 @@ func (c *grid) keyOf(base uint64, p *paramPage, row int) (key uint64, on level, 
 	for i := range axes {
 		corner[i] = on.cell(i, corner[i])
 	}
-	if assertions {
+	if assert.Enabled {
 		on.assertReached(&b, &corner, axes)
 	}
 	return on.key(base, &corner, axes), on, true

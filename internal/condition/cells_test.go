@@ -71,7 +71,7 @@ func candidates(t *testing.T, x *Index, key Key, data string) int {
 		t.Fatal(err)
 	}
 	n := 0
-	f := &frame{}
+	f := &matchFrame{}
 	f.begin(&Event{}, tp.texts, tp.paths.values.size)
 	f.data = wholeDocument(event)
 	for _, r := range append(slices.Clone(tp.rules), tp.filters.shapes...) {

@@ -3,6 +3,8 @@ package condition
 import (
 	"hash/maphash"
 	"sync"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
 // shapeCache are the forms and the terms for filters to come.
@@ -35,7 +37,7 @@ func (ds *shapeCache) compile(known map[string]*filterShape, compile shapeCompil
 		var met bool
 		if taken, met = ds.paramLiterals[string(ds.buffer)]; !met {
 			var err error
-			if taken, err = ds.definition.filterScope.findParamLiterals(text, s); err != nil {
+			if taken, err = findParamLiterals(ds.definition.filterScope, text, s); err != nil {
 				return compiledFilter{}, err
 			}
 			ds.paramLiterals[string(ds.buffer)] = taken
@@ -52,7 +54,7 @@ func (ds *shapeCache) compile(known map[string]*filterShape, compile shapeCompil
 		known[fm.key] = fm
 		ds.bytes += len(text)
 	}
-	if assertions {
+	if assert.Enabled {
 		fm.assertStandsFor(s, taken)
 	}
 	return compiledFilter{shape: fm, values: s.literalValues(taken)}, nil
@@ -82,7 +84,7 @@ func (ds *shapeCache) compileConjunct(text string, s *tokenizedFilter) (compiled
 	if taken, met := ds.paramLiterals[string(ds.buffer)]; met {
 		ds.buffer = s.key(ds.buffer[:0], taken)
 		if fm := ds.conjunctShapes[string(ds.buffer)]; fm != nil {
-			if assertions {
+			if assert.Enabled {
 				fm.assertStandsFor(s, taken)
 			}
 			return compiledFilter{shape: fm, values: s.literalValues(taken)}, nil

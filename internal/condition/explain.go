@@ -60,7 +60,7 @@ func explain(sc *scope, where, text string, v paramValues, event *Event, data an
 	for id, call := range a.SourceInfo().MacroCalls() {
 		a.SourceInfo().SetMacroCall(id, a.asWritten(call))
 	}
-	x := &explainer{scope: &own, ast: a}
+	x := &explainer{standalone{scope: &own, ast: a}}
 	x.setEvent(event, data)
 	x.frame.page = detachedPage(own.params, v, x.frame.texts)
 	part := x.condition(a.Expr())
@@ -72,34 +72,7 @@ func explain(sc *scope, where, text string, v paramValues, event *Event, data an
 
 // An explainer evaluates the parts of one condition for one event. Each is built
 // as Match builds it.
-type explainer struct {
-	*scope
-	ast   expression
-	paths pathTable
-	frame frame
-	err   error // of planning a CEL program
-}
-
-// setEvent makes x ready for an event with these data.
-func (x *explainer) setEvent(event *Event, data any) {
-	x.frame.end()
-	x.frame.begin(event, newTextTable(), x.paths.values.size)
-	x.frame.data = wholeDocument(data)
-	x.frame.previous.begin(event.Previous, x.event, &indexAllocator{})
-}
-
-// build hands a part to the builder and makes room for what it reads.
-func (x *explainer) build(part func(*builder)) {
-	b := builder{scope: x.scope, ast: x.ast}
-	part(&b)
-	x.paths.link(b.paths)
-	for len(x.frame.values) < x.paths.values.size {
-		x.frame.values = append(x.frame.values, cachedValue{})
-	}
-	if b.err != nil {
-		x.err = b.err
-	}
-}
+type explainer struct{ standalone }
 
 var partKinds = map[string]fanfare.PartKind{
 	operators.LogicalAnd: fanfare.PartAll, operators.LogicalOr: fanfare.PartAny,

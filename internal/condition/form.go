@@ -7,6 +7,8 @@ import (
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
 // A form is what filters have in common that differ in literals alone: compiled
@@ -64,13 +66,13 @@ func (t *topic) compileFilter(c *compiledDefinition, text string) (compiledFilte
 
 // findParamLiterals tells which literals of a skeleton can be params: those that are
 // compared with a field of the event, or sought in one.
-func (sc *scope) findParamLiterals(text string, s *tokenizedFilter) ([]bool, error) {
+func findParamLiterals(sc *scope, text string, s *tokenizedFilter) ([]bool, error) {
 	a, err := sc.compile("/filter", text)
 	if err != nil {
 		return nil, err
 	}
 	taken := make([]bool, s.literals)
-	for _, n := range s.literalPositions(&builder{scope: sc, ast: a}) {
+	for _, n := range literalPositions(s, &builder{scope: sc, ast: a}) {
 		taken[n] = true
 	}
 	return taken, nil
@@ -78,7 +80,7 @@ func (sc *scope) findParamLiterals(text string, s *tokenizedFilter) ([]bool, err
 
 // literalPositions maps the expressions of literals that can be params to the numbers
 // of their literals.
-func (s *tokenizedFilter) literalPositions(b *builder) map[int64]int {
+func literalPositions(s *tokenizedFilter, b *builder) map[int64]int {
 	at := map[int]int{} // rune to literal
 	literals := make([]*token, 0, s.literals)
 	for i := range s.tokens {
@@ -108,8 +110,8 @@ func (s *tokenizedFilter) literalPositions(b *builder) map[int64]int {
 			same = isList && textOfList(texts) == w.value
 		}
 		if same {
-			if assertions {
-				literals[n].assertExact()
+			if assert.Enabled {
+				assertExact(literals[n])
 			}
 			found[e.ID()] = n
 		}
@@ -227,7 +229,7 @@ func parseShape(sc *scope, key, text string, s *tokenizedFilter, taken []bool) (
 	}
 	b := builder{scope: sc, ast: a, taken: map[int64]param{}}
 	columns, count := s.paramColumns(taken)
-	for id, n := range s.literalPositions(&b) {
+	for id, n := range literalPositions(s, &b) {
 		if taken[n] {
 			b.taken[id] = columns[n]
 			fm.params = append(fm.params, columns[n])

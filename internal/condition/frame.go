@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"cel.dev/cel-go/cel"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
 // Truth is the value of a condition: CEL's three-valued logic, in which an
@@ -93,7 +95,7 @@ func (f *frame) value(p *path) *cachedValue {
 	s := &f.values[p.index]
 	if s.state == unread {
 		s.value, s.state = p.find(f)
-	} else if assertions {
+	} else if assert.Enabled {
 		f.assertRead(p, s)
 	}
 	return s

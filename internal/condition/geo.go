@@ -179,9 +179,9 @@ func circleSpaceOf(b *builder, e celast.Expr) (*circleSpace, bool) {
 	for _, first := range [...]int{0, 2} { // the event's place
 		lat, ok1 := b.source(args[first])
 		lon, ok2 := b.source(args[first+1])
-		centerLat, ok3 := b.numberOrParam(args[2-first])
-		centerLon, ok4 := b.numberOrParam(args[3-first])
-		km, ok5 := b.numberOrParam(args[4])
+		centerLat, ok3 := numberOrParamOf(b, args[2-first])
+		centerLon, ok4 := numberOrParamOf(b, args[3-first])
+		km, ok5 := numberOrParamOf(b, args[4])
 		if ok1 && ok2 && ok3 && ok4 && ok5 {
 			return &circleSpace{field{b.path(lat)}, field{b.path(lon)}, [2]numberOrParam{centerLat, centerLon}, km}, true
 		}
@@ -189,7 +189,7 @@ func circleSpaceOf(b *builder, e celast.Expr) (*circleSpace, bool) {
 	return nil, false
 }
 
-func (b *builder) numberOrParam(e celast.Expr) (n numberOrParam, ok bool) {
+func numberOrParamOf(b *builder, e celast.Expr) (n numberOrParam, ok bool) {
 	if p, isParam := b.param(e); isParam {
 		return numberOrParam{column: p.column}, p.isNumber()
 	}

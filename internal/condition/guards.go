@@ -1,6 +1,10 @@
 package condition
 
-import "slices"
+import (
+	"slices"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
+)
 
 // guardTable lead to the compounds with an equality as their guard, or two, by fields and
 // values: one table for all of the topic, so that an event meets those that ask for
@@ -137,12 +141,12 @@ func (c *guardTable) newList(one guardEntry) (number uint32) {
 func (c *guardTable) remove(key uint64, fl *filter, list []*filter) {
 	one := c.byKey[key]
 	if !one.listed {
-		assert(one.number == fl.number, "the compound %s is not under its key", fl.text)
+		assert.That(one.number == fl.number, "the compound %s is not under its key", fl.text)
 		delete(c.byKey, key)
 		return
 	}
 	l := &c.lists[one.number]
-	assert(l.filters[fl.guardPosition] == fl.number, "the compound %s is not where it was filed", fl.text)
+	assert.That(l.filters[fl.guardPosition] == fl.number, "the compound %s is not where it was filed", fl.text)
 	last := len(l.filters) - 1
 	if at := fl.guardPosition; int(at) < last {
 		l.prefilters[at], l.signatures[at], l.filters[at] = l.prefilters[last], l.signatures[last], l.filters[last]

@@ -12,11 +12,11 @@ import (
 const MaxKeyBytes = 256
 
 // parseKey reads the key of a definition: the names of fields, joined by dots.
-func parseKey(text string, event *schemaType) (*path, error) {
+func parseKey(text string, event *schemaType) (steps []string, err error) {
 	if text == "" {
 		return nil, nil
 	}
-	steps := keySteps(text)
+	steps = keySteps(text)
 	if steps == nil {
 		e := invalid("/key", "the key %q is not the name of a field", text)
 		e.Hint = "write the field of the data that tells whose event it is, such as symbol, quote.symbol or quote['stock-symbol']"
@@ -34,7 +34,7 @@ func parseKey(text string, event *schemaType) (*path, error) {
 	}
 	switch event.kind {
 	case kindAny, kindString, kindInt, kindDouble, kindBool:
-		return &path{source: source{steps: steps}}, nil
+		return steps, nil
 	}
 	return nil, invalid("/key", "the key %s is %s; it takes a string, a number or a Boolean", text, event.kind)
 }

@@ -3,6 +3,8 @@ package condition
 import (
 	"slices"
 	"strings"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
 // ngramIndex answers which of many texts occur in another: each is filed under one
@@ -102,7 +104,7 @@ func (n *ngramIndex) remove(text string, number uint32) {
 // find calls visit with the number of each text that occurs in hay, as often as it
 // does.
 func (n *ngramIndex) find(hay string, visit func(number uint32)) {
-	if assertions {
+	if assert.Enabled {
 		visit = n.assertFound(hay, visit)
 		defer visit(everyEvent) // that is all of them
 	}

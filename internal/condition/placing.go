@@ -1,5 +1,7 @@
 package condition
 
+import "fanfare.dev/fanfare/internal/condition/assert"
+
 // everyEvent is the bucket of rows to which no text leads, where texts are the
 // keys: it is no text's number.
 const everyEvent = 0
@@ -50,9 +52,9 @@ func (p *rowIndexer) remove(w *accessPath, row uint32) {
 		if w.grid != nil {
 			w.grid.countRows(p.level, -1)
 		}
-		if assertions {
+		if assert.Enabled {
 			h, known := w.buckets[key]
-			assert(known && (h.bucket != nil || h.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
+			assert.That(known && (h.bucket != nil || h.row == row), "row %d is taken off a way on which it is not, by key %d", row, key)
 		}
 		if many := w.buckets[key].bucket; many == nil || many.remove(w.rangeValue(p.pages, row), w.entry(p.pages, row)) {
 			delete(w.buckets, key)

@@ -5,6 +5,8 @@ import (
 
 	celast "cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+
+	"fanfare.dev/fanfare/internal/condition/assert"
 )
 
 // A plan answers a rule: which of its rows match an event. The rule is a chain of
@@ -150,7 +152,7 @@ func (p *plan) remove(at *rowIndexer, row uint32) {
 	guard := uint8(0)
 	if len(p.guards) > 1 {
 		guard = at.pages.page(row).guards[row&pageMask]
-		assert(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
+		assert.That(int(guard) < len(p.guards), "row %d is on guard %d of %d", row, guard, len(p.guards))
 	}
 	for _, w := range p.guards[guard] {
 		at.remove(w, row)

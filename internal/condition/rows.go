@@ -1,6 +1,9 @@
 package condition
 
-import "fanfare.dev/fanfare"
+import (
+	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/assert"
+)
 
 // pageBits sizes the pages of rows and of columns.
 const (
@@ -115,7 +118,7 @@ func (r *table) storeRow(place fanfare.RowID, v paramValues, t *textTable) (row 
 	for c, text := range v.texts {
 		p.texts[c][i] = t.acquire(text)
 	}
-	if assertions {
+	if assert.Enabled {
 		p.assertHolds(i, v, t)
 	}
 	r.rowCount++

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fanfare.dev/fanfare"
+	"fanfare.dev/fanfare/internal/condition/assert"
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
@@ -18,7 +19,7 @@ func (r *table) search(f *matchFrame) {
 	if p.singlePath {
 		w := p.guards[0][0]
 		w.search(f, r.store, func(rows []uint32) {
-			if assertions {
+			if assert.Enabled {
 				r.assertRows(w, rows)
 			}
 			r.emitMatches(f, w, rows)
@@ -32,7 +33,7 @@ func (r *table) search(f *matchFrame) {
 		}
 	}
 	slices.Sort(f.candidateRows)
-	if assertions {
+	if assert.Enabled {
 		r.assertGuarded(f)
 	}
 	r.emitMatches(f, nil, slices.Compact(f.candidateRows))
@@ -67,7 +68,7 @@ func (w *accessPath) visitBucket(f *matchFrame, rows *pageStore, key uint64, vis
 	if !known {
 		return
 	}
-	if assertions {
+	if assert.Enabled {
 		visit = w.assertBucket(f, rows, key, visit)
 	}
 	value := 0.0
@@ -236,8 +237,8 @@ func (r *residual) evalRow(f *matchFrame) Truth {
 	text := f.page.texts[r.column][f.row]
 	memo := f.memo(r.memo)
 	if known := memo[text]; known>>2 == f.epoch {
-		if assertions {
-			assert(r.eval(&f.frame) == Truth(known&3), "text %q made a residual %v before", f.texts.at(text).text, Truth(known&3))
+		if assert.Enabled {
+			assert.That(r.eval(&f.frame) == Truth(known&3), "text %q made a residual %v before", f.texts.at(text).text, Truth(known&3))
 		}
 		return Truth(known & 3)
 	}

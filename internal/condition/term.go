@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"math"
 
+	"fanfare.dev/fanfare/internal/condition/assert"
 	"fanfare.dev/fanfare/internal/failpoint"
 )
 
@@ -162,9 +163,9 @@ func (tm *conjunctShape) holds(f *matchFrame, p *page, row int, asked uint64) bo
 		f.page, f.row = &p.paramPage, row
 		return tm.predicate.eval(&f.frame) == True
 	}
-	if assertions { // the comparison is all that the conjunct says
+	if assert.Enabled { // the comparison is all that the conjunct says
 		f.page, f.row = &p.paramPage, row
-		assert(is == (tm.predicate.eval(&f.frame) == True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
+		assert.That(is == (tm.predicate.eval(&f.frame) == True), "the term %s of row %d is answered %v without its test", p.table.name, row, is)
 	}
 	return is
 }

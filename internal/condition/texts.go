@@ -1,5 +1,7 @@
 package condition
 
+import "fanfare.dev/fanfare/internal/condition/assert"
+
 // textTable keeps each distinct text of the topic's params once, folded too, under
 // a number that stays the same while the text is in use. Number 0 is no text.
 type textTable struct {
@@ -57,14 +59,14 @@ func (t *textTable) acquire(text string) uint32 {
 		}
 	}
 	t.texts[n].count++
-	assert(t.texts[n].text == text && t.numbers[text] == n, "text %d is %q, and %q was asked for", n, t.texts[n].text, text)
+	assert.That(t.texts[n].text == text && t.numbers[text] == n, "text %d is %q, and %q was asked for", n, t.texts[n].text, text)
 	return n
 }
 
 // release takes one row away from text n.
 func (t *textTable) release(n uint32) {
 	one := &t.texts[n]
-	assert(one.count > 0 && t.numbers[one.text] == n, "text %d is dropped, which nothing has: %q", n, one.text)
+	assert.That(one.count > 0 && t.numbers[one.text] == n, "text %d is dropped, which nothing has: %q", n, one.text)
 	if one.count--; one.count == 0 {
 		delete(t.numbers, one.text)
 		*one = internedText{}

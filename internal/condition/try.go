@@ -16,7 +16,7 @@ func (x *Index) CountMatches(key Key, filter string, events []Event) (n int) {
 	if err != nil {
 		return 0
 	}
-	e := &explainer{scope: c.filterScope, ast: a}
+	e := &standalone{scope: c.filterScope, ast: a}
 	var condition Predicate
 	e.build(func(b *builder) { condition = b.build(a.Expr()) })
 	for i := range events {
